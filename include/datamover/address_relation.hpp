@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Which byte address of one memory goes to which byte address of another, kept how compactly?
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "datamover/axis_table.hpp"
+#include "datamover/element_update.hpp"
+
+namespace datamover {
+
+/// How a relation is stored. Each can hold any relation; the paper's acronym stands behind.
+enum class Encoding : std::uint8_t {
+    pairs,       ///< two addresses per element (AAPAIR)
+    blocks,      ///< two addresses and a length per contiguous block (AABLK)
+    runs,        ///< run-length encoded differences (DMRLE)
+    dictionary,  ///< runs behind dictionary keys (DMRLEC)
+    product,     ///< Cartesian products of one-dimensional tables (ours)
+};
+const char* encoding_name(Encoding encoding) noexcept;
+/// Throws invalid_argument on an unknown name.
+Encoding encoding_from_name(const std::string& name);
+
+/// One dimension of a product: a table of positions and the bytes between neighbouring positions.
+struct ProductAxis {
+    std::shared_ptr<const AxisTable> table;  ///< shared between the relations of many peers
+    std::int64_t source_stride_bytes = 0;
+    std::int64_t destination_stride_bytes = 0;
+};
+
+/// A Cartesian product of axes, outermost first (which is the order of its elements): the element at
+/// pairs (s0,d0), (s1,d1), … lies at source_offset_bytes + Σ s_k · source_stride_bytes_k and goes to
+/// destination_offset_bytes + Σ d_k · destination_stride_bytes_k. Without axes: one element.
+struct Product {
+    std::int64_t source_offset_bytes = 0;
+    std::int64_t destination_offset_bytes = 0;
+    std::vector<ProductAxis> axes;
+
+    std::int64_t size() const;  ///< elements
+};
+
+/// The half-open range of byte addresses that a relation touches on one side.
+struct AddressBounds {
+    std::int64_t begin_bytes = 0;
+    std::int64_t end_bytes = 0;
+};
+
+/// A relation made ready to run: canonical form, kernels chosen. Calling it allocates nothing and
+/// looks at nothing but its own program. Copies of it share the program. The two memories must not
+/// overlap, except where the relation itself reads and writes different addresses.
+class CopyKernel {
+public:
+    CopyKernel() = default;
+    /// Moves every element from `source` to `destination` (the bases that the addresses count from).
+    void operator()(const void* source, void* destination) const;
+    /// Names of the loops chosen, for explain: "memcpy runs of 512 B", "transpose 8 B", …
+    std::string describe() const;
+
+    struct Program;
+    explicit CopyKernel(std::shared_ptr<const Program> program) : program_(std::move(program)) {}
+
+private:
+    std::shared_ptr<const Program> program_;
+};
+
+/// An ordered set of (source address, destination address) pairs of elements of a fixed size in
+/// bytes. A value: cheap to copy, never changed. The order is the order of a message.
+class AddressRelation {
+public:
+    AddressRelation();  ///< the empty relation
+
+    /// From element addresses, in the order given; addresses are multiplied by the element sizes.
+    /// Chooses the encoding by size and predicted speed. O(n).
+    /// Throws mismatch (lengths differ), invalid_argument (negative addresses, sizes < 1).
+    static AddressRelation from_pairs(std::span<const std::int64_t> source,
+                                      std::span<const std::int64_t> destination,
+                                      std::int64_t source_elem_bytes,
+                                      std::int64_t destination_elem_bytes);
+    /// From products, in order. O(size of the tables), whatever the number of elements.
+    static AddressRelation from_products(std::vector<Product> products, std::int64_t source_elem_bytes,
+                                         std::int64_t destination_elem_bytes);
+    /// Relates the k-th source address of `source_half` to the k-th destination address of
+    /// `destination_half`. Throws mismatch when they hold different numbers of elements.
+    static AddressRelation join(const AddressRelation& source_half,
+                                const AddressRelation& destination_half);
+    /// The relations one behind the other, in order.
+    static AddressRelation concatenate(std::span<const AddressRelation> parts);
+
+    /// The same pairs, same order, in another encoding.
+    AddressRelation encode(Encoding encoding) const;
+    /// The same pairs ordered by source address, or by destination address.
+    AddressRelation ordered_by_source() const;
+    AddressRelation ordered_by_destination() const;
+    /// The same sources that go to 0, 1, 2, … (times the element size): assembly of a message.
+    /// Elements of the message are as wide as the source's unless `message_elem_bytes` says otherwise.
+    AddressRelation source_half(std::int64_t message_elem_bytes = 0) const;
+    /// 0, 1, 2, … that go to the same destinations: disassembly of a message. Elements of the message
+    /// are as wide as the destination's unless `message_elem_bytes` says otherwise.
+    AddressRelation destination_half(std::int64_t message_elem_bytes = 0) const;
+    /// Destination and source exchanged.
+    AddressRelation reversed() const;
+
+    Encoding encoding() const;
+    std::int64_t nbytes() const;  ///< bytes that the encoding occupies
+    std::int64_t size() const;    ///< elements
+    bool empty() const { return size() == 0; }
+    std::int64_t source_elem_bytes() const;
+    std::int64_t destination_elem_bytes() const;
+    AddressBounds source_bounds() const;
+    AddressBounds destination_bounds() const;
+    /// True when the source (destination) addresses are one ascending run without gaps, in order:
+    /// then a message needs no packing (unpacking).
+    bool source_contiguous() const;
+    bool destination_contiguous() const;
+
+    /// Calls visit(source_bytes, destination_bytes, elems) for maximal runs that are contiguous on
+    /// both sides, in order.
+    void for_each_run(
+        const std::function<void(std::int64_t, std::int64_t, std::int64_t)>& visit) const;
+    /// All pairs as element-start byte addresses, in order. O(n) memory: for tests and inspection.
+    void to_pairs(std::vector<std::int64_t>& source_bytes,
+                  std::vector<std::int64_t>& destination_bytes) const;
+
+    /// Canonicalises and chooses loops for this update. Throws wrong_type when the update's types
+    /// do not have the relation's element sizes, unsupported for types that cannot be combined so.
+    CopyKernel kernel(const ElementUpdate& update = {}) const;
+
+    /// kernel()(source, destination); for repeated use keep the kernel.
+    void copy(const void* source, void* destination, const ElementUpdate& update = {}) const;
+    void gather(const void* source, void* buffer) const;
+    void scatter(const void* buffer, void* destination, const ElementUpdate& update = {}) const;
+
+    struct Storage;  ///< the encodings' common face, in src/relation
+
+private:
+    explicit AddressRelation(std::shared_ptr<const Storage> storage) : storage_(std::move(storage)) {}
+    std::shared_ptr<const Storage> storage_;
+    friend struct RelationAccess;
+};
+
+}  // namespace datamover

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Along one dimension, which positions of a source meet which positions of a destination?
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace datamover {
+
+/// `count` blocks of `length` neighbouring positions each; block k starts at position
+/// `source + k * source_step` and meets the block at `destination + k * destination_step`.
+struct AxisRun {
+    std::int64_t source = 0;
+    std::int64_t destination = 0;
+    std::int64_t length = 1;
+    std::int64_t count = 1;
+    std::int64_t source_step = 0;
+    std::int64_t destination_step = 0;
+
+    bool operator==(const AxisRun&) const = default;
+};
+
+/// A one-dimensional relation between positions: the `runs` of one period, repeated `periods` times
+/// (each repetition shifted by `source_period` and `destination_period`), then the runs of `tail`.
+/// The pairs have an order: run by run, block by block, position by position. Its size in memory
+/// follows the number of runs, never the number of positions.
+/// Source: block-cyclic regularity as in the paper on compact address relations, section 3.
+class AxisTable {
+public:
+    AxisTable() = default;
+
+    /// All runs must have length >= 1 and count >= 1; `periods` may be 0. Throws invalid_argument.
+    explicit AxisTable(std::vector<AxisRun> runs, std::int64_t periods = 1,
+                       std::int64_t source_period = 0, std::int64_t destination_period = 0,
+                       std::vector<AxisRun> tail = {});
+
+    /// `length` positions from `source` on that meet those from `destination` on.
+    static AxisTable interval(std::int64_t source, std::int64_t destination, std::int64_t length);
+
+    /// Number of pairs of positions. O(1).
+    std::int64_t size() const { return size_; }
+    /// Number of pairs in one period (without the tail).
+    std::int64_t period_size() const { return period_size_; }
+    bool empty() const { return size_ == 0; }
+
+    const std::vector<AxisRun>& runs() const { return runs_; }
+    const std::vector<AxisRun>& tail() const { return tail_; }
+    std::int64_t periods() const { return periods_; }
+    std::int64_t source_period() const { return source_period_; }
+    std::int64_t destination_period() const { return destination_period_; }
+
+    /// True when one run describes all pairs (no repetition of periods and no tail).
+    bool single_run() const { return tail_.empty() && runs_.size() == 1 && periods_ == 1; }
+
+    /// The same sources, in the same order, that meet 0, 1, 2, …: the positions in a message.
+    AxisTable source_half() const;
+    /// 0, 1, 2, … that meet the same destinations in the same order.
+    AxisTable destination_half() const;
+    /// Source and destination exchanged; the order stays.
+    AxisTable reversed() const;
+    /// Both sides shifted by constants.
+    AxisTable shifted(std::int64_t source_shift, std::int64_t destination_shift) const;
+
+    /// Bytes that this table occupies.
+    std::int64_t nbytes() const;
+
+    bool operator==(const AxisTable&) const = default;
+
+    /// Calls `visit(source, destination, length)` for every block in order.
+    template <class Visit>
+    void for_each_block(Visit&& visit) const {
+        auto all = [&](const std::vector<AxisRun>& runs, std::int64_t ds, std::int64_t dd) {
+            for (const AxisRun& r : runs)
+                for (std::int64_t k = 0; k < r.count; ++k)
+                    visit(r.source + ds + k * r.source_step,
+                          r.destination + dd + k * r.destination_step, r.length);
+        };
+        for (std::int64_t p = 0; p < periods_; ++p)
+            all(runs_, p * source_period_, p * destination_period_);
+        all(tail_, 0, 0);
+    }
+
+private:
+    std::vector<AxisRun> runs_;
+    std::vector<AxisRun> tail_;
+    std::int64_t periods_ = 0;
+    std::int64_t source_period_ = 0;
+    std::int64_t destination_period_ = 0;
+    std::int64_t period_size_ = 0;
+    std::int64_t size_ = 0;
+};
+
+/// Folds equal, equally spaced neighbouring blocks of a list of runs into runs with a count, keeping
+/// the order of the pairs. O(number of runs).
+std::vector<AxisRun> fold_runs(const std::vector<AxisRun>& blocks);
+
+}  // namespace datamover

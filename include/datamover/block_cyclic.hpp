@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Who owns which element of an array that is dealt in blocks to a grid of processes?
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "datamover/axis_set.hpp"
+#include "datamover/region.hpp"
+
+namespace datamover {
+
+/// How one dimension is dealt out, in HPF's words.
+struct AxisDistribution {
+    enum class Kind { block, cyclic, collapsed };
+    Kind kind = Kind::collapsed;
+    std::int64_t block = 0;  ///< 0: chosen (BLOCK: ceil(N/P), CYCLIC: 1)
+};
+
+/// Reads "(block, cyclic(64), *)"; also "block(k)". Throws invalid_argument and names the word.
+std::vector<AxisDistribution> parse_distribution(const std::string& text);
+
+/// What besides shape and distribution may be said of a block-cyclic layout; all optional.
+struct BlockCyclicOptions {
+    std::optional<std::vector<std::int64_t>> grid;  ///< processes per dimension, 1 where `*`
+    std::vector<std::int64_t> first_process;        ///< ScaLAPACK's RSRC, CSRC; zeros when empty
+    bool column_major_grid = false;
+    std::vector<std::int64_t> ranks;  ///< grid position (in grid order) to rank; identity when empty
+};
+
+/// An array of `shape` in the block-cyclic distribution of HPF and ScaLAPACK over a process grid.
+/// Block number = grid position in grid order; its rank is ranks[position]. Local storage of a
+/// process is the dense array of `local_shape(rank)`. A value. O(1) in memory whatever the array.
+/// Source: HPF's BLOCK, CYCLIC(k), *; BLOCK is ceil(N/P).
+class BlockCyclic {
+public:
+    BlockCyclic() = default;
+    /// Throws invalid_argument on a shape or block or grid that is not positive, a grid dimension
+    /// other than 1 where the distribution says `*`, more grid than processes, a rank twice; and
+    /// out_of_range for ranks outside 0 .. nprocs-1.
+    BlockCyclic(const Point& shape, const std::string& distribution, std::int64_t nprocs,
+                const BlockCyclicOptions& options = {});
+
+    int dims() const { return shape_.dims(); }
+    const Point& shape() const { return shape_; }
+    std::int64_t nprocs() const { return nprocs_; }
+    const Point& grid() const { return grid_; }
+    const Point& block() const { return block_; }  ///< block size per dimension
+    const Point& first_process() const { return first_process_; }
+    bool column_major_grid() const { return column_major_grid_; }
+    const std::vector<std::int64_t>& ranks() const { return ranks_; }
+
+    std::int64_t num_blocks() const { return grid_.product(); }
+    /// Rank of a grid position. O(1). Throws out_of_range.
+    std::int64_t owner(std::int64_t block) const;
+    /// Grid position of a rank, or -1 for a rank outside the grid. O(1), O(log P) with ranks given.
+    std::int64_t block_of(std::int64_t rank) const;
+    Point grid_coordinates(std::int64_t block) const;
+    std::int64_t block_at(const Point& grid_coordinates) const;
+
+    /// The indices along dimension d of the processes at grid coordinate c in that dimension.
+    AxisSet axis_set(int d, std::int64_t coordinate) const;
+    /// Extents of a block's dense local array.
+    Point block_extents(std::int64_t block) const;
+    /// Extents of a rank's local array; zeros for a rank outside the grid.
+    Point local_shape(std::int64_t rank) const;
+    /// Grid coordinate along d of the processes that hold index i.
+    std::int64_t coordinate_of_index(int d, std::int64_t i) const;
+    /// Rank that owns an index. Throws out_of_range.
+    std::int64_t owner_of(const Point& index) const;
+    /// Global index to the local one on its owner, and back. Throw out_of_range.
+    Point local_index(const Point& global) const;
+    Point global_index(std::int64_t rank, const Point& local) const;
+
+    /// "(block, cyclic(64), *)" as given, blocks made explicit where the user gave them.
+    const std::string& distribution() const { return distribution_; }
+    bool operator==(const BlockCyclic&) const = default;
+
+private:
+    Point shape_, grid_, block_, first_process_;
+    std::string distribution_;
+    std::int64_t nprocs_ = 0;
+    bool column_major_grid_ = false;
+    std::vector<std::int64_t> ranks_;
+    std::vector<std::int64_t> positions_by_rank_;  // sorted (rank, position) when ranks are given
+};
+
+}  // namespace datamover

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What do all ways to say "who owns what" have in common?
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "datamover/axis_set.hpp"
+#include "datamover/block_cyclic.hpp"
+#include "datamover/floor_plan.hpp"
+#include "datamover/index_list.hpp"
+
+namespace datamover {
+
+/// One of BlockCyclic, FloorPlan, IndexList: numbered blocks, each with an owner. A block is the
+/// unit of local storage (KeLP's Grid). A cheap value: what it holds is shared and never changed.
+class Layout {
+public:
+    Layout() = default;
+    Layout(BlockCyclic layout);
+    Layout(FloorPlan layout);
+    Layout(IndexList layout);
+
+    bool valid() const { return layout_ != nullptr; }
+    int dims() const;
+    std::int64_t nprocs() const;
+    std::int64_t num_blocks() const;
+    std::int64_t owner(std::int64_t block) const;
+    /// The blocks of a rank, ascending.
+    std::vector<std::int64_t> blocks_of(std::int64_t rank) const;
+    /// The index space: [0, shape), or a floor plan's bounding box.
+    Region domain() const;
+    /// Extents of a block's local array: a block-cyclic part, a floor plan's region, (n) for a list.
+    Point block_extents(std::int64_t block) const;
+    /// The sets of global indices, per dimension, whose product is the block. Not for index lists.
+    std::vector<AxisSet> axis_sets(std::int64_t block) const;
+    /// Number of elements that a rank holds.
+    std::int64_t local_elems(std::int64_t rank) const;
+
+    const BlockCyclic* block_cyclic() const;
+    const FloorPlan* floor_plan() const;
+    const IndexList* index_list() const;
+    /// One line for people: "block-cyclic (block, *) on grid (4, 1)".
+    std::string describe() const;
+    bool operator==(const Layout& other) const;
+
+private:
+    using Any = std::variant<BlockCyclic, FloorPlan, IndexList>;
+    std::shared_ptr<const Any> layout_;
+};
+
+}  // namespace datamover

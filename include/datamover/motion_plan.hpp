@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Which section of which block goes where?
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "datamover/layout.hpp"
+#include "datamover/pair_part.hpp"
+
+namespace datamover {
+
+/// (destination block on destination region) <= (source block on source region), regions in global
+/// indices. With `axes`, dimension k of the destination region is dimension axes[k] of the source
+/// region (as in numpy.transpose). Without, regions of different shapes but equally many points are
+/// both walked with the last dimension fastest. Source: an entry of KeLP's MotionPlan.
+struct SectionCopy {
+    std::int64_t source_block = 0;
+    Region source_region;
+    std::int64_t destination_block = 0;
+    Region destination_region;
+    std::vector<int> axes;
+
+    bool operator==(const SectionCopy&) const = default;
+};
+
+/// Everything of `source_region` of the source layout goes to `destination_region` of the
+/// destination layout, whoever owns it.
+struct Redistribution {
+    Region source_region;
+    Region destination_region;
+    std::vector<int> axes;
+
+    bool operator==(const Redistribution&) const = default;
+};
+
+/// The ghosts of every block of a floor plan, `lower`/`upper` deep per side of each dimension,
+/// from the interiors that hold them; across the ends of `periodic` where a dimension of it is not
+/// empty. Expanded only for the blocks that are asked for.
+struct HaloExchange {
+    Point lower;
+    Point upper;
+    Region domain;                ///< extents that wrap around
+    std::vector<bool> periodic;   ///< per dimension
+    bool corners = true;
+    bool reversed = false;        ///< ghosts go back to the interiors
+
+    bool operator==(const HaloExchange&) const = default;
+};
+
+using PlanTerm = std::variant<SectionCopy, Redistribution, HaloExchange>;
+
+/// A sum of terms between a source and a destination layout: a value that is read, edited, merged,
+/// filtered, reversed. Never expanded to be stored. Source: KeLP's MotionPlan.
+class MotionPlan {
+public:
+    MotionPlan() = default;
+    /// An empty plan. Throws mismatch when the layouts are for different numbers of processes.
+    MotionPlan(Layout source, Layout destination);
+
+    const Layout& source() const { return source_; }
+    const Layout& destination() const { return destination_; }
+    std::int64_t nprocs() const { return source_.nprocs(); }
+
+    /// Adds one dependence. Throws out_of_range (block numbers), mismatch (numbers of points, axes),
+    /// invalid_argument (axes no permutation). Regions may reach into ghosts: that is checked when
+    /// the plan is bound to arrays.
+    void copy(std::int64_t source_block, const Region& source_region, std::int64_t destination_block,
+              const Region& destination_region, const std::vector<int>& axes = {});
+    void add(PlanTerm term);
+
+    std::int64_t size() const { return static_cast<std::int64_t>(terms_.size()); }
+    const PlanTerm& operator[](std::int64_t i) const;
+    void erase(std::int64_t i);
+    void replace(std::int64_t i, PlanTerm term);
+    /// The terms of both, in order. Throws mismatch when the layouts differ.
+    MotionPlan merged(const MotionPlan& other) const;
+    MotionPlan reversed() const;
+    /// What this plan and then `next` do, as section copies: first this.destination == next.source.
+    /// Throws mismatch when those layouts differ. Elements that `next` reads and this plan does not
+    /// write are left out.
+    MotionPlan composed(const MotionPlan& next) const;
+    bool operator==(const MotionPlan& other) const;
+
+    /// What `rank` sends, and what it receives: one entry per peer with something to move, by
+    /// ascending rank, itself included. Local; the cost follows the rank's own part of the plan.
+    std::vector<PeerPart> outgoing(std::int64_t rank) const;
+    std::vector<PeerPart> incoming(std::int64_t rank) const;
+    /// The part for one pair.
+    PairPart part(std::int64_t source_rank, std::int64_t destination_rank) const;
+
+    /// Calls visit for every section of the plan (of the blocks of one source and/or destination
+    /// rank, -1: all) as explicit section copies in ascending order of terms. Block-cyclic products
+    /// are cut into the boxes of their blocks. Index lists throw unsupported.
+    void for_each_section(const std::function<void(const SectionCopy&)>& visit,
+                          std::int64_t source_rank = -1, std::int64_t destination_rank = -1) const;
+
+private:
+    Layout source_, destination_;
+    std::vector<PlanTerm> terms_;
+};
+
+/// Everything of `source` to the same index of `destination`; with axes, destination dimension k is
+/// source dimension axes[k]. The domains' shapes must agree. Throws mismatch, invalid_argument.
+/// Local, O(1).
+MotionPlan redistribute(const Layout& source, const Layout& destination,
+                        const std::vector<int>& axes = {});
+/// The same for a section: source_region of the source goes to destination_region (same shape after
+/// axes). Throws out_of_range when a region is not inside its domain.
+MotionPlan redistribute(const Layout& source, const Region& source_region, const Layout& destination,
+                        const Region& destination_region, const std::vector<int>& axes = {});
+
+/// Fills the ghosts of a floor plan's blocks, `width` deep on both sides. `periodic` is the domain
+/// that wraps around (an empty region: none), in the dimensions where `wraps` is true (empty: all).
+/// Deeper than a block and any number of periodic images are fine. Where interiors overlap, the
+/// lowest block number sends. Without corners only faces are filled. Local, O(1).
+/// Source: KeLP's halo update from grow and intersect.
+MotionPlan halo(const FloorPlan& floorplan, const Point& lower, const Point& upper,
+                const Region& periodic = {}, const std::vector<bool>& wraps = {},
+                bool corners = true);
+
+}  // namespace datamover

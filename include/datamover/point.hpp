@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What is a place in index space, and what is the shape of a box?
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace datamover {
+
+/// The largest number of dimensions that the library handles.
+inline constexpr int max_dims = 8;
+
+/// A point of Z^d with run-time d from 0 to 8: an index, a shape, a width or an offset.
+/// Source: KeLP's Point.
+class Point {
+public:
+    Point() = default;
+    /// `dims` coordinates, all `value`. Throws invalid_argument when dims is not in 0..8.
+    static Point filled(int dims, std::int64_t value);
+    Point(std::initializer_list<std::int64_t> coordinates);
+    explicit Point(std::span<const std::int64_t> coordinates);
+
+    int dims() const { return dims_; }
+    std::int64_t operator[](int d) const { return coordinates_[static_cast<std::size_t>(d)]; }
+    std::int64_t& operator[](int d) { return coordinates_[static_cast<std::size_t>(d)]; }
+
+    /// Product of the coordinates: the number of points of a shape. 1 for d = 0.
+    /// Throws out_of_range when it does not fit 63 bits.
+    std::int64_t product() const;
+
+    Point operator+(const Point& other) const;
+    Point operator-(const Point& other) const;
+    Point operator*(const Point& other) const;  ///< coordinate by coordinate
+    Point operator-() const;
+    bool operator==(const Point& other) const;
+
+    /// "(3, 4, 5)".
+    std::string to_string() const;
+    std::vector<std::int64_t> to_vector() const;
+
+private:
+    std::array<std::int64_t, max_dims> coordinates_{};
+    int dims_ = 0;
+};
+
+}  // namespace datamover

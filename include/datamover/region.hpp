@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What is a box of index space, and how are boxes combined?
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "datamover/point.hpp"
+
+namespace datamover {
+
+/// A box of Z^d, half-open: all points p with lo <= p < hi. Every box without points equals the one
+/// canonical empty region of its dimension (lo = hi = 0). Source: KeLP's Region and its calculus.
+class Region {
+public:
+    Region() = default;
+    /// [lo, hi). Throws invalid_argument when the dimensions differ. hi <= lo anywhere: empty.
+    Region(const Point& lo, const Point& hi);
+    /// [0, shape). Throws invalid_argument on a negative extent.
+    static Region from_shape(const Point& shape);
+    static Region empty_region(int dims);
+
+    int dims() const { return lo_.dims(); }
+    const Point& lo() const { return lo_; }
+    const Point& hi() const { return hi_; }
+    std::int64_t extent(int d) const { return hi_[d] - lo_[d]; }
+    Point shape() const { return hi_ - lo_; }
+    std::int64_t size() const;  ///< number of points
+    bool empty() const;
+    bool operator==(const Region&) const = default;
+
+    bool contains(const Point& point) const;
+    bool contains(const Region& other) const;  ///< the empty region lies in every region
+    bool intersects(const Region& other) const;
+
+    /// Grown by `width` on both sides of each dimension; negative widths shrink.
+    Region grown(const Point& width) const;
+    Region grown(const Point& lower_width, const Point& upper_width) const;
+    Region shifted(const Point& offset) const;
+    Region intersected(const Region& other) const;
+    /// The smallest region that holds both.
+    Region bounding(const Region& other) const;
+    /// The points of this region that are not in `other`, as at most 2d disjoint regions.
+    std::vector<Region> subtracted(const Region& other) const;
+    /// The coarse cells (of `ratio` fine points each) that this region touches. ratio >= 1.
+    Region coarsened(const Point& ratio) const;
+    /// The fine points of these coarse cells.
+    Region refined(const Point& ratio) const;
+
+    /// "[0:4, 2:8)" in the way slices are written.
+    std::string to_string() const;
+
+    /// Calls visit(point) for every point, last dimension fastest.
+    template <class Visit>
+    void for_each(Visit&& visit) const {
+        if (empty()) return;
+        Point p = lo_;
+        for (;;) {
+            visit(static_cast<const Point&>(p));
+            int d = dims() - 1;
+            for (; d >= 0; --d) {
+                if (++p[d] < hi_[d]) break;
+                p[d] = lo_[d];
+            }
+            if (d < 0) return;
+        }
+    }
+
+private:
+    Point lo_;
+    Point hi_;
+};
+
+/// The points of `region` in none of `others`, as disjoint regions.
+std::vector<Region> subtract_all(const Region& region, const std::vector<Region>& others);
+
+}  // namespace datamover

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How does a one-dimensional table of meeting positions count, halve, turn round and shift?
+#include "datamover/axis_table.hpp"
+
+#include <string>
+#include <utility>
+
+#include "datamover/error.hpp"
+
+namespace datamover {
+namespace {
+
+std::int64_t checked_pairs(const std::vector<AxisRun>& runs) {
+    std::int64_t total = 0;
+    for (const AxisRun& r : runs) {
+        if (r.length < 1 || r.count < 1)
+            throw Error(ErrorCode::invalid_argument,
+                        "an axis run needs length >= 1 and count >= 1, got length " +
+                            std::to_string(r.length) + " and count " + std::to_string(r.count));
+        std::int64_t pairs = 0;
+        if (__builtin_mul_overflow(r.length, r.count, &pairs) ||
+            __builtin_add_overflow(total, pairs, &total))
+            throw Error(ErrorCode::invalid_argument,
+                        "an axis table holds more than 2^63 pairs of positions");
+    }
+    return total;
+}
+
+/// The runs with the given side's positions kept and the other side counted up from `position`.
+std::vector<AxisRun> numbered(const std::vector<AxisRun>& runs, std::int64_t position,
+                              bool keep_source) {
+    std::vector<AxisRun> result = runs;
+    for (AxisRun& r : result) {
+        (keep_source ? r.destination : r.source) = position;
+        (keep_source ? r.destination_step : r.source_step) = r.count > 1 ? r.length : 0;
+        position += r.length * r.count;
+    }
+    return result;
+}
+
+std::vector<AxisRun> exchanged(std::vector<AxisRun> runs) {
+    for (AxisRun& r : runs) {
+        std::swap(r.source, r.destination);
+        std::swap(r.source_step, r.destination_step);
+    }
+    return runs;
+}
+
+std::vector<AxisRun> moved(std::vector<AxisRun> runs, std::int64_t ds, std::int64_t dd) {
+    for (AxisRun& r : runs) {
+        r.source += ds;
+        r.destination += dd;
+    }
+    return runs;
+}
+
+bool continues(const AxisRun& a, const AxisRun& b) {
+    return a.count == 1 && b.count == 1 && a.source + a.length == b.source &&
+           a.destination + a.length == b.destination;
+}
+
+/// Appends run b to run a when b holds the next equally spaced blocks.
+bool extend(AxisRun& a, const AxisRun& b) {
+    if (a.length != b.length) return false;
+    const std::int64_t ds = a.count > 1 ? a.source_step : b.source - a.source;
+    const std::int64_t dd = a.count > 1 ? a.destination_step : b.destination - a.destination;
+    if (b.source != a.source + a.count * ds || b.destination != a.destination + a.count * dd)
+        return false;
+    if (b.count > 1 && (b.source_step != ds || b.destination_step != dd)) return false;
+    a.source_step = ds;
+    a.destination_step = dd;
+    a.count += b.count;
+    return true;
+}
+
+}  // namespace
+
+AxisTable::AxisTable(std::vector<AxisRun> runs, std::int64_t periods, std::int64_t source_period,
+                     std::int64_t destination_period, std::vector<AxisRun> tail)
+    : runs_(std::move(runs)),
+      tail_(std::move(tail)),
+      periods_(periods),
+      source_period_(source_period),
+      destination_period_(destination_period) {
+    if (periods < 0)
+        throw Error(ErrorCode::invalid_argument,
+                    "an axis table needs periods >= 0, got " + std::to_string(periods));
+    period_size_ = checked_pairs(runs_);
+    const std::int64_t tail_size = checked_pairs(tail_);
+    if (__builtin_mul_overflow(period_size_, periods_, &size_) ||
+        __builtin_add_overflow(size_, tail_size, &size_))
+        throw Error(ErrorCode::invalid_argument,
+                    "an axis table holds more than 2^63 pairs of positions");
+}
+
+AxisTable AxisTable::interval(std::int64_t source, std::int64_t destination, std::int64_t length) {
+    if (length < 0)
+        throw Error(ErrorCode::invalid_argument,
+                    "an interval needs length >= 0, got " + std::to_string(length));
+    if (length == 0) return AxisTable();
+    return AxisTable({AxisRun{source, destination, length, 1, 0, 0}});
+}
+
+AxisTable AxisTable::source_half() const {
+    return AxisTable(numbered(runs_, 0, true), periods_, source_period_, period_size_,
+                     numbered(tail_, periods_ * period_size_, true));
+}
+
+AxisTable AxisTable::destination_half() const {
+    return AxisTable(numbered(runs_, 0, false), periods_, period_size_, destination_period_,
+                     numbered(tail_, periods_ * period_size_, false));
+}
+
+AxisTable AxisTable::reversed() const {
+    return AxisTable(exchanged(runs_), periods_, destination_period_, source_period_,
+                     exchanged(tail_));
+}
+
+AxisTable AxisTable::shifted(std::int64_t source_shift, std::int64_t destination_shift) const {
+    return AxisTable(moved(runs_, source_shift, destination_shift), periods_, source_period_,
+                     destination_period_, moved(tail_, source_shift, destination_shift));
+}
+
+std::int64_t AxisTable::nbytes() const {
+    const auto runs = static_cast<std::int64_t>(runs_.size() + tail_.size());
+    return runs * static_cast<std::int64_t>(sizeof(AxisRun)) + 3 * 8;
+}
+
+std::vector<AxisRun> fold_runs(const std::vector<AxisRun>& blocks) {
+    std::vector<AxisRun> joined;
+    for (const AxisRun& b : blocks) {
+        if (!joined.empty() && continues(joined.back(), b))
+            joined.back().length += b.length;
+        else
+            joined.push_back(b);
+    }
+    std::vector<AxisRun> folded;
+    for (const AxisRun& b : joined)
+        if (folded.empty() || !extend(folded.back(), b)) folded.push_back(b);
+    return folded;
+}
+
+}  // namespace datamover

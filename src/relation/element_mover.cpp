@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Does an update fit a relation's elements, and which loops carry it out?
+#include "element_mover.hpp"
+
+#include <cmath>
+
+#include "datamover/error.hpp"
+
+namespace datamover {
+namespace {
+
+constexpr std::int64_t chunk_elems = 256;
+constexpr std::int64_t largest_scalar_bytes = 16;
+const std::complex<double> one{1.0, 0.0};
+
+bool is_complex_type(ScalarType t) {
+    return t == ScalarType::complex64 || t == ScalarType::complex128;
+}
+bool is_floating_type(ScalarType t) {
+    return t == ScalarType::float32 || t == ScalarType::float64;
+}
+
+void require_size(const char* side, ScalarType type, std::int64_t elem_bytes) {
+    if (type == ScalarType::opaque || scalar_bytes(type) == elem_bytes) return;
+    throw Error(ErrorCode::wrong_type, std::string("the update's ") + side + " type " +
+                                           scalar_name(type) + " has " +
+                                           std::to_string(scalar_bytes(type)) +
+                                           " bytes, the relation's elements there have " +
+                                           std::to_string(elem_bytes));
+}
+
+void require_factor(const char* name, std::complex<double> factor, ScalarType type) {
+    if (factor == one || is_complex_type(type)) return;
+    const bool real = factor.imag() == 0.0;
+    const bool whole = real && std::floor(factor.real()) == factor.real() &&
+                       std::abs(factor.real()) < 9.0e15;
+    const bool negative = factor.real() < 0.0;
+    const bool is_unsigned = type == ScalarType::uint8 || type == ScalarType::uint16 ||
+                             type == ScalarType::uint32 || type == ScalarType::uint64;
+    if (type != ScalarType::boolean && real && is_floating_type(type)) return;
+    if (type != ScalarType::boolean && whole && !(is_unsigned && negative)) return;
+    throw Error(ErrorCode::unsupported, std::string(name) + " = (" + std::to_string(factor.real()) +
+                                            ", " + std::to_string(factor.imag()) +
+                                            ") cannot multiply elements of type " +
+                                            scalar_name(type));
+}
+
+void require_typed(const ElementUpdate& u) {
+    if (u.source_type != ScalarType::opaque && u.destination_type != ScalarType::opaque) return;
+    throw Error(u.source_type == u.destination_type ? ErrorCode::unsupported : ErrorCode::wrong_type,
+                std::string("operation ") + op_name(u.op) + " from " + scalar_name(u.source_type) +
+                    " to " + scalar_name(u.destination_type) +
+                    " needs to know both scalar types");
+}
+
+}  // namespace
+
+ElementMover::ElementMover(const ElementUpdate& update, std::int64_t source_elem_bytes,
+                           std::int64_t destination_elem_bytes)
+    : update_(update),
+      source_elem_bytes_(source_elem_bytes),
+      destination_elem_bytes_(destination_elem_bytes) {
+    require_size("source", update.source_type, source_elem_bytes);
+    require_size("destination", update.destination_type, destination_elem_bytes);
+    if (update.is_plain_copy()) {
+        if (source_elem_bytes == destination_elem_bytes) return;
+        throw Error(ErrorCode::wrong_type,
+                    "a plain copy needs equal element sizes, got " +
+                        std::to_string(source_elem_bytes) + " and " +
+                        std::to_string(destination_elem_bytes) + " bytes");
+    }
+    require_typed(update);
+    require_factor("alpha", update.alpha, update.destination_type);
+    const bool with_beta = update.op == Op::add && update.beta != one;
+    if (with_beta) require_factor("beta", update.beta, update.destination_type);
+    combine_ = combine_row(update.op, update.destination_type, with_beta);
+    const bool conjugates = update.conjugate && is_complex_type(update.destination_type);
+    const bool scales = update.alpha != one || conjugates;
+    if (scales) scale_ = scale_row(update.destination_type);
+    if (scales || update.source_type != update.destination_type)
+        convert_ = convert_row(update.source_type, update.destination_type);
+}
+
+std::string ElementMover::describe() const {
+    if (copies_bytes()) return "copy";
+    std::string text = op_name(update_.op);
+    text += std::string(" ") + scalar_name(update_.destination_type);
+    if (update_.source_type != update_.destination_type)
+        text += std::string(" from ") + scalar_name(update_.source_type);
+    return text;
+}
+
+void ElementMover::update(const char* source, std::int64_t source_step, char* destination,
+                          std::int64_t destination_step, std::int64_t n) const {
+    if (convert_ == nullptr)
+        combine_(source, source_step, destination, destination_step, n, update_.beta);
+    else
+        update_through_buffer(source, source_step, destination, destination_step, n);
+}
+
+void ElementMover::update_through_buffer(const char* source, std::int64_t source_step,
+                                         char* destination, std::int64_t destination_step,
+                                         std::int64_t n) const {
+    alignas(64) char buffer[chunk_elems * largest_scalar_bytes];
+    while (n > 0) {
+        const std::int64_t m = n < chunk_elems ? n : chunk_elems;
+        convert_(source, source_step, buffer, m);
+        if (scale_ != nullptr) scale_(buffer, m, update_.alpha, update_.conjugate);
+        combine_(buffer, destination_elem_bytes_, destination, destination_step, m, update_.beta);
+        source += m * source_step;
+        destination += m * destination_step;
+        n -= m;
+    }
+}
+
+}  // namespace datamover

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How does a row of evenly spaced elements get from here to there, copied or updated?
+#pragma once
+
+#include <complex>
+#include <cstdint>
+#include <string>
+
+#include "datamover/element_update.hpp"
+
+namespace datamover {
+
+/// Converts n elements (source step in bytes) into a packed buffer of another type.
+using ConvertRow = void (*)(const char* source, std::int64_t step, char* buffer, std::int64_t n);
+/// Combines n elements into a destination; steps in bytes.
+using CombineRow = void (*)(const char* source, std::int64_t source_step, char* destination,
+                            std::int64_t destination_step, std::int64_t n,
+                            std::complex<double> beta);
+/// Multiplies n packed elements by alpha, conjugating them first where asked.
+using ScaleRow = void (*)(char* buffer, std::int64_t n, std::complex<double> alpha, bool conjugate);
+
+ConvertRow convert_row(ScalarType from, ScalarType to);
+/// nullptr for combinations that do not exist.
+CombineRow combine_row(Op op, ScalarType type, bool with_beta);
+ScaleRow scale_row(ScalarType type);
+
+/// Moves rows of elements under one ElementUpdate. Made once per kernel; a value.
+class ElementMover {
+public:
+    ElementMover() = default;
+    /// Throws wrong_type when element sizes and types disagree, unsupported for a combination that
+    /// has no meaning (adding opaque bytes, a fractional factor on integers).
+    ElementMover(const ElementUpdate& update, std::int64_t source_elem_bytes,
+                 std::int64_t destination_elem_bytes);
+
+    bool copies_bytes() const { return combine_ == nullptr; }
+    std::int64_t source_elem_bytes() const { return source_elem_bytes_; }
+    std::int64_t destination_elem_bytes() const { return destination_elem_bytes_; }
+    std::string describe() const;
+
+    /// Updates n elements; only for movers that do more than copy bytes.
+    void update(const char* source, std::int64_t source_step, char* destination,
+                std::int64_t destination_step, std::int64_t n) const;
+
+private:
+    void update_through_buffer(const char* source, std::int64_t source_step, char* destination,
+                               std::int64_t destination_step, std::int64_t n) const;
+
+    ElementUpdate update_;
+    std::int64_t source_elem_bytes_ = 0;
+    std::int64_t destination_elem_bytes_ = 0;
+    ConvertRow convert_ = nullptr;  ///< set when elements pass through a packed buffer
+    ScaleRow scale_ = nullptr;
+    CombineRow combine_ = nullptr;
+};
+
+}  // namespace datamover

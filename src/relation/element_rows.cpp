@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Which loop converts, scales or combines a row of scalars of given types?
+#include <complex>
+
+#include "element_mover.hpp"
+#include "scalar_types.hpp"
+
+namespace datamover {
+namespace {
+
+using scalar::load;
+using scalar::store;
+
+template <class From, class To>
+void convert_loop(const char* source, std::int64_t step, char* buffer, std::int64_t n) {
+    constexpr std::int64_t from = sizeof(From);
+    constexpr std::int64_t to = sizeof(To);
+    if (step == from) {
+        for (std::int64_t i = 0; i < n; ++i)
+            store(buffer + i * to, scalar::convert<To>(load<From>(source + i * from)));
+    } else {
+        for (std::int64_t i = 0; i < n; ++i)
+            store(buffer + i * to, scalar::convert<To>(load<From>(source + i * step)));
+    }
+}
+
+template <Op op, class T, bool with_beta>
+inline T combined(T in_place, T arriving, T beta) {
+    if constexpr (with_beta)
+        return scalar::add(scalar::multiply(beta, in_place), arriving);
+    else
+        return scalar::combine<op>(in_place, arriving);
+}
+
+template <Op op, class T, bool with_beta>
+void combine_loop(const char* source, std::int64_t source_step, char* destination,
+                  std::int64_t destination_step, std::int64_t n, std::complex<double> factor) {
+    constexpr std::int64_t size = sizeof(T);
+    const T beta = scalar::convert<T>(factor);
+    if (source_step == size && destination_step == size) {
+        for (std::int64_t i = 0; i < n; ++i) {
+            char* d = destination + i * size;
+            store(d, combined<op, T, with_beta>(load<T>(d), load<T>(source + i * size), beta));
+        }
+    } else {
+        for (std::int64_t i = 0; i < n; ++i) {
+            char* d = destination + i * destination_step;
+            store(d,
+                  combined<op, T, with_beta>(load<T>(d), load<T>(source + i * source_step), beta));
+        }
+    }
+}
+
+template <class T>
+void scale_loop(char* buffer, std::int64_t n, std::complex<double> factor, bool conjugate) {
+    constexpr std::int64_t size = sizeof(T);
+    const T alpha = scalar::convert<T>(factor);
+    const bool scales = factor != std::complex<double>{1.0, 0.0};
+    for (std::int64_t i = 0; i < n; ++i) {
+        T value = load<T>(buffer + i * size);
+        if constexpr (scalar::is_complex<T>)
+            if (conjugate) value = std::conj(value);
+        if (scales) value = scalar::multiply(alpha, value);
+        store(buffer + i * size, value);
+    }
+}
+
+template <class T>
+CombineRow combine_row_of(Op op, bool with_beta) {
+    switch (op) {
+        case Op::replace: return combine_loop<Op::replace, T, false>;
+        case Op::add:
+            return with_beta ? combine_loop<Op::add, T, true> : combine_loop<Op::add, T, false>;
+        case Op::multiply: return combine_loop<Op::multiply, T, false>;
+        case Op::minimum: return combine_loop<Op::minimum, T, false>;
+        case Op::maximum: return combine_loop<Op::maximum, T, false>;
+    }
+    return nullptr;
+}
+
+}  // namespace
+
+ConvertRow convert_row(ScalarType from, ScalarType to) {
+    return scalar::with_type(from, [&]<class From>() {
+        return scalar::with_type(
+            to, [&]<class To>() -> ConvertRow { return convert_loop<From, To>; });
+    });
+}
+
+CombineRow combine_row(Op op, ScalarType type, bool with_beta) {
+    return scalar::with_type(type,
+                             [&]<class T>() -> CombineRow { return combine_row_of<T>(op, with_beta); });
+}
+
+ScaleRow scale_row(ScalarType type) {
+    return scalar::with_type(type, [&]<class T>() -> ScaleRow { return scale_loop<T>; });
+}
+
+}  // namespace datamover
