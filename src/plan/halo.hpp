@@ -10,12 +10,24 @@ namespace datamover::plan {
 
 using VisitSection = std::function<void(const SectionCopy&)>;
 
+/// Throws mismatch or invalid_argument where an exchange does not fit a floor plan: dimensions,
+/// negative widths, a dimension that is to wrap around an empty domain.
+void check_halo_exchange(const FloorPlan& floorplan, const HaloExchange& exchange);
+
 /// Every section that fills ghosts of `block`, in one fixed order. The source regions are where the
 /// sender holds the points, so periodic images appear as differing regions of the same shape.
-void halo_sections_into(const FloorPlan& floorplan, const HaloExchange& exchange, std::int64_t block,
-                        const VisitSection& visit);
+/// A point of an interior of a lower-numbered block comes from there, whatever other interiors or
+/// images hold it; where several images of that block hold it, from the image that is shifted by
+/// the fewest periods in dimension 0, then in dimension 1 and so on, downward before upward. Ghosts
+/// that no interior or image holds, and the block's own interior, are in no section. The exchange
+/// must have passed `check_halo_exchange`. `exchange.reversed` is not looked at: the caller swaps
+/// the sides of each section. Local; the cost follows the number of images that meet the ghosts.
+void halo_sections_into(const FloorPlan& floorplan, const HaloExchange& exchange,
+                        std::int64_t block, const VisitSection& visit);
 
-/// The blocks whose ghosts may read the interior of `block`, ascending, without repetition.
+/// The blocks whose ghosts may read the interior of `block`, ascending, without repetition: every
+/// true reader, and where interiors overlap also some for which a lower-numbered block sends.
+/// Neither looks at `exchange.reversed`. Local; the cost follows the answer.
 std::vector<std::int64_t> halo_readers_of(const FloorPlan& floorplan, const HaloExchange& exchange,
                                           std::int64_t block);
 

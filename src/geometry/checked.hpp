@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How are coordinates added, subtracted and multiplied without silent overflow?
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "datamover/error.hpp"
+
+namespace datamover::geometry {
+
+[[noreturn]] inline void throw_overflow(std::int64_t a, const char* sign, std::int64_t b) {
+    throw Error(ErrorCode::out_of_range, std::to_string(a) + " " + sign + " " + std::to_string(b) +
+                                             " does not fit 64 bits; use smaller coordinates");
+}
+
+/// The sum; throws out_of_range when it does not fit.
+inline std::int64_t add(std::int64_t a, std::int64_t b) {
+    std::int64_t result = 0;
+    if (__builtin_add_overflow(a, b, &result)) throw_overflow(a, "+", b);
+    return result;
+}
+
+/// The difference; throws out_of_range when it does not fit.
+inline std::int64_t subtract(std::int64_t a, std::int64_t b) {
+    std::int64_t result = 0;
+    if (__builtin_sub_overflow(a, b, &result)) throw_overflow(a, "-", b);
+    return result;
+}
+
+/// The product; throws out_of_range when it does not fit.
+inline std::int64_t multiply(std::int64_t a, std::int64_t b) {
+    std::int64_t result = 0;
+    if (__builtin_mul_overflow(a, b, &result)) throw_overflow(a, "*", b);
+    return result;
+}
+
+/// The quotient rounded down, and rounded up. The divisor is positive.
+inline std::int64_t divide_down(std::int64_t a, std::int64_t b) {
+    return a / b - (a % b < 0 ? 1 : 0);
+}
+inline std::int64_t divide_up(std::int64_t a, std::int64_t b) {
+    return a / b + (a % b > 0 ? 1 : 0);
+}
+
+}  // namespace datamover::geometry

@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How is a table of blocks kept, checked and looked up?
+
+#include "datamover/floor_plan.hpp"
+
+#include <algorithm>
+#include <mutex>
+#include <new>
+#include <numeric>
+#include <stdexcept>
+
+#include "box_index.hpp"
+#include "datamover/error.hpp"
+#include "geometry/checked.hpp"
+
+namespace datamover {
+namespace {
+
+using Rows = std::span<const std::int64_t>;
+
+[[noreturn]] void throw_no_memory(std::size_t blocks) {
+    throw Error(ErrorCode::no_memory,
+                "no memory for a floor plan of " + std::to_string(blocks) + " blocks");
+}
+
+void check_lengths(int dims, Rows lo, Rows hi, Rows owners) {
+    if (dims < 1 || dims > max_dims) {
+        throw Error(ErrorCode::invalid_argument, "a floor plan of " + std::to_string(dims) +
+                                                     " dimensions; 1 to " +
+                                                     std::to_string(max_dims) + " are possible");
+    }
+    const auto d = static_cast<std::size_t>(dims);
+    if (lo.size() != hi.size() || lo.size() % d != 0 || lo.size() / d != owners.size()) {
+        throw Error(ErrorCode::mismatch, std::to_string(lo.size()) + " lower and " +
+                                             std::to_string(hi.size()) + " upper coordinates and " +
+                                             std::to_string(owners.size()) +
+                                             " owners; a floor plan of n blocks needs n * " +
+                                             std::to_string(dims) + ", as many, and n");
+    }
+}
+
+std::int64_t checked_nprocs(Rows owners, std::int64_t nprocs) {
+    if (nprocs < 1 && nprocs != -1) {
+        throw Error(ErrorCode::invalid_argument,
+                    "a floor plan for " + std::to_string(nprocs) + " processes; at least 1");
+    }
+    std::int64_t largest = 0;
+    for (std::size_t i = 0; i < owners.size(); ++i) {
+        if (owners[i] < 0 || (nprocs != -1 && owners[i] >= nprocs)) {
+            throw Error(ErrorCode::out_of_range,
+                        "block " + std::to_string(i) + " is owned by rank " +
+                            std::to_string(owners[i]) + "; it must be in 0 .. " +
+                            (nprocs == -1 ? "nprocs-1" : std::to_string(nprocs - 1)));
+        }
+        largest = std::max(largest, owners[i]);
+    }
+    return nprocs == -1 ? geometry::add(largest, 1) : nprocs;
+}
+
+}  // namespace
+
+/// What copies of a floor plan share. Only the two lookup structures come later, each once.
+struct FloorPlan::Table {
+    int dims = 0;
+    std::int64_t nprocs = 0;
+    std::vector<std::int64_t> lo, hi;  // row-major (n, dims); zeros for an empty block
+    std::vector<std::int64_t> owners;
+    Region bounding_box;
+
+    Table() = default;
+    Table(int dims, Rows lo, Rows hi, Rows owners, std::int64_t nprocs);
+
+    const layout::BoxIndex& boxes() const;
+    Rows blocks_of(std::int64_t rank) const;
+
+private:
+    void canonicalise_and_bound();
+    void sort_by_owner() const;
+
+    mutable std::once_flag boxes_once_, ranks_once_;
+    mutable layout::BoxIndex boxes_;
+    // Blocks by rank and number; those of ranks_[i] are blocks_by_rank_[first_[i] .. first_[i+1]).
+    mutable std::vector<std::int64_t> ranks_, first_, blocks_by_rank_;
+};
+
+FloorPlan::Table::Table(int dims, Rows lo, Rows hi, Rows owners, std::int64_t nprocs)
+    : dims(dims),
+      nprocs(nprocs),
+      lo(lo.begin(), lo.end()),
+      hi(hi.begin(), hi.end()),
+      owners(owners.begin(), owners.end()) {
+    canonicalise_and_bound();
+}
+
+void FloorPlan::Table::canonicalise_and_bound() {
+    Point least = Point::filled(dims, 0), most = least;
+    bool none_yet = true;
+    for (std::size_t at = 0; at < lo.size(); at += static_cast<std::size_t>(dims)) {
+        bool has_points = true;
+        for (int d = 0; d < dims; ++d) has_points = has_points && lo[at + d] < hi[at + d];
+        if (!has_points) {
+            std::fill_n(lo.begin() + at, dims, 0);
+            std::fill_n(hi.begin() + at, dims, 0);
+            continue;
+        }
+        for (int d = 0; d < dims; ++d) {
+            geometry::subtract(hi[at + d], lo[at + d]);
+            least[d] = none_yet ? lo[at + d] : std::min(least[d], lo[at + d]);
+            most[d] = none_yet ? hi[at + d] : std::max(most[d], hi[at + d]);
+        }
+        none_yet = false;
+    }
+    bounding_box = Region(least, most);
+}
+
+const layout::BoxIndex& FloorPlan::Table::boxes() const {
+    std::call_once(boxes_once_, [this] { boxes_ = layout::BoxIndex(dims, lo, hi); });
+    return boxes_;
+}
+
+void FloorPlan::Table::sort_by_owner() const {
+    std::vector<std::int64_t> blocks(owners.size()), ranks, first;
+    std::iota(blocks.begin(), blocks.end(), 0);
+    std::stable_sort(blocks.begin(), blocks.end(),
+                     [this](std::int64_t a, std::int64_t b) { return owners[a] < owners[b]; });
+    for (std::size_t i = 0; i < blocks.size(); ++i) {
+        const std::int64_t rank = owners[blocks[i]];
+        if (!ranks.empty() && ranks.back() == rank) continue;
+        ranks.push_back(rank);
+        first.push_back(static_cast<std::int64_t>(i));
+    }
+    first.push_back(static_cast<std::int64_t>(blocks.size()));
+    ranks_ = std::move(ranks);
+    first_ = std::move(first);
+    blocks_by_rank_ = std::move(blocks);
+}
+
+Rows FloorPlan::Table::blocks_of(std::int64_t rank) const {
+    std::call_once(ranks_once_, [this] { sort_by_owner(); });
+    const auto found = std::lower_bound(ranks_.begin(), ranks_.end(), rank);
+    if (found == ranks_.end() || *found != rank) return {};
+    const auto i = static_cast<std::size_t>(found - ranks_.begin());
+    return Rows(blocks_by_rank_).subspan(first_[i], first_[i + 1] - first_[i]);
+}
+
+FloorPlan::FloorPlan(int dims, Rows lo, Rows hi, Rows owners, std::int64_t nprocs) {
+    check_lengths(dims, lo, hi, owners);
+    nprocs = checked_nprocs(owners, nprocs);
+    try {
+        table_ = std::make_shared<const Table>(dims, lo, hi, owners, nprocs);
+    } catch (const std::bad_alloc&) {
+        throw_no_memory(owners.size());
+    }
+}
+
+FloorPlan::FloorPlan(const std::vector<Region>& regions, const Map& owners, std::int64_t nprocs) {
+    if (regions.empty()) {
+        throw Error(ErrorCode::invalid_argument,
+                    "a floor plan from no regions has no dimension; give at least one");
+    }
+    const int dims = regions.front().dims();
+    std::vector<std::int64_t> lo, hi;
+    try {
+        lo.reserve(regions.size() * dims);
+        hi.reserve(regions.size() * dims);
+    } catch (const std::bad_alloc&) {
+        throw_no_memory(regions.size());
+    }
+    for (std::size_t i = 0; i < regions.size(); ++i) {
+        if (regions[i].dims() != dims) {
+            throw Error(ErrorCode::mismatch,
+                        "region " + std::to_string(i) + ", " + regions[i].to_string() + ", has " +
+                            std::to_string(regions[i].dims()) + " dimensions; the first one has " +
+                            std::to_string(dims));
+        }
+        for (int d = 0; d < dims; ++d) {
+            lo.push_back(regions[i].lo()[d]);
+            hi.push_back(regions[i].hi()[d]);
+        }
+    }
+    *this = FloorPlan(dims, lo, hi, owners, nprocs);
+}
+
+const FloorPlan::Table& FloorPlan::table() const {
+    static const Table none;
+    return table_ ? *table_ : none;
+}
+
+int FloorPlan::dims() const {
+    return table().dims;
+}
+
+std::int64_t FloorPlan::num_blocks() const {
+    return static_cast<std::int64_t>(table().owners.size());
+}
+
+std::int64_t FloorPlan::nprocs() const {
+    return table().nprocs;
+}
+
+void FloorPlan::check_block(std::int64_t block) const {
+    if (block < 0 || block >= num_blocks()) {
+        throw Error(ErrorCode::out_of_range, "block " + std::to_string(block) +
+                                                 " of a floor plan with " +
+                                                 std::to_string(num_blocks()) + " blocks");
+    }
+}
+
+Region FloorPlan::region(std::int64_t block) const {
+    check_block(block);
+    const auto d = static_cast<std::size_t>(dims());
+    const auto first = static_cast<std::size_t>(block) * d;
+    return Region(Point(lower_corners().subspan(first, d)),
+                  Point(upper_corners().subspan(first, d)));
+}
+
+std::int64_t FloorPlan::owner(std::int64_t block) const {
+    check_block(block);
+    return table().owners[block];
+}
+
+Rows FloorPlan::blocks_of(std::int64_t rank) const {
+    if (rank < 0 || rank >= nprocs()) {
+        throw Error(ErrorCode::out_of_range, "rank " + std::to_string(rank) +
+                                                 " of a floor plan for " +
+                                                 std::to_string(nprocs()) + " processes");
+    }
+    return table().blocks_of(rank);
+}
+
+Region FloorPlan::bounding_box() const {
+    return table().bounding_box;
+}
+
+Rows FloorPlan::lower_corners() const {
+    return table().lo;
+}
+Rows FloorPlan::upper_corners() const {
+    return table().hi;
+}
+Rows FloorPlan::owners() const {
+    return table().owners;
+}
+
+std::vector<std::int64_t> FloorPlan::find(const Region& box) const {
+    if (box.dims() != dims()) {
+        throw Error(ErrorCode::mismatch,
+                    "looking for " + box.to_string() + " of " + std::to_string(box.dims()) +
+                        " dimensions in a floor plan of " + std::to_string(dims()));
+    }
+    return table().boxes().find(box);
+}
+
+std::vector<Region> FloorPlan::exclusive_regions(std::int64_t block) const {
+    const Region own = region(block);
+    std::vector<Region> lower;
+    for (const std::int64_t other : find(own)) {
+        if (other >= block) break;
+        lower.push_back(region(other));
+    }
+    return subtract_all(own, lower);
+}
+
+bool FloorPlan::operator==(const FloorPlan& other) const {
+    const Table &a = table(), &b = other.table();
+    return &a == &b || (a.dims == b.dims && a.nprocs == b.nprocs && a.owners == b.owners &&
+                        a.lo == b.lo && a.hi == b.hi);
+}
+
+}  // namespace datamover

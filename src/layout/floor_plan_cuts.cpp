@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How is a domain cut into the blocks of a floor plan?
+
+#include <algorithm>
+#include <cmath>
+#include <new>
+#include <stdexcept>
+
+#include "datamover/error.hpp"
+#include "datamover/floor_plan.hpp"
+#include "geometry/checked.hpp"
+
+namespace datamover {
+namespace {
+
+// Cut positions per dimension, both ends of the domain included.
+using Cuts = std::vector<std::vector<std::int64_t>>;
+
+void check_nprocs(std::int64_t nprocs) {
+    if (nprocs < 1) {
+        throw Error(ErrorCode::invalid_argument,
+                    "a floor plan for " + std::to_string(nprocs) + " processes; at least 1");
+    }
+}
+
+void check_domain(const Region& domain) {
+    if (domain.dims() < 1) {
+        throw Error(ErrorCode::invalid_argument, "a domain without dimensions cannot be cut");
+    }
+}
+
+void check_positive(const Region& domain, const Point& counts, const char* what) {
+    check_domain(domain);
+    if (counts.dims() != domain.dims()) {
+        throw Error(ErrorCode::mismatch, std::string("a ") + what + " of " + counts.to_string() +
+                                             " for the domain " + domain.to_string() + " of " +
+                                             std::to_string(domain.dims()) + " dimensions");
+    }
+    for (int d = 0; d < counts.dims(); ++d) {
+        if (counts[d] < 1) {
+            throw Error(ErrorCode::invalid_argument, std::string("a ") + what + " of " +
+                                                         counts.to_string() +
+                                                         "; every entry must be at least 1");
+        }
+    }
+}
+
+// `count` blocks of `width` points, the last ones cut off at the end of the domain.
+std::vector<std::int64_t> even_cuts(const Region& domain, int d, std::int64_t count,
+                                    std::int64_t width) {
+    std::vector<std::int64_t> cuts;
+    cuts.reserve(static_cast<std::size_t>(geometry::add(count, 1)));
+    std::int64_t cut = domain.lo()[d];
+    for (std::int64_t i = 0; i <= count; ++i) {
+        cuts.push_back(cut);
+        cut = domain.hi()[d] - cut > width ? cut + width : domain.hi()[d];
+    }
+    return cuts;
+}
+
+// The blocks between the cuts, row-major, block i owned by owner_of(i).
+template <class OwnerOf>
+FloorPlan between_cuts(const Cuts& cuts, std::int64_t nprocs, OwnerOf owner_of) {
+    const int dims = static_cast<int>(cuts.size());
+    Point grid = Point::filled(dims, 0);
+    for (int d = 0; d < dims; ++d) grid[d] = static_cast<std::int64_t>(cuts[d].size()) - 1;
+    const auto blocks = static_cast<std::size_t>(grid.product());
+    std::vector<std::int64_t> lo, hi, owners;
+    lo.reserve(blocks * dims);
+    hi.reserve(blocks * dims);
+    owners.reserve(blocks);
+    Region::from_shape(grid).for_each([&](const Point& position) {
+        for (int d = 0; d < dims; ++d) {
+            lo.push_back(cuts[d][position[d]]);
+            hi.push_back(cuts[d][position[d] + 1]);
+        }
+        owners.push_back(owner_of(static_cast<std::int64_t>(owners.size())));
+    });
+    return FloorPlan(dims, lo, hi, owners, nprocs);
+}
+
+// `make()`, with a shortage of memory told as the library's own error.
+template <class Make>
+FloorPlan within_memory(Make make) {
+    try {
+        return make();
+    } catch (const std::bad_alloc&) {
+        throw Error(ErrorCode::no_memory, "no memory for a floor plan of that many blocks");
+    } catch (const std::length_error&) {
+        throw Error(ErrorCode::no_memory, "no memory for a floor plan of that many blocks");
+    }
+}
+
+// The rank of block i when `blocks` are dealt out in contiguous shares, the first ones larger by
+// one.
+std::int64_t owner_in_shares(std::int64_t i, std::int64_t blocks, std::int64_t nprocs) {
+    const std::int64_t share = blocks / nprocs, larger = blocks % nprocs;
+    const std::int64_t in_larger = larger * (share + 1);
+    return i < in_larger ? i / (share + 1) : larger + (i - in_larger) / share;
+}
+
+void check_splits(const Region& domain, int d, const std::vector<std::int64_t>& splits) {
+    for (const std::int64_t split : splits) {
+        if (split < domain.lo()[d] || split > domain.hi()[d]) {
+            throw Error(ErrorCode::out_of_range,
+                        "a cut at " + std::to_string(split) + " in dimension " + std::to_string(d) +
+                            " lies outside the domain " + domain.to_string());
+        }
+    }
+    if (!std::is_sorted(splits.begin(), splits.end())) {
+        throw Error(ErrorCode::invalid_argument,
+                    "the cuts of dimension " + std::to_string(d) + " must ascend");
+    }
+}
+
+int longest_dim(const Region& region) {
+    int longest = 0;
+    for (int d = 1; d < region.dims(); ++d) {
+        if (region.extent(d) > region.extent(longest)) longest = d;
+    }
+    return longest;
+}
+
+// How many of `extent` points the share of the whole takes, rounded.
+std::int64_t points_in_share(std::int64_t extent, double share) {
+    // The product may round up to 2^63, which no longer fits.
+    const double points = std::round(static_cast<double>(extent) * share);
+    return points >= static_cast<double>(extent) ? extent : static_cast<std::int64_t>(points);
+}
+
+void bisect(const Region& region, const std::vector<double>& weights, std::size_t begin,
+            std::size_t end, std::vector<Region>& blocks) {
+    if (end - begin == 1) {
+        blocks[begin] = region;
+        return;
+    }
+    const std::size_t middle = begin + (end - begin) / 2;
+    double lower = 0, upper = 0;
+    for (std::size_t i = begin; i < middle; ++i) lower += weights[i];
+    for (std::size_t i = middle; i < end; ++i) upper += weights[i];
+    const int d = longest_dim(region);
+    Point cut_hi = region.hi(), cut_lo = region.lo();
+    // Halved, since the sum of two large weights may overflow to infinity.
+    const double share = lower / 2 / (lower / 2 + upper / 2);
+    cut_hi[d] = cut_lo[d] = region.lo()[d] + points_in_share(region.extent(d), share);
+    bisect(Region(region.lo(), cut_hi), weights, begin, middle, blocks);
+    bisect(Region(cut_lo, region.hi()), weights, middle, end, blocks);
+}
+
+}  // namespace
+
+FloorPlan FloorPlan::uniform(const Region& domain, const Point& grid, std::int64_t nprocs) {
+    check_positive(domain, grid, "grid");
+    check_nprocs(nprocs);
+    grid.product();  // refused before anything is allocated
+    return within_memory([&] {
+        Cuts cuts;
+        for (int d = 0; d < domain.dims(); ++d) {
+            const std::int64_t width = geometry::divide_up(domain.extent(d), grid[d]);
+            cuts.push_back(even_cuts(domain, d, grid[d], width));
+        }
+        return between_cuts(cuts, nprocs, [&](std::int64_t i) { return i % nprocs; });
+    });
+}
+
+FloorPlan FloorPlan::tiles(const Region& domain, const Point& tile, std::int64_t nprocs,
+                           const std::string& mapping) {
+    check_positive(domain, tile, "tile");
+    check_nprocs(nprocs);
+    if (mapping != "block" && mapping != "cyclic") {
+        throw Error(ErrorCode::invalid_argument,
+                    "the mapping \"" + mapping + "\"; it must be \"block\" or \"cyclic\"");
+    }
+    Point grid = tile;
+    for (int d = 0; d < grid.dims(); ++d) {
+        grid[d] = geometry::divide_up(domain.extent(d), tile[d]);
+    }
+    const std::int64_t blocks = grid.product();
+    return within_memory([&] {
+        Cuts cuts;
+        for (int d = 0; d < domain.dims(); ++d) {
+            cuts.push_back(even_cuts(domain, d, grid[d], tile[d]));
+        }
+        return between_cuts(cuts, nprocs, [&](std::int64_t i) {
+            return mapping == "cyclic" ? i % nprocs : owner_in_shares(i, blocks, nprocs);
+        });
+    });
+}
+
+FloorPlan FloorPlan::from_splits(const Region& domain,
+                                 const std::vector<std::vector<std::int64_t>>& splits,
+                                 std::int64_t nprocs) {
+    check_domain(domain);
+    check_nprocs(nprocs);
+    if (static_cast<int>(splits.size()) != domain.dims()) {
+        throw Error(ErrorCode::mismatch, "cuts for " + std::to_string(splits.size()) +
+                                             " dimensions of the domain " + domain.to_string() +
+                                             " of " + std::to_string(domain.dims()));
+    }
+    for (int d = 0; d < domain.dims(); ++d) check_splits(domain, d, splits[d]);
+    return within_memory([&] {
+        Cuts cuts = splits;
+        for (int d = 0; d < domain.dims(); ++d) {
+            cuts[d].insert(cuts[d].begin(), domain.lo()[d]);
+            cuts[d].push_back(domain.hi()[d]);
+        }
+        return between_cuts(cuts, nprocs, [&](std::int64_t i) { return i % nprocs; });
+    });
+}
+
+FloorPlan FloorPlan::bisected(const Region& domain, const std::vector<double>& weights) {
+    check_domain(domain);
+    if (weights.empty()) {
+        throw Error(ErrorCode::invalid_argument, "no weights: one per block is needed");
+    }
+    for (std::size_t i = 0; i < weights.size(); ++i) {
+        if (!(weights[i] > 0) || !std::isfinite(weights[i])) {
+            throw Error(ErrorCode::invalid_argument, "weight " + std::to_string(i) + " is " +
+                                                         std::to_string(weights[i]) +
+                                                         "; weights are positive and finite");
+        }
+    }
+    return within_memory([&] {
+        std::vector<Region> blocks(weights.size(), Region::empty_region(domain.dims()));
+        bisect(domain, weights, 0, weights.size(), blocks);
+        Map owners(weights.size());
+        for (std::size_t i = 0; i < owners.size(); ++i) owners[i] = static_cast<std::int64_t>(i);
+        return FloorPlan(blocks, owners, static_cast<std::int64_t>(owners.size()));
+    });
+}
+
+}  // namespace datamover
