@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Along one dimension, how many indices does each source coordinate share with each destination one?
+#include "plan/axis_overlap.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <string>
+#include <unordered_map>
+
+#include "datamover/error.hpp"
+
+namespace datamover::plan {
+namespace {
+
+using std::int64_t;
+
+constexpr int64_t max_walked_blocks = 100'000'000;  // about two seconds
+constexpr int64_t max_dense_pairs = 4'000'000;
+
+/// The smaller of the least common multiple and `bound`, without overflow.
+int64_t bounded_lcm(int64_t a, int64_t b, int64_t bound) {
+    const int64_t factor = a / std::gcd(a, b);
+    return b > bound / factor ? bound : std::min(factor * b, bound);
+}
+
+/// Numbers of pairs by size, fast to add to; few sizes are distinct.
+class SizeCounter {
+public:
+    void add(int64_t size, int64_t pairs) {
+        if (size > 0 && pairs > 0) counts_[size] += pairs;
+    }
+    std::map<int64_t, int64_t> sorted() const { return {counts_.begin(), counts_.end()}; }
+
+private:
+    std::unordered_map<int64_t, int64_t> counts_;
+};
+
+/// Sums that are kept per coordinate and cleared by touching only what was used.
+class TouchedSums {
+public:
+    explicit TouchedSums(int64_t n) : sums_(static_cast<std::size_t>(n), 0) {}
+    void add(int64_t i, int64_t amount) {
+        int64_t& sum = sums_[static_cast<std::size_t>(i)];
+        if (sum == 0) touched_.push_back(i);
+        sum += amount;
+    }
+    template <class Visit>
+    void take(Visit&& visit) {
+        for (const int64_t i : touched_) {
+            visit(i, sums_[static_cast<std::size_t>(i)]);
+            sums_[static_cast<std::size_t>(i)] = 0;
+        }
+        touched_.clear();
+    }
+
+private:
+    std::vector<int64_t> sums_;
+    std::vector<int64_t> touched_;
+};
+
+/// Calls visit(begin, end) for what the coordinates [c_begin, c_end) hold of [0, window): the blocks
+/// of neighbouring coordinates are visited as one.
+template <class Visit>
+void for_each_block(const DealtAxis& axis, int64_t c_begin, int64_t c_end, int64_t window,
+                    Visit&& visit) {
+    const auto positions = [&](int64_t from, int64_t to) {  // in the order of dealing
+        const int64_t length = (to - from) * axis.block;
+        int64_t begin = from * axis.block - axis.lo;
+        if (begin + length <= 0) begin += (-begin / axis.period()) * axis.period();
+        for (; begin < window; begin += axis.period()) {
+            const int64_t lo = std::max<int64_t>(begin, 0);
+            const int64_t hi = std::min(begin + length, window);
+            if (lo < hi) visit(lo, hi);
+        }
+    };
+    const int64_t wrapped = axis.coordinates - axis.first;  // position of coordinate 0
+    if (c_end > axis.first) positions(std::max(c_begin, axis.first) - axis.first, c_end - axis.first);
+    if (c_begin < axis.first) positions(c_begin + wrapped, std::min(c_end, axis.first) + wrapped);
+}
+
+bool one_block_each(const DealtAxis& axis, int64_t extent) {
+    return axis.coordinates == 1 || axis.lo + extent <= axis.period();
+}
+
+}  // namespace
+
+int64_t DealtAxis::below(int64_t t, int64_t upper) const {
+    // Counted from index 0 in the order of dealing, where coordinates [0, upper) are a cyclic range.
+    const auto count = [&](int64_t index, int64_t positions) {
+        return index / period() * positions * block +
+               std::min(index % period(), positions * block);
+    };
+    const auto range = [&](int64_t index) {
+        const int64_t wrapped = std::min(first, upper);  // coordinates 0 .. first-1 come last
+        const int64_t early = upper - wrapped;
+        const int64_t skipped = coordinates - first;
+        return count(index, early) + count(index, skipped + wrapped) - count(index, skipped);
+    };
+    return range(t + lo) - range(lo);
+}
+
+AxisOverlap::AxisOverlap(const DealtAxis& source, const DealtAxis& destination, int64_t extent)
+    : source_(source),
+      destination_(destination),
+      extent_(extent),
+      source_peers_(to_index(source.coordinates), 0),
+      destination_peers_(to_index(destination.coordinates), 0) {
+    const int64_t common = bounded_lcm(source.period(), destination.period(), extent);
+    const int64_t blocks =
+        common / source.block + common / destination.block + source.coordinates;
+    if (blocks <= max_walked_blocks) {
+        count_by_walking(common);
+    } else if (one_block_each(source, extent)) {
+        count_by_intervals(false);
+    } else if (one_block_each(destination, extent)) {
+        count_by_intervals(true);
+    } else {
+        throw Error(ErrorCode::unsupported,
+                    "the two distributions repeat only after " + std::to_string(common) +
+                        " indices (" + std::to_string(blocks) +
+                        " blocks): too many to sum over all processes; ask for one rank");
+    }
+}
+
+void AxisOverlap::count_by_walking(int64_t common_period) {
+    const int64_t repeats = common_period > 0 ? extent_ / common_period : 0;
+    const int64_t tail = common_period > 0 ? extent_ % common_period : 0;
+    const bool dense = source_.coordinates <= max_dense_pairs / destination_.coordinates;
+    if (dense) dense_.assign(to_index(source_.coordinates * destination_.coordinates), 0);
+    TouchedSums row(destination_.coordinates);
+    SizeCounter sizes;
+    for (int64_t a = 0; a < source_.coordinates; ++a) {
+        for_each_block(source_, a, a + 1, common_period, [&](int64_t t, int64_t end) {
+            while (t < end) {
+                const int64_t stop = std::min(end, destination_.block_end(t));
+                const int64_t in_tail = std::clamp<int64_t>(tail - t, 0, stop - t);
+                row.add(destination_.coordinate_at(t), repeats * (stop - t) + in_tail);
+                t = stop;
+            }
+        });
+        row.take([&](int64_t c, int64_t elems) {
+            ++source_peers_[to_index(a)];
+            ++destination_peers_[to_index(c)];
+            sizes.add(elems, 1);
+            if (dense) dense_[to_index(a * destination_.coordinates + c)] = elems;
+        });
+    }
+    sizes_ = sizes.sorted();
+}
+
+void AxisOverlap::count_by_intervals(bool swapped) {
+    const DealtAxis& whole = swapped ? destination_ : source_;
+    const DealtAxis& dealt = swapped ? source_ : destination_;
+    auto& whole_peers = swapped ? destination_peers_ : source_peers_;
+    auto& dealt_peers = swapped ? source_peers_ : destination_peers_;
+    const int64_t q = dealt.coordinates;
+    std::vector<int64_t> change(to_index(q) + 1, 0);  // of dealt_peers, from coordinate to coordinate
+    SizeCounter sizes;
+    const auto count_interval = [&](int64_t a, int64_t t, int64_t end) {
+        const int64_t blocks = (end - 1 + dealt.lo) / dealt.block - (t + dealt.lo) / dealt.block + 1;
+        const int64_t touched = std::min(blocks, q);
+        const int64_t begin = dealt.coordinate_at(t);
+        whole_peers[to_index(a)] += touched;
+        ++change[to_index(begin)];
+        --change[to_index(std::min(begin + touched, q))];
+        if (begin + touched > q) {
+            ++change[0];
+            --change[to_index(begin + touched - q)];
+        }
+        // Coordinates, counted from `begin`, hold rounds + 1 blocks up to `more`, then rounds.
+        const int64_t rounds = blocks / q, more = blocks % q;
+        const int64_t first_missing = t - (dealt.block_end(t) - dealt.block);
+        const int64_t last_missing = dealt.block_end(end - 1) - end;
+        const int64_t last = (blocks - 1) % q;
+        const auto full = [&](int64_t offset) {
+            return (rounds + (offset < more ? 1 : 0)) * dealt.block;
+        };
+        if (last == 0) {
+            sizes.add(full(0) - first_missing - last_missing, 1);
+        } else {
+            sizes.add(full(0) - first_missing, 1);
+            sizes.add(full(last) - last_missing, 1);
+        }
+        const auto special = [&](int64_t from, int64_t to) {  // of the two ends, how many lie here
+            return (0 >= from && 0 < to ? 1 : 0) + (last != 0 && last >= from && last < to ? 1 : 0);
+        };
+        sizes.add((rounds + 1) * dealt.block, more - special(0, more));
+        sizes.add(rounds * dealt.block, q - more - special(more, q));
+    };
+    for (int64_t a = 0; a < whole.coordinates; ++a)
+        if (whole.coordinates == 1)
+            count_interval(a, 0, extent_);
+        else
+            for_each_block(whole, a, a + 1, extent_,
+                           [&](int64_t t, int64_t end) { count_interval(a, t, end); });
+    int64_t running = 0;
+    for (std::size_t c = 0; c < to_index(q); ++c) dealt_peers[c] = running += change[c];
+    sizes_ = sizes.sorted();
+}
+
+int64_t AxisOverlap::shared(int64_t source, int64_t destination) const {
+    if (!dense_.empty()) return dense_[to_index(source * destination_.coordinates + destination)];
+    return shared(source, source + 1, destination, destination + 1);
+}
+
+int64_t AxisOverlap::shared(int64_t source_begin, int64_t source_end, int64_t destination_begin,
+                            int64_t destination_end) const {
+    if (source_begin >= source_end || destination_begin >= destination_end) return 0;
+    if (destination_end - destination_begin == destination_.coordinates)
+        return source_.below(extent_, source_end) - source_.below(extent_, source_begin);
+    // Walk over the blocks of the side with fewer of them and count on the other in O(1).
+    const bool walk_source = source_.period() >= destination_.period();
+    const DealtAxis& walked = walk_source ? source_ : destination_;
+    const DealtAxis& counted = walk_source ? destination_ : source_;
+    const int64_t begin = walk_source ? source_begin : destination_begin;
+    const int64_t end = walk_source ? source_end : destination_end;
+    const int64_t lower = walk_source ? destination_begin : source_begin;
+    const int64_t upper = walk_source ? destination_end : source_end;
+    const auto count_at = [&](int64_t t) { return counted.below(t, upper) - counted.below(t, lower); };
+
+    const int64_t common = bounded_lcm(walked.period(), counted.period(), extent_);
+    const int64_t repeats = common > 0 ? extent_ / common : 0;
+    const int64_t tail = common > 0 ? extent_ % common : 0;
+    int64_t total = 0;
+    for_each_block(walked, begin, end, common, [&](int64_t lo, int64_t hi) {
+        const int64_t at_lo = count_at(lo);
+        total += repeats * (count_at(hi) - at_lo);
+        if (lo < tail) total += count_at(std::min(hi, tail)) - at_lo;
+    });
+    return total;
+}
+
+int64_t AxisOverlap::source_elems(int64_t c) const {
+    return source_.below(extent_, c + 1) - source_.below(extent_, c);
+}
+
+int64_t AxisOverlap::destination_elems(int64_t c) const {
+    return destination_.below(extent_, c + 1) - destination_.below(extent_, c);
+}
+
+}  // namespace datamover::plan

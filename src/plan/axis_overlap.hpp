@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Along one dimension, how many indices does each source coordinate share with each destination one?
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+namespace datamover::plan {
+
+/// One dimension of a block-cyclic layout, counted from the lower end of the section that moves:
+/// position t (0 <= t < extent) lies at coordinate ((t + lo) / block + first) mod coordinates.
+struct DealtAxis {
+    std::int64_t block = 1;
+    std::int64_t coordinates = 1;
+    std::int64_t first = 0;  ///< coordinate that has the first block
+    std::int64_t lo = 0;     ///< index where the section begins
+
+    std::int64_t coordinate_at(std::int64_t t) const {
+        return ((t + lo) / block + first) % coordinates;
+    }
+    /// Where the block that holds t ends.
+    std::int64_t block_end(std::int64_t t) const { return ((t + lo) / block + 1) * block - lo; }
+    std::int64_t period() const { return block * coordinates; }
+    /// Number of positions in [0, t) that lie at a coordinate below `upper` (0 .. coordinates).
+    std::int64_t below(std::int64_t t, std::int64_t upper) const;
+};
+
+/// What the pairs of coordinates of one dimension share. The coordinates of all dimensions together
+/// give the pairs of processes: numbers of messages and their sizes are products over dimensions.
+class AxisOverlap {
+public:
+    /// The cost follows the number of blocks within one common period, or the number of coordinates
+    /// where one side has one block each. Throws unsupported where neither is within bounds.
+    AxisOverlap(const DealtAxis& source, const DealtAxis& destination, std::int64_t extent);
+
+    /// Positions that two coordinates share. O(1) for small grids, else O(blocks of a coordinate).
+    std::int64_t shared(std::int64_t source, std::int64_t destination) const;
+    /// Positions that two half-open ranges of coordinates share.
+    std::int64_t shared(std::int64_t source_begin, std::int64_t source_end,
+                        std::int64_t destination_begin, std::int64_t destination_end) const;
+    /// Positions of the section at a coordinate.
+    std::int64_t source_elems(std::int64_t coordinate) const;
+    std::int64_t destination_elems(std::int64_t coordinate) const;
+    /// Number of coordinates of the other side with which a coordinate shares something.
+    std::int64_t source_peers(std::int64_t c) const { return source_peers_[to_index(c)]; }
+    std::int64_t destination_peers(std::int64_t c) const { return destination_peers_[to_index(c)]; }
+    /// Number of pairs of coordinates for each number (> 0) of shared positions.
+    const std::map<std::int64_t, std::int64_t>& sizes() const { return sizes_; }
+    std::int64_t source_coordinates() const { return source_.coordinates; }
+    std::int64_t destination_coordinates() const { return destination_.coordinates; }
+
+private:
+    static std::size_t to_index(std::int64_t i) { return static_cast<std::size_t>(i); }
+    void count_by_walking(std::int64_t common_period);
+    void count_by_intervals(bool swapped);
+
+    DealtAxis source_, destination_;
+    std::int64_t extent_ = 0;
+    std::vector<std::int64_t> source_peers_, destination_peers_;
+    std::map<std::int64_t, std::int64_t> sizes_;
+    std::vector<std::int64_t> dense_;  ///< shared counts of all pairs where the grids are small
+};
+
+}  // namespace datamover::plan

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What do two processes, or two ranges of processes, share in one block-cyclic redistribution?
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "datamover/motion_plan.hpp"
+#include "plan/axis_overlap.hpp"
+
+namespace datamover::plan {
+
+/// The pairs of processes of one redistribution between block-cyclic layouts as a product over the
+/// dimensions: nothing here is as large as the number of pairs.
+class GridOverlap {
+public:
+    /// Empty when the plan is anything but one such redistribution.
+    static std::optional<GridOverlap> of(const MotionPlan& plan);
+
+    /// Elements that go from one grid position to another. Positions are block numbers.
+    std::int64_t elems(const Point& source, const Point& destination) const;
+    std::int64_t source_elems(const Point& source) const;
+    std::int64_t destination_elems(const Point& destination) const;
+    /// Number of positions of the other side with which a position shares something.
+    std::int64_t source_peers(const Point& source) const;
+    std::int64_t destination_peers(const Point& destination) const;
+    /// Elements from positions [source_lo, source_hi) to [destination_lo, destination_hi).
+    std::int64_t elems(std::int64_t source_lo, std::int64_t source_hi, std::int64_t destination_lo,
+                       std::int64_t destination_hi) const;
+    /// Number of pairs of positions for each number (> 0) of elements; empty when there are more
+    /// than a million different numbers.
+    std::map<std::int64_t, std::int64_t> sizes() const;
+    /// The bounds of those numbers, always known; 0 when nothing moves.
+    std::int64_t smallest() const;
+    std::int64_t largest() const;
+
+    const BlockCyclic& source() const { return source_; }
+    const BlockCyclic& destination() const { return destination_; }
+
+private:
+    struct Box {
+        Point lo, hi;
+    };
+    static std::vector<Box> boxes(const BlockCyclic& layout, std::int64_t lo, std::int64_t hi);
+
+    BlockCyclic source_, destination_;
+    std::vector<AxisOverlap> axes_;  ///< one per dimension of the destination
+    std::vector<int> source_dim_;    ///< the source's dimension for each of them
+};
+
+}  // namespace datamover::plan
