@@ -31,4 +31,12 @@ if(NOT MPI_CXX_FOUND)
     "MPICC=/path/to/mpicc in the environment, or -DMPI_CXX_COMPILER=/path/to/mpicxx. "
     "Without MPI only the plans can be built: -DDATAMOVER_MPI=OFF.")
 endif()
+
+# Where libmpi is looked for at run time is CMake's to write, not the compiler wrapper's.
+string(REGEX REPLACE "-Wl,-rpath[ ,=](-Wl,)?[^ ]+" "" mpi_link_flags "${MPI_CXX_LINK_FLAGS}")
+string(STRIP "${mpi_link_flags}" mpi_link_flags)
+if(mpi_link_flags)
+  string(PREPEND mpi_link_flags "SHELL:")
+endif()
+set_target_properties(MPI::MPI_CXX PROPERTIES INTERFACE_LINK_OPTIONS "${mpi_link_flags}")
 message(STATUS "datamover is built against the MPI of ${MPI_CXX_COMPILER}")

@@ -3,8 +3,8 @@
 
 Every process runs every test. After each phase of a test all processes agree on its outcome over
 a private communicator, so that a test fails everywhere when it fails anywhere, and the processes
-stay in step. A process whose test failed while the others still wait inside theirs ends the job,
-after it has said why. Process 0 reports, with the failures of the others.
+stay in step. A process that is through with a test while others stay stuck inside it ends the job,
+after it has said how the test went here. Process 0 reports, with the failures of the others.
 """
 
 import os
@@ -16,9 +16,12 @@ import numpy as np
 import pytest
 from mpi4py import MPI
 
-AGREEMENT_SECONDS = 20.0  # how long a failed process waits for others stuck in its test
+# How long a process waits for others that are still inside a test: one that failed may have left
+# the others waiting for it, one that passed gives them the time of any test.
+PATIENCE_SECONDS = {"failed": 20.0, "passed": 150.0, "skipped": 20.0}
 WORLD = MPI.COMM_WORLD
 VERDICTS = WORLD.Dup()
+COLLECTION_ERRORS = []
 
 
 @pytest.fixture(scope="session")
@@ -43,25 +46,34 @@ def cases():
     return int(os.environ.get("DATAMOVER_TEST_CASES", "1"))
 
 
-def agree(verdict, patience_seconds=None):
-    """Everybody's `verdict`, by rank; None where others do not come within `patience_seconds`."""
+def agree(config, what, outcome, text):
+    """Everybody's (outcome, text), by rank. Ends the job where others do not come in time."""
     # A non-blocking barrier first: it can be given up, an allgather cannot.
     request = VERDICTS.Ibarrier()
     begin = time.monotonic()
     while not request.Test():
-        if patience_seconds is not None and time.monotonic() - begin > patience_seconds:
-            return None
+        if time.monotonic() - begin > PATIENCE_SECONDS[outcome]:
+            give_up(config, f"{what}: {outcome} on process {WORLD.rank} of {WORLD.size}, "
+                    f"others are stuck in it\n{text}")
         time.sleep(0.0005)
-    return VERDICTS.allgather(verdict)
+    return VERDICTS.allgather((outcome, text))
 
 
-def give_up(what, text):
-    """End the job: this process failed while others wait inside the same test."""
-    sys.__stderr__.write(
-        f"\n=== process {WORLD.rank} of {WORLD.size} failed in {what}, others are stuck there\n{text}\n"
-    )
-    sys.__stderr__.flush()
+def give_up(config, message):
+    """Say why and end the job."""
+    capture = config.pluginmanager.get_plugin("capturemanager")
+    with capture.global_and_fixture_disabled():
+        print(f"\n=== {message}", file=sys.stderr, flush=True)
     WORLD.Abort(1)
+
+
+def told_by_rank(everyone):
+    """What the processes that failed have to say."""
+    return "\n".join(
+        f"--- process {rank} of {WORLD.size} ---\n{text}"
+        for rank, (outcome, text) in enumerate(everyone)
+        if outcome == "failed"
+    )
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -89,38 +101,36 @@ def pytest_report_header():
     return f"{WORLD.size} MPI processes{pretend}, {MPI.Get_library_version().splitlines()[0]}"
 
 
-@pytest.hookimpl(trylast=True)
+def pytest_collectreport(report):
+    """Remember why something could not be collected."""
+    if report.failed:
+        COLLECTION_ERRORS.append(str(report.longrepr))
+
+
 def pytest_collection_finish(session):
-    """Refuse to start where the processes collected different tests, or failed to."""
-    mine = ([item.nodeid for item in session.items], session.testsfailed)
-    everyone = agree(mine, AGREEMENT_SECONDS)
-    if everyone is None:
-        give_up("collection", f"collected {len(mine[0])} tests with {mine[1]} errors")
-    failed = [rank for rank, (_, errors) in enumerate(everyone) if errors]
-    if failed and not session.testsfailed:
-        pytest.exit(f"tests could not be collected on processes {failed}", returncode=1)
-    if any(items != mine[0] for items, _ in everyone) and not failed:
+    """Refuse to start where a process could not collect its tests, or collected others."""
+    errors = "\n".join(COLLECTION_ERRORS)
+    mine = "\n".join(item.nodeid for item in session.items)
+    outcome, text = ("failed", errors) if errors else ("passed", mine)
+    everyone = agree(session.config, "collecting tests", outcome, text)
+    if any(outcome == "failed" for outcome, _ in everyone):
+        pytest.exit(f"tests could not be collected\n{told_by_rank(everyone)}", returncode=1)
+    if any(verdict != (outcome, text) for verdict in everyone):
         pytest.exit("the processes collected different tests", returncode=1)
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_runtest_makereport(item, call):
+def pytest_runtest_makereport(item):
     """Make the outcome of a phase the same everywhere: failed where it failed anywhere."""
     report = yield
     text = str(report.longrepr) if report.failed else ""
-    patience = AGREEMENT_SECONDS if report.failed else None
-    everyone = agree((report.outcome, text), patience)
-    if everyone is None:
-        give_up(f"{item.nodeid} ({report.when})", text)
-    outcomes = {verdict for verdict, _ in everyone}
-    failures = [(rank, text) for rank, (verdict, text) in enumerate(everyone) if verdict == "failed"]
-    if failures:
+    everyone = agree(item.config, f"{item.nodeid} ({report.when})", report.outcome, text)
+    outcomes = [outcome for outcome, _ in everyone]
+    if "failed" in outcomes:
         report.outcome = "failed"
-        report.longrepr = "\n".join(
-            f"--- process {rank} of {WORLD.size} ---\n{text}" for rank, text in failures
-        )
-    elif len(outcomes) > 1:
+        report.longrepr = told_by_rank(everyone)
+    elif len(set(outcomes)) > 1:
         report.outcome = "failed"
-        skipping = [rank for rank, (verdict, _) in enumerate(everyone) if verdict == "skipped"]
+        skipping = [rank for rank, outcome in enumerate(outcomes) if outcome == "skipped"]
         report.longrepr = f"processes {skipping} skip this test, the others do not"
     return report

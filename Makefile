@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# How is datamover set up, shown, tested and kept tidy? All that is made lies in .venv and build.
+# Takes git, make, g++ 12 or newer, python3 3.10 or newer with venv.
+#
+# Another MPI than PyPI's mpich: make test MPICC=mpicc.openmpi VENV=.venv-openmpi
+
+PYTHON ?= python3
+VENV ?= .venv
+MPICC ?=
+BUILD ?= build/$(patsubst .%,%,$(notdir $(VENV)))
+
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+CXX_FILES = git ls-files '*.hpp' '*.h' '*.cpp'
+unexport MPICXX MPI_HOME
+
+.PHONY: help setup install demo test test-long bench format lint clean
+
+help:
+	@echo "make demo       set up and move a brain volume to Zarr chunks on 4 processes"
+	@echo "make test       set up and run all tests;  make test-long: more random cases"
+	@echo "make setup      virtual environment in $(VENV), MPI, build; after an edit: make install"
+	@echo "make bench      the benchmarks;  make format, make lint, make clean"
+
+setup: install
+	@echo "datamover is installed: source $(BIN)/activate"
+
+$(VENV)/.ready: requirements-build.txt requirements-mpi.txt
+	scripts/system-packages python3-dev
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) install -q --upgrade pip
+	$(PIP) install -q -r requirements-build.txt $(if $(MPICC),,-r requirements-mpi.txt)
+	touch $@
+
+# Compiles what has changed since the last time; the build directory stays.
+install: $(VENV)/.ready
+	$(if $(MPICC),MPICC=$(MPICC),env -u MPICC) \
+	    $(PIP) install --no-build-isolation -C build-dir=$(BUILD) .
+
+$(VENV)/.ready-%: requirements-%.txt $(VENV)/.ready
+	$(PIP) install -q -r $<
+	touch $@
+
+demo: install $(VENV)/.ready-demo
+	$(BIN)/python scripts/demo
+
+test test-long: $(VENV)/.ready-test
+	scripts/system-packages libgtest-dev
+	$(MAKE) install DATAMOVER_TESTS=ON
+	$(BIN)/python tests/run --build $(BUILD) $(if $(filter test-long,$@),--long)
+
+bench: install
+	$(BIN)/datamover bench latency -n 2
+
+format: $(VENV)/.ready-lint
+	$(CXX_FILES) | xargs $(BIN)/clang-format -i
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+lint: $(VENV)/.ready-lint
+	$(CXX_FILES) | xargs $(BIN)/clang-format --dry-run --Werror
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+
+clean:
+	rm -rf build demo $(VENV)
