@@ -82,6 +82,11 @@ public:
                                       std::span<const std::int64_t> destination,
                                       std::int64_t source_elem_bytes,
                                       std::int64_t destination_elem_bytes);
+    /// The same from byte addresses of any value (also negative), as strided memory has them.
+    static AddressRelation from_byte_pairs(std::vector<std::int64_t> source_bytes,
+                                           std::vector<std::int64_t> destination_bytes,
+                                           std::int64_t source_elem_bytes,
+                                           std::int64_t destination_elem_bytes);
     /// From products, in order. O(size of the tables), whatever the number of elements.
     static AddressRelation from_products(std::vector<Product> products, std::int64_t source_elem_bytes,
                                          std::int64_t destination_elem_bytes);

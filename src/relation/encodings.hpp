@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// In which forms is a relation kept in memory, and how is each made from another?
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "storage.hpp"
+
+namespace datamover {
+
+/// Two byte addresses per element (AAPAIR in the paper, section 4).
+struct PairsStorage final : AddressRelation::Storage {
+    using Storage::Storage;
+    Encoding encoding() const override { return Encoding::pairs; }
+    std::int64_t size() const override { return static_cast<std::int64_t>(source.size()); }
+    std::int64_t nbytes() const override { return 16 * size(); }
+    void visit(const RunVisitor& visit) const override;
+
+    std::vector<std::int64_t> source;
+    std::vector<std::int64_t> destination;
+};
+
+/// Elements that lie side by side on both sides.
+struct Block {
+    std::int64_t source = 0;
+    std::int64_t destination = 0;
+    std::int64_t elems = 0;
+};
+
+/// Addresses and length of every contiguous block (AABLK).
+struct BlocksStorage final : AddressRelation::Storage {
+    using Storage::Storage;
+    Encoding encoding() const override { return Encoding::blocks; }
+    std::int64_t size() const override { return elems; }
+    std::int64_t nbytes() const override {
+        return static_cast<std::int64_t>(blocks.size() * sizeof(Block));
+    }
+    void visit(const RunVisitor& visit) const override;
+
+    std::vector<Block> blocks;
+    std::int64_t elems = 0;
+};
+
+/// `length` times in a row, both addresses advance by these differences (in bytes). The addresses
+/// before the first element are 0 and 0.
+struct Symbol {
+    std::int64_t source_difference = 0;
+    std::int64_t destination_difference = 0;
+    std::int64_t length = 0;
+
+    bool operator==(const Symbol&) const = default;
+};
+
+/// The run-length encoded difference map (DMRLE).
+struct RunsStorage final : AddressRelation::Storage {
+    using Storage::Storage;
+    Encoding encoding() const override { return Encoding::runs; }
+    std::int64_t size() const override { return elems; }
+    std::int64_t nbytes() const override {
+        return static_cast<std::int64_t>(symbols.size() * sizeof(Symbol));
+    }
+    void visit(const RunVisitor& visit) const override;
+
+    std::vector<Symbol> symbols;
+    std::int64_t elems = 0;
+};
+
+/// The symbols of the run-length encoded difference map behind keys of fixed width (DMRLEC): the
+/// width is a power of two bits, so that no key straddles a word of 64 bits.
+struct DictionaryStorage final : AddressRelation::Storage {
+    using Storage::Storage;
+    Encoding encoding() const override { return Encoding::dictionary; }
+    std::int64_t size() const override { return elems; }
+    std::int64_t nbytes() const override {
+        return static_cast<std::int64_t>(table.size() * sizeof(Symbol) + words.size() * 8);
+    }
+    void visit(const RunVisitor& visit) const override;
+
+    const Symbol& symbol(std::int64_t i) const {
+        const std::int64_t bit = i << key_bits_log2;
+        const std::uint64_t mask = (std::uint64_t{2} << ((1 << key_bits_log2) - 1)) - 1;
+        return table[(words[static_cast<std::size_t>(bit >> 6)] >> (bit & 63)) & mask];
+    }
+
+    std::vector<Symbol> table;
+    std::vector<std::uint64_t> words;
+    std::int64_t keys = 0;
+    int key_bits_log2 = 0;  ///< 0 to 5: keys of 1, 2, 4, 8, 16 or 32 bits
+    std::int64_t elems = 0;
+};
+
+/// One dimension of a nest: `count` positions with fixed byte strides, or the positions of a table.
+struct NestAxis {
+    std::int64_t count = 1;
+    std::int64_t source_stride = 0;
+    std::int64_t destination_stride = 0;
+    const AxisTable* table = nullptr;
+};
+
+/// A Cartesian product of axes, outermost first, in bytes.
+struct Nest {
+    std::int64_t source = 0;
+    std::int64_t destination = 0;
+    std::vector<NestAxis> axes;
+
+    std::int64_t size() const;
+};
+
+/// A list of nests (ours). Kept flat: per nest its two offsets and its number of axes, then three
+/// words per axis: the count (or minus one minus the number of a table) and the two strides.
+struct ProductStorage final : AddressRelation::Storage {
+    using Storage::Storage;
+    Encoding encoding() const override { return Encoding::product; }
+    std::int64_t size() const override { return elems; }
+    std::int64_t nbytes() const override;
+    void visit(const RunVisitor& visit) const override;
+
+    /// Adds a product behind the others; simple tables become plain axes, neighbouring axes that
+    /// are one are folded. The order of the elements stays.
+    void append(const Product& product);
+    void append(const Nest& nest,
+                const std::vector<std::shared_ptr<const AxisTable>>& owners = {});
+
+    /// Calls f(const Nest&) for every nest, in order.
+    template <class F>
+    void for_each_nest(F&& f) const {
+        Nest nest;
+        for (std::size_t at = 0; at < words.size();) {
+            at = read_nest(at, nest);
+            f(nest);
+        }
+    }
+    std::size_t read_nest(std::size_t at, Nest& nest) const;
+
+    std::vector<std::int64_t> words;
+    std::vector<std::shared_ptr<const AxisTable>> tables;
+    std::int64_t nests = 0;
+    std::int64_t elems = 0;
+};
+
+/// Folds away axes of one position and joins neighbouring axes that advance as one.
+void fold_axes(std::vector<NestAxis>& axes);
+
+StoragePtr encode_pairs(const AddressRelation::Storage& from);
+StoragePtr encode_blocks(const AddressRelation::Storage& from);
+StoragePtr encode_runs(const AddressRelation::Storage& from);
+StoragePtr encode_dictionary(const AddressRelation::Storage& from);
+StoragePtr encode_product(const AddressRelation::Storage& from);
+StoragePtr encode_as(Encoding encoding, const StoragePtr& from);
+/// The encoding that the sizes and the predicted speed speak for.
+StoragePtr encode_best(const StoragePtr& from);
+
+}  // namespace datamover

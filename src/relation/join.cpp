@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How do a source half and a destination half, or several relations, become one?
+#include <string>
+
+#include "axis_join.hpp"
+#include "datamover/error.hpp"
+#include "encodings.hpp"
+#include "relation_view.hpp"
+
+namespace datamover {
+namespace {
+
+using Owners = std::vector<std::shared_ptr<const AxisTable>>;
+
+/// What is left to be matched of a nest's innermost axis, in counting order of the message.
+class AxisCursor {
+public:
+    explicit AxisCursor(const Nest& nest) : nest_(nest), left_(nest.axes) {}
+    bool done() const { return left_.empty(); }
+    NestAxis& inner() { return left_.back(); }
+    /// Marks the innermost `count` positions of a plain axis as matched.
+    void consume(std::int64_t count) {
+        NestAxis& axis = left_.back();
+        if (axis.count == count) {
+            left_.pop_back();
+            return;
+        }
+        axis.count /= count;
+        axis.source_stride *= count;
+        axis.destination_stride *= count;
+    }
+
+private:
+    const Nest& nest_;
+    std::vector<NestAxis> left_;
+};
+
+/// Joins nests whose axes have a common refinement; false when they have none.
+bool join_nests(const Nest& a, const Nest& b, ProductStorage& result) {
+    Nest joined{a.source, b.destination, {}};
+    Owners owners;
+    AxisCursor left(a);
+    AxisCursor right(b);
+    while (!left.done() && !right.done()) {
+        const NestAxis la = left.inner();
+        const NestAxis rb = right.inner();
+        if (la.table != nullptr || rb.table != nullptr) {
+            if (la.count != rb.count) return false;
+            owners.push_back(std::make_shared<AxisTable>(
+                join_tables(la.table, rb.table, la.count)));
+            joined.axes.push_back(
+                {la.count, la.source_stride, rb.destination_stride, owners.back().get()});
+            left.consume(la.count);
+            right.consume(rb.count);
+            continue;
+        }
+        const std::int64_t n = std::min(la.count, rb.count);
+        if (la.count % n != 0 || rb.count % n != 0) return false;
+        joined.axes.push_back({n, la.source_stride, rb.destination_stride, nullptr});
+        left.consume(n);
+        right.consume(n);
+    }
+    if (!left.done() || !right.done()) return false;
+    joined.axes = {joined.axes.rbegin(), joined.axes.rend()};
+    fold_axes(joined.axes);
+    result.append(joined, owners);
+    return true;
+}
+
+/// Joins two lists of products nest by nest; nullptr when their nests do not meet.
+StoragePtr join_products(const ProductStorage& a, const ProductStorage& b) {
+    auto result = std::make_shared<ProductStorage>(a.source_elem_bytes, b.destination_elem_bytes);
+    if (a.nests != b.nests) return nullptr;
+    Nest na;
+    Nest nb;
+    for (std::size_t ia = 0, ib = 0; ia < a.words.size();) {
+        ia = a.read_nest(ia, na);
+        ib = b.read_nest(ib, nb);
+        if (na.size() != nb.size() || !join_nests(na, nb, *result)) return nullptr;
+    }
+    return result;
+}
+
+StoragePtr join_pairs(const AddressRelation& a, const AddressRelation& b) {
+    auto result = std::make_shared<PairsStorage>(a.source_elem_bytes(), b.destination_elem_bytes());
+    std::vector<std::int64_t> message;
+    a.to_pairs(result->source, message);
+    b.to_pairs(message, result->destination);
+    return encode_best(result);
+}
+
+bool all_products(std::span<const AddressRelation> parts) {
+    for (const AddressRelation& part : parts)
+        if (part.encoding() != Encoding::product) return false;
+    return true;
+}
+
+StoragePtr concatenate_products(std::span<const AddressRelation> parts, std::int64_t source_elem,
+                                std::int64_t destination_elem) {
+    auto result = std::make_shared<ProductStorage>(source_elem, destination_elem);
+    for (const AddressRelation& part : parts) {
+        const auto& product =
+            static_cast<const ProductStorage&>(*RelationAccess::storage(part));
+        product.for_each_nest([&](const Nest& nest) { result->append(nest, product.tables); });
+    }
+    return result;
+}
+
+}  // namespace
+
+AddressRelation AddressRelation::join(const AddressRelation& source_half,
+                                      const AddressRelation& destination_half) {
+    if (source_half.size() != destination_half.size())
+        throw Error(ErrorCode::mismatch,
+                    "the source half holds " + std::to_string(source_half.size()) +
+                        " elements, the destination half " +
+                        std::to_string(destination_half.size()));
+    const auto* a = dynamic_cast<const ProductStorage*>(source_half.storage_.get());
+    const auto* b = dynamic_cast<const ProductStorage*>(destination_half.storage_.get());
+    StoragePtr joined = a != nullptr && b != nullptr ? join_products(*a, *b) : nullptr;
+    if (joined == nullptr) joined = join_pairs(source_half, destination_half);
+    return AddressRelation(std::move(joined));
+}
+
+AddressRelation AddressRelation::concatenate(std::span<const AddressRelation> parts) {
+    std::vector<AddressRelation> filled;
+    for (const AddressRelation& part : parts)
+        if (!part.empty()) filled.push_back(part);
+    if (filled.empty()) return parts.empty() ? AddressRelation() : parts.front();
+    std::int64_t size = 0;
+    const std::int64_t source_elem = filled.front().source_elem_bytes();
+    const std::int64_t destination_elem = filled.front().destination_elem_bytes();
+    for (const AddressRelation& part : filled) {
+        size += part.size();
+        if (part.source_elem_bytes() == source_elem &&
+            part.destination_elem_bytes() == destination_elem)
+            continue;
+        throw Error(ErrorCode::mismatch,
+                    "relations to be concatenated must have the same element sizes");
+    }
+    if (filled.size() == 1) return filled.front();
+    if (all_products(filled))
+        return AddressRelation(concatenate_products(filled, source_elem, destination_elem));
+    const RelationView view(Encoding::pairs, size, source_elem, destination_elem,
+                            [&](const RunVisitor& visit) {
+                                for (const AddressRelation& part : filled)
+                                    part.storage_->visit(visit);
+                            });
+    return AddressRelation(encode_best(encode_pairs(view)));
+}
+
+}  // namespace datamover
