@@ -45,6 +45,9 @@ struct AxisSet {
     }
 };
 
+/// The least common multiple of two periods, or the largest integer when it does not fit.
+std::int64_t common_period(std::int64_t a, std::int64_t b);
+
 /// For t in [0, extent): where source_lo + t is in `source` and destination_lo + t is in
 /// `destination`, their local positions meet; ordered by t. The cost follows the number of blocks in
 /// one common period of the two sets, never `extent`.

@@ -14,7 +14,6 @@ namespace {
 
 using std::int64_t;
 
-constexpr int64_t max_walked_blocks = 100'000'000;  // about two seconds
 constexpr int64_t max_dense_pairs = 4'000'000;
 
 /// The smaller of the least common multiple and `bound`, without overflow.
@@ -99,7 +98,8 @@ int64_t DealtAxis::below(int64_t t, int64_t upper) const {
     return range(t + lo) - range(lo);
 }
 
-AxisOverlap::AxisOverlap(const DealtAxis& source, const DealtAxis& destination, int64_t extent)
+AxisOverlap::AxisOverlap(const DealtAxis& source, const DealtAxis& destination, int64_t extent,
+                         int64_t max_walked_blocks)
     : source_(source),
       destination_(destination),
       extent_(extent),

@@ -30,9 +30,11 @@ struct DealtAxis {
 /// give the pairs of processes: numbers of messages and their sizes are products over dimensions.
 class AxisOverlap {
 public:
-    /// The cost follows the number of blocks within one common period, or the number of coordinates
-    /// where one side has one block each. Throws unsupported where neither is within bounds.
-    AxisOverlap(const DealtAxis& source, const DealtAxis& destination, std::int64_t extent);
+    /// The cost follows the number of blocks within one common period where those are at most
+    /// `max_walked_blocks` (10^8: about two seconds), else the number of coordinates where one side
+    /// has one block each. Throws unsupported where neither holds.
+    AxisOverlap(const DealtAxis& source, const DealtAxis& destination, std::int64_t extent,
+                std::int64_t max_walked_blocks = 100'000'000);
 
     /// Positions that two coordinates share. O(1) for small grids, else O(blocks of a coordinate).
     std::int64_t shared(std::int64_t source, std::int64_t destination) const;

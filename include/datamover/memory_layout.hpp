@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// At which byte address does one process keep each element of its blocks?
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "datamover/layout.hpp"
+
+namespace datamover {
+
+/// Where one block lies: local index x has its element at
+/// offset_bytes + Σ x_d · strides_bytes_d, counted from the array's base. Legal local indices
+/// (ghosts included, so they may be negative) are those of `valid`.
+struct BlockMemory {
+    std::int64_t block = 0;
+    std::int64_t offset_bytes = 0;
+    Point strides_bytes;
+    Region valid;
+
+    bool operator==(const BlockMemory&) const = default;
+};
+
+/// The blocks of one process's part of an array, ascending by number, and the bytes they span.
+struct MemoryLayout {
+    std::vector<BlockMemory> blocks;
+    std::int64_t begin_bytes = 0;  ///< the lowest address touched, from the base
+    std::int64_t end_bytes = 0;    ///< one past the highest
+
+    /// The memory of a block, or nullptr when this process does not hold it. O(log n).
+    const BlockMemory* find(std::int64_t block) const;
+
+    bool operator==(const MemoryLayout&) const = default;
+};
+
+/// The order in which a dense block keeps its elements.
+enum class ElementOrder { row_major, column_major };
+
+/// The usual memory of a rank: its blocks densely, one behind the other, each starting at a multiple
+/// of 64 bytes, with `ghost_lower`/`ghost_upper` extra elements per side of each dimension (empty
+/// points: none). Throws invalid_argument on negative ghosts, out_of_range on sizes beyond 63 bits.
+MemoryLayout dense_memory(const Layout& layout, std::int64_t rank, std::int64_t elem_bytes,
+                          ElementOrder order = ElementOrder::row_major, const Point& ghost_lower = {},
+                          const Point& ghost_upper = {});
+
+}  // namespace datamover

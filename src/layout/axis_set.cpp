@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Where do two periodic sets of indices meet, without walking over the indices?
+#include "datamover/axis_set.hpp"
+
+#include <limits>
+#include <numeric>
+#include <utility>
+
+namespace datamover {
+namespace {
+
+std::int64_t floor_div(std::int64_t a, std::int64_t b) {
+    return a >= 0 ? a / b : -((-a + b - 1) / b);
+}
+
+/// An AxisSet in the coordinate t that both sides share, restricted to the window [lo, hi).
+struct Periodic {
+    AxisSet set;
+
+    std::int64_t block_at_or_before(std::int64_t t) const {
+        return floor_div(t - set.first, set.period);
+    }
+    std::int64_t begin(std::int64_t k) const { return set.first + k * set.period; }
+    std::int64_t local(std::int64_t k, std::int64_t t) const {
+        return k * set.length + (t - begin(k));
+    }
+};
+
+/// Half-open window of t.
+struct Window {
+    std::int64_t lo, hi;
+    bool empty() const { return lo >= hi; }
+};
+
+/// If only one block of `p` touches the window, narrows the window to it and says so.
+bool narrow_to_single_block(const Periodic& p, Window& w) {
+    std::int64_t k = p.block_at_or_before(w.lo);
+    if (w.lo >= p.begin(k) + p.set.length) ++k;
+    if (p.begin(k + 1) < w.hi) return false;
+    w = {std::max(w.lo, p.begin(k)), std::min(w.hi, p.begin(k) + p.set.length)};
+    return true;
+}
+
+/// Emits the meeting of block `k` of `outer` with all blocks of `inner` inside the window: at most
+/// a first partial block, a counted run of whole blocks, and a last partial one.
+template <class Emit>
+void meet_block(const Periodic& outer, std::int64_t k, const Periodic& inner, Window w, Emit&& emit) {
+    w.lo = std::max(w.lo, outer.begin(k));
+    w.hi = std::min(w.hi, outer.begin(k) + outer.set.length);
+    if (w.empty()) return;
+    const auto one = [&](std::int64_t j) {
+        const std::int64_t lo = std::max(w.lo, inner.begin(j));
+        const std::int64_t hi = std::min(w.hi, inner.begin(j) + inner.set.length);
+        if (lo < hi) emit(AxisRun{outer.local(k, lo), inner.local(j, lo), hi - lo, 1, 0, 0});
+    };
+    const auto whole = [&](std::int64_t j) {
+        return inner.begin(j) >= w.lo && inner.begin(j) + inner.set.length <= w.hi;
+    };
+    const std::int64_t first = inner.block_at_or_before(w.lo);
+    const std::int64_t last = inner.block_at_or_before(w.hi - 1);
+    const std::int64_t first_whole = whole(first) ? first : first + 1;
+    const std::int64_t count = (whole(last) ? last : last - 1) - first_whole + 1;
+    if (!whole(first)) one(first);
+    if (count > 0) {
+        emit(AxisRun{outer.local(k, inner.begin(first_whole)), first_whole * inner.set.length,
+                     inner.set.length, count, count > 1 ? inner.set.period : 0,
+                     count > 1 ? inner.set.length : 0});
+    }
+    if (last > first && !whole(last)) one(last);
+}
+
+AxisRun exchanged(AxisRun r) {
+    std::swap(r.source, r.destination);
+    std::swap(r.source_step, r.destination_step);
+    return r;
+}
+
+/// The meetings in the window, ordered by t. Walks over the blocks of the set with longer blocks.
+std::vector<AxisRun> meet(const Periodic& source, const Periodic& destination, const Window& w) {
+    const bool source_outer = source.set.length >= destination.set.length;
+    const Periodic& outer = source_outer ? source : destination;
+    const Periodic& inner = source_outer ? destination : source;
+    std::vector<AxisRun> runs;
+    const auto emit = [&](const AxisRun& r) { runs.push_back(source_outer ? r : exchanged(r)); };
+    const std::int64_t last = outer.block_at_or_before(w.hi - 1);
+    for (std::int64_t k = outer.block_at_or_before(w.lo); k <= last; ++k)
+        meet_block(outer, k, inner, w, emit);
+    return fold_runs(runs);
+}
+
+/// The first t of the window at which the two sets meet, or w.hi.
+std::int64_t first_meeting(const Periodic& a, const Periodic& b, const Window& w) {
+    const Periodic& outer = a.set.length >= b.set.length ? a : b;
+    const Periodic& inner = a.set.length >= b.set.length ? b : a;
+    const std::int64_t last = outer.block_at_or_before(w.hi - 1);
+    for (std::int64_t k = outer.block_at_or_before(w.lo); k <= last; ++k) {
+        const std::int64_t lo = std::max(w.lo, outer.begin(k));
+        const std::int64_t hi = std::min(w.hi, outer.begin(k) + outer.set.length);
+        if (lo >= hi) continue;
+        std::int64_t j = inner.block_at_or_before(lo);
+        if (lo >= inner.begin(j) + inner.set.length) ++j;
+        const std::int64_t t = std::max(lo, inner.begin(j));
+        if (t < hi) return t;
+    }
+    return w.hi;
+}
+
+/// Periods of a single run are one longer run.
+AxisTable folded_table(std::vector<AxisRun> runs, std::int64_t periods, std::int64_t source_period,
+                       std::int64_t destination_period, const std::vector<AxisRun>& tail) {
+    if (runs.size() == 1 && periods > 1) {
+        AxisRun& r = runs.front();
+        const bool continues =
+            r.count * r.source_step == source_period && r.count * r.destination_step == destination_period;
+        if (r.count == 1 || continues) {
+            if (r.count == 1) {
+                r.source_step = source_period;
+                r.destination_step = destination_period;
+            }
+            r.count *= periods;
+            periods = 1;
+        }
+    }
+    if (periods == 1) {
+        runs.insert(runs.end(), tail.begin(), tail.end());
+        return AxisTable(fold_runs(runs));
+    }
+    return AxisTable(std::move(runs), periods, source_period, destination_period, tail);
+}
+
+}  // namespace
+
+std::int64_t common_period(std::int64_t a, std::int64_t b) {
+    std::int64_t period = 0;
+    return __builtin_mul_overflow(a / std::gcd(a, b), b, &period)
+               ? std::numeric_limits<std::int64_t>::max()
+               : period;
+}
+
+AxisTable intersect(const AxisSet& source, std::int64_t source_lo, const AxisSet& destination,
+                    std::int64_t destination_lo, std::int64_t extent) {
+    Periodic a{source}, b{destination};
+    a.set.first -= source_lo;
+    a.set.end -= source_lo;
+    b.set.first -= destination_lo;
+    b.set.end -= destination_lo;
+    Window w{std::max({std::int64_t{0}, a.set.first, b.set.first}),
+             std::min({extent, a.set.end, b.set.end})};
+    if (w.empty()) return {};
+
+    const bool a_single = narrow_to_single_block(a, w);
+    if (w.empty()) return {};
+    const bool b_single = narrow_to_single_block(b, w);
+    if (w.empty()) return {};
+    if (a_single || b_single) {
+        const Periodic& outer = a_single ? a : b;
+        const Periodic& inner = a_single ? b : a;
+        std::vector<AxisRun> runs;
+        meet_block(outer, outer.block_at_or_before(w.lo), inner, w,
+                   [&](const AxisRun& r) { runs.push_back(a_single ? r : exchanged(r)); });
+        return runs.empty() ? AxisTable{} : AxisTable(fold_runs(runs));
+    }
+
+    w.lo = first_meeting(a, b, w);
+    if (w.empty()) return {};
+    const std::int64_t period = common_period(a.set.period, b.set.period);
+    if (period >= w.hi - w.lo) {
+        auto runs = meet(a, b, w);
+        return runs.empty() ? AxisTable{} : AxisTable(std::move(runs));
+    }
+    const std::int64_t periods = (w.hi - w.lo) / period;
+    const Window tail{w.lo + periods * period, w.hi};
+    return folded_table(meet(a, b, {w.lo, w.lo + period}), periods,
+                        period / a.set.period * a.set.length, period / b.set.period * b.set.length,
+                        tail.empty() ? std::vector<AxisRun>{} : meet(a, b, tail));
+}
+
+}  // namespace datamover

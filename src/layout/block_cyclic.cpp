@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Which process of a grid owns which part of a block-cyclic array?
+#include "datamover/block_cyclic.hpp"
+
+#include <algorithm>
+
+#include "datamover/error.hpp"
+
+namespace datamover {
+namespace {
+
+[[noreturn]] void invalid(const std::string& message) {
+    throw Error(ErrorCode::invalid_argument, message);
+}
+
+std::string at_dimension(int d) { return " in dimension " + std::to_string(d); }
+
+void check_shape(const Point& shape, std::int64_t nprocs) {
+    if (shape.dims() < 1) invalid("a block-cyclic layout needs 1 to 8 dimensions, got a shape of 0");
+    for (int d = 0; d < shape.dims(); ++d) {
+        if (shape[d] < 1)
+            invalid("extent " + std::to_string(shape[d]) + at_dimension(d) + " of shape " +
+                    shape.to_string() + " is not positive");
+    }
+    shape.product();
+    if (nprocs < 1) invalid("nprocs is " + std::to_string(nprocs) + ", it must be at least 1");
+}
+
+/// The prime factors of n, largest first.
+std::vector<std::int64_t> prime_factors(std::int64_t n) {
+    std::vector<std::int64_t> factors;
+    for (std::int64_t p = 2; p * p <= n; ++p)
+        for (; n % p == 0; n /= p) factors.push_back(p);
+    if (n > 1) factors.push_back(n);
+    std::reverse(factors.begin(), factors.end());
+    return factors;
+}
+
+/// Deals the processes to the distributed dimensions so that local extents stay near to each other.
+Point chosen_grid(const Point& shape, const std::vector<AxisDistribution>& axes, std::int64_t nprocs) {
+    Point grid = Point::filled(shape.dims(), 1);
+    const bool any = std::any_of(axes.begin(), axes.end(), [](const AxisDistribution& a) {
+        return a.kind != AxisDistribution::Kind::collapsed;
+    });
+    if (!any) return grid;
+    for (const std::int64_t factor : prime_factors(nprocs)) {
+        int best = -1;
+        for (int d = 0; d < shape.dims(); ++d) {
+            if (axes[static_cast<std::size_t>(d)].kind == AxisDistribution::Kind::collapsed) continue;
+            if (best < 0 || shape[d] / grid[d] > shape[best] / grid[best])
+                best = d;
+        }
+        grid[best] *= factor;
+    }
+    return grid;
+}
+
+Point checked_grid(const Point& shape, const std::vector<AxisDistribution>& axes,
+                   const std::vector<std::int64_t>& given, std::int64_t nprocs) {
+    if (static_cast<int>(given.size()) != shape.dims())
+        invalid("grid has " + std::to_string(given.size()) + " entries, the shape has " +
+                std::to_string(shape.dims()) + " dimensions");
+    const Point grid{std::span<const std::int64_t>(given)};
+    for (int d = 0; d < grid.dims(); ++d) {
+        if (grid[d] < 1)
+            invalid("grid extent " + std::to_string(grid[d]) + at_dimension(d) + " is not positive");
+        if (axes[static_cast<std::size_t>(d)].kind == AxisDistribution::Kind::collapsed && grid[d] != 1)
+            invalid("grid extent is " + std::to_string(grid[d]) + at_dimension(d) +
+                    ", where the distribution says *: it must be 1");
+    }
+    if (grid.product() > nprocs)
+        invalid("grid " + grid.to_string() + " needs " + std::to_string(grid.product()) +
+                " processes, there are " + std::to_string(nprocs));
+    return grid;
+}
+
+Point block_sizes(const Point& shape, const Point& grid, const std::vector<AxisDistribution>& axes) {
+    Point block = shape;
+    for (int d = 0; d < shape.dims(); ++d) {
+        const AxisDistribution& a = axes[static_cast<std::size_t>(d)];
+        const std::int64_t even = (shape[d] + grid[d] - 1) / grid[d];
+        if (a.kind == AxisDistribution::Kind::block) {
+            block[d] = a.block > 0 ? a.block : even;
+            if (block[d] * grid[d] < shape[d])
+                invalid("block(" + std::to_string(block[d]) + ")" + at_dimension(d) + " on " +
+                        std::to_string(grid[d]) + " processes covers less than the extent " +
+                        std::to_string(shape[d]) + ": it must be at least " + std::to_string(even));
+        } else if (a.kind == AxisDistribution::Kind::cyclic) {
+            block[d] = std::min(a.block > 0 ? a.block : 1, shape[d]);
+        }
+    }
+    return block;
+}
+
+std::string without_spaces(const std::string& text) {
+    std::string s;
+    for (const char c : text)
+        if (c != ' ' && c != '\t') s += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    return s;
+}
+
+AxisDistribution parse_axis(const std::string& word, const std::string& text) {
+    using Kind = AxisDistribution::Kind;
+    if (word == "*") return {Kind::collapsed, 0};
+    const std::size_t open = word.find('(');
+    const std::string name = word.substr(0, open);
+    if (name != "block" && name != "cyclic")
+        invalid("'" + word + "' in distribution \"" + text + "\" is none of block, cyclic, cyclic(k), *");
+    const Kind kind = name == "block" ? Kind::block : Kind::cyclic;
+    if (open == std::string::npos) return {kind, 0};
+    const std::string digits = word.substr(open + 1, word.size() - open - 2);
+    const bool number = !digits.empty() && digits.size() < 19 && word.back() == ')' &&
+                        std::all_of(digits.begin(), digits.end(), [](char c) { return c >= '0' && c <= '9'; });
+    if (!number || std::stoll(digits) < 1)
+        invalid("block size in '" + word + "' of distribution \"" + text + "\" is not a positive integer");
+    return {kind, std::stoll(digits)};
+}
+
+}  // namespace
+
+std::vector<AxisDistribution> parse_distribution(const std::string& text) {
+    std::string s = without_spaces(text);
+    if (s.size() >= 2 && s.front() == '(' && s.back() == ')') s = s.substr(1, s.size() - 2);
+    std::vector<AxisDistribution> axes;
+    std::string word;
+    int depth = 0;
+    for (const char c : s + ",") {
+        if (c == ',' && depth == 0) {
+            axes.push_back(parse_axis(word, text));
+            word.clear();
+            continue;
+        }
+        depth += c == '(' ? 1 : c == ')' ? -1 : 0;
+        word += c;
+    }
+    if (depth != 0) invalid("unbalanced parentheses in distribution \"" + text + "\"");
+    return axes;
+}
+
+BlockCyclic::BlockCyclic(const Point& shape, const std::string& distribution, std::int64_t nprocs,
+                         const BlockCyclicOptions& options)
+    : shape_(shape), distribution_(distribution), nprocs_(nprocs),
+      column_major_grid_(options.column_major_grid), ranks_(options.ranks) {
+    check_shape(shape, nprocs);
+    const auto axes = parse_distribution(distribution);
+    if (static_cast<int>(axes.size()) != shape.dims())
+        invalid("distribution \"" + distribution + "\" has " + std::to_string(axes.size()) +
+                " dimensions, shape " + shape.to_string() + " has " + std::to_string(shape.dims()));
+    const auto active = static_cast<std::int64_t>(ranks_.empty() ? nprocs : static_cast<std::int64_t>(ranks_.size()));
+    grid_ = options.grid ? checked_grid(shape, axes, *options.grid, active)
+                         : chosen_grid(shape, axes, active);
+    block_ = block_sizes(shape, grid_, axes);
+    first_process_ = Point::filled(shape.dims(), 0);
+    if (!options.first_process.empty()) {
+        if (static_cast<int>(options.first_process.size()) != shape.dims())
+            invalid("first_process has " + std::to_string(options.first_process.size()) +
+                    " entries, the shape has " + std::to_string(shape.dims()) + " dimensions");
+        first_process_ = Point{std::span<const std::int64_t>(options.first_process)};
+        for (int d = 0; d < shape.dims(); ++d)
+            if (first_process_[d] < 0 || first_process_[d] >= grid_[d])
+                invalid("first_process " + std::to_string(first_process_[d]) + at_dimension(d) +
+                        " is not a coordinate of the grid " + grid_.to_string());
+    }
+    if (ranks_.empty()) return;
+    if (static_cast<std::int64_t>(ranks_.size()) != num_blocks())
+        invalid("ranks has " + std::to_string(ranks_.size()) + " entries, the grid " +
+                grid_.to_string() + " has " + std::to_string(num_blocks()) + " positions");
+    positions_by_rank_.resize(ranks_.size());
+    for (std::size_t i = 0; i < ranks_.size(); ++i) {
+        if (ranks_[i] < 0 || ranks_[i] >= nprocs)
+            throw Error(ErrorCode::out_of_range, "rank " + std::to_string(ranks_[i]) +
+                                                     " in ranks is not in 0.." + std::to_string(nprocs - 1));
+        positions_by_rank_[i] = static_cast<std::int64_t>(i);
+    }
+    const auto rank_of = [&](std::int64_t p) { return ranks_[static_cast<std::size_t>(p)]; };
+    std::sort(positions_by_rank_.begin(), positions_by_rank_.end(),
+              [&](std::int64_t a, std::int64_t b) { return rank_of(a) < rank_of(b); });
+    for (std::size_t i = 1; i < positions_by_rank_.size(); ++i)
+        if (rank_of(positions_by_rank_[i - 1]) == rank_of(positions_by_rank_[i]))
+            invalid("rank " + std::to_string(rank_of(positions_by_rank_[i])) + " stands twice in ranks");
+}
+
+std::int64_t BlockCyclic::owner(std::int64_t block) const {
+    if (block < 0 || block >= num_blocks())
+        throw Error(ErrorCode::out_of_range, "block " + std::to_string(block) + " is not in 0.." +
+                                                 std::to_string(num_blocks() - 1));
+    return ranks_.empty() ? block : ranks_[static_cast<std::size_t>(block)];
+}
+
+std::int64_t BlockCyclic::block_of(std::int64_t rank) const {
+    if (ranks_.empty()) return rank >= 0 && rank < num_blocks() ? rank : -1;
+    const auto it = std::lower_bound(
+        positions_by_rank_.begin(), positions_by_rank_.end(), rank,
+        [&](std::int64_t p, std::int64_t r) { return ranks_[static_cast<std::size_t>(p)] < r; });
+    const bool found = it != positions_by_rank_.end() && ranks_[static_cast<std::size_t>(*it)] == rank;
+    return found ? *it : -1;
+}
+
+Point BlockCyclic::grid_coordinates(std::int64_t block) const {
+    Point c = Point::filled(dims(), 0);
+    for (int i = 0; i < dims(); ++i) {
+        const int d = column_major_grid_ ? i : dims() - 1 - i;
+        c[d] = block % grid_[d];
+        block /= grid_[d];
+    }
+    return c;
+}
+
+std::int64_t BlockCyclic::block_at(const Point& c) const {
+    std::int64_t block = 0;
+    for (int i = 0; i < dims(); ++i) {
+        const int d = column_major_grid_ ? dims() - 1 - i : i;
+        block = block * grid_[d] + c[d];
+    }
+    return block;
+}
+
+AxisSet BlockCyclic::axis_set(int d, std::int64_t coordinate) const {
+    const std::int64_t n = shape_[d];
+    if (grid_[d] == 1) return AxisSet::interval(0, n);
+    const std::int64_t position = (coordinate - first_process_[d] + grid_[d]) % grid_[d];
+    return {position * block_[d], block_[d], block_[d] * grid_[d], n};
+}
+
+Point BlockCyclic::block_extents(std::int64_t block) const {
+    const Point c = grid_coordinates(block);
+    Point extents = shape_;
+    for (int d = 0; d < dims(); ++d) extents[d] = axis_set(d, c[d]).size();
+    return extents;
+}
+
+Point BlockCyclic::local_shape(std::int64_t rank) const {
+    const std::int64_t block = block_of(rank);
+    return block < 0 ? Point::filled(dims(), 0) : block_extents(block);
+}
+
+std::int64_t BlockCyclic::coordinate_of_index(int d, std::int64_t i) const {
+    return grid_[d] == 1 ? 0 : (i / block_[d] + first_process_[d]) % grid_[d];
+}
+
+namespace {
+
+void check_index(const Point& index, const Point& shape) {
+    if (index.dims() != shape.dims() || !Region::from_shape(shape).contains(index))
+        throw Error(ErrorCode::out_of_range,
+                    "index " + index.to_string() + " is not inside shape " + shape.to_string());
+}
+
+}  // namespace
+
+std::int64_t BlockCyclic::owner_of(const Point& index) const {
+    check_index(index, shape_);
+    Point c = index;
+    for (int d = 0; d < dims(); ++d) c[d] = coordinate_of_index(d, index[d]);
+    return owner(block_at(c));
+}
+
+Point BlockCyclic::local_index(const Point& global) const {
+    check_index(global, shape_);
+    Point local = global;
+    for (int d = 0; d < dims(); ++d)
+        local[d] = axis_set(d, coordinate_of_index(d, global[d])).local(global[d]);
+    return local;
+}
+
+Point BlockCyclic::global_index(std::int64_t rank, const Point& local) const {
+    const std::int64_t block = block_of(rank);
+    if (block < 0)
+        throw Error(ErrorCode::out_of_range, "rank " + std::to_string(rank) + " is not in the grid");
+    check_index(local, block_extents(block));
+    const Point c = grid_coordinates(block);
+    Point global = local;
+    for (int d = 0; d < dims(); ++d) global[d] = axis_set(d, c[d]).global(local[d]);
+    return global;
+}
+
+}  // namespace datamover

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Who holds which index, when each process lists its own?
+#include "datamover/index_list.hpp"
+
+#include <algorithm>
+#include <string>
+#include <tuple>
+
+#include "datamover/error.hpp"
+
+namespace datamover {
+
+struct IndexList::Table {
+    std::vector<std::int64_t> offsets;
+    std::vector<std::int64_t> indices;
+    std::vector<Holder> holders;  ///< sorted by index, then rank
+};
+
+IndexList::IndexList(const Point& shape, std::span<const std::int64_t> offsets,
+                     std::span<const std::int64_t> indices)
+    : shape_(shape) {
+    if (offsets.size() < 2 || offsets.front() != 0 ||
+        offsets.back() != static_cast<std::int64_t>(indices.size()) ||
+        !std::is_sorted(offsets.begin(), offsets.end()))
+        throw Error(ErrorCode::mismatch,
+                    "offsets of an index list must ascend from 0 to the number of indices, " +
+                        std::to_string(indices.size()));
+    const std::int64_t n = shape.product();
+    auto table = std::make_shared<Table>();
+    table->offsets.assign(offsets.begin(), offsets.end());
+    table->indices.assign(indices.begin(), indices.end());
+    table->holders.reserve(indices.size());
+    for (std::size_t r = 0; r + 1 < offsets.size(); ++r) {
+        for (std::int64_t i = offsets[r]; i < offsets[r + 1]; ++i) {
+            const std::int64_t index = indices[static_cast<std::size_t>(i)];
+            if (index < 0 || index >= n)
+                throw Error(ErrorCode::out_of_range,
+                            "index " + std::to_string(index) + " in the list of rank " +
+                                std::to_string(r) + " is not in 0.." + std::to_string(n - 1));
+            table->holders.push_back({index, static_cast<std::int64_t>(r), i - offsets[r]});
+        }
+    }
+    std::sort(table->holders.begin(), table->holders.end(), [](const Holder& a, const Holder& b) {
+        return std::tie(a.index, a.rank, a.position) < std::tie(b.index, b.rank, b.position);
+    });
+    for (std::size_t i = 1; i < table->holders.size(); ++i) {
+        const Holder &a = table->holders[i - 1], &b = table->holders[i];
+        if (a.index == b.index && a.rank == b.rank)
+            throw Error(ErrorCode::invalid_argument, "index " + std::to_string(a.index) +
+                                                         " stands twice in the list of rank " +
+                                                         std::to_string(a.rank));
+    }
+    table_ = std::move(table);
+}
+
+std::int64_t IndexList::nprocs() const {
+    return table_ ? static_cast<std::int64_t>(table_->offsets.size()) - 1 : 0;
+}
+
+std::span<const std::int64_t> IndexList::indices_of(std::int64_t rank) const {
+    if (rank < 0 || rank >= nprocs())
+        throw Error(ErrorCode::out_of_range, "rank " + std::to_string(rank) + " is not in 0.." +
+                                                 std::to_string(nprocs() - 1));
+    const auto r = static_cast<std::size_t>(rank);
+    const auto first = static_cast<std::size_t>(table_->offsets[r]);
+    const auto last = static_cast<std::size_t>(table_->offsets[r + 1]);
+    return {table_->indices.data() + first, last - first};
+}
+
+std::span<const IndexList::Holder> IndexList::holders(std::int64_t flat_index) const {
+    const auto less = [](const Holder& h, std::int64_t i) { return h.index < i; };
+    const auto& all = table_->holders;
+    const auto first = std::lower_bound(all.begin(), all.end(), flat_index, less);
+    const auto last = std::lower_bound(first, all.end(), flat_index + 1, less);
+    return {first, last};
+}
+
+bool IndexList::operator==(const IndexList& other) const {
+    if (!(shape_ == other.shape_)) return false;
+    if (table_ == other.table_) return true;
+    return table_ && other.table_ && table_->offsets == other.table_->offsets &&
+           table_->indices == other.table_->indices;
+}
+
+}  // namespace datamover

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// At which byte address does one process keep each element of its blocks?
+#include "datamover/memory_layout.hpp"
+
+#include <algorithm>
+#include <string>
+
+#include "datamover/error.hpp"
+
+namespace datamover {
+namespace {
+
+constexpr std::int64_t block_alignment_bytes = 64;
+
+Point ghosts_or_zero(const Point& ghosts, int dims) {
+    if (ghosts.dims() == 0) return Point::filled(dims, 0);
+    if (ghosts.dims() != dims)
+        throw Error(ErrorCode::invalid_argument, "ghost widths " + ghosts.to_string() + " for " +
+                                                     std::to_string(dims) + " dimensions");
+    for (int d = 0; d < dims; ++d)
+        if (ghosts[d] < 0)
+            throw Error(ErrorCode::invalid_argument, "ghost width " + std::to_string(ghosts[d]) +
+                                                         " in dimension " + std::to_string(d) +
+                                                         " is negative");
+    return ghosts;
+}
+
+Point dense_strides(const Point& shape, std::int64_t elem_bytes, ElementOrder order) {
+    Point strides = shape;
+    std::int64_t stride = elem_bytes;
+    for (int i = 0; i < shape.dims(); ++i) {
+        const int d = order == ElementOrder::row_major ? shape.dims() - 1 - i : i;
+        strides[d] = stride;
+        stride *= shape[d];
+    }
+    return strides;
+}
+
+}  // namespace
+
+const BlockMemory* MemoryLayout::find(std::int64_t block) const {
+    const auto it = std::lower_bound(blocks.begin(), blocks.end(), block,
+                                     [](const BlockMemory& b, std::int64_t n) { return b.block < n; });
+    return it != blocks.end() && it->block == block ? &*it : nullptr;
+}
+
+MemoryLayout dense_memory(const Layout& layout, std::int64_t rank, std::int64_t elem_bytes,
+                          ElementOrder order, const Point& ghost_lower, const Point& ghost_upper) {
+    if (elem_bytes < 1)
+        throw Error(ErrorCode::invalid_argument,
+                    "element size " + std::to_string(elem_bytes) + " is not positive");
+    MemoryLayout memory;
+    std::int64_t end = 0;
+    for (const std::int64_t block : layout.blocks_of(rank)) {
+        const Point extents = layout.block_extents(block);
+        const Point lower = ghosts_or_zero(ghost_lower, extents.dims());
+        const Point upper = ghosts_or_zero(ghost_upper, extents.dims());
+        const bool holds_elements = !Region::from_shape(extents).empty();
+        BlockMemory m{block, end, Point::filled(extents.dims(), 0), Region::from_shape(extents)};
+        if (holds_elements) {
+            m.valid = m.valid.grown(lower, upper);
+            const Point shape = m.valid.shape();
+            m.strides_bytes = dense_strides(shape, elem_bytes, order);
+            for (int d = 0; d < shape.dims(); ++d) m.offset_bytes += lower[d] * m.strides_bytes[d];
+            Point with_size{shape.product(), elem_bytes};
+            const std::int64_t bytes = with_size.product();
+            end += (bytes + block_alignment_bytes - 1) / block_alignment_bytes * block_alignment_bytes;
+        }
+        memory.blocks.push_back(m);
+    }
+    memory.end_bytes = end;
+    return memory;
+}
+
+}  // namespace datamover

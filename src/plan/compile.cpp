@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How does a pair's part of a plan become an address relation between two memories?
+#include "compile.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <string>
+#include <utility>
+
+#include "datamover/error.hpp"
+
+namespace datamover::plan {
+namespace {
+
+/// The lowest and highest position (inclusive) that a table touches on one side.
+struct Range {
+    std::int64_t lo = std::numeric_limits<std::int64_t>::max();
+    std::int64_t hi = std::numeric_limits<std::int64_t>::min();
+
+    void take(std::int64_t a, std::int64_t b) {
+        lo = std::min({lo, a, b});
+        hi = std::max({hi, a, b});
+    }
+};
+
+Range range_of(const AxisTable& table, bool source_side) {
+    Range range;
+    const auto all = [&](const std::vector<AxisRun>& runs, std::int64_t shift) {
+        for (const AxisRun& r : runs) {
+            const std::int64_t first = (source_side ? r.source : r.destination) + shift;
+            const std::int64_t step = source_side ? r.source_step : r.destination_step;
+            range.take(first, first + r.length - 1);
+            range.take(first + (r.count - 1) * step, first + (r.count - 1) * step + r.length - 1);
+        }
+    };
+    if (table.periods() > 0) {
+        all(table.runs(), 0);
+        all(table.runs(), (table.periods() - 1) *
+                              (source_side ? table.source_period() : table.destination_period()));
+    }
+    all(table.tail(), 0);
+    return range;
+}
+
+const BlockMemory& memory_of(const RelationSide& side, std::int64_t block) {
+    const BlockMemory* memory = side.memory->find(block);
+    if (!memory)
+        throw Error(ErrorCode::mismatch, "process " + std::to_string(side.rank) +
+                                             " was given no memory for its block " +
+                                             std::to_string(block));
+    return *memory;
+}
+
+[[noreturn]] void outside(const RelationSide& side, const BlockMemory& memory, int d, Range range) {
+    throw Error(ErrorCode::out_of_range,
+                "process " + std::to_string(side.rank) + ", block " + std::to_string(memory.block) +
+                    ": local indices " + std::to_string(range.lo) + " to " + std::to_string(range.hi) +
+                    " in dimension " + std::to_string(d) + " lie outside the array's " +
+                    memory.valid.to_string() + " (are its ghosts deep enough?)");
+}
+
+void check_inside(const RelationSide& side, const BlockMemory& memory, int d, Range range) {
+    if (range.lo < memory.valid.lo()[d] || range.hi >= memory.valid.hi()[d])
+        outside(side, memory, d, range);
+}
+
+/// Appends relations piece by piece; the message side grows with each.
+class Compiler {
+public:
+    Compiler(const RelationSide& source, const RelationSide& destination, MessageOrder order)
+        : source_(source), destination_(destination), order_(order) {}
+
+    AddressRelation operator()(const PairPart& part) {
+        for (const Piece& piece : part.pieces) {
+            if (piece.size() == 0) continue;
+            std::visit([&](const auto& content) { add(piece, content); }, piece.content);
+            done_elems_ += piece.size();
+        }
+        flush_products();
+        if (relations_.empty()) return {};
+        return relations_.size() == 1 ? relations_.front() : AddressRelation::concatenate(relations_);
+    }
+
+private:
+    void add(const Piece& piece, const ProductPiece& content) {
+        const BlockMemory* from = source_.memory ? &memory_of(source_, piece.source_block) : nullptr;
+        const BlockMemory* to =
+            destination_.memory ? &memory_of(destination_, piece.destination_block) : nullptr;
+        Product product;
+        product.source_offset_bytes = from ? from->offset_bytes : done_elems_ * source_.elem_bytes;
+        product.destination_offset_bytes =
+            to ? to->offset_bytes : done_elems_ * destination_.elem_bytes;
+        std::vector<PieceAxis> axes = content.axes;
+        if (order_ == MessageOrder::column_major) std::reverse(axes.begin(), axes.end());
+        std::int64_t inner_elems = 1;
+        for (auto axis = axes.rbegin(); axis != axes.rend(); ++axis) {
+            ProductAxis a{axis->table, 0, 0};
+            if (from) {
+                check_inside(source_, *from, axis->source_dim, range_of(*axis->table, true));
+                a.source_stride_bytes = from->strides_bytes[axis->source_dim];
+            }
+            if (to) {
+                check_inside(destination_, *to, axis->destination_dim, range_of(*axis->table, false));
+                a.destination_stride_bytes = to->strides_bytes[axis->destination_dim];
+            }
+            if (!from) {
+                a.table = std::make_shared<const AxisTable>(axis->table->destination_half());
+                a.source_stride_bytes = inner_elems * source_.elem_bytes;
+            }
+            if (!to) {
+                a.table = std::make_shared<const AxisTable>(axis->table->source_half());
+                a.destination_stride_bytes = inner_elems * destination_.elem_bytes;
+            }
+            inner_elems *= axis->table->size();
+            product.axes.insert(product.axes.begin(), std::move(a));
+        }
+        products_.push_back(std::move(product));
+    }
+
+    /// Each side of a reshape is a plain box in row-major order; where both sides are memory their
+    /// halves are joined.
+    void add(const Piece& piece, const ReshapePiece& content) {
+        flush_products();
+        if (!source_.memory) {
+            relations_.push_back(box_half(destination_, piece.destination_block, content.destination,
+                                          false, done_elems_));
+        } else if (!destination_.memory) {
+            relations_.push_back(
+                box_half(source_, piece.source_block, content.source, true, done_elems_));
+        } else {
+            relations_.push_back(AddressRelation::join(
+                box_half(source_, piece.source_block, content.source, true, 0),
+                box_half(destination_, piece.destination_block, content.destination, false, 0)));
+        }
+    }
+
+    AddressRelation box_half(const RelationSide& side, std::int64_t block, const Region& box,
+                             bool is_source, std::int64_t message_elems) const {
+        const BlockMemory& memory = memory_of(side, block);
+        Product product;
+        (is_source ? product.source_offset_bytes : product.destination_offset_bytes) =
+            memory.offset_bytes;
+        (is_source ? product.destination_offset_bytes : product.source_offset_bytes) =
+            message_elems * (is_source ? destination_ : source_).elem_bytes;
+        std::int64_t inner_bytes = (is_source ? destination_ : source_).elem_bytes;
+        for (int d = box.dims() - 1; d >= 0; --d) {
+            check_inside(side, memory, d, {box.lo()[d], box.hi()[d] - 1});
+            AxisTable table = AxisTable::interval(box.lo()[d], 0, box.extent(d));
+            if (!is_source) table = table.reversed();
+            product.axes.insert(
+                product.axes.begin(),
+                {std::make_shared<const AxisTable>(std::move(table)),
+                 is_source ? memory.strides_bytes[d] : inner_bytes,
+                 is_source ? inner_bytes : memory.strides_bytes[d]});
+            inner_bytes *= box.extent(d);
+        }
+        return AddressRelation::from_products({std::move(product)}, source_.elem_bytes,
+                                              destination_.elem_bytes);
+    }
+
+    void add(const Piece& piece, const IndexPiece& content) {
+        flush_products();
+        relations_.push_back(AddressRelation::from_byte_pairs(
+            byte_addresses(source_, piece.source_block, content.source),
+            byte_addresses(destination_, piece.destination_block, content.destination),
+            source_.elem_bytes, destination_.elem_bytes));
+    }
+
+    std::vector<std::int64_t> byte_addresses(const RelationSide& side, std::int64_t block,
+                                             const std::vector<std::int64_t>& flat) const {
+        std::vector<std::int64_t> addresses(flat.size());
+        if (!side.memory) {
+            for (std::size_t i = 0; i < flat.size(); ++i)
+                addresses[i] = (done_elems_ + static_cast<std::int64_t>(i)) * side.elem_bytes;
+            return addresses;
+        }
+        const BlockMemory& memory = memory_of(side, block);
+        const Point extents = side.layout->block_extents(block);
+        for (int d = 0; d < extents.dims(); ++d)
+            if (memory.valid.hi()[d] < extents[d]) outside(side, memory, d, {0, extents[d] - 1});
+        for (std::size_t i = 0; i < flat.size(); ++i) {
+            std::int64_t rest = flat[i], address = memory.offset_bytes;
+            for (int d = extents.dims() - 1; d >= 0; --d) {
+                address += rest % extents[d] * memory.strides_bytes[d];
+                rest /= extents[d];
+            }
+            addresses[i] = address;
+        }
+        return addresses;
+    }
+
+    void flush_products() {
+        if (products_.empty()) return;
+        relations_.push_back(AddressRelation::from_products(std::exchange(products_, {}),
+                                                            source_.elem_bytes,
+                                                            destination_.elem_bytes));
+    }
+
+    const RelationSide& source_;
+    const RelationSide& destination_;
+    MessageOrder order_;
+    std::int64_t done_elems_ = 0;
+    std::vector<Product> products_;
+    std::vector<AddressRelation> relations_;
+};
+
+}  // namespace
+
+AddressRelation compile(const PairPart& part, const RelationSide& source,
+                        const RelationSide& destination, MessageOrder order) {
+    return Compiler(source, destination, order)(part);
+}
+
+}  // namespace datamover::plan

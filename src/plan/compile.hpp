@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How does a pair's part of a plan become an address relation between two memories?
+#pragma once
+
+#include "datamover/address_relation.hpp"
+#include "datamover/memory_layout.hpp"
+#include "datamover/pair_part.hpp"
+
+namespace datamover::plan {
+
+/// In which order of dimensions the elements of a product stand in a message. Both sides must use
+/// the same one.
+enum class MessageOrder { row_major, column_major };
+
+/// One side of a relation: the memory of a process, or (without memory) the positions in a message.
+struct RelationSide {
+    const Layout* layout = nullptr;
+    const MemoryLayout* memory = nullptr;  ///< nullptr: the message
+    std::int64_t elem_bytes = 0;
+    std::int64_t rank = 0;  ///< for error texts
+};
+
+/// The relation of a part between two memories, or between a memory and a message. Throws
+/// out_of_range when a section reaches outside what a block's memory holds (ghosts too shallow).
+/// The cost follows the sizes of the tables, except for index pieces.
+AddressRelation compile(const PairPart& part, const RelationSide& source,
+                        const RelationSide& destination,
+                        MessageOrder order = MessageOrder::row_major);
+
+}  // namespace datamover::plan

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Which section of which block goes where, as a value that is built, read and edited?
+#include "datamover/motion_plan.hpp"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "datamover/error.hpp"
+#include "section_piece.hpp"
+
+namespace datamover {
+namespace {
+
+template <class... F>
+struct Overload : F... {
+    using F::operator()...;
+};
+
+void check_region_inside(const Region& region, const Region& domain, const char* side) {
+    if (region.dims() != domain.dims())
+        throw Error(ErrorCode::mismatch, std::string(side) + " region " + region.to_string() + " has " +
+                                             std::to_string(region.dims()) + " dimensions, its layout " +
+                                             std::to_string(domain.dims()));
+    if (!domain.contains(region))
+        throw Error(ErrorCode::out_of_range, std::string(side) + " region " + region.to_string() +
+                                                 " is not inside its layout's domain " +
+                                                 domain.to_string());
+}
+
+void check_redistribution(const Layout& source, const Layout& destination, const Redistribution& r) {
+    check_region_inside(r.source_region, source.domain(), "source");
+    check_region_inside(r.destination_region, destination.domain(), "destination");
+    if (source.dims() != destination.dims())
+        throw Error(ErrorCode::mismatch, "the source layout has " + std::to_string(source.dims()) +
+                                             " dimensions, the destination layout " +
+                                             std::to_string(destination.dims()));
+    plan::check_axes(r.axes, source.dims());
+    const Point shape = plan::permuted(r.source_region.shape(), r.axes);
+    if (!(shape == r.destination_region.shape()))
+        throw Error(ErrorCode::mismatch, "source shape " + shape.to_string() +
+                                             (r.axes.empty() ? "" : " (after axes)") +
+                                             " differs from destination shape " +
+                                             r.destination_region.shape().to_string());
+}
+
+PlanTerm reversed_term(const PlanTerm& term) {
+    return std::visit(
+        Overload{[](const SectionCopy& s) -> PlanTerm {
+                     return SectionCopy{s.destination_block, s.destination_region, s.source_block,
+                                        s.source_region, plan::inverse_axes(s.axes)};
+                 },
+                 [](const Redistribution& r) -> PlanTerm {
+                     return Redistribution{r.destination_region, r.source_region,
+                                           plan::inverse_axes(r.axes)};
+                 },
+                 [](HaloExchange h) -> PlanTerm {
+                     h.reversed = !h.reversed;
+                     return h;
+                 }},
+        term);
+}
+
+}  // namespace
+
+MotionPlan::MotionPlan(Layout source, Layout destination)
+    : source_(std::move(source)), destination_(std::move(destination)) {
+    if (!source_.valid() || !destination_.valid())
+        throw Error(ErrorCode::invalid_argument, "a plan needs a source and a destination layout");
+    if (source_.nprocs() != destination_.nprocs())
+        throw Error(ErrorCode::mismatch, "the source layout is for " + std::to_string(source_.nprocs()) +
+                                             " processes, the destination layout for " +
+                                             std::to_string(destination_.nprocs()));
+}
+
+void MotionPlan::copy(std::int64_t source_block, const Region& source_region,
+                      std::int64_t destination_block, const Region& destination_region,
+                      const std::vector<int>& axes) {
+    add(SectionCopy{source_block, source_region, destination_block, destination_region, axes});
+}
+
+namespace {
+
+void check_term(const Layout& source, const Layout& destination, const PlanTerm& term) {
+    std::visit(Overload{[&](const SectionCopy& s) { plan::check_section(source, destination, s); },
+                        [&](const Redistribution& r) { check_redistribution(source, destination, r); },
+                        [&](const HaloExchange&) {
+                            if (!source.floor_plan() || !(source == destination))
+                                throw Error(ErrorCode::mismatch,
+                                            "a halo exchange needs one floor plan as source and "
+                                            "destination layout");
+                        }},
+               term);
+}
+
+}  // namespace
+
+void MotionPlan::add(PlanTerm term) {
+    check_term(source_, destination_, term);
+    terms_.push_back(std::move(term));
+}
+
+const PlanTerm& MotionPlan::operator[](std::int64_t i) const {
+    if (i < 0 || i >= size())
+        throw Error(ErrorCode::out_of_range, "term " + std::to_string(i) + " of a plan with " +
+                                                 std::to_string(size()) + " terms");
+    return terms_[static_cast<std::size_t>(i)];
+}
+
+void MotionPlan::erase(std::int64_t i) {
+    (*this)[i];
+    terms_.erase(terms_.begin() + i);
+}
+
+void MotionPlan::replace(std::int64_t i, PlanTerm term) {
+    (*this)[i];
+    check_term(source_, destination_, term);
+    terms_[static_cast<std::size_t>(i)] = std::move(term);
+}
+
+MotionPlan MotionPlan::merged(const MotionPlan& other) const {
+    if (!(source_ == other.source_) || !(destination_ == other.destination_))
+        throw Error(ErrorCode::mismatch, "plans between different layouts cannot be merged");
+    MotionPlan result = *this;
+    result.terms_.insert(result.terms_.end(), other.terms_.begin(), other.terms_.end());
+    return result;
+}
+
+MotionPlan MotionPlan::reversed() const {
+    MotionPlan result(destination_, source_);
+    for (const PlanTerm& term : terms_) result.terms_.push_back(reversed_term(term));
+    return result;
+}
+
+bool MotionPlan::operator==(const MotionPlan& other) const {
+    return source_ == other.source_ && destination_ == other.destination_ && terms_ == other.terms_;
+}
+
+namespace {
+
+std::vector<int> given_axes(const std::vector<int>& axes) {
+    return std::is_sorted(axes.begin(), axes.end()) ? std::vector<int>{} : axes;
+}
+
+}  // namespace
+
+MotionPlan redistribute(const Layout& source, const Region& source_region, const Layout& destination,
+                        const Region& destination_region, const std::vector<int>& axes) {
+    MotionPlan plan(source, destination);
+    plan::check_axes(axes, source.dims());
+    plan.add(Redistribution{source_region, destination_region, given_axes(axes)});
+    return plan;
+}
+
+MotionPlan redistribute(const Layout& source, const Layout& destination, const std::vector<int>& axes) {
+    if (!source.valid() || !destination.valid())
+        throw Error(ErrorCode::invalid_argument, "redistribute needs a source and a destination layout");
+    return redistribute(source, source.domain(), destination, destination.domain(), axes);
+}
+
+}  // namespace datamover

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Which pieces of a redistribution begin or end in one block?
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+#include "datamover/motion_plan.hpp"
+
+namespace datamover::plan {
+
+/// Receives a piece and its place among those of the same pair of blocks.
+using VisitPiece = std::function<void(Piece&&, std::int64_t sequence)>;
+
+/// The shared coordinate t of a redistribution: destination dimension k runs over
+/// destination_region.lo[k] + t[k] and source dimension axes[k] over source_region.lo[axes[k]] + t[k].
+struct SectionFrame {
+    explicit SectionFrame(const Redistribution& term);
+    Point source_lo;       ///< per destination dimension
+    Point destination_lo;  ///< per destination dimension
+    Point extent;          ///< per destination dimension
+    std::vector<int> axes;
+};
+
+void pieces_from_source(const Layout& source, const Layout& destination, const Redistribution& term,
+                        std::int64_t source_block, const VisitPiece& visit);
+void pieces_into_destination(const Layout& source, const Layout& destination,
+                             const Redistribution& term, std::int64_t destination_block,
+                             const VisitPiece& visit);
+
+/// The same where one side is an index list: element by element, ordered by t.
+void index_pieces_from_source(const Layout& source, const Layout& destination,
+                              const Redistribution& term, std::int64_t source_block,
+                              const VisitPiece& visit);
+void index_pieces_into_destination(const Layout& source, const Layout& destination,
+                                   const Redistribution& term, std::int64_t destination_block,
+                                   const VisitPiece& visit);
+
+/// The coordinates along dimension d of a block-cyclic grid whose processes hold any index that
+/// `set` holds at source_lo + t, destination index destination_lo + t, t in [0, extent); ascending.
+std::vector<std::int64_t> peer_coordinates(const AxisSet& set, std::int64_t set_lo,
+                                           const BlockCyclic& other, int d, std::int64_t other_lo,
+                                           std::int64_t extent);
+
+}  // namespace datamover::plan

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How does one explicit section copy look in the local indices of its two blocks?
+#include "section_piece.hpp"
+
+#include <string>
+
+#include "datamover/error.hpp"
+
+namespace datamover::plan {
+namespace {
+
+std::string named(const char* side, std::int64_t block, const Region& region) {
+    return std::string(side) + " region " + region.to_string() + " of block " + std::to_string(block);
+}
+
+void check_block(const Layout& layout, std::int64_t block, const char* side) {
+    if (block < 0 || block >= layout.num_blocks())
+        throw Error(ErrorCode::out_of_range, std::string(side) + " block " + std::to_string(block) +
+                                                 " is not in 0.." +
+                                                 std::to_string(layout.num_blocks() - 1));
+}
+
+/// A block's region in its local indices, where the block is a box.
+Region local_box(const Layout& layout, std::int64_t block, const Region& region, const char* side) {
+    if (const FloorPlan* fp = layout.floor_plan()) return region.shifted(-fp->region(block).lo());
+    Point lo = region.lo(), hi = region.lo();
+    const auto sets = layout.axis_sets(block);
+    for (int d = 0; d < region.dims(); ++d) {
+        const AxisSet& s = sets[static_cast<std::size_t>(d)];
+        const std::int64_t first = s.local(region.lo()[d]), last = s.local(region.hi()[d] - 1);
+        if (first < 0 || last - first != region.extent(d) - 1)
+            throw Error(ErrorCode::out_of_range,
+                        named(side, block, region) + " is not held whole by that block-cyclic part");
+        lo[d] = first;
+        hi[d] = last + 1;
+    }
+    return {lo, hi};
+}
+
+}  // namespace
+
+void check_axes(const std::vector<int>& axes, int dims) {
+    if (axes.empty()) return;
+    std::vector<bool> seen(static_cast<std::size_t>(dims), false);
+    bool right = static_cast<int>(axes.size()) == dims;
+    for (const int a : axes) {
+        right = right && a >= 0 && a < dims && !seen[static_cast<std::size_t>(a)];
+        if (right) seen[static_cast<std::size_t>(a)] = true;
+    }
+    if (right) return;
+    std::string text;
+    for (const int a : axes) text += (text.empty() ? "" : ", ") + std::to_string(a);
+    throw Error(ErrorCode::invalid_argument, "axes (" + text + ") are no permutation of 0.." +
+                                                 std::to_string(dims - 1));
+}
+
+std::vector<int> inverse_axes(const std::vector<int>& axes) {
+    std::vector<int> inverse(axes.size());
+    for (std::size_t k = 0; k < axes.size(); ++k)
+        inverse[static_cast<std::size_t>(axes[k])] = static_cast<int>(k);
+    return inverse;
+}
+
+Point permuted(const Point& shape, const std::vector<int>& axes) {
+    Point result = shape;
+    for (std::size_t k = 0; k < axes.size(); ++k) result[static_cast<int>(k)] = shape[axes[k]];
+    return result;
+}
+
+void check_section(const Layout& source, const Layout& destination, const SectionCopy& s) {
+    if (source.index_list() || destination.index_list())
+        throw Error(ErrorCode::unsupported, "section copies need blocks that are boxes, not index lists");
+    check_block(source, s.source_block, "source");
+    check_block(destination, s.destination_block, "destination");
+    if (s.source_region.dims() != source.dims() || s.destination_region.dims() != destination.dims())
+        throw Error(ErrorCode::mismatch, named("source", s.source_block, s.source_region) + " or " +
+                                             named("destination", s.destination_block,
+                                                   s.destination_region) +
+                                             " has not the dimensions of its layout");
+    if (!s.axes.empty() && source.dims() != destination.dims())
+        throw Error(ErrorCode::mismatch, "axes need layouts with equally many dimensions");
+    check_axes(s.axes, source.dims());
+    const bool same_shape = s.axes.empty() || permuted(s.source_region.shape(), s.axes) ==
+                                                  s.destination_region.shape();
+    if (!same_shape || s.source_region.size() != s.destination_region.size())
+        throw Error(ErrorCode::mismatch,
+                    named("source", s.source_block, s.source_region) + " and " +
+                        named("destination", s.destination_block, s.destination_region) +
+                        (s.axes.empty() ? " hold different numbers of points"
+                                        : " do not have the same shape after axes"));
+}
+
+Piece section_piece(const Layout& source, const Layout& destination, const SectionCopy& s) {
+    const Region from = local_box(source, s.source_block, s.source_region, "source");
+    const Region to = local_box(destination, s.destination_block, s.destination_region, "destination");
+    if (s.axes.empty() && !(from.shape() == to.shape()))
+        return {s.source_block, s.destination_block, ReshapePiece{from, to}};
+    ProductPiece product;
+    for (int k = 0; k < to.dims(); ++k) {
+        const int d = s.axes.empty() ? k : s.axes[static_cast<std::size_t>(k)];
+        product.axes.push_back({std::make_shared<const AxisTable>(AxisTable::interval(
+                                    from.lo()[d], to.lo()[k], to.extent(k))),
+                                d, k});
+    }
+    return {s.source_block, s.destination_block, std::move(product)};
+}
+
+}  // namespace datamover::plan

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How does one explicit section copy look in the local indices of its two blocks?
+#pragma once
+
+#include "datamover/motion_plan.hpp"
+
+namespace datamover::plan {
+
+/// The piece of a section copy. Regions of floor-plan blocks may reach into ghosts (local indices
+/// outside the block's extents); regions of block-cyclic blocks must be held whole by the block.
+/// Throws out_of_range where they are not, unsupported for index lists.
+Piece section_piece(const Layout& source, const Layout& destination, const SectionCopy& section);
+
+/// Checks blocks, dimensions, axes and numbers of points. Throws out_of_range, mismatch,
+/// invalid_argument.
+void check_section(const Layout& source, const Layout& destination, const SectionCopy& section);
+
+/// Throws invalid_argument unless `axes` is empty or a permutation of 0 … dims-1.
+void check_axes(const std::vector<int>& axes, int dims);
+
+/// The axes that undo `axes`.
+std::vector<int> inverse_axes(const std::vector<int>& axes);
+
+/// The shape of a region after its dimensions have been permuted (empty axes: unchanged).
+Point permuted(const Point& shape, const std::vector<int>& axes);
+
+}  // namespace datamover::plan
