@@ -10,6 +10,7 @@ MPICC ?=
 BUILD ?= build/$(patsubst .%,%,$(notdir $(VENV)))
 
 BIN := $(VENV)/bin
+MPIEXEC ?= $(if $(MPICC),$(subst mpicc,mpiexec,$(MPICC)),$(BIN)/mpiexec)
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 CXX_FILES = git ls-files '*.hpp' '*.h' '*.cpp'
 unexport MPICXX MPI_HOME
@@ -47,7 +48,7 @@ demo: install $(VENV)/.ready-demo
 test test-long: $(VENV)/.ready-test
 	scripts/system-packages libgtest-dev
 	$(MAKE) install DATAMOVER_TESTS=ON
-	$(BIN)/python tests/run --build $(BUILD) $(if $(filter test-long,$@),--long)
+	$(BIN)/python tests/run --build $(BUILD) --mpiexec $(MPIEXEC) $(if $(filter test-long,$@),--long)
 
 bench: install
 	$(BIN)/datamover bench latency -n 2

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Does the code in README.md and docs/ run as it stands there?
+
+The ```python blocks of one file run in one process after the other, as one program; under mpiexec
+where they use MPI. Of ```console blocks, the commands that start with `$ datamover` run; in a block
+marked ```console exact they must also print what the block shows. A comment
+`<!-- not run: reason -->` above a block leaves it out.
+"""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+BLOCK = re.compile(
+    r"^(?P<not_run><!-- not run:[^\n]*-->\n+)?"
+    r"(?P<indent> *)```(?P<language>\w+)(?P<marks>[^\n]*)\n(?P<text>.*?)^(?P=indent)```",
+    re.MULTILINE | re.DOTALL,
+)
+PROCESSES = 4
+LIMIT_SECONDS = 150
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block of a page, with the number of the line before its first."""
+
+    language: str
+    marks: str
+    text: str
+    line: int
+
+
+def blocks(page):
+    """The blocks of a page that are to be run."""
+    content = page.read_text()
+    return [
+        Block(found["language"], found["marks"], found["text"], content[: found.start("text")].count("\n"))
+        for found in BLOCK.finditer(content)
+        if not found["not_run"]
+    ]
+
+
+def program(page):
+    """The Python blocks of a page as one program, each line at the number it has on the page."""
+    lines = []
+    for block in blocks(page):
+        if block.language == "python":
+            lines += [""] * (block.line - len(lines)) + block.text.splitlines()
+    return "\n".join(lines)
+
+
+def commands(block):
+    """The `$ datamover` commands of a console block, each with the output shown below it."""
+    joined = block.text.replace("\\\n", " ")
+    for part in re.split(r"^\$ ", joined, flags=re.MULTILINE)[1:]:
+        command, _, output = part.partition("\n")
+        if command.startswith("datamover "):
+            yield shlex.split(command, comments=True), output
+
+
+def run(command, directory):
+    """Run a command as a reader would, and return what it prints."""
+    executables = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    plain = {"PATH": executables, "COLUMNS": "100", "NO_COLOR": "1", "MPLBACKEND": "agg"}
+    done = subprocess.run(
+        list(map(str, command)),
+        cwd=directory,
+        env=os.environ | plain,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_SECONDS,
+    )
+    assert done.returncode == 0, f"{shlex.join(map(str, command))}\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+@pytest.fixture
+def directory(tmp_path):
+    """A directory with the input that the pages speak of: the brain volume's shape and type."""
+    noise = np.random.default_rng(1).integers(0, 255, (197, 233, 189), dtype="u1")
+    np.save(tmp_path / "brain.npy", noise)
+    return tmp_path
+
+
+def with_language(language):
+    """The pages that have blocks in a language, as test parameters."""
+    return [
+        pytest.param(page, id=str(page.relative_to(ROOT)))
+        for page in PAGES
+        if page.exists() and any(block.language == language for block in blocks(page))
+    ]
+
+
+@pytest.mark.parametrize("page", with_language("python"))
+def test_python_blocks(page, directory):
+    source = program(page)
+    script = directory / f"{page.stem}.py"
+    script.write_text(source)
+    start = []
+    if "MPI" in source:
+        start = [os.environ.get("MPIEXEC", "mpiexec"), "-n", PROCESSES]
+    run([*start, sys.executable, script], directory)
+
+
+@pytest.mark.parametrize("page", with_language("console"))
+def test_console_blocks(page, directory):
+    for block in blocks(page):
+        if block.language == "console":
+            for command, shown in commands(block):
+                printed = run(command, directory)
+                if "exact" in block.marks.split():
+                    assert printed.strip() == shown.strip(), f"{page.name}: {shlex.join(command)}"

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Do the examples in the docstrings of the compiled modules run, and has every function one line?
+
+The examples of the modules written in Python are collected by pytest's own doctest plugin.
+"""
+
+import doctest
+import importlib
+
+import pytest
+
+FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+MODULES = ["datamover._plan", "datamover._mover"]
+
+
+def documented(module):
+    """(name, docstring) of a module's public functions and classes, and of their public members."""
+    for name, value in vars(module).items():
+        if name.startswith("_") or getattr(value, "__module__", None) != module.__name__:
+            continue
+        yield name, value.__doc__
+        if isinstance(value, type):
+            for member, inner in vars(value).items():
+                if not member.startswith("_") and (callable(inner) or isinstance(inner, property)):
+                    yield f"{name}.{member}", inner.__doc__
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_examples(name):
+    module = importlib.import_module(name)
+    parser, runner = doctest.DocTestParser(), doctest.DocTestRunner(optionflags=FLAGS)
+    for where, text in documented(module):
+        test = parser.get_doctest(text or "", {}, f"{name}.{where}", None, None)
+        runner.run(test)
+    assert runner.failures == 0
