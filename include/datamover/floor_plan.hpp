@@ -26,7 +26,8 @@ public:
     /// `regions` must be of one dimension 1..8, `owners` as long as `regions`, every owner in
     /// 0 .. nprocs-1 (nprocs = -1: the largest owner + 1, at least 1). Throws invalid_argument (no
     /// regions, dimensions, nprocs), mismatch (lengths, regions of different dimensions),
-    /// out_of_range (an owner), no_memory. O(n).
+    /// out_of_range (an owner, or blocks so far apart that their bounding box has extents beyond
+    /// 63 bits), no_memory. O(n).
     FloorPlan(const std::vector<Region>& regions, const Map& owners, std::int64_t nprocs = -1);
     /// The same from flat row-major (n, dims) tables, for millions of blocks; n may be 0. A block
     /// with hi <= lo anywhere is empty.

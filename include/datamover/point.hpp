@@ -14,17 +14,20 @@ namespace datamover {
 /// The largest number of dimensions that the library handles.
 inline constexpr int max_dims = 8;
 
-/// A point of Z^d with run-time d from 0 to 8: an index, a shape, a width or an offset.
-/// Source: KeLP's Point.
+/// A point of Z^d with run-time d from 0 to 8: an index, a shape, a width or an offset. A value;
+/// every function is local and O(d). Arithmetic throws mismatch when the dimensions differ and
+/// out_of_range when a coordinate does not fit 64 bits. Source: KeLP's Point.
 class Point {
 public:
     Point() = default;
     /// `dims` coordinates, all `value`. Throws invalid_argument when dims is not in 0..8.
     static Point filled(int dims, std::int64_t value);
+    /// Throws invalid_argument for more than 8 coordinates.
     Point(std::initializer_list<std::int64_t> coordinates);
     explicit Point(std::span<const std::int64_t> coordinates);
 
     int dims() const { return dims_; }
+    /// Coordinate d; d is not checked.
     std::int64_t operator[](int d) const { return coordinates_[static_cast<std::size_t>(d)]; }
     std::int64_t& operator[](int d) { return coordinates_[static_cast<std::size_t>(d)]; }
 

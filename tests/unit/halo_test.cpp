@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Is every ghost that some interior or periodic image holds filled once, from the right place?
+
+#include "plan/halo.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "region_oracle.hpp"
+
+namespace datamover {
+namespace {
+
+using region_oracle::Coordinates;
+using region_oracle::expect_error;
+using region_oracle::lies_in;
+using region_oracle::Random;
+
+struct Source {
+    std::int64_t block;
+    Coordinates point;
+    bool operator==(const Source&) const = default;
+};
+using Filling = std::map<Coordinates, Source>;
+
+bool wraps(const HaloExchange& exchange, int d) {
+    return exchange.periodic[static_cast<std::size_t>(d)];
+}
+
+// The coordinate in [lo, hi) that x is a periodic copy of, nearest to x and of two the one that is
+// reached by shifting downward; none where there is no such coordinate.
+std::optional<std::int64_t> held_as(std::int64_t x, std::int64_t lo, std::int64_t hi,
+                                    std::int64_t period) {
+    if (x >= lo && x < hi) return x;
+    if (period == 0) return std::nullopt;
+    for (std::int64_t distance = 1; distance < 200; ++distance) {
+        for (const std::int64_t y : {x + distance * period, x - distance * period}) {
+            if (y >= lo && y < hi) return y;
+        }
+    }
+    return std::nullopt;
+}
+
+std::optional<Source> source_of(const FloorPlan& plan, const HaloExchange& exchange,
+                                const Coordinates& p) {
+    for (std::int64_t block = 0; block < plan.num_blocks(); ++block) {
+        const Region region = plan.region(block);
+        if (region.empty()) continue;
+        Coordinates held;
+        for (int d = 0; d < plan.dims(); ++d) {
+            const std::int64_t period = wraps(exchange, d) ? exchange.domain.extent(d) : 0;
+            const auto y =
+                held_as(p[static_cast<std::size_t>(d)], region.lo()[d], region.hi()[d], period);
+            if (y) held.push_back(*y);
+        }
+        if (held.size() == p.size()) return Source{block, held};
+    }
+    return std::nullopt;
+}
+
+// By brute force, point by point.
+Filling expected_filling(const FloorPlan& plan, const HaloExchange& exchange, std::int64_t block) {
+    Filling filling;
+    const Region interior = plan.region(block);
+    if (interior.empty()) return filling;
+    Coordinates lo, hi;
+    for (int d = 0; d < plan.dims(); ++d) {
+        lo.push_back(interior.lo()[d] - exchange.lower[d]);
+        hi.push_back(interior.hi()[d] + exchange.upper[d]);
+    }
+    region_oracle::for_each_between(lo, hi, [&](const Coordinates& p) {
+        int dims_outside = 0;
+        for (int d = 0; d < plan.dims(); ++d) {
+            const std::int64_t x = p[static_cast<std::size_t>(d)];
+            dims_outside += x < interior.lo()[d] || x >= interior.hi()[d] ? 1 : 0;
+        }
+        if (dims_outside == 0 || (!exchange.corners && dims_outside > 1)) return;
+        if (const auto source = source_of(plan, exchange, p)) filling[p] = *source;
+    });
+    return filling;
+}
+
+std::vector<SectionCopy> sections_into(const FloorPlan& plan, const HaloExchange& exchange,
+                                       std::int64_t block) {
+    std::vector<SectionCopy> sections;
+    plan::halo_sections_into(plan, exchange, block,
+                             [&](const SectionCopy& section) { sections.push_back(section); });
+    return sections;
+}
+
+Filling filling_of(const std::vector<SectionCopy>& sections, std::int64_t block) {
+    Filling filling;
+    for (const SectionCopy& section : sections) {
+        EXPECT_EQ(section.destination_block, block);
+        EXPECT_EQ(section.source_region.shape(), section.destination_region.shape());
+        EXPECT_FALSE(section.destination_region.empty());
+        EXPECT_TRUE(section.axes.empty());
+        const Point back = section.source_region.lo() - section.destination_region.lo();
+        section.destination_region.for_each([&](const Point& p) {
+            const Source source{section.source_block, (p + back).to_vector()};
+            EXPECT_TRUE(filling.emplace(p.to_vector(), source).second)
+                << p.to_string() << " is filled twice";
+        });
+    }
+    return filling;
+}
+
+std::string describe(const FloorPlan& plan, const HaloExchange& exchange) {
+    std::string text = "blocks";
+    for (std::int64_t i = 0; i < plan.num_blocks(); ++i) text += " " + plan.region(i).to_string();
+    text += ", widths " + exchange.lower.to_string() + " " + exchange.upper.to_string() +
+            ", domain " + exchange.domain.to_string() + " wraps";
+    for (const bool wrap : exchange.periodic) text += wrap ? " yes" : " no";
+    return text + (exchange.corners ? ", corners" : ", faces");
+}
+
+// Checks every block's sections and every block's readers against the brute force.
+void check(const FloorPlan& plan, const HaloExchange& exchange, bool readers_are_exact) {
+    SCOPED_TRACE(describe(plan, exchange));
+    plan::check_halo_exchange(plan, exchange);
+    std::vector<std::set<std::int64_t>> readers(static_cast<std::size_t>(plan.num_blocks()));
+    for (std::int64_t block = 0; block < plan.num_blocks(); ++block) {
+        const Filling expected = expected_filling(plan, exchange, block);
+        const std::vector<SectionCopy> sections = sections_into(plan, exchange, block);
+        EXPECT_EQ(filling_of(sections, block), expected) << "block " << block;
+        EXPECT_EQ(sections_into(plan, exchange, block), sections) << "the order is not fixed";
+        for (const auto& [point, source] : expected) {
+            readers[static_cast<std::size_t>(source.block)].insert(block);
+        }
+    }
+    for (std::int64_t block = 0; block < plan.num_blocks(); ++block) {
+        const std::vector<std::int64_t> found = plan::halo_readers_of(plan, exchange, block);
+        const auto& needed = readers[static_cast<std::size_t>(block)];
+        EXPECT_TRUE(std::is_sorted(found.begin(), found.end()));
+        EXPECT_TRUE(std::includes(found.begin(), found.end(), needed.begin(), needed.end()));
+        EXPECT_EQ(std::set(found.begin(), found.end()).size(), found.size());
+        if (readers_are_exact) {
+            EXPECT_EQ(std::set(found.begin(), found.end()), needed) << "block " << block;
+        }
+    }
+}
+
+std::vector<bool> random_wraps(Random& random, int dims) {
+    std::vector<bool> wraps;
+    for (int d = 0; d < dims; ++d) wraps.push_back(random.chance(60));
+    return wraps;
+}
+
+std::int64_t deepest(int dims) {
+    return dims == 1 ? 40 : dims == 2 ? 7 : 3;
+}
+
+HaloExchange random_exchange(Random& random, const Region& domain) {
+    HaloExchange exchange;
+    const int dims = domain.dims();
+    const std::int64_t depth = random.chance(50) ? 1 : deepest(dims);
+    exchange.lower = random.point(dims, 0, depth);
+    exchange.upper = random.point(dims, 0, depth);
+    exchange.domain = domain;
+    exchange.periodic = random_wraps(random, dims);
+    exchange.corners = random.chance(60);
+    return exchange;
+}
+
+TEST(Halo, TilingsMatchBruteForce) {
+    Random random(31);
+    for (int run = 0; run < 600; ++run) {
+        const int dims = static_cast<int>(random.integer(1, 3));
+        const std::int64_t side = dims == 1 ? 15 : dims == 2 ? 6 : 4;
+        const Point lo = random.point(dims, -5, 5);
+        const Region domain(lo, lo + random.point(dims, 1, side));
+        std::vector<std::vector<std::int64_t>> splits(static_cast<std::size_t>(dims));
+        for (int d = 0; d < dims; ++d) {
+            auto& cuts = splits[static_cast<std::size_t>(d)];
+            for (std::int64_t i = random.integer(0, 2); i > 0; --i) {
+                cuts.push_back(random.integer(domain.lo()[d], domain.hi()[d]));
+            }
+            std::sort(cuts.begin(), cuts.end());
+        }
+        const FloorPlan plan = random.chance(50) ? FloorPlan::from_splits(domain, splits, 3)
+                                                 : FloorPlan::bisected(domain, {1, 3, 2, 1, 1});
+        const HaloExchange exchange = random_exchange(random, domain);
+        check(plan, exchange, true);
+    }
+}
+
+TEST(Halo, OverlappingAndScatteredBlocksMatchBruteForce) {
+    Random random(32);
+    for (int run = 0; run < 250; ++run) {
+        const int dims = static_cast<int>(random.integer(1, 3));
+        const std::int64_t side = dims == 1 ? 12 : dims == 2 ? 5 : 3;
+        const Region domain = Region::from_shape(random.point(dims, 1, side));
+        // Some reach beyond the domain, so that a block overlaps its own images.
+        const std::int64_t overhang = random.chance(30) ? 3 : 0;
+        std::vector<Region> regions;
+        for (std::int64_t i = random.integer(1, 6); i > 0; --i) {
+            Region region = random.region(dims, -overhang, side + overhang);
+            if (overhang == 0) region = region.intersected(domain);
+            regions.push_back(region);
+        }
+        const FloorPlan plan(regions, Map(regions.size(), 0));
+        check(plan, random_exchange(random, domain), false);
+    }
+}
+
+TEST(Halo, PeriodsOfOneTwoAndThreeBlocksMatchBruteForce) {
+    for (int dims = 1; dims <= 3; ++dims) {
+        for (std::int64_t blocks = 1; blocks <= 3; ++blocks) {
+            for (const std::int64_t width : {1, 2, 5}) {
+                for (const bool corners : {false, true}) {
+                    const Region domain = Region::from_shape(Point::filled(dims, 2 * blocks))
+                                              .shifted(Point::filled(dims, -3));
+                    const FloorPlan plan =
+                        FloorPlan::uniform(domain, Point::filled(dims, blocks), 2);
+                    HaloExchange exchange;
+                    exchange.lower = Point::filled(dims, width);
+                    exchange.upper = Point::filled(dims, width - 1);
+                    exchange.domain = domain;
+                    exchange.periodic.assign(static_cast<std::size_t>(dims), true);
+                    exchange.corners = corners;
+                    check(plan, exchange, true);
+                }
+            }
+        }
+    }
+}
+
+TEST(Halo, ABlockIsItsOwnNeighbourAcrossTheBoundary) {
+    const FloorPlan plan = FloorPlan::uniform(Region({0}, {4}), {1}, 1);
+    HaloExchange exchange{{1}, {6}, Region({0}, {4}), {true}, true, false};
+    const std::vector<SectionCopy> expected = {{0, Region({3}, {4}), 0, Region({-1}, {0}), {}},
+                                               {0, Region({0}, {4}), 0, Region({4}, {8}), {}},
+                                               {0, Region({0}, {2}), 0, Region({8}, {10}), {}}};
+    EXPECT_EQ(sections_into(plan, exchange, 0), expected);
+    EXPECT_EQ(plan::halo_readers_of(plan, exchange, 0), std::vector<std::int64_t>{0});
+}
+
+TEST(Halo, DoesNotLookAtItsDirection) {
+    const FloorPlan plan = FloorPlan::uniform(Region({0, 0}, {6, 6}), {2, 3}, 2);
+    HaloExchange exchange{{1, 1}, {1, 1}, Region({0, 0}, {6, 6}), {true, false}, true, false};
+    HaloExchange reversed = exchange;
+    reversed.reversed = true;
+    for (std::int64_t block = 0; block < plan.num_blocks(); ++block) {
+        EXPECT_EQ(sections_into(plan, reversed, block), sections_into(plan, exchange, block));
+        EXPECT_EQ(plan::halo_readers_of(plan, reversed, block),
+                  plan::halo_readers_of(plan, exchange, block));
+    }
+}
+
+TEST(Halo, OfAMillionBlocksHasOneSectionPerNeighbour) {
+    const std::int64_t side = 100, tile = 16;
+    const Region domain = Region::from_shape(Point::filled(3, side * tile));
+    const FloorPlan plan = FloorPlan::tiles(domain, Point::filled(3, tile), 1000);
+    HaloExchange exchange{{2, 2, 2}, {2, 2, 2}, domain, {true, true, true}, true, false};
+    for (const Point& position : {Point{0, 0, 0}, Point{99, 50, 0}, Point{31, 41, 59}}) {
+        const std::int64_t block = (position[0] * side + position[1]) * side + position[2];
+        std::map<std::int64_t, SectionCopy> by_source;
+        for (const SectionCopy& section : sections_into(plan, exchange, block)) {
+            EXPECT_TRUE(by_source.emplace(section.source_block, section).second);
+        }
+        std::vector<std::int64_t> neighbours;
+        Region({-1, -1, -1}, {2, 2, 2}).for_each([&](const Point& step) {
+            if (step == Point{0, 0, 0}) return;
+            std::int64_t neighbour = 0, points = 1;
+            for (int d = 0; d < 3; ++d) {
+                neighbour = neighbour * side + (position[d] + step[d] + side) % side;
+                points *= step[d] == 0 ? tile : 2;
+            }
+            neighbours.push_back(neighbour);
+            ASSERT_EQ(by_source.count(neighbour), 1u);
+            EXPECT_EQ(by_source.at(neighbour).destination_region.size(), points);
+        });
+        EXPECT_EQ(by_source.size(), 26u);
+        std::sort(neighbours.begin(), neighbours.end());
+        EXPECT_EQ(plan::halo_readers_of(plan, exchange, block), neighbours);
+        exchange.corners = false;
+        EXPECT_EQ(sections_into(plan, exchange, block).size(), 6u);
+        EXPECT_EQ(plan::halo_readers_of(plan, exchange, block).size(), 6u);
+        exchange.corners = true;
+    }
+}
+
+TEST(Halo, RefusesExchangesThatDoNotFit) {
+    const FloorPlan plan = FloorPlan::uniform(Region({0, 0}, {6, 6}), {2, 3}, 2);
+    const HaloExchange good{{1, 1}, {1, 1}, Region({0, 0}, {6, 6}), {true, false}, true, false};
+    const auto refused = [&](ErrorCode code, auto spoil) {
+        HaloExchange exchange = good;
+        spoil(exchange);
+        expect_error(code, [&] { plan::check_halo_exchange(plan, exchange); });
+    };
+    EXPECT_NO_THROW(plan::check_halo_exchange(plan, good));
+    refused(ErrorCode::mismatch, [](HaloExchange& e) { e.lower = {1}; });
+    refused(ErrorCode::mismatch, [](HaloExchange& e) { e.upper = {1, 1, 1}; });
+    refused(ErrorCode::mismatch, [](HaloExchange& e) { e.domain = Region({0}, {6}); });
+    refused(ErrorCode::mismatch, [](HaloExchange& e) { e.periodic = {true}; });
+    refused(ErrorCode::invalid_argument, [](HaloExchange& e) { e.lower = {1, -1}; });
+    refused(ErrorCode::invalid_argument, [](HaloExchange& e) { e.domain = Region(); });
+    expect_error(ErrorCode::out_of_range, [&] { sections_into(plan, good, 6); });
+    HaloExchange deep = good;
+    deep.lower = {std::numeric_limits<std::int64_t>::max(), 1};
+    deep.domain = Region();
+    deep.periodic = {};
+    expect_error(ErrorCode::out_of_range, [&] { sections_into(plan, deep, 5); });
+}
+
+}  // namespace
+}  // namespace datamover
