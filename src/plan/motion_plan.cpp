@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "datamover/error.hpp"
+#include "halo.hpp"
 #include "section_piece.hpp"
 
 namespace datamover {
@@ -84,11 +85,12 @@ namespace {
 void check_term(const Layout& source, const Layout& destination, const PlanTerm& term) {
     std::visit(Overload{[&](const SectionCopy& s) { plan::check_section(source, destination, s); },
                         [&](const Redistribution& r) { check_redistribution(source, destination, r); },
-                        [&](const HaloExchange&) {
+                        [&](const HaloExchange& h) {
                             if (!source.floor_plan() || !(source == destination))
                                 throw Error(ErrorCode::mismatch,
                                             "a halo exchange needs one floor plan as source and "
                                             "destination layout");
+                            plan::check_halo_exchange(*source.floor_plan(), h);
                         }},
                term);
 }

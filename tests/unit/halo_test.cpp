@@ -112,11 +112,14 @@ Filling filling_of(const std::vector<SectionCopy>& sections, std::int64_t block)
 
 std::string describe(const FloorPlan& plan, const HaloExchange& exchange) {
     std::string text = "blocks";
-    for (std::int64_t i = 0; i < plan.num_blocks(); ++i) text += " " + plan.region(i).to_string();
-    text += ", widths " + exchange.lower.to_string() + " " + exchange.upper.to_string() +
-            ", domain " + exchange.domain.to_string() + " wraps";
-    for (const bool wrap : exchange.periodic) text += wrap ? " yes" : " no";
-    return text + (exchange.corners ? ", corners" : ", faces");
+    for (std::int64_t i = 0; i < plan.num_blocks(); ++i) {
+        text.append(" ").append(plan.region(i).to_string());
+    }
+    text.append(", widths ").append(exchange.lower.to_string()).append(" ");
+    text.append(exchange.upper.to_string()).append(", domain ");
+    text.append(exchange.domain.to_string()).append(", wraps");
+    for (const bool wrap : exchange.periodic) text.append(wrap ? " yes" : " no");
+    return text.append(exchange.corners ? ", corners" : ", faces");
 }
 
 // Checks every block's sections and every block's readers against the brute force.
@@ -306,6 +309,81 @@ TEST(Halo, RefusesExchangesThatDoNotFit) {
     deep.domain = Region();
     deep.periodic = {};
     expect_error(ErrorCode::out_of_range, [&] { sections_into(plan, deep, 5); });
+}
+
+TEST(HaloPlan, HoldsOneExchangeAndAllItsSections) {
+    const Region domain({0, 0}, {6, 6});
+    const FloorPlan floorplan = FloorPlan::uniform(domain, {2, 3}, 4);
+    const MotionPlan plan = halo(floorplan, {1, 2}, {2, 1}, domain, {true, false});
+    const HaloExchange exchange{{1, 2}, {2, 1}, domain, {true, false}, true, false};
+    ASSERT_EQ(plan.size(), 1);
+    EXPECT_EQ(std::get<HaloExchange>(plan[0]), exchange);
+    std::vector<SectionCopy> expected, turned;
+    for (std::int64_t block = 0; block < floorplan.num_blocks(); ++block) {
+        for (const SectionCopy& s : sections_into(floorplan, exchange, block)) {
+            expected.push_back(s);
+            turned.push_back(
+                {s.destination_block, s.destination_region, s.source_block, s.source_region, {}});
+        }
+    }
+    std::vector<SectionCopy> visited, visited_reversed;
+    plan.for_each_section([&](const SectionCopy& s) { visited.push_back(s); });
+    plan.reversed().for_each_section([&](const SectionCopy& s) { visited_reversed.push_back(s); });
+    EXPECT_EQ(visited, expected);
+    EXPECT_EQ(visited_reversed, turned);
+}
+
+TEST(HaloPlan, WrapsAllDimensionsOfAPeriodicDomainUnlessTold) {
+    const Region domain({0, 0}, {6, 6});
+    const FloorPlan floorplan = FloorPlan::uniform(domain, {2, 3}, 4);
+    const MotionPlan open = halo(floorplan, {1, 1}, {1, 1});
+    const MotionPlan closed = halo(floorplan, {1, 1}, {1, 1}, domain, {}, false);
+    EXPECT_EQ(std::get<HaloExchange>(open[0]).periodic, (std::vector<bool>{false, false}));
+    EXPECT_EQ(std::get<HaloExchange>(closed[0]).periodic, (std::vector<bool>{true, true}));
+    EXPECT_FALSE(std::get<HaloExchange>(closed[0]).corners);
+}
+
+// Every process expects from every other as many elements as that one sends, all ghosts together.
+TEST(HaloPlan, WhatIsSentIsWhatIsExpected) {
+    Random random(33);
+    for (int run = 0; run < 40; ++run) {
+        const int dims = static_cast<int>(random.integer(1, 3));
+        const Region domain = Region::from_shape(random.point(dims, 2, 6));
+        const FloorPlan floorplan = FloorPlan::tiles(domain, random.point(dims, 1, 3), 3, "cyclic");
+        const HaloExchange exchange = random_exchange(random, domain);
+        MotionPlan plan{Layout(floorplan), Layout(floorplan)};
+        plan.add(exchange);
+        std::size_t ghosts = 0;
+        for (std::int64_t block = 0; block < floorplan.num_blocks(); ++block) {
+            ghosts += expected_filling(floorplan, exchange, block).size();
+        }
+        for (const MotionPlan& direction : {plan, plan.reversed()}) {
+            std::map<std::pair<std::int64_t, std::int64_t>, std::int64_t> sent, expected;
+            std::int64_t total = 0;
+            for (std::int64_t rank = 0; rank < 3; ++rank) {
+                for (const PeerPart& peer : direction.outgoing(rank)) {
+                    sent[{rank, peer.rank}] = peer.part.size();
+                    total += peer.part.size();
+                }
+                for (const PeerPart& peer : direction.incoming(rank)) {
+                    expected[{peer.rank, rank}] = peer.part.size();
+                }
+            }
+            EXPECT_EQ(sent, expected);
+            EXPECT_EQ(total, static_cast<std::int64_t>(ghosts));
+        }
+    }
+}
+
+TEST(HaloPlan, RefusesWhatDoesNotFit) {
+    const Region domain({0, 0}, {6, 6});
+    const FloorPlan plan = FloorPlan::uniform(domain, {2, 3}, 2);
+    expect_error(ErrorCode::mismatch, [&] { halo(plan, {1}, {1, 1}); });
+    expect_error(ErrorCode::mismatch, [&] { halo(plan, {1, 1}, {1, 1}, Region({0}, {6})); });
+    expect_error(ErrorCode::mismatch, [&] { halo(plan, {1, 1}, {1, 1}, domain, {true}); });
+    expect_error(ErrorCode::invalid_argument, [&] { halo(plan, {1, -1}, {1, 1}); });
+    expect_error(ErrorCode::invalid_argument,
+                 [&] { halo(plan, {1, 1}, {1, 1}, Region(), {true, false}); });
 }
 
 }  // namespace
