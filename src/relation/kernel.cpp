@@ -1,50 +1,59 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // How does a relation become a program of loops, and who runs it?
-#include <cstring>
-
-#include "element_mover.hpp"
-#include "encodings.hpp"
+#include "copy_program.hpp"
 
 namespace datamover {
+namespace {
 
-struct CopyKernel::Program {
-    StoragePtr storage;
-    ElementMover mover;
-
-    void move(const char* source, char* destination, const StridedRun& r) const {
-        const char* s = source + r.source;
-        char* d = destination + r.destination;
-        if (!mover.copies_bytes()) {
-            mover.update(s, r.source_step, d, r.destination_step, r.elems);
+void compile(const AddressRelation::Storage& storage, const ElementMover& mover, StepList& steps) {
+    switch (storage.encoding()) {
+        case Encoding::pairs:
+            compile_pairs(static_cast<const PairsStorage&>(storage), mover, steps);
             return;
-        }
-        const std::int64_t elem = mover.source_elem_bytes();
-        if (r.source_step == elem && r.destination_step == elem) {
-            std::memcpy(d, s, static_cast<std::size_t>(r.elems * elem));
+        case Encoding::blocks:
+            compile_blocks(static_cast<const BlocksStorage&>(storage), mover, steps);
             return;
-        }
-        for (std::int64_t i = 0; i < r.elems; ++i)
-            std::memcpy(d + i * r.destination_step, s + i * r.source_step,
-                        static_cast<std::size_t>(elem));
+        case Encoding::runs:
+            compile_runs(static_cast<const RunsStorage&>(storage), mover, steps);
+            return;
+        case Encoding::dictionary:
+            compile_dictionary(static_cast<const DictionaryStorage&>(storage), mover, steps);
+            return;
+        case Encoding::product:
+            static_cast<const ProductStorage&>(storage).for_each_nest(
+                [&](const Nest& nest) { compile_nest(nest, mover, steps); });
+            return;
     }
-};
+}
+
+}  // namespace
 
 void CopyKernel::operator()(const void* source, void* destination) const {
     if (program_ == nullptr) return;
     const auto* from = static_cast<const char*>(source);
     auto* to = static_cast<char*>(destination);
-    program_->storage->visit([&](const StridedRun& r) { program_->move(from, to, r); });
+    for (const auto& step : program_->steps) step->run(from, to);
 }
 
 std::string CopyKernel::describe() const {
-    return program_ == nullptr ? "nothing" : program_->mover.describe();
+    if (program_ == nullptr) return "nothing";
+    std::string text;
+    std::string last;
+    for (const auto& step : program_->steps) {
+        std::string name = step->describe();
+        if (name == last) continue;
+        text += (text.empty() ? "" : ", ") + name;
+        last = std::move(name);
+    }
+    return text;
 }
 
 CopyKernel AddressRelation::kernel(const ElementUpdate& update) const {
+    const ElementMover mover(update, source_elem_bytes(), destination_elem_bytes());
     if (empty()) return CopyKernel();
     auto program = std::make_shared<CopyKernel::Program>();
     program->storage = storage_;
-    program->mover = ElementMover(update, source_elem_bytes(), destination_elem_bytes());
+    compile(*storage_, mover, program->steps);
     return CopyKernel(std::move(program));
 }
 

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Which copy loops exist, and which of them suit the processor that the program runs on?
+#pragma once
+
+#include <cstdint>
+
+namespace datamover {
+
+/// Two nested strided loops around pieces of `bytes` contiguous bytes. All in bytes.
+/// For a transposition the source is contiguous along `inner` and the destination along `outer`.
+struct LoopShape {
+    std::int64_t bytes = 0;
+    std::int64_t outer = 1;
+    std::int64_t outer_source = 0;
+    std::int64_t outer_destination = 0;
+    std::int64_t inner = 1;
+    std::int64_t inner_source = 0;
+    std::int64_t inner_destination = 0;
+};
+
+/// One contiguous piece.
+struct Piece {
+    std::int64_t source = 0;
+    std::int64_t destination = 0;
+    std::int64_t bytes = 0;
+};
+
+/// A list of pieces, repeated with fixed steps.
+struct PieceList {
+    const Piece* pieces = nullptr;
+    std::int64_t count = 0;
+    std::int64_t periods = 1;
+    std::int64_t source_period = 0;
+    std::int64_t destination_period = 0;
+};
+
+using ShapeLoop = void (*)(const LoopShape& shape, const char* source, char* destination);
+using PiecesLoop = void (*)(const PieceList& list, const char* source, char* destination);
+/// n elements between byte addresses that stand in lists; without a list, addresses advance evenly.
+using PairsLoop = void (*)(const std::int64_t* source_at, const std::int64_t* destination_at,
+                           std::int64_t n, const char* source, char* destination);
+/// One strided row of n elements.
+using RowLoop = void (*)(const char* source, std::int64_t source_step, char* destination,
+                         std::int64_t destination_step, std::int64_t n);
+
+constexpr int size_classes = 5;  ///< elements of 1, 2, 4, 8 and 16 bytes
+constexpr int longest_fixed_piece = 64;
+
+/// The loops compiled for one instruction set level.
+struct CopyLoops {
+    const char* level;
+    ShapeLoop fixed_pieces[longest_fixed_piece + 1];  ///< by number of bytes
+    ShapeLoop long_pieces;
+    ShapeLoop strided[size_classes];
+    ShapeLoop transpose[size_classes];
+    ShapeLoop transpose_streaming[size_classes];  ///< nullptr where stores cannot stream
+    PiecesLoop pieces;
+    PairsLoop pairs[size_classes];
+    RowLoop row[size_classes];
+};
+
+/// The class of an element size, or -1.
+constexpr int size_class(std::int64_t bytes) {
+    switch (bytes) {
+        case 1: return 0;
+        case 2: return 1;
+        case 4: return 2;
+        case 8: return 3;
+        case 16: return 4;
+        default: return -1;
+    }
+}
+
+/// The loops for this processor. O(1); the first call looks at the processor.
+const CopyLoops& copy_loops();
+const CopyLoops& portable_copy_loops();
+#if defined(__x86_64__) && defined(__GNUC__)
+#define DATAMOVER_X86_LEVELS 1
+const CopyLoops& avx2_copy_loops();
+const CopyLoops& avx512_copy_loops();
+#endif
+
+}  // namespace datamover

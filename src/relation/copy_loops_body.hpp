@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How do the plain copy loops look? Included once per instruction set level, inside a namespace of
+// that level, so that the compiler makes each with the instructions of its level.
+// No include guard: that is the point.
+
+template <std::int64_t bytes>
+struct Bytes {
+    unsigned char data[bytes];
+};
+
+template <std::int64_t bytes>
+[[gnu::always_inline]] inline void move_fixed(char* d, const char* s) {
+    __builtin_memcpy(d, s, bytes);
+}
+
+#if defined(DATAMOVER_MASKED_MOVES)
+[[gnu::always_inline]] inline void move_short(char* d, const char* s, std::int64_t n) {
+    const __mmask64 mask = _bzhi_u64(~0ull, static_cast<unsigned>(n));
+    _mm512_mask_storeu_epi8(d, mask, _mm512_maskz_loadu_epi8(mask, s));
+}
+#else
+/// Up to 64 bytes by two overlapping moves of the next smaller power of two.
+[[gnu::always_inline]] inline void move_short(char* d, const char* s, std::int64_t n) {
+    auto overlapping = [&](auto width) {
+        Bytes<decltype(width)::value> head;
+        Bytes<decltype(width)::value> tail;
+        __builtin_memcpy(&head, s, sizeof head);
+        __builtin_memcpy(&tail, s + n - sizeof tail, sizeof tail);
+        __builtin_memcpy(d, &head, sizeof head);
+        __builtin_memcpy(d + n - sizeof tail, &tail, sizeof tail);
+    };
+    if (n >= 32)
+        overlapping(Width<32>{});
+    else if (n >= 16)
+        overlapping(Width<16>{});
+    else if (n >= 8)
+        overlapping(Width<8>{});
+    else if (n >= 4)
+        overlapping(Width<4>{});
+    else if (n >= 2)
+        overlapping(Width<2>{});
+    else if (n == 1)
+        *d = *s;
+}
+#endif
+
+/// Pieces too long for one move and too short for the set-up of the C library's memcpy.
+[[gnu::always_inline]] inline void move_piece(char* d, const char* s, std::int64_t n) {
+    if (n <= 64) {
+        move_short(d, s, n);
+    } else if (n <= inline_piece_bytes) {
+        std::int64_t i = 0;
+        for (; i + 64 < n; i += 64) move_fixed<64>(d + i, s + i);
+        move_fixed<64>(d + n - 64, s + n - 64);
+    } else {
+        __builtin_memcpy(d, s, static_cast<std::size_t>(n));
+    }
+}
+
+template <std::int64_t bytes>
+void fixed_pieces(const LoopShape& l, const char* source, char* destination) {
+    for (std::int64_t o = 0; o < l.outer; ++o) {
+        const char* s = source + o * l.outer_source;
+        char* d = destination + o * l.outer_destination;
+        std::int64_t i = 0;
+        for (; i + 4 <= l.inner; i += 4) {
+            move_fixed<bytes>(d, s);
+            move_fixed<bytes>(d + l.inner_destination, s + l.inner_source);
+            move_fixed<bytes>(d + 2 * l.inner_destination, s + 2 * l.inner_source);
+            move_fixed<bytes>(d + 3 * l.inner_destination, s + 3 * l.inner_source);
+            s += 4 * l.inner_source;
+            d += 4 * l.inner_destination;
+        }
+        for (; i < l.inner; ++i) {
+            move_fixed<bytes>(d, s);
+            s += l.inner_source;
+            d += l.inner_destination;
+        }
+    }
+}
+
+void long_pieces(const LoopShape& l, const char* source, char* destination) {
+    for (std::int64_t o = 0; o < l.outer; ++o) {
+        const char* s = source + o * l.outer_source;
+        char* d = destination + o * l.outer_destination;
+        for (std::int64_t i = 0; i < l.inner; ++i)
+            move_piece(d + i * l.inner_destination, s + i * l.inner_source, l.bytes);
+    }
+}
+
+template <std::int64_t bytes>
+void row(const char* s, std::int64_t source_step, char* d, std::int64_t destination_step,
+         std::int64_t n) {
+    std::int64_t i = 0;
+    if (destination_step == bytes) {
+        for (; i + 8 <= n; i += 8, d += 8 * bytes, s += 8 * source_step)
+#pragma GCC unroll 8
+            for (int k = 0; k < 8; ++k) move_fixed<bytes>(d + k * bytes, s + k * source_step);
+        for (; i < n; ++i, d += bytes, s += source_step) move_fixed<bytes>(d, s);
+        return;
+    }
+    if (source_step == bytes) {
+        for (; i + 8 <= n; i += 8, d += 8 * destination_step, s += 8 * bytes)
+#pragma GCC unroll 8
+            for (int k = 0; k < 8; ++k) move_fixed<bytes>(d + k * destination_step, s + k * bytes);
+        for (; i < n; ++i, d += destination_step, s += bytes) move_fixed<bytes>(d, s);
+        return;
+    }
+    for (; i + 4 <= n; i += 4, d += 4 * destination_step, s += 4 * source_step)
+#pragma GCC unroll 4
+        for (int k = 0; k < 4; ++k)
+            move_fixed<bytes>(d + k * destination_step, s + k * source_step);
+    for (; i < n; ++i, d += destination_step, s += source_step) move_fixed<bytes>(d, s);
+}
+
+template <std::int64_t bytes>
+void strided(const LoopShape& l, const char* source, char* destination) {
+    for (std::int64_t o = 0; o < l.outer; ++o)
+        row<bytes>(source + o * l.outer_source, l.inner_source,
+                   destination + o * l.outer_destination, l.inner_destination, l.inner);
+}
+
+void pieces(const PieceList& l, const char* source, char* destination) {
+    for (std::int64_t p = 0; p < l.periods; ++p) {
+        const char* s = source + p * l.source_period;
+        char* d = destination + p * l.destination_period;
+        for (std::int64_t k = 0; k < l.count; ++k)
+            move_piece(d + l.pieces[k].destination, s + l.pieces[k].source, l.pieces[k].bytes);
+    }
+}
+
+template <std::int64_t bytes>
+void pairs(const std::int64_t* source_at, const std::int64_t* destination_at, std::int64_t n,
+           const char* source, char* destination) {
+    std::int64_t i = 0;
+    for (; i + 4 <= n; i += 4)
+#pragma GCC unroll 4
+        for (int k = 0; k < 4; ++k)
+            move_fixed<bytes>(destination + destination_at[i + k], source + source_at[i + k]);
+    for (; i < n; ++i) move_fixed<bytes>(destination + destination_at[i], source + source_at[i]);
+}
+
+template <std::size_t... bytes>
+constexpr void fill_fixed_pieces(CopyLoops& loops, std::index_sequence<bytes...>) {
+    ((loops.fixed_pieces[bytes + 1] = fixed_pieces<static_cast<std::int64_t>(bytes + 1)>), ...);
+}
+
+constexpr CopyLoops plain_loops(const char* level) {
+    CopyLoops loops{};
+    loops.level = level;
+    fill_fixed_pieces(loops, std::make_index_sequence<longest_fixed_piece>{});
+    loops.long_pieces = long_pieces;
+    loops.pieces = pieces;
+    loops.strided[0] = strided<1>;
+    loops.strided[1] = strided<2>;
+    loops.strided[2] = strided<4>;
+    loops.strided[3] = strided<8>;
+    loops.strided[4] = strided<16>;
+    loops.row[0] = row<1>;
+    loops.row[1] = row<2>;
+    loops.row[2] = row<4>;
+    loops.row[3] = row<8>;
+    loops.row[4] = row<16>;
+    loops.pairs[0] = pairs<1>;
+    loops.pairs[1] = pairs<2>;
+    loops.pairs[2] = pairs<4>;
+    loops.pairs[3] = pairs<8>;
+    loops.pairs[4] = pairs<16>;
+    return loops;
+}

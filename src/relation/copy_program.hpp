@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Of which steps does a kernel consist, and how are relations of each encoding compiled to them?
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "copy_loops.hpp"
+#include "element_mover.hpp"
+#include "encodings.hpp"
+
+namespace datamover {
+
+/// A part of a kernel with everything decided that can be decided before it runs.
+class CopyStep {
+public:
+    virtual ~CopyStep() = default;
+    virtual void run(const char* source, char* destination) const = 0;
+    virtual std::string describe() const = 0;
+};
+
+using StepList = std::vector<std::unique_ptr<const CopyStep>>;
+
+struct CopyKernel::Program {
+    StoragePtr storage;  ///< kept for steps that decode it while they run
+    StepList steps;
+};
+
+/// Compiles a nest: folds, sorts and widens its axes and picks the loops. O(size of the tables).
+void compile_nest(const Nest& nest, const ElementMover& mover, StepList& steps);
+
+/// Steps that decode an encoding while they copy. The storage must outlive them.
+void compile_pairs(const PairsStorage& storage, const ElementMover& mover, StepList& steps);
+void compile_blocks(const BlocksStorage& storage, const ElementMover& mover, StepList& steps);
+void compile_runs(const RunsStorage& storage, const ElementMover& mover, StepList& steps);
+void compile_dictionary(const DictionaryStorage& storage, const ElementMover& mover,
+                        StepList& steps);
+
+}  // namespace datamover

@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Which loops copy a canonical nest?
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "axis_loop.hpp"
+#include "canonical.hpp"
+#include "copy_program.hpp"
+
+namespace datamover {
+namespace {
+
+/// Above this many bytes, stores of a transposition go around the caches (measured).
+constexpr std::int64_t streaming_bytes = std::int64_t{1} << 62;
+/// Edge of the tiles in which two strided axes are gone through, in elements.
+constexpr std::int64_t tile_elems = 16;
+/// Up to here a list of element addresses is made for one period of a table.
+constexpr std::int64_t most_listed_elems = 8192;
+
+/// Outer axes around a leaf: leaf(source, destination) runs at each of their positions.
+template <class Leaf>
+class NestStep final : public CopyStep {
+public:
+    NestStep(const CanonicalNest& nest, std::vector<AxisLoop> outer, Leaf leaf)
+        : source_(nest.source),
+          destination_(nest.destination),
+          outer_(std::move(outer)),
+          leaf_(std::move(leaf)) {}
+
+    void run(const char* source, char* destination) const override {
+        walk_axes(outer_, 0, source + source_, destination + destination_, leaf_);
+    }
+    std::string describe() const override { return leaf_.describe(); }
+
+private:
+    std::int64_t source_;
+    std::int64_t destination_;
+    std::vector<AxisLoop> outer_;
+    Leaf leaf_;
+};
+
+/// Two plain loops around pieces of a fixed number of bytes.
+struct ShapeLeaf {
+    ShapeLoop loop;
+    LoopShape shape;
+    const char* name;
+
+    void operator()(const char* s, char* d) const { loop(shape, s, d); }
+    std::string describe() const { return name + std::to_string(shape.bytes) + " B"; }
+};
+
+/// Short contiguous pieces listed for one period.
+struct PiecesLeaf {
+    std::vector<Piece> pieces;
+    std::vector<Piece> tail;
+    PieceList list;
+
+    void operator()(const char* s, char* d) const {
+        const PiecesLoop loop = copy_loops().pieces;
+        PieceList main = list;
+        main.pieces = pieces.data();
+        loop(main, s, d);
+        if (!tail.empty())
+            loop({tail.data(), static_cast<std::int64_t>(tail.size()), 1, 0, 0}, s, d);
+    }
+    std::string describe() const {
+        return "listed pieces, " + std::to_string(pieces.size()) + " per period";
+    }
+};
+
+/// Single elements listed for one period.
+struct ElementsLeaf {
+    PairsLoop loop;
+    std::vector<std::int64_t> source_at;
+    std::vector<std::int64_t> destination_at;
+    std::vector<std::int64_t> tail_source_at;
+    std::vector<std::int64_t> tail_destination_at;
+    std::int64_t periods;
+    std::int64_t source_period;
+    std::int64_t destination_period;
+
+    void operator()(const char* s, char* d) const {
+        for (std::int64_t p = 0; p < periods; ++p)
+            loop(source_at.data(), destination_at.data(),
+                 static_cast<std::int64_t>(source_at.size()), s + p * source_period,
+                 d + p * destination_period);
+        loop(tail_source_at.data(), tail_destination_at.data(),
+             static_cast<std::int64_t>(tail_source_at.size()), s, d);
+    }
+    std::string describe() const {
+        return "listed elements, " + std::to_string(source_at.size()) + " per period";
+    }
+};
+
+/// Two axes that neither side walks together: tiles of the blocks of one by the blocks of the other.
+struct TilesLeaf {
+    ShapeLoop loop;
+    LoopShape shape;
+    AxisLoop outer;
+    AxisLoop inner;
+    std::int64_t edge;  ///< tiles are cut to this many elements; 0: the loop cuts them itself
+    const char* name;
+
+    void operator()(const char* s, char* d) const {
+        outer.for_each_block(s, d, [&](const char* so, char* od, std::int64_t outers) {
+            inner.for_each_block(so, od, [&](const char* si, char* di, std::int64_t inners) {
+                tiles(si, di, outers, inners);
+            });
+        });
+    }
+    std::string describe() const { return name + std::to_string(shape.bytes) + " B"; }
+
+private:
+    void tiles(const char* s, char* d, std::int64_t outers, std::int64_t inners) const {
+        LoopShape l = shape;
+        if (edge == 0) {
+            l.outer = outers;
+            l.inner = inners;
+            loop(l, s, d);
+            return;
+        }
+        for (std::int64_t o = 0; o < outers; o += edge)
+            for (std::int64_t i = 0; i < inners; i += edge) {
+                l.outer = std::min(edge, outers - o);
+                l.inner = std::min(edge, inners - i);
+                loop(l, s + o * l.outer_source + i * l.inner_source,
+                     d + o * l.outer_destination + i * l.inner_destination);
+            }
+    }
+};
+
+std::vector<Piece> pieces_of(const std::vector<AxisBlock>& blocks, std::int64_t elem_bytes) {
+    std::vector<Piece> pieces;
+    for (const AxisBlock& b : blocks)
+        pieces.push_back({b.source, b.destination, b.count * elem_bytes});
+    return pieces;
+}
+
+std::vector<AxisLoop> loops_of(const std::vector<NestAxis>& axes) {
+    std::vector<AxisLoop> loops;
+    for (const NestAxis& axis : axes) loops.emplace_back(axis);
+    return loops;
+}
+
+template <class Leaf>
+void add_step(StepList& steps, const CanonicalNest& nest, const std::vector<NestAxis>& outer,
+              Leaf leaf) {
+    steps.push_back(std::make_unique<NestStep<Leaf>>(nest, loops_of(outer), std::move(leaf)));
+}
+
+/// The loop for pieces of any number of bytes at two nested strides.
+ShapeLeaf shape_leaf(const LoopShape& shape) {
+    const CopyLoops& loops = copy_loops();
+    const int size = size_class(shape.bytes);
+    if (size >= 0) return {loops.strided[size], shape, "strided "};
+    if (shape.bytes <= longest_fixed_piece)
+        return {loops.fixed_pieces[shape.bytes], shape, "pieces of "};
+    return {loops.long_pieces, shape, "runs of "};
+}
+
+/// Innermost two plain axes, in the order of the destination.
+void compile_strided(const CanonicalNest& nest, StepList& steps) {
+    std::vector<NestAxis> outer = nest.axes;
+    LoopShape shape;
+    shape.bytes = nest.elem_bytes;
+    if (!outer.empty()) {
+        shape.inner = outer.back().count;
+        shape.inner_source = outer.back().source_stride;
+        shape.inner_destination = outer.back().destination_stride;
+        outer.pop_back();
+    }
+    if (!outer.empty() && outer.back().table == nullptr) {
+        shape.outer = outer.back().count;
+        shape.outer_source = outer.back().source_stride;
+        shape.outer_destination = outer.back().destination_stride;
+        outer.pop_back();
+    }
+    const bool whole_lines = shape.bytes >= 64;
+    if (whole_lines && shape.inner < 4 && shape.outer > shape.inner) {
+        std::swap(shape.inner, shape.outer);
+        std::swap(shape.inner_source, shape.outer_source);
+        std::swap(shape.inner_destination, shape.outer_destination);
+    }
+    add_step(steps, nest, outer, shape_leaf(shape));
+}
+
+void compile_pieces(const CanonicalNest& nest, StepList& steps) {
+    std::vector<NestAxis> outer = nest.axes;
+    outer.pop_back();
+    const AxisLoop inner(nest.axes.back());
+    PiecesLeaf leaf{pieces_of(inner.blocks, nest.elem_bytes),
+                    pieces_of(inner.tail, nest.elem_bytes),
+                    {nullptr, static_cast<std::int64_t>(inner.blocks.size()), inner.periods,
+                     inner.source_period, inner.destination_period}};
+    add_step(steps, nest, outer, std::move(leaf));
+}
+
+void list_elements(const AxisLoop& axis, const std::vector<AxisBlock>& blocks,
+                   std::vector<std::int64_t>& source_at, std::vector<std::int64_t>& destination_at) {
+    for (const AxisBlock& b : blocks)
+        for (std::int64_t i = 0; i < b.count; ++i) {
+            source_at.push_back(b.source + i * axis.source_stride);
+            destination_at.push_back(b.destination + i * axis.destination_stride);
+        }
+}
+
+/// The innermost axis is a table whose positions do not touch.
+void compile_listed(const CanonicalNest& nest, StepList& steps) {
+    std::vector<NestAxis> outer = nest.axes;
+    const int size = size_class(nest.elem_bytes);
+    if (size < 0 || nest.axes.back().table->period_size() > most_listed_elems) {
+        add_step(steps, nest, outer, shape_leaf({nest.elem_bytes, 1, 0, 0, 1, 0, 0}));
+        return;
+    }
+    outer.pop_back();
+    const AxisLoop inner(nest.axes.back());
+    ElementsLeaf leaf{copy_loops().pairs[size], {}, {}, {}, {}, inner.periods, inner.source_period,
+                      inner.destination_period};
+    list_elements(inner, inner.blocks, leaf.source_at, leaf.destination_at);
+    list_elements(inner, inner.tail, leaf.tail_source_at, leaf.tail_destination_at);
+    add_step(steps, nest, outer, std::move(leaf));
+}
+
+/// The source is fastest along one axis, the destination along another.
+void compile_tiles(const CanonicalNest& nest, std::size_t source_axis, StepList& steps) {
+    std::vector<NestAxis> outer = nest.axes;
+    const NestAxis along_source = outer[source_axis];
+    const NestAxis along_destination = outer.back();
+    outer.pop_back();
+    outer.erase(outer.begin() + static_cast<std::ptrdiff_t>(source_axis));
+    const CopyLoops& loops = copy_loops();
+    const int size = size_class(nest.elem_bytes);
+    const bool square = along_source.source_stride == nest.elem_bytes &&
+                        along_destination.destination_stride == nest.elem_bytes;
+    const std::int64_t total = along_source.count * along_destination.count * nest.elem_bytes;
+    if (square) {
+        const bool streams =
+            total >= streaming_bytes && loops.transpose_streaming[size] != nullptr;
+        LoopShape shape{nest.elem_bytes, 1, along_destination.source_stride, nest.elem_bytes, 1,
+                        nest.elem_bytes, along_source.destination_stride};
+        add_step(steps, nest, outer,
+                 TilesLeaf{streams ? loops.transpose_streaming[size] : loops.transpose[size], shape,
+                           AxisLoop(along_destination), AxisLoop(along_source), 0, "transpose "});
+        return;
+    }
+    LoopShape shape{nest.elem_bytes, 1, along_source.source_stride, along_source.destination_stride,
+                    1, along_destination.source_stride, along_destination.destination_stride};
+    add_step(steps, nest, outer,
+             TilesLeaf{loops.strided[size], shape, AxisLoop(along_source),
+                       AxisLoop(along_destination), tile_elems, "strided tiles "});
+}
+
+void compile_copy(const CanonicalNest& nest, StepList& steps) {
+    if (nest.axes.empty()) {
+        compile_strided(nest, steps);
+        return;
+    }
+    const NestAxis& inner = nest.axes.back();
+    const std::size_t source_axis = nest.fastest_source_axis();
+    if (source_axis != nest.fastest_destination_axis() && size_class(nest.elem_bytes) >= 0) {
+        compile_tiles(nest, source_axis, steps);
+    } else if (inner.table == nullptr) {
+        compile_strided(nest, steps);
+    } else if (inner.source_stride == nest.elem_bytes &&
+               inner.destination_stride == nest.elem_bytes) {
+        compile_pieces(nest, steps);
+    } else {
+        compile_listed(nest, steps);
+    }
+}
+
+/// Rows of elements that are updated, the destination's fastest axis innermost.
+struct UpdateLeaf {
+    ElementMover mover;
+    std::optional<AxisLoop> inner;
+
+    void operator()(const char* s, char* d) const {
+        if (!inner) {
+            mover.update(s, 0, d, 0, 1);
+            return;
+        }
+        inner->for_each_block(s, d, [&](const char* si, char* di, std::int64_t n) {
+            mover.update(si, inner->source_stride, di, inner->destination_stride, n);
+        });
+    }
+    std::string describe() const { return mover.describe(); }
+};
+
+void compile_update(const CanonicalNest& nest, const ElementMover& mover, StepList& steps) {
+    std::vector<NestAxis> outer = nest.axes;
+    UpdateLeaf leaf{mover, std::nullopt};
+    if (!outer.empty()) {
+        leaf.inner.emplace(outer.back());
+        outer.pop_back();
+    }
+    add_step(steps, nest, outer, std::move(leaf));
+}
+
+}  // namespace
+
+void compile_nest(const Nest& nest, const ElementMover& mover, StepList& steps) {
+    for (const Nest& part : without_long_tables(nest)) {
+        const CanonicalNest canonical =
+            canonical_nest(part, mover.source_elem_bytes(), mover.copies_bytes());
+        if (mover.copies_bytes())
+            compile_copy(canonical, steps);
+        else
+            compile_update(canonical, mover, steps);
+    }
+}
+
+}  // namespace datamover

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How is one tile of a matrix transposed in registers? Included once per instruction set level,
+// after a `Vector` of 16, 32 or 64 bytes has been defined by its 128-bit lanes.
+// No include guard: that is the point.
+//
+// A lane holds 16 / bytes elements. Interleaving the lower with the upper half of as many rows as a
+// lane has elements moves every index bit up by one; repeated until row and column bits have changed
+// places, it transposes each lane. A last exchange of whole lanes completes the tile.
+
+template <std::int64_t bytes>
+[[gnu::always_inline]] inline void transpose_lanes(Vector (&rows)[16 / bytes]) {
+    constexpr int n = 16 / bytes;
+#pragma GCC unroll 4
+    for (int stage = 1; stage < n; stage *= 2) {
+        Vector next[n];
+#pragma GCC unroll 8
+        for (int i = 0; i < n / 2; ++i) {
+            next[2 * i] = interleave_low<bytes>(rows[i], rows[i + n / 2]);
+            next[2 * i + 1] = interleave_high<bytes>(rows[i], rows[i + n / 2]);
+        }
+#pragma GCC unroll 16
+        for (int i = 0; i < n; ++i) rows[i] = next[i];
+    }
+}
+
+template <std::int64_t bytes, bool streaming>
+[[gnu::always_inline]] inline void vector_tile(const char* s, std::int64_t source_row, char* d,
+                                               std::int64_t destination_row) {
+    constexpr int n = 16 / bytes;
+    Vector groups[vector_lanes][n];
+#pragma GCC unroll 4
+    for (int g = 0; g < vector_lanes; ++g) {
+#pragma GCC unroll 16
+        for (int r = 0; r < n; ++r) groups[g][r] = load_vector(s + (g * n + r) * source_row);
+        transpose_lanes<bytes>(groups[g]);
+    }
+#pragma GCC unroll 16
+    for (int q = 0; q < n; ++q) {
+        Vector out[vector_lanes];
+#pragma GCC unroll 4
+        for (int g = 0; g < vector_lanes; ++g) out[g] = groups[g][q];
+        exchange_lanes(out);
+#pragma GCC unroll 4
+        for (int k = 0; k < vector_lanes; ++k) {
+            char* to = d + (k * n + q) * destination_row;
+            if constexpr (streaming)
+                stream_vector(to, out[k]);
+            else
+                store_vector(to, out[k]);
+        }
+    }
+}
+
+/// A tile whose rows are whole cache lines of 64 bytes on both sides.
+template <std::int64_t bytes>
+struct Tile {
+    static constexpr std::int64_t edge = 64 / bytes;
+    static constexpr bool streams = true;
+
+    template <bool streaming>
+    [[gnu::always_inline]] static inline void whole(const char* s, std::int64_t source_row, char* d,
+                                                    std::int64_t destination_row) {
+        constexpr std::int64_t part = vector_lanes * 16 / bytes;
+        for (std::int64_t i = 0; i < edge; i += part)
+            for (std::int64_t j = 0; j < edge; j += part)
+                vector_tile<bytes, streaming>(s + j * source_row + i * bytes, source_row,
+                                              d + i * destination_row + j * bytes, destination_row);
+    }
+    static void move(const char* s, std::int64_t source_row, char* d,
+                     std::int64_t destination_row) {
+        whole<false>(s, source_row, d, destination_row);
+    }
+    static void stream(const char* s, std::int64_t source_row, char* d,
+                       std::int64_t destination_row) {
+        whole<true>(s, source_row, d, destination_row);
+    }
+};

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How is a matrix transposed tile by tile? Included once per instruction set level, after a
+// `Tile<bytes>` has been defined: `edge` elements square, move(s, source_row, d, destination_row)
+// and stream(…), the same with stores that go around the caches.
+// Here the source is contiguous along i and the destination along j:
+//     destination[i * destination_row + j] = source[j * source_row + i]
+// No include guard: that is the point.
+
+/// A corner that no whole tile fits.
+template <std::int64_t bytes>
+void transpose_corner(const char* s, std::int64_t source_row, char* d, std::int64_t destination_row,
+                      std::int64_t ni, std::int64_t nj) {
+    for (std::int64_t i = 0; i < ni; ++i)
+        for (std::int64_t j = 0; j < nj; ++j)
+            __builtin_memcpy(d + i * destination_row + j * bytes, s + j * source_row + i * bytes,
+                             bytes);
+}
+
+/// A panel of up to panel_elems × panel_elems elements, so that few pages are open at a time.
+template <std::int64_t bytes, bool streaming>
+void transpose_panel(const char* s, std::int64_t source_row, char* d, std::int64_t destination_row,
+                     std::int64_t ni, std::int64_t nj) {
+    constexpr std::int64_t edge = Tile<bytes>::edge;
+    const std::int64_t whole_i = ni - ni % edge;
+    const std::int64_t whole_j = nj - nj % edge;
+    for (std::int64_t i = 0; i < whole_i; i += edge) {
+        for (std::int64_t j = 0; j < whole_j; j += edge) {
+            const char* from = s + j * source_row + i * bytes;
+            char* to = d + i * destination_row + j * bytes;
+            if constexpr (streaming)
+                Tile<bytes>::stream(from, source_row, to, destination_row);
+            else
+                Tile<bytes>::move(from, source_row, to, destination_row);
+        }
+    }
+    if (whole_j < nj)
+        transpose_corner<bytes>(s + whole_j * source_row, source_row, d + whole_j * bytes,
+                                destination_row, whole_i, nj - whole_j);
+    if (whole_i < ni)
+        transpose_corner<bytes>(s + whole_i * bytes, source_row, d + whole_i * destination_row,
+                                destination_row, ni - whole_i, nj);
+}
+
+/// Elements up to which the destination's lines are cut, so that tiles start at whole lines.
+template <std::int64_t bytes>
+std::int64_t head_elems(const char* d, std::int64_t destination_row, std::int64_t nj) {
+    const auto misaligned = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(d) % 64);
+    if (misaligned == 0 || destination_row % 64 != 0 || misaligned % bytes != 0) return 0;
+    const std::int64_t head = (64 - misaligned) / bytes;
+    return head < nj ? head : nj;
+}
+
+template <std::int64_t bytes, bool streaming>
+void transpose_loop(const LoopShape& l, const char* s, char* d) {
+    constexpr std::int64_t panel = panel_bytes / bytes;
+    const std::int64_t source_row = l.outer_source;
+    const std::int64_t destination_row = l.inner_destination;
+    const std::int64_t ni = l.inner;
+    const std::int64_t head = head_elems<bytes>(d, destination_row, l.outer);
+    if (head > 0) transpose_corner<bytes>(s, source_row, d, destination_row, ni, head);
+    s += head * source_row;
+    d += head * bytes;
+    const std::int64_t nj = l.outer - head;
+    for (std::int64_t j = 0; j < nj; j += panel)
+        for (std::int64_t i = 0; i < ni; i += panel)
+            transpose_panel<bytes, streaming>(
+                s + j * source_row + i * bytes, source_row, d + i * destination_row + j * bytes,
+                destination_row, ni - i < panel ? ni - i : panel, nj - j < panel ? nj - j : panel);
+}
+
+template <std::int64_t bytes>
+void transpose(const LoopShape& l, const char* s, char* d) {
+    transpose_loop<bytes, false>(l, s, d);
+}
+
+/// Streams when whole lines of the destination are written, else goes the ordinary way.
+template <std::int64_t bytes>
+void transpose_streaming(const LoopShape& l, const char* s, char* d) {
+    const auto misaligned = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(d) % 64);
+    if (l.inner_destination % 64 != 0 || misaligned % bytes != 0) {
+        transpose_loop<bytes, false>(l, s, d);
+        return;
+    }
+    transpose_loop<bytes, true>(l, s, d);
+    store_fence();
+}
+
+constexpr CopyLoops with_transposes(CopyLoops loops) {
+    loops.transpose[0] = transpose<1>;
+    loops.transpose[1] = transpose<2>;
+    loops.transpose[2] = transpose<4>;
+    loops.transpose[3] = transpose<8>;
+    loops.transpose[4] = transpose<16>;
+    loops.transpose_streaming[0] = Tile<1>::streams ? transpose_streaming<1> : nullptr;
+    loops.transpose_streaming[1] = Tile<2>::streams ? transpose_streaming<2> : nullptr;
+    loops.transpose_streaming[2] = Tile<4>::streams ? transpose_streaming<4> : nullptr;
+    loops.transpose_streaming[3] = Tile<8>::streams ? transpose_streaming<8> : nullptr;
+    loops.transpose_streaming[4] = Tile<16>::streams ? transpose_streaming<16> : nullptr;
+    return loops;
+}
