@@ -53,8 +53,11 @@ def agree(config, what, outcome, text):
     begin = time.monotonic()
     while not request.Test():
         if time.monotonic() - begin > PATIENCE_SECONDS[outcome]:
-            give_up(config, f"{what}: {outcome} on process {WORLD.rank} of {WORLD.size}, "
-                    f"others are stuck in it\n{text}")
+            give_up(
+                config,
+                f"{what}: {outcome} on process {WORLD.rank} of {WORLD.size}, "
+                f"others are stuck in it\n{text}",
+            )
         time.sleep(0.0005)
     return VERDICTS.allgather((outcome, text))
 

@@ -43,7 +43,12 @@ def blocks(page):
     """The blocks of a page that are to be run."""
     content = page.read_text()
     return [
-        Block(found["language"], found["marks"], found["text"], content[: found.start("text")].count("\n"))
+        Block(
+            found["language"],
+            found["marks"],
+            found["text"],
+            content[: found.start("text")].count("\n"),
+        )
         for found in BLOCK.finditer(content)
         if not found["not_run"]
     ]
