@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What must a mover know of one process's part of an array?
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "datamover/element_update.hpp"
+#include "datamover/memory_layout.hpp"
+
+namespace datamover {
+
+namespace memory {
+struct Allocation;
+}
+
+/// The memory of one process's blocks, whoever owns it. The memory must live as long as movers that
+/// are bound to it.
+struct ArrayPart {
+    std::byte* base = nullptr;
+    MemoryLayout memory;
+    Layout layout;  ///< the array's own layout, where it has one; must be the plan's
+    std::int64_t elem_bytes = 0;
+    ScalarType type = ScalarType::opaque;
+    bool writable = true;
+    /// Set when the memory is the library's: then other processes of the node may reach it.
+    std::shared_ptr<const memory::Allocation> allocation;
+};
+
+}  // namespace datamover

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How is a plan carried out between two arrays, again and again?
+#pragma once
+
+#include <mpi.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "datamover/array_part.hpp"
+#include "datamover/error.hpp"
+#include "datamover/motion_plan.hpp"
+#include "datamover/x_array.hpp"
+
+namespace datamover {
+
+/// How a mover works; all optional.
+struct MoverOptions {
+    Op op = Op::replace;              ///< how arriving elements are combined
+    std::string transport = "auto";   ///< or the name of one: "shared", "p2p"
+};
+
+/// What a mover has done so far on this process.
+struct MoverCounters {
+    std::int64_t rounds = 0;           ///< completed start/wait pairs
+    std::int64_t messages_sent = 0;    ///< per round, to other processes
+    std::int64_t messages_received = 0;
+    std::int64_t bytes_sent = 0;       ///< per round, to other processes
+    std::int64_t bytes_received = 0;
+    std::int64_t bytes_kept = 0;       ///< per round, copied within this process
+    double wait_seconds = 0;           ///< spent in wait, all rounds
+};
+
+/// How one pair's part is carried, for explain.
+struct MoverLeg {
+    std::int64_t peer = 0;
+    bool sends = false;
+    std::string transport;
+    std::int64_t elems = 0;
+    std::int64_t bytes = 0;
+    std::string encoding;
+    std::int64_t relation_bytes = 0;
+    std::string kernel;
+};
+
+/// Carries out a plan between two arrays as one collective operation, any number of times.
+/// Between start and wait the caller writes neither source nor destination. Movers between the same
+/// processes are started in the same order everywhere; several may be in flight. After binding
+/// nothing is allocated and no collective is called. Source: KeLP's Mover.
+class Mover {
+public:
+    Mover() = default;
+    /// Binds. Collective over `comm`. Throws, on all processes or none and before anything moves:
+    /// mismatch (the plan or the arrays do not fit each other or the communicator), wrong_type,
+    /// out_of_range (a section outside what a block's memory holds), invalid_argument (unknown
+    /// transport, read-only destination), unsupported, no_memory.
+    Mover(MPI_Comm comm, const MotionPlan& plan, const ArrayPart& source,
+          const ArrayPart& destination, const MoverOptions& options = {});
+    Mover(MPI_Comm comm, const MotionPlan& plan, const XArray& source, const XArray& destination,
+          const MoverOptions& options = {});
+
+    /// Begins to move; returns without waiting. Throws invalid_state when already started.
+    void start();
+    /// Does what can be done now; true when complete here. Throws invalid_state when not started.
+    bool test();
+    /// Returns when the destination is complete here and the source may be overwritten. Throws
+    /// invalid_state when not started, and timeout (naming the processes waited for) when
+    /// `timeout_seconds` pass first; the mover is then still in flight.
+    void wait(std::optional<double> timeout_seconds = {});
+    /// start and wait.
+    void operator()();
+    bool in_flight() const;
+
+    MoverCounters counters() const;
+    /// How each pair is carried. Local.
+    std::vector<MoverLeg> legs() const;
+    /// Bytes of buffers besides the arrays.
+    std::int64_t extra_bytes() const;
+    /// Gives back buffers and references to the arrays. Local. Throws invalid_state in flight.
+    void free();
+
+private:
+    struct State;
+    std::shared_ptr<State> state_;
+};
+
+}  // namespace datamover

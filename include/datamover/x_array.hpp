@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Where does a distributed array made by the library live?
+#pragma once
+
+#include <mpi.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "datamover/array_part.hpp"
+
+namespace datamover {
+
+/// What besides the layout may be said of an array; all optional.
+struct XArrayOptions {
+    ScalarType type = ScalarType::opaque;  ///< needed only for updates
+    ElementOrder order = ElementOrder::row_major;
+    Point ghost_lower, ghost_upper;  ///< extra elements per side of each dimension of each block
+};
+
+/// A distributed array: every process's blocks of a layout, with ghosts, in one allocation that the
+/// processes of a node can reach (private memory where shared memory is too small). Contents are
+/// undefined at first. Copies refer to the same memory; it goes back to a pool, locally, with the
+/// last copy and the last mover bound to it. Source: KeLP's XArray.
+class XArray {
+public:
+    XArray() = default;
+    /// Collective over `comm`, whose size is the layout's nprocs. Throws mismatch, invalid_argument,
+    /// no_memory: on all processes or none.
+    XArray(MPI_Comm comm, const Layout& layout, std::int64_t elem_bytes,
+           const XArrayOptions& options = {});
+
+    const Layout& layout() const { return layout_; }
+    const ArrayPart& part() const { return part_; }
+    std::int64_t elem_bytes() const { return part_.elem_bytes; }
+    int rank() const { return rank_; }
+    /// Whether this process's memory can be reached by the others on its node.
+    bool shared() const;
+    /// The memory of a local block and the address of its element with local index 0. Throws
+    /// out_of_range when this process does not hold the block.
+    const BlockMemory& block_memory(std::int64_t block) const;
+    std::byte* origin(std::int64_t block) const;
+    bool holds(std::int64_t block) const { return part_.memory.find(block) != nullptr; }
+    /// Drops this reference to the memory. Local.
+    void free();
+
+private:
+    Layout layout_;
+    ArrayPart part_;
+    int rank_ = 0;
+};
+
+}  // namespace datamover

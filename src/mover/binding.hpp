@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How does a mover come to know its peers, and which transport carries each?
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "datamover/mover.hpp"
+#include "transport/transport.hpp"
+
+namespace datamover {
+
+/// What binding yields: the transports, ready to run, and what one round moves.
+struct BoundTransports {
+    std::vector<std::unique_ptr<transport::Transport>> transports;
+    MoverCounters per_round;
+};
+
+/// Validates, exchanges what peers must know of each other, chooses and binds transports.
+/// Collective; throws the same error on all processes.
+BoundTransports bind_transports(const mpi::ProcessGroupPtr& group, const MotionPlan& plan,
+                                const ArrayPart& source, const ArrayPart& destination,
+                                const MoverOptions& options);
+
+}  // namespace datamover

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Where does a distributed array made by the library live?
+#include "datamover/x_array.hpp"
+
+#include <string>
+
+#include "datamover/error.hpp"
+#include "memory/segment_pool.hpp"
+#include "mpi/process_group.hpp"
+
+namespace datamover {
+namespace {
+
+void check_arguments(const mpi::ProcessGroup& group, const Layout& layout, std::int64_t elem_bytes,
+                     const XArrayOptions& options) {
+    if (!layout.valid()) throw Error(ErrorCode::invalid_argument, "an array needs a layout");
+    if (layout.nprocs() != group.size())
+        throw Error(ErrorCode::mismatch, "the layout is for " + std::to_string(layout.nprocs()) +
+                                             " processes, the communicator has " +
+                                             std::to_string(group.size()));
+    const std::int64_t type_bytes = scalar_bytes(options.type);
+    if (type_bytes != 0 && type_bytes != elem_bytes)
+        throw Error(ErrorCode::wrong_type, std::string("elements of ") + scalar_name(options.type) +
+                                               " have " + std::to_string(type_bytes) + " bytes, not " +
+                                               std::to_string(elem_bytes));
+}
+
+}  // namespace
+
+XArray::XArray(MPI_Comm comm, const Layout& layout, std::int64_t elem_bytes,
+               const XArrayOptions& options)
+    : layout_(layout) {
+    const auto group = mpi::ProcessGroup::of(comm);
+    rank_ = group->rank();
+    mpi::collectively(*group, [&] {
+        check_arguments(*group, layout, elem_bytes, options);
+        part_.elem_bytes = elem_bytes;
+        part_.type = options.type;
+        part_.layout = layout;
+        part_.memory = dense_memory(layout, rank_, elem_bytes, options.order, options.ghost_lower,
+                                    options.ghost_upper);
+        part_.allocation = group->pool().allocate(part_.memory.end_bytes);
+        part_.base = part_.allocation->data;
+    });
+}
+
+bool XArray::shared() const { return part_.allocation && part_.allocation->segment; }
+
+const BlockMemory& XArray::block_memory(std::int64_t block) const {
+    const BlockMemory* memory = part_.memory.find(block);
+    if (!memory)
+        throw Error(ErrorCode::out_of_range, "process " + std::to_string(rank_) +
+                                                 " does not hold block " + std::to_string(block));
+    return *memory;
+}
+
+std::byte* XArray::origin(std::int64_t block) const {
+    if (!part_.allocation) throw Error(ErrorCode::invalid_state, "the array has been freed");
+    return part_.base + block_memory(block).offset_bytes;
+}
+
+void XArray::free() {
+    part_.allocation.reset();
+    part_.base = nullptr;
+}
+
+}  // namespace datamover

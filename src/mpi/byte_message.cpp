@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How is a message of any 64-bit number of bytes described to an MPI with int counts?
+#include "byte_message.hpp"
+
+#include <limits>
+
+#include "checked_call.hpp"
+
+namespace datamover::mpi {
+
+ByteMessage::ByteMessage(std::int64_t bytes) {
+    if (bytes <= std::numeric_limits<int>::max()) {
+        count_ = static_cast<int>(bytes);
+        return;
+    }
+    constexpr std::int64_t chunk = std::int64_t{1} << 30;
+    MPI_Datatype chunk_type = MPI_DATATYPE_NULL;
+    check(MPI_Type_contiguous(static_cast<int>(chunk), MPI_BYTE, &chunk_type), "MPI_Type_contiguous");
+    int lengths[2] = {to_int(bytes / chunk, "message"), static_cast<int>(bytes % chunk)};
+    MPI_Aint offsets[2] = {0, static_cast<MPI_Aint>(bytes / chunk * chunk)};
+    MPI_Datatype types[2] = {chunk_type, MPI_BYTE};
+    const int code = MPI_Type_create_struct(2, lengths, offsets, types, &type_);
+    MPI_Type_free(&chunk_type);
+    check(code, "MPI_Type_create_struct");
+    check(MPI_Type_commit(&type_), "MPI_Type_commit");
+    owned_ = true;
+    count_ = 1;
+}
+
+ByteMessage::~ByteMessage() {
+    if (owned_ && is_running()) MPI_Type_free(&type_);
+}
+
+MPI_Request persistent_send(const void* buffer, std::int64_t bytes, int peer, int tag, MPI_Comm comm) {
+    const ByteMessage message(bytes);
+    MPI_Request request = MPI_REQUEST_NULL;
+    check(MPI_Send_init(buffer, message.count(), message.type(), peer, tag, comm, &request),
+          "MPI_Send_init");
+    return request;
+}
+
+MPI_Request persistent_receive(void* buffer, std::int64_t bytes, int peer, int tag, MPI_Comm comm) {
+    const ByteMessage message(bytes);
+    MPI_Request request = MPI_REQUEST_NULL;
+    check(MPI_Recv_init(buffer, message.count(), message.type(), peer, tag, comm, &request),
+          "MPI_Recv_init");
+    return request;
+}
+
+bool is_running() {
+    int initialized = 0, finalized = 0;
+    MPI_Initialized(&initialized);
+    MPI_Finalized(&finalized);
+    return initialized && !finalized;
+}
+
+void free_request(MPI_Request& request) {
+    if (request != MPI_REQUEST_NULL && is_running()) MPI_Request_free(&request);
+    request = MPI_REQUEST_NULL;
+}
+
+}  // namespace datamover::mpi

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How does a failing MPI call become an Error, and a 64-bit size an int?
+#pragma once
+
+#include <mpi.h>
+
+#include <cstdint>
+#include <limits>
+#include <string>
+
+#include "datamover/error.hpp"
+
+namespace datamover::mpi {
+
+/// Throws Error(mpi) with MPI's own words when `code` is not MPI_SUCCESS.
+inline void check(int code, const char* call) {
+    if (code == MPI_SUCCESS) return;
+    char text[MPI_MAX_ERROR_STRING];
+    int length = 0;
+    if (MPI_Error_string(code, text, &length) != MPI_SUCCESS) length = 0;
+    throw Error(ErrorCode::mpi, std::string(call) + " failed: " +
+                                    std::string(text, static_cast<std::size_t>(length)));
+}
+
+/// A size that MPI wants as an int. Throws unsupported when it does not fit.
+inline int to_int(std::int64_t value, const char* what) {
+    if (value < 0 || value > std::numeric_limits<int>::max())
+        throw Error(ErrorCode::unsupported,
+                    std::string(what) + " of " + std::to_string(value) + " does not fit MPI's int");
+    return static_cast<int>(value);
+}
+
+}  // namespace datamover::mpi

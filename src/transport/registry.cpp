@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Which transports are there, and which of them carries a pair?
+#include "transport.hpp"
+
+#include "datamover/error.hpp"
+
+namespace datamover::transport {
+
+extern const TransportKind self_kind;
+extern const TransportKind shared_kind;
+extern const TransportKind p2p_kind;
+
+const std::vector<TransportKind>& transport_kinds() {
+    static const std::vector<TransportKind> kinds{
+        self_kind,
+        shared_kind,
+        p2p_kind,
+    };
+    return kinds;
+}
+
+namespace {
+
+std::string known_names() {
+    std::string names = "auto";
+    for (const TransportKind& kind : transport_kinds()) names += std::string(", ") + kind.name;
+    return names;
+}
+
+std::string pair_name(const PairFacts& facts) {
+    return std::to_string(facts.source_rank) + " to " + std::to_string(facts.destination_rank);
+}
+
+}  // namespace
+
+const TransportKind& choose_transport(const PairFacts& facts, std::string_view forced) {
+    bool known = forced == "auto";
+    for (const TransportKind& kind : transport_kinds()) {
+        const bool named = forced == kind.name;
+        known = known || named;
+        if (kind.carries(facts) && (forced == "auto" || named || facts.same_process)) return kind;
+    }
+    if (!known)
+        throw Error(ErrorCode::invalid_argument, "there is no transport \"" + std::string(forced) +
+                                                     "\"; known are " + known_names());
+    throw Error(ErrorCode::unsupported, "transport \"" + std::string(forced) +
+                                            "\" cannot carry from process " + pair_name(facts));
+}
+
+plan::RelationSide BindContext::source_side() const {
+    return {&plan->source(), &source->memory, source->elem_bytes, group->rank()};
+}
+
+plan::RelationSide BindContext::destination_side() const {
+    return {&plan->destination(), &destination->memory, destination->elem_bytes, group->rank()};
+}
+
+plan::RelationSide BindContext::message_side(std::int64_t elem_bytes) const {
+    return {nullptr, nullptr, elem_bytes, group->rank()};
+}
+
+MoverLeg leg_line(std::int64_t peer, bool sends, const char* transport,
+                  const AddressRelation& relation, const CopyKernel& kernel) {
+    return {peer,
+            sends,
+            transport,
+            relation.size(),
+            relation.size() * relation.source_elem_bytes(),
+            encoding_name(relation.encoding()),
+            relation.nbytes(),
+            kernel.describe()};
+}
+
+}  // namespace datamover::transport
