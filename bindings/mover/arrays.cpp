@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How do Python's arrays, the library's and the user's, become parts that a mover can bind?
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "casters.hpp"
+#include "datamover/x_array.hpp"
+#include "module.hpp"
+#include "mpi/process_group.hpp"
+
+namespace nb = nanobind;
+
+namespace datamover::bindings {
+namespace {
+
+ScalarType scalar_from_name(const std::string& name) {
+    for (int i = 0; i <= static_cast<int>(ScalarType::boolean); ++i)
+        if (name == scalar_name(static_cast<ScalarType>(i))) return static_cast<ScalarType>(i);
+    return ScalarType::opaque;
+}
+
+ElementOrder order_from_name(const std::string& order) {
+    if (order == "C") return ElementOrder::row_major;
+    if (order == "F") return ElementOrder::column_major;
+    throw Error(ErrorCode::invalid_argument, "order \"" + order + "\" is neither \"C\" nor \"F\"");
+}
+
+/// One of the user's arrays: the block it holds, and where.
+struct UserBlock {
+    std::int64_t block;
+    std::uintptr_t address;
+    Point shape;
+    Point strides_bytes;
+    Point ghost_lower;
+    Point ghost_upper;
+};
+
+void check_extents(const UserBlock& user, const Layout& layout) {
+    const Point extents = layout.block_extents(user.block);
+    const Point lower = user.ghost_lower.dims() ? user.ghost_lower : Point::filled(extents.dims(), 0);
+    const Point upper = user.ghost_upper.dims() ? user.ghost_upper : Point::filled(extents.dims(), 0);
+    const bool same_dims = extents.dims() == user.shape.dims() && lower.dims() == extents.dims();
+    if (!same_dims || !(user.shape == extents + lower + upper))
+        throw Error(ErrorCode::mismatch,
+                    "the array for block " + std::to_string(user.block) + " has shape " +
+                        user.shape.to_string() + ", its layout asks for " +
+                        (same_dims ? extents + lower + upper : extents).to_string());
+}
+
+/// Where the block's elements lie from the first array's address on.
+BlockMemory block_memory(const UserBlock& user, std::uintptr_t base) {
+    BlockMemory memory;
+    memory.block = user.block;
+    memory.strides_bytes = user.strides_bytes;
+    memory.offset_bytes = static_cast<std::int64_t>(user.address) - static_cast<std::int64_t>(base);
+    memory.valid = Region::from_shape(user.shape);
+    if (user.ghost_lower.dims() == 0) return memory;
+    for (int d = 0; d < user.shape.dims(); ++d)
+        memory.offset_bytes += user.ghost_lower[d] * user.strides_bytes[d];
+    memory.valid = memory.valid.shifted(-user.ghost_lower);
+    return memory;
+}
+
+void widen(MemoryLayout& memory, const UserBlock& user, std::uintptr_t base, std::int64_t elem_bytes) {
+    if (Region::from_shape(user.shape).empty()) return;
+    std::int64_t lo = static_cast<std::int64_t>(user.address) - static_cast<std::int64_t>(base), hi = lo;
+    for (int d = 0; d < user.shape.dims(); ++d) {
+        const std::int64_t span = (user.shape[d] - 1) * user.strides_bytes[d];
+        (span < 0 ? lo : hi) += span;
+    }
+    memory.begin_bytes = std::min(memory.begin_bytes, lo);
+    memory.end_bytes = std::max(memory.end_bytes, hi + elem_bytes);
+}
+
+ArrayPart user_part(const Layout& layout, const std::vector<UserBlock>& blocks, std::int64_t elem_bytes,
+                    const std::string& type, bool writable) {
+    ArrayPart part;
+    part.elem_bytes = elem_bytes;
+    part.type = scalar_from_name(type);
+    part.writable = writable;
+    if (blocks.empty()) return part;
+    const std::uintptr_t base = blocks.front().address;
+    part.base = reinterpret_cast<std::byte*>(base);
+    for (const UserBlock& user : blocks) {
+        check_extents(user, layout);
+        part.memory.blocks.push_back(block_memory(user, base));
+        widen(part.memory, user, base, elem_bytes);
+    }
+    std::sort(part.memory.blocks.begin(), part.memory.blocks.end(),
+              [](const BlockMemory& a, const BlockMemory& b) { return a.block < b.block; });
+    return part;
+}
+
+/// All bytes of an array's memory on this process as a NumPy array that keeps them alive.
+nb::ndarray<nb::numpy, std::uint8_t, nb::ndim<1>> bytes_of(const XArray& array) {
+    auto* kept = new ArrayPart(array.part());
+    nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<ArrayPart*>(p); });
+    return {kept->base, {static_cast<std::size_t>(kept->memory.end_bytes)}, owner};
+}
+
+}  // namespace
+
+void bind_arrays(nb::module_& m) {
+    nb::class_<ArrayPart>(m, "ArrayPart", "One process's part of an array, as movers bind it.");
+    nb::class_<XArray>(m, "XArray", "The memory of a distributed array made by the library.")
+        .def(
+            "__init__",
+            [](XArray* self, std::uintptr_t comm, const Layout& layout, std::int64_t elem_bytes,
+               const std::string& type, const std::string& order, const Point& ghost_lower,
+               const Point& ghost_upper) {
+                const XArrayOptions options{scalar_from_name(type), order_from_name(order), ghost_lower,
+                                            ghost_upper};
+                new (self) XArray(comm_at(comm), layout, elem_bytes, options);
+            },
+            nb::arg("comm_address"), nb::arg("layout"), nb::arg("elem_bytes"), nb::arg("type"),
+            nb::arg("order"), nb::arg("ghost_lower"), nb::arg("ghost_upper"),
+            nb::call_guard<nb::gil_scoped_release>())
+        .def_prop_ro("shared", &XArray::shared, "Whether the node's other processes can reach it.")
+        .def("part", &XArray::part, "The part of this process.")
+        .def("bytes", &bytes_of, "All bytes of this process's memory, uint8, kept alive.")
+        .def(
+            "blocks",
+            [](const XArray& a) {
+                nb::list blocks;
+                for (const BlockMemory& b : a.part().memory.blocks)
+                    blocks.append(nb::make_tuple(b.block, b.offset_bytes, b.strides_bytes, b.valid.lo(),
+                                                 b.valid.shape()));
+                return blocks;
+            },
+            "For every local block: number, byte offset of local index 0, byte strides, lowest legal "
+            "local index, shape with ghosts.")
+        .def("free", &XArray::free, "Drops the reference to the memory. Local.");
+    m.def(
+        "user_part",
+        [](const Layout& layout, nb::list blocks, std::int64_t elem_bytes, const std::string& type,
+           bool writable) {
+            std::vector<UserBlock> users;
+            for (nb::handle h : blocks) {
+                const nb::tuple t = nb::cast<nb::tuple>(h);
+                users.push_back({nb::cast<std::int64_t>(t[0]), nb::cast<std::uintptr_t>(t[1]),
+                                 nb::cast<Point>(t[2]), nb::cast<Point>(t[3]), nb::cast<Point>(t[4]),
+                                 nb::cast<Point>(t[5])});
+            }
+            return user_part(layout, users, elem_bytes, type, writable);
+        },
+        nb::arg("layout"), nb::arg("blocks"), nb::arg("elem_bytes"), nb::arg("type"), nb::arg("writable"),
+        "The part that arrays of the user make up; blocks are (number, address, shape, byte strides, "
+        "ghost_lower, ghost_upper). The arrays must outlive the movers bound to it. Local.");
+    m.def(
+        "agree",
+        [](std::uintptr_t comm, std::optional<std::string> code, const std::string& message) {
+            std::optional<Error> mine;
+            for (int c = 1; code && c <= static_cast<int>(ErrorCode::unsupported); ++c)
+                if (*code == error_code_name(static_cast<ErrorCode>(c)))
+                    mine = Error(static_cast<ErrorCode>(c), message);
+            mpi::ProcessGroup::of(comm_at(comm))->agree(mine);
+        },
+        nb::arg("comm_address"), nb::arg("code").none(), nb::arg("message"),
+        nb::call_guard<nb::gil_scoped_release>(),
+        "Raises on all processes the error that the lowest of them brings; none brings: returns. "
+        "Collective.");
+}
+
+}  // namespace datamover::bindings

@@ -1,0 +1,292 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Where do the elements of a distributed array live: in the library's memory, or in the user's?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
+
+from .errors import InvalidArgument, InvalidState, Mismatch, OutOfRange, WrongType
+from .mpi import collectively, comm_address, core
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+
+    from ._plan import BlockCyclic, FloorPlan, IndexList
+
+    Layout = BlockCyclic | FloorPlan | IndexList
+
+_NUMBER_NAMES = frozenset(
+    "int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64 complex64 complex128".split()
+)
+
+
+def number_name(dtype: np.dtype) -> str:
+    """Name the number type that the engine calculates with, or "opaque" when it can only copy."""
+    if dtype.kind == "b":
+        return "boolean"
+    return dtype.name if dtype.isnative and dtype.name in _NUMBER_NAMES else "opaque"
+
+
+def element_dtype(dtype: DTypeLike) -> np.dtype:
+    """Turn anything that NumPy takes for a dtype into one whose elements can be moved.
+
+    Raises
+    ------
+    WrongType
+        For Python objects and for elements without a size.
+    """
+    result = np.dtype(dtype)
+    if result.hasobject:
+        raise WrongType(f"dtype {result} holds Python objects, which cannot be moved as bytes")
+    if result.itemsize == 0:
+        raise WrongType(f"dtype {result} has elements of 0 bytes")
+    return result
+
+
+def _per_side(ghost: Any, dims: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Read ghost widths: a number, one number per dimension, or (lower, upper) per dimension."""
+    table = np.asarray(ghost)
+    if table.dtype.kind not in "iu" or table.ndim > 2 or table.shape not in ((), (dims,), (dims, 2)):
+        raise InvalidArgument(
+            f"ghost widths {ghost!r} are neither an integer, nor {dims} integers, nor {dims} pairs"
+        )
+    if (table < 0).any():
+        raise InvalidArgument(f"ghost widths {ghost!r} hold a negative number")
+    pairs = np.broadcast_to(table[..., None] if table.ndim < 2 else table, (dims, 2))
+    return tuple(pairs[:, 0].tolist()), tuple(pairs[:, 1].tolist())
+
+
+def _block_dims(layout: Layout) -> int:
+    from ._plan import IndexList
+
+    return 1 if isinstance(layout, IndexList) else layout.dims
+
+
+class XArray:
+    """A distributed array made by the library: this process's blocks of a layout, with ghosts.
+
+    All blocks of a process lie in one allocation that the other processes of its node can reach, so
+    that movers copy straight between arrays. Contents are undefined at first. Collective to make;
+    O(local elements).
+
+    Parameters
+    ----------
+    comm : mpi4py.MPI.Comm
+        The processes; as many as `layout.nprocs`.
+    layout : BlockCyclic, FloorPlan or IndexList
+        Who owns which element.
+    dtype : dtype
+        Any type of fixed size, structured ones too.
+    order : {"C", "F"}
+        Which dimension of a block is contiguous: the last or the first.
+    ghost : int, sequence of int, or sequence of (int, int)
+        Extra elements around each block: for all sides, per dimension, or per side.
+
+    Raises
+    ------
+    Mismatch
+        The layout is for another number of processes.
+    WrongType
+        The dtype holds Python objects.
+    NoMemory
+        On all processes, when one of them has not enough.
+
+    Notes
+    -----
+    Source: the XArray and Grid of the KeLP Data Mover, section 2.
+
+    Examples
+    --------
+    >>> from mpi4py import MPI
+    >>> import datamover as dm
+    >>> comm = MPI.COMM_SELF
+    >>> rows = dm.BlockCyclic((4, 6), "(block, *)", nprocs=comm.size)
+    >>> a = dm.XArray(comm, rows, dtype="f4", ghost=1)
+    >>> a.local.shape, a.interior(0).shape
+    ((6, 8), (4, 6))
+    """
+
+    def __init__(
+        self,
+        comm: MPI.Comm,
+        layout: Layout,
+        dtype: DTypeLike = "f8",
+        order: str = "C",
+        ghost: ArrayLike = 0,
+    ):
+        address = comm_address(comm)
+
+        def prepare() -> tuple[np.dtype, tuple, tuple]:
+            return (element_dtype(dtype), *_per_side(ghost, _block_dims(layout)))
+
+        self.dtype, self._ghost_lower, self._ghost_upper = collectively(address, prepare)
+        self.comm = comm
+        self.layout = layout
+        self._core = core().XArray(
+            address,
+            layout,
+            self.dtype.itemsize,
+            number_name(self.dtype),
+            order,
+            self._ghost_lower,
+            self._ghost_upper,
+        )
+        self._places = {block: place for block, *place in self._core.blocks()}
+        self._freed = False
+
+    @property
+    def blocks(self) -> tuple[int, ...]:
+        """The numbers of this process's blocks, ascending."""
+        return tuple(self._places)
+
+    @property
+    def shared(self) -> bool:
+        """Whether the other processes of the node reach this process's memory directly."""
+        return self._core.shared
+
+    @property
+    def local(self) -> np.ndarray:
+        """This process's one block with its ghosts, as a view. Local, O(1).
+
+        A process without a block has an empty array.
+
+        Raises
+        ------
+        InvalidState
+            When this process holds several blocks: take `array[block]`.
+        """
+        if len(self._places) > 1:
+            raise InvalidState(
+                f"this process holds {len(self._places)} blocks; take array[block] or array.grids()"
+            )
+        if not self._places:
+            return np.empty((0,) * _block_dims(self.layout), self.dtype)
+        return self[next(iter(self._places))]
+
+    def __getitem__(self, block: int) -> np.ndarray:
+        """View block `block` with its ghosts; raises OutOfRange (a LookupError) where it is absent."""
+        if self._freed:
+            raise InvalidState("the array has been freed")
+        if block not in self._places:
+            raise OutOfRange(
+                f"block {block} is not on process {self.comm.rank}, which holds {list(self._places)}"
+            )
+        offset, strides, lowest, shape = self._places[block]
+        first = offset + sum(x * s for x, s in zip(lowest, strides, strict=True))
+        return np.ndarray(shape, self.dtype, self._core.bytes(), first, strides)
+
+    def interior(self, block: int) -> np.ndarray:
+        """View block `block` without its ghosts."""
+        grid = self[block]
+        sides = zip(self._ghost_lower, self._ghost_upper, grid.shape, strict=True)
+        return grid[tuple(slice(lower, n - upper) for lower, upper, n in sides)]
+
+    def grids(self) -> Iterator[tuple[int, np.ndarray]]:
+        """Iterate over this process's blocks as (number, view with ghosts)."""
+        for block in self._places:
+            yield block, self[block]
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __contains__(self, block: object) -> bool:
+        return block in self._places
+
+    def part(self) -> Any:
+        """Give what movers bind; not for users."""
+        if self._freed:
+            raise InvalidState("the array has been freed")
+        return self._core.part()
+
+    def free(self) -> None:
+        """Give the memory back, once views of it and movers bound to it are gone too. Local."""
+        self._freed = True
+        self._core.free()
+
+    def __enter__(self) -> XArray:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.free()
+
+    def __repr__(self) -> str:
+        return f"XArray({self.layout!r}, dtype={self.dtype.str!r}, blocks={list(self._places)})"
+
+
+class UserArrays:
+    """NumPy arrays of the user as one process's blocks of a layout, with ghosts where they have them.
+
+    Movers take plain arrays too; this class is for those that have ghosts around them. Local.
+
+    Parameters
+    ----------
+    arrays : ndarray, mapping of block to ndarray, or sequence of ndarray
+        One array (for a process with one block), or one per local block (a sequence: in ascending
+        order of blocks). Any strides; ghosts included. None where a process has no block.
+    ghost : int, sequence of int, or sequence of (int, int)
+        As for `XArray`.
+
+    Examples
+    --------
+    >>> import numpy as np, datamover as dm
+    >>> a = dm.UserArrays(np.zeros((6, 8)), ghost=1)
+    >>> a.dtype
+    dtype('float64')
+    """
+
+    def __init__(
+        self,
+        arrays: np.ndarray | Mapping[int, np.ndarray] | Sequence[np.ndarray] | None,
+        ghost: ArrayLike = 0,
+    ):
+        self._given = arrays
+        self._ghost = ghost
+        listed = self._listed()
+        for array in listed:
+            if not isinstance(array, np.ndarray):
+                raise WrongType(f"a {type(array).__name__} was given, it must be a NumPy array")
+        dtypes = {array.dtype for array in listed}
+        if len(dtypes) > 1:
+            raise WrongType(f"the blocks have different dtypes: {', '.join(map(str, dtypes))}")
+        self.dtype = element_dtype(dtypes.pop()) if dtypes else None
+
+    def _listed(self) -> list[Any]:
+        if self._given is None:
+            return []
+        if isinstance(self._given, Mapping):
+            return list(self._given.values())
+        return list(self._given) if isinstance(self._given, (list, tuple)) else [self._given]
+
+    def _by_block(self, layout: Layout, rank: int) -> dict[int, np.ndarray]:
+        blocks = list(layout.blocks_of(rank))
+        if isinstance(self._given, Mapping):
+            if sorted(self._given) != blocks:
+                raise Mismatch(
+                    f"process {rank} was given arrays for blocks {sorted(self._given)}, "
+                    f"it holds {blocks}"
+                )
+            return dict(self._given)
+        listed = self._listed()
+        if not blocks and all(array.size == 0 for array in listed):
+            return {}
+        if len(listed) != len(blocks):
+            raise Mismatch(
+                f"process {rank} was given {len(listed)} arrays for its {len(blocks)} blocks"
+            )
+        return dict(zip(blocks, listed, strict=True))
+
+    def part(self, layout: Layout, rank: int, default_dtype: np.dtype) -> Any:
+        """Give what movers bind; not for users."""
+        dtype = self.dtype or default_dtype
+        dims = _block_dims(layout)
+        lower, upper = _per_side(self._ghost, dims)
+        described, writable = [], True
+        for block, array in self._by_block(layout, rank).items():
+            address = array.__array_interface__["data"][0]
+            described.append((block, address, array.shape, array.strides, lower, upper))
+            writable = writable and array.flags.writeable
+        return core().user_part(layout, described, dtype.itemsize, number_name(dtype), writable)
