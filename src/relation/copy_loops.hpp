@@ -19,7 +19,7 @@ struct LoopShape {
 };
 
 /// One contiguous piece.
-struct Piece {
+struct BytePiece {
     std::int64_t source = 0;
     std::int64_t destination = 0;
     std::int64_t bytes = 0;
@@ -27,7 +27,7 @@ struct Piece {
 
 /// A list of pieces, repeated with fixed steps.
 struct PieceList {
-    const Piece* pieces = nullptr;
+    const BytePiece* pieces = nullptr;
     std::int64_t count = 0;
     std::int64_t periods = 1;
     std::int64_t source_period = 0;

@@ -52,8 +52,8 @@ struct ShapeLeaf {
 
 /// Short contiguous pieces listed for one period.
 struct PiecesLeaf {
-    std::vector<Piece> pieces;
-    std::vector<Piece> tail;
+    std::vector<BytePiece> pieces;
+    std::vector<BytePiece> tail;
     PieceList list;
 
     void operator()(const char* s, char* d) const {
@@ -130,8 +130,8 @@ private:
     }
 };
 
-std::vector<Piece> pieces_of(const std::vector<AxisBlock>& blocks, std::int64_t elem_bytes) {
-    std::vector<Piece> pieces;
+std::vector<BytePiece> pieces_of(const std::vector<AxisBlock>& blocks, std::int64_t elem_bytes) {
+    std::vector<BytePiece> pieces;
     for (const AxisBlock& b : blocks)
         pieces.push_back({b.source, b.destination, b.count * elem_bytes});
     return pieces;
