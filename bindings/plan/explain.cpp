@@ -3,28 +3,19 @@
 #include "datamover/explain.hpp"
 
 #include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
+#include <nanobind/stl/string.h>
 
-#include <string>
 #include <utility>
 #include <vector>
+
+#include "numpy_arrays.hpp"
 
 namespace nb = nanobind;
 
 namespace {
 
 using datamover::MotionPlan;
-
-template <class T>
-using Array = nb::ndarray<nb::numpy, T, nb::ndim<1>, nb::c_contig>;
-
-/// A NumPy array that takes over a vector.
-template <class T>
-Array<T> array_of(std::vector<T>&& values) {
-    auto* kept = new std::vector<T>(std::move(values));
-    nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
-    return Array<T>(kept->data(), {kept->size()}, owner);
-}
+using datamover::bindings::array_of;
 
 nb::dict dict_of(datamover::PairTable&& table) {
     std::vector<std::uint8_t> encoding;
@@ -96,6 +87,10 @@ nb::tuple traffic_matrix(const MotionPlan& plan, std::int64_t max_groups) {
     return nb::make_tuple(array_of(std::move(m.bounds)), array_of(std::move(m.elems)));
 }
 
+nb::tuple describe_layouts(const MotionPlan& plan) {
+    return nb::make_tuple(plan.source().describe(), plan.destination().describe());
+}
+
 nb::list encoding_names() {
     nb::list names;
     for (int e = 0; e <= static_cast<int>(datamover::Encoding::product); ++e)
@@ -114,5 +109,7 @@ void bind_explain(nb::module_& m) {
           "What one process sends and what it receives: two dicts of arrays.");
     m.def("traffic_matrix", &traffic_matrix, nb::arg("plan"), nb::arg("max_groups") = 64,
           "Bounds of groups of ranks, and the elements from group to group (flat, row-major).");
+    m.def("describe_layouts", &describe_layouts, nb::arg("plan"),
+          "Source and destination layout, each in a line of words.");
     m.def("encoding_names", &encoding_names, "The names of the encodings by their number.");
 }

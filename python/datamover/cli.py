@@ -1,0 +1,353 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What can be done from a shell? `datamover explain`, `datamover move`, `datamover bench`."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import sys
+import time
+import traceback
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.filesize import decimal
+from rich.markup import escape
+
+from datamover import launch
+from datamover.errors import Error, InvalidArgument
+
+app = typer.Typer(
+    name="datamover",
+    help="Moves the elements of distributed arrays from one layout to another.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+#: A progress bar appears when the work has taken this long.
+PATIENCE_SECONDS = 1.0
+
+
+def _integers(text: str) -> tuple[int, ...]:
+    try:
+        return tuple(int(word) for word in text.replace("x", ",").split(","))
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} are no integers such as 64,64,64") from None
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from datamover import _plan
+
+        typer.echo(f"datamover {_plan.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command()
+def explain(
+    shape: Annotated[
+        Any, typer.Option(parser=_integers, metavar="N,N,...", help="Extents of the array.")
+    ],
+    source: Annotated[
+        str, typer.Option("--from", metavar="DIST", help='Layout before, such as "(block, *)".')
+    ],
+    destination: Annotated[
+        str, typer.Option("--to", metavar="DIST", help='Layout after, "(cyclic(64), cyclic(64))".')
+    ],
+    nprocs: Annotated[int, typer.Option("-n", "--nprocs", min=1, help="Number of processes.")],
+    rank: Annotated[
+        int | None, typer.Option(help="Show what this process sends and receives.")
+    ] = None,
+    from_grid: Annotated[
+        Any, typer.Option(parser=_integers, metavar="N,N,...", help="Process grid before.")
+    ] = None,
+    to_grid: Annotated[
+        Any, typer.Option(parser=_integers, metavar="N,N,...", help="Process grid after.")
+    ] = None,
+    axes: Annotated[
+        Any,
+        typer.Option(
+            parser=_integers,
+            metavar="K,K,...",
+            help="Dimension k after is dimension AXES[k] before, as in numpy.transpose.",
+        ),
+    ] = None,
+    itemsize: Annotated[int, typer.Option(min=1, help="Bytes per element.")] = 8,
+    node_size: Annotated[
+        int | None, typer.Option(min=1, help="Processes per node; all on one if not given.")
+    ] = None,
+    top: Annotated[int, typer.Option(min=1, help="Number of peers or pairs to list.")] = 10,
+    json_file: Annotated[
+        Path | None, typer.Option("--json", metavar="FILE", help="Write everything as JSON.")
+    ] = None,
+    png_file: Annotated[
+        Path | None, typer.Option("--png", metavar="FILE", help="Draw holdings and traffic.")
+    ] = None,
+) -> None:
+    """Show what a redistribution would do: messages, bytes, balance, encodings, transports.
+
+    Needs no MPI and no data; a million processes are fine.
+    """
+    import datamover as dm
+    from datamover.explanation import explain as explain_plan
+    from datamover.explanation_tables import as_tables
+
+    with _errors_to_exit():
+        axes = tuple(range(len(shape))) if axes is None else axes
+        if sorted(axes) != list(range(len(shape))):
+            raise InvalidArgument(f"axes {axes} are no permutation of 0 .. {len(shape) - 1}")
+        before = dm.BlockCyclic(shape, source, nprocs=nprocs, grid=from_grid)
+        after = dm.BlockCyclic(
+            tuple(shape[a] for a in axes), destination, nprocs=nprocs, grid=to_grid
+        )
+        plan = dm.redistribute(before, after, axes=axes)
+        found = explain_plan(plan, rank=rank, elem_bytes=itemsize, node_size=node_size)
+        launch.console().print(as_tables(found, top))
+        if json_file is not None:
+            json_file.write_text(found.dumps())
+        if png_file is not None:
+            from datamover.picture import draw
+
+            draw(plan, found, png_file)
+
+
+@app.command()
+def move(
+    source: Annotated[str, typer.Argument(metavar="INPUT", help=".npy, raw or Zarr.")],
+    output: Annotated[str, typer.Argument(metavar="OUTPUT", help=".npy, raw or Zarr v3.")],
+    nprocs: Annotated[
+        int | None,
+        typer.Option("-n", "--nprocs", min=1, help="Processes to start (not under mpiexec, srun)."),
+    ] = None,
+    chunks: Annotated[
+        Any, typer.Option(parser=_integers, metavar="N,N,...", help="Chunks of a Zarr output.")
+    ] = None,
+    shards: Annotated[
+        Any, typer.Option(parser=_integers, metavar="N,N,...", help="Shards of a Zarr output.")
+    ] = None,
+    compressor: Annotated[
+        str | None, typer.Option(help="Of a Zarr output: auto, none, zstd, gzip or blosc.")
+    ] = None,
+    shape: Annotated[
+        Any, typer.Option(parser=_integers, metavar="N,N,...", help="Extents of a raw input.")
+    ] = None,
+    dtype: Annotated[str | None, typer.Option(help="NumPy dtype of a raw input, as f8.")] = None,
+    order: Annotated[str | None, typer.Option(help="C or F: order of a raw input.")] = None,
+    input_format: Annotated[str | None, typer.Option(help="npy, raw or zarr.")] = None,
+    output_format: Annotated[
+        str | None, typer.Option("--format", help="Of the output: npy, raw or zarr.")
+    ] = None,
+    output_order: Annotated[
+        str | None, typer.Option(help="C or F: order of an .npy or raw output.")
+    ] = None,
+    axes: Annotated[
+        Any,
+        typer.Option(
+            parser=_integers,
+            metavar="K,K,...",
+            help="Output dimension k is input dimension AXES[k], as in numpy.transpose.",
+        ),
+    ] = None,
+    overwrite: Annotated[bool, typer.Option(help="Replace an output that is there.")] = False,
+    max_bytes: Annotated[
+        int, typer.Option(min=1, help="Memory per process for its parts of the two arrays.")
+    ] = 1 << 30,
+) -> None:
+    """Move an array from one file to another, in parallel.
+
+    The output appears under its name when it is complete. Starts its own processes with -n; under
+    mpiexec or srun it uses those that were started.
+    """
+    for name, value in (("--order", order), ("--output-order", output_order)):
+        if value not in (None, "C", "F"):
+            raise typer.BadParameter(f"{value!r} is neither C nor F", param_hint=name)
+    if not launch.inside_launcher() and (nprocs or 1) > 1:
+        raise typer.Exit(_start_processes(nprocs, output))
+    from datamover.files.formats import MoveOptions
+
+    options = MoveOptions(
+        shape=shape,
+        dtype=dtype,
+        order=order,
+        input_format=input_format,
+        output_format=output_format,
+        output_order=output_order,
+        chunks=chunks,
+        shards=shards,
+        compressor=compressor,
+        axes=axes,
+        overwrite=overwrite,
+        max_bytes=max_bytes,
+    )
+    raise typer.Exit(_move_here(source, output, nprocs, options))
+
+
+def _start_processes(nprocs: int, output: str) -> int:
+    from datamover.files import placing
+    from datamover.files.move import TOKEN
+
+    token = secrets.token_hex(6)
+    os.environ[TOKEN] = token
+    output = os.path.realpath(output)
+    code = 1
+    with _errors_to_exit():
+        try:
+            code = launch.run_processes(nprocs, sys.argv[1:])
+        finally:
+            if code != 0:  # also where they were killed
+                placing.clean_up(placing.temporary_path(output, token), output)
+    return code
+
+
+def _move_here(source: str, output: str, nprocs: int | None, options: Any) -> int:
+    """Do this process's part; return the code to exit with."""
+    from mpi4py import MPI
+
+    from datamover.files import move as move_files
+
+    comm = MPI.COMM_WORLD
+    shown = _ProgressBar() if comm.rank == 0 else None
+    try:
+        launch.check_launch(comm)
+        if nprocs is not None and nprocs != comm.size:
+            raise InvalidArgument(
+                f"-n {nprocs} was given inside a launch of {comm.size} processes; leave -n away"
+            )
+        report = move_files(comm, source, output, options, progress=shown.begin if shown else None)
+    except Error as e:
+        if shown:
+            shown.end()
+            _print_error(e)
+        return launch.leave(1, comm.rank)
+    except Exception:
+        if comm.size == 1:
+            raise
+        traceback.print_exc()
+        comm.Abort(1)
+        raise
+    if shown:
+        shown.end()
+        _print_report(report, output)
+    return launch.leave(0, comm.rank)
+
+
+class _ProgressBar:
+    """Shows how far rank 0 is, on a terminal and only if it takes long."""
+
+    def __init__(self) -> None:
+        from rich.progress import (
+            BarColumn,
+            DownloadColumn,
+            Progress,
+            TextColumn,
+            TimeRemainingColumn,
+            TransferSpeedColumn,
+        )
+
+        console = launch.console(stderr=True)
+        self._wanted = console.is_terminal
+        self._bar = Progress(
+            TextColumn("moving"),
+            BarColumn(),
+            DownloadColumn(),
+            TransferSpeedColumn(),
+            TimeRemainingColumn(),
+            console=console,
+            transient=True,
+        )
+        self._started = False
+        self._begin = time.monotonic()
+        self._done_bytes = 0
+
+    def begin(self, total_bytes: int):
+        self._task = self._bar.add_task("moving", total=total_bytes)
+        return self.tell
+
+    def tell(self, nbytes: int) -> None:
+        self._done_bytes += nbytes
+        if not self._wanted:
+            return
+        if not self._started and time.monotonic() - self._begin > PATIENCE_SECONDS:
+            self._bar.start()
+            self._started = True
+        self._bar.update(self._task, completed=self._done_bytes)
+
+    def end(self) -> None:
+        if self._started:
+            self._bar.stop()
+            self._started = False
+
+
+def _print_report(report: Any, output: str) -> None:
+    spec = report.spec
+    shape = " x ".join(f"{n:,}" for n in spec.shape) or "one element"
+    many = f"{report.processes} process{'' if report.processes == 1 else 'es'}"
+    in_slabs = f", in {report.slabs} slabs" if report.slabs > 1 else ""
+    gigabytes = report.bytes / 1e9
+    console = launch.console()
+    console.print(f"[bold]{output}[/]  {shape} of {spec.dtype}", highlight=False)
+    console.print(
+        f"[bold]{decimal(report.bytes)}[/] in [bold]{report.seconds:.3g} s[/], "
+        f"[bold]{gigabytes / report.seconds:.3g} GB/s[/], on {many}{in_slabs}: "
+        f"read {report.read_seconds:.3g} s, redistribute {report.redistribute_seconds:.3g} s, "
+        f"write {report.write_seconds:.3g} s, sync {report.sync_seconds:.3g} s",
+        highlight=False,
+        soft_wrap=True,
+    )
+    if report.memcpy_seconds > 0:
+        console.print(
+            f"memcpy of the same bytes here: {report.memcpy_seconds:.3g} s, "
+            f"{gigabytes / report.memcpy_seconds:.3g} GB/s",
+            highlight=False,
+        )
+
+
+@app.command(
+    context_settings={
+        "allow_extra_args": True,
+        "ignore_unknown_options": True,
+        "help_option_names": [],
+    }
+)
+def bench(ctx: typer.Context) -> None:
+    """Measure against other ways to do the same: `datamover bench NAME -n P --json FILE`."""
+    from datamover.bench.command import app as bench_app
+
+    bench_app(args=ctx.args, prog_name="datamover bench")
+
+
+def _print_error(e: BaseException) -> None:
+    console = launch.console(stderr=True)
+    console.print(f"[bold red]error:[/] {escape(str(e))}", highlight=False, soft_wrap=True)
+
+
+@contextlib.contextmanager
+def _errors_to_exit() -> Iterator[None]:
+    """Show an error of ours, or of the system, and exit with 1."""
+    try:
+        yield
+    except (Error, OSError) as e:
+        _print_error(e)
+        raise typer.Exit(1) from e
+
+
+def main() -> None:
+    """Run the command line."""
+    app()
+
+
+if __name__ == "__main__":
+    main()

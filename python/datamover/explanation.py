@@ -1,0 +1,345 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What does a plan do: how many messages, how large, from whom to whom, encoded and carried how?"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from rich.console import Console, Group
+
+from datamover import _plan
+from datamover.errors import InvalidArgument
+from datamover.explanation_tables import as_tables
+
+if TYPE_CHECKING:
+    from datamover import MotionPlan
+
+#: Up to so many processes all pairs are listed, each with its compiled relation.
+MAX_LISTED_PROCS = 256
+#: Relations of plans for more processes are compiled for a sample of this many ranks.
+SAMPLED_RANKS = 3
+#: Ranks with more peers than this are left out of the sample.
+MAX_SAMPLED_PEERS = 100_000
+
+
+@dataclasses.dataclass(frozen=True)
+class Load:
+    """How one quantity is spread over the processes.
+
+    Attributes
+    ----------
+    mean, maximum : float, int
+        Over all processes; bytes or numbers of messages.
+    rank : int
+        The lowest rank that has the maximum.
+    """
+
+    mean: float
+    maximum: int
+    rank: int
+
+    @property
+    def imbalance(self) -> float:
+        """Maximum over mean: 1 is perfectly balanced."""
+        return self.maximum / self.mean if self.mean else 1.0
+
+    @classmethod
+    def of(cls, per_process: np.ndarray, scale: int = 1) -> Load:
+        """Summarize a quantity per rank, multiplied by `scale`."""
+        rank = int(np.argmax(per_process))
+        return cls(float(per_process.mean()) * scale, int(per_process[rank]) * scale, rank)
+
+
+@dataclasses.dataclass(frozen=True)
+class Carrier:
+    """What takes one way: within a process, through a node's shared memory, or between nodes."""
+
+    messages: int
+    bytes: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Relations:
+    """The address relations of one encoding; sizes in bytes that the encoded relation occupies."""
+
+    encoding: str
+    relations: int
+    smallest_bytes: int
+    largest_bytes: int
+    total_bytes: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Pairs:
+    """Pairs of processes with something to move, one entry per pair in each array.
+
+    Attributes
+    ----------
+    source, destination : ndarray of int64
+        Ranks.
+    bytes : ndarray of int64
+        Payload.
+    encoding : ndarray of uint8
+        Index into `datamover._plan.encoding_names()`.
+    relation_bytes : ndarray of int64
+        What the encoded relation occupies.
+    """
+
+    source: np.ndarray
+    destination: np.ndarray
+    bytes: np.ndarray
+    encoding: np.ndarray
+    relation_bytes: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+    @classmethod
+    def of(cls, table: dict[str, np.ndarray], elem_bytes: int) -> Pairs:
+        """Turn a table of the C++ side, counted in elements, into bytes."""
+        return cls(
+            table["source"],
+            table["destination"],
+            table["elems"] * elem_bytes,
+            table["encoding"],
+            table["relation_bytes"],
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Columns as lists."""
+        names = _plan.encoding_names()
+        return {
+            "source": self.source.tolist(),
+            "destination": self.destination.tolist(),
+            "bytes": self.bytes.tolist(),
+            "encoding": [names[e] for e in self.encoding.tolist()],
+            "relation_bytes": self.relation_bytes.tolist(),
+        }
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Explanation:
+    """What `explain` found out. Printing it shows tables; `to_json` gives plain values.
+
+    A message is what goes from one process to another one; what stays on a process is `kept`.
+
+    Attributes
+    ----------
+    nprocs, elem_bytes : int
+    node_size : int or None
+        Processes per node; None: all on one node.
+    source, destination : str
+        The two layouts in words.
+    messages, moved_bytes, kept_bytes : int
+        Over all processes.
+    smallest_bytes, largest_bytes : int
+        Of all messages; 0 without messages.
+    loads : dict of str to Load
+        "sent", "received", "kept" (bytes), "messages sent", "messages received".
+    sizes : list of (int, int)
+        (bytes, messages), ascending; empty when there are over a million different sizes.
+    carriers : dict of str to Carrier
+        "self", "shared", "p2p"; the latter two are missing where telling nodes apart is too much.
+    relations : list of Relations
+        By encoding. Of all pairs, or of those of the ranks in `sampled_ranks`.
+    sampled_ranks : list of int
+    rank : int or None
+    pairs : Pairs or None
+        All pairs, where there are few processes and no rank was asked for.
+    outgoing, incoming : Pairs or None
+        The rank's own part.
+    """
+
+    nprocs: int
+    elem_bytes: int
+    node_size: int | None
+    source: str
+    destination: str
+    messages: int
+    moved_bytes: int
+    kept_bytes: int
+    smallest_bytes: int
+    largest_bytes: int
+    loads: dict[str, Load]
+    sizes: list[tuple[int, int]]
+    carriers: dict[str, Carrier]
+    relations: list[Relations]
+    sampled_ranks: list[int]
+    rank: int | None = None
+    pairs: Pairs | None = None
+    outgoing: Pairs | None = None
+    incoming: Pairs | None = None
+
+    def carrier(self, source: int, destination: int) -> str:
+        """Name the way that data between two ranks would take."""
+        if source == destination:
+            return "self"
+        near = self.node_size is None or source // self.node_size == destination // self.node_size
+        return "shared" if near else "p2p"
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything as values that `json.dump` takes."""
+        plain = {
+            f.name: getattr(self, f.name)
+            for f in dataclasses.fields(self)
+            if f.name not in ("loads", "carriers", "relations", "pairs", "outgoing", "incoming")
+        }
+        plain["loads"] = {
+            name: {**dataclasses.asdict(load), "imbalance": load.imbalance}
+            for name, load in self.loads.items()
+        }
+        plain["carriers"] = {k: dataclasses.asdict(c) for k, c in self.carriers.items()}
+        plain["relations"] = [dataclasses.asdict(r) for r in self.relations]
+        for name in ("pairs", "outgoing", "incoming"):
+            pairs = getattr(self, name)
+            if pairs is not None:
+                plain[name] = pairs.to_json()
+        return plain
+
+    def dumps(self) -> str:
+        """`to_json` as text."""
+        return json.dumps(self.to_json(), indent=1)
+
+    def __rich__(self) -> Group:
+        return as_tables(self)
+
+    def __str__(self) -> str:
+        console = Console(width=100, color_system=None)
+        with console.capture() as capture:
+            console.print(self)
+        return capture.get()
+
+    __repr__ = __str__
+
+
+def explain(
+    plan: MotionPlan,
+    rank: int | None = None,
+    elem_bytes: int = 8,
+    node_size: int | None = None,
+) -> Explanation:
+    """Explain a plan: messages, bytes, balance, encodings, and the transports they would take.
+
+    Local, needs no MPI and no data. For a redistribution between block-cyclic layouts a million
+    processes take seconds; other plans cost what all their sections cost.
+
+    Parameters
+    ----------
+    plan : MotionPlan
+    rank : int, optional
+        Also list what this rank sends and receives, peer by peer.
+    elem_bytes : int
+        Size of an element.
+    node_size : int, optional
+        Processes with neighbouring ranks that share a node; all of them if not given.
+
+    Returns
+    -------
+    Explanation
+
+    Raises
+    ------
+    OutOfRange
+        A rank outside the plan.
+    InvalidArgument
+        An element or node size below one.
+    Unsupported
+        Two cyclic distributions that fit each other so badly that no sum over all is possible.
+
+    Examples
+    --------
+    >>> import datamover as dm
+    >>> rows = dm.BlockCyclic((8, 8), "(block, *)", nprocs=4)
+    >>> columns = dm.BlockCyclic((8, 8), "(*, block)", nprocs=4)
+    >>> e = dm.explain(dm.redistribute(rows, columns))
+    >>> e.messages, e.moved_bytes, e.kept_bytes, e.largest_bytes
+    (12, 384, 128, 32)
+    """
+    if node_size is not None and node_size < 1:
+        raise InvalidArgument(f"node_size is {node_size}; it must be at least 1")
+    outgoing = incoming = pairs = None
+    if rank is not None:
+        out, into = _plan.explain_rank(plan, rank, elem_bytes)
+        outgoing, incoming = Pairs.of(out, elem_bytes), Pairs.of(into, elem_bytes)
+    elif plan.nprocs <= MAX_LISTED_PROCS:
+        pairs = Pairs.of(_plan.explain_pairs(plan, elem_bytes), elem_bytes)
+    total = _plan.summarize_traffic(plan, node_size or 0)
+    listed, sampled = ([pairs], []) if pairs is not None else _sample(plan, rank, total, elem_bytes)
+    if rank is not None:
+        listed = [outgoing, incoming]
+    source, destination = _plan.describe_layouts(plan)
+    return Explanation(
+        nprocs=plan.nprocs,
+        elem_bytes=elem_bytes,
+        node_size=node_size,
+        source=source,
+        destination=destination,
+        messages=int(total["sent_messages"].sum()),
+        moved_bytes=int(total["sent_elems"].sum()) * elem_bytes,
+        kept_bytes=int(total["kept_elems"].sum()) * elem_bytes,
+        smallest_bytes=total["smallest_elems"] * elem_bytes,
+        largest_bytes=total["largest_elems"] * elem_bytes,
+        loads={
+            "sent": Load.of(total["sent_elems"], elem_bytes),
+            "received": Load.of(total["received_elems"], elem_bytes),
+            "kept": Load.of(total["kept_elems"], elem_bytes),
+            "messages sent": Load.of(total["sent_messages"]),
+            "messages received": Load.of(total["received_messages"]),
+        },
+        sizes=[
+            (int(elems) * elem_bytes, int(messages))
+            for elems, messages in zip(total["size_elems"], total["size_messages"], strict=True)
+        ],
+        carriers=_carriers(total, elem_bytes),
+        relations=_relations(listed),
+        sampled_ranks=sampled,
+        rank=rank,
+        pairs=pairs,
+        outgoing=outgoing,
+        incoming=incoming,
+    )
+
+
+def _sample(plan, rank, total, elem_bytes) -> tuple[list[Pairs], list[int]]:
+    """Compile the relations of a few ranks spread over those that send something."""
+    if rank is not None:
+        return [], [rank]
+    senders = np.flatnonzero(
+        (total["sent_messages"] > 0) & (total["sent_messages"] <= MAX_SAMPLED_PEERS)
+    )
+    if not len(senders):
+        return [], []
+    places = np.linspace(0, len(senders) - 1, SAMPLED_RANKS).astype(int)
+    ranks = sorted({int(senders[i]) for i in places})
+    tables = [Pairs.of(_plan.explain_rank(plan, r, elem_bytes)[0], elem_bytes) for r in ranks]
+    return tables, ranks
+
+
+def _carriers(total: dict[str, Any], elem_bytes: int) -> dict[str, Carrier]:
+    kept = total["kept_elems"]
+    carriers = {"self": Carrier(int((kept > 0).sum()), int(kept.sum()) * elem_bytes)}
+    if total["nodes_known"]:
+        for name in ("shared", "p2p"):
+            carriers[name] = Carrier(total[f"{name}_messages"], total[f"{name}_elems"] * elem_bytes)
+    return carriers
+
+
+def _relations(tables: list[Pairs]) -> list[Relations]:
+    if not tables:
+        return []
+    encoding = np.concatenate([t.encoding for t in tables])
+    nbytes = np.concatenate([t.relation_bytes for t in tables])
+    names = _plan.encoding_names()
+    return [
+        Relations(
+            names[e],
+            int((encoding == e).sum()),
+            int(nbytes[encoding == e].min()),
+            int(nbytes[encoding == e].max()),
+            int(nbytes[encoding == e].sum()),
+        )
+        for e in np.unique(encoding).tolist()
+    ]

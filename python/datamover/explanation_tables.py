@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How does an explanation look on a terminal?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from rich.console import Group
+from rich.filesize import decimal
+from rich.table import Table
+from rich.text import Text
+
+from datamover import _plan
+
+if TYPE_CHECKING:
+    from datamover.explanation import Explanation, Pairs
+
+#: Up to so many processes the pairs are drawn as a square of numbers.
+MAX_SQUARE_PROCS = 8
+
+
+def as_tables(e: Explanation, top: int = 10) -> Group:
+    """Show an explanation as tables.
+
+    Parameters
+    ----------
+    e : Explanation
+    top : int
+        Number of peers or pairs listed, the largest first.
+    """
+    parts: list[Any] = [_headline(e), _load_table(e), _carrier_table(e)]
+    if e.relations:
+        parts.append(_relation_table(e))
+    if e.rank is not None:
+        parts += [_peer_table(e, "sends", top), _peer_table(e, "receives", top)]
+    elif e.pairs is not None and e.nprocs <= MAX_SQUARE_PROCS:
+        parts.append(_square_table(e))
+    elif e.pairs is not None:
+        parts.append(_pair_table(e, top))
+    return Group(*parts)
+
+
+def _plain_table(title: str, *columns: str) -> Table:
+    table = Table(title=title, title_justify="left", title_style="bold")
+    for i, column in enumerate(columns):
+        table.add_column(column, justify="left" if i == 0 else "right", no_wrap=True)
+    return table
+
+
+def _headline(e: Explanation) -> Text:
+    sizes = (
+        decimal(e.largest_bytes)
+        if e.smallest_bytes == e.largest_bytes
+        else f"{decimal(e.smallest_bytes)} to {decimal(e.largest_bytes)}"
+    )
+    lines = [
+        ("from  ", "dim"), f"{e.source}\n",
+        ("to    ", "dim"), f"{e.destination}\n",
+        ("      ", "dim"), f"{e.nprocs:,} processes, elements of {e.elem_bytes} bytes\n",
+        ("moves ", "dim"), (f"{decimal(e.moved_bytes)}", "bold"), " in ",
+        (f"{e.messages:,}", "bold"), f" message{'' if e.messages == 1 else 's'}",
+        f" of {sizes}; " if e.messages else "; ", f"{decimal(e.kept_bytes)} stay where they are\n",
+    ]  # fmt: skip
+    return Text.assemble(*lines)
+
+
+def _load_table(e: Explanation) -> Table:
+    table = _plain_table("Per process", "", "mean", "largest", "at rank", "largest / mean")
+    for name, load in e.loads.items():
+        in_bytes = not name.startswith("messages")
+        mean = decimal(round(load.mean)) if in_bytes else f"{load.mean:,.1f}"
+        largest = decimal(load.maximum) if in_bytes else f"{load.maximum:,}"
+        table.add_row(name, mean, largest, f"{load.rank:,}", f"{load.imbalance:.2f}")
+    return table
+
+
+def _carrier_table(e: Explanation) -> Table:
+    node = "all on one node" if e.node_size is None else f"{e.node_size} processes per node"
+    table = _plain_table(f"Transport ({node})", "", "messages", "bytes", "share")
+    everything = max(e.moved_bytes + e.kept_bytes, 1)
+    words = {"self": "self (kept)", "shared": "shared (same node)", "p2p": "p2p (between nodes)"}
+    for name, carrier in e.carriers.items():
+        table.add_row(
+            words[name],
+            f"{carrier.messages:,}",
+            decimal(carrier.bytes),
+            f"{100 * carrier.bytes / everything:.1f} %",
+        )
+    return table
+
+
+def _relation_table(e: Explanation) -> Table:
+    of = "all pairs"
+    if e.sampled_ranks:
+        of = "rank " if len(e.sampled_ranks) == 1 else "ranks "
+        of += ", ".join(f"{r:,}" for r in e.sampled_ranks)
+    table = _plain_table(
+        f"Address relations ({of})", "encoding", "relations", "smallest", "largest", "together"
+    )
+    for r in e.relations:
+        table.add_row(
+            r.encoding,
+            f"{r.relations:,}",
+            decimal(r.smallest_bytes),
+            decimal(r.largest_bytes),
+            decimal(r.total_bytes),
+        )
+    return table
+
+
+def _largest(pairs: Pairs, top: int) -> np.ndarray:
+    """The rows of the largest transfers, largest first, in rank order among equals."""
+    return np.argsort(-pairs.bytes, kind="stable")[:top]
+
+
+def _peer_table(e: Explanation, verb: str, top: int) -> Table:
+    pairs, peers = (e.outgoing, "destination") if verb == "sends" else (e.incoming, "source")
+    names = _plan.encoding_names()
+    total = decimal(int(pairs.bytes.sum()))
+    title = f"Rank {e.rank:,} {verb} {total}, {len(pairs):,} peer{'' if len(pairs) == 1 else 's'}"
+    if len(pairs) > top:
+        title += f", the largest {top}"
+    columns = ("to" if verb == "sends" else "from", "bytes", "transport", "encoding", "relation")
+    table = _plain_table(title, *columns)
+    for i in _largest(pairs, top):
+        peer = int(getattr(pairs, peers)[i])
+        table.add_row(
+            f"{peer:,}",
+            decimal(int(pairs.bytes[i])),
+            e.carrier(e.rank, peer),
+            names[pairs.encoding[i]],
+            decimal(int(pairs.relation_bytes[i])),
+        )
+    return table
+
+
+def _pair_table(e: Explanation, top: int) -> Table:
+    pairs = e.pairs
+    names = _plan.encoding_names()
+    title = f"Pairs: {len(pairs):,}" + (f", the largest {top}" if len(pairs) > top else "")
+    table = _plain_table(title, "from", "to", "bytes", "transport", "encoding", "relation")
+    for i in _largest(pairs, top):
+        source, destination = int(pairs.source[i]), int(pairs.destination[i])
+        table.add_row(
+            f"{source:,}",
+            f"{destination:,}",
+            decimal(int(pairs.bytes[i])),
+            e.carrier(source, destination),
+            names[pairs.encoding[i]],
+            decimal(int(pairs.relation_bytes[i])),
+        )
+    return table
+
+
+def _square_table(e: Explanation) -> Table:
+    table = _plain_table("Bytes from (row) to (column)", "", *(str(r) for r in range(e.nprocs)))
+    cells = [["" for _ in range(e.nprocs)] for _ in range(e.nprocs)]
+    for source, destination, nbytes in zip(
+        e.pairs.source, e.pairs.destination, e.pairs.bytes, strict=True
+    ):
+        style = "dim" if source == destination else ""
+        cells[source][destination] = Text(decimal(int(nbytes)), style=style)
+    for rank, row in enumerate(cells):
+        table.add_row(str(rank), *row)
+    return table

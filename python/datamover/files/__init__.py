@@ -1,0 +1,8 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How does an array go from one file to another, in parallel? `move`, and the formats it knows."""
+
+from datamover.files import npy, raw, zarr  # noqa: F401  (each registers its format)
+from datamover.files.formats import MoveOptions
+from datamover.files.move import MoveReport, move
+
+__all__ = ["MoveOptions", "MoveReport", "move"]

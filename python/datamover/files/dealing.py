@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Which boxes of an array does each process read or write, and in which slabs does it go by?"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from datamover.errors import NoMemory
+from datamover.files.formats import Shape
+
+Box = tuple[Shape, Shape]
+
+
+def range_boxes(grid: Shape, begin: int, end: int) -> list[Box]:
+    """Cut the cells begin .. end-1 of a grid, counted in C order, into at most 2d - 1 boxes.
+
+    Examples
+    --------
+    >>> from datamover.files.dealing import range_boxes
+    >>> range_boxes((3, 4), 2, 9)
+    [((0, 2), (1, 4)), ((1, 0), (2, 4)), ((2, 0), (3, 1))]
+    """
+    if begin >= end:
+        return []
+    if len(grid) == 1:
+        return [((begin,), (end,))]
+    inner = math.prod(grid[1:])
+    first, last = begin // inner, (end - 1) // inner
+    boxes: list[Box] = []
+
+    def partial(c: int, lo: int, hi: int) -> None:
+        for a, b in range_boxes(grid[1:], lo, hi):
+            boxes.append(((c, *a), (c + 1, *b)))
+
+    if first == last and end - begin < inner:
+        partial(first, begin - first * inner, end - first * inner)
+        return boxes
+    whole_begin, whole_end = -(-begin // inner), end // inner
+    if begin < whole_begin * inner:
+        partial(first, begin - first * inner, inner)
+    if whole_begin < whole_end:
+        boxes.append(((whole_begin, *(0,) * (len(grid) - 1)), (whole_end, *grid[1:])))
+    if whole_end * inner < end:
+        partial(last, 0, end - whole_end * inner)
+    return boxes
+
+
+def unit_grid(shape: Shape, unit: Shape) -> Shape:
+    """Return how many units there are along each dimension."""
+    return tuple(-(-n // u) for n, u in zip(shape, unit, strict=True))
+
+
+def deal(shape: Shape, unit: Shape, order: str, nprocs: int) -> tuple[np.ndarray, np.ndarray]:
+    """Deal an array to processes in equal shares of units that are neighbours in the file.
+
+    Parameters
+    ----------
+    shape, unit : tuple of int
+    order : str
+        "C" or "F": in which order the units stand in the file.
+    nprocs : int
+
+    Returns
+    -------
+    regions : ndarray of int64, shape (n, 2, d)
+    owners : ndarray of int64, shape (n,)
+    """
+    if order == "F":
+        regions, owners = deal(shape[::-1], unit[::-1], "C", nprocs)
+        return np.ascontiguousarray(regions[:, :, ::-1]), owners
+    grid = unit_grid(shape, unit)
+    units = math.prod(grid)
+    regions, owners = [], []
+    for rank in range(nprocs):
+        for box in range_boxes(grid, units * rank // nprocs, units * (rank + 1) // nprocs):
+            regions.append(box)
+            owners.append(rank)
+    scaled = np.minimum(np.asarray(regions, np.int64) * np.asarray(unit, np.int64), shape)
+    return scaled, np.asarray(owners, np.int64)
+
+
+def share_elems(shape: Shape, unit: Shape, nprocs: int) -> int:
+    """Return an upper bound of the elements that `deal` gives to one process."""
+    units = math.prod(unit_grid(shape, unit))
+    clipped = math.prod(min(n, u) for n, u in zip(shape, unit, strict=True))
+    return min(-(-units // nprocs) * clipped, math.prod(shape))
+
+
+def slab_shape(shape: Shape, granule: Shape, order: str, max_elems: int, share) -> Shape:
+    """Choose the shape of the slabs in which an array goes by.
+
+    Parameters
+    ----------
+    shape, granule : tuple of int
+        Slabs are multiples of `granule`, except at the upper ends of the array.
+    order : str
+        "C" or "F": the slowest dimension is cut first.
+    max_elems : int
+    share : callable
+        Elements that one process holds of a slab of a given shape.
+
+    Raises
+    ------
+    NoMemory
+        Not even a slab of one granule fits.
+    """
+    slab = list(shape)
+    for d in range(len(shape)) if order == "C" else reversed(range(len(shape))):
+        if share(tuple(slab)) <= max_elems:
+            break
+        granules = -(-shape[d] // granule[d])
+
+        low, high = 1, granules  # the most granules that fit, at least one
+        while low < high:
+            middle = (low + high + 1) // 2
+            low, high = (
+                (middle, high)
+                if share(_cut(slab, d, middle * granule[d])) <= max_elems
+                else (low, middle - 1)
+            )
+        slabs = -(-granules // low)
+        # As many slabs, but of equal thickness.
+        slab = list(_cut(slab, d, min(-(-granules // slabs) * granule[d], shape[d])))
+    if share(tuple(slab)) > max_elems:
+        raise NoMemory(
+            f"the memory limit allows {max_elems:,} elements on each process, but boxes of "
+            f"{tuple(slab)} need {share(tuple(slab)):,}; allow more with --max-bytes or make "
+            "the chunks smaller"
+        )
+    return tuple(slab)
+
+
+def _cut(slab: list[int], d: int, thickness: int) -> Shape:
+    return (*slab[:d], thickness, *slab[d + 1 :])
+
+
+def slabs(shape: Shape, slab: Shape) -> Iterator[Box]:
+    """Go through an array slab by slab, as (lo, hi)."""
+    starts = [range(0, n, s) for n, s in zip(shape, slab, strict=True)]
+    for lo in itertools.product(*starts):
+        yield lo, tuple(min(a + s, n) for a, s, n in zip(lo, slab, shape, strict=True))

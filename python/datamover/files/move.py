@@ -1,0 +1,398 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How does an array go from one file to another? Slab by slab: read, redistribute, write.
+
+Each process reads its part of a slab, a mover redistributes the slab from the parts as they are
+read to the parts as they are written, each process writes its part. The output is written under a
+hidden name beside its own and gets its name when it is complete.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import logging
+import math
+import os
+import secrets
+import time
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from datamover.errors import InvalidArgument, Unsupported
+from datamover.files import dealing, formats, placing
+from datamover.files.agreement import together
+from datamover.files.formats import ArraySpec, MoveOptions, Reader, Shape, Writer
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+
+MAX_DIMS = 8
+#: Set by the process that starts the others, so that it can clean up after them.
+TOKEN = "DATAMOVER_MOVE_TOKEN"
+#: Progress is told after pieces of about this many bytes.
+PIECE_BYTES = 64 << 20
+#: memcpy is measured on blocks of at most this size per process.
+MEMCPY_BYTES = 256 << 20
+
+#: Called on every process with the bytes that it has read or written since the last call.
+Progress = Callable[[int], None]
+
+log = logging.getLogger("datamover")
+
+
+@dataclasses.dataclass(frozen=True)
+class MoveReport:
+    """What a move did. Times in seconds, each that of the slowest process.
+
+    Attributes
+    ----------
+    spec : ArraySpec
+        Shape, dtype and order of the output.
+    bytes : int
+        Of the array; each was read, redistributed and written once.
+    processes, slabs : int
+    seconds : float
+        From the first look at the input to the output under its name.
+    read_seconds, redistribute_seconds, write_seconds, sync_seconds : float
+    memcpy_seconds : float
+        What all processes together take to copy as many bytes from memory to memory here.
+    """
+
+    spec: ArraySpec
+    bytes: int
+    processes: int
+    slabs: int
+    seconds: float
+    read_seconds: float
+    redistribute_seconds: float
+    write_seconds: float
+    sync_seconds: float
+    memcpy_seconds: float
+
+
+def move(
+    comm: MPI.Comm,
+    source: str | os.PathLike[str],
+    output: str | os.PathLike[str],
+    options: MoveOptions | None = None,
+    progress: Callable[[int], Progress] | None = None,
+    **said: Any,
+) -> MoveReport:
+    """Move an array from one file to another, in parallel.
+
+    Collective over `comm`. The output appears under its name when it is complete, on the disk, and
+    not before; on any error there is none, and an older one stays as it was.
+
+    Parameters
+    ----------
+    comm : MPI.Comm
+    source, output : path
+        .npy, raw or Zarr; seen under the same path by all processes.
+    options : MoveOptions, optional
+    progress : callable, optional
+        Called once with the bytes that this process will read and write; what it returns is called
+        with the bytes of each piece.
+    **said
+        Fields of `MoveOptions`, in place of `options`.
+
+    Returns
+    -------
+    MoveReport
+        The same on all processes.
+
+    Raises
+    ------
+    IoError
+        Input missing, truncated or foreign; output there already, disk full, directory missing or
+        not writable.
+    InvalidArgument
+        Options that do not fit the array, or input and output the same.
+    Unsupported
+        Elements without a fixed size, or of a dtype that the output's format has not.
+    NoMemory
+        `max_bytes` is too little for the chunks.
+
+    All of them on all processes.
+
+    Examples
+    --------
+    >>> import datamover as dm, numpy as np, tempfile
+    >>> from mpi4py import MPI
+    >>> from datamover.files import move
+    >>> with tempfile.TemporaryDirectory() as d:
+    ...     np.save(d + "/a.npy", np.arange(12.0).reshape(3, 4))
+    ...     report = move(MPI.COMM_SELF, d + "/a.npy", d + "/b.npy", axes=(1, 0))
+    ...     np.load(d + "/b.npy").shape, report.bytes
+    ((4, 3), 96)
+    """
+    from datamover.launch import check_launch
+
+    check_launch(comm)
+    begin = time.perf_counter()
+    options = options or MoveOptions(**said)
+    source, output = os.path.realpath(source), os.path.realpath(output)
+    token = comm.bcast(os.environ.get(TOKEN) or secrets.token_hex(6), root=0)
+    job = _Job(comm, source, output, options, placing.temporary_path(output, token))
+    try:
+        times = job.run(progress)
+    finally:
+        job.close()
+    seconds = time.perf_counter() - begin
+    memcpy_seconds = measure_memcpy(comm, job.spec.nbytes)
+    slowest = _slowest(comm, [*times, seconds, memcpy_seconds])
+    names = ("read", "redistribute", "write", "sync")
+    by_phase = {f"{n}_seconds": float(t) for n, t in zip(names, slowest, strict=False)}
+    return MoveReport(
+        spec=job.spec,
+        bytes=job.spec.nbytes,
+        processes=comm.size,
+        slabs=job.slab_count,
+        seconds=float(slowest[4]),
+        memcpy_seconds=float(slowest[5]),
+        **by_phase,
+    )
+
+
+def _slowest(comm: MPI.Comm, seconds: list[float]) -> np.ndarray:
+    from mpi4py import MPI
+
+    times = np.array(seconds)
+    comm.Allreduce(MPI.IN_PLACE, times, op=MPI.MAX)
+    return times
+
+
+class _Job:
+    """One move on one process."""
+
+    def __init__(self, comm, source: str, output: str, options: MoveOptions, temporary: str):
+        self.comm = comm
+        self.source, self.output, self.temporary = source, output, temporary
+        self.options = options
+        self.slab_count = 0
+        self.reader: Reader | None = None
+        self.writer: Writer | None = None
+        self.bound: _Bound | None = None
+        self.seconds = dict.fromkeys(("read", "redistribute", "write", "sync"), 0.0)
+        self.created = self.placed = False
+
+    def run(self, progress: Callable[[int], Progress] | None) -> list[float]:
+        with together(self.comm):
+            self._open_input()
+        with together(self.comm):
+            if self.comm.rank == 0:
+                placing.check_places(self.source, self.output, self.options.overwrite)
+                self.created = True
+                self.format.create(self.temporary, self.spec, self.options)
+        with together(self.comm):
+            self.writer = self.format.open_writer(self.temporary, self.spec, self.options)
+            slab = self._choose_slab()
+        self._move_slabs(slab, progress)
+        with together(self.comm), self._timed("sync"):
+            if self.writer is not None:
+                self.writer.sync()
+                self.writer.close()
+        with together(self.comm):
+            if self.comm.rank == 0:
+                placing.place(self.temporary, self.output, self.options.overwrite)
+                self.placed = True
+        return list(self.seconds.values())
+
+    def close(self) -> None:
+        """Give everything back; remove an output that did not become complete."""
+        if self.bound is not None:
+            self.bound.free()
+        for file in (self.reader, self.writer):
+            if file is not None:
+                with contextlib.suppress(OSError):
+                    file.close()
+        if self.created and not self.placed:
+            try:
+                placing.remove(self.temporary)
+            except OSError as e:
+                log.warning("%s could not be removed: %s", self.temporary, e)
+
+    @contextlib.contextmanager
+    def _timed(self, phase: str) -> Iterator[None]:
+        begin = time.perf_counter()
+        yield
+        self.seconds[phase] += time.perf_counter() - begin
+
+    def _open_input(self) -> None:
+        """Look at the input, and settle what the output will be; writes nothing."""
+        options = self.options
+        self.reader = formats.of_input(self.source, options).open_reader(self.source, options)
+        given = self.reader.spec
+        dims = len(given.shape)
+        if dims > MAX_DIMS:
+            raise Unsupported(f"{self.source} has {dims} dimensions; up to {MAX_DIMS} can be moved")
+        self.axes = tuple(range(dims)) if options.axes is None else tuple(options.axes)
+        if sorted(self.axes) != list(range(dims)):
+            raise InvalidArgument(f"axes {self.axes} are no permutation of 0 .. {dims - 1}")
+        if options.max_bytes < 1:
+            raise InvalidArgument(f"max_bytes is {options.max_bytes}; it must be positive")
+        shape = tuple(given.shape[a] for a in self.axes)
+        self.format = formats.of_output(self.output, options)
+        wanted = ArraySpec(shape, given.dtype, options.output_order or given.order)
+        self.spec = self.format.check_output(wanted, options)
+
+    def _to_source(self, of_output: Shape) -> Shape:
+        """Reorder what stands per output dimension into the order of the input's dimensions."""
+        ordered = [0] * len(self.axes)
+        for k, axis in enumerate(self.axes):
+            ordered[axis] = of_output[k]
+        return tuple(ordered)
+
+    def _to_output(self, of_source: Shape) -> Shape:
+        return tuple(of_source[a] for a in self.axes)
+
+    def _choose_slab(self) -> Shape:
+        """Slabs of whole output boxes; where memory allows also of whole input boxes."""
+        nprocs, itemsize = self.comm.size, self.spec.dtype.itemsize
+        if not self.spec.shape or self.spec.nbytes == 0:
+            return self.spec.shape
+
+        def share(slab: Shape) -> int:
+            of_source = self._to_source(slab)
+            return dealing.share_elems(
+                slab, self.writer.unit(slab, nprocs), nprocs
+            ) + dealing.share_elems(of_source, self.reader.unit(of_source, nprocs), nprocs)
+
+        coarse = tuple(
+            math.lcm(w, r)
+            for w, r in zip(self.writer.granule, self._to_output(self.reader.granule), strict=True)
+        )
+        max_elems = self.options.max_bytes // itemsize
+        arguments = (self.spec.order, max_elems, share)
+        try:
+            return dealing.slab_shape(self.spec.shape, coarse, *arguments)
+        except MemoryError:
+            return dealing.slab_shape(self.spec.shape, self.writer.granule, *arguments)
+
+    def _move_slabs(self, slab: Shape, progress: Callable[[int], Progress] | None) -> None:
+        if not self.spec.shape:
+            self._move_single_element()
+            return
+        if self.spec.nbytes == 0:
+            return
+        tell = progress(2 * self.spec.nbytes // self.comm.size) if progress else lambda nbytes: None
+        for lo, hi in dealing.slabs(self.spec.shape, slab):
+            self.slab_count += 1
+            self._bind(tuple(h - low for low, h in zip(lo, hi, strict=True)))
+            with together(self.comm), self._timed("read"):
+                for offset, part in self.bound.source_parts():
+                    first = tuple(map(sum, zip(self._to_source(lo), offset, strict=True)))
+                    for at, piece in _pieces(first, part, self.reader):
+                        self.reader.read(at, piece)
+                        tell(piece.nbytes)
+            with self._timed("redistribute"):
+                self.bound.mover()
+            with together(self.comm), self._timed("write"):
+                for offset, part in self.bound.output_parts():
+                    first = tuple(map(sum, zip(lo, offset, strict=True)))
+                    for at, piece in _pieces(first, part, self.writer):
+                        self.writer.write(at, piece)
+                        tell(piece.nbytes)
+
+    def _move_single_element(self) -> None:
+        with together(self.comm):
+            if self.comm.rank == 0:
+                element = np.empty((), np.dtype((np.void, self.spec.dtype.itemsize)))
+                self.reader.read((), element)
+                self.writer.write((), element)
+
+    def _bind(self, shape: Shape) -> None:
+        """Make arrays and mover for a slab's shape, unless the last slab had the same one."""
+        if self.bound is not None and self.bound.shape == shape:
+            return
+        if self.bound is not None:
+            self.bound.free()
+            self.bound = None
+        source_shape = self._to_source(shape)
+        nprocs = self.comm.size
+        reader, writer = self.reader, self.writer
+        source = dealing.deal(
+            source_shape, reader.unit(source_shape, nprocs), reader.spec.order, nprocs
+        )
+        output = dealing.deal(shape, writer.unit(shape, nprocs), writer.spec.order, nprocs)
+        self.bound = _Bound(self.comm, shape, self.spec.dtype.itemsize, self.axes)
+        self.bound.bind(source, reader.spec.order, output, writer.spec.order)
+
+
+class _Bound:
+    """The two arrays of a slab and the mover between them."""
+
+    def __init__(self, comm, shape: Shape, itemsize: int, axes: Shape):
+        self.comm, self.shape, self.axes = comm, shape, axes
+        self.dtype = np.dtype((np.void, itemsize))
+        self.mover = self.source = self.output = None
+
+    def bind(self, source, source_order: str, output, output_order: str) -> None:
+        """Collective. Layouts are given as (regions, owners)."""
+        import datamover as dm
+
+        nprocs = self.comm.size
+        layouts = [dm.FloorPlan(regions, owners, nprocs) for regions, owners in (source, output)]
+        self.source = dm.XArray(self.comm, layouts[0], dtype=self.dtype, order=source_order)
+        self.output = dm.XArray(self.comm, layouts[1], dtype=self.dtype, order=output_order)
+        plan = dm.redistribute(*layouts, axes=self.axes)
+        self.mover = dm.Mover(plan, self.source, self.output)
+
+    def source_parts(self) -> Iterator[tuple[Shape, np.ndarray]]:
+        """Give the blocks that this process reads: (index of the first element, array)."""
+        return self._parts(self.source)
+
+    def output_parts(self) -> Iterator[tuple[Shape, np.ndarray]]:
+        """Give the blocks that this process writes."""
+        return self._parts(self.output)
+
+    @staticmethod
+    def _parts(array) -> Iterator[tuple[Shape, np.ndarray]]:
+        for block, part in array.grids():
+            yield tuple(array.layout.region(block).lo), part
+
+    def free(self) -> None:
+        """Give the memory back. Local."""
+        for held in (self.mover, self.source, self.output):
+            if held is not None:
+                held.free()
+
+
+def _pieces(
+    lo: Shape, part: np.ndarray, file: Reader | Writer
+) -> Iterator[tuple[Shape, np.ndarray]]:
+    """Cut a part into pieces of about PIECE_BYTES, of whole boxes, along its slowest dimension."""
+    order = range(part.ndim) if file.spec.order == "C" else reversed(range(part.ndim))
+    d = next((d for d in order if part.shape[d] > file.granule[d]), None)
+    if d is None or part.nbytes <= PIECE_BYTES:
+        yield lo, part
+        return
+    boxes = -(-part.shape[d] // file.granule[d])
+    step = max(1, boxes * PIECE_BYTES // part.nbytes) * file.granule[d]
+    # Pieces end where the file's boxes end, also when the part begins within one.
+    begin = 0
+    while begin < part.shape[d]:
+        end = min(
+            (lo[d] + begin) // file.granule[d] * file.granule[d] + step - lo[d], part.shape[d]
+        )
+        piece = part[(slice(None),) * d + (slice(begin, end),)]
+        yield (*lo[:d], lo[d] + begin, *lo[d + 1 :]), piece
+        begin = end
+
+
+def measure_memcpy(comm: MPI.Comm, nbytes: int) -> float:
+    """Measure what all processes take to copy `nbytes` from memory to memory, each its share.
+
+    Collective. The memory has been touched before; seconds, to be compared over the processes.
+    """
+    share = -(-nbytes // comm.size)
+    block = min(share, MEMCPY_BYTES)
+    if block == 0:
+        return 0.0
+    source, destination = np.ones(block, np.uint8), np.zeros(block, np.uint8)
+    comm.Barrier()
+    begin = time.perf_counter()
+    for done in range(0, share, block):
+        np.copyto(destination[: share - done], source[: share - done])
+    return time.perf_counter() - begin

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How are .npy files read and written? NumPy does the header, `flat` the elements."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+
+from datamover.errors import IoError
+from datamover.files.flat import FlatFile, check_flat_dtype, reserve
+from datamover.files.formats import ArraySpec, Format, MoveOptions, register
+
+MAGIC = b"\x93NUMPY"
+
+
+def recognizes(path: str) -> bool:
+    """Tell whether a file begins as .npy files do."""
+    try:
+        with open(path, "rb") as file:
+            return file.read(len(MAGIC)) == MAGIC
+    except OSError:
+        return False
+
+
+def _header(path: str) -> tuple[ArraySpec, int]:
+    """Read what a file holds and where its elements begin."""
+    with open(path, "rb") as file:
+        try:
+            version = np.lib.format.read_magic(file)
+            read = {
+                (1, 0): np.lib.format.read_array_header_1_0,
+                (2, 0): np.lib.format.read_array_header_2_0,
+            }.get(version)
+            if read is not None:
+                shape, fortran, dtype = read(file)
+                return ArraySpec(shape, dtype, "F" if fortran else "C"), file.tell()
+            mapped = np.lib.format.open_memmap(path, mode="r")
+        except (ValueError, EOFError) as e:
+            raise IoError(f"{path} is no .npy file that can be read: {e}") from e
+    order = "C" if mapped.flags.c_contiguous else "F"
+    return ArraySpec(mapped.shape, mapped.dtype, order), mapped.offset
+
+
+def open_reader(path: str, options: MoveOptions) -> FlatFile:
+    """Open an .npy file after a look at its header and its length."""
+    if os.path.isdir(path):
+        raise IoError(f"{path} is a directory, no .npy file")
+    spec, offset = _header(path)
+    check_flat_dtype(spec.dtype, path)
+    size = os.path.getsize(path)
+    if size < offset + spec.nbytes:
+        raise IoError(
+            f"{path} is truncated: its header promises {spec.nbytes:,} bytes of elements, "
+            f"{size - offset:,} are there"
+        )
+    return FlatFile(path, spec, offset, writable=False)
+
+
+def check_output(spec: ArraySpec, options: MoveOptions) -> ArraySpec:
+    """Every dtype of fixed size fits."""
+    check_flat_dtype(spec.dtype, "the output")
+    return spec
+
+
+def create(path: str, spec: ArraySpec, options: MoveOptions) -> None:
+    """Write the header and reserve the space."""
+    if spec.nbytes == 0 or not spec.shape:
+        with open(path, "wb") as file:
+            np.save(file, np.zeros(spec.shape, spec.dtype, spec.order))
+        return
+    mapped = np.lib.format.open_memmap(
+        path, mode="w+", dtype=spec.dtype, shape=spec.shape, fortran_order=spec.order == "F"
+    )
+    offset = mapped.offset
+    del mapped
+    reserve(path, offset + spec.nbytes)
+
+
+def open_writer(path: str, spec: ArraySpec, options: MoveOptions) -> FlatFile:
+    """Open a file that `create` made."""
+    return FlatFile(path, spec, _header(path)[1], writable=True)
+
+
+register(Format("npy", (".npy",), recognizes, open_reader, check_output, create, open_writer))

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How are raw files, which hold nothing but elements, read and written?"""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+
+from datamover.errors import InvalidArgument, IoError
+from datamover.files.flat import FlatFile, check_flat_dtype, reserve
+from datamover.files.formats import ArraySpec, Format, MoveOptions, register
+
+
+def open_reader(path: str, options: MoveOptions) -> FlatFile:
+    """Open a raw file whose shape and dtype were said; its size must be exactly theirs."""
+    if options.shape is None or options.dtype is None:
+        raise InvalidArgument(f"{path} is raw: say what it holds, with --shape and --dtype")
+    if os.path.isdir(path):
+        raise IoError(f"{path} is a directory, no raw file")
+    if any(extent < 0 for extent in options.shape):
+        raise InvalidArgument(f"the shape {options.shape} has a negative extent")
+    try:
+        dtype = np.dtype(options.dtype)
+    except TypeError as e:
+        raise InvalidArgument(f"{options.dtype!r} is no NumPy dtype: {e}") from e
+    check_flat_dtype(dtype, path)
+    spec = ArraySpec(tuple(options.shape), dtype, options.order or "C")
+    size = os.path.getsize(path)
+    if size != spec.nbytes:
+        shape = " x ".join(map(str, spec.shape))
+        raise IoError(
+            f"{path} has {size:,} bytes, but {shape} elements of {dtype} are {spec.nbytes:,}; "
+            "is the shape or the dtype another one?"
+        )
+    return FlatFile(path, spec, 0, writable=False)
+
+
+def check_output(spec: ArraySpec, options: MoveOptions) -> ArraySpec:
+    """Every dtype of fixed size fits."""
+    check_flat_dtype(spec.dtype, "the output")
+    return spec
+
+
+def create(path: str, spec: ArraySpec, options: MoveOptions) -> None:
+    """Reserve the space."""
+    reserve(path, spec.nbytes)
+
+
+def open_writer(path: str, spec: ArraySpec, options: MoveOptions) -> FlatFile:
+    """Open a file that `create` made."""
+    return FlatFile(path, spec, 0, writable=True)
+
+
+register(
+    Format(
+        "raw",
+        (".raw", ".bin", ".dat"),
+        lambda path: False,  # anything may be raw
+        open_reader,
+        check_output,
+        create,
+        open_writer,
+    )
+)

@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How are MPI processes started, and is this one of several that a launcher started?"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from datamover.errors import MpiError
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+    from rich.console import Console
+
+#: Where the launchers tell a process how many of them there are: MPICH's Hydra, Open MPI, MVAPICH,
+#: Cray PALS, Slurm's srun. (SLURM_NTASKS is no sign: a batch script that runs alone has it too.)
+SIZE_VARIABLES = (
+    "PMI_SIZE",
+    "OMPI_COMM_WORLD_SIZE",
+    "MV2_COMM_WORLD_SIZE",
+    "PALS_SIZE",
+    "SLURM_STEP_NUM_TASKS",
+)
+#: Set by launchers that do not state the size.
+RANK_VARIABLES = ("PMI_RANK", "PMIX_RANK")
+
+STATUS_FILE = "DATAMOVER_STATUS_FILE"
+TERMINAL_WIDTHS = "DATAMOVER_TERMINAL_WIDTHS"
+
+
+def launched_size() -> int | None:
+    """Return how many processes a launcher started, this one included; None if that is unknown.
+
+    Examples
+    --------
+    >>> from datamover.launch import launched_size
+    >>> launched_size() is None or launched_size() >= 1
+    True
+    """
+    for name in SIZE_VARIABLES:
+        value = os.environ.get(name, "")
+        if value.isdigit() and int(value) > 0:
+            return int(value)
+    return None
+
+
+def inside_launcher() -> bool:
+    """Tell whether mpiexec, srun or the like started this process."""
+    return launched_size() is not None or any(name in os.environ for name in RANK_VARIABLES)
+
+
+def check_launch(comm: MPI.Comm) -> None:
+    """Refuse to work alone where a launcher started several processes.
+
+    That happens when the launcher belongs to another MPI than mpi4py: every process then is alone
+    in a world of one, and each would do all the work. Local.
+
+    Parameters
+    ----------
+    comm : MPI.Comm
+        The communicator that is about to be used.
+
+    Raises
+    ------
+    MpiError
+        With the command that starts the processes right.
+    """
+    launched = launched_size()
+    if comm.Get_size() > 1 or launched is None or launched == 1:
+        return
+    from mpi4py import MPI
+
+    if MPI.COMM_WORLD.Get_size() > 1:
+        return
+    library = MPI.Get_library_version().splitlines()[0].split(",")[0].strip("\0 ")
+    found = find_mpiexec()
+    remedy = (
+        f"start them with {found}"
+        if found
+        else "start them with the mpiexec of that MPI, or build mpi4py for the launcher's"
+    )
+    raise MpiError(
+        f"a launcher ({launcher()}) started {launched} processes, but MPI sees each of them alone: "
+        f"the launcher belongs to another MPI than mpi4py, which uses {library}; {remedy}"
+    )
+
+
+def launcher() -> str:
+    """Name the launcher that started this process, from what it left in the environment."""
+    if "OMPI_COMM_WORLD_SIZE" in os.environ:
+        return "Open MPI's mpiexec"
+    if "SLURM_STEP_NUM_TASKS" in os.environ:
+        return "srun"
+    return "MPICH's mpiexec" if "PMI_SIZE" in os.environ else "mpiexec"
+
+
+def mpi_family() -> str:
+    """Name the MPI that mpi4py loads: "Open MPI" or "MPICH" (and all that share its launcher)."""
+    import mpi4py
+
+    mpi4py.rc.initialize = False  # this process only starts others
+    from mpi4py import MPI
+
+    return "Open MPI" if "Open MPI" in MPI.Get_library_version() else "MPICH"
+
+
+def find_mpiexec() -> str | None:
+    """Return the mpiexec of the MPI that mpi4py loads: beside this Python, else on the PATH."""
+    family = mpi_family()
+    beside = sysconfig.get_path("scripts") + os.pathsep + os.path.dirname(sys.executable)
+    names = ["mpiexec", "mpiexec.openmpi" if family == "Open MPI" else "mpiexec.mpich"]
+    for path in (beside, os.environ.get("PATH", os.defpath)):
+        for name in names:
+            candidate = shutil.which(name, path=path)
+            if candidate and _launcher_family(candidate) == family:
+                return candidate
+    return None
+
+
+def _launcher_family(mpiexec: str) -> str:
+    try:
+        said = subprocess.run(
+            [mpiexec, "--version"], capture_output=True, text=True, timeout=20, check=False
+        ).stdout
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    if any(word in said for word in ("Open MPI", "OpenRTE", "PRTE")):
+        return "Open MPI"
+    return "MPICH" if "HYDRA" in said or "mpich" in said.lower() else ""
+
+
+def run_processes(nprocs: int, arguments: list[str]) -> int:
+    """Run `python -m datamover.cli ARGUMENTS` on `nprocs` processes and return the exit code.
+
+    Parameters
+    ----------
+    nprocs : int
+    arguments : list of str
+
+    Returns
+    -------
+    int
+        What rank 0 handed to `leave`, or the launcher's own code if it did not come that far.
+
+    Raises
+    ------
+    MpiError
+        No mpiexec fits the MPI that mpi4py loads.
+    """
+    mpiexec = find_mpiexec()
+    if mpiexec is None:
+        raise MpiError(
+            f"no mpiexec of {mpi_family()}, which mpi4py uses here, was found beside "
+            f"{sys.executable} or on the PATH; install one (pip install mpich) or start the "
+            "processes yourself"
+        )
+    command = [mpiexec, "-n", str(nprocs), sys.executable, "-m", "datamover.cli", *arguments]
+    with tempfile.TemporaryDirectory(prefix="datamover-") as directory:
+        status = Path(directory, "status")
+        # Launchers comment on any code but 0, so rank 0 leaves the code in a file.
+        finished = subprocess.run(command, env=_environment(status), check=False)
+        if finished.returncode == 0 and status.exists():
+            return int(status.read_text())
+        return finished.returncode
+
+
+def _environment(status: Path) -> dict[str, str]:
+    from rich.console import Console
+
+    widths = [
+        str(Console(file=stream).width) if stream.isatty() else "0"
+        for stream in (sys.stdout, sys.stderr)
+    ]
+    return {
+        **os.environ,
+        STATUS_FILE: str(status),
+        TERMINAL_WIDTHS: ",".join(widths),
+        # Open MPI: more processes than cores, and processes of root, only when told so.
+        "OMPI_ALLOW_RUN_AS_ROOT": "1",
+        "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+        "OMPI_MCA_rmaps_base_oversubscribe": "1",
+        "OMPI_MCA_mpi_yield_when_idle": "1",
+        "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
+    }
+
+
+def leave(code: int, rank: int) -> int:
+    """Return the code to exit with, after rank 0 has told it to the process that started all."""
+    status = os.environ.get(STATUS_FILE)
+    if status is None:
+        return code
+    if rank == 0:
+        Path(status).write_text(str(code))
+    return 0
+
+
+def console(stderr: bool = False) -> Console:
+    """Return a console that is a terminal if the output ends on one, also behind mpiexec."""
+    from rich.console import Console
+
+    widths = os.environ.get(TERMINAL_WIDTHS)
+    if widths is None:
+        return Console(stderr=stderr)
+    width = int(widths.split(",")[1 if stderr else 0])
+    return Console(stderr=stderr, force_terminal=width > 0, width=width or None)
