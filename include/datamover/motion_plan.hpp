@@ -79,6 +79,10 @@ public:
     void replace(std::int64_t i, PlanTerm term);
     /// The terms of both, in order. Throws mismatch when the layouts differ.
     MotionPlan merged(const MotionPlan& other) const;
+    /// The plan of those sections for which keep(section) is true. A term of which all sections are
+    /// kept stays as it is; else its kept sections become terms. The cost follows the sections.
+    /// Throws unsupported for index lists.
+    MotionPlan filtered(const std::function<bool(const SectionCopy&)>& keep) const;
     MotionPlan reversed() const;
     /// What this plan and then `next` do, as section copies: first this.destination == next.source.
     /// Throws mismatch when those layouts differ. Elements that `next` reads and this plan does not
@@ -95,7 +99,8 @@ public:
 
     /// Calls visit for every section of the plan (of the blocks of one source and/or destination
     /// rank, -1: all) as explicit section copies in ascending order of terms. Block-cyclic products
-    /// are cut into the boxes of their blocks. Index lists throw unsupported.
+    /// are cut into the boxes of their blocks. Throws unsupported for index lists, out_of_range for
+    /// a rank that is not in the plan. Memory is taken for one block's part at a time.
     void for_each_section(const std::function<void(const SectionCopy&)>& visit,
                           std::int64_t source_rank = -1, std::int64_t destination_rank = -1) const;
 

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Where do the elements of an array lie that a user hands over, and of which type are they?
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "datamover/element_update.hpp"
+#include "datamover/error.hpp"
+
+namespace datamover::bindings {
+
+/// The scalar type of NumPy's type string, such as "<f8"; opaque for structures, dates, texts,
+/// half precision and the other byte order.
+inline ScalarType scalar_type_of(std::string_view typestr) {
+    constexpr char native = std::endian::native == std::endian::little ? '<' : '>';
+    if (typestr.size() < 3 || (typestr[0] != native && typestr[0] != '|'))
+        return ScalarType::opaque;
+    const std::string_view name = typestr.substr(1);
+    constexpr std::pair<std::string_view, ScalarType> known[] = {
+        {"b1", ScalarType::boolean},    {"i1", ScalarType::int8},    {"i2", ScalarType::int16},
+        {"i4", ScalarType::int32},      {"i8", ScalarType::int64},   {"u1", ScalarType::uint8},
+        {"u2", ScalarType::uint16},     {"u4", ScalarType::uint32},  {"u8", ScalarType::uint64},
+        {"f4", ScalarType::float32},    {"f8", ScalarType::float64}, {"c8", ScalarType::complex64},
+        {"c16", ScalarType::complex128}};
+    for (const auto& [text, type] : known)
+        if (name == text) return type;
+    return ScalarType::opaque;
+}
+
+/// The memory of a NumPy array, of anything else with NumPy's array interface, or of any buffer
+/// (bytes, bytearray, memoryview, mmap). Keeps the object alive.
+class ArrayMemory {
+public:
+    /// `name` stands for the array in messages. Throws wrong_type where there is no such memory,
+    /// and for Python objects as elements.
+    ArrayMemory(nanobind::handle array, std::string name)
+        : array_(nanobind::borrow(array)), name_(std::move(name)) {
+        namespace nb = nanobind;
+        if (!nb::hasattr(array_, "__array_interface__")) array_ = buffer_as_array(array_);
+        const nb::dict face = nb::cast<nb::dict>(array_.attr("__array_interface__"));
+        const nb::tuple data = nb::cast<nb::tuple>(face["data"]);
+        data_ = reinterpret_cast<std::byte*>(nb::cast<std::uintptr_t>(data[0]));
+        read_only_ = nb::cast<bool>(data[1]);
+        typestr_ = nb::cast<std::string>(face["typestr"]);
+        shape_ = nb::cast<std::vector<std::int64_t>>(face["shape"]);
+        elem_bytes_ = nb::cast<std::int64_t>(array_.attr("dtype").attr("itemsize"));
+        if (nb::cast<bool>(array_.attr("dtype").attr("hasobject")))
+            throw Error(ErrorCode::wrong_type,
+                        name_ + " holds Python objects, which cannot be moved as bytes");
+        if (face.contains("strides") && !face["strides"].is_none())
+            strides_bytes_ = nb::cast<std::vector<std::int64_t>>(face["strides"]);
+        else
+            strides_bytes_ = dense_strides();
+        stretch();
+    }
+
+    std::byte* data() const { return data_; }
+    nanobind::handle object() const { return array_; }
+    const std::string& name() const { return name_; }
+    const std::string& typestr() const { return typestr_; }
+    std::int64_t elem_bytes() const { return elem_bytes_; }
+    ScalarType scalar_type() const { return scalar_type_of(typestr_); }
+    const std::vector<std::int64_t>& shape() const { return shape_; }
+    const std::vector<std::int64_t>& strides_bytes() const { return strides_bytes_; }
+    /// The range of addresses of its elements, counted from data(); negative strides reach below 0.
+    std::int64_t begin_bytes() const { return begin_bytes_; }
+    std::int64_t end_bytes() const { return end_bytes_; }
+    bool read_only() const { return read_only_; }
+
+    /// Throws invalid_argument for a read-only array.
+    void require_writable() const {
+        if (read_only_) throw Error(ErrorCode::invalid_argument, name_ + " is read-only");
+    }
+
+private:
+    nanobind::object buffer_as_array(const nanobind::object& buffer) const {
+        namespace nb = nanobind;
+        if (!PyObject_CheckBuffer(buffer.ptr()))
+            throw Error(ErrorCode::wrong_type,
+                        name_ + " is no array: " +
+                            nb::cast<std::string>(nb::str(nb::handle(buffer.type()))));
+        const nb::object view = nb::steal(PyMemoryView_FromObject(buffer.ptr()));
+        if (!view.is_valid()) throw nb::python_error();
+        return nb::module_::import_("numpy").attr("asarray")(view);
+    }
+
+    std::vector<std::int64_t> dense_strides() const {
+        std::vector<std::int64_t> strides(shape_.size());
+        std::int64_t stride = elem_bytes_;
+        for (std::size_t d = shape_.size(); d-- > 0;) {
+            strides[d] = stride;
+            stride *= shape_[d];
+        }
+        return strides;
+    }
+
+    void stretch() {
+        if (std::find(shape_.begin(), shape_.end(), 0) != shape_.end()) return;
+        end_bytes_ = elem_bytes_;
+        for (std::size_t d = 0; d < shape_.size(); ++d) {
+            const std::int64_t reach = (shape_[d] - 1) * strides_bytes_[d];
+            begin_bytes_ += std::min<std::int64_t>(reach, 0);
+            end_bytes_ += std::max<std::int64_t>(reach, 0);
+        }
+    }
+
+    nanobind::object array_;
+    std::string name_, typestr_;
+    std::byte* data_ = nullptr;
+    bool read_only_ = false;
+    std::int64_t elem_bytes_ = 0, begin_bytes_ = 0, end_bytes_ = 0;
+    std::vector<std::int64_t> shape_, strides_bytes_;
+};
+
+/// What happens to elements that go from one array to another: copied as bytes where the types are
+/// the same or one side is a buffer of bare bytes, else converted by NumPy's rules; combined under
+/// an `op` ("add", …; none: replaced). Throws wrong_type where types cannot be converted.
+inline ElementUpdate update_between(const ArrayMemory& source, const ArrayMemory& destination,
+                                    const std::optional<std::string>& op, bool bare_bytes = false) {
+    ElementUpdate update;
+    if (op) update.op = op_from_name(*op);
+    const bool same = source.typestr() == destination.typestr();
+    if (update.op == Op::replace && (same || bare_bytes)) return update;
+    update.source_type = source.scalar_type();
+    update.destination_type = destination.scalar_type();
+    const bool known =
+        update.source_type != ScalarType::opaque && update.destination_type != ScalarType::opaque;
+    if (!known)
+        throw Error(ErrorCode::wrong_type,
+                    std::string(update.op == Op::replace ? "converting" : op_name(update.op)) +
+                        " from " + source.typestr() + " (" + source.name() + ") to " +
+                        destination.typestr() + " (" + destination.name() +
+                        ") is not possible: only booleans, integers, floats and complex numbers of "
+                        "this machine's byte order are converted or combined");
+    return update;
+}
+
+}  // namespace datamover::bindings

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How do Python's tuples and layout objects become Point and Layout, and back?
+// Every file that binds functions with these types includes this one.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <string>
+#include <vector>
+
+#include "datamover/error.hpp"
+#include "datamover/layout.hpp"
+
+namespace nanobind::detail {
+
+/// From an integer (one dimension) or a sequence of integers, to a tuple. None, where an argument
+/// allows it, is the point of no dimensions. Too many dimensions are an error of the library, which
+/// from_python may not throw: it is thrown when the value is taken.
+template <>
+struct type_caster<datamover::Point> {
+    using Value = datamover::Point;
+    static constexpr auto Name = io_name("int | collections.abc.Sequence[int]", "tuple[int, ...]");
+    template <typename>
+    using Cast = Value;
+    template <typename>
+    static constexpr bool can_cast() {
+        return true;
+    }
+
+    bool from_python(handle source, uint8_t, cleanup_list*) noexcept {
+        coordinates_.clear();
+        if (source.is_none()) return true;
+        if (PyIndex_Check(source.ptr())) return append(source.ptr());
+        if (!PySequence_Check(source.ptr()) || PyUnicode_Check(source.ptr())) return false;
+        const Py_ssize_t n = PySequence_Size(source.ptr());
+        for (Py_ssize_t i = 0; i < n; ++i) {
+            const object item = steal(PySequence_GetItem(source.ptr(), i));
+            if (!item.is_valid() || !append(item.ptr())) {
+                PyErr_Clear();
+                return false;
+            }
+        }
+        if (n < 0) PyErr_Clear();
+        return n >= 0;
+    }
+
+    explicit operator Value() {
+        if (coordinates_.size() > static_cast<std::size_t>(datamover::max_dims))
+            throw datamover::Error(datamover::ErrorCode::invalid_argument,
+                                   "at most " + std::to_string(datamover::max_dims) +
+                                       " dimensions are possible, not " +
+                                       std::to_string(coordinates_.size()));
+        return Value(std::span<const std::int64_t>(coordinates_));
+    }
+
+    static handle from_cpp(const Value& p, rv_policy, cleanup_list*) noexcept {
+        object result = steal(PyTuple_New(p.dims()));
+        if (!result.is_valid()) return {};
+        for (int d = 0; d < p.dims(); ++d)
+            PyTuple_SetItem(result.ptr(), d, PyLong_FromLongLong(p[d]));
+        return result.release();
+    }
+
+private:
+    bool append(PyObject* item) noexcept {
+        if (!PyIndex_Check(item)) return false;
+        const object number = steal(PyNumber_Index(item));
+        const long long value = number.is_valid() ? PyLong_AsLongLong(number.ptr()) : -1;
+        if (PyErr_Occurred()) {
+            PyErr_Clear();
+            return false;
+        }
+        coordinates_.push_back(value);
+        return true;
+    }
+
+    std::vector<std::int64_t> coordinates_;
+};
+
+/// A layout is in Python simply an object of its kind: BlockCyclic, FloorPlan or IndexList.
+template <>
+struct type_caster<datamover::Layout> {
+    NB_TYPE_CASTER(datamover::Layout,
+                   const_name("datamover._plan.BlockCyclic | datamover._plan.FloorPlan | "
+                              "datamover._plan.IndexList"))
+
+    bool from_python(handle source, uint8_t, cleanup_list*) noexcept {
+        return take<datamover::BlockCyclic>(source) || take<datamover::FloorPlan>(source) ||
+               take<datamover::IndexList>(source);
+    }
+
+    static handle from_cpp(const datamover::Layout& layout, rv_policy,
+                           cleanup_list* list) noexcept {
+        if (const auto* l = layout.block_cyclic()) return given(*l, list);
+        if (const auto* l = layout.floor_plan()) return given(*l, list);
+        if (const auto* l = layout.index_list()) return given(*l, list);
+        return none().release();
+    }
+
+private:
+    template <class Kind>
+    bool take(handle source) noexcept {
+        if (!isinstance<Kind>(source)) return false;
+        value = datamover::Layout(*inst_ptr<Kind>(source));
+        return true;
+    }
+    template <class Kind>
+    static handle given(const Kind& layout, cleanup_list* list) noexcept {
+        return make_caster<Kind>::from_cpp(layout, rv_policy::copy, list);
+    }
+};
+
+}  // namespace nanobind::detail
+
+namespace datamover::bindings {
+
+/// One number stands for that number in each dimension.
+inline Point in_all_dims(const Point& p, int dims) {
+    return p.dims() == 1 && dims > 1 ? Point::filled(dims, p[0]) : p;
+}
+
+/// Axes as numpy.transpose takes them: negative ones count from the end.
+inline std::vector<int> counted_axes(std::vector<int> axes) {
+    for (int& a : axes)
+        if (a < 0) a += static_cast<int>(axes.size());
+    return axes;
+}
+
+}  // namespace datamover::bindings

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How does an error of the library become the Python exception of its code?
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <exception>
+
+#include "datamover/error.hpp"
+
+namespace datamover::bindings {
+
+/// Sets the Python exception of a code, found by name in datamover.errors at the time of the error,
+/// so that no module has to be imported before another.
+inline void set_python_error(ErrorCode code, const char* message) {
+    namespace nb = nanobind;
+    const nb::object type =
+        nb::module_::import_("datamover.errors").attr("class_of")(error_code_name(code));
+    PyErr_SetString(type.ptr(), message);
+}
+
+/// To be called once by every module whose functions throw datamover::Error.
+inline void register_error_translator() {
+    nanobind::register_exception_translator([](const std::exception_ptr& error, void*) {
+        try {
+            std::rethrow_exception(error);
+        } catch (const Error& e) {
+            set_python_error(e.code(), e.what());
+        }
+    });
+}
+
+}  // namespace datamover::bindings

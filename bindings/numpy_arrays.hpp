@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How do tables of numbers go to NumPy without a copy, and come from anything array-like?
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "datamover/error.hpp"
+
+namespace datamover::bindings {
+
+template <class T>
+using NumpyArray = nanobind::ndarray<nanobind::numpy, T, nanobind::c_contig>;
+
+/// A NumPy array of the given shape that takes over a vector.
+template <class T>
+NumpyArray<T> array_of(std::vector<T>&& values, std::initializer_list<std::size_t> shape) {
+    auto* kept = new std::vector<T>(std::move(values));
+    nanobind::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
+    return NumpyArray<T>(kept->data(), shape, owner);
+}
+
+template <class T>
+NumpyArray<T> array_of(std::vector<T>&& values) {
+    const std::size_t n = values.size();
+    return array_of(std::move(values), {n});
+}
+
+inline NumpyArray<std::int64_t> array_of(std::span<const std::int64_t> values) {
+    return array_of(std::vector<std::int64_t>(values.begin(), values.end()));
+}
+
+/// Integers of any array-like object as a dense int64 array; copied only where they are not that
+/// already. Keeps them alive.
+class Integers {
+public:
+    /// Throws wrong_type when they are no integers; `what` names them in the message.
+    Integers(nanobind::handle object, const char* what) {
+        namespace nb = nanobind;
+        const nb::module_ numpy = nb::module_::import_("numpy");
+        nb::object array = numpy.attr("asarray")(object);
+        const auto kind = nb::cast<std::string>(array.attr("dtype").attr("kind"));
+        if (nb::cast<std::int64_t>(array.attr("size")) > 0 && kind != "i" && kind != "u")
+            throw Error(ErrorCode::wrong_type,
+                        std::string(what) + " must be integers, not of dtype " +
+                            nb::cast<std::string>(nb::str(array.attr("dtype"))));
+        array = numpy.attr("ascontiguousarray")(array, numpy.attr("int64"));
+        array_ = nb::cast<Array>(array);
+    }
+
+    std::size_t ndim() const { return array_.ndim(); }
+    std::size_t extent(std::size_t d) const { return array_.shape(d); }
+    std::span<const std::int64_t> values() const { return {array_.data(), array_.size()}; }
+
+private:
+    using Array = nanobind::ndarray<const std::int64_t, nanobind::c_contig, nanobind::device::cpu>;
+    Array array_;
+};
+
+}  // namespace datamover::bindings

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How does Python see boxes of index space? As Region; points are tuples.
+#include <nanobind/nanobind.h>
+#include <nanobind/operators.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "casters.hpp"
+#include "datamover/region.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+using datamover::Point;
+using datamover::Region;
+using datamover::bindings::in_all_dims;
+
+namespace {
+
+/// Goes through the points of a region one by one, last dimension fastest.
+class PointIterator {
+public:
+    explicit PointIterator(const Region& region)
+        : region_(region), next_(region.lo()), done_(region.empty()) {}
+
+    Point next() {
+        if (done_) throw nb::stop_iteration();
+        const Point point = next_;
+        int d = region_.dims() - 1;
+        for (; d >= 0; --d) {
+            if (++next_[d] < region_.hi()[d]) break;
+            next_[d] = region_.lo()[d];
+        }
+        done_ = d < 0;
+        return point;
+    }
+
+private:
+    Region region_;
+    Point next_;
+    bool done_;
+};
+
+nb::tuple slices(const Region& region, const Point& origin) {
+    nb::list result;
+    const Point zero =
+        in_all_dims(origin.dims() > 0 ? origin : Point::filled(region.dims(), 0), region.dims());
+    const Region local = region.shifted(-zero);
+    for (int d = 0; d < local.dims(); ++d) {
+        if (!region.empty() && local.lo()[d] < 0)
+            throw datamover::Error(datamover::ErrorCode::out_of_range,
+                                   "region " + region.to_string() + " begins before the origin " +
+                                       zero.to_string() + ": slices cannot say that");
+        result.append(nb::slice(local.lo()[d], local.hi()[d]));
+    }
+    return nb::tuple(result);
+}
+
+std::string repr(const Region& r) {
+    return "Region(" + nb::cast<std::string>(nb::repr(nb::cast(r.lo()))) + ", " +
+           nb::cast<std::string>(nb::repr(nb::cast(r.hi()))) + ")";
+}
+
+}  // namespace
+
+void bind_geometry(nb::module_& m) {
+    nb::class_<PointIterator>(m, "PointIterator", "The points of a region, one by one.")
+        .def(
+            "__iter__", [](nb::handle self) { return nb::borrow(self); },
+            nb::sig("def __iter__(self) -> PointIterator"))
+        .def("__next__", &PointIterator::next);
+
+    nb::class_<Region>(m, "Region", R"doc(A box of index space: all points p with lo <= p < hi.
+
+Every box without points equals the one empty region of its number of dimensions. A value: it is
+never changed, every method is local and takes time in the number of dimensions.
+
+Parameters
+----------
+lo, hi : int or sequence of int
+    The lowest corner, and one past the highest, in 1 to 8 dimensions. Where `hi <= lo` the region
+    is empty.
+
+Raises
+------
+InvalidArgument
+    When `lo` and `hi` have different numbers of dimensions, or more than 8.
+
+Notes
+-----
+Source: KeLP's Region and its calculus.
+
+Examples
+--------
+>>> import datamover as dm
+>>> a = dm.Region((0, 0), (4, 6))
+>>> b = a.shifted((2, 2))
+>>> a & b
+Region((2, 2), (4, 6))
+>>> (a & b).size, (3, 5) in a, b in a
+(8, True, False)
+>>> a.subtracted(b)
+[Region((0, 0), (2, 6)), Region((2, 0), (4, 2))]
+)doc")
+        .def(nb::init<const Point&, const Point&>(), "lo"_a, "hi"_a)
+        .def_static("from_shape", &Region::from_shape, "shape"_a,
+                    "The box [0, shape). Raises InvalidArgument on a negative extent.")
+        .def_static("empty_region", &Region::empty_region, "dims"_a,
+                    "The empty region of a number of dimensions.")
+        .def_prop_ro("dims", &Region::dims, "Number of dimensions.")
+        .def_prop_ro("lo", &Region::lo, "The lowest corner.")
+        .def_prop_ro("hi", &Region::hi, "One past the highest corner, in each dimension.")
+        .def_prop_ro("shape", &Region::shape, "The extents.")
+        .def_prop_ro("size", &Region::size, "Number of points.")
+        .def_prop_ro("empty", &Region::empty, "Whether there are no points.")
+        .def("contains", nb::overload_cast<const Region&>(&Region::contains, nb::const_),
+             "region"_a, "Whether a whole region lies inside; the empty one lies in every region.")
+        .def("contains", nb::overload_cast<const Point&>(&Region::contains, nb::const_), "point"_a,
+             "Whether a point lies inside.")
+        .def("__contains__", nb::overload_cast<const Region&>(&Region::contains, nb::const_))
+        .def("__contains__", nb::overload_cast<const Point&>(&Region::contains, nb::const_))
+        .def("intersects", &Region::intersects, "other"_a, "Whether a point lies in both.")
+        .def(
+            "grown",
+            [](const Region& r, const Point& width, const Point& upper) {
+                const Point below = in_all_dims(width, r.dims());
+                return r.grown(below, upper.dims() > 0 ? in_all_dims(upper, r.dims()) : below);
+            },
+            "width"_a, "upper"_a.none() = nb::none(),
+            R"doc(The region grown on both sides of each dimension.
+
+Parameters
+----------
+width : int or sequence of int
+    By how many points, in all dimensions or for each; negative widths shrink.
+upper : int or sequence of int, optional
+    Widths of the upper sides; without it they are those of the lower sides.
+
+Examples
+--------
+>>> import datamover as dm
+>>> dm.Region((0, 0), (4, 4)).grown(1, (0, 2))
+Region((-1, -1), (4, 6))
+)doc")
+        .def(
+            "shifted",
+            [](const Region& r, const Point& offset) {
+                return r.shifted(in_all_dims(offset, r.dims()));
+            },
+            "offset"_a, "The region moved by an offset (one number: in all dimensions).")
+        .def("intersected", &Region::intersected, "other"_a, "The points in both; also `a & b`.")
+        .def("__and__", &Region::intersected, "other"_a, nb::is_operator())
+        .def("bounding", &Region::bounding, "other"_a,
+             "The smallest region that holds both; also `a | b`.")
+        .def("__or__", &Region::bounding, "other"_a, nb::is_operator())
+        .def("subtracted", &Region::subtracted, "other"_a,
+             "The points that are not in `other`, as at most 2 * dims disjoint regions.")
+        .def(
+            "coarsened",
+            [](const Region& r, const Point& ratio) {
+                return r.coarsened(in_all_dims(ratio, r.dims()));
+            },
+            "ratio"_a,
+            "The coarse cells, of `ratio` points in each dimension, that the region touches.")
+        .def(
+            "refined",
+            [](const Region& r, const Point& ratio) {
+                return r.refined(in_all_dims(ratio, r.dims()));
+            },
+            "ratio"_a, "The fine points of these coarse cells.")
+        .def(
+            "slices", &slices, "origin"_a.none() = nb::none(),
+            nb::sig("def slices(self, origin: int | collections.abc.Sequence[int] | None = None) "
+                    "-> tuple[slice, ...]"),
+            R"doc(The slices that select this region in an array whose first element is at `origin`.
+
+Parameters
+----------
+origin : int or sequence of int, optional
+    The index of the array's first element; zero without it.
+
+Raises
+------
+OutOfRange
+    When the region begins before the origin.
+
+Examples
+--------
+>>> import numpy as np, datamover as dm
+>>> block = dm.Region((10, 20), (13, 24))
+>>> values = np.arange(12).reshape(block.shape)
+>>> values[dm.Region((11, 20), (13, 22)).slices(origin=block.lo)]
+array([[4, 5],
+       [8, 9]])
+)doc")
+        .def(
+            "__iter__", [](const Region& r) { return PointIterator(r); },
+            "The points, last dimension fastest.")
+        .def("__bool__", [](const Region& r) { return !r.empty(); })
+        .def(
+            "__eq__", [](const Region& a, const Region& b) { return a == b; }, nb::is_operator())
+        .def("__hash__", [](const Region& r) { return nb::hash(nb::make_tuple(r.lo(), r.hi())); })
+        .def("__repr__", &repr)
+        .def("__getstate__", [](const Region& r) { return nb::make_tuple(r.lo(), r.hi()); })
+        .def("__setstate__", [](Region& r, const nb::tuple& state) {
+            new (&r) Region(nb::cast<Point>(state[0]), nb::cast<Point>(state[1]));
+        });
+}

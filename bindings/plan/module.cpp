@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What is in the module datamover._plan? The rooms that need no MPI, one function for each.
+#include "errors.hpp"
+
+namespace nb = nanobind;
+
+void bind_geometry(nb::module_& m);
+void bind_layout(nb::module_& m);
+void bind_plan(nb::module_& m);
+void bind_relation(nb::module_& m);
+void bind_explain(nb::module_& m);
+
+NB_MODULE(_plan, m) {
+    m.doc() = "Geometry, layouts, plans and relations of datamover; needs no MPI.";
+    m.attr("__version__") = DATAMOVER_VERSION;
+    datamover::bindings::register_error_translator();
+    bind_geometry(m);
+    bind_layout(m);
+    bind_plan(m);
+    bind_relation(m);
+    bind_explain(m);
+}

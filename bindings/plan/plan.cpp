@@ -1,0 +1,542 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How does Python see which section of which block goes where? As MotionPlan and its terms.
+#include <nanobind/nanobind.h>
+#include <nanobind/operators.h>
+#include <nanobind/stl/function.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/variant.h>
+#include <nanobind/stl/vector.h>
+
+#include <optional>
+#include <utility>
+
+#include "casters.hpp"
+#include "datamover/memory_layout.hpp"
+#include "datamover/motion_plan.hpp"
+#include "orders.hpp"
+#include "plan/compile.hpp"
+#include "plan/section_cursor.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+using namespace datamover;
+using bindings::counted_axes;
+using bindings::in_all_dims;
+
+namespace {
+
+using Axes = std::optional<std::vector<int>>;
+
+std::vector<int> axes_of(const Axes& axes) {
+    return axes ? counted_axes(*axes) : std::vector<int>{};
+}
+
+nb::object axes_object(const std::vector<int>& axes) {
+    if (axes.empty()) return nb::none();
+    return nb::tuple(nb::cast(axes));
+}
+
+std::string text_of(nb::handle object) {
+    return nb::cast<std::string>(nb::repr(object));
+}
+
+std::string axes_text(const std::vector<int>& axes) {
+    return axes.empty() ? "" : ", axes=" + text_of(axes_object(axes));
+}
+
+/// The sections of a plan one by one. Keeps its own copy of the plan, so that the plan may be
+/// edited meanwhile.
+class SectionIterator {
+public:
+    SectionIterator(MotionPlan plan, std::int64_t source_rank, std::int64_t destination_rank)
+        : plan_(std::move(plan)), cursor_(plan_, source_rank, destination_rank) {}
+    SectionIterator(const SectionIterator&) = delete;
+    SectionIterator& operator=(const SectionIterator&) = delete;
+
+    SectionCopy next() {
+        SectionCopy section;
+        if (!cursor_.next(section)) throw nb::stop_iteration();
+        return section;
+    }
+
+private:
+    MotionPlan plan_;
+    plan::SectionCursor cursor_;
+};
+
+std::int64_t rank_or_any(std::optional<std::int64_t> rank) {
+    if (rank && *rank < 0)
+        throw Error(ErrorCode::out_of_range, "rank " + std::to_string(*rank) + " is negative");
+    return rank.value_or(plan::any_rank);
+}
+
+void bind_section_copy(nb::module_& m) {
+    nb::class_<SectionCopy>(m, "SectionCopy", R"doc(One section that goes from a block to a block.
+
+Parameters
+----------
+source_block : int
+    Number of the block in the source layout.
+source_region : Region
+    What is read, in global indices.
+destination_block : int
+    Number of the block in the destination layout.
+destination_region : Region
+    What is written, in global indices.
+axes : sequence of int, optional
+    Dimension k of the destination region is dimension axes[k] of the source region, as in
+    `numpy.transpose`. Without it regions of different shapes, but equally many points, are both
+    walked with the last dimension fastest.
+)doc")
+        .def(
+            "__init__",
+            [](SectionCopy* self, std::int64_t source_block, const Region& source_region,
+               std::int64_t destination_block, const Region& destination_region, const Axes& axes) {
+                new (self) SectionCopy{source_block, source_region, destination_block,
+                                       destination_region, axes_of(axes)};
+            },
+            "source_block"_a, "source_region"_a, "destination_block"_a, "destination_region"_a,
+            "axes"_a = nb::none())
+        .def_ro("source_block", &SectionCopy::source_block, "Number of the block that is read.")
+        .def_ro("source_region", &SectionCopy::source_region, "What is read, in global indices.")
+        .def_ro("destination_block", &SectionCopy::destination_block,
+                "Number of the block that is written.")
+        .def_ro("destination_region", &SectionCopy::destination_region,
+                "What is written, in global indices.")
+        .def_prop_ro(
+            "axes", [](const SectionCopy& s) { return axes_object(s.axes); },
+            nb::sig("def axes(self) -> tuple[int, ...] | None"),
+            "How dimensions are permuted on the way, or None.")
+        .def(
+            "__eq__", [](const SectionCopy& a, const SectionCopy& b) { return a == b; },
+            nb::is_operator())
+        .def("__hash__",
+             [](const SectionCopy& s) {
+                 return nb::hash(nb::make_tuple(s.source_block, s.source_region.lo(),
+                                                s.destination_block, s.destination_region.lo()));
+             })
+        .def("__repr__",
+             [](const SectionCopy& s) {
+                 return "SectionCopy(" + std::to_string(s.source_block) + ", " +
+                        text_of(nb::cast(s.source_region)) + ", " +
+                        std::to_string(s.destination_block) + ", " +
+                        text_of(nb::cast(s.destination_region)) + axes_text(s.axes) + ")";
+             })
+        .def("__getstate__",
+             [](const SectionCopy& s) {
+                 return nb::make_tuple(s.source_block, s.source_region, s.destination_block,
+                                       s.destination_region, s.axes);
+             })
+        .def("__setstate__", [](SectionCopy& self, const nb::tuple& s) {
+            new (&self) SectionCopy{nb::cast<std::int64_t>(s[0]), nb::cast<Region>(s[1]),
+                                    nb::cast<std::int64_t>(s[2]), nb::cast<Region>(s[3]),
+                                    nb::cast<std::vector<int>>(s[4])};
+        });
+}
+
+void bind_redistribution(nb::module_& m) {
+    nb::class_<Redistribution>(
+        m, "Redistribution",
+        R"doc(A whole region of the source layout that goes to a region of the destination layout.
+
+A term of a plan that stands for all its sections, whoever owns them. `redistribute` makes plans of
+one such term.
+
+Parameters
+----------
+source_region, destination_region : Region
+    In global indices.
+axes : sequence of int, optional
+    Dimension k of the destination is dimension axes[k] of the source.
+)doc")
+        .def(
+            "__init__",
+            [](Redistribution* self, const Region& source_region, const Region& destination_region,
+               const Axes& axes) {
+                new (self) Redistribution{source_region, destination_region, axes_of(axes)};
+            },
+            "source_region"_a, "destination_region"_a, "axes"_a = nb::none())
+        .def_ro("source_region", &Redistribution::source_region, "What is read.")
+        .def_ro("destination_region", &Redistribution::destination_region, "What is written.")
+        .def_prop_ro(
+            "axes", [](const Redistribution& r) { return axes_object(r.axes); },
+            nb::sig("def axes(self) -> tuple[int, ...] | None"),
+            "How dimensions are permuted on the way, or None.")
+        .def(
+            "__eq__", [](const Redistribution& a, const Redistribution& b) { return a == b; },
+            nb::is_operator())
+        .def("__hash__",
+             [](const Redistribution& r) {
+                 return nb::hash(nb::make_tuple(r.source_region.lo(), r.destination_region.lo(),
+                                                r.destination_region.hi()));
+             })
+        .def("__repr__",
+             [](const Redistribution& r) {
+                 return "Redistribution(" + text_of(nb::cast(r.source_region)) + ", " +
+                        text_of(nb::cast(r.destination_region)) + axes_text(r.axes) + ")";
+             })
+        .def("__getstate__",
+             [](const Redistribution& r) {
+                 return nb::make_tuple(r.source_region, r.destination_region, r.axes);
+             })
+        .def("__setstate__", [](Redistribution& self, const nb::tuple& s) {
+            new (&self) Redistribution{nb::cast<Region>(s[0]), nb::cast<Region>(s[1]),
+                                       nb::cast<std::vector<int>>(s[2])};
+        });
+}
+
+void bind_halo_exchange(nb::module_& m) {
+    nb::class_<HaloExchange>(
+        m, "HaloExchange",
+        R"doc(The ghosts of all blocks of a floor plan, filled from the interiors.
+
+A term of a plan that stands for all its sections; made by `halo`.
+)doc")
+        .def_prop_ro(
+            "lower", [](const HaloExchange& h) { return h.lower; },
+            "Ghosts on the lower side of each dimension.")
+        .def_prop_ro(
+            "upper", [](const HaloExchange& h) { return h.upper; },
+            "Ghosts on the upper side of each dimension.")
+        .def_ro("domain", &HaloExchange::domain, "The extents that wrap around.")
+        .def_ro("periodic", &HaloExchange::periodic, "Which dimensions wrap around.")
+        .def_ro("corners", &HaloExchange::corners, "Whether edges and corners are filled too.")
+        .def_ro("reversed", &HaloExchange::reversed, "Whether ghosts go back to the interiors.")
+        .def(
+            "__eq__", [](const HaloExchange& a, const HaloExchange& b) { return a == b; },
+            nb::is_operator())
+        .def("__hash__",
+             [](const HaloExchange& h) {
+                 return nb::hash(nb::make_tuple(h.lower, h.upper, h.corners, h.reversed));
+             })
+        .def("__repr__",
+             [](const HaloExchange& h) {
+                 return "<HaloExchange, " + h.lower.to_string() + " below and " +
+                        h.upper.to_string() + " above" + (h.corners ? "" : ", no corners") +
+                        (h.reversed ? ", reversed>" : ">");
+             })
+        .def("__getstate__",
+             [](const HaloExchange& h) {
+                 return nb::make_tuple(h.lower, h.upper, h.domain, h.periodic, h.corners,
+                                       h.reversed);
+             })
+        .def("__setstate__", [](HaloExchange& self, const nb::tuple& s) {
+            new (&self) HaloExchange{nb::cast<Point>(s[0]),  nb::cast<Point>(s[1]),
+                                     nb::cast<Region>(s[2]), nb::cast<std::vector<bool>>(s[3]),
+                                     nb::cast<bool>(s[4]),   nb::cast<bool>(s[5])};
+        });
+}
+
+/// Elements by peer.
+nb::dict sizes_of(const std::vector<PeerPart>& parts) {
+    nb::dict sizes;
+    for (const PeerPart& peer : parts) sizes[nb::int_(peer.rank)] = peer.part.size();
+    return sizes;
+}
+
+std::int64_t counted(const MotionPlan& plan, std::int64_t i) {
+    if (i < -plan.size() || i >= plan.size())
+        throw Error(ErrorCode::out_of_range, "term " + std::to_string(i) + " of a plan with " +
+                                                 std::to_string(plan.size()) + " terms");
+    return i < 0 ? i + plan.size() : i;
+}
+
+AddressRelation relation_of(const MotionPlan& plan, std::int64_t source_rank,
+                            std::int64_t destination_rank, std::int64_t elem_bytes,
+                            const std::string& order, const MemoryLayout* source_memory,
+                            const MemoryLayout* destination_memory) {
+    const ElementOrder element_order = bindings::element_order(order);
+    const MemoryLayout from =
+        source_memory ? *source_memory
+                      : dense_memory(plan.source(), source_rank, elem_bytes, element_order);
+    const MemoryLayout to = destination_memory ? *destination_memory
+                                               : dense_memory(plan.destination(), destination_rank,
+                                                              elem_bytes, element_order);
+    return plan::compile(plan.part(source_rank, destination_rank),
+                         {&plan.source(), &from, elem_bytes, source_rank},
+                         {&plan.destination(), &to, elem_bytes, destination_rank});
+}
+
+MotionPlan plan_from(const nb::tuple& state) {
+    MotionPlan plan(nb::cast<Layout>(state[0]), nb::cast<Layout>(state[1]));
+    for (nb::handle term : state[2]) plan.add(nb::cast<PlanTerm>(term));
+    return plan;
+}
+
+void bind_editing(nb::class_<MotionPlan>& c) {
+    c.def(
+         "copy",
+         [](MotionPlan& plan, std::int64_t source_block, const Region& source_region,
+            std::int64_t destination_block, const Region& destination_region, const Axes& axes) {
+             plan.copy(source_block, source_region, destination_block, destination_region,
+                       axes_of(axes));
+         },
+         "source_block"_a, "source_region"_a, "destination_block"_a, "destination_region"_a,
+         "axes"_a = nb::none(), R"doc(Add one section copy to the plan.
+
+Parameters
+----------
+source_block, destination_block : int
+    Numbers of blocks in the two layouts.
+source_region, destination_region : Region
+    In global indices; they may reach into ghosts, which is checked when arrays are bound.
+axes : sequence of int, optional
+    Dimension k of the destination region is dimension axes[k] of the source region.
+
+Raises
+------
+OutOfRange
+    When a layout has no such block.
+Mismatch
+    When the regions hold different numbers of points, or their shapes differ after `axes`.
+InvalidArgument
+    When `axes` is no permutation.
+Unsupported
+    When a layout is an `IndexList`.
+)doc")
+        .def(
+            "add", &MotionPlan::add, "term"_a,
+            "Add a term: a SectionCopy, a Redistribution or a HaloExchange. Raises as `copy` does.")
+        .def("__len__", &MotionPlan::size)
+        .def(
+            "__getitem__",
+            [](const MotionPlan& plan, std::int64_t i) -> PlanTerm {
+                return plan[counted(plan, i)];
+            },
+            "index"_a)
+        .def(
+            "__setitem__",
+            [](MotionPlan& plan, std::int64_t i, const PlanTerm& term) {
+                plan.replace(counted(plan, i), term);
+            },
+            "index"_a, "term"_a)
+        .def(
+            "__delitem__", [](MotionPlan& plan, std::int64_t i) { plan.erase(counted(plan, i)); },
+            "index"_a)
+        .def("__add__", &MotionPlan::merged, "other"_a, nb::is_operator())
+        .def("filter", &MotionPlan::filtered, "keep"_a,
+             R"doc(The plan of those sections for which keep(section) is true.
+
+A term of which all sections are kept stays as it is; else its kept sections become terms of their
+own, so that this takes time in the number of sections. Raises Unsupported for index lists.
+
+Examples
+--------
+>>> import datamover as dm
+>>> blocks = dm.FloorPlan.uniform(dm.Region((0, 0), (8, 8)), (2, 2), nprocs=4)
+>>> to_others = dm.halo(blocks, 1).filter(lambda s: s.source_block != s.destination_block)
+>>> to_others == dm.halo(blocks, 1)
+True
+)doc")
+        .def("reversed", &MotionPlan::reversed,
+             "The plan that brings everything back: source and destination are exchanged.")
+        .def("then", &MotionPlan::composed, "next"_a,
+             R"doc(What this plan and then another one do, as one plan of section copies.
+
+This plan's destination layout must be the next one's source layout. What the next plan reads and
+this one does not write is left out. Takes time in the sections of both.
+
+Raises
+------
+Mismatch
+    When those layouts differ.
+Unsupported
+    When a section changes its shape on the way, or for index lists.
+)doc");
+}
+
+void bind_asking(nb::class_<MotionPlan>& c) {
+    c.def_prop_ro(
+         "source", [](const MotionPlan& plan) { return plan.source(); }, "The source layout.")
+        .def_prop_ro(
+            "destination", [](const MotionPlan& plan) { return plan.destination(); },
+            "The destination layout.")
+        .def_prop_ro("nprocs", &MotionPlan::nprocs, "Number of processes.")
+        .def(
+            "sections",
+            [](const MotionPlan& plan, std::optional<std::int64_t> source_rank,
+               std::optional<std::int64_t> destination_rank) {
+                return new SectionIterator(plan, rank_or_any(source_rank),
+                                           rank_or_any(destination_rank));
+            },
+            "source_rank"_a = nb::none(), "destination_rank"_a = nb::none(),
+            R"doc(The sections of the plan, one by one, in ascending order of terms.
+
+Block-cyclic terms are cut into the boxes of their blocks. Lazy: memory is taken for one block's
+part at a time.
+
+Parameters
+----------
+source_rank, destination_rank : int, optional
+    Only those that begin, or end, in blocks of this rank.
+
+Raises
+------
+OutOfRange
+    When there is no such rank.
+Unsupported
+    When a layout is an `IndexList`.
+)doc")
+        .def(
+            "__iter__",
+            [](const MotionPlan& plan) {
+                return new SectionIterator(plan, plan::any_rank, plan::any_rank);
+            },
+            "All sections; see `sections`.")
+        .def(
+            "outgoing",
+            [](const MotionPlan& plan, std::int64_t rank) { return sizes_of(plan.outgoing(rank)); },
+            "rank"_a, nb::sig("def outgoing(self, rank: int) -> dict[int, int]"),
+            R"doc(Number of elements that a rank sends to each peer, itself included.
+
+Local; takes time in the rank's own part of the plan. Raises OutOfRange.
+
+Examples
+--------
+>>> import datamover as dm
+>>> rows = dm.BlockCyclic((4, 6), "(block, *)", nprocs=2)
+>>> columns = dm.BlockCyclic((4, 6), "(*, block)", nprocs=2)
+>>> dm.redistribute(rows, columns).outgoing(0)
+{0: 6, 1: 6}
+)doc")
+        .def(
+            "incoming",
+            [](const MotionPlan& plan, std::int64_t rank) { return sizes_of(plan.incoming(rank)); },
+            "rank"_a, nb::sig("def incoming(self, rank: int) -> dict[int, int]"),
+            "Number of elements that a rank receives from each peer, itself included; see "
+            "`outgoing`.")
+        .def("relation", &relation_of, "source_rank"_a, "destination_rank"_a, "elem_bytes"_a = 8,
+             "order"_a = "C", "source_memory"_a.none() = nb::none(),
+             "destination_memory"_a.none() = nb::none(),
+             R"doc(Which address goes to which address, for what one rank sends to another.
+
+Parameters
+----------
+source_rank, destination_rank : int
+    The two processes.
+elem_bytes : int
+    Size of an element.
+order : {"C", "F"}
+    Order of the elements in the local arrays, where their memory is not given.
+source_memory, destination_memory : MemoryLayout, optional
+    Where the two processes keep their blocks; without it densely, see `dense_memory`.
+
+Returns
+-------
+AddressRelation
+    In the order of the message between the two. Addresses count in bytes from each array's base.
+
+Raises
+------
+OutOfRange
+    When there is no such rank, or a section reaches outside what a block's memory holds.
+Mismatch
+    When a memory lacks a block.
+
+Examples
+--------
+>>> import datamover as dm
+>>> rows = dm.BlockCyclic((4, 6), "(block, *)", nprocs=2)
+>>> columns = dm.BlockCyclic((4, 6), "(*, block)", nprocs=2)
+>>> dm.redistribute(rows, columns).relation(0, 1).runs().tolist()
+[[24, 0, 3], [72, 24, 3]]
+)doc");
+}
+
+std::vector<bool> wrapping(const std::optional<std::vector<bool>>& wraps) {
+    return wraps.value_or(std::vector<bool>{});
+}
+
+void bind_builders(nb::module_& m) {
+    m.def(
+        "redistribute",
+        [](const Layout& source, const Layout& destination, const Axes& axes,
+           const std::optional<Region>& source_region,
+           const std::optional<Region>& destination_region) {
+            return redistribute(source, source_region.value_or(source.domain()), destination,
+                                destination_region.value_or(destination.domain()), axes_of(axes));
+        },
+        "source"_a, "destination"_a, "axes"_a = nb::none(), "source_region"_a = nb::none(),
+        "destination_region"_a = nb::none());
+    m.def(
+        "halo",
+        [](const FloorPlan& plan, const Point& lower, const Point& upper, const Region& periodic,
+           const std::optional<std::vector<bool>>& wraps, bool corners) {
+            return halo(plan, in_all_dims(lower, plan.dims()), in_all_dims(upper, plan.dims()),
+                        periodic, wrapping(wraps), corners);
+        },
+        "floorplan"_a, "lower"_a, "upper"_a, "periodic"_a, "wraps"_a = nb::none(),
+        "corners"_a = true);
+}
+
+}  // namespace
+
+void bind_plan(nb::module_& m) {
+    bind_section_copy(m);
+    bind_redistribution(m);
+    bind_halo_exchange(m);
+    nb::class_<SectionIterator>(m, "SectionIterator", "The sections of a plan, one by one.")
+        .def(
+            "__iter__", [](nb::handle self) { return nb::borrow(self); },
+            nb::sig("def __iter__(self) -> SectionIterator"))
+        .def("__next__", &SectionIterator::next);
+
+    nb::class_<MotionPlan> c(
+        m, "MotionPlan",
+        R"doc(Which section of which block goes where: a sum of terms between two layouts.
+
+A value that is read, edited, merged, filtered, reversed and composed; it knows nothing of memory.
+`len` counts terms, `plan[i]` is a term, and iterating gives the sections that they stand for.
+``a + b`` has the terms of both.
+
+Parameters
+----------
+source, destination : BlockCyclic, FloorPlan or IndexList
+    Layouts for equally many processes. The plan is empty.
+
+Raises
+------
+Mismatch
+    When the layouts are for different numbers of processes.
+
+Notes
+-----
+Source: KeLP's MotionPlan.
+
+Examples
+--------
+>>> import datamover as dm
+>>> halves = dm.FloorPlan([dm.Region((0, 0), (4, 4)), dm.Region((0, 4), (4, 8))], [0, 1])
+>>> plan = dm.MotionPlan(halves, halves)
+>>> plan.copy(0, dm.Region((0, 3), (4, 4)), 1, dm.Region((0, 3), (4, 4)))
+>>> len(plan), plan.outgoing(0), plan.reversed().outgoing(1)
+(1, {1: 4}, {0: 4})
+>>> del plan[0]
+>>> len(plan + dm.halo(halves, 1))
+1
+)doc");
+    c.def(nb::init<Layout, Layout>(), "source"_a, "destination"_a);
+    bind_editing(c);
+    bind_asking(c);
+    c.def(
+         "__eq__", [](const MotionPlan& a, const MotionPlan& b) { return a == b; },
+         nb::is_operator())
+        .def("__repr__",
+             [](const MotionPlan& plan) {
+                 return "<MotionPlan of " + std::to_string(plan.size()) +
+                        (plan.size() == 1 ? " term from " : " terms from ") +
+                        plan.source().describe() + " to " + plan.destination().describe() + ">";
+             })
+        .def("__getstate__",
+             [](const MotionPlan& plan) {
+                 nb::list terms;
+                 for (std::int64_t i = 0; i < plan.size(); ++i) terms.append(nb::cast(plan[i]));
+                 return nb::make_tuple(plan.source(), plan.destination(), terms);
+             })
+        .def("__setstate__", [](MotionPlan& self, const nb::tuple& state) {
+            new (&self) MotionPlan(plan_from(state));
+        });
+    c.attr("__hash__") = nb::none();
+    bind_builders(m);
+}

@@ -1,0 +1,373 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How does Python see which address goes to which? As AddressRelation, applied to arrays.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "array_memory.hpp"
+#include "datamover/address_relation.hpp"
+#include "numpy_arrays.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+using namespace datamover;
+using bindings::array_of;
+using bindings::ArrayMemory;
+using bindings::Integers;
+using OpName = std::optional<std::string>;
+
+namespace {
+
+/// Size of an element on both sides: one number, or a pair of numbers.
+std::pair<std::int64_t, std::int64_t> both_sizes(nb::handle elem_bytes) {
+    if (nb::isinstance<nb::int_>(elem_bytes)) {
+        const auto bytes = nb::cast<std::int64_t>(elem_bytes);
+        return {bytes, bytes};
+    }
+    const auto sizes = nb::cast<std::vector<std::int64_t>>(elem_bytes);
+    if (sizes.size() != 2)
+        throw Error(
+            ErrorCode::invalid_argument,
+            "elem_bytes must be one number, or one for the source and one for the destination");
+    return {sizes[0], sizes[1]};
+}
+
+/// Throws wrong_type unless the array's elements are as wide as the relation's; bare bytes fit all.
+void require_elems(const ArrayMemory& memory, std::int64_t elem_bytes) {
+    if (memory.elem_bytes() == elem_bytes || memory.elem_bytes() == 1) return;
+    throw Error(ErrorCode::wrong_type,
+                memory.name() + " has elements of " + std::to_string(memory.elem_bytes()) +
+                    " bytes, the relation moves elements of " + std::to_string(elem_bytes));
+}
+
+/// Throws out_of_range unless all addresses lie in the array.
+void require_inside(const ArrayMemory& memory, const AddressBounds& bounds) {
+    if (bounds.begin_bytes == bounds.end_bytes) return;
+    if (bounds.begin_bytes >= memory.begin_bytes() && bounds.end_bytes <= memory.end_bytes())
+        return;
+    throw Error(ErrorCode::out_of_range,
+                "the relation touches bytes " + std::to_string(bounds.begin_bytes) + " to " +
+                    std::to_string(bounds.end_bytes) + " of " + memory.name() +
+                    ", which has bytes " + std::to_string(memory.begin_bytes()) + " to " +
+                    std::to_string(memory.end_bytes()));
+}
+
+/// Checks both memories and only then moves.
+void apply(const AddressRelation& relation, const ArrayMemory& source,
+           const ArrayMemory& destination, const ElementUpdate& update) {
+    destination.require_writable();
+    require_elems(source, relation.source_elem_bytes());
+    require_elems(destination, relation.destination_elem_bytes());
+    require_inside(source, relation.source_bounds());
+    require_inside(destination, relation.destination_bounds());
+    if (relation.empty()) return;
+    const CopyKernel kernel = relation.kernel(update);
+    nb::gil_scoped_release release;
+    kernel(source.data(), destination.data());
+}
+
+bool holds_bare_bytes(const ArrayMemory& memory, std::int64_t elem_bytes) {
+    return memory.elem_bytes() == 1 && elem_bytes != 1;
+}
+
+void copy(const AddressRelation& relation, nb::handle source, nb::handle destination,
+          const OpName& op) {
+    const ArrayMemory from(source, "source"), to(destination, "destination");
+    const bool bare = holds_bare_bytes(from, relation.source_elem_bytes()) ||
+                      holds_bare_bytes(to, relation.destination_elem_bytes());
+    apply(relation, from, to, bindings::update_between(from, to, op, bare));
+}
+
+nb::object gather(const AddressRelation& relation, nb::handle source, nb::object buffer) {
+    const ArrayMemory from(source, "source");
+    if (buffer.is_none()) {
+        const nb::object dtype = from.object().attr("dtype");
+        const std::int64_t elems = relation.size() * relation.source_elem_bytes();
+        buffer = nb::module_::import_("numpy").attr("empty")(elems / from.elem_bytes(), dtype);
+    }
+    apply(relation.source_half(), from, ArrayMemory(buffer, "buffer"), {});
+    return buffer;
+}
+
+void scatter(const AddressRelation& relation, nb::handle buffer, nb::handle destination,
+             const OpName& op) {
+    const ArrayMemory from(buffer, "buffer"), to(destination, "destination");
+    const bool bare =
+        from.elem_bytes() == 1 || holds_bare_bytes(to, relation.destination_elem_bytes());
+    const bool plain = bare && from.typestr() != to.typestr();
+    const AddressRelation half = relation.destination_half(plain ? 0 : from.elem_bytes());
+    apply(half, from, to, bindings::update_between(from, to, op, plain));
+}
+
+nb::tuple to_pairs(const AddressRelation& relation) {
+    std::vector<std::int64_t> source, destination;
+    {
+        nb::gil_scoped_release release;
+        relation.to_pairs(source, destination);
+    }
+    return nb::make_tuple(array_of(std::move(source)), array_of(std::move(destination)));
+}
+
+bindings::NumpyArray<std::int64_t> runs(const AddressRelation& relation) {
+    std::vector<std::int64_t> rows;
+    relation.for_each_run([&](std::int64_t source, std::int64_t destination, std::int64_t elems) {
+        rows.insert(rows.end(), {source, destination, elems});
+    });
+    const std::size_t n = rows.size() / 3;
+    return array_of(std::move(rows), {n, 3});
+}
+
+std::vector<std::int64_t> vector_of(const Integers& integers) {
+    return {integers.values().begin(), integers.values().end()};
+}
+
+/// The whole of one array to the whole of another, whatever their strides. Whether the two overlap
+/// has been asked before.
+void copy_strided(nb::handle source, nb::handle destination, const OpName& op) {
+    const ArrayMemory from(source, "source"), to(destination, "destination");
+    to.require_writable();
+    if (from.shape() != to.shape())
+        throw Error(ErrorCode::mismatch,
+                    "source has shape " + nb::cast<std::string>(nb::str(nb::cast(from.shape()))) +
+                        ", destination " + nb::cast<std::string>(nb::str(nb::cast(to.shape()))));
+    Product product;
+    for (std::size_t d = 0; d < from.shape().size(); ++d) {
+        const std::int64_t n = from.shape()[d];
+        if (n == 0) return;
+        if (n > 1 && to.strides_bytes()[d] == 0)
+            throw Error(ErrorCode::invalid_argument,
+                        "destination has stride 0 in dimension " + std::to_string(d) +
+                            ": elements of the source would meet in one place");
+        product.axes.push_back({std::make_shared<const AxisTable>(AxisTable::interval(0, 0, n)),
+                                from.strides_bytes()[d], to.strides_bytes()[d]});
+    }
+    const auto update = bindings::update_between(from, to, op);
+    apply(AddressRelation::from_products({std::move(product)}, from.elem_bytes(), to.elem_bytes()),
+          from, to, update);
+}
+
+void bind_making(nb::class_<AddressRelation>& c) {
+    c.def_static(
+         "from_pairs",
+         [](nb::handle source, nb::handle destination, nb::handle elem_bytes) {
+             const auto [from, to] = both_sizes(elem_bytes);
+             return AddressRelation::from_pairs(
+                 Integers(source, "source addresses").values(),
+                 Integers(destination, "destination addresses").values(), from, to);
+         },
+         "source"_a, "destination"_a, "elem_bytes"_a = 8,
+         nb::sig("def from_pairs(source: numpy.typing.ArrayLike, destination: "
+                 "numpy.typing.ArrayLike, elem_bytes: int | tuple[int, int] = 8) "
+                 "-> AddressRelation"),
+         R"doc(A relation from element addresses, in the order given.
+
+The encoding is chosen by size and predicted speed. Takes time in the number of pairs.
+
+Parameters
+----------
+source, destination : (n,) array of int
+    Element addresses, at least 0: element source[k] goes to element destination[k].
+elem_bytes : int or (int, int)
+    Size of an element; of the source and of the destination where they differ.
+
+Raises
+------
+Mismatch
+    When there are more sources than destinations, or fewer.
+InvalidArgument
+    When an address is negative, or an element size not positive.
+WrongType
+    When the addresses are no integers.
+)doc")
+        .def_static(
+            "from_byte_pairs",
+            [](nb::handle source, nb::handle destination, nb::handle elem_bytes) {
+                const auto [from, to] = both_sizes(elem_bytes);
+                return AddressRelation::from_byte_pairs(
+                    vector_of(Integers(source, "source addresses")),
+                    vector_of(Integers(destination, "destination addresses")), from, to);
+            },
+            "source"_a, "destination"_a, "elem_bytes"_a = 8,
+            nb::sig("def from_byte_pairs(source: numpy.typing.ArrayLike, destination: "
+                    "numpy.typing.ArrayLike, elem_bytes: int | tuple[int, int] = 8) "
+                    "-> AddressRelation"),
+            "The same from byte addresses, as `to_pairs` gives them; they may be negative.")
+        .def_static("join", &AddressRelation::join, "source_half"_a, "destination_half"_a,
+                    R"doc(The k-th source of one half goes to the k-th destination of another.
+
+Raises Mismatch when they hold different numbers of elements.
+)doc")
+        .def(
+            "encode",
+            [](const AddressRelation& relation, const std::string& encoding) {
+                return relation.encode(encoding_from_name(encoding));
+            },
+            "encoding"_a, R"doc(The same pairs in the same order, kept in another encoding.
+
+Parameters
+----------
+encoding : {"pairs", "blocks", "runs", "dictionary", "product"}
+    How they are kept. Each can hold any relation.
+
+Raises
+------
+InvalidArgument
+    On another word.
+)doc")
+        .def("source_half", &AddressRelation::source_half, "message_elem_bytes"_a = 0,
+             "The same sources, going to 0, 1, 2, …: assembly of a message.")
+        .def("destination_half", &AddressRelation::destination_half, "message_elem_bytes"_a = 0,
+             "0, 1, 2, … going to the same destinations: disassembly of a message.")
+        .def("ordered_by_source", &AddressRelation::ordered_by_source,
+             "The same pairs, ordered by source address.")
+        .def("ordered_by_destination", &AddressRelation::ordered_by_destination,
+             "The same pairs, ordered by destination address.")
+        .def("reversed", &AddressRelation::reversed, "Source and destination exchanged.");
+}
+
+void bind_applying(nb::class_<AddressRelation>& c) {
+    c.def("copy", &copy, "source"_a, "destination"_a, "op"_a = nb::none(),
+          nb::sig("def copy(self, source: typing.Any, destination: typing.Any, "
+                  "op: str | None = None) -> None"),
+          R"doc(Move every element from one memory to the other.
+
+Parameters
+----------
+source, destination : array or buffer
+    NumPy arrays, or anything with a buffer. Addresses count in bytes from the first element. The
+    elements must be as wide as the relation's, or bare bytes. Where the dtypes differ they are
+    converted by NumPy's rules. The two must not overlap, except where the relation reads and writes
+    different addresses.
+op : {"add", "multiply", "min", "max"}, optional
+    How an element is combined with the one in place; replaced without it.
+
+Raises
+------
+OutOfRange
+    When an address lies outside the memory given.
+InvalidArgument
+    When the destination is read-only, or `op` is another word.
+WrongType
+    When element sizes do not fit, or dtypes cannot be converted.
+
+Notes
+-----
+Nothing has been written when an error is raised. The GIL is released meanwhile.
+)doc")
+        .def("gather", &gather, "source"_a, "buffer"_a = nb::none(),
+             nb::sig(
+                 "def gather(self, source: typing.Any, buffer: typing.Any = None) -> typing.Any"),
+             R"doc(Assemble a message: copy the sources, in order, to the front of a buffer.
+
+Parameters
+----------
+source : array or buffer
+    What the source addresses count in.
+buffer : array or buffer, optional
+    Of at least ``len(self)`` elements; a new array without it.
+
+Returns
+-------
+array or buffer
+    The buffer.
+
+Raises
+------
+As `copy` does.
+)doc")
+        .def("scatter", &scatter, "buffer"_a, "destination"_a, "op"_a = nb::none(),
+             nb::sig("def scatter(self, buffer: typing.Any, destination: typing.Any, "
+                     "op: str | None = None) -> None"),
+             "Disassemble a message: the elements of a buffer, in order, go to the destinations. "
+             "Arguments and errors as for `copy`.");
+}
+
+void bind_looking(nb::class_<AddressRelation>& c) {
+    c.def("__len__", &AddressRelation::size)
+        .def_prop_ro(
+            "encoding", [](const AddressRelation& r) { return encoding_name(r.encoding()); },
+            "Name of the encoding.")
+        .def_prop_ro("nbytes", &AddressRelation::nbytes, "Bytes that the encoding occupies.")
+        .def_prop_ro("source_elem_bytes", &AddressRelation::source_elem_bytes,
+                     "Size of a source element.")
+        .def_prop_ro("destination_elem_bytes", &AddressRelation::destination_elem_bytes,
+                     "Size of a destination element.")
+        .def_prop_ro(
+            "source_bounds",
+            [](const AddressRelation& r) {
+                return nb::make_tuple(r.source_bounds().begin_bytes, r.source_bounds().end_bytes);
+            },
+            nb::sig("def source_bounds(self) -> tuple[int, int]"),
+            "The lowest source address in bytes, and one past the highest.")
+        .def_prop_ro(
+            "destination_bounds",
+            [](const AddressRelation& r) {
+                return nb::make_tuple(r.destination_bounds().begin_bytes,
+                                      r.destination_bounds().end_bytes);
+            },
+            nb::sig("def destination_bounds(self) -> tuple[int, int]"),
+            "The lowest destination address in bytes, and one past the highest.")
+        .def_prop_ro("source_contiguous", &AddressRelation::source_contiguous,
+                     "Whether the sources are one ascending run: nothing to assemble.")
+        .def_prop_ro("destination_contiguous", &AddressRelation::destination_contiguous,
+                     "Whether the destinations are one ascending run: nothing to disassemble.")
+        .def("to_pairs", &to_pairs,
+             nb::sig("def to_pairs(self) -> tuple[numpy.typing.NDArray[numpy.int64], "
+                     "numpy.typing.NDArray[numpy.int64]]"),
+             "All pairs in order: two int64 arrays of byte addresses, of sources and destinations.")
+        .def("runs", &runs, nb::sig("def runs(self) -> numpy.typing.NDArray[numpy.int64]"),
+             "Maximal runs that are contiguous on both sides, in order: an (n, 3) array (int64) of "
+             "source and destination byte address and number of elements.")
+        .def(
+            "describe", [](const AddressRelation& r) { return r.kernel().describe(); },
+            "The loops that a plain copy takes.")
+        .def("__repr__", [](const AddressRelation& r) {
+            return "<AddressRelation of " + std::to_string(r.size()) + " elements, " +
+                   encoding_name(r.encoding()) + " in " + std::to_string(r.nbytes()) + " bytes>";
+        });
+}
+
+}  // namespace
+
+void bind_relation(nb::module_& m) {
+    nb::class_<AddressRelation> c(
+        m, "AddressRelation",
+        R"doc(An ordered set of pairs: which address goes to which address.
+
+Kept compactly, in one of five encodings, and decoded while copying. A value, cheap to copy. The order
+is that of a message. Made by `MotionPlan.relation`, or from arrays of addresses by `from_pairs`.
+
+Notes
+-----
+The encodings and their names in the paper on compact address relations: pairs (AAPAIR), blocks
+(AABLK), runs (DMRLE), dictionary (DMRLEC); product is ours.
+
+Examples
+--------
+>>> import numpy as np, datamover as dm
+>>> index = np.arange(0, 1000, 4)
+>>> every_fourth = dm.AddressRelation.from_pairs(index, np.arange(250))
+>>> len(every_fourth), every_fourth.encoding, every_fourth.nbytes < 200
+(250, 'product', True)
+>>> values, picked = np.arange(1000.0), np.zeros(250)
+>>> every_fourth.copy(values, picked)
+>>> picked[:4]
+array([ 0.,  4.,  8., 12.])
+>>> every_fourth.reversed().copy(picked, values, op="add")
+>>> values[4]
+np.float64(8.0)
+)doc");
+    bind_making(c);
+    bind_applying(c);
+    bind_looking(c);
+    m.def("copy_strided", &copy_strided, "source"_a, "destination"_a, "op"_a = nb::none(),
+          nb::sig("def copy_strided(source: typing.Any, destination: typing.Any, "
+                  "op: str | None = None) -> None"));
+}

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Moves the elements of distributed arrays from one layout to another.
+
+Two layouts say who owns what (`BlockCyclic`, `FloorPlan`, `IndexList`), a `MotionPlan` says which
+section goes where, and a `Mover` carries it out between the processes of an MPI communicator.
+Importing the package loads no MPI; `XArray`, `Grid` and `Mover` do when they are first used.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from ._plan import __version__
+from .errors import (
+    Error,
+    InvalidArgument,
+    InvalidState,
+    IoError,
+    Mismatch,
+    MpiError,
+    NoMemory,
+    OutOfRange,
+    PeerFailed,
+    Timeout,
+    Unsupported,
+    WrongType,
+)
+from .layouts import (
+    BlockCyclic,
+    BlockMemory,
+    FloorPlan,
+    IndexList,
+    Layout,
+    MemoryLayout,
+    Region,
+    dense_memory,
+)
+from .plans import HaloExchange, MotionPlan, Redistribution, SectionCopy, halo, redistribute
+from .relations import AddressRelation, copy
+
+if TYPE_CHECKING:
+    from .arrays import Grid, XArray
+    from .explanation import explain
+    from .files import move
+    from .movers import Mover
+
+__all__ = [
+    "AddressRelation",
+    "BlockCyclic",
+    "BlockMemory",
+    "Error",
+    "FloorPlan",
+    "Grid",
+    "HaloExchange",
+    "IndexList",
+    "InvalidArgument",
+    "InvalidState",
+    "IoError",
+    "Layout",
+    "MemoryLayout",
+    "Mismatch",
+    "MotionPlan",
+    "Mover",
+    "MpiError",
+    "NoMemory",
+    "OutOfRange",
+    "PeerFailed",
+    "Redistribution",
+    "Region",
+    "SectionCopy",
+    "Timeout",
+    "Unsupported",
+    "WrongType",
+    "XArray",
+    "__version__",
+    "copy",
+    "dense_memory",
+    "explain",
+    "halo",
+    "move",
+    "redistribute",
+]
+
+# Names that are loaded at their first use, and the submodule of each.
+_LAZY = {
+    "Grid": "arrays",
+    "Mover": "movers",
+    "XArray": "arrays",
+    "explain": "explanation",
+    "move": "files",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f".{_LAZY[name]}", __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(set(globals()) | set(__all__))

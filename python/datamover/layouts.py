@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Who owns what: regions of index space, layouts over processes, and where blocks lie in memory.
+
+>>> import datamover as dm
+>>> rows = dm.BlockCyclic((1000, 600), "(block, *)", nprocs=4)
+>>> rows.local_shape(3)
+(250, 600)
+"""
+
+from collections.abc import Sequence
+
+from . import _plan
+from ._plan import (
+    BlockCyclic,
+    BlockMemory,
+    FloorPlan,
+    IndexList,
+    MemoryLayout,
+    Region,
+)
+
+__all__ = [
+    "BlockCyclic",
+    "BlockMemory",
+    "FloorPlan",
+    "IndexList",
+    "Layout",
+    "MemoryLayout",
+    "Region",
+    "dense_memory",
+]
+
+# Here is where users, their pickles and doctest find the classes.
+for _class in (BlockCyclic, BlockMemory, FloorPlan, IndexList, MemoryLayout, Region):
+    _class.__module__ = __name__
+
+#: What is accepted wherever a layout is expected; also for `isinstance`.
+Layout = BlockCyclic | FloorPlan | IndexList
+
+
+def dense_memory(
+    layout: Layout,
+    rank: int,
+    elem_bytes: int,
+    order: str = "C",
+    ghost: int | Sequence[int] = 0,
+    ghost_upper: int | Sequence[int] | None = None,
+) -> MemoryLayout:
+    """Return the usual memory of a rank: its blocks densely, one behind the other.
+
+    Each block starts at a multiple of 64 bytes.
+
+    Parameters
+    ----------
+    layout : BlockCyclic, FloorPlan or IndexList
+        Whose blocks.
+    rank : int
+        Of which process.
+    elem_bytes : int
+        Size of an element.
+    order : {"C", "F"}
+        Last dimension fastest, or first.
+    ghost : int or sequence of int
+        Extra elements on both sides of each dimension of each block.
+    ghost_upper : int or sequence of int, optional
+        Those on the upper sides, where they differ.
+
+    Returns
+    -------
+    MemoryLayout
+        Of this process. Local; takes time in the number of its blocks.
+
+    Raises
+    ------
+    InvalidArgument
+        When the element size is not positive, a ghost width is negative, or `order` another letter.
+    OutOfRange
+        When there is no such rank, or the memory is beyond 63 bits.
+
+    Examples
+    --------
+    >>> import datamover as dm
+    >>> blocks = dm.FloorPlan.uniform(dm.Region((0, 0), (8, 8)), (2, 2), nprocs=2)
+    >>> memory = dm.dense_memory(blocks, rank=0, elem_bytes=8, ghost=1)
+    >>> [(b.block, b.offset_bytes, b.valid.lo) for b in memory.blocks], memory.end_bytes
+    ([(0, 56, (-1, -1)), (2, 376, (-1, -1))], 640)
+    """
+    return _plan.dense_memory(layout, rank, elem_bytes, order, ghost, ghost_upper)

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Which explicit section copy does a plan stand for next?
+#include "section_cursor.hpp"
+
+#include <set>
+#include <utility>
+
+#include "datamover/error.hpp"
+#include "halo.hpp"
+#include "redistribution.hpp"
+
+namespace datamover::plan {
+
+BoxWalk::BoxWalk(const Layout& source, const Layout& destination, const std::vector<int>& axes,
+                 const Piece& piece)
+    : source_sets_(source.axis_sets(piece.source_block)),
+      destination_sets_(destination.axis_sets(piece.destination_block)),
+      permutation_(axes),
+      source_block_(piece.source_block),
+      destination_block_(piece.destination_block),
+      done_(false) {
+    for (const PieceAxis& axis : std::get<ProductPiece>(piece.content).axes) {
+        Axis a{axis.source_dim, axis.destination_dim, {}, 0};
+        axis.table->for_each_block([&](std::int64_t s, std::int64_t d, std::int64_t length) {
+            a.blocks.push_back({s, d, length});
+        });
+        done_ = done_ || a.blocks.empty();
+        axes_.push_back(std::move(a));
+    }
+}
+
+bool BoxWalk::next(SectionCopy& section) {
+    if (done_) return false;
+    const int dims = static_cast<int>(axes_.size());
+    Point from_lo = Point::filled(dims, 0), to_lo = from_lo, from_hi = from_lo, to_hi = from_lo;
+    for (const Axis& a : axes_) {
+        const Block& block = a.blocks[a.at];
+        const auto s = static_cast<std::size_t>(a.source_dim);
+        const auto d = static_cast<std::size_t>(a.destination_dim);
+        from_lo[a.source_dim] = source_sets_[s].global(block.source);
+        from_hi[a.source_dim] = from_lo[a.source_dim] + block.length;
+        to_lo[a.destination_dim] = destination_sets_[d].global(block.destination);
+        to_hi[a.destination_dim] = to_lo[a.destination_dim] + block.length;
+    }
+    section = {source_block_, Region(from_lo, from_hi), destination_block_, Region(to_lo, to_hi),
+               permutation_};
+    std::size_t k = axes_.size();
+    while (k > 0 && ++axes_[k - 1].at == axes_[k - 1].blocks.size()) axes_[--k].at = 0;
+    done_ = k == 0;
+    return true;
+}
+
+SectionCursor::SectionCursor(const MotionPlan& plan, std::int64_t source_rank,
+                             std::int64_t destination_rank)
+    : plan_(plan), source_rank_(source_rank), destination_rank_(destination_rank) {
+    if (source_rank_ != any_rank) plan.source().blocks_of(source_rank_);
+    if (destination_rank_ != any_rank) plan.destination().blocks_of(destination_rank_);
+}
+
+bool SectionCursor::next(SectionCopy& section) {
+    while (!next_of_block(section)) {
+        if (enter_block()) continue;
+        if (++term_ >= plan_.size()) {
+            term_ = plan_.size();
+            return false;
+        }
+        enter_term();
+    }
+    return true;
+}
+
+bool SectionCursor::next_of_block(SectionCopy& section) {
+    for (;;) {
+        if (boxes_.next(section)) return true;
+        if (!sections_.empty()) {
+            section = std::move(sections_.front());
+            sections_.pop_front();
+            return true;
+        }
+        if (pieces_.empty()) return false;
+        const auto& axes = std::get<Redistribution>(plan_[term_]).axes;
+        boxes_ = BoxWalk(plan_.source(), plan_.destination(), axes, pieces_.front());
+        pieces_.pop_front();
+    }
+}
+
+bool SectionCursor::enter_block() {
+    if (next_block_ >= num_blocks_) return false;
+    const std::int64_t block =
+        every_block_ ? next_block_ : blocks_[static_cast<std::size_t>(next_block_)];
+    ++next_block_;
+    const PlanTerm& term = plan_[term_];
+    if (const auto* redistribution = std::get_if<Redistribution>(&term))
+        expand(*redistribution, block);
+    else
+        expand(std::get<HaloExchange>(term), block);
+    return true;
+}
+
+void SectionCursor::enter_term() {
+    next_block_ = num_blocks_ = 0;
+    const PlanTerm& term = plan_[term_];
+    if (const auto* section = std::get_if<SectionCopy>(&term)) {
+        if (wanted(*section)) sections_.push_back(*section);
+        return;
+    }
+    const auto* halo = std::get_if<HaloExchange>(&term);
+    if (!halo && (plan_.source().index_list() || plan_.destination().index_list()))
+        throw Error(ErrorCode::unsupported, "a plan with index lists has no sections");
+
+    // A halo is expanded from the blocks with the ghosts, a redistribution from either side.
+    by_destination_ = halo ? !halo->reversed : source_rank_ == any_rank && destination_rank_ >= 0;
+    const Layout& layout = by_destination_ ? plan_.destination() : plan_.source();
+    const std::int64_t rank = by_destination_ ? destination_rank_ : source_rank_;
+    const std::int64_t other_rank = by_destination_ ? source_rank_ : destination_rank_;
+    every_block_ = false;
+    if (rank != any_rank) {
+        blocks_ = layout.blocks_of(rank);
+    } else if (halo && other_rank != any_rank) {
+        std::set<std::int64_t> readers;
+        for (const std::int64_t block : layout.blocks_of(other_rank)) {
+            const auto of_block = halo_readers_of(*layout.floor_plan(), *halo, block);
+            readers.insert(of_block.begin(), of_block.end());
+        }
+        blocks_.assign(readers.begin(), readers.end());
+    } else {
+        every_block_ = true;
+    }
+    num_blocks_ = every_block_ ? layout.num_blocks() : static_cast<std::int64_t>(blocks_.size());
+}
+
+void SectionCursor::expand(const Redistribution& term, std::int64_t block) {
+    if (term.source_region.empty()) return;
+    const auto keep = [&](Piece&& piece, std::int64_t) {
+        if (wanted_blocks(piece.source_block, piece.destination_block))
+            pieces_.push_back(std::move(piece));
+    };
+    if (by_destination_)
+        pieces_into_destination(plan_.source(), plan_.destination(), term, block, keep);
+    else
+        pieces_from_source(plan_.source(), plan_.destination(), term, block, keep);
+}
+
+void SectionCursor::expand(const HaloExchange& term, std::int64_t block) {
+    halo_sections_into(*plan_.source().floor_plan(), term, block,
+                       [&](const SectionCopy& into_ghosts) {
+                           SectionCopy section = into_ghosts;
+                           if (term.reversed) {
+                               std::swap(section.source_block, section.destination_block);
+                               std::swap(section.source_region, section.destination_region);
+                           }
+                           if (wanted(section)) sections_.push_back(std::move(section));
+                       });
+}
+
+bool SectionCursor::wanted(const SectionCopy& section) const {
+    return !section.source_region.empty() &&
+           wanted_blocks(section.source_block, section.destination_block);
+}
+
+bool SectionCursor::wanted_blocks(std::int64_t source_block, std::int64_t destination_block) const {
+    return (source_rank_ == any_rank || plan_.source().owner(source_block) == source_rank_) &&
+           (destination_rank_ == any_rank ||
+            plan_.destination().owner(destination_block) == destination_rank_);
+}
+
+}  // namespace datamover::plan

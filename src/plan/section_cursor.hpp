@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Which explicit section copy does a plan stand for next?
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <vector>
+
+#include "datamover/motion_plan.hpp"
+
+namespace datamover::plan {
+
+/// Stands for every rank where sections are asked for.
+inline constexpr std::int64_t any_rank = -1;
+
+/// One box of a product piece after the other, the last axis fastest: one block of each axis's
+/// table, in local positions.
+class BoxWalk {
+public:
+    BoxWalk() = default;
+    BoxWalk(const Layout& source, const Layout& destination, const std::vector<int>& axes,
+            const Piece& piece);
+    bool next(SectionCopy& section);
+
+private:
+    struct Block {
+        std::int64_t source, destination, length;
+    };
+    struct Axis {
+        int source_dim, destination_dim;
+        std::vector<Block> blocks;
+        std::size_t at = 0;
+    };
+    std::vector<AxisSet> source_sets_, destination_sets_;
+    std::vector<Axis> axes_;
+    std::vector<int> permutation_;
+    std::int64_t source_block_ = 0, destination_block_ = 0;
+    bool done_ = true;
+};
+
+/// The sections of a plan (of the blocks of one source and/or destination rank) one by one, in
+/// ascending order of terms. Holds the pieces of one block at a time. The plan must outlive it.
+class SectionCursor {
+public:
+    /// Throws out_of_range for a rank outside the plan.
+    SectionCursor(const MotionPlan& plan, std::int64_t source_rank = any_rank,
+                  std::int64_t destination_rank = any_rank);
+
+    /// Sets `section` to the next one and returns true, or returns false at the end. Throws
+    /// unsupported where a term has no sections because a layout is an index list.
+    bool next(SectionCopy& section);
+
+private:
+    bool next_of_block(SectionCopy& section);
+    bool enter_block();
+    void enter_term();
+    void expand(const Redistribution& term, std::int64_t block);
+    void expand(const HaloExchange& term, std::int64_t block);
+    bool wanted(const SectionCopy& section) const;
+    bool wanted_blocks(std::int64_t source_block, std::int64_t destination_block) const;
+
+    const MotionPlan& plan_;
+    std::int64_t source_rank_, destination_rank_;
+    std::int64_t term_ = -1;
+    /// The blocks whose parts of the term are expanded, one after the other.
+    std::vector<std::int64_t> blocks_;
+    std::int64_t num_blocks_ = 0, next_block_ = 0;
+    bool every_block_ = false, by_destination_ = false;
+    std::deque<SectionCopy> sections_;
+    std::deque<Piece> pieces_;
+    BoxWalk boxes_;
+};
+
+}  // namespace datamover::plan
