@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How long does the halo exchange of tiny blocks take, beside MPI calls written by hand?
+// Arguments: seconds per case, processes per pretend node (0: none), then per case a name, the
+// points along an edge and the blocks per process in the three dimensions.
+#include <mpi.h>
+
+#include <cstdlib>
+#include <exception>
+#include <string>
+#include <vector>
+
+#include "datamover/floor_plan.hpp"
+#include "datamover/mover.hpp"
+#include "latency_messages.hpp"
+#include "process_contest.hpp"
+
+namespace {
+
+using bench::BlockGrid;
+using bench::Box;
+using bench::Face;
+using bench::Index;
+using bench::LocalBlocks;
+using bench::ProcessContest;
+using datamover::FloorPlan;
+using datamover::Mover;
+using datamover::Point;
+using datamover::Region;
+using datamover::XArray;
+
+/// A value that tells a point of a block from all others.
+double value_of(std::int64_t block, std::int64_t i, std::int64_t j, std::int64_t k) {
+    return static_cast<double>(((block * 64 + i) * 64 + j) * 64 + k);
+}
+
+template <class Visit>
+void for_each_stored(const BlockGrid& grid, Visit&& visit) {
+    const std::int64_t e = grid.stored_edge();
+    for (std::int64_t i = 0; i < e; ++i)
+        for (std::int64_t j = 0; j < e; ++j)
+            for (std::int64_t k = 0; k < e; ++k) visit(i, j, k, (i * e + j) * e + k);
+}
+
+/// Interiors get their values, ghosts -1.
+template <class BlockOf>
+void fill(const BlockGrid& grid, int rank, BlockOf&& block_of) {
+    const auto inner = [&](std::int64_t x) { return x >= 1 && x <= grid.edge; };
+    for (std::int64_t b = 0; b < grid.num_blocks(); ++b) {
+        if (grid.owner(b) != rank) continue;
+        double* data = block_of(b);
+        for_each_stored(grid, [&](auto i, auto j, auto k, auto at) {
+            data[at] = inner(i) && inner(j) && inner(k) ? value_of(b, i, j, k) : -1;
+        });
+    }
+}
+
+template <class BlockOf>
+bool faces_right(const BlockGrid& grid, int rank, BlockOf&& block_of) {
+    const std::int64_t e = grid.stored_edge();
+    for (const Face& f : grid.faces()) {
+        if (f.destination_rank != rank) continue;
+        const double* data = block_of(f.destination_block);
+        const Index &s = f.source.begin, &d = f.destination.begin, &n = f.source.extent;
+        for (std::int64_t i = 0; i < n[0]; ++i)
+            for (std::int64_t j = 0; j < n[1]; ++j)
+                for (std::int64_t k = 0; k < n[2]; ++k)
+                    if (data[((d[0] + i) * e + d[1] + j) * e + d[2] + k] !=
+                        value_of(f.source_block, s[0] + i, s[1] + j, s[2] + k))
+                        return false;
+    }
+    return true;
+}
+
+template <class BlockOf>
+ProcessContest::Check check_of(const BlockGrid& grid, int rank, BlockOf block_of) {
+    return {[=] { fill(grid, rank, block_of); }, [=] { return faces_right(grid, rank, block_of); }};
+}
+
+FloorPlan floor_plan_of(const BlockGrid& grid, int size) {
+    std::vector<Region> regions;
+    datamover::Map owners;
+    for (std::int64_t b = 0; b < grid.num_blocks(); ++b) {
+        const Index c = grid.coordinates(b);
+        const Point lo{c[0] * grid.edge, c[1] * grid.edge, c[2] * grid.edge};
+        regions.emplace_back(lo, lo + Point::filled(3, grid.edge));
+        owners.push_back(grid.owner(b));
+    }
+    return FloorPlan(regions, owners, size);
+}
+
+void add_movers(ProcessContest& contest, MPI_Comm comm, const BlockGrid& grid,
+                const std::vector<std::pair<std::string, std::string>>& contenders) {
+    int rank = 0, size = 1;
+    MPI_Comm_rank(comm, &rank);
+    MPI_Comm_size(comm, &size);
+    const FloorPlan blocks = floor_plan_of(grid, size);
+    const auto plan = datamover::halo(blocks, Point::filled(3, 1), Point::filled(3, 1),
+                                      blocks.bounding_box(), {}, false);
+    datamover::XArrayOptions options;
+    options.ghost_lower = options.ghost_upper = Point::filled(3, 1);
+    const XArray array(comm, blocks, sizeof(double), options);
+    const std::int64_t e = grid.stored_edge();
+    const auto block_of = [=](std::int64_t b) {
+        return reinterpret_cast<double*>(array.origin(b)) - (e * e + e + 1);
+    };
+    for (const auto& [name, transport] : contenders)
+        contest.add_made(
+            name,
+            [&]() -> std::function<void()> {
+                Mover mover(comm, plan, array, array, {datamover::Op::replace, transport});
+                return [mover]() mutable { mover(); };
+            },
+            check_of(grid, rank, block_of));
+}
+
+/// The same processes, but divided into nodes of `node_size` as far as the library is concerned.
+MPI_Comm with_pretend_nodes(int node_size) {
+    setenv("DATAMOVER_NODE_SIZE", std::to_string(node_size).c_str(), 1);
+    MPI_Comm comm = MPI_COMM_NULL;
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    const XArray first(comm, FloorPlan::uniform(Region::from_shape({1}), {1}, [&] {
+                           int size = 1;
+                           MPI_Comm_size(comm, &size);
+                           return size;
+                       }()),
+                       1);  // the nodes are divided when a communicator is first used
+    unsetenv("DATAMOVER_NODE_SIZE");
+    return comm;
+}
+
+void run_case(const std::string& name, const BlockGrid& grid, double seconds, MPI_Comm mixed) {
+    const MPI_Comm comm = MPI_COMM_WORLD;
+    int rank = 0;
+    MPI_Comm_rank(comm, &rank);
+    const std::int64_t bytes = grid.num_blocks() * 6 * grid.edge * grid.edge * 8;
+    ProcessContest contest(comm, name, "exchange", bytes, seconds);
+    add_movers(contest, comm, grid,
+               {{"datamover:shared", "shared"}, {"datamover:p2p", "p2p"}, {"datamover:auto", "auto"}});
+    if (mixed != MPI_COMM_NULL) add_movers(contest, mixed, grid, {{"datamover:mixed", "auto"}});
+
+    LocalBlocks blocks(grid, rank);
+    const auto check = check_of(grid, rank, [&](std::int64_t b) { return blocks.block(b); });
+    contest.add("persistent:faces", bench::persistent_faces(comm, grid, blocks), check);
+    contest.add("persistent:datatypes", bench::persistent_datatypes(comm, grid, blocks), check);
+    contest.add("persistent:merged", bench::persistent_merged(comm, grid, blocks), check);
+    contest.add("persistent:merged_datatypes",
+                bench::persistent_merged_datatypes(comm, grid, blocks), check);
+    contest.add("isend:merged", bench::isend_merged(comm, grid, blocks), check);
+    contest.run();
+}
+
+BlockGrid grid_of(char** numbers) {
+    int size = 1, dims[3] = {0, 0, 0};
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    MPI_Dims_create(size, 3, dims);
+    BlockGrid grid;
+    grid.edge = std::atoll(numbers[0]);
+    for (int d = 0; d < 3; ++d) {
+        grid.processes[static_cast<std::size_t>(d)] = dims[d];
+        grid.blocks_per_process[static_cast<std::size_t>(d)] = std::atoll(numbers[d + 1]);
+    }
+    return grid;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    MPI_Init(&argc, &argv);
+    try {
+        bench::print_header(MPI_COMM_WORLD);
+        const double seconds = argc > 1 ? std::atof(argv[1]) : 1;
+        const int node_size = argc > 2 ? std::atoi(argv[2]) : 0;
+        MPI_Comm mixed = node_size > 0 ? with_pretend_nodes(node_size) : MPI_COMM_NULL;
+        for (int a = 3; a + 4 < argc; a += 5) run_case(argv[a], grid_of(argv + a + 1), seconds, mixed);
+        if (mixed != MPI_COMM_NULL) MPI_Comm_free(&mixed);
+    } catch (const std::exception& e) {
+        std::fprintf(stderr, "latency: %s\n", e.what());
+        MPI_Abort(MPI_COMM_WORLD, 1);
+    }
+    MPI_Finalize();
+    return 0;
+}

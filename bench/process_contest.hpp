@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How are contenders that run on several processes timed against each other?
+#pragma once
+
+#include <mpi.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "row_output.hpp"
+
+namespace bench {
+
+/// Tells the harness which MPI and compiler the rows that follow come from. Process 0 prints.
+inline void print_header(MPI_Comm comm) {
+    int rank = 0, length = 0;
+    char library[MPI_MAX_LIBRARY_VERSION_STRING];
+    MPI_Comm_rank(comm, &rank);
+    MPI_Get_library_version(library, &length);
+    if (rank == 0)
+        Line().text("mpi", std::string(library, static_cast<std::size_t>(length)))
+            .text("compiler", __VERSION__)
+            .print();
+}
+
+/// Contenders for one phase of one case. They take turns (A B C A B C …), so that a slow moment of
+/// the machine meets all of them; a repetition counts with its slowest process.
+class ProcessContest {
+public:
+    /// `bytes`: payload that one call moves, summed over all processes. `seconds`: how long all
+    /// contenders together may take.
+    ProcessContest(MPI_Comm comm, std::string case_name, std::string phase, std::int64_t bytes,
+                   double seconds)
+        : comm_(comm), case_(std::move(case_name)), phase_(std::move(phase)), bytes_(bytes),
+          seconds_(seconds) {
+        MPI_Comm_rank(comm_, &rank_);
+        MPI_Comm_size(comm_, &size_);
+    }
+
+    /// `clear` spoils the destination and `right` tells whether the contender then filled it.
+    struct Check {
+        std::function<void()> clear;
+        std::function<bool()> right;
+    };
+
+    /// Calls the contender once, checks what it did and keeps it for `run`. Collective.
+    void add(const std::string& contender, std::function<void()> work, const Check& check) {
+        check.clear();
+        MPI_Barrier(comm_);
+        work();
+        MPI_Barrier(comm_);
+        int right = check.right() ? 1 : 0;
+        MPI_Allreduce(MPI_IN_PLACE, &right, 1, MPI_INT, MPI_MIN, comm_);
+        if (!right) return leave_out(contender, "it moved wrong data");
+        contenders_.push_back({contender, std::move(work), 1, {}, {}});
+    }
+
+    /// A contender made by `make`, which may throw (on all processes or none): then it is left out.
+    template <class Make>
+    void add_made(const std::string& contender, Make&& make, const Check& check) {
+        try {
+            add(contender, make(), check);
+        } catch (const std::exception& e) {
+            leave_out(contender, e.what());
+        }
+    }
+
+    /// One more figure for the rows of the contender that was added last.
+    void remark(const std::string& key, double value) {
+        if (!contenders_.empty()) contenders_.back().remarks.emplace_back(key, value);
+    }
+
+    void leave_out(const std::string& contender, const std::string& reason) const {
+        if (rank_ == 0)
+            Line().text("left_out", contender).text("case", case_).text("reason", reason).print();
+    }
+
+    /// Times all contenders and prints their rows. Collective.
+    void run() {
+        double turn_seconds = 0;
+        for (Contender& c : contenders_) turn_seconds += calibrate(c);
+        const double wanted = turn_seconds > 0 ? seconds_ / turn_seconds : 0;
+        const int turns = static_cast<int>(std::clamp(wanted, 3.0, 400.0));
+        for (int turn = 0; turn < turns; ++turn)
+            for (Contender& c : contenders_) c.samples.push_back(time(c));
+        for (const Contender& c : contenders_) print(c);
+    }
+
+private:
+    static constexpr double shortest_seconds = 1e-3;
+
+    struct Contender {
+        std::string name;
+        std::function<void()> work;
+        std::int64_t repeats;
+        std::vector<double> samples;
+        std::vector<std::pair<std::string, double>> remarks;
+    };
+
+    /// Seconds per call on the slowest process.
+    double time(const Contender& c) const {
+        MPI_Barrier(comm_);
+        const double start = MPI_Wtime();
+        for (std::int64_t i = 0; i < c.repeats; ++i) c.work();
+        double elapsed = (MPI_Wtime() - start) / static_cast<double>(c.repeats);
+        MPI_Allreduce(MPI_IN_PLACE, &elapsed, 1, MPI_DOUBLE, MPI_MAX, comm_);
+        return elapsed;
+    }
+
+    /// Chooses how many calls make a repetition, so long that the barrier before it does not count;
+    /// returns the seconds of a repetition.
+    double calibrate(Contender& c) const {
+        double repetition = time(c);
+        while (repetition < shortest_seconds) {
+            const double factor = std::clamp(1.2 * shortest_seconds / repetition, 2.0, 10.0);
+            c.repeats = static_cast<std::int64_t>(std::ceil(static_cast<double>(c.repeats) * factor));
+            repetition = time(c) * static_cast<double>(c.repeats);
+        }
+        return repetition;
+    }
+
+    void print(const Contender& c) const {
+        if (rank_ != 0) return;
+        Line line;
+        line.text("case", case_).text("phase", phase_).text("contender", c.name);
+        line.integer("processes", size_).integer("bytes", bytes_).integer("calls_per_run", c.repeats);
+        for (const auto& [key, value] : c.remarks) line.number(key.c_str(), value);
+        line.numbers("samples", c.samples).print();
+    }
+
+    MPI_Comm comm_;
+    std::string case_, phase_;
+    std::int64_t bytes_;
+    double seconds_;
+    int rank_ = 0, size_ = 1;
+    std::vector<Contender> contenders_;
+};
+
+}  // namespace bench
