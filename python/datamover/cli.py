@@ -291,17 +291,20 @@ class _ProgressBar:
             self._started = False
 
 
+def _rate(nbytes: int, seconds: float) -> str:
+    return f"{decimal(round(nbytes / seconds))}/s"
+
+
 def _print_report(report: Any, output: str) -> None:
     spec = report.spec
     shape = " x ".join(f"{n:,}" for n in spec.shape) or "one element"
     many = f"{report.processes} process{'' if report.processes == 1 else 'es'}"
     in_slabs = f", in {report.slabs} slabs" if report.slabs > 1 else ""
-    gigabytes = report.bytes / 1e9
     console = launch.console()
     console.print(f"[bold]{output}[/]  {shape} of {spec.dtype}", highlight=False)
     console.print(
         f"[bold]{decimal(report.bytes)}[/] in [bold]{report.seconds:.3g} s[/], "
-        f"[bold]{gigabytes / report.seconds:.3g} GB/s[/], on {many}{in_slabs}: "
+        f"[bold]{_rate(report.bytes, report.seconds)}[/], on {many}{in_slabs}: "
         f"read {report.read_seconds:.3g} s, redistribute {report.redistribute_seconds:.3g} s, "
         f"write {report.write_seconds:.3g} s, sync {report.sync_seconds:.3g} s",
         highlight=False,
@@ -310,7 +313,7 @@ def _print_report(report: Any, output: str) -> None:
     if report.memcpy_seconds > 0:
         console.print(
             f"memcpy of the same bytes here: {report.memcpy_seconds:.3g} s, "
-            f"{gigabytes / report.memcpy_seconds:.3g} GB/s",
+            f"{_rate(report.bytes, report.memcpy_seconds)}",
             highlight=False,
         )
 

@@ -54,7 +54,7 @@ class MoveReport:
         Of the array; each was read, redistributed and written once.
     processes, slabs : int
     seconds : float
-        From the first look at the input to the output under its name.
+        From the opened input to the output under its name.
     read_seconds, redistribute_seconds, write_seconds, sync_seconds : float
     memcpy_seconds : float
         What all processes together take to copy as many bytes from memory to memory here.
@@ -130,16 +130,17 @@ def move(
     from datamover.launch import check_launch
 
     check_launch(comm)
-    begin = time.perf_counter()
     options = options or MoveOptions(**said)
     source, output = os.path.realpath(source), os.path.realpath(output)
     token = comm.bcast(os.environ.get(TOKEN) or secrets.token_hex(6), root=0)
     job = _Job(comm, source, output, options, placing.temporary_path(output, token))
     try:
+        job.open_input()
+        begin = time.perf_counter()
         times = job.run(progress)
+        seconds = time.perf_counter() - begin
     finally:
         job.close()
-    seconds = time.perf_counter() - begin
     memcpy_seconds = measure_memcpy(comm, job.spec.nbytes)
     slowest = _slowest(comm, [*times, seconds, memcpy_seconds])
     names = ("read", "redistribute", "write", "sync")
@@ -177,9 +178,13 @@ class _Job:
         self.seconds = dict.fromkeys(("read", "redistribute", "write", "sync"), 0.0)
         self.created = self.placed = False
 
-    def run(self, progress: Callable[[int], Progress] | None) -> list[float]:
+    def open_input(self) -> None:
+        """Look at the input, and settle what the output will be. Collective."""
         with together(self.comm):
             self._open_input()
+
+    def run(self, progress: Callable[[int], Progress] | None) -> list[float]:
+        """Make the complete output. Collective."""
         with together(self.comm):
             if self.comm.rank == 0:
                 placing.check_places(self.source, self.output, self.options.overwrite)
@@ -220,7 +225,6 @@ class _Job:
         self.seconds[phase] += time.perf_counter() - begin
 
     def _open_input(self) -> None:
-        """Look at the input, and settle what the output will be; writes nothing."""
         options = self.options
         self.reader = formats.of_input(self.source, options).open_reader(self.source, options)
         given = self.reader.spec
