@@ -22,6 +22,7 @@ enum class Encoding : std::uint8_t {
     runs,        ///< run-length encoded differences (DMRLE)
     dictionary,  ///< runs behind dictionary keys (DMRLEC)
     product,     ///< Cartesian products of one-dimensional tables (ours)
+    offsets,     ///< short offsets from the bases of chunks, for irregular relations (ours)
 };
 const char* encoding_name(Encoding encoding) noexcept;
 /// Throws invalid_argument on an unknown name.

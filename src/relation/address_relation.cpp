@@ -8,12 +8,13 @@
 
 #include "datamover/error.hpp"
 #include "encodings.hpp"
+#include "pair_scan.hpp"
 
 namespace datamover {
 namespace {
 
-constexpr std::array<const char*, 5> encoding_names{"pairs", "blocks", "runs", "dictionary",
-                                                    "product"};
+constexpr std::array<const char*, 6> encoding_names{"pairs",      "blocks",  "runs",
+                                                    "dictionary", "product", "offsets"};
 
 void require_elem_bytes(std::int64_t source, std::int64_t destination) {
     if (source >= 1 && destination >= 1) return;
@@ -22,13 +23,19 @@ void require_elem_bytes(std::int64_t source, std::int64_t destination) {
                                                  std::to_string(destination));
 }
 
-std::int64_t byte_address(std::int64_t element, std::int64_t elem_bytes) {
-    std::int64_t address = 0;
-    if (element < 0 || __builtin_mul_overflow(element, elem_bytes, &address))
-        throw Error(ErrorCode::invalid_argument,
-                    "an element address must be >= 0 and below 2^63 bytes, got " +
-                        std::to_string(element));
-    return address;
+/// Addresses must lie in [0, 2^63) also when they are multiplied by the element size.
+void require_addresses(const char* side, std::span<const std::int64_t> addresses,
+                       std::int64_t elem_bytes) {
+    std::int64_t low = 0;
+    std::int64_t high = 0;
+    for (const std::int64_t a : addresses) {
+        low = std::min(low, a);
+        high = std::max(high, a);
+    }
+    if (low >= 0 && high < std::numeric_limits<std::int64_t>::max() / elem_bytes) return;
+    throw Error(ErrorCode::invalid_argument,
+                std::string("element addresses must be >= 0 and below 2^63 bytes, the ") + side +
+                    " holds " + std::to_string(low < 0 ? low : high));
 }
 
 StoragePtr empty_storage() {
@@ -48,7 +55,7 @@ Encoding encoding_from_name(const std::string& name) {
         if (name == encoding_names[i]) return static_cast<Encoding>(i);
     throw Error(ErrorCode::invalid_argument,
                 "unknown encoding \"" + name +
-                    "\"; known are pairs, blocks, runs, dictionary, product");
+                    "\"; known are pairs, blocks, runs, dictionary, product, offsets");
 }
 
 AddressRelation::AddressRelation() : storage_(empty_storage()) {}
@@ -62,29 +69,11 @@ AddressRelation AddressRelation::from_pairs(std::span<const std::int64_t> source
         throw Error(ErrorCode::mismatch, "source holds " + std::to_string(source.size()) +
                                              " addresses, destination " +
                                              std::to_string(destination.size()));
-    auto pairs = std::make_shared<PairsStorage>(source_elem_bytes, destination_elem_bytes);
-    pairs->source.reserve(source.size());
-    pairs->destination.reserve(source.size());
-    for (std::size_t i = 0; i < source.size(); ++i) {
-        pairs->source.push_back(byte_address(source[i], source_elem_bytes));
-        pairs->destination.push_back(byte_address(destination[i], destination_elem_bytes));
-    }
-    return AddressRelation(encode_best(pairs));
-}
-
-AddressRelation AddressRelation::from_byte_pairs(std::vector<std::int64_t> source_bytes,
-                                                 std::vector<std::int64_t> destination_bytes,
-                                                 std::int64_t source_elem_bytes,
-                                                 std::int64_t destination_elem_bytes) {
-    require_elem_bytes(source_elem_bytes, destination_elem_bytes);
-    if (source_bytes.size() != destination_bytes.size())
-        throw Error(ErrorCode::mismatch, "source holds " + std::to_string(source_bytes.size()) +
-                                             " addresses, destination " +
-                                             std::to_string(destination_bytes.size()));
-    auto pairs = std::make_shared<PairsStorage>(source_elem_bytes, destination_elem_bytes);
-    pairs->source = std::move(source_bytes);
-    pairs->destination = std::move(destination_bytes);
-    return AddressRelation(encode_best(pairs));
+    require_addresses("source", source, source_elem_bytes);
+    require_addresses("destination", destination, destination_elem_bytes);
+    return AddressRelation(encode_pair_list({source.data(), destination.data(), source.size(),
+                                             source_elem_bytes, destination_elem_bytes,
+                                             source_elem_bytes, destination_elem_bytes}));
 }
 
 AddressRelation AddressRelation::from_products(std::vector<Product> products,

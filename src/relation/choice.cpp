@@ -1,12 +1,58 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Which encoding suits a relation, and how is one turned into another?
+#include <algorithm>
+#include <array>
+
 #include "datamover/error.hpp"
 #include "encodings.hpp"
+#include "nest_folder.hpp"
+#include "pair_scan.hpp"
 #include "relation_view.hpp"
 
 namespace datamover {
-
 namespace {
+
+/// Nanoseconds that decoding costs beyond moving the bytes (measured on one x86-64 machine; only
+/// their order of magnitude matters).
+constexpr double block_nanoseconds = 3.0;
+constexpr double symbol_nanoseconds = 4.0;
+constexpr double pair_nanoseconds = 1.0;
+constexpr double offset_nanoseconds = 0.7;
+/// What a byte of encoding read costs.
+constexpr double byte_nanoseconds = 0.1;
+/// A candidate may be this much slower than the fastest when it is smaller.
+constexpr double tolerated_slowness = 1.2;
+
+/// Regularity ends when more nests than this, and more than one per this many elements, are needed.
+constexpr std::int64_t few_nests = 256;
+constexpr std::int64_t least_elems_per_nest = 64;
+
+struct Counts {
+    std::int64_t elems = 0;
+    std::int64_t blocks = 0;
+    std::int64_t symbols = 0;
+};
+
+/// Counts what blocks and runs would hold.
+class Counter {
+public:
+    Counter(std::int64_t source_elem, std::int64_t destination_elem)
+        : source_elem_(source_elem), destination_elem_(destination_elem) {}
+
+    void push(const StridedRun& r) {
+        const bool touch =
+            r.source_step == source_elem_ && r.destination_step == destination_elem_;
+        counts_.elems += r.elems;
+        counts_.blocks += touch ? 1 : r.elems;
+        counts_.symbols += r.elems > 1 ? 2 : 1;
+    }
+    const Counts& counts() const { return counts_; }
+
+private:
+    std::int64_t source_elem_;
+    std::int64_t destination_elem_;
+    Counts counts_;
+};
 
 StoragePtr encode_from(Encoding encoding, const AddressRelation::Storage& from) {
     switch (encoding) {
@@ -15,8 +61,83 @@ StoragePtr encode_from(Encoding encoding, const AddressRelation::Storage& from) 
         case Encoding::runs: return encode_runs(from);
         case Encoding::dictionary: return encode_dictionary(from);
         case Encoding::product: return encode_product(from);
+        case Encoding::offsets: return encode_offsets(from);
     }
     throw Error(ErrorCode::invalid_argument, "unknown encoding");
+}
+
+double nanoseconds(Encoding encoding, const Counts& counts, std::int64_t nbytes) {
+    const double read = byte_nanoseconds * static_cast<double>(nbytes);
+    switch (encoding) {
+        case Encoding::blocks: return read + block_nanoseconds * static_cast<double>(counts.blocks);
+        case Encoding::runs:
+        case Encoding::dictionary:
+            return read + symbol_nanoseconds * static_cast<double>(counts.symbols);
+        case Encoding::offsets:
+            return read + offset_nanoseconds * static_cast<double>(counts.elems);
+        default: return read + pair_nanoseconds * static_cast<double>(counts.elems);
+    }
+}
+
+/// The smallest encoding among those that decode about as fast as the fastest.
+StoragePtr best_irregular(const AddressRelation::Storage& from, const Counts& counts) {
+    std::vector<StoragePtr> candidates;
+    const double symbols = symbol_nanoseconds * static_cast<double>(counts.symbols);
+    const double plain = pair_nanoseconds * static_cast<double>(counts.elems);
+    candidates.push_back(encode_offsets(from));
+    if (block_nanoseconds * static_cast<double>(counts.blocks) < 2 * plain)
+        candidates.push_back(encode_blocks(from));
+    if (symbols < 2 * plain) {
+        candidates.push_back(encode_runs(from));
+        candidates.push_back(encode_dictionary(*candidates.back()));
+    }
+    double fastest = nanoseconds(Encoding::pairs, counts, 16 * counts.elems);
+    for (const StoragePtr& c : candidates)
+        fastest = std::min(fastest, nanoseconds(c->encoding(), counts, c->nbytes()));
+    StoragePtr best;
+    for (const StoragePtr& c : candidates) {
+        if (nanoseconds(c->encoding(), counts, c->nbytes()) > tolerated_slowness * fastest)
+            continue;
+        if (best == nullptr || c->nbytes() < best->nbytes()) best = c;
+    }
+    return best != nullptr ? best : encode_pairs(from);
+}
+
+/// Folds rows into products while they come; gives up when they show little regularity.
+class ProductAttempt {
+public:
+    ProductAttempt(std::int64_t source_elem, std::int64_t destination_elem)
+        : product_(std::make_shared<ProductStorage>(source_elem, destination_elem)) {}
+
+    /// False when it has given up.
+    bool push(const StridedRun& run) {
+        folder_.push(run, [&](const Nest& nest) { keep(nest); });
+        return !given_up_;
+    }
+    /// The product, or nullptr.
+    StoragePtr finish() {
+        if (!given_up_) folder_.finish([&](const Nest& nest) { keep(nest); });
+        return given_up_ ? nullptr : product_;
+    }
+
+private:
+    void keep(const Nest& nest) {
+        Nest folded = nest;
+        fold_axes(folded.axes);
+        product_->append(folded);
+        given_up_ = product_->nests > few_nests &&
+                    product_->nests * least_elems_per_nest > product_->elems;
+    }
+
+    std::shared_ptr<ProductStorage> product_;
+    NestFolder folder_;
+    bool given_up_ = false;
+};
+
+/// A few irregular elements are no reason for a list of tiny products.
+bool pays(const StoragePtr& product, const Counts& counts) {
+    return product != nullptr &&
+           (product->nbytes() <= 24 * counts.blocks || product->nbytes() <= 4 * counts.elems);
 }
 
 }  // namespace
@@ -30,12 +151,41 @@ StoragePtr encode_view(Encoding encoding, const RelationView& view) {
 }
 
 StoragePtr encode_best(const StoragePtr& from) {
-    StoragePtr best = encode_product(*from);
-    for (Encoding e : {Encoding::dictionary, Encoding::runs, Encoding::blocks, Encoding::pairs}) {
-        StoragePtr candidate = encode_as(e, from);
-        if (candidate->nbytes() < best->nbytes()) best = std::move(candidate);
-    }
-    return best;
+    if (from->size() == 0) return encode_product(*from);
+    ProductAttempt attempt(from->source_elem_bytes, from->destination_elem_bytes);
+    Counter counter(from->source_elem_bytes, from->destination_elem_bytes);
+    bool regular = true;
+    from->visit([&](const StridedRun& run) {
+        counter.push(run);
+        if (regular) regular = attempt.push(run);
+    });
+    if (StoragePtr product = attempt.finish(); pays(product, counter.counts())) return product;
+    return best_irregular(*from, counter.counts());
+}
+
+StoragePtr encode_pair_list(const PairList& list) {
+    ProductAttempt attempt(list.source_elem_bytes, list.destination_elem_bytes);
+    Counter counter(list.source_elem_bytes, list.destination_elem_bytes);
+    scan_pairs(list, [&](const StridedRun& run) {
+        counter.push(run);
+        return attempt.push(run);
+    });
+    if (StoragePtr product = attempt.finish(); list.size == 0 || pays(product, counter.counts()))
+        return product;
+    Counter all(list.source_elem_bytes, list.destination_elem_bytes);
+    scan_pairs(list, [&](const StridedRun& run) {
+        all.push(run);
+        return true;
+    });
+    const RelationView view(Encoding::pairs, static_cast<std::int64_t>(list.size),
+                            list.source_elem_bytes, list.destination_elem_bytes,
+                            [&](const RunVisitor& visit) {
+                                scan_pairs(list, [&](const StridedRun& run) {
+                                    visit(run);
+                                    return true;
+                                });
+                            });
+    return best_irregular(view, all.counts());
 }
 
 }  // namespace datamover

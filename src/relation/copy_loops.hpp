@@ -16,6 +16,7 @@ struct LoopShape {
     std::int64_t inner = 1;
     std::int64_t inner_source = 0;
     std::int64_t inner_destination = 0;
+    std::int64_t tile = 0;  ///< edge of the tiles that `tiles` cuts both loops into
 };
 
 /// One contiguous piece.
@@ -39,6 +40,16 @@ using PiecesLoop = void (*)(const PieceList& list, const char* source, char* des
 /// n elements between byte addresses that stand in lists; without a list, addresses advance evenly.
 using PairsLoop = void (*)(const std::int64_t* source_at, const std::int64_t* destination_at,
                            std::int64_t n, const char* source, char* destination);
+/// n elements whose source (gather) or destination (scatter) stands at base + unit * offset, offsets of
+/// `width` bytes each; the other side advances by `step`. Reads up to 8 bytes at every offset.
+struct OffsetRow {
+    const unsigned char* offsets = nullptr;
+    std::int64_t width = 0;
+    std::int64_t unit = 1;
+    std::int64_t step = 0;
+    std::int64_t n = 0;
+};
+using OffsetLoop = void (*)(const OffsetRow& row, const char* source, char* destination);
 /// One strided row of n elements.
 using RowLoop = void (*)(const char* source, std::int64_t source_step, char* destination,
                          std::int64_t destination_step, std::int64_t n);
@@ -52,11 +63,14 @@ struct CopyLoops {
     ShapeLoop fixed_pieces[longest_fixed_piece + 1];  ///< by number of bytes
     ShapeLoop long_pieces;
     ShapeLoop strided[size_classes];
+    ShapeLoop tiles[size_classes];  ///< strided, cut into tiles
     ShapeLoop transpose[size_classes];
     ShapeLoop transpose_streaming[size_classes];  ///< nullptr where stores cannot stream
     PiecesLoop pieces;
     PairsLoop pairs[size_classes];
     RowLoop row[size_classes];
+    OffsetLoop gather[size_classes];
+    OffsetLoop scatter[size_classes];
 };
 
 /// The class of an element size, or -1.

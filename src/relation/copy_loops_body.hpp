@@ -120,6 +120,32 @@ void strided(const LoopShape& l, const char* source, char* destination) {
                    destination + o * l.outer_destination, l.inner_destination, l.inner);
 }
 
+/// Tile by tile, so that lines and pages of both sides are used up while they are near.
+template <std::int64_t bytes>
+void tiles(const LoopShape& l, const char* source, char* destination) {
+    const std::int64_t is = l.inner_source;
+    const std::int64_t id = l.inner_destination;
+    for (std::int64_t o = 0; o < l.outer; o += l.tile)
+        for (std::int64_t i = 0; i < l.inner; i += l.tile) {
+            const std::int64_t rows = l.outer - o < l.tile ? l.outer - o : l.tile;
+            const std::int64_t n = l.inner - i < l.tile ? l.inner - i : l.tile;
+            const char* s = source + o * l.outer_source + i * is;
+            char* d = destination + o * l.outer_destination + i * id;
+            for (std::int64_t r = 0; r < rows; ++r) {
+                const char* from = s + r * l.outer_source;
+                char* to = d + r * l.outer_destination;
+                std::int64_t k = 0;
+                for (; k + 4 <= n; k += 4, from += 4 * is, to += 4 * id) {
+                    move_fixed<bytes>(to, from);
+                    move_fixed<bytes>(to + id, from + is);
+                    move_fixed<bytes>(to + 2 * id, from + 2 * is);
+                    move_fixed<bytes>(to + 3 * id, from + 3 * is);
+                }
+                for (; k < n; ++k, from += is, to += id) move_fixed<bytes>(to, from);
+            }
+        }
+}
+
 void pieces(const PieceList& l, const char* source, char* destination) {
     for (std::int64_t p = 0; p < l.periods; ++p) {
         const char* s = source + p * l.source_period;
@@ -140,6 +166,48 @@ void pairs(const std::int64_t* source_at, const std::int64_t* destination_at, st
     for (; i < n; ++i) move_fixed<bytes>(destination + destination_at[i], source + source_at[i]);
 }
 
+/// Width 3 reads four bytes and drops the last, which is why data end with padding.
+template <std::int64_t width>
+[[gnu::always_inline]] inline std::int64_t read_offset(const unsigned char* at) {
+    constexpr std::int64_t read = width == 3 ? 4 : width;
+    std::uint64_t offset = 0;
+    __builtin_memcpy(&offset, at, read);
+    if constexpr (width == 3) offset &= 0xFFFFFF;
+    return static_cast<std::int64_t>(offset);
+}
+
+template <std::int64_t bytes, std::int64_t width, bool gathers>
+void offset_row(const OffsetRow& r, const char* source, char* destination) {
+    const bool packed = r.step == bytes && r.unit == bytes;
+    auto move = [&](std::int64_t i, std::int64_t unit, std::int64_t step) {
+        const std::int64_t offset = read_offset<width>(r.offsets + i * width) * unit;
+        if constexpr (gathers)
+            move_fixed<bytes>(destination + i * step, source + offset);
+        else
+            move_fixed<bytes>(destination + offset, source + i * step);
+    };
+    std::int64_t i = 0;
+    if (packed) {
+        for (; i + 8 <= r.n; i += 8)
+#pragma GCC unroll 8
+            for (int k = 0; k < 8; ++k) move(i + k, bytes, bytes);
+        for (; i < r.n; ++i) move(i, bytes, bytes);
+    } else {
+        for (; i < r.n; ++i) move(i, r.unit, r.step);
+    }
+}
+
+template <std::int64_t bytes, bool gathers>
+void offset_loop(const OffsetRow& r, const char* source, char* destination) {
+    switch (r.width) {
+        case 1: return offset_row<bytes, 1, gathers>(r, source, destination);
+        case 2: return offset_row<bytes, 2, gathers>(r, source, destination);
+        case 3: return offset_row<bytes, 3, gathers>(r, source, destination);
+        case 4: return offset_row<bytes, 4, gathers>(r, source, destination);
+        default: return offset_row<bytes, 8, gathers>(r, source, destination);
+    }
+}
+
 template <std::size_t... bytes>
 constexpr void fill_fixed_pieces(CopyLoops& loops, std::index_sequence<bytes...>) {
     ((loops.fixed_pieces[bytes + 1] = fixed_pieces<static_cast<std::int64_t>(bytes + 1)>), ...);
@@ -156,11 +224,26 @@ constexpr CopyLoops plain_loops(const char* level) {
     loops.strided[2] = strided<4>;
     loops.strided[3] = strided<8>;
     loops.strided[4] = strided<16>;
+    loops.tiles[0] = tiles<1>;
+    loops.tiles[1] = tiles<2>;
+    loops.tiles[2] = tiles<4>;
+    loops.tiles[3] = tiles<8>;
+    loops.tiles[4] = tiles<16>;
     loops.row[0] = row<1>;
     loops.row[1] = row<2>;
     loops.row[2] = row<4>;
     loops.row[3] = row<8>;
     loops.row[4] = row<16>;
+    loops.gather[0] = offset_loop<1, true>;
+    loops.gather[1] = offset_loop<2, true>;
+    loops.gather[2] = offset_loop<4, true>;
+    loops.gather[3] = offset_loop<8, true>;
+    loops.gather[4] = offset_loop<16, true>;
+    loops.scatter[0] = offset_loop<1, false>;
+    loops.scatter[1] = offset_loop<2, false>;
+    loops.scatter[2] = offset_loop<4, false>;
+    loops.scatter[3] = offset_loop<8, false>;
+    loops.scatter[4] = offset_loop<16, false>;
     loops.pairs[0] = pairs<1>;
     loops.pairs[1] = pairs<2>;
     loops.pairs[2] = pairs<4>;

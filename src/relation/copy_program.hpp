@@ -9,6 +9,7 @@
 #include "copy_loops.hpp"
 #include "element_mover.hpp"
 #include "encodings.hpp"
+#include "offsets.hpp"
 
 namespace datamover {
 
@@ -36,5 +37,6 @@ void compile_blocks(const BlocksStorage& storage, const ElementMover& mover, Ste
 void compile_runs(const RunsStorage& storage, const ElementMover& mover, StepList& steps);
 void compile_dictionary(const DictionaryStorage& storage, const ElementMover& mover,
                         StepList& steps);
+void compile_offsets(const OffsetsStorage& storage, const ElementMover& mover, StepList& steps);
 
 }  // namespace datamover

@@ -148,8 +148,12 @@ StoragePtr encode_blocks(const AddressRelation::Storage& from);
 StoragePtr encode_runs(const AddressRelation::Storage& from);
 StoragePtr encode_dictionary(const AddressRelation::Storage& from);
 StoragePtr encode_product(const AddressRelation::Storage& from);
+StoragePtr encode_offsets(const AddressRelation::Storage& from);
 StoragePtr encode_as(Encoding encoding, const StoragePtr& from);
 /// The encoding that the sizes and the predicted speed speak for.
 StoragePtr encode_best(const StoragePtr& from);
+struct PairList;
+/// The same for addresses that stand in arrays.
+StoragePtr encode_pair_list(const PairList& list);
 
 }  // namespace datamover

@@ -1,11 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // How does a relation become a program of loops, and who runs it?
+#include <algorithm>
+
 #include "copy_program.hpp"
+#include "nest_folder.hpp"
 
 namespace datamover {
 namespace {
 
-void compile(const AddressRelation::Storage& storage, const ElementMover& mover, StepList& steps) {
+/// A nest stands for at least this many elements on average before a relation counts as regular.
+constexpr std::int64_t least_folded_elems = 256;
+constexpr std::int64_t most_folded_nests = 1024;
+
+void compile_decoding(const AddressRelation::Storage& storage, const ElementMover& mover,
+                      StepList& steps) {
     switch (storage.encoding()) {
         case Encoding::pairs:
             compile_pairs(static_cast<const PairsStorage&>(storage), mover, steps);
@@ -19,11 +27,49 @@ void compile(const AddressRelation::Storage& storage, const ElementMover& mover,
         case Encoding::dictionary:
             compile_dictionary(static_cast<const DictionaryStorage&>(storage), mover, steps);
             return;
-        case Encoding::product:
-            static_cast<const ProductStorage&>(storage).for_each_nest(
-                [&](const Nest& nest) { compile_nest(nest, mover, steps); });
+        case Encoding::offsets:
+            compile_offsets(static_cast<const OffsetsStorage&>(storage), mover, steps);
             return;
+        case Encoding::product: return;
     }
+}
+
+/// Nests that stand for a whole relation; empty when it has no regularity to speak of.
+std::vector<Nest> folded(const AddressRelation::Storage& storage) {
+    std::vector<Nest> nests;
+    const std::int64_t most = 4 + storage.size() / least_folded_elems;
+    bool irregular = false;
+    auto keep = [&](const Nest& nest) {
+        if (static_cast<std::int64_t>(nests.size()) >= std::min(most, most_folded_nests))
+            irregular = true;
+        else
+            nests.push_back(nest);
+    };
+    NestFolder folder;
+    storage.visit([&](const StridedRun& run) {
+        if (!irregular) folder.push(run, keep);
+    });
+    if (!irregular) folder.finish(keep);
+    if (irregular) nests.clear();
+    return nests;
+}
+
+bool holds_differences(Encoding encoding) {
+    return encoding == Encoding::runs || encoding == Encoding::dictionary;
+}
+
+/// Regular runs and dictionaries are run as the nests that their symbols spell, for only nests can be
+/// gone through in another order than the message's; all else is decoded while it is copied.
+void compile(const AddressRelation::Storage& storage, const ElementMover& mover, StepList& steps) {
+    if (storage.encoding() == Encoding::product) {
+        static_cast<const ProductStorage&>(storage).for_each_nest(
+            [&](const Nest& nest) { compile_nest(nest, mover, steps); });
+        return;
+    }
+    std::vector<Nest> nests;
+    if (holds_differences(storage.encoding())) nests = folded(storage);
+    for (const Nest& nest : nests) compile_nest(nest, mover, steps);
+    if (nests.empty()) compile_decoding(storage, mover, steps);
 }
 
 }  // namespace

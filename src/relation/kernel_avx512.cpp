@@ -24,7 +24,6 @@ namespace {
 template <std::int64_t bytes>
 using Width = std::integral_constant<std::int64_t, bytes>;
 constexpr std::int64_t inline_piece_bytes = 1024;
-constexpr std::int64_t panel_bytes = 512;
 
 #include "copy_loops_body.hpp"
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Which loops copy a canonical nest?
 #include <algorithm>
+#include <cstdlib>
 #include <optional>
 #include <utility>
 
@@ -12,7 +13,11 @@ namespace datamover {
 namespace {
 
 /// Above this many bytes, stores of a transposition go around the caches (measured).
-constexpr std::int64_t streaming_bytes = std::int64_t{1} << 62;
+constexpr std::int64_t streaming_bytes = std::int64_t{3} << 19;
+/// Above this span, several strided rows are gone through at once: more of them are then on their
+/// way from memory (measured).
+constexpr std::int64_t far_bytes = std::int64_t{1} << 24;
+constexpr std::int64_t far_tile_elems = 8;
 /// Edge of the tiles in which two strided axes are gone through, in elements.
 constexpr std::int64_t tile_elems = 16;
 /// Up to here a list of element addresses is made for one period of a table.
@@ -99,35 +104,19 @@ struct TilesLeaf {
     LoopShape shape;
     AxisLoop outer;
     AxisLoop inner;
-    std::int64_t edge;  ///< tiles are cut to this many elements; 0: the loop cuts them itself
     const char* name;
 
     void operator()(const char* s, char* d) const {
         outer.for_each_block(s, d, [&](const char* so, char* od, std::int64_t outers) {
             inner.for_each_block(so, od, [&](const char* si, char* di, std::int64_t inners) {
-                tiles(si, di, outers, inners);
+                LoopShape l = shape;
+                l.outer = outers;
+                l.inner = inners;
+                loop(l, si, di);
             });
         });
     }
     std::string describe() const { return name + std::to_string(shape.bytes) + " B"; }
-
-private:
-    void tiles(const char* s, char* d, std::int64_t outers, std::int64_t inners) const {
-        LoopShape l = shape;
-        if (edge == 0) {
-            l.outer = outers;
-            l.inner = inners;
-            loop(l, s, d);
-            return;
-        }
-        for (std::int64_t o = 0; o < outers; o += edge)
-            for (std::int64_t i = 0; i < inners; i += edge) {
-                l.outer = std::min(edge, outers - o);
-                l.inner = std::min(edge, inners - i);
-                loop(l, s + o * l.outer_source + i * l.inner_source,
-                     d + o * l.outer_destination + i * l.inner_destination);
-            }
-    }
 };
 
 std::vector<BytePiece> pieces_of(const std::vector<AxisBlock>& blocks, std::int64_t elem_bytes) {
@@ -149,10 +138,24 @@ void add_step(StepList& steps, const CanonicalNest& nest, const std::vector<Nest
     steps.push_back(std::make_unique<NestStep<Leaf>>(nest, loops_of(outer), std::move(leaf)));
 }
 
+std::int64_t span_bytes(const LoopShape& l) {
+    const std::int64_t source =
+        l.outer * std::abs(l.outer_source) + l.inner * std::abs(l.inner_source);
+    const std::int64_t destination =
+        l.outer * std::abs(l.outer_destination) + l.inner * std::abs(l.inner_destination);
+    return std::max(source, destination);
+}
+
 /// The loop for pieces of any number of bytes at two nested strides.
-ShapeLeaf shape_leaf(const LoopShape& shape) {
+ShapeLeaf shape_leaf(LoopShape shape) {
     const CopyLoops& loops = copy_loops();
     const int size = size_class(shape.bytes);
+    const bool far = span_bytes(shape) >= far_bytes && shape.inner >= 4 * far_tile_elems &&
+                     shape.outer >= far_tile_elems;
+    if (size >= 0 && far) {
+        shape.tile = far_tile_elems;
+        return {loops.tiles[size], shape, "strided rows, eight at once, "};
+    }
     if (size >= 0) return {loops.strided[size], shape, "strided "};
     if (shape.bytes <= longest_fixed_piece)
         return {loops.fixed_pieces[shape.bytes], shape, "pieces of "};
@@ -210,7 +213,7 @@ void compile_listed(const CanonicalNest& nest, StepList& steps) {
     std::vector<NestAxis> outer = nest.axes;
     const int size = size_class(nest.elem_bytes);
     if (size < 0 || nest.axes.back().table->period_size() > most_listed_elems) {
-        add_step(steps, nest, outer, shape_leaf({nest.elem_bytes, 1, 0, 0, 1, 0, 0}));
+        add_step(steps, nest, outer, shape_leaf({nest.elem_bytes}));
         return;
     }
     outer.pop_back();
@@ -233,7 +236,8 @@ void compile_tiles(const CanonicalNest& nest, std::size_t source_axis, StepList&
     const int size = size_class(nest.elem_bytes);
     const bool square = along_source.source_stride == nest.elem_bytes &&
                         along_destination.destination_stride == nest.elem_bytes;
-    const std::int64_t total = along_source.count * along_destination.count * nest.elem_bytes;
+    std::int64_t total = nest.elem_bytes;
+    for (const NestAxis& axis : nest.axes) total *= axis.count;
     if (square) {
         const bool streams =
             total >= streaming_bytes && loops.transpose_streaming[size] != nullptr;
@@ -241,14 +245,15 @@ void compile_tiles(const CanonicalNest& nest, std::size_t source_axis, StepList&
                         nest.elem_bytes, along_source.destination_stride};
         add_step(steps, nest, outer,
                  TilesLeaf{streams ? loops.transpose_streaming[size] : loops.transpose[size], shape,
-                           AxisLoop(along_destination), AxisLoop(along_source), 0, "transpose "});
+                           AxisLoop(along_destination), AxisLoop(along_source), "transpose "});
         return;
     }
     LoopShape shape{nest.elem_bytes, 1, along_source.source_stride, along_source.destination_stride,
-                    1, along_destination.source_stride, along_destination.destination_stride};
+                    1, along_destination.source_stride, along_destination.destination_stride,
+                    tile_elems};
     add_step(steps, nest, outer,
-             TilesLeaf{loops.strided[size], shape, AxisLoop(along_source),
-                       AxisLoop(along_destination), tile_elems, "strided tiles "});
+             TilesLeaf{loops.tiles[size], shape, AxisLoop(along_source),
+                       AxisLoop(along_destination), "strided tiles "});
 }
 
 void compile_copy(const CanonicalNest& nest, StepList& steps) {

@@ -55,7 +55,8 @@ template <std::int64_t bytes, bool streaming>
 template <std::int64_t bytes>
 struct Tile {
     static constexpr std::int64_t edge = 64 / bytes;
-    static constexpr bool streams = true;
+    /// Lines that are streamed in several parts only pay for wide elements (measured).
+    static constexpr bool streams = vector_lanes * 16 == 64 || bytes >= 8;
 
     template <bool streaming>
     [[gnu::always_inline]] static inline void whole(const char* s, std::int64_t source_row, char* d,

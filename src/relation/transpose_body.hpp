@@ -16,7 +16,8 @@ void transpose_corner(const char* s, std::int64_t source_row, char* d, std::int6
                              bytes);
 }
 
-/// A panel of up to panel_elems × panel_elems elements, so that few pages are open at a time.
+/// A panel of a few tiles along j and many along i: few pages and few lines of the destination are
+/// open at a time, which matters more than the length of the rows (measured).
 template <std::int64_t bytes, bool streaming>
 void transpose_panel(const char* s, std::int64_t source_row, char* d, std::int64_t destination_row,
                      std::int64_t ni, std::int64_t nj) {
@@ -52,7 +53,8 @@ std::int64_t head_elems(const char* d, std::int64_t destination_row, std::int64_
 
 template <std::int64_t bytes, bool streaming>
 void transpose_loop(const LoopShape& l, const char* s, char* d) {
-    constexpr std::int64_t panel = panel_bytes / bytes;
+    constexpr std::int64_t panel_i = 256;
+    constexpr std::int64_t panel_j = Tile<bytes>::edge > 32 ? Tile<bytes>::edge : 32;
     const std::int64_t source_row = l.outer_source;
     const std::int64_t destination_row = l.inner_destination;
     const std::int64_t ni = l.inner;
@@ -61,11 +63,12 @@ void transpose_loop(const LoopShape& l, const char* s, char* d) {
     s += head * source_row;
     d += head * bytes;
     const std::int64_t nj = l.outer - head;
-    for (std::int64_t j = 0; j < nj; j += panel)
-        for (std::int64_t i = 0; i < ni; i += panel)
-            transpose_panel<bytes, streaming>(
-                s + j * source_row + i * bytes, source_row, d + i * destination_row + j * bytes,
-                destination_row, ni - i < panel ? ni - i : panel, nj - j < panel ? nj - j : panel);
+    for (std::int64_t j = 0; j < nj; j += panel_j)
+        for (std::int64_t i = 0; i < ni; i += panel_i)
+            transpose_panel<bytes, streaming>(s + j * source_row + i * bytes, source_row,
+                                              d + i * destination_row + j * bytes, destination_row,
+                                              ni - i < panel_i ? ni - i : panel_i,
+                                              nj - j < panel_j ? nj - j : panel_j);
 }
 
 template <std::int64_t bytes>

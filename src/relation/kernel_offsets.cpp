@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How do chunks of short offsets move elements while they are decoded?
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "copy_program.hpp"
+#include "offsets.hpp"
+
+namespace datamover {
+namespace {
+
+/// Addresses decoded at a time where neither side is even.
+constexpr std::int64_t batch_elems = 128;
+
+class OffsetsStep final : public CopyStep {
+public:
+    OffsetsStep(const OffsetsStorage& offsets, const ElementMover& mover)
+        : offsets_(offsets),
+          mover_(mover),
+          size_(mover.copies_bytes() ? size_class(mover.source_elem_bytes()) : -1) {}
+
+    void run(const char* source, char* destination) const override {
+        for (const OffsetChunk& chunk : offsets_.chunks) {
+            const OffsetSide& s = chunk.source;
+            const OffsetSide& d = chunk.destination;
+            if (size_ >= 0 && s.width != 0 && d.width == 0)
+                copy_loops().gather[size_]({offsets_.data.data() + s.at, s.width,
+                                            offsets_.source_unit, d.step, chunk.elems},
+                                           source + s.base, destination + d.base);
+            else if (size_ >= 0 && s.width == 0 && d.width != 0)
+                copy_loops().scatter[size_]({offsets_.data.data() + d.at, d.width,
+                                             offsets_.destination_unit, s.step, chunk.elems},
+                                            source + s.base, destination + d.base);
+            else
+                run_batches(chunk, source, destination);
+        }
+    }
+    std::string describe() const override { return "offsets, " + mover_.describe(); }
+
+private:
+    void run_batches(const OffsetChunk& chunk, const char* source, char* destination) const {
+        std::array<std::int64_t, batch_elems> s;
+        std::array<std::int64_t, batch_elems> d;
+        for (std::int64_t i = 0; i < chunk.elems; i += batch_elems) {
+            const std::int64_t n = std::min(batch_elems, chunk.elems - i);
+            read_addresses(offsets_, chunk.source, true, i, n, s.data());
+            read_addresses(offsets_, chunk.destination, false, i, n, d.data());
+            move_batch(s.data(), d.data(), n, source, destination);
+        }
+    }
+    void move_batch(const std::int64_t* s, const std::int64_t* d, std::int64_t n,
+                    const char* source, char* destination) const {
+        if (size_ >= 0) {
+            copy_loops().pairs[size_](s, d, n, source, destination);
+            return;
+        }
+        const auto elem = static_cast<std::size_t>(mover_.source_elem_bytes());
+        for (std::int64_t i = 0; i < n; ++i) {
+            if (mover_.copies_bytes())
+                std::memcpy(destination + d[i], source + s[i], elem);
+            else
+                mover_.update(source + s[i], 0, destination + d[i], 0, 1);
+        }
+    }
+
+    const OffsetsStorage& offsets_;
+    ElementMover mover_;
+    int size_;
+};
+
+}  // namespace
+
+void compile_offsets(const OffsetsStorage& storage, const ElementMover& mover, StepList& steps) {
+    steps.push_back(std::make_unique<OffsetsStep>(storage, mover));
+}
+
+}  // namespace datamover
