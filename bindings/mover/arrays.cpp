@@ -129,13 +129,16 @@ void bind_arrays(nb::module_& m) {
             "blocks",
             [](const XArray& a) {
                 nb::list blocks;
-                for (const BlockMemory& b : a.part().memory.blocks)
-                    blocks.append(nb::make_tuple(b.block, b.offset_bytes, b.strides_bytes, b.valid.lo(),
-                                                 b.valid.shape()));
+                for (const BlockMemory& b : a.part().memory.blocks) {
+                    const Point shape =
+                        b.valid.empty() ? a.layout().block_extents(b.block) : b.valid.shape();
+                    blocks.append(nb::make_tuple(b.block, b.offset_bytes, b.strides_bytes,
+                                                 b.valid.lo(), shape));
+                }
                 return blocks;
             },
             "For every local block: number, byte offset of local index 0, byte strides, lowest legal "
-            "local index, shape with ghosts.")
+            "local index, shape with ghosts (blocks without elements have none).")
         .def("free", &XArray::free, "Drops the reference to the memory. Local.");
     m.def(
         "user_part",

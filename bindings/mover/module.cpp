@@ -3,6 +3,9 @@
 #include "module.hpp"
 
 #include <mpi.h>
+#include <nanobind/stl/string.h>
+
+#include <string>
 
 #include "errors.hpp"
 

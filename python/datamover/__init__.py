@@ -3,7 +3,7 @@
 
 Two layouts say who owns what (`BlockCyclic`, `FloorPlan`, `IndexList`), a `MotionPlan` says which
 section goes where, and a `Mover` carries it out between the processes of an MPI communicator.
-Importing the package loads no MPI; `XArray`, `Grid` and `Mover` do when they are first used.
+Importing the package loads no MPI; `XArray`, `UserArrays` and `Mover` do when they are first used.
 """
 
 from importlib import import_module
@@ -38,7 +38,7 @@ from .plans import HaloExchange, MotionPlan, Redistribution, SectionCopy, halo, 
 from .relations import AddressRelation, copy
 
 if TYPE_CHECKING:
-    from .arrays import Grid, XArray
+    from .arrays import UserArrays, XArray
     from .explanation import explain
     from .files import move
     from .movers import Mover
@@ -49,7 +49,7 @@ __all__ = [
     "BlockMemory",
     "Error",
     "FloorPlan",
-    "Grid",
+    "UserArrays",
     "HaloExchange",
     "IndexList",
     "InvalidArgument",
@@ -82,8 +82,8 @@ __all__ = [
 
 # Names that are loaded at their first use, and the submodule of each.
 _LAZY = {
-    "Grid": "arrays",
     "Mover": "movers",
+    "UserArrays": "arrays",
     "XArray": "arrays",
     "explain": "explanation",
     "move": "files",

@@ -182,6 +182,8 @@ class XArray:
     def interior(self, block: int) -> np.ndarray:
         """View block `block` without its ghosts."""
         grid = self[block]
+        if grid.size == 0:
+            return grid
         sides = zip(self._ghost_lower, self._ghost_upper, grid.shape, strict=True)
         return grid[tuple(slice(lower, n - upper) for lower, upper, n in sides)]
 

@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Which random layouts and arrays do the tests use, and what should lie where?
+
+Layouts are drawn from a generator that is the same on every process; the memory of one process
+(padding, order, strides) from one of its own. The value of an element is its global index.
+"""
+
+import os
+
+import numpy as np
+
+import datamover as dm
+
+NODE_SIZE = int(os.environ.get("DATAMOVER_NODE_SIZE", "0"))
+DTYPES = ["f8", "i4", "u1", "i2", "c16", "f4", ">i8", "S3", "S24", [("a", "u1"), ("b", "f8")]]
+NUMBER_DTYPES = ["f8", "i4", "u1", "i2", "f4", "i8", "u4", "c8", "c16"]
+
+
+def shape(rng, dims=None, elems=3000):
+    """A random shape of at most about `elems` elements."""
+    dims = dims or int(rng.integers(1, 5))
+    longest = max(2, int(elems ** (1 / dims)))
+    return tuple(int(n) for n in rng.integers(1, longest + 1, dims))
+
+
+def block_cyclic(rng, shape, nprocs):
+    """A random block-cyclic layout: grid, blocks, offsets, order of the grid, ranks."""
+    words, grid, left = [], [], nprocs
+    for extent in shape:
+        kind = rng.choice(["*", "block", "cyclic", "cyclic(k)"])
+        p = 1 if kind == "*" else int(rng.integers(1, left + 1))
+        left //= p
+        grid.append(p)
+        words.append(f"cyclic({rng.integers(1, extent + 1)})" if kind == "cyclic(k)" else kind)
+    ranks = None
+    if rng.random() < 0.3:
+        ranks = [int(r) for r in rng.permutation(nprocs)[: np.prod(grid)]]
+    return dm.BlockCyclic(
+        shape,
+        f"({', '.join(words)})",
+        nprocs,
+        grid=grid,
+        first_process=[int(rng.integers(0, p)) for p in grid],
+        grid_order=str(rng.choice(["C", "F"])),
+        ranks=ranks,
+    )
+
+
+def floor_plan(rng, shape, nprocs):
+    """A random floor plan that covers a shape: tiles, splits, or overlapping boxes."""
+    domain = dm.Region((0,) * len(shape), shape)
+    kind = rng.choice(["tiles", "splits", "overlapping"])
+    if kind == "tiles":
+        tile = [int(rng.integers(max(1, n // 4), n + 1)) for n in shape]
+        return dm.FloorPlan.tiles(domain, tile, nprocs, str(rng.choice(["block", "cyclic"])))
+    if kind == "splits":
+        splits = [sorted({int(x) for x in rng.integers(1, n, 2)}) if n > 1 else [] for n in shape]
+        return dm.FloorPlan.from_splits(domain, splits, nprocs)
+    boxes = [domain]
+    for _ in range(int(rng.integers(1, 5))):
+        lo = [int(rng.integers(0, n)) for n in shape]
+        boxes.append(dm.Region(lo, [int(rng.integers(a + 1, n + 1)) for a, n in zip(lo, shape, strict=True)]))
+    rng.shuffle(boxes)
+    return dm.FloorPlan(boxes, rng.integers(0, nprocs, len(boxes)).tolist(), nprocs)
+
+
+def index_list(rng, shape, nprocs):
+    """Random index lists: every index once, some twice, in any order."""
+    n = int(np.prod(shape))
+    owner = rng.integers(0, nprocs, n)
+    lists = [rng.permutation(np.flatnonzero(owner == r)) for r in range(nprocs)]
+    for r in range(nprocs):
+        extra = np.setdiff1d(rng.integers(0, n, 3), lists[r])
+        lists[r] = np.concatenate([lists[r], extra]).astype(np.int64)
+    return dm.IndexList(shape, lists)
+
+
+KINDS = {"block_cyclic": block_cyclic, "floor_plan": floor_plan, "index_list": index_list}
+
+
+def layout(rng, shape, nprocs):
+    """A random layout of any kind."""
+    return KINDS[str(rng.choice(list(KINDS)))](rng, shape, nprocs)
+
+
+def indices_of_blocks(layout, rank):
+    """For each block of a rank: its number and what indexes its elements in a global array."""
+    for block in layout.blocks_of(rank):
+        if isinstance(layout, dm.BlockCyclic):
+            yield block, np.ix_(*layout.global_indices(rank))
+        elif isinstance(layout, dm.FloorPlan):
+            yield block, layout.region(block).slices()
+        else:
+            yield block, np.unravel_index(np.asarray(layout.indices_of(rank)), layout.shape)
+
+
+def block_shape(layout, rank, block):
+    """The shape of a block's local array."""
+    if isinstance(layout, dm.BlockCyclic):
+        return tuple(layout.local_shape(rank))
+    if isinstance(layout, dm.FloorPlan):
+        return tuple(layout.region(block).shape)
+    return (len(layout.indices_of(rank)),)
+
+
+def strided(rng, shape, dtype):
+    """An uninitialised array of this shape with random order, padding, steps and directions."""
+    steps = [int(rng.choice([1, 1, 2, -1, -2])) for _ in shape]
+    padded = [n * abs(s) + int(rng.integers(0, 3)) for n, s in zip(shape, steps, strict=True)]
+    order = rng.permutation(len(shape))
+    base = np.zeros([padded[d] for d in order], dtype).transpose(np.argsort(order))
+    return base[tuple(slice(None, None, s) for s in steps)][tuple(slice(0, n) for n in shape)]
+
+
+class Part:
+    """One process's blocks of a layout, in the library's memory or the user's."""
+
+    def __init__(self, comm, rng, local_rng, layout, dtype, library=None):
+        self.layout, self.rank = layout, comm.rank
+        library = bool(rng.integers(0, 2)) if library is None else library
+        order, ghost = str(rng.choice(["C", "F"])), int(rng.integers(0, 3))
+        if library:
+            self.arrays = dm.XArray(comm, layout, dtype, order=order, ghost=ghost)
+            self.blocks = {b: self.arrays.interior(b) for b in self.arrays.blocks}
+        else:
+            self.blocks = {
+                block: strided(local_rng, block_shape(layout, comm.rank, block), dtype)
+                for block in layout.blocks_of(comm.rank)
+            }
+            self.arrays = dict(self.blocks)
+
+    def fill(self, whole):
+        """Set every element to that of a global array."""
+        for block, index in indices_of_blocks(self.layout, self.rank):
+            self.blocks[block][...] = whole[index]
+
+    def assert_holds(self, whole):
+        """Every element is that of a global array."""
+        for block, index in indices_of_blocks(self.layout, self.rank):
+            np.testing.assert_array_equal(self.blocks[block], whole[index])
+
+
+def numbered(shape, dtype):
+    """A global array in which no two near elements are alike."""
+    dtype = np.dtype(dtype)
+    numbers = np.arange(np.prod(shape, dtype=int))
+    if dtype.kind in "iufc":
+        return (numbers % 120).astype(dtype).reshape(shape)
+    raw = (numbers[:, None] * 7 + np.arange(dtype.itemsize)).astype("u1") % 251 + 1
+    return np.ascontiguousarray(raw).view(dtype).reshape(shape)
+
+
+def crosses_nodes(plan):
+    """Whether any pair of the plan lies on two pretend nodes."""
+    if not NODE_SIZE:
+        return False
+    return any(
+        peer // NODE_SIZE != rank // NODE_SIZE
+        for rank in range(plan.nprocs)
+        for peer in plan.outgoing(rank)
+    )

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Is a distributed array what it says: shapes, views, ghosts, memory that comes and goes?"""
+
+import os
+import subprocess
+import sys
+
+import drawn
+import numpy as np
+import pytest
+
+import datamover as dm
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("dtype", ["f8", "S5", [("id", "i4"), ("x", "f8", 3)]])
+def test_every_block_is_its_own_memory(comm, rng, order, dtype):
+    layout = drawn.floor_plan(rng, drawn.shape(rng, 2, 200), comm.size)
+    array = dm.XArray(comm, layout, dtype, order=order, ghost=((1, 0), (2, 1)))
+    for block, grid in array.grids():
+        lower, upper = (1, 2), (0, 1)
+        shape = layout.region(block).shape
+        assert grid.shape == tuple(n + a + b for n, a, b in zip(shape, lower, upper, strict=True))
+        assert grid.dtype == np.dtype(dtype)
+        assert grid.flags[f"{order}_CONTIGUOUS"]
+        assert grid.ctypes.data % 64 == 0
+        grid.view("u1" if order == "C" else grid.dtype)[...] = 0
+    views = [grid for _, grid in array.grids()]
+    for i, view in enumerate(views):
+        assert not any(np.shares_memory(view, other) for other in views[i + 1 :])
+
+
+def test_views_keep_the_memory(comm):
+    layout = dm.BlockCyclic((comm.size, 1000), "(block, *)", comm.size)
+    array = dm.XArray(comm, layout, "i8")
+    view = array.local
+    view[...] = comm.rank
+    array.free()
+    del array
+    others = [dm.XArray(comm, layout, "i8") for _ in range(3)]
+    for other in others:
+        other.local[...] = -1
+    assert (view == comm.rank).all()
+
+
+def test_absent_block_is_a_lookup_error(comm):
+    layout = dm.BlockCyclic((comm.size,), "(block)", comm.size)
+    with dm.XArray(comm, layout, "f8") as array:
+        assert comm.rank in array
+        with pytest.raises(LookupError):
+            array[comm.size]
+    with pytest.raises(dm.InvalidState):
+        array[comm.rank]
+
+
+def test_process_outside_the_grid_holds_nothing(comm):
+    layout = dm.BlockCyclic((5, 5), "(block, block)", comm.size, grid=(1, 1))
+    array = dm.XArray(comm, layout, "f8")
+    assert array.local.shape == ((5, 5) if comm.rank == 0 else (0, 0))
+
+
+def test_memory_is_used_again(comm):
+    layout = dm.BlockCyclic((comm.size * 5000,), "(block)", comm.size)
+    places = set()
+    for _ in range(20):
+        array = dm.XArray(comm, layout, "f8")
+        places.add(array.local.ctypes.data)
+        array.free()
+    assert len(places) < 4
+
+
+@pytest.mark.parametrize("ghost", [-1, (1, 2, 3), "deep", ((1, 2),)])
+def test_wrong_ghosts(comm, ghost):
+    layout = dm.BlockCyclic((8, 8), "(block, *)", comm.size)
+    with pytest.raises(dm.InvalidArgument):
+        dm.XArray(comm, layout, "f8", ghost=ghost)
+
+
+NO_SHARED_MEMORY = """
+import numpy as np, datamover as dm
+from mpi4py import MPI
+comm = MPI.COMM_SELF
+array = dm.XArray(comm, dm.BlockCyclic((1 << 20,), "(block)", 1), "f8")
+array.local[...] = 3
+assert not array.shared
+print("private", array.local.sum())
+"""
+
+
+def test_too_little_shared_memory_falls_back(comm):
+    """With room for signals only, arrays become private and everything still works."""
+    if comm.rank == 0:
+        environment = {k: v for k, v in os.environ.items() if not k.startswith(("PMI", "OMPI", "PMIX", "HYDRA", "MPI"))}
+        done = subprocess.run(
+            [sys.executable, "-c", NO_SHARED_MEMORY],
+            env=environment | {"DATAMOVER_SHARED_BYTES": str(5 << 20)},
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        assert done.stdout == "private 3145728.0\n", done.stderr
+    comm.barrier()

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Do ghosts hold what their neighbours' interiors, and periodic images, hold?"""
+
+import drawn
+import numpy as np
+import pytest
+
+import datamover as dm
+from datamover.mpi import core
+
+TRANSPORTS = ["auto", *(name for name in core().transports() if name != "self")]
+NOTHING = -1.0
+
+
+def wrapped(whole, region, domain, periodic):
+    """The values on a region of index space; NOTHING outside the domain where it does not wrap."""
+    axes = [np.arange(lo, hi) for lo, hi in zip(region.lo, region.hi, strict=True)]
+    places = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1) - domain.lo
+    values = whole[tuple(np.moveaxis(places % whole.shape, -1, 0))]
+    if not periodic:
+        values[((places < 0) | (places >= whole.shape)).any(axis=-1)] = NOTHING
+    return values
+
+
+def outside_dims(grid, width):
+    """In how many dimensions each point of a grid lies outside the interior."""
+    count = np.zeros(grid.shape, int)
+    for d, (lower, upper) in enumerate(width):
+        x = np.arange(grid.shape[d])
+        outside = (x < lower) | (x >= grid.shape[d] - upper)
+        count += outside.reshape([-1 if k == d else 1 for k in range(grid.ndim)])
+    return count
+
+
+def check_halo(comm, floorplan, domain, width, periodic, corners, transport):
+    plan = dm.halo(floorplan, width, periodic=domain if periodic else None, corners=corners)
+    array = dm.XArray(comm, floorplan, "f8", ghost=width)
+    whole = np.arange(domain.size, dtype="f8").reshape(domain.shape)
+    for block, grid in array.grids():
+        grid[...] = NOTHING
+        array.interior(block)[...] = wrapped(whole, floorplan.region(block), domain, True)
+    if transport == "shared" and drawn.crosses_nodes(plan):
+        return
+    mover = dm.Mover(plan, array, array, transport=transport)
+    for _ in range(2):
+        mover()
+    lower, upper = zip(*width, strict=True)
+    for block, grid in array.grids():
+        region = floorplan.region(block)
+        if region.empty:
+            continue
+        want = wrapped(whole, region.grown(lower, upper), domain, periodic)
+        if not corners:
+            want[outside_dims(grid, width) > 1] = NOTHING
+        np.testing.assert_array_equal(grid, want)
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS)
+@pytest.mark.parametrize("corners", [True, False])
+@pytest.mark.parametrize("blocks", [1, 2, 3])
+def test_periodic_sizes_of_few_blocks(comm, rng, transport, corners, blocks):
+    for dims in (1, 2, 3):
+        domain = dm.Region((0,) * dims, [int(rng.integers(blocks, blocks + 5)) for _ in range(dims)])
+        floorplan = dm.FloorPlan.uniform(domain, (blocks,) * dims, comm.size)
+        width = [(int(rng.integers(0, 3)), int(rng.integers(0, 3))) for _ in range(dims)]
+        for periodic in (True, False):
+            check_halo(comm, floorplan, domain, width, periodic, corners, transport)
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS)
+def test_random_halos(comm, rng, cases, transport):
+    for _ in range(cases * 10):
+        shape = drawn.shape(rng, int(rng.integers(1, 4)), 400)
+        offset = [int(rng.integers(-5, 6)) for _ in shape]
+        domain = dm.Region(offset, [o + n for o, n in zip(offset, shape, strict=True)])
+        tile = [int(rng.integers(max(1, n // 3), n + 1)) for n in shape]
+        floorplan = dm.FloorPlan.tiles(domain, tile, comm.size, "cyclic")
+        width = [(int(rng.integers(0, n + 2)), int(rng.integers(0, n + 2))) for n in shape]
+        check_halo(comm, floorplan, domain, width, bool(rng.integers(2)), True, transport)
+
+
+def test_ghosts_go_back_and_are_added(comm):
+    """A reversed halo with op="add" sums every copy of a point where it belongs."""
+    n = 2 * comm.size
+    domain = dm.Region((0,), (n,))
+    floorplan = dm.FloorPlan.uniform(domain, (comm.size,), comm.size)
+    array = dm.XArray(comm, floorplan, "i8", ghost=1)
+    array.local[...] = 1
+    plan = dm.halo(floorplan, 1, periodic=domain).reversed()
+    dm.Mover(plan, array, array, op="add")()
+    np.testing.assert_array_equal(array.interior(array.blocks[0]), [2, 2])
+
+
+def test_ghosts_too_shallow_are_an_error_everywhere(comm):
+    floorplan = dm.FloorPlan.uniform(dm.Region((0,), (4 * comm.size,)), (comm.size,), comm.size)
+    array = dm.XArray(comm, floorplan, "f8", ghost=1)
+    array.local[...] = 7
+    plan = dm.halo(floorplan, 2, periodic=True)
+    with pytest.raises(dm.OutOfRange):
+        dm.Mover(plan, array, array)
+    assert (array.local == 7).all()

@@ -1,0 +1,274 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How do movers behave: hand-made plans, several in flight, wrong calls, wrong arguments?"""
+
+import drawn
+import numpy as np
+import pytest
+
+import datamover as dm
+from datamover.mpi import core
+
+TRANSPORTS = ["auto", *(name for name in core().transports() if name != "self")]
+
+
+def rows_and_columns(n, nprocs):
+    return (
+        dm.BlockCyclic((n, n), "(block, *)", nprocs),
+        dm.BlockCyclic((n, n), "(*, block)", nprocs),
+    )
+
+
+def filled(comm, layout, whole, **options):
+    array = dm.XArray(comm, layout, whole.dtype, **options)
+    for block, index in drawn.indices_of_blocks(layout, comm.rank):
+        array.interior(block)[...] = whole[index]
+    return array
+
+
+def holds(comm, array, whole):
+    for block, index in drawn.indices_of_blocks(array.layout, comm.rank):
+        np.testing.assert_array_equal(array.interior(block), whole[index])
+
+
+def test_several_movers_in_flight_complete_in_any_order(comm, rng):
+    rows, columns = rows_and_columns(12, comm.size)
+    wholes = [rng.integers(0, 1000, (12, 12)) for _ in range(4)]
+    sources = [filled(comm, rows, whole) for whole in wholes]
+    targets = [dm.XArray(comm, columns, whole.dtype) for whole in wholes]
+    plan = dm.redistribute(rows, columns)
+    transports = ["auto", "p2p", "auto", "p2p"]
+    movers = [
+        dm.Mover(plan, a, b, transport=t) for a, b, t in zip(sources, targets, transports, strict=True)
+    ]
+    for order in ([0, 1, 2, 3], [3, 1, 0, 2]):
+        for mover in movers:
+            mover.start()
+        for i in order:
+            movers[i].wait()
+        for target, whole in zip(targets, wholes, strict=True):
+            holds(comm, target, whole)
+    assert all(mover.counters()["rounds"] == 2 for mover in movers)
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS)
+def test_the_source_may_change_after_wait(comm, transport):
+    rows, columns = rows_and_columns(2 * comm.size, comm.size)
+    plan = dm.redistribute(rows, columns)
+    a, b = dm.XArray(comm, rows, "i8"), dm.XArray(comm, columns, "i8")
+    if transport == "shared" and drawn.crosses_nodes(plan):
+        with pytest.raises(dm.Unsupported):
+            dm.Mover(plan, a, b, transport=transport)
+        return
+    mover = dm.Mover(plan, a, b, transport=transport)
+    for step in range(50):
+        a.local[...] = step
+        mover()
+        assert (b.local == step).all()
+
+
+def test_test_completes_too(comm):
+    rows, columns = rows_and_columns(2 * comm.size, comm.size)
+    a, b = dm.XArray(comm, rows), dm.XArray(comm, columns)
+    a.local[...] = 5
+    mover = dm.Mover(dm.redistribute(rows, columns), a, b)
+    mover.start()
+    while not mover.test():
+        assert mover.in_flight
+    assert not mover.in_flight
+    assert (b.local == 5).all()
+
+
+def test_hand_made_plan_is_merged_edited_and_reversed(comm):
+    """A ring: block i's upper half goes to block i+1's lower half; then back."""
+    p = comm.size
+    floorplan = dm.FloorPlan([dm.Region((8 * i,), (8 * i + 8,)) for i in range(p)], list(range(p)))
+    plans = []
+    for i in range(p):
+        plan, j = dm.MotionPlan(floorplan, floorplan), (i + 1) % p
+        plan.copy(i, dm.Region((8 * i + 4,), (8 * i + 8,)), j, dm.Region((8 * j,), (8 * j + 4,)))
+        plans.append(plan)
+    ring = plans[0]
+    for plan in plans[1:]:
+        ring = ring + plan
+    assert len(ring) == p
+    array = dm.XArray(comm, floorplan, "i4")
+    array.local[...] = np.arange(8) + 8 * comm.rank
+    dm.Mover(ring, array, array)()
+    before = 8 * ((comm.rank - 1) % p) + np.arange(4, 8)
+    np.testing.assert_array_equal(array.local[:4], before)
+    array.local[4:] = 0
+    dm.Mover(ring.reversed(), array, array)()
+    np.testing.assert_array_equal(array.local, [*before, *(8 * comm.rank + np.arange(4, 8))])
+    del ring[0]
+    array.local[...] = -comm.rank
+    dm.Mover(ring, array, array)()
+    moved = comm.rank != 1 % p
+    assert (array.local[:4] == (-((comm.rank - 1) % p) if moved else -comm.rank)).all()
+
+
+def test_regions_of_different_shapes(comm, rng):
+    """As many points in another shape, both walked with the last dimension fastest."""
+    p = comm.size
+    flat = dm.FloorPlan([dm.Region((0, 0), (1, 24))] * p, list(range(p)))
+    cube = dm.FloorPlan([dm.Region((0, 0), (4, 6))] * p, list(range(p)))
+    plan = dm.MotionPlan(flat, cube)
+    for i in range(p):
+        plan.copy(i, dm.Region((0, 0), (1, 24)), (i + 1) % p, dm.Region((0, 0), (4, 6)))
+    for transport in TRANSPORTS:
+        if transport == "shared" and drawn.crosses_nodes(plan):
+            continue
+        a = dm.XArray(comm, flat, "i8")
+        b = dm.XArray(comm, cube, "i8", order=str(rng.choice(["C", "F"])))
+        a.local[...] = np.arange(24) + 100 * comm.rank
+        dm.Mover(plan, a, b, transport=transport)()
+        np.testing.assert_array_equal(
+            b.local, np.arange(24).reshape(4, 6) + 100 * ((comm.rank - 1) % p)
+        )
+
+
+def test_a_plan_and_then_another_is_their_composition(comm, rng):
+    shape = (9, 7)
+    whole = drawn.numbered(shape, "i8")
+    first = dm.redistribute(
+        drawn.floor_plan(rng, shape, comm.size), drawn.block_cyclic(rng, shape, comm.size)
+    )
+    second = dm.redistribute(first.destination, drawn.floor_plan(rng, shape[::-1], comm.size), axes=(1, 0))
+    source = filled(comm, first.source, whole)
+    result = dm.XArray(comm, second.destination, "i8")
+    dm.Mover(first.then(second), source, result)()
+    holds(comm, result, whole.T)
+
+
+def test_mover_keeps_user_arrays_in_place(comm, rng):
+    rows, columns = rows_and_columns(4 * comm.size, comm.size)
+    whole = rng.random((4 * comm.size,) * 2)
+    a = np.asfortranarray(whole[4 * comm.rank : 4 * comm.rank + 4])
+    frame = np.full((4 * comm.size + 2, 6), -1.0)
+    b = dm.UserArrays(frame, ghost=1)
+    dm.Mover(dm.redistribute(rows, columns), a, b, comm=comm)()
+    np.testing.assert_array_equal(frame[1:-1, 1:-1], whole[:, 4 * comm.rank : 4 * comm.rank + 4])
+    assert (frame[0] == -1).all() and (frame[-1] == -1).all()
+    assert (frame[:, 0] == -1).all() and (frame[:, -1] == -1).all()
+
+
+def test_counters_and_explain_agree_with_the_plan(comm):
+    rows, columns = rows_and_columns(4 * comm.size, comm.size)
+    plan = dm.redistribute(rows, columns)
+    mover = dm.Mover(plan, dm.XArray(comm, rows), dm.XArray(comm, columns))
+    counters = mover.counters()
+    others = comm.size - 1
+    assert counters["messages_sent"] == counters["messages_received"] == others
+    assert counters["bytes_sent"] == counters["bytes_received"] == others * 16 * 8
+    assert counters["bytes_kept"] == 16 * 8
+    legs = mover.explain()
+    assert sum(leg["bytes"] for leg in legs if leg["sends"]) == comm.size * 16 * 8
+    assert {leg["peer"] for leg in legs} == set(range(comm.size))
+
+
+def test_calls_at_the_wrong_time(comm):
+    rows, columns = rows_and_columns(comm.size, comm.size)
+    mover = dm.Mover(dm.redistribute(rows, columns), dm.XArray(comm, rows), dm.XArray(comm, columns))
+    with pytest.raises(dm.InvalidState):
+        mover.wait()
+    with pytest.raises(dm.InvalidState):
+        mover.test()
+    mover.start()
+    with pytest.raises(dm.InvalidState):
+        mover.start()
+    with pytest.raises(dm.InvalidState):
+        mover.free()
+    mover.wait()
+    mover.free()
+    with pytest.raises(dm.InvalidState):
+        mover.start()
+
+
+def test_a_deadline_names_who_is_waited_for(comm):
+    if comm.size == 1:
+        return
+    rows, columns = rows_and_columns(comm.size, comm.size)
+    mover = dm.Mover(dm.redistribute(rows, columns), dm.XArray(comm, rows), dm.XArray(comm, columns))
+    last = comm.size - 1
+    if comm.rank != last:
+        mover.start()
+        with pytest.raises(dm.Timeout, match=rf"\b{last}\b"):
+            mover.wait(timeout=0.05)
+    comm.barrier()
+    if comm.rank == last:
+        mover.start()
+    mover.wait()
+
+
+class TestBadArguments:
+    """Wrong on one process or on all: the same error everywhere, and nothing has moved."""
+
+    @pytest.fixture
+    def plan(self, comm):
+        return dm.redistribute(*rows_and_columns(2 * comm.size, comm.size))
+
+    def both(self, comm, plan):
+        a, b = dm.XArray(comm, plan.source), dm.XArray(comm, plan.destination)
+        a.local[...], b.local[...] = 1, 2
+        return a, b
+
+    def assert_refused(self, comm, error, plan, a, b, **options):
+        kept = [x.copy() for x in (a, b) if isinstance(x, np.ndarray)]
+        with pytest.raises(error) as caught:
+            dm.Mover(plan, a, b, comm=comm, **options)
+        assert len(set(comm.allgather(str(caught.value)))) == 1
+        for x, old in zip([x for x in (a, b) if isinstance(x, np.ndarray)], kept, strict=True):
+            np.testing.assert_array_equal(x, old)
+
+    def test_dtype_differs_on_one_process(self, comm, plan):
+        a, b = self.both(comm, plan)
+        dtype = "f4" if comm.rank == comm.size - 1 else "f8"
+        self.assert_refused(comm, dm.WrongType, plan, a, b.local.astype(dtype))
+
+    def test_shape_differs_on_one_process(self, comm, plan):
+        a, b = self.both(comm, plan)
+        wrong = b.local.copy() if comm.rank else np.zeros((1, 1))
+        self.assert_refused(comm, dm.Mismatch, plan, a, wrong)
+
+    def test_destination_is_read_only(self, comm, plan):
+        a, b = self.both(comm, plan)
+        frozen = b.local.copy()
+        frozen.flags.writeable = comm.rank != 0
+        self.assert_refused(comm, dm.InvalidArgument, plan, a, frozen)
+
+    def test_array_of_another_layout(self, comm, plan):
+        a, _ = self.both(comm, plan)
+        other = dm.BlockCyclic((2 * comm.size,) * 2, "(cyclic, *)", comm.size)
+        self.assert_refused(comm, dm.Mismatch, plan, a, dm.XArray(comm, other))
+
+    def test_missing_block(self, comm, plan):
+        a, _ = self.both(comm, plan)
+        self.assert_refused(comm, dm.Mismatch, plan, a, {})
+
+    def test_unknown_words(self, comm, plan):
+        a, b = self.both(comm, plan)
+        self.assert_refused(comm, dm.InvalidArgument, plan, a, b, op="subtract")
+        if comm.size > 1:
+            self.assert_refused(comm, dm.InvalidArgument, plan, a, b, transport="pigeon")
+
+    def test_op_on_elements_that_are_no_numbers(self, comm, plan):
+        a = dm.XArray(comm, plan.source, "S8")
+        b = dm.XArray(comm, plan.destination, "S8")
+        self.assert_refused(comm, dm.WrongType, plan, a, b, op="add")
+
+    def test_wrong_number_of_processes(self, comm):
+        rows, columns = rows_and_columns(8, comm.size + 1)
+        with pytest.raises(dm.Mismatch):
+            dm.XArray(comm, rows)
+        plan = dm.redistribute(rows, columns)
+        self.assert_refused(comm, dm.Mismatch, plan, np.zeros((1, 1)), np.zeros((1, 1)))
+
+    def test_python_objects(self, comm, plan):
+        with pytest.raises(dm.WrongType):
+            dm.XArray(comm, plan.source, object)
+
+    def test_use_after_free(self, comm, plan):
+        a, b = self.both(comm, plan)
+        a.free()
+        with pytest.raises(dm.InvalidState):
+            a.local  # noqa: B018
+        self.assert_refused(comm, dm.InvalidState, plan, a, b)

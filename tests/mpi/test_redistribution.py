@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Does every element arrive, from any layout to any other, in any memory, by any transport?"""
+
+import drawn
+import numpy as np
+import pytest
+
+import datamover as dm
+from datamover.mpi import core
+
+TRANSPORTS = ["auto", *(name for name in core().transports() if name != "self")]
+OPS = {"add": np.add, "multiply": np.multiply, "min": np.minimum, "max": np.maximum}
+
+
+@pytest.fixture
+def local_rng(comm, rng):
+    return np.random.default_rng([int(rng.integers(2**31)), comm.rank])
+
+
+def draw_plan(rng, nprocs):
+    """Two layouts of any kind, axes, and sometimes a section; with the shapes on both sides."""
+    shape = drawn.shape(rng)
+    axes = tuple(int(a) for a in rng.permutation(len(shape)))
+    permuted = tuple(shape[a] for a in axes)
+    source, destination = drawn.layout(rng, shape, nprocs), drawn.layout(rng, permuted, nprocs)
+    if rng.random() < 0.5:
+        return dm.redistribute(source, destination, axes=axes), shape, axes, None
+    extent = [int(rng.integers(1, n + 1)) for n in shape]
+    lo = [int(rng.integers(0, n - e + 1)) for n, e in zip(shape, extent, strict=True)]
+    to = [int(rng.integers(0, permuted[k] - extent[a] + 1)) for k, a in enumerate(axes)]
+    section = dm.Region(lo, [x + e for x, e in zip(lo, extent, strict=True)])
+    target = dm.Region(to, [x + extent[a] for x, a in zip(to, axes, strict=True)])
+    plan = dm.redistribute(
+        source, destination, axes=axes, source_region=section, destination_region=target
+    )
+    return plan, shape, axes, (section.slices(), target.slices())
+
+
+def expected(whole, before, axes, section, op):
+    """What NumPy makes of it."""
+    combine = OPS.get(op, lambda old, new: new)
+    result = before.copy()
+    if section is None:
+        return combine(before, whole.transpose(axes)).astype(before.dtype)
+    result[section[1]] = combine(before[section[1]], whole[section[0]].transpose(axes))
+    return result
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS)
+@pytest.mark.parametrize("op", [None, *OPS])
+def test_any_layout_to_any_other(comm, rng, local_rng, cases, transport, op):
+    for _ in range(cases * (12 if op is None else 4)):
+        plan, shape, axes, section = draw_plan(rng, comm.size)
+        dtype = drawn.DTYPES if op is None else drawn.NUMBER_DTYPES
+        dtype = np.dtype(dtype[rng.integers(len(dtype))])
+        library = True if transport == "shared" else None
+        source = drawn.Part(comm, rng, local_rng, plan.source, dtype, library)
+        destination = drawn.Part(comm, rng, local_rng, plan.destination, dtype)
+        whole = drawn.numbered(shape, dtype)
+        before = np.zeros(tuple(shape[a] for a in axes), dtype)
+        if op is not None:
+            before[...] = 3
+        make = lambda: dm.Mover(  # noqa: E731
+            plan, source.arrays, destination.arrays, op=op, transport=transport, comm=comm
+        )
+        if transport == "shared" and drawn.crosses_nodes(plan):
+            with pytest.raises(dm.Unsupported):
+                make()
+            continue
+        mover = make()
+        for factor in (1, 2):
+            if dtype.kind in "iufc":
+                whole = (whole * factor).astype(dtype)
+            source.fill(whole)
+            destination.fill(before)
+            mover()
+            destination.assert_holds(expected(whole, before, axes, section, op))
+            source.assert_holds(whole)
+        mover.free()
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS)
+def test_there_and_back_is_the_identity(comm, rng, local_rng, cases, transport):
+    for _ in range(cases * 4):
+        shape = drawn.shape(rng)
+        plan = dm.redistribute(
+            drawn.block_cyclic(rng, shape, comm.size), drawn.layout(rng, shape, comm.size)
+        )
+        if transport == "shared" and drawn.crosses_nodes(plan):
+            continue
+        source = drawn.Part(comm, rng, local_rng, plan.source, "i8", transport == "shared" or None)
+        middle = drawn.Part(comm, rng, local_rng, plan.destination, "i8", transport == "shared" or None)
+        whole = drawn.numbered(shape, "i8")
+        source.fill(whole)
+        dm.Mover(plan, source.arrays, middle.arrays, transport=transport, comm=comm)()
+        source.fill(np.full_like(whole, -1))
+        back = dm.redistribute(plan.destination, plan.source)
+        if transport == "shared" and drawn.crosses_nodes(back):
+            continue
+        dm.Mover(back, middle.arrays, source.arrays, transport=transport, comm=comm)()
+        source.assert_holds(whole)
+
+
+def test_eight_dimensions_and_one(comm, rng, local_rng):
+    for dims in (1, 8):
+        shape = drawn.shape(rng, dims)
+        plan = dm.redistribute(
+            drawn.block_cyclic(rng, shape, comm.size),
+            drawn.block_cyclic(rng, shape[::-1], comm.size),
+            axes=tuple(range(dims))[::-1],
+        )
+        source = drawn.Part(comm, rng, local_rng, plan.source, "f4")
+        destination = drawn.Part(comm, rng, local_rng, plan.destination, "f4")
+        whole = drawn.numbered(shape, "f4")
+        source.fill(whole)
+        dm.Mover(plan, source.arrays, destination.arrays, comm=comm)()
+        destination.assert_holds(whole.T)
+
+
+def test_bytes_sent_are_bytes_received(comm, rng, cases):
+    for _ in range(cases * 10):
+        plan, *_ = draw_plan(rng, comm.size)
+        sent = {rank: plan.outgoing(rank) for rank in range(comm.size)}
+        received = {rank: plan.incoming(rank) for rank in range(comm.size)}
+        assert {(s, d): n for s, to in sent.items() for d, n in to.items()} == {
+            (s, d): n for d, of in received.items() for s, n in of.items()
+        }
