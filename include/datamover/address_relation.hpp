@@ -52,6 +52,12 @@ struct AddressBounds {
     std::int64_t end_bytes = 0;
 };
 
+/// Contiguous memory: struct iovec without the operating system's header.
+struct MemoryPiece {
+    void* data = nullptr;
+    std::size_t bytes = 0;
+};
+
 /// A relation made ready to run: canonical form, kernels chosen. Calling it allocates nothing and
 /// looks at nothing but its own program. Copies of it share the program. The two memories must not
 /// overlap, except where the relation itself reads and writes different addresses.
@@ -141,6 +147,18 @@ public:
     void copy(const void* source, void* destination, const ElementUpdate& update = {}) const;
     void gather(const void* source, void* buffer) const;
     void scatter(const void* buffer, void* destination, const ElementUpdate& update = {}) const;
+
+    /// The pieces of memory that the source side (destination side) consists of, in order, as in a
+    /// scatter-gather list of the operating system. O(number of contiguous pieces).
+    std::vector<MemoryPiece> source_pieces(const void* base) const;
+    std::vector<MemoryPiece> destination_pieces(void* base) const;
+
+    /// The relation as bytes that from_bytes turns back into the same pairs in the same encoding, on
+    /// machines with this machine's byte order. O(nbytes).
+    std::vector<std::uint8_t> to_bytes() const;
+    /// Throws invalid_argument when the bytes are not those of a relation (cut off, changed, of
+    /// another version or byte order); nothing in them is trusted.
+    static AddressRelation from_bytes(std::span<const std::uint8_t> bytes);
 
     struct Storage;  ///< the encodings' common face, in src/relation
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Which encoding suits a relation, and how is one turned into another?
 #include <algorithm>
-#include <array>
+#include <utility>
+#include <vector>
 
 #include "datamover/error.hpp"
 #include "encodings.hpp"
@@ -80,11 +81,12 @@ double nanoseconds(Encoding encoding, const Counts& counts, std::int64_t nbytes)
 }
 
 /// The smallest encoding among those that decode about as fast as the fastest.
-StoragePtr best_irregular(const AddressRelation::Storage& from, const Counts& counts) {
+StoragePtr best_irregular(const AddressRelation::Storage& from, const Counts& counts,
+                          StoragePtr offsets) {
     std::vector<StoragePtr> candidates;
     const double symbols = symbol_nanoseconds * static_cast<double>(counts.symbols);
     const double plain = pair_nanoseconds * static_cast<double>(counts.elems);
-    candidates.push_back(encode_offsets(from));
+    candidates.push_back(std::move(offsets));
     if (block_nanoseconds * static_cast<double>(counts.blocks) < 2 * plain)
         candidates.push_back(encode_blocks(from));
     if (symbols < 2 * plain) {
@@ -160,7 +162,7 @@ StoragePtr encode_best(const StoragePtr& from) {
         if (regular) regular = attempt.push(run);
     });
     if (StoragePtr product = attempt.finish(); pays(product, counter.counts())) return product;
-    return best_irregular(*from, counter.counts());
+    return best_irregular(*from, counter.counts(), encode_offsets(*from));
 }
 
 StoragePtr encode_pair_list(const PairList& list) {
@@ -185,7 +187,7 @@ StoragePtr encode_pair_list(const PairList& list) {
                                     return true;
                                 });
                             });
-    return best_irregular(view, all.counts());
+    return best_irregular(view, all.counts(), encode_offsets(list));
 }
 
 }  // namespace datamover

@@ -78,11 +78,12 @@ struct DictionaryStorage final : AddressRelation::Storage {
     }
     void visit(const RunVisitor& visit) const override;
 
-    const Symbol& symbol(std::int64_t i) const {
+    std::uint64_t key(std::int64_t i) const {
         const std::int64_t bit = i << key_bits_log2;
         const std::uint64_t mask = (std::uint64_t{2} << ((1 << key_bits_log2) - 1)) - 1;
-        return table[(words[static_cast<std::size_t>(bit >> 6)] >> (bit & 63)) & mask];
+        return (words[static_cast<std::size_t>(bit >> 6)] >> (bit & 63)) & mask;
     }
+    const Symbol& symbol(std::int64_t i) const { return table[static_cast<std::size_t>(key(i))]; }
 
     std::vector<Symbol> table;
     std::vector<std::uint64_t> words;
@@ -149,10 +150,11 @@ StoragePtr encode_runs(const AddressRelation::Storage& from);
 StoragePtr encode_dictionary(const AddressRelation::Storage& from);
 StoragePtr encode_product(const AddressRelation::Storage& from);
 StoragePtr encode_offsets(const AddressRelation::Storage& from);
+struct PairList;
+StoragePtr encode_offsets(const PairList& list);
 StoragePtr encode_as(Encoding encoding, const StoragePtr& from);
 /// The encoding that the sizes and the predicted speed speak for.
 StoragePtr encode_best(const StoragePtr& from);
-struct PairList;
 /// The same for addresses that stand in arrays.
 StoragePtr encode_pair_list(const PairList& list);
 

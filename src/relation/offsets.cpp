@@ -20,33 +20,67 @@ std::int64_t width_for(std::int64_t largest) {
     return 8;
 }
 
-bool evenly_spaced(const Addresses& a, std::int64_t& step) {
-    step = a.size() > 1 ? a[1] - a[0] : 0;
-    for (std::size_t i = 2; i < a.size(); ++i)
+bool evenly_spaced(const std::int64_t* a, std::int64_t n, std::int64_t& step) {
+    step = n > 1 ? a[1] - a[0] : 0;
+    for (std::int64_t i = 2; i < n; ++i)
         if (a[i] - a[i - 1] != step) return false;
     return true;
 }
 
-OffsetSide write_side(const Addresses& addresses, std::int64_t unit,
+template <std::int64_t width>
+void write_offsets(const std::int64_t* a, std::int64_t n, std::int64_t low, std::int64_t unit,
+                   unsigned char* to) {
+    for (std::int64_t i = 0; i < n; ++i) {
+        auto offset = static_cast<std::uint64_t>(unit == 1 ? a[i] - low : (a[i] - low) / unit);
+        for (std::int64_t b = 0; b < width; ++b, offset >>= 8)
+            to[i * width + b] = static_cast<unsigned char>(offset & 0xFF);
+    }
+}
+
+/// Writes n addresses that are given in units of `scale` bytes; offsets count units of `unit` bytes,
+/// a multiple of scale.
+OffsetSide write_side(const std::int64_t* a, std::int64_t n, std::int64_t scale, std::int64_t unit,
                       std::vector<unsigned char>& data) {
     OffsetSide side;
-    if (evenly_spaced(addresses, side.step)) {
-        side.base = addresses.front();
+    if (evenly_spaced(a, n, side.step)) {
+        side.base = a[0] * scale;
+        side.step *= scale;
         return side;
     }
+    std::int64_t low = a[0];
+    std::int64_t high = a[0];
+    for (std::int64_t i = 1; i < n; ++i) {
+        low = std::min(low, a[i]);
+        high = std::max(high, a[i]);
+    }
+    const std::int64_t divisor = unit / scale;
     side.step = 0;
-    const auto [low, high] = std::minmax_element(addresses.begin(), addresses.end());
-    side.base = *low;
-    side.width = width_for((*high - *low) / unit);
+    side.base = low * scale;
+    side.width = width_for((high - low) / divisor);
     side.at = static_cast<std::int64_t>(data.size());
-    data.resize(data.size() + addresses.size() * static_cast<std::size_t>(side.width));
+    data.resize(data.size() + static_cast<std::size_t>(n * side.width));
     unsigned char* to = data.data() + side.at;
-    for (const std::int64_t a : addresses) {
-        std::uint64_t offset = static_cast<std::uint64_t>((a - side.base) / unit);
-        for (std::int64_t b = 0; b < side.width; ++b, offset >>= 8)
-            *to++ = static_cast<unsigned char>(offset & 0xFF);
+    switch (side.width) {
+        case 1: write_offsets<1>(a, n, low, divisor, to); break;
+        case 2: write_offsets<2>(a, n, low, divisor, to); break;
+        case 3: write_offsets<3>(a, n, low, divisor, to); break;
+        case 4: write_offsets<4>(a, n, low, divisor, to); break;
+        default: write_offsets<8>(a, n, low, divisor, to); break;
     }
     return side;
+}
+
+/// Appends one chunk of addresses in units of the given scales.
+void write_chunk(OffsetsStorage& storage, const std::int64_t* source,
+                 const std::int64_t* destination, std::int64_t n, std::int64_t source_scale,
+                 std::int64_t destination_scale) {
+    OffsetChunk chunk;
+    chunk.elems = n;
+    chunk.source = write_side(source, n, source_scale, storage.source_unit, storage.data);
+    chunk.destination =
+        write_side(destination, n, destination_scale, storage.destination_unit, storage.data);
+    storage.chunks.push_back(chunk);
+    storage.elems += n;
 }
 
 /// Collects addresses into chunks.
@@ -61,12 +95,8 @@ public:
     }
     void flush() {
         if (source_.empty()) return;
-        OffsetChunk chunk;
-        chunk.elems = static_cast<std::int64_t>(source_.size());
-        chunk.source = write_side(source_, storage_.source_unit, storage_.data);
-        chunk.destination = write_side(destination_, storage_.destination_unit, storage_.data);
-        storage_.chunks.push_back(chunk);
-        storage_.elems += chunk.elems;
+        write_chunk(storage_, source_.data(), destination_.data(),
+                    static_cast<std::int64_t>(source_.size()), 1, 1);
         source_.clear();
         destination_.clear();
     }
@@ -147,6 +177,20 @@ StoragePtr encode_offsets(const AddressRelation::Storage& from) {
             writer.push(r.source + i * r.source_step, r.destination + i * r.destination_step);
     });
     writer.flush();
+    result->data.resize(result->data.size() + offset_padding_bytes);
+    return result;
+}
+
+StoragePtr encode_offsets(const PairList& list) {
+    auto result =
+        std::make_shared<OffsetsStorage>(list.source_elem_bytes, list.destination_elem_bytes);
+    result->source_unit = list.source_unit;
+    result->destination_unit = list.destination_unit;
+    const auto n = static_cast<std::int64_t>(list.size);
+    for (std::int64_t first = 0; first < n; first += longest_chunk_elems)
+        write_chunk(*result, list.source + first, list.destination + first,
+                    std::min(longest_chunk_elems, n - first), list.source_unit,
+                    list.destination_unit);
     result->data.resize(result->data.size() + offset_padding_bytes);
     return result;
 }

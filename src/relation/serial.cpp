@@ -1,0 +1,353 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How is a relation written down as bytes and read back?
+#include "serial.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "datamover/error.hpp"
+#include "offsets.hpp"
+
+namespace datamover {
+namespace {
+
+constexpr std::int64_t largest_elem_bytes = std::int64_t{1} << 40;
+constexpr std::int64_t most_elems = std::numeric_limits<std::int64_t>::max() / 16;
+
+void write(const PairsStorage& s, WordWriter& out) {
+    out.put(s.size());
+    out.put_all(s.source);
+    out.put_all(s.destination);
+}
+
+void write(const BlocksStorage& s, WordWriter& out) {
+    out.put(s.blocks.size());
+    for (const Block& b : s.blocks) out.put_all({b.source, b.destination, b.elems});
+}
+
+void write_symbols(const std::vector<Symbol>& symbols, WordWriter& out) {
+    out.put(symbols.size());
+    for (const Symbol& s : symbols)
+        out.put_all({s.source_difference, s.destination_difference, s.length});
+}
+
+void write(const DictionaryStorage& s, WordWriter& out) {
+    write_symbols(s.table, out);
+    out.put(s.keys);
+    out.put(std::int64_t{s.key_bits_log2});
+    for (const std::uint64_t w : s.words) out.put(w);
+}
+
+void write_axis_runs(const std::vector<AxisRun>& runs, WordWriter& out) {
+    out.put(runs.size());
+    for (const AxisRun& r : runs)
+        out.put_all(
+            {r.source, r.destination, r.length, r.count, r.source_step, r.destination_step});
+}
+
+void write(const ProductStorage& s, WordWriter& out) {
+    out.put(s.tables.size());
+    for (const auto& t : s.tables) {
+        out.put_all({t->periods(), t->source_period(), t->destination_period()});
+        write_axis_runs(t->runs(), out);
+        write_axis_runs(t->tail(), out);
+    }
+    out.put(s.nests);
+    out.put_all(s.words);
+}
+
+void write(const OffsetsStorage& s, WordWriter& out) {
+    out.put(s.source_unit);
+    out.put(s.destination_unit);
+    out.put(s.chunks.size());
+    for (const OffsetChunk& c : s.chunks) {
+        out.put(c.elems);
+        for (const OffsetSide* side : {&c.source, &c.destination})
+            out.put_all({side->base, side->step, side->at, side->width});
+    }
+    out.put(s.data.size());
+    for (std::size_t i = 0; i < s.data.size(); i += 8) {
+        std::uint64_t word = 0;
+        std::memcpy(&word, s.data.data() + i, std::min<std::size_t>(8, s.data.size() - i));
+        out.put(word);
+    }
+}
+
+void count_elems(std::int64_t& elems, std::int64_t more) {
+    if (more < 1 || more > most_elems - elems) refuse_serial("a length out of range");
+    elems += more;
+}
+
+StoragePtr read_pairs(std::shared_ptr<PairsStorage> s, WordReader& in) {
+    const std::int64_t n = in.get_count(2);
+    for (auto* side : {&s->source, &s->destination})
+        for (std::int64_t i = 0; i < n; ++i) {
+            side->push_back(in.get());
+            require_row(side->back(), 1, 0);
+        }
+    return s;
+}
+
+StoragePtr read_blocks(std::shared_ptr<BlocksStorage> s, WordReader& in) {
+    const std::int64_t n = in.get_count(3);
+    for (std::int64_t i = 0; i < n; ++i) {
+        Block b;
+        b.source = in.get();
+        b.destination = in.get();
+        b.elems = in.get();
+        count_elems(s->elems, b.elems);
+        require_row(b.source, b.elems, s->source_elem_bytes);
+        require_row(b.destination, b.elems, s->destination_elem_bytes);
+        s->blocks.push_back(b);
+    }
+    return s;
+}
+
+std::vector<Symbol> read_symbols(WordReader& in) {
+    std::vector<Symbol> symbols;
+    const std::int64_t n = in.get_count(3);
+    for (std::int64_t i = 0; i < n; ++i) {
+        Symbol s;
+        s.source_difference = in.get();
+        s.destination_difference = in.get();
+        s.length = in.get();
+        symbols.push_back(s);
+    }
+    return symbols;
+}
+
+/// Follows the differences without moving anything.
+class SymbolCheck {
+public:
+    void push(const Symbol& s) {
+        count_elems(elems, s.length);
+        require_row(source_, s.length, s.source_difference);
+        require_row(destination_, s.length, s.destination_difference);
+        source_ += s.length * s.source_difference;
+        destination_ += s.length * s.destination_difference;
+        require_row(source_, 1, 0);
+        require_row(destination_, 1, 0);
+    }
+    std::int64_t elems = 0;
+
+private:
+    std::int64_t source_ = 0;
+    std::int64_t destination_ = 0;
+};
+
+StoragePtr read_runs(std::shared_ptr<RunsStorage> s, WordReader& in) {
+    s->symbols = read_symbols(in);
+    SymbolCheck check;
+    for (const Symbol& symbol : s->symbols) check.push(symbol);
+    s->elems = check.elems;
+    return s;
+}
+
+StoragePtr read_dictionary(std::shared_ptr<DictionaryStorage> s, WordReader& in) {
+    s->table = read_symbols(in);
+    s->keys = in.get();
+    const std::int64_t log2 = in.get();
+    if (log2 < 0 || log2 > 5) refuse_serial("a key width that is not 1 to 32 bits");
+    if (s->keys < 0 || s->keys > (in.left() * 64) >> log2) refuse_serial("fewer keys than told");
+    s->key_bits_log2 = static_cast<int>(log2);
+    const std::int64_t words = ((s->keys << log2) + 63) / 64;
+    for (std::int64_t i = 0; i < words; ++i) s->words.push_back(static_cast<std::uint64_t>(in.get()));
+    SymbolCheck check;
+    for (std::int64_t i = 0; i < s->keys; ++i) {
+        if (s->key(i) >= s->table.size()) refuse_serial("a key without a symbol");
+        check.push(s->symbol(i));
+    }
+    s->elems = check.elems;
+    return s;
+}
+
+std::vector<AxisRun> read_axis_runs(WordReader& in) {
+    std::vector<AxisRun> runs;
+    const std::int64_t n = in.get_count(6);
+    for (std::int64_t i = 0; i < n; ++i) {
+        AxisRun r;
+        for (std::int64_t* field :
+             {&r.source, &r.destination, &r.length, &r.count, &r.source_step, &r.destination_step})
+            *field = in.get();
+        runs.push_back(r);
+    }
+    return runs;
+}
+
+AxisTable read_table(WordReader& in) {
+    const std::int64_t periods = in.get();
+    const std::int64_t source_period = in.get();
+    const std::int64_t destination_period = in.get();
+    std::vector<AxisRun> runs = read_axis_runs(in);
+    std::vector<AxisRun> tail = read_axis_runs(in);
+    return AxisTable(std::move(runs), periods, source_period, destination_period, std::move(tail));
+}
+
+StoragePtr read_product(std::shared_ptr<ProductStorage> s, WordReader& in) {
+    std::vector<std::shared_ptr<const AxisTable>> tables;
+    for (std::int64_t n = in.get_count(5); n > 0; --n)
+        tables.push_back(std::make_shared<AxisTable>(read_table(in)));
+    for (std::int64_t n = in.get_count(3); n > 0; --n) {
+        Nest nest;
+        nest.source = in.get();
+        nest.destination = in.get();
+        nest.axes.resize(static_cast<std::size_t>(in.get_count(3)));
+        for (NestAxis& axis : nest.axes) {
+            axis.count = in.get();
+            axis.source_stride = in.get();
+            axis.destination_stride = in.get();
+            if (axis.count >= 0) continue;
+            if (-1 - axis.count >= static_cast<std::int64_t>(tables.size()))
+                refuse_serial("an axis whose table is missing");
+            axis.table = tables[static_cast<std::size_t>(-1 - axis.count)].get();
+            axis.count = axis.table->size();
+        }
+        require_nest(nest);
+        std::int64_t elems = s->elems;
+        count_elems(elems, nest.size());
+        s->append(nest, tables);
+    }
+    return s;
+}
+
+OffsetSide read_side(std::int64_t elems, std::int64_t unit, WordReader& in) {
+    OffsetSide side;
+    for (std::int64_t* field : {&side.base, &side.step, &side.at, &side.width}) *field = in.get();
+    const bool known = side.width >= 0 && (side.width <= 4 || side.width == 8);
+    if (!known || side.at < 0) refuse_serial("offsets of an unknown width");
+    require_row(side.base, elems, side.step);
+    if (side.width > 0 && unit < 1) refuse_serial("offsets without a unit");
+    return side;
+}
+
+/// Every offset of a chunk must lie within the data and lead to an address within range.
+void require_offsets(const OffsetsStorage& s, const OffsetSide& side, bool of_source,
+                     std::int64_t elems) {
+    if (side.width == 0) return;
+    const auto size = static_cast<std::int64_t>(s.data.size()) - offset_padding_bytes;
+    if (side.at > size || elems * side.width > size - side.at)
+        refuse_serial("offsets beyond the data");
+    for (std::int64_t i = 0; i < elems; ++i) {
+        std::uint64_t offset = 0;
+        std::memcpy(&offset, s.data.data() + side.at + i * side.width,
+                    static_cast<std::size_t>(side.width));
+        if (offset > static_cast<std::uint64_t>(most_elems)) refuse_serial("an offset too large");
+        require_row(side.base, static_cast<std::int64_t>(offset), s.unit(of_source));
+    }
+}
+
+StoragePtr read_offsets(std::shared_ptr<OffsetsStorage> s, WordReader& in) {
+    s->source_unit = in.get();
+    s->destination_unit = in.get();
+    const std::int64_t chunks = in.get_count(9);
+    for (std::int64_t i = 0; i < chunks; ++i) {
+        OffsetChunk c;
+        c.elems = in.get();
+        count_elems(s->elems, c.elems);
+        if (c.elems > longest_chunk_elems) refuse_serial("a chunk too long");
+        c.source = read_side(c.elems, s->source_unit, in);
+        c.destination = read_side(c.elems, s->destination_unit, in);
+        s->chunks.push_back(c);
+    }
+    const std::int64_t bytes = in.get();
+    if (bytes < offset_padding_bytes || bytes / 8 > in.left()) refuse_serial("offsets cut off");
+    for (std::int64_t i = 0; i < bytes; i += 8) {
+        const std::int64_t word = in.get();
+        const auto* from = reinterpret_cast<const unsigned char*>(&word);
+        s->data.insert(s->data.end(), from, from + std::min<std::int64_t>(8, bytes - i));
+    }
+    for (const OffsetChunk& c : s->chunks) {
+        require_offsets(*s, c.source, true, c.elems);
+        require_offsets(*s, c.destination, false, c.elems);
+    }
+    return s;
+}
+
+StoragePtr read_storage(std::int64_t encoding, std::int64_t source, std::int64_t destination,
+                        WordReader& in) {
+    switch (encoding) {
+        case 0: return read_pairs(std::make_shared<PairsStorage>(source, destination), in);
+        case 1: return read_blocks(std::make_shared<BlocksStorage>(source, destination), in);
+        case 2: return read_runs(std::make_shared<RunsStorage>(source, destination), in);
+        case 3: return read_dictionary(std::make_shared<DictionaryStorage>(source, destination), in);
+        case 4: return read_product(std::make_shared<ProductStorage>(source, destination), in);
+        case 5: return read_offsets(std::make_shared<OffsetsStorage>(source, destination), in);
+        default: refuse_serial("an unknown encoding");
+    }
+}
+
+}  // namespace
+
+std::uint64_t serial_checksum(std::span<const std::uint8_t> bytes) {
+    std::uint64_t hash = 0xCBF29CE484222325;
+    for (std::size_t i = 0; i + 8 <= bytes.size(); i += 8) {
+        std::uint64_t word = 0;
+        std::memcpy(&word, bytes.data() + i, 8);
+        hash = (hash ^ word) * 0x100000001B3;
+        hash ^= hash >> 29;
+    }
+    return hash;
+}
+
+std::vector<std::uint8_t> WordWriter::bytes() const {
+    std::vector<std::uint8_t> bytes(words_.size() * 8);
+    if (!words_.empty()) std::memcpy(bytes.data(), words_.data(), bytes.size());
+    return bytes;
+}
+
+std::int64_t WordReader::get() {
+    if (bytes_.size() < 8) refuse_serial("cut off");
+    std::int64_t word = 0;
+    std::memcpy(&word, bytes_.data(), 8);
+    bytes_ = bytes_.subspan(8);
+    return word;
+}
+
+std::int64_t WordReader::get_count(std::int64_t words_per_item) {
+    const std::int64_t count = get();
+    if (count < 0 || count > left() / words_per_item) refuse_serial("fewer items than told");
+    return count;
+}
+
+std::vector<std::uint8_t> AddressRelation::to_bytes() const {
+    WordWriter out;
+    out.put(serial_magic);
+    out.put_all({static_cast<std::int64_t>(encoding()), source_elem_bytes(),
+                 destination_elem_bytes()});
+    switch (encoding()) {
+        case Encoding::pairs: write(static_cast<const PairsStorage&>(*storage_), out); break;
+        case Encoding::blocks: write(static_cast<const BlocksStorage&>(*storage_), out); break;
+        case Encoding::runs:
+            write_symbols(static_cast<const RunsStorage&>(*storage_).symbols, out);
+            break;
+        case Encoding::dictionary:
+            write(static_cast<const DictionaryStorage&>(*storage_), out);
+            break;
+        case Encoding::product: write(static_cast<const ProductStorage&>(*storage_), out); break;
+        case Encoding::offsets: write(static_cast<const OffsetsStorage&>(*storage_), out); break;
+    }
+    out.put(serial_checksum(out.bytes()));
+    return out.bytes();
+}
+
+AddressRelation AddressRelation::from_bytes(std::span<const std::uint8_t> bytes) {
+    if (bytes.size() < 5 * 8 || bytes.size() % 8 != 0) refuse_serial("cut off");
+    WordReader last(bytes.last(8));
+    WordReader in(bytes.first(bytes.size() - 8));
+    if (static_cast<std::uint64_t>(in.get()) != serial_magic)
+        refuse_serial("another format, version or byte order");
+    if (static_cast<std::uint64_t>(last.get()) != serial_checksum(bytes.first(bytes.size() - 8)))
+        refuse_serial("changed since they were written");
+    const std::int64_t encoding = in.get();
+    const std::int64_t source = in.get();
+    const std::int64_t destination = in.get();
+    if (source < 1 || destination < 1 || source > largest_elem_bytes ||
+        destination > largest_elem_bytes)
+        refuse_serial("an element size out of range");
+    StoragePtr storage = read_storage(encoding, source, destination, in);
+    if (in.left() != 0) refuse_serial("more than a relation");
+    return AddressRelation(std::move(storage));
+}
+
+}  // namespace datamover

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Is every string of bytes either a sound relation or refused with an error?
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <vector>
+
+#include "datamover/address_relation.hpp"
+#include "datamover/error.hpp"
+#include "relation/serial.hpp"
+
+using namespace datamover;
+
+namespace {
+
+constexpr std::int64_t most_elems = 100'000;
+
+/// What can be asked of a relation that was read must work, and writing it gives the bytes again.
+void use(const AddressRelation& relation, std::span<const std::uint8_t> bytes) {
+    const std::vector<std::uint8_t> written = relation.to_bytes();
+    if (!std::equal(written.begin(), written.end(), bytes.begin(), bytes.end()) &&
+        AddressRelation::from_bytes(written).size() != relation.size())
+        __builtin_trap();
+    const AddressBounds s = relation.source_bounds();
+    const AddressBounds d = relation.destination_bounds();
+    if (s.begin_bytes > s.end_bytes || d.begin_bytes > d.end_bytes) __builtin_trap();
+    if (relation.size() > most_elems || relation.size() == 0) return;
+    std::vector<std::int64_t> source;
+    std::vector<std::int64_t> destination;
+    relation.to_pairs(source, destination);
+    if (static_cast<std::int64_t>(source.size()) != relation.size()) __builtin_trap();
+    const std::int64_t span = (s.end_bytes - s.begin_bytes) + (d.end_bytes - d.begin_bytes);
+    if (span > 10'000'000 || relation.source_elem_bytes() != relation.destination_elem_bytes())
+        return;
+    const std::vector<char> from(static_cast<std::size_t>(s.end_bytes - s.begin_bytes), 'a');
+    std::vector<char> to(static_cast<std::size_t>(d.end_bytes - d.begin_bytes), 'b');
+    relation.copy(from.data() - s.begin_bytes, to.data() - d.begin_bytes);
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    // The checksum is made right, so that what lies behind it is reached.
+    std::vector<std::uint8_t> bytes(data, data + size / 8 * 8);
+    if (bytes.size() >= 8) std::memcpy(bytes.data(), &serial_magic, 8);
+    const std::uint64_t checksum = serial_checksum(bytes);
+    bytes.resize(bytes.size() + 8);
+    std::memcpy(bytes.data() + bytes.size() - 8, &checksum, 8);
+    try {
+        use(AddressRelation::from_bytes(bytes), bytes);
+    } catch (const Error& e) {
+        if (e.code() != ErrorCode::invalid_argument && e.code() != ErrorCode::wrong_type)
+            __builtin_trap();
+    }
+    return 0;
+}
