@@ -70,21 +70,25 @@ void split_by_node(TrafficSummary& s, const GridOverlap& overlap, int64_t nprocs
         return;
     }
     const PositionOf source_of(overlap.source()), destination_of(overlap.destination());
-    std::vector<std::pair<int64_t, Point>> receivers;
+    std::vector<int64_t> receivers;
+    std::vector<Point> places;
     for (int64_t begin = 0; begin < nprocs; begin += node_size) {
         const int64_t end = std::min(begin + node_size, nprocs);
         receivers.clear();
+        places.clear();
         Point at;
         for (int64_t r = begin; r < end; ++r)
-            if (destination_of.find(r, at) && overlap.destination_elems(at) > 0)
-                receivers.emplace_back(r, at);
+            if (destination_of.find(r, at) && overlap.destination_elems(at) > 0) {
+                receivers.push_back(r);
+                places.push_back(at);
+            }
         for (int64_t r = begin; r < end; ++r) {
             if (!source_of.find(r, at) || overlap.source_elems(at) == 0) continue;
-            for (const auto& [peer, to] : receivers) {
-                const int64_t n = peer == r ? 0 : overlap.elems(at, to);
-                s.shared_messages += n > 0 ? 1 : 0;
+            overlap.for_each_destination(at, places, [&](std::size_t i, int64_t n) {
+                if (receivers[i] == r) return;
+                ++s.shared_messages;
                 s.shared_elems += n;
-            }
+            });
         }
     }
     s.p2p_messages = messages - s.shared_messages;

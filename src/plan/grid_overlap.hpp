@@ -17,8 +17,25 @@ public:
     /// Empty when the plan is anything but one such redistribution.
     static std::optional<GridOverlap> of(const MotionPlan& plan);
 
-    /// Elements that go from one grid position to another. Positions are block numbers.
+    /// Elements that go from one grid position to another, given by their coordinates.
     std::int64_t elems(const Point& source, const Point& destination) const;
+    /// Calls visit(i, elems) for those of the destinations to which something goes from `source`.
+    /// Neighbours in the list that share coordinates are quick.
+    template <class Visit>
+    void for_each_destination(const Point& source, const std::vector<Point>& destinations,
+                              Visit&& visit) const {
+        std::vector<std::int64_t> factors(axes_.size(), 0);
+        for (std::size_t i = 0; i < destinations.size(); ++i) {
+            std::int64_t product = 1;
+            for (std::size_t k = 0; k < axes_.size(); ++k) {
+                const int d = static_cast<int>(k);
+                if (i == 0 || destinations[i][d] != destinations[i - 1][d])
+                    factors[k] = axes_[k].shared(source[source_dim_[k]], destinations[i][d]);
+                product *= factors[k];
+            }
+            if (product > 0) visit(i, product);
+        }
+    }
     std::int64_t source_elems(const Point& source) const;
     std::int64_t destination_elems(const Point& destination) const;
     /// Number of positions of the other side with which a position shares something.

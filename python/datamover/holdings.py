@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Which process holds what a pixel of a picture of an array shows?"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from datamover import _plan
+
+#: Pixels along the longer side of a picture of holdings.
+MAX_PIXELS = 480
+#: Blocks are drawn at least this many pixels wide: finer layouts show their first blocks only.
+MIN_BLOCK_PIXELS = 4
+#: A round of dealing to many processes looks like a ramp from so many pixels on.
+MIN_PERIOD_PIXELS = 24
+
+NOBODY = -1
+
+
+class Holdings:
+    """The owner of each pixel of a window into an array.
+
+    Parameters
+    ----------
+    layout : BlockCyclic, FloorPlan or IndexList
+    dims : sequence of int
+        The dimensions that are shown, rows last but one, columns last; the others stay at index 0.
+    window : tuple of int, optional
+        Extents to show, from the lower ends on; chosen if not given.
+
+    Attributes
+    ----------
+    owners : ndarray of int64
+        One rank per pixel, `NOBODY` where nobody holds it.
+    window : tuple of int
+        Extents of what is shown, in elements per shown dimension.
+    """
+
+    def __init__(self, layout: Any, dims: tuple[int, ...], window: tuple[int, ...] | None = None):
+        self.layout, self.dims = layout, dims
+        domain = layout.domain
+        self.lo = tuple(domain.lo)
+        self.shape = tuple(domain.shape)
+        self.window = window or tuple(self._shown_extent(d) for d in dims)
+        pixels = [min(n, MAX_PIXELS) for n in self.window]
+        self.edges = [
+            np.linspace(0, n, p + 1).astype(np.int64)
+            for n, p in zip(self.window, pixels, strict=True)
+        ]
+        self.owners = self._paint([edges[:-1] for edges in self.edges])
+
+    @property
+    def whole(self) -> bool:
+        """Whether the window is all of the shown dimensions."""
+        return all(n == self.shape[d] for n, d in zip(self.window, self.dims, strict=True))
+
+    def _shown_extent(self, d: int) -> int:
+        """Everything, unless blocks are so fine that their pattern would be lost in pixels."""
+        extent = self.shape[d]
+        if not isinstance(self.layout, _plan.BlockCyclic) or self.layout.grid[d] == 1:
+            return extent
+        block, period = self.layout.block[d], self.layout.block[d] * self.layout.grid[d]
+        seen = block * MAX_PIXELS >= MIN_BLOCK_PIXELS * extent
+        ramp = period * MAX_PIXELS >= MIN_PERIOD_PIXELS * extent
+        if seen or (ramp and self.layout.grid[d] >= MIN_PERIOD_PIXELS):
+            return extent
+        return min(extent, block * MAX_PIXELS // MIN_BLOCK_PIXELS)
+
+    def _paint(self, samples: list[np.ndarray]) -> np.ndarray:
+        if isinstance(self.layout, _plan.BlockCyclic):
+            return self._paint_grid(samples)
+        if isinstance(self.layout, _plan.FloorPlan):
+            return self._paint_boxes(samples)
+        return self._paint_lists(samples)
+
+    def coordinates(self, d: int, index: np.ndarray) -> np.ndarray:
+        """Grid coordinates along a dimension of a block-cyclic layout that hold the indices."""
+        layout = self.layout
+        if layout.grid[d] == 1:
+            return np.zeros_like(index)
+        return (index // layout.block[d] + layout.first_process[d]) % layout.grid[d]
+
+    def _paint_grid(self, samples: list[np.ndarray]) -> np.ndarray:
+        layout = self.layout
+        index = [np.zeros(1, np.int64)] * len(self.shape)
+        for d, sample in zip(self.dims, samples, strict=True):
+            index[d] = sample
+        strides = _grid_strides(layout)
+        position = np.zeros((), np.int64)
+        for d in range(len(self.shape)):
+            along = self.coordinates(d, index[d]) * strides[d]
+            position = np.add.outer(position, along) if d in self.dims else position + along[0]
+        return layout.ranks[position]
+
+    def _paint_boxes(self, samples: list[np.ndarray]) -> np.ndarray:
+        owners = np.full([len(s) for s in samples], NOBODY, np.int64)
+        regions, ranks = self.layout.regions, self.layout.owners
+        # Where boxes overlap the lowest-numbered one counts, so it is painted last.
+        for block in range(len(ranks) - 1, -1, -1):
+            lo, hi = regions[block] - np.asarray(self.lo)
+            if any(not lo[d] <= 0 < hi[d] for d in range(len(self.shape)) if d not in self.dims):
+                continue
+            box = tuple(
+                slice(*np.searchsorted(s, [lo[d], hi[d]]))
+                for d, s in zip(self.dims, samples, strict=True)
+            )
+            owners[box] = ranks[block]
+        return owners
+
+    def _paint_lists(self, samples: list[np.ndarray]) -> np.ndarray:
+        flat = np.full(math.prod(self.shape), NOBODY, np.int64)
+        for rank in range(self.layout.nprocs - 1, -1, -1):
+            flat[np.asarray(self.layout.indices_of(rank))] = rank
+        cut = tuple(0 if d not in self.dims else slice(None) for d in range(len(self.shape)))
+        return flat.reshape(self.shape)[cut][np.ix_(*samples)]
+
+    def held_by(self, rank: int) -> np.ndarray:
+        """Tell for each pixel whether the rank holds anything in it, however little."""
+        if not isinstance(self.layout, _plan.BlockCyclic):
+            return self.owners == rank
+        block = self.layout.block_of(rank)
+        held = np.full((), block >= 0)
+        strides = _grid_strides(self.layout)
+        for d in self.dims:
+            mine = block // strides[d] % self.layout.grid[d]
+            edges = self.edges[self.dims.index(d)]
+            held = np.logical_and.outer(held, self._any_in(d, edges, mine))
+        return held
+
+    def _any_in(self, d: int, edges: np.ndarray, coordinate: int) -> np.ndarray:
+        """Whether a grid coordinate holds any index of each interval between edges."""
+        layout = self.layout
+        if layout.grid[d] == 1:
+            return np.full(len(edges) - 1, True)
+        position = (coordinate - layout.first_process[d]) % layout.grid[d]
+        length, first = layout.block[d], position * layout.block[d]
+        period = length * layout.grid[d]
+        below = (edges - first) // period * length + np.clip((edges - first) % period, 0, length)
+        return np.diff(below) > 0
+
+
+def _grid_strides(layout: Any) -> list[int]:
+    """Steps in grid position per grid dimension."""
+    dims = range(len(layout.grid))
+    order = reversed(dims) if layout.grid_order == "C" else dims
+    strides, step = [1] * len(layout.grid), 1
+    for d in order:
+        strides[d] = step
+        step *= layout.grid[d]
+    return strides

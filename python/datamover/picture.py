@@ -1,0 +1,456 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How does a plan look: who holds what before and after, and who sends how much to whom?"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import os
+import re
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from rich.filesize import decimal
+
+from datamover import _plan
+from datamover.holdings import NOBODY, Holdings
+
+if TYPE_CHECKING:
+    from datamover import MotionPlan
+    from datamover.explanation import Explanation
+
+#: Ranks are written into their blocks where there are at most so many blocks in the picture.
+MAX_LABELS = 300
+#: A lens shows the first blocks, so many each way, where there are too many blocks for labels.
+LENS_BLOCKS = 5
+#: Colours are explained one by one for at most so many processes.
+MAX_LEGEND = 16
+#: The traffic of more processes is summed over groups of neighbouring ranks.
+MAX_GROUPS = 64
+
+#: Places in inches: the figure, and the left ends of three squares above `BOTTOM`.
+WIDTH, HEIGHT, BOTTOM, SIDE = 13.6, 5.3, 0.6, 3.5
+LEFTS = (0.7, 4.9, 9.2)
+
+PAPER, INK, FAINT, ACCENT = "#ffffff", "#1d2733", "#8a94a0", "#d1495b"
+UNHELD, KEPT = "#eceff2", "#cdd3da"
+
+
+def _colors(nprocs: int) -> Any:
+    """A colour for each rank: distinct for few processes, a ramp for many."""
+    from matplotlib import colormaps
+    from matplotlib.colors import ListedColormap
+
+    if nprocs <= 8:
+        # Okabe and Ito's colours, which colour-blind readers tell apart, softened.
+        table = [
+            "#4c9bd0",
+            "#e9a53a",
+            "#3fae8c",
+            "#d97757",
+            "#b583b8",
+            "#e8d650",
+            "#3d6fa8",
+            "#9aa5b1",
+        ]
+        return ListedColormap(table[:nprocs])
+    ramp = colormaps["turbo"](np.linspace(0.06, 0.94, min(nprocs, 4096)))
+    ramp[:, :3] = 0.80 * ramp[:, :3] + 0.20  # softened, so that labels can be read
+    return ListedColormap(ramp)
+
+
+def _text_color(rgba: Any) -> str:
+    luminance = 0.299 * rgba[0] + 0.587 * rgba[1] + 0.114 * rgba[2]
+    return INK if luminance > 0.5 else PAPER
+
+
+class _Painter:
+    """Draws holdings of one plan in one set of colours."""
+
+    def __init__(self, nprocs: int, rank: int | None):
+        self.nprocs, self.rank = nprocs, rank
+        self.colors = _colors(nprocs)
+
+    def rgba(self, owners: np.ndarray, held: np.ndarray | None) -> np.ndarray:
+        """Colour an array of ranks; with a rank asked for, only what it holds."""
+        from matplotlib.colors import to_rgba
+
+        if held is not None:
+            return np.where(held[..., None], to_rgba(ACCENT), to_rgba(UNHELD))
+        scale = 1 if self.nprocs <= self.colors.N else self.nprocs / self.colors.N
+        picture = self.colors((np.maximum(owners, 0) / scale).astype(np.int64))
+        picture[owners == NOBODY] = to_rgba(UNHELD)
+        return picture
+
+    def draw(self, axes: Any, layout: Any) -> Holdings:
+        """Draw one layout: a bar for 1 dimension, a square for 2, three faces of a cuboid for 3."""
+        dims = len(layout.domain.shape)
+        if dims == 1:
+            return self._bar(axes, layout)
+        return self._plane(axes, layout) if dims == 2 else self._cuboid(axes, layout)
+
+    def _window(self, layout: Any) -> tuple[int, ...] | None:
+        """All of the array for one rank, whose parts show however small they are."""
+        return None if self.rank is None else tuple(layout.domain.shape)
+
+    def _held(self, holdings: Holdings) -> np.ndarray | None:
+        return None if self.rank is None else holdings.held_by(self.rank)
+
+    def _bar(self, axes: Any, layout: Any) -> Holdings:
+        holdings = Holdings(layout, (0,), self._window(layout))
+        picture = self.rgba(holdings.owners, self._held(holdings))
+        n = holdings.window[0]
+        axes.imshow(picture[None], extent=(0, n, 1, 0), aspect="auto", interpolation="nearest")
+        axes.set_box_aspect(0.28)
+        axes.set_yticks([])
+        _ticks(axes.xaxis, n)
+        if self.rank is None:
+            self._label(axes, holdings.owners[None], (n, 1))
+        _frame(axes)
+        return holdings
+
+    def _plane(self, axes: Any, layout: Any) -> Holdings:
+        holdings = Holdings(layout, (0, 1), self._window(layout))
+        rows, columns = holdings.window
+        picture = self.rgba(holdings.owners, self._held(holdings))
+        axes.imshow(picture, extent=(0, columns, rows, 0), aspect="auto", interpolation="nearest")
+        axes.set_box_aspect(min(max(rows / columns, 0.45), 1.6))
+        _ticks(axes.xaxis, columns)
+        _ticks(axes.yaxis, rows)
+        if isinstance(layout, _plan.FloorPlan):
+            self._outline(axes, layout)
+        elif self.rank is None and not self._label(axes, holdings.owners, (columns, rows)):
+            self._lens(axes, layout)
+        _frame(axes)
+        return holdings
+
+    def _outline(self, axes: Any, layout: Any) -> None:
+        """Outline the blocks of a floor plan and write their ranks into them."""
+        from matplotlib.patches import Rectangle
+
+        if len(layout) > MAX_LABELS:
+            return
+        lo = np.asarray(layout.domain.lo)
+        widths = np.asarray(layout.domain.shape)
+        for region, rank in zip(layout.regions - lo, layout.owners, strict=True):
+            (top, left), (bottom, right) = region
+            size = ((right - left) / widths[1], (bottom - top) / widths[0])
+            axes.add_patch(
+                Rectangle((left, top), right - left, bottom - top, fill=False, ec=PAPER, lw=0.8)
+            )
+            font = min(11, 220 * min(1.4 * size[1], size[0] / len(str(rank))))
+            if font >= 4.5 and self.rank is None:
+                color = _text_color(self.rgba(np.array([rank]), None)[0])
+                place = ((left + right) / 2, (top + bottom) / 2)
+                axes.text(*place, str(rank), ha="center", va="center", fontsize=font, color=color)
+
+    def _lens(self, axes: Any, layout: Any) -> None:
+        """Show the first blocks of a block-cyclic layout larger, in the lower right corner."""
+        if not isinstance(layout, _plan.BlockCyclic):
+            return
+        rows, columns = (
+            min(block * LENS_BLOCKS if grid > 1 else extent, extent)
+            for block, grid, extent in zip(layout.block, layout.grid, layout.shape, strict=True)
+        )
+        first = Holdings(layout, (0, 1), (rows, columns))
+        lens = axes.inset_axes((0.48, 0.04, 0.48, 0.48))
+        lens.imshow(
+            self.rgba(first.owners, None), extent=(0, columns, rows, 0), aspect="auto",
+            interpolation="nearest",
+        )  # fmt: skip
+        self._label(lens, first.owners, (columns, rows), shrink=0.48)
+        lens.set_xticks([])
+        lens.set_yticks([])
+        for spine in lens.spines.values():
+            spine.set(color=PAPER, linewidth=3)
+        lens.set_title(
+            f"first {rows:,} × {columns:,}", fontsize=7.5, color=INK, pad=3,
+            bbox={"facecolor": PAPER, "edgecolor": "none", "pad": 2},
+        )  # fmt: skip
+
+    def _label(
+        self, axes: Any, owners: np.ndarray, size: tuple[int, int], shrink: float = 1
+    ) -> bool:
+        """Outline the blocks and write the ranks into them; False where they are too small."""
+        row_cuts, column_cuts = _cuts(owners, 0), _cuts(owners, 1)
+        blocks = (len(row_cuts) - 1) * (len(column_cuts) - 1)
+        if blocks > MAX_LABELS:
+            return False
+        scale_x, scale_y = size[0] / owners.shape[1], size[1] / owners.shape[0]
+        for cut in column_cuts[1:-1]:
+            axes.axvline(cut * scale_x, color=PAPER, lw=0.8)
+        for cut in row_cuts[1:-1]:
+            axes.axhline(cut * scale_y, color=PAPER, lw=0.8)
+        widest = len(str(self.nprocs - 1))
+        across = max(len(column_cuts) - 1, (len(row_cuts) - 1) * (1 if owners.shape[0] > 1 else 0))
+        font = min(11, 200 * shrink / (max(across, 1) * (1 + 0.45 * widest)))
+        if font < 4.5:
+            return False
+        for top, bottom in itertools.pairwise(row_cuts):
+            for left, right in itertools.pairwise(column_cuts):
+                rank = int(owners[top, left])
+                if rank == NOBODY:
+                    continue
+                color = self.rgba(np.array([rank]), None)[0]
+                axes.text(
+                    (left + right) / 2 * scale_x,
+                    (top + bottom) / 2 * scale_y,
+                    str(rank),
+                    ha="center",
+                    va="center",
+                    fontsize=font,
+                    color=_text_color(color),
+                )
+        return True
+
+    def _cuboid(self, axes: Any, layout: Any) -> Holdings:
+        """Draw the three faces that are seen from in front, of the last three dimensions."""
+        from matplotlib.transforms import Affine2D
+
+        dims = len(layout.domain.shape)
+        z, y, x = dims - 3, dims - 2, dims - 1
+        front = Holdings(layout, (y, x))
+        top, side = Holdings(layout, (z, x)), Holdings(layout, (z, y))
+        height, width = front.window
+        depth = top.window[0]
+        longest = max(width, height, depth)
+        w, h, d = (max(n / longest, 0.25) for n in (width, height, depth))
+        slope = (0.45 * d, 0.38 * d)
+        faces = [
+            (front, front.owners, Affine2D().scale(w, -h).translate(0, h)),
+            (top, top.owners, Affine2D.from_values(w, 0, *slope, 0, h)),
+            # The side runs backwards along z; its rows are y, its columns z.
+            (side, side.owners.T, Affine2D.from_values(*slope, 0, -h, w, h)),
+        ]
+        for shade, (holdings, owners, transform) in zip((1.0, 0.93, 0.84), faces, strict=True):
+            held = self._held(holdings)
+            if held is not None and holdings is side:
+                held = held.T
+            picture = self.rgba(owners, held)
+            picture[..., :3] *= shade
+            axes.imshow(
+                picture,
+                extent=(0, 1, 1, 0),
+                transform=transform + axes.transData,
+                interpolation="nearest",
+                clip_on=False,
+            )
+        for _, _, transform in faces:
+            corners = transform.transform([(0, 0), (1, 0), (1, 1), (0, 1), (0, 0)])
+            axes.plot(*corners.T, color=INK, lw=0.7, clip_on=False, solid_joinstyle="round")
+        axes.set_xlim(-0.04, w + slope[0] + 0.04)
+        axes.set_ylim(-0.04, h + slope[1] + 0.04)
+        axes.set_aspect("equal")
+        axes.set_axis_off()
+        note = {"fontsize": 7.5, "color": FAINT, "ha": "center", "va": "center"}
+        axes.text(w / 2, -0.06, f"dimension {x}: {width:,}", **note)
+        axes.text(-0.06, h / 2, f"dimension {y}: {height:,}", rotation=90, **note)
+        angle = math.degrees(math.atan2(slope[1], slope[0]))
+        axes.text(
+            w + slope[0] / 2 + 0.06,
+            slope[1] / 2 - 0.03,
+            f"dimension {z}: {depth:,}",
+            rotation=angle,
+            rotation_mode="anchor",
+            **note,
+        )
+        if self.rank is None and self.nprocs <= MAX_LEGEND:
+            self._legend(axes)
+        return front
+
+    def _legend(self, axes: Any) -> None:
+        """Say which colour is which rank, below a picture that has no room for labels."""
+        from matplotlib.patches import Patch
+
+        axes.legend(
+            handles=[Patch(color=self.colors(r), label=str(r)) for r in range(self.nprocs)],
+            loc="upper left", bbox_to_anchor=(0.02, -0.005), ncols=8, frameon=False, fontsize=7.5,
+            handlelength=0.9, handleheight=0.9, handletextpad=0.4, columnspacing=1.2,
+            labelcolor=FAINT,
+        )  # fmt: skip
+
+
+def _cuts(owners: np.ndarray, axis: int) -> np.ndarray:
+    """Where the owner changes along an axis, in pixels, both ends included."""
+    changes = np.any(np.diff(owners, axis=axis) != 0, axis=1 - axis)
+    return np.concatenate([[0], np.flatnonzero(changes) + 1, [owners.shape[axis]]])
+
+
+def _ticks(axis: Any, extent: int) -> None:
+    axis.set_ticks([0, extent], labels=["0", f"{extent:,}"])
+    axis.set_tick_params(length=2, labelsize=7.5, labelcolor=FAINT, color=FAINT)
+
+
+def _frame(axes: Any) -> None:
+    for spine in axes.spines.values():
+        spine.set_color(INK)
+        spine.set_linewidth(0.7)
+
+
+def _draw_matrix(figure: Any, axes: Any, plan: MotionPlan, e: Explanation) -> None:
+    """Who sends how much to whom, as a square of colours."""
+    from matplotlib.colors import ListedColormap, LogNorm, Normalize
+
+    bounds, elems = _plan.traffic_matrix(plan, MAX_GROUPS)
+    groups = len(bounds) - 1
+    nbytes = elems.reshape(groups, groups).astype(float) * e.elem_bytes
+    single = groups == plan.nprocs  # then the diagonal is what stays, else only part of it
+    shown = np.ma.masked_equal(nbytes, 0)
+    if single:
+        shown[np.diag_indices(groups)] = np.ma.masked
+    low, high = (float(shown.min()), float(shown.max())) if shown.count() else (1.0, 1.0)
+    logarithmic = high > 50 * low
+    norm = LogNorm(low, high) if logarithmic else Normalize(0, high)
+    axes.set_facecolor("#f6f7f9")
+    if single:
+        kept = np.ma.masked_where((np.eye(groups) == 0) | (nbytes == 0), np.ones_like(nbytes))
+        axes.imshow(kept, cmap=ListedColormap([KEPT]), interpolation="nearest")
+    image = axes.imshow(shown, cmap=_heat(), norm=norm, interpolation="nearest")
+    _frame(axes)
+    if groups <= 64:
+        for k in range(1, groups):
+            axes.axhline(k - 0.5, color=PAPER, lw=min(0.8, 16 / groups))
+            axes.axvline(k - 0.5, color=PAPER, lw=min(0.8, 16 / groups))
+    _rank_ticks(axes, bounds, groups)
+    axes.set_xlabel("to process", fontsize=9, color=INK)
+    axes.set_ylabel("from process", fontsize=9, color=INK)
+    if groups <= 8:
+        for (row, column), value in np.ndenumerate(nbytes):
+            if value:
+                kept = single and row == column
+                color = INK if kept else _text_color(image.cmap(norm(value)))
+                text = decimal(int(value)).replace(" bytes", " B").replace(" ", "\n")
+                axes.text(column, row, text, ha="center", va="center", fontsize=8, color=color)
+    bar = figure.colorbar(image, cax=axes.inset_axes((1.035, 0, 0.04, 1)))
+    bar.outline.set_visible(False)
+    bar.ax.yaxis.set_major_formatter(lambda v, _: decimal(int(v)).replace("bytes", "B"))
+    bar.ax.tick_params(labelsize=7.5, labelcolor=FAINT, color=FAINT, length=2)
+    bar.ax.minorticks_off()
+
+
+def _heat() -> Any:
+    from matplotlib.colors import LinearSegmentedColormap
+
+    return LinearSegmentedColormap.from_list(
+        "traffic", ["#e3eef6", "#9cc5e0", "#4a97c6", "#1f659f", "#164e82"]
+    )
+
+
+def _rank_ticks(axes: Any, bounds: np.ndarray, groups: int) -> None:
+    if bounds[-1] == groups:
+        step = max(1, -(-groups // 16))
+        ticks = list(range(0, groups, step))
+        labels = [str(t) for t in ticks]
+    else:
+        ticks = [-0.5, (groups - 1) / 2, groups - 0.5]
+        labels = ["0", f"{bounds[groups // 2]:,}", f"{bounds[-1] - 1:,}"]
+    axes.set_xticks(ticks, labels=labels)
+    axes.set_yticks(ticks, labels=labels)
+    axes.tick_params(length=2, labelsize=7.5, labelcolor=FAINT, color=FAINT)
+
+
+def _draw_peers(axes: Any, e: Explanation) -> None:
+    """What one rank sends and receives, over the ranks of its peers."""
+    series = (
+        (e.outgoing.destination, e.outgoing.bytes, 1, "#3f8fc0", "sends"),
+        (e.incoming.source, e.incoming.bytes, -1, "#e9a53a", "receives"),
+    )
+    edges = np.linspace(0, e.nprocs, min(e.nprocs, 256) + 1) - 0.5
+    tallest = 0.0
+    for peers, nbytes, sign, color, word in series:
+        total, _ = np.histogram(peers, edges, weights=nbytes)
+        axes.bar(edges[:-1], sign * total, np.diff(edges), align="edge", color=color, lw=0)
+        tallest = max(tallest, float(total.max(initial=0)))
+        place = 0.97 if sign > 0 else 0.03
+        what = f"{word} {decimal(int(nbytes.sum()))} {'to' if sign > 0 else 'from'} {len(peers):,}"
+        axes.text(
+            0.02, place, what, transform=axes.transAxes, fontsize=9, color=color,
+            ha="left", va="top" if sign > 0 else "bottom", fontweight="bold", zorder=3,
+            bbox={"facecolor": PAPER, "edgecolor": "none", "pad": 1.5},
+        )  # fmt: skip
+    reach = 1.3 * max(tallest, 1.0)
+    axes.set_ylim(-reach, reach)
+    axes.set_xlim(-0.5, e.nprocs - 0.5)
+    axes.axhline(0, color=INK, lw=0.8)
+    axes.axvline(e.rank, color=ACCENT, lw=1, ls=(0, (2, 2)))
+    axes.set_xticks([0, e.nprocs - 1], labels=["0", f"{e.nprocs - 1:,}"])
+    axes.yaxis.set_major_formatter(lambda v, _: decimal(int(abs(v))).replace("bytes", "B"))
+    axes.tick_params(length=2, labelsize=7.5, labelcolor=FAINT, color=FAINT)
+    axes.set_xlabel("peer", fontsize=9, color=INK)
+    axes.set_box_aspect(1)
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+
+
+def _title(axes: Any, title: str, subtitle: str) -> None:
+    """Write above the place of a picture, whatever part of that the picture fills."""
+    place = axes.get_position(original=True)
+    text = axes.figure.text
+    text(place.x0, place.y1 + 0.072, title, fontsize=12, fontweight="bold", color=INK)
+    text(place.x0, place.y1 + 0.025, subtitle, fontsize=8.5, color=FAINT)
+
+
+def _note_window(axes: Any, holdings: Holdings) -> None:
+    """Say below a picture that it shows only a part."""
+    if not holdings.whole:
+        shown = " × ".join(f"{n:,}" for n in holdings.window)
+        axes.set_xlabel(f"the first {shown} elements", fontsize=8, color=FAINT)
+
+
+def draw(plan: MotionPlan, e: Explanation, path: str | os.PathLike[str]) -> None:
+    """Draw who holds what before and after a plan, and its traffic, into a picture file.
+
+    Parameters
+    ----------
+    plan : MotionPlan
+    e : Explanation
+        What `explain` says of this plan; where it is about one rank, the picture is as well.
+    path : path
+        Its suffix says the format: .png, .pdf, .svg.
+
+    Raises
+    ------
+    IoError
+        The file cannot be written.
+    """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(WIDTH, HEIGHT), dpi=150, facecolor=PAPER)
+    FigureCanvasAgg(figure)
+    before, after, traffic = (
+        figure.add_axes((x / WIDTH, BOTTOM / HEIGHT, SIDE / WIDTH, SIDE / HEIGHT)) for x in LEFTS
+    )
+    figure.text(LEFTS[0] / WIDTH, 0.93, _headline(e), fontsize=13.5, color=INK, fontweight="bold")
+    painter = _Painter(plan.nprocs, e.rank)
+    who = "who holds what" if e.rank is None else f"what process {e.rank:,} holds"
+    for axes, when, layout, words in (
+        (before, "Before", plan.source, e.source),
+        (after, "After", plan.destination, e.destination),
+    ):
+        holdings = painter.draw(axes, layout)
+        axes.set_anchor("NW")
+        _note_window(axes, holdings)
+        words = re.sub(r" of \([^)]*\)", "", words.removeprefix("block-cyclic "))
+        _title(axes, f"{when}: {who}", words)
+    if e.rank is None:
+        _draw_matrix(figure, traffic, plan, e)
+        few = plan.nprocs <= MAX_GROUPS
+        note = "grey stays" if few else f"summed over {MAX_GROUPS} groups of neighbouring ranks"
+        _title(traffic, "Traffic: who sends to whom", f"bytes; {note}")
+    else:
+        _draw_peers(traffic, e)
+        _title(traffic, f"Traffic of process {e.rank:,}", "bytes, by rank of the peer")
+    figure.savefig(path)
+
+
+def _headline(e: Explanation) -> str:
+    sizes = (
+        decimal(e.largest_bytes)
+        if e.smallest_bytes == e.largest_bytes
+        else f"{decimal(e.smallest_bytes)} to {decimal(e.largest_bytes)}"
+    )
+    return (
+        f"{e.nprocs:,} processes exchange {decimal(e.moved_bytes)} in {e.messages:,} messages "
+        f"of {sizes}; {decimal(e.kept_bytes)} stay"
+    )
