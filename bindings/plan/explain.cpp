@@ -93,7 +93,7 @@ nb::tuple describe_layouts(const MotionPlan& plan) {
 
 nb::list encoding_names() {
     nb::list names;
-    for (int e = 0; e <= static_cast<int>(datamover::Encoding::product); ++e)
+    for (int e = 0; e <= static_cast<int>(datamover::Encoding::offsets); ++e)
         names.append(datamover::encoding_name(static_cast<datamover::Encoding>(e)));
     return names;
 }

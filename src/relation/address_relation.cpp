@@ -76,6 +76,20 @@ AddressRelation AddressRelation::from_pairs(std::span<const std::int64_t> source
                                              source_elem_bytes, destination_elem_bytes}));
 }
 
+AddressRelation AddressRelation::from_byte_pairs(std::vector<std::int64_t> source_bytes,
+                                                 std::vector<std::int64_t> destination_bytes,
+                                                 std::int64_t source_elem_bytes,
+                                                 std::int64_t destination_elem_bytes) {
+    require_elem_bytes(source_elem_bytes, destination_elem_bytes);
+    if (source_bytes.size() != destination_bytes.size())
+        throw Error(ErrorCode::mismatch, "source holds " + std::to_string(source_bytes.size()) +
+                                             " addresses, destination " +
+                                             std::to_string(destination_bytes.size()));
+    return AddressRelation(encode_pair_list({source_bytes.data(), destination_bytes.data(),
+                                             source_bytes.size(), 1, 1, source_elem_bytes,
+                                             destination_elem_bytes}));
+}
+
 AddressRelation AddressRelation::from_products(std::vector<Product> products,
                                                std::int64_t source_elem_bytes,
                                                std::int64_t destination_elem_bytes) {
