@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Does the cache give the right relations under its bound, and let those of an operation go together?
+#include "datamover/relation_cache.hpp"
+
+#include <gtest/gtest.h>
+
+#include <random>
+#include <string>
+#include <vector>
+
+#include "datamover/error.hpp"
+
+using namespace datamover;
+
+namespace {
+
+/// A relation of n pairs kept as pairs: 16 n bytes.
+AddressRelation relation_of(std::int64_t n, std::int64_t start) {
+    std::vector<std::int64_t> source;
+    std::vector<std::int64_t> destination;
+    for (std::int64_t i = 0; i < n; ++i) {
+        source.push_back(start + i);
+        destination.push_back(i);
+    }
+    return AddressRelation::from_pairs(source, destination, 8, 8).encode(Encoding::pairs);
+}
+
+std::int64_t first_source(const AddressRelation& relation) {
+    return relation.source_bounds().begin_bytes / 8;
+}
+
+}  // namespace
+
+TEST(RelationCache, CountsHitsMissesAndBytes) {
+    RelationCache cache(1000);
+    int made = 0;
+    auto make = [&] {
+        ++made;
+        return relation_of(10, 3);
+    };
+    EXPECT_EQ(first_source(cache.get("a", make)), 3);
+    EXPECT_EQ(first_source(cache.get("a", make)), 3);
+    EXPECT_EQ(made, 1);
+    const RelationCacheStatistics s = cache.statistics();
+    EXPECT_EQ(s.hits, 1);
+    EXPECT_EQ(s.misses, 1);
+    EXPECT_EQ(s.relations, 1);
+    EXPECT_EQ(s.held_bytes, 160);
+    cache.clear();
+    EXPECT_EQ(cache.statistics().held_bytes, 0);
+}
+
+TEST(RelationCache, RelationsOfOneHintLeaveTogether) {
+    RelationCache cache(16 * 40);
+    cache.get("a1", [] { return relation_of(10, 1); }, "a");
+    cache.get("b1", [] { return relation_of(10, 2); }, "b");
+    cache.get("a2", [] { return relation_of(10, 3); }, "a");
+    cache.get("b1", [] { return relation_of(10, 2); }, "b");
+    cache.get("c", [] { return relation_of(20, 4); });
+    EXPECT_EQ(cache.statistics().evictions, 2);
+    EXPECT_EQ(cache.statistics().relations, 2);
+    EXPECT_EQ(cache.drop("b"), 1);
+    EXPECT_EQ(cache.drop("b"), 0);
+    EXPECT_EQ(cache.statistics().held_bytes, 320);
+}
+
+TEST(RelationCache, WhatIsTooLargeIsReturnedButNotKept) {
+    RelationCache cache(100);
+    EXPECT_EQ(cache.get("a", [] { return relation_of(10, 5); }).size(), 10);
+    EXPECT_EQ(cache.statistics().relations, 0);
+    EXPECT_THROW(RelationCache(-1), Error);
+}
+
+TEST(RelationCache, RandomUseStaysRightAndBounded) {
+    std::mt19937_64 random(41);
+    RelationCache cache(4000);
+    for (int i = 0; i < 5000; ++i) {
+        const auto k = static_cast<std::int64_t>(random() % 60);
+        const AddressRelation r = cache.get(
+            std::to_string(k), [&] { return relation_of(1 + k, k); },
+            k % 3 == 0 ? "" : "hint" + std::to_string(k % 7));
+        EXPECT_EQ(r.size(), 1 + k);
+        EXPECT_EQ(first_source(r), k);
+        if (i % 500 == 0) cache.set_limit(static_cast<std::int64_t>(random() % 6000));
+        const RelationCacheStatistics s = cache.statistics();
+        EXPECT_LE(s.held_bytes, s.limit_bytes);
+        EXPECT_EQ(s.hits + s.misses, i + 1);
+    }
+}
