@@ -7,6 +7,8 @@
 // lane has elements moves every index bit up by one; repeated until row and column bits have changed
 // places, it transposes each lane. A last exchange of whole lanes completes the tile.
 
+#define DATAMOVER_VECTOR_TILES 1
+
 template <std::int64_t bytes>
 [[gnu::always_inline]] inline void transpose_lanes(Vector (&rows)[16 / bytes]) {
     constexpr int n = 16 / bytes;

@@ -76,17 +76,32 @@ void transpose(const LoopShape& l, const char* s, char* d) {
     transpose_loop<bytes, false>(l, s, d);
 }
 
-/// Streams when whole lines of the destination are written, else goes the ordinary way.
+#if defined(DATAMOVER_VECTOR_TILES)
+#include "transpose_staged_body.hpp"
+
+/// Straight from the tiles where these write whole lines, else by way of a stage.
 template <std::int64_t bytes>
 void transpose_streaming(const LoopShape& l, const char* s, char* d) {
     const auto misaligned = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(d) % 64);
-    if (l.inner_destination % 64 != 0 || misaligned % bytes != 0) {
-        transpose_loop<bytes, false>(l, s, d);
+    if (!Tile<bytes>::streams || l.inner_destination % 64 != 0 || misaligned % bytes != 0) {
+        transpose_staged<bytes>(l, s, d);
         return;
     }
     transpose_loop<bytes, true>(l, s, d);
     store_fence();
 }
+
+constexpr CopyLoops with_streaming(CopyLoops loops) {
+    loops.transpose_streaming[0] = transpose_streaming<1>;
+    loops.transpose_streaming[1] = transpose_streaming<2>;
+    loops.transpose_streaming[2] = transpose_streaming<4>;
+    loops.transpose_streaming[3] = transpose_streaming<8>;
+    loops.transpose_streaming[4] = transpose_streaming<16>;
+    return loops;
+}
+#else
+constexpr CopyLoops with_streaming(CopyLoops loops) { return loops; }
+#endif
 
 constexpr CopyLoops with_transposes(CopyLoops loops) {
     loops.transpose[0] = transpose<1>;
@@ -94,10 +109,5 @@ constexpr CopyLoops with_transposes(CopyLoops loops) {
     loops.transpose[2] = transpose<4>;
     loops.transpose[3] = transpose<8>;
     loops.transpose[4] = transpose<16>;
-    loops.transpose_streaming[0] = Tile<1>::streams ? transpose_streaming<1> : nullptr;
-    loops.transpose_streaming[1] = Tile<2>::streams ? transpose_streaming<2> : nullptr;
-    loops.transpose_streaming[2] = Tile<4>::streams ? transpose_streaming<4> : nullptr;
-    loops.transpose_streaming[3] = Tile<8>::streams ? transpose_streaming<8> : nullptr;
-    loops.transpose_streaming[4] = Tile<16>::streams ? transpose_streaming<16> : nullptr;
-    return loops;
+    return with_streaming(loops);
 }
