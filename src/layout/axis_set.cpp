@@ -44,7 +44,8 @@ bool narrow_to_single_block(const Periodic& p, Window& w) {
 /// Emits the meeting of block `k` of `outer` with all blocks of `inner` inside the window: at most
 /// a first partial block, a counted run of whole blocks, and a last partial one.
 template <class Emit>
-void meet_block(const Periodic& outer, std::int64_t k, const Periodic& inner, Window w, Emit&& emit) {
+void meet_block(const Periodic& outer, std::int64_t k, const Periodic& inner, Window w,
+                Emit&& emit) {
     w.lo = std::max(w.lo, outer.begin(k));
     w.hi = std::min(w.hi, outer.begin(k) + outer.set.length);
     if (w.empty()) return;
@@ -110,8 +111,8 @@ AxisTable folded_table(std::vector<AxisRun> runs, std::int64_t periods, std::int
                        std::int64_t destination_period, const std::vector<AxisRun>& tail) {
     if (runs.size() == 1 && periods > 1) {
         AxisRun& r = runs.front();
-        const bool continues =
-            r.count * r.source_step == source_period && r.count * r.destination_step == destination_period;
+        const bool continues = r.count * r.source_step == source_period &&
+                               r.count * r.destination_step == destination_period;
         if (r.count == 1 || continues) {
             if (r.count == 1) {
                 r.source_step = source_period;
@@ -161,9 +162,11 @@ AxisTable intersect(const AxisSet& source, std::int64_t source_lo, const AxisSet
         return runs.empty() ? AxisTable{} : AxisTable(fold_runs(runs));
     }
 
-    w.lo = first_meeting(a, b, w);
-    if (w.empty()) return {};
+    // What does not meet within one period never meets.
     const std::int64_t period = common_period(a.set.period, b.set.period);
+    const Window searched{w.lo, period < w.hi - w.lo ? w.lo + period : w.hi};
+    w.lo = first_meeting(a, b, searched);
+    if (w.lo == searched.hi) return {};
     if (period >= w.hi - w.lo) {
         auto runs = meet(a, b, w);
         return runs.empty() ? AxisTable{} : AxisTable(std::move(runs));

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Does a redistribution bring every element to where the destination layout wants it, whatever the
+// two layouts, axes and sections?
+#include <tuple>
+
+#include "layout_oracle.hpp"
+
+namespace datamover {
+namespace {
+
+using layout_oracle::carry_out;
+using layout_oracle::cases;
+using layout_oracle::Coordinates;
+using layout_oracle::elements_of;
+using layout_oracle::expect_error;
+using layout_oracle::Kind;
+using layout_oracle::Random;
+using layout_oracle::seed_of;
+using layout_oracle::untouched;
+using layout_oracle::Way;
+using layout_oracle::World;
+
+/// A random redistribution between random layouts of given kinds.
+struct Case {
+    Case(Random& random, Kind source_kind, Kind destination_kind) {
+        const int dims = static_cast<int>(random.integer(1, 3));
+        const std::int64_t nprocs = random.integer(1, 7);
+        const Point shape = layout_oracle::random_shape(random, dims);
+        for (int d = 0; d < dims; ++d) axes.insert(axes.begin() + random.integer(0, d), d);
+        Point permuted = shape;
+        for (int k = 0; k < dims; ++k) permuted[k] = shape[axis(k)];
+        source = layout_oracle::random_layout(random, source_kind, shape, nprocs);
+        destination = layout_oracle::random_layout(random, destination_kind, permuted, nprocs);
+        from = Region::from_shape(shape);
+        to = Region::from_shape(permuted);
+        if (random.chance(50)) {
+            plan = redistribute(source, destination, axes);
+            return;
+        }
+        Point from_lo = shape, from_hi = shape, to_lo = shape, to_hi = shape;
+        for (int k = 0; k < dims; ++k) {
+            const std::int64_t extent = random.integer(1, permuted[k]);
+            from_lo[axis(k)] = random.integer(0, permuted[k] - extent);
+            from_hi[axis(k)] = from_lo[axis(k)] + extent;
+            to_lo[k] = random.integer(0, permuted[k] - extent);
+            to_hi[k] = to_lo[k] + extent;
+        }
+        from = Region(from_lo, from_hi);
+        to = Region(to_lo, to_hi);
+        plan = redistribute(source, from, destination, to, axes);
+    }
+
+    int axis(int k) const { return axes[static_cast<std::size_t>(k)]; }
+
+    /// The flat number of the source element that belongs at a destination index.
+    std::int32_t expected_at(const Coordinates& global) const {
+        Coordinates origin = global;
+        for (int k = 0; k < to.dims(); ++k) {
+            const std::int64_t t = global[static_cast<std::size_t>(k)] - to.lo()[k];
+            if (t < 0 || t >= to.extent(k)) return untouched;
+            origin[static_cast<std::size_t>(axis(k))] = from.lo()[axis(k)] + t;
+        }
+        return static_cast<std::int32_t>(
+            layout_oracle::flat_of(origin, source.domain().hi().to_vector()));
+    }
+
+    Layout source, destination;
+    std::vector<int> axes;
+    Region from, to;
+    MotionPlan plan;
+};
+
+using Kinds = std::tuple<Kind, Kind>;
+class RedistributionBetween : public ::testing::TestWithParam<Kinds> {
+protected:
+    Case draw(Random& random) const {
+        return Case(random, std::get<0>(GetParam()), std::get<1>(GetParam()));
+    }
+
+    void check(Way way) const {
+        for (std::int64_t i = 0; i < cases(250); ++i) {
+            Random random(seed_of(i));
+            const Case c = draw(random);
+            World a = layout_oracle::make_world(random, c.source);
+            World b = layout_oracle::make_world(random, c.destination);
+            layout_oracle::fill_with_indices(a);
+            carry_out(c.plan, a, b, way,
+                      random.chance(50) ? plan::MessageOrder::row_major
+                                        : plan::MessageOrder::column_major);
+            for (const auto& e : elements_of(c.destination))
+                ASSERT_EQ(b.at(e.block, e.local), c.expected_at(e.global))
+                    << "case " << i << ": " << Point(e.global).to_string() << ", "
+                    << c.source.describe() << " to " << c.destination.describe();
+        }
+    }
+};
+
+TEST_P(RedistributionBetween, BringsEveryElementDirectly) {
+    check(Way::direct);
+}
+
+TEST_P(RedistributionBetween, BringsEveryElementInMessages) {
+    check(Way::message);
+}
+
+TEST_P(RedistributionBetween, BothSidesDeriveTheSamePairs) {
+    for (std::int64_t i = 0; i < cases(60); ++i) {
+        Random random(seed_of(i));
+        const Case c = draw(random);
+        const std::int64_t nprocs = c.plan.nprocs();
+        std::map<std::pair<std::int64_t, std::int64_t>, PairPart> sent;
+        for (std::int64_t rank = 0; rank < nprocs; ++rank)
+            for (PeerPart& peer : c.plan.outgoing(rank))
+                sent[{rank, peer.rank}] = std::move(peer.part);
+        std::size_t received = 0;
+        for (std::int64_t rank = 0; rank < nprocs; ++rank) {
+            for (const PeerPart& peer : c.plan.incoming(rank)) {
+                ++received;
+                const auto found = sent.find({peer.rank, rank});
+                ASSERT_NE(found, sent.end()) << "case " << i;
+                const MemoryLayout from = dense_memory(c.source, peer.rank, 4);
+                const MemoryLayout to = dense_memory(c.destination, rank, 4);
+                const plan::RelationSide source{&c.source, &from, 4, peer.rank};
+                const plan::RelationSide destination{&c.destination, &to, 4, rank};
+                std::vector<std::int64_t> s1, d1, s2, d2;
+                plan::compile(found->second, source, destination).to_pairs(s1, d1);
+                plan::compile(peer.part, source, destination).to_pairs(s2, d2);
+                ASSERT_EQ(s1, s2) << "case " << i;
+                ASSERT_EQ(d1, d2) << "case " << i;
+            }
+        }
+        EXPECT_EQ(received, sent.size()) << "case " << i;
+    }
+}
+
+TEST_P(RedistributionBetween, ThereAndBackIsTheIdentity) {
+    for (std::int64_t i = 0; i < cases(60); ++i) {
+        Random random(seed_of(i));
+        const Case c = draw(random);
+        const MotionPlan there = redistribute(c.source, c.destination, c.axes);
+        World a = layout_oracle::make_world(random, c.source), back = a;
+        World b = layout_oracle::make_world(random, c.destination);
+        layout_oracle::fill_with_indices(a);
+        carry_out(there, a, b, Way::message);
+        carry_out(there.reversed(), b, back, Way::direct);
+        ASSERT_EQ(back.data, a.data) << "case " << i;
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    AllKinds, RedistributionBetween,
+    ::testing::Combine(::testing::Values(Kind::block_cyclic, Kind::floor_plan, Kind::index_list),
+                       ::testing::Values(Kind::block_cyclic, Kind::floor_plan, Kind::index_list)),
+    [](const auto& info) {
+        return kind_name(std::get<0>(info.param)) + "To" + kind_name(std::get<1>(info.param));
+    });
+
+TEST(Redistribution, OverlappingInteriorsAreSentByTheLowestBlock) {
+    const Region whole(Point{0}, Point{10});
+    const Layout twice = FloorPlan({Region(Point{4}, Point{10}), whole}, {1, 0}, 2);
+    const Layout once = BlockCyclic(Point{10}, "(*)", 2);
+    const MotionPlan plan = redistribute(twice, once);
+    EXPECT_EQ(plan.part(1, 0).size(), 6);
+    EXPECT_EQ(plan.part(0, 0).size(), 4);
+}
+
+TEST(Redistribution, WhatNobodyHoldsIsNotMoved) {
+    const std::vector<std::int64_t> offsets{0, 2, 3}, indices{7, 1, 4};
+    const Layout lists = IndexList(Point{9}, offsets, indices);
+    const Layout blocks = BlockCyclic(Point{9}, "(block)", 2);
+    std::int64_t moved = 0;
+    for (std::int64_t rank = 0; rank < 2; ++rank)
+        for (const PeerPart& peer : redistribute(lists, blocks).incoming(rank))
+            moved += peer.part.size();
+    EXPECT_EQ(moved, 3);
+}
+
+TEST(Redistribution, PartOfOneProcessOfAMillion) {
+    const std::int64_t nprocs = 1'000'000, rank = 123'456;
+    const Layout rows = BlockCyclic(Point{4'000'000, 3'000}, "(block, *)", nprocs);
+    const Layout tiles = BlockCyclic(Point{4'000'000, 3'000}, "(cyclic(64), cyclic(64))", nprocs);
+    const MotionPlan plan = redistribute(rows, tiles);
+    std::map<std::int64_t, std::int64_t> expected;  // elements by receiver
+    const std::int64_t first_row = 4 * rank;
+    for (std::int64_t i = first_row; i < first_row + 4; ++i)
+        for (std::int64_t j = 0; j < 3'000; ++j) ++expected[tiles.block_cyclic()->owner_of({i, j})];
+    std::map<std::int64_t, std::int64_t> found;
+    for (const PeerPart& peer : plan.outgoing(rank)) {
+        found[peer.rank] = peer.part.size();
+        EXPECT_EQ(plan.part(rank, peer.rank).size(), peer.part.size());
+    }
+    EXPECT_EQ(found, expected);
+    std::int64_t received = 0;
+    for (const PeerPart& peer : plan.incoming(rank)) received += peer.part.size();
+    EXPECT_EQ(received, tiles.local_elems(rank));
+}
+
+TEST(Redistribution, TablesDoNotGrowWithTheArray) {
+    const auto table_bytes = [](std::int64_t n) {
+        const Layout a = BlockCyclic(Point{n, n}, "(cyclic(3), cyclic(5))", 4);
+        const Layout b = BlockCyclic(Point{n, n}, "(cyclic(7), block)", 4);
+        std::int64_t bytes = 0;
+        for (const PeerPart& peer : redistribute(a, b).outgoing(0))
+            for (const Piece& piece : peer.part.pieces)
+                for (const PieceAxis& axis : std::get<ProductPiece>(piece.content).axes)
+                    bytes += axis.table->nbytes();
+        return bytes;
+    };
+    EXPECT_LE(table_bytes(1'000'000'000), 2 * table_bytes(1'000));
+}
+
+TEST(Redistribution, RefusesWhatDoesNotFit) {
+    const Layout a = BlockCyclic(Point{4, 6}, "(block, *)", 2);
+    const Layout b = BlockCyclic(Point{6, 4}, "(block, *)", 2);
+    const Region whole = Region::from_shape(Point{4, 6});
+    using Axes = std::vector<int>;
+    expect_error(ErrorCode::mismatch, [&] { redistribute(a, b); });
+    expect_error(ErrorCode::mismatch, [&] { redistribute(a, a, Axes{1, 0}); });
+    for (const Axes& axes : {Axes{0, 0}, Axes{0, 2}, Axes{-1, 0}, Axes{0}, Axes{0, 1, 2}})
+        expect_error(ErrorCode::invalid_argument, [&] { redistribute(a, b, axes); });
+    expect_error(ErrorCode::mismatch,
+                 [&] { redistribute(a, BlockCyclic(Point{4, 6}, "(block, *)", 3)); });
+    expect_error(ErrorCode::mismatch,
+                 [&] { redistribute(a, BlockCyclic(Point{24}, "(block)", 2)); });
+    expect_error(ErrorCode::out_of_range,
+                 [&] { redistribute(a, whole.shifted(Point{1, 0}), a, whole); });
+    expect_error(ErrorCode::out_of_range,
+                 [&] { redistribute(a, whole, a, whole.shifted(Point{0, -1})); });
+    expect_error(ErrorCode::mismatch, [&] {
+        redistribute(a, Region(Point{0, 0}, Point{2, 2}), a, Region(Point{0, 0}, Point{2, 3}));
+    });
+    expect_error(ErrorCode::mismatch,
+                 [&] { redistribute(a, Region(Point{0}, Point{2}), a, whole); });
+    expect_error(ErrorCode::invalid_argument, [&] { redistribute(Layout{}, a); });
+}
+
+TEST(Redistribution, AnEmptySectionMovesNothing) {
+    const Layout a = BlockCyclic(Point{4, 6}, "(block, *)", 2);
+    const Region none = Region::empty_region(2);
+    const MotionPlan plan = redistribute(a, none, a, none);
+    EXPECT_TRUE(plan.outgoing(0).empty());
+    EXPECT_TRUE(plan.incoming(1).empty());
+}
+
+TEST(Redistribution, RefusesRanksThatAreNotThere) {
+    const Layout a = BlockCyclic(Point{4, 6}, "(block, *)", 2);
+    const MotionPlan plan = redistribute(a, a);
+    expect_error(ErrorCode::out_of_range, [&] { plan.outgoing(2); });
+    expect_error(ErrorCode::out_of_range, [&] { plan.incoming(-1); });
+    expect_error(ErrorCode::out_of_range, [&] { plan.part(0, 2); });
+}
+
+}  // namespace
+}  // namespace datamover
