@@ -15,7 +15,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 CXX_FILES = git ls-files '*.hpp' '*.h' '*.cpp'
 unexport MPICXX MPI_HOME
 
-.PHONY: help setup install demo test test-long bench format lint clean
+.PHONY: help setup install demo test test-long test-build fuzz bench format lint clean
 
 help:
 	@echo "make demo       set up and move a brain volume to Zarr chunks on 4 processes"
@@ -45,10 +45,24 @@ $(VENV)/.ready-%: requirements-%.txt $(VENV)/.ready
 demo: install $(VENV)/.ready-demo
 	$(BIN)/python scripts/demo
 
-test test-long: $(VENV)/.ready-test
+test: test-build
+	$(BIN)/python tests/run --build $(BUILD) --mpiexec $(MPIEXEC)
+
+test-long: test-build fuzz
+	$(BIN)/python tests/run --build $(BUILD) --mpiexec $(MPIEXEC) --long
+
+test-build: $(VENV)/.ready-test
 	scripts/system-packages libgtest-dev
 	$(MAKE) install DATAMOVER_TESTS=ON
-	$(BIN)/python tests/run --build $(BUILD) --mpiexec $(MPIEXEC) $(if $(filter test-long,$@),--long)
+
+# Fuzzers of what reads bytes, with Clang.
+fuzz: $(VENV)/.ready-test
+	scripts/system-packages clang libclang-rt-dev
+	$(BIN)/cmake -S . -B build/fuzz -G Ninja -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN))/ninja \
+	    -DCMAKE_CXX_COMPILER=clang++ -DCMAKE_BUILD_TYPE=RelWithDebInfo -DDATAMOVER_MPI=OFF \
+	    -DDATAMOVER_SANITIZE=fuzzer-no-link,address,undefined
+	$(BIN)/cmake --build build/fuzz
+	$(BIN)/python tests/run --build build/fuzz --mpiexec $(MPIEXEC) --layers fuzz
 
 bench: install
 	$(BIN)/datamover bench latency -n 2
