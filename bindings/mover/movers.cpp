@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // How does Python bind, start and await a mover?
+#include <nanobind/stl/complex.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
@@ -51,12 +52,16 @@ void bind_movers(nb::module_& m) {
         .def(
             "__init__",
             [](Mover* self, std::uintptr_t comm, const MotionPlan& plan, const ArrayPart& source,
-               const ArrayPart& destination, const std::string& op, const std::string& transport) {
+               const ArrayPart& destination, const std::string& op, const std::string& transport,
+               std::complex<double> alpha, std::complex<double> beta, bool conjugate) {
                 new (self) Mover(comm_at(comm), plan, source, destination,
-                                 {op_from_name(op), transport});
+                                 {op_from_name(op), transport, alpha, beta, conjugate});
             },
             nb::arg("comm_address"), nb::arg("plan"), nb::arg("source"), nb::arg("destination"),
-            nb::arg("op"), nb::arg("transport"), Released())
+            nb::arg("op"), nb::arg("transport"), nb::arg("alpha"), nb::arg("beta"),
+            nb::arg("conjugate"), Released())
+        .def("rebind", &Mover::rebind, nb::arg("source"), nb::arg("destination"), Released(),
+             "Goes over to other arrays of the same plan. Collective.")
         .def("start", &Mover::start, Released(), "Begins to move; returns without waiting.")
         .def("test", &Mover::test, Released(), "Does what can be done now; True when complete here.")
         .def("wait", &Mover::wait, nb::arg("timeout_seconds").none() = nb::none(), Released(),

@@ -4,6 +4,7 @@
 
 #include <mpi.h>
 
+#include <complex>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -19,8 +20,11 @@ namespace datamover {
 
 /// How a mover works; all optional.
 struct MoverOptions {
-    Op op = Op::replace;              ///< how arriving elements are combined
-    std::string transport = "auto";   ///< or the name of one: "shared", "p2p"
+    Op op = Op::replace;             ///< how arriving elements are combined
+    std::string transport = "auto";  ///< or the name of one: "shared", "p2p"
+    std::complex<double> alpha = 1;  ///< factor of arriving elements
+    std::complex<double> beta = 1;   ///< factor of those in place, with Op::add
+    bool conjugate = false;          ///< arriving complex elements are conjugated
 };
 
 /// What a mover has done so far on this process.
@@ -46,7 +50,8 @@ struct MoverLeg {
     std::string kernel;
 };
 
-/// Carries out a plan between two arrays as one collective operation, any number of times.
+/// Carries out a plan between two arrays as one collective operation, any number of times. Arrays of
+/// different number types convert as NumPy's astype does; the narrower type crosses the wire.
 /// Between start and wait the caller writes neither source nor destination. Movers between the same
 /// processes are started in the same order everywhere; several may be in flight. After binding
 /// nothing is allocated and no collective is called. Source: KeLP's Mover.
@@ -61,6 +66,10 @@ public:
           const ArrayPart& destination, const MoverOptions& options = {});
     Mover(MPI_Comm comm, const MotionPlan& plan, const XArray& source, const XArray& destination,
           const MoverOptions& options = {});
+
+    /// Goes over to other arrays of the same plan, without planning again. Collective; errors as in
+    /// the constructor, after which the mover is bound as before. Throws invalid_state in flight.
+    void rebind(const ArrayPart& source, const ArrayPart& destination);
 
     /// Begins to move; returns without waiting. Throws invalid_state when already started.
     void start();

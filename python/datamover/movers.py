@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .arrays import UserArrays, XArray
+from .arrays import UserArrays, XArray, number_name
 from .errors import InvalidArgument, WrongType
 from .mpi import collectively, comm_address, core
 
@@ -33,6 +33,12 @@ def _communicator(comm: MPI.Comm | None, *arrays: Arrays) -> MPI.Comm:
     raise InvalidArgument("comm is needed when neither source nor destination is an XArray")
 
 
+def _converts(source: np.dtype, destination: np.dtype) -> bool:
+    """Tell whether elements can be converted on the way."""
+    numbers = "opaque" not in (number_name(source), number_name(destination))
+    return numbers and np.can_cast(source, destination, "same_kind")
+
+
 class Mover:
     """Carries out a plan between two arrays as one collective operation, any number of times.
 
@@ -49,6 +55,12 @@ class Mover:
         arrays are used in place and must be kept; None where a process holds no block.
     op : {None, "add", "multiply", "min", "max"}
         How arriving elements are combined with those in place; None replaces them.
+    alpha : number
+        Factor of arriving elements.
+    beta : number
+        Factor of the elements in place, with `op="add"`.
+    conjugate : bool
+        Whether arriving complex elements are conjugated.
     transport : str
         "auto", or the name of a transport that must carry all that leaves a process.
     comm : mpi4py.MPI.Comm, optional
@@ -59,7 +71,8 @@ class Mover:
     Mismatch
         Layouts, shapes or numbers of processes that do not fit each other.
     WrongType
-        Different dtypes, or an `op` on elements that are no numbers.
+        Dtypes that NumPy does not convert under "same_kind" (number types otherwise convert on the
+        way, and the narrower crosses the wire), or arithmetic on elements that are no numbers.
     OutOfRange
         A section outside what a block's memory holds (ghosts too shallow).
     InvalidArgument
@@ -95,26 +108,50 @@ class Mover:
         *,
         op: str | None = None,
         transport: str = "auto",
+        alpha: complex = 1,
+        beta: complex = 1,
+        conjugate: bool = False,
         comm: MPI.Comm | None = None,
     ):
-        comm = _communicator(comm, source, destination)
-        address = comm_address(comm)
+        self._comm = _communicator(comm, source, destination)
+        self._address = comm_address(self._comm)
+        self.plan = plan
+        arrays, parts = self._checked(source, destination)
+        self._core = core().Mover(
+            self._address, plan, *parts, op or "replace", transport, alpha, beta, conjugate
+        )
+        self._arrays = arrays  # the memory lives as long as the mover is bound to it
 
-        def prepare() -> tuple[Any, Any]:
-            self._arrays = (_wrapped(source), _wrapped(destination))
-            dtypes = [array.dtype for array in self._arrays if array.dtype is not None]
-            if len(set(dtypes)) > 1:
-                raise WrongType(f"source elements are {dtypes[0]}, destination elements {dtypes[1]}")
+    def _checked(self, source: Arrays, destination: Arrays) -> tuple[tuple, tuple]:
+        """Check both arrays on all processes; give them and what the engine binds. Collective."""
+
+        def prepare() -> tuple[tuple, tuple]:
+            arrays = (_wrapped(source), _wrapped(destination))
+            dtypes = [array.dtype for array in arrays if array.dtype is not None]
+            if len(set(dtypes)) > 1 and not _converts(*dtypes):
+                raise WrongType(
+                    f"source elements are {dtypes[0]}, destination elements {dtypes[1]}: "
+                    'NumPy does not convert these under "same_kind"'
+                )
             dtype = dtypes[0] if dtypes else np.dtype("u1")
-            layouts = (plan.source, plan.destination)
-            return tuple(
-                array.part() if isinstance(array, XArray) else array.part(layout, comm.rank, dtype)
-                for array, layout in zip(self._arrays, layouts, strict=True)
+            layouts = (self.plan.source, self.plan.destination)
+            rank = self._comm.rank
+            return arrays, tuple(
+                array.part() if isinstance(array, XArray) else array.part(layout, rank, dtype)
+                for array, layout in zip(arrays, layouts, strict=True)
             )
 
-        parts = collectively(address, prepare)
-        self.plan = plan
-        self._core = core().Mover(address, plan, *parts, op or "replace", transport)
+        return collectively(self._address, prepare)
+
+    def rebind(self, source: Arrays, destination: Arrays) -> None:
+        """Go over to other arrays of the same plan, without planning again. Collective.
+
+        Errors are those of making a mover, after which it is bound as before; InvalidState in
+        flight.
+        """
+        arrays, parts = self._checked(source, destination)
+        self._core.rebind(*parts)
+        self._arrays = arrays
 
     def start(self) -> None:
         """Begin to move; returns without waiting. InvalidState when started already."""

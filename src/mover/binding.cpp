@@ -3,6 +3,7 @@
 #include "binding.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <string>
 #include <utility>
 
@@ -43,35 +44,68 @@ void check_part(const ArrayPart& part, const Layout& layout, const char* side, s
         throw Error(ErrorCode::invalid_state, side_name(side, rank) + " has no memory (was it freed?)");
 }
 
+std::string elements_of(const ArrayPart& part) {
+    return std::string(scalar_name(part.type)) + " elements of " + std::to_string(part.elem_bytes) +
+           " bytes";
+}
+
+/// Bytes can be moved between equal elements of any type; all else is arithmetic on numbers.
+void check_types(const ArrayPart& source, const ArrayPart& destination, const MoverOptions& options) {
+    const bool numbers =
+        source.type != ScalarType::opaque && destination.type != ScalarType::opaque;
+    const bool equal = source.type == destination.type && source.elem_bytes == destination.elem_bytes;
+    if (!numbers && !equal)
+        throw Error(ErrorCode::wrong_type, "the source has " + elements_of(source) +
+                                               ", the destination " + elements_of(destination) +
+                                               ": only number types are converted");
+    const bool arithmetic = options.op != Op::replace || options.conjugate || options.alpha != 1.0;
+    if (arithmetic && !numbers)
+        throw Error(ErrorCode::wrong_type, "op, alpha and conjugate need elements of a number type, not " +
+                                               elements_of(source));
+}
+
 void check_arguments(const mpi::ProcessGroup& group, const MotionPlan& plan, const ArrayPart& source,
-                     const ArrayPart& destination, const MoverOptions& options) {
+                     const ArrayPart& destination) {
     const int rank = group.rank();
-    if (!plan.source().valid()) throw Error(ErrorCode::invalid_argument, "the plan is empty");
-    if (plan.nprocs() != group.size())
-        throw Error(ErrorCode::mismatch, "the plan is for " + std::to_string(plan.nprocs()) +
-                                             " processes, the communicator has " +
-                                             std::to_string(group.size()));
     check_part(source, plan.source(), "source", rank);
     check_part(destination, plan.destination(), "destination", rank);
     if (!destination.writable)
         throw Error(ErrorCode::invalid_argument, side_name("destination", rank) + " is read-only");
-    if (source.elem_bytes != destination.elem_bytes || source.type != destination.type)
-        throw Error(ErrorCode::wrong_type,
-                    "source elements are " + std::string(scalar_name(source.type)) + " of " +
-                        std::to_string(source.elem_bytes) + " bytes, destination elements " +
-                        scalar_name(destination.type) + " of " + std::to_string(destination.elem_bytes) +
-                        " bytes; they must be the same");
-    if (options.op != Op::replace && source.type == ScalarType::opaque)
-        throw Error(ErrorCode::wrong_type, std::string("op \"") + op_name(options.op) +
-                                               "\" needs elements of a number type");
 }
 
-ElementUpdate update_of(const ArrayPart& source, const MoverOptions& options) {
-    ElementUpdate update;
-    if (options.op == Op::replace) return update;
-    update.op = options.op;
-    update.source_type = update.destination_type = source.type;
-    return update;
+/// Gives processes that hold no elements the element type of those that do, so that all agree on
+/// messages. Throws on all processes when two hold elements of different types. Collective.
+void agree_on_types(const mpi::ProcessGroup& group, ArrayPart& source, ArrayPart& destination) {
+    constexpr std::int64_t nothing = std::numeric_limits<std::int64_t>::min();
+    std::vector<std::int64_t> values;
+    for (const ArrayPart* part : {&source, &destination}) {
+        const bool holds = part->memory.end_bytes > part->memory.begin_bytes;
+        for (const std::int64_t v : {part->elem_bytes, static_cast<std::int64_t>(part->type)}) {
+            values.push_back(holds ? v : nothing);
+            values.push_back(holds ? -v : nothing);
+        }
+    }
+    const auto extremes = group.maximum(values);
+    std::size_t i = 0;
+    for (ArrayPart* part : {&source, &destination}) {
+        const std::int64_t elem_bytes = extremes[i], type = extremes[i + 2];
+        if (elem_bytes != nothing && (elem_bytes != -extremes[i + 1] || type != -extremes[i + 3]))
+            throw Error(ErrorCode::wrong_type,
+                        std::string(part == &source ? "source" : "destination") +
+                            " arrays have elements of different types on different processes");
+        if (elem_bytes != nothing) {
+            part->elem_bytes = elem_bytes;
+            part->type = static_cast<ScalarType>(type);
+        }
+        i += 4;
+    }
+}
+
+ElementUpdate update_of(const ArrayPart& source, const ArrayPart& destination,
+                        const MoverOptions& options) {
+    const ElementUpdate update{options.op,        source.type,   destination.type,
+                               options.conjugate, options.alpha, options.beta};
+    return update.is_plain_copy() ? ElementUpdate{} : update;
 }
 
 bool prefers_row_major(const ArrayPart& part) {
@@ -147,29 +181,39 @@ memory::AllocationPtr signal_memory(const mpi::ProcessGroup& group) {
 
 }  // namespace
 
-BoundTransports bind_transports(const mpi::ProcessGroupPtr& group, const MotionPlan& plan,
-                                const ArrayPart& source, const ArrayPart& destination,
+ProcessPlan plan_for_process(const mpi::ProcessGroup& group, const MotionPlan& plan) {
+    ProcessPlan mine;
+    mpi::collectively(group, [&] {
+        if (!plan.source().valid()) throw Error(ErrorCode::invalid_argument, "the plan is empty");
+        if (plan.nprocs() != group.size())
+            throw Error(ErrorCode::mismatch, "the plan is for " + std::to_string(plan.nprocs()) +
+                                                 " processes, the communicator has " +
+                                                 std::to_string(group.size()));
+        mine = {plan, plan.outgoing(group.rank()), plan.incoming(group.rank())};
+    });
+    return mine;
+}
+
+BoundTransports bind_transports(const mpi::ProcessGroupPtr& group, const ProcessPlan& mine,
+                                ArrayPart source, ArrayPart destination,
                                 const MoverOptions& options) {
     const std::int64_t me = group->rank();
-    std::vector<PeerPart> outgoing, incoming;
-    mpi::collectively(*group, [&] {
-        check_arguments(*group, plan, source, destination, options);
-        outgoing = plan.outgoing(me);
-        incoming = plan.incoming(me);
-    });
+    mpi::collectively(*group, [&] { check_arguments(*group, mine.plan, source, destination); });
+    agree_on_types(*group, source, destination);
+    check_types(source, destination, options);
 
     BindContext context;
     context.group = group;
-    context.plan = &plan;
+    context.plan = &mine.plan;
     context.source = &source;
     context.destination = &destination;
-    context.update = update_of(source, options);
+    context.update = update_of(source, destination, options);
     context.tag = group->next_tag();
     context.control = signal_memory(*group);
     NodeOffers offers = exchange_on_node(*group, source, destination, context.control);
 
     BoundTransports bound;
-    bound.per_round = round_counters(outgoing, incoming, me, source.elem_bytes);
+    bound.per_round = round_counters(mine.outgoing, mine.incoming, me, context.wire().bytes);
     const bool lines_missing = group->node_ranks().size() > 1 && !context.control;
     const auto votes = group->maximum({lines_missing || !offers.mapped, prefers_row_major(destination),
                                        bound.per_round.bytes_sent, bound.per_round.bytes_received});
@@ -185,13 +229,13 @@ BoundTransports bind_transports(const mpi::ProcessGroupPtr& group, const MotionP
             const auto& kind = transport::choose_transport(f, options.transport);
             return legs[static_cast<std::size_t>(&kind - kinds.data())];
         };
-        for (PeerPart& p : outgoing) {
+        for (const PeerPart& p : mine.outgoing) {
             const PairFacts f = facts(me, p.rank);
-            legs_for(f).sends.push_back({p.rank, std::move(p.part), f});
+            legs_for(f).sends.push_back({p.rank, &p.part, f});
         }
-        for (PeerPart& p : incoming) {
+        for (const PeerPart& p : mine.incoming) {
             const PairFacts f = facts(p.rank, me);
-            legs_for(f).receives.push_back({p.rank, std::move(p.part), f});
+            legs_for(f).receives.push_back({p.rank, &p.part, f});
         }
         // Far peers are served first, the own copy last: it needs nobody.
         for (std::size_t i = kinds.size(); i-- > 0;)

@@ -10,6 +10,15 @@
 
 namespace datamover {
 
+/// A plan, and what this process sends and receives under it.
+struct ProcessPlan {
+    MotionPlan plan;
+    std::vector<PeerPart> outgoing, incoming;
+};
+
+/// Works out this process's part of a plan. Collective; throws the same error on all processes.
+ProcessPlan plan_for_process(const mpi::ProcessGroup& group, const MotionPlan& plan);
+
 /// What binding yields: the transports, ready to run, and what one round moves.
 struct BoundTransports {
     std::vector<std::unique_ptr<transport::Transport>> transports;
@@ -18,8 +27,8 @@ struct BoundTransports {
 
 /// Validates, exchanges what peers must know of each other, chooses and binds transports.
 /// Collective; throws the same error on all processes.
-BoundTransports bind_transports(const mpi::ProcessGroupPtr& group, const MotionPlan& plan,
-                                const ArrayPart& source, const ArrayPart& destination,
+BoundTransports bind_transports(const mpi::ProcessGroupPtr& group, const ProcessPlan& plan,
+                                ArrayPart source, ArrayPart destination,
                                 const MoverOptions& options);
 
 }  // namespace datamover

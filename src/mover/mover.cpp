@@ -16,6 +16,8 @@ namespace datamover {
 
 struct Mover::State {
     mpi::ProcessGroupPtr group;
+    ProcessPlan plan;
+    MoverOptions options;
     ArrayPart source, destination;
     BoundTransports bound;
     MoverCounters counters;
@@ -23,6 +25,14 @@ struct Mover::State {
     int spins = 0;
     bool in_flight = false;
     bool freed = false;
+
+    void bind(const ArrayPart& from, const ArrayPart& to) {
+        BoundTransports fresh = bind_transports(group, plan, from, to, options);
+        source = from;
+        destination = to;
+        bound = std::move(fresh);
+        complete.assign(bound.transports.size(), false);
+    }
 
     bool progress() {
         bool all = true;
@@ -74,17 +84,22 @@ Mover::Mover(MPI_Comm comm, const MotionPlan& plan, const ArrayPart& source,
     : state_(std::make_shared<State>()) {
     State& s = *state_;
     s.group = mpi::ProcessGroup::of(comm);
-    s.source = source;
-    s.destination = destination;
-    s.bound = bind_transports(s.group, plan, s.source, s.destination, options);
+    s.options = options;
+    s.plan = plan_for_process(*s.group, plan);
+    s.bind(source, destination);
     s.counters = s.bound.per_round;
-    s.complete.resize(s.bound.transports.size());
     s.spins = spins_for(static_cast<std::size_t>(s.group->node_ranks().size()));
 }
 
 Mover::Mover(MPI_Comm comm, const MotionPlan& plan, const XArray& source, const XArray& destination,
              const MoverOptions& options)
     : Mover(comm, plan, source.part(), destination.part(), options) {}
+
+void Mover::rebind(const ArrayPart& source, const ArrayPart& destination) {
+    if (!state_ || state_->freed || state_->in_flight)
+        throw Error(ErrorCode::invalid_state, "a mover in flight (or freed) cannot be bound again");
+    state_->bind(source, destination);
+}
 
 void Mover::start() {
     if (!state_ || state_->freed) throw Error(ErrorCode::invalid_state, "the mover is not bound (or was freed)");

@@ -24,20 +24,24 @@ public:
     P2pTransport(const BindContext& context, const std::vector<Leg>& sends,
                  const std::vector<Leg>& receives)
         : source_(context.source->base), destination_(context.destination->base) {
-        const auto message_side = context.message_side(context.source->elem_bytes);
+        const auto message_side = context.message_side();
+        const ElementUpdate packing = context.packing_update();
+        const ElementUpdate unpacking = context.unpacking_update();
         for (const Leg& leg : receives) {
-            Message m = message_of(leg, plan::compile(leg.part, message_side,
-                                                      context.destination_side(), context.order));
-            m.kernel = m.relation.kernel(context.update);
-            if (!context.update.is_plain_copy() || !m.relation.destination_contiguous())
+            Message m = message_of(leg, message_side.elem_bytes,
+                                   plan::compile(*leg.part, message_side,
+                                                 context.destination_side(), context.order));
+            m.kernel = m.relation.kernel(unpacking);
+            if (!unpacking.is_plain_copy() || !m.relation.destination_contiguous())
                 m.buffer = memory::SegmentPool::allocate_private(m.bytes);
             receives_.push_back(std::move(m));
         }
         for (const Leg& leg : sends) {
-            Message m = message_of(leg, plan::compile(leg.part, context.source_side(), message_side,
-                                                      context.order));
-            m.kernel = m.relation.kernel();
-            if (!m.relation.source_contiguous())
+            Message m = message_of(leg, message_side.elem_bytes,
+                                   plan::compile(*leg.part, context.source_side(), message_side,
+                                                 context.order));
+            m.kernel = m.relation.kernel(packing);
+            if (!packing.is_plain_copy() || !m.relation.source_contiguous())
                 m.buffer = memory::SegmentPool::allocate_private(m.bytes);
             sends_.push_back(std::move(m));
         }
@@ -101,10 +105,10 @@ public:
     }
 
 private:
-    static Message message_of(const Leg& leg, AddressRelation relation) {
+    static Message message_of(const Leg& leg, std::int64_t elem_bytes, AddressRelation relation) {
         Message m;
         m.peer = leg.peer;
-        m.bytes = relation.size() * relation.source_elem_bytes();
+        m.bytes = relation.size() * elem_bytes;
         m.relation = std::move(relation);
         return m;
     }

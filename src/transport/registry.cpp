@@ -55,8 +55,28 @@ plan::RelationSide BindContext::destination_side() const {
     return {&plan->destination(), &destination->memory, destination->elem_bytes, group->rank()};
 }
 
-plan::RelationSide BindContext::message_side(std::int64_t elem_bytes) const {
-    return {nullptr, nullptr, elem_bytes, group->rank()};
+plan::RelationSide BindContext::message_side() const {
+    return {nullptr, nullptr, wire().bytes, group->rank()};
+}
+
+WireElement BindContext::wire() const {
+    return source->elem_bytes <= destination->elem_bytes
+               ? WireElement{source->type, source->elem_bytes}
+               : WireElement{destination->type, destination->elem_bytes};
+}
+
+ElementUpdate BindContext::packing_update() const {
+    ElementUpdate packing;
+    if (wire().type == source->type) return packing;
+    packing.source_type = source->type;
+    packing.destination_type = wire().type;
+    return packing;
+}
+
+ElementUpdate BindContext::unpacking_update() const {
+    ElementUpdate unpacking = update;
+    if (!update.is_plain_copy()) unpacking.source_type = wire().type;
+    return unpacking;
 }
 
 MoverLeg leg_line(std::int64_t peer, bool sends, const char* transport,

@@ -13,7 +13,7 @@ public:
         : source_(context.source->base), destination_(context.destination->base),
           rank_(context.group->rank()) {
         for (const Leg& leg : receives)
-            relation_ = plan::compile(leg.part, context.source_side(), context.destination_side(),
+            relation_ = plan::compile(*leg.part, context.source_side(), context.destination_side(),
                                       context.order);
         kernel_ = relation_.kernel(context.update);
     }

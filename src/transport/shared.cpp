@@ -102,8 +102,8 @@ private:
         const Direction there = sends ? incoming : outgoing;
         if (receiver_copies(leg.facts, context) == sends) {
             offers_.push_back({leg.peer, &theirs.go[there], &mine.done[here]});
-            const std::int64_t elems = leg.part.size();
-            offered_.push_back({leg.peer, {sends, elems, elems * context.source->elem_bytes}});
+            const std::int64_t elems = leg.part->size();
+            offered_.push_back({leg.peer, {sends, elems, elems * context.wire().bytes}});
             return;
         }
         Copy copy;
@@ -123,7 +123,7 @@ private:
             copy.source = peer.source.base;
             copy.destination = context.destination->base;
         }
-        copy.relation = plan::compile(leg.part, from, to, context.order);
+        copy.relation = plan::compile(*leg.part, from, to, context.order);
         copy.kernel = copy.relation.kernel(context.update);
         copies_.push_back(std::move(copy));
     }

@@ -31,7 +31,7 @@ struct PairFacts {
 /// One direction of one pair: this process sends to, or receives from, `peer`.
 struct Leg {
     std::int64_t peer = 0;
-    PairPart part;
+    const PairPart* part = nullptr;  ///< lives as long as the binding
     PairFacts facts;
 };
 
@@ -50,6 +50,12 @@ struct NodePeer {
     std::byte* control = nullptr;  ///< the peer's signal lines for this mover
 };
 
+/// The elements of a message: of the source's or of the destination's type, whichever is narrower.
+struct WireElement {
+    ScalarType type = ScalarType::opaque;
+    std::int64_t bytes = 0;
+};
+
 /// All that a transport may look at while it binds.
 struct BindContext {
     mpi::ProcessGroupPtr group;
@@ -65,7 +71,11 @@ struct BindContext {
 
     plan::RelationSide source_side() const;
     plan::RelationSide destination_side() const;
-    plan::RelationSide message_side(std::int64_t elem_bytes) const;
+    plan::RelationSide message_side() const;
+    WireElement wire() const;
+    /// What happens to elements on the way into a message, and out of it.
+    ElementUpdate packing_update() const;
+    ElementUpdate unpacking_update() const;
 };
 
 /// A way to carry, bound to one mover's legs. start, then progress until it says true; again and

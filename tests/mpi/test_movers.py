@@ -272,3 +272,23 @@ class TestBadArguments:
         with pytest.raises(dm.InvalidState):
             a.local  # noqa: B018
         self.assert_refused(comm, dm.InvalidState, plan, a, b)
+
+
+def test_a_mover_goes_over_to_other_arrays(comm, rng):
+    rows, columns = rows_and_columns(10, comm.size)
+    plan = dm.redistribute(rows, columns)
+    wholes = [rng.random((10, 10)) for _ in range(2)]
+    sources = [filled(comm, rows, whole) for whole in wholes]
+    targets = [dm.XArray(comm, columns) for _ in wholes]
+    mover = dm.Mover(plan, sources[0], targets[0])
+    mover()
+    mover.rebind(sources[1], targets[1])
+    mover()
+    holds(comm, targets[0], wholes[0])
+    holds(comm, targets[1], wholes[1])
+    with pytest.raises(dm.Mismatch):
+        mover.rebind(targets[0], targets[1]) if rows != columns else mover.rebind({}, {})
+    targets[1].local[...] = 0
+    mover()
+    holds(comm, targets[1], wholes[1])
+    assert mover.counters()["rounds"] == 3

@@ -125,3 +125,57 @@ def test_bytes_sent_are_bytes_received(comm, rng, cases):
         assert {(s, d): n for s, to in sent.items() for d, n in to.items()} == {
             (s, d): n for d, of in received.items() for s, n in of.items()
         }
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS)
+def test_number_types_convert_as_numpy_does(comm, rng, local_rng, cases, transport):
+    for _ in range(cases * 8):
+        plan, shape, axes, section = draw_plan(rng, comm.size)
+        names = drawn.NUMBER_DTYPES
+        source_type, destination_type = (np.dtype(names[i]) for i in rng.integers(len(names), size=2))
+        source = drawn.Part(comm, rng, local_rng, plan.source, source_type, transport == "shared" or None)
+        destination = drawn.Part(comm, rng, local_rng, plan.destination, destination_type)
+        whole = drawn.numbered(shape, source_type)
+        before = np.full([shape[a] for a in axes], 5, destination_type)
+        source.fill(whole)
+        destination.fill(before)
+        options = {"transport": transport, "comm": comm}
+        if not np.can_cast(source_type, destination_type, "same_kind"):
+            with pytest.raises(dm.WrongType):
+                dm.Mover(plan, source.arrays, destination.arrays, **options)
+            destination.assert_holds(before)
+            continue
+        if transport == "shared" and drawn.crosses_nodes(plan):
+            continue
+        dm.Mover(plan, source.arrays, destination.arrays, **options)()
+        converted = whole.astype(destination_type)
+        destination.assert_holds(expected(converted, before, axes, section, None))
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS)
+@pytest.mark.parametrize("dtype", ["f8", "c16", "f4"])
+def test_scaled_conjugated_sum(comm, rng, local_rng, transport, dtype):
+    """The matrix update B = alpha * conj(A).T + beta * B."""
+    alpha, beta = (2 - 1j, 0.5j) if dtype == "c16" else (2.0, 0.5)
+    shape = (13, 8)
+    plan = dm.redistribute(
+        drawn.block_cyclic(rng, shape, comm.size),
+        drawn.block_cyclic(rng, shape[::-1], comm.size),
+        axes=(1, 0),
+    )
+    if transport == "shared" and drawn.crosses_nodes(plan):
+        return
+    source = drawn.Part(comm, rng, local_rng, plan.source, dtype, transport == "shared" or None)
+    destination = drawn.Part(comm, rng, local_rng, plan.destination, dtype)
+    whole = drawn.numbered(shape, dtype)
+    if dtype == "c16":
+        whole = whole + 1j * whole[::-1]
+    before = np.full(shape[::-1], 4, dtype)
+    source.fill(whole)
+    destination.fill(before)
+    dm.Mover(
+        plan, source.arrays, destination.arrays, op="add", alpha=alpha, beta=beta,
+        conjugate=dtype == "c16", transport=transport, comm=comm,
+    )()  # fmt: skip
+    want = alpha * (np.conj(whole).T if dtype == "c16" else whole.T) + beta * before
+    destination.assert_holds(want.astype(dtype))

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How does a call that repeats an earlier one find the mover that was bound then?
+#include "mover_cache.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <list>
+#include <utility>
+
+#include "mpi/checked_call.hpp"
+#include "mpi/process_group.hpp"
+
+namespace datamover {
+namespace {
+
+constexpr std::size_t max_movers = 16;
+constexpr std::int64_t max_buffer_bytes = std::int64_t{256} << 20;
+
+/// The movers of one communicator, the last used first: on all processes in the same order, since
+/// every decision is one that they agree on.
+class MoverCache {
+public:
+    static MoverCache& of(MPI_Comm comm);
+    Mover find_or_bind(MPI_Comm comm, const std::vector<std::int64_t>& key,
+                       const std::function<MoverArguments()>& describe);
+
+private:
+    struct Entry {
+        std::vector<std::int64_t> key;
+        Mover mover;
+        std::int64_t buffer_bytes;  ///< the most on any process
+    };
+
+    std::list<Entry>::iterator find(const mpi::ProcessGroup& group,
+                                    const std::vector<std::int64_t>& key);
+    void shrink();
+
+    std::list<Entry> entries_;
+};
+
+int drop_cache(MPI_Comm, int, void* cache, void*) {
+    delete static_cast<MoverCache*>(cache);
+    return MPI_SUCCESS;
+}
+
+int attribute_key() {
+    static int key = [] {
+        int made = MPI_KEYVAL_INVALID;
+        mpi::check(MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, drop_cache, &made, nullptr),
+                   "MPI_Comm_create_keyval");
+        return made;
+    }();
+    return key;
+}
+
+MoverCache& MoverCache::of(MPI_Comm comm) {
+    void* found = nullptr;
+    int present = 0;
+    mpi::check(MPI_Comm_get_attr(comm, attribute_key(), static_cast<void*>(&found), &present),
+               "MPI_Comm_get_attr");
+    if (present) return *static_cast<MoverCache*>(found);
+    auto* cache = new MoverCache;
+    mpi::check(MPI_Comm_set_attr(comm, attribute_key(), cache), "MPI_Comm_set_attr");
+    return *cache;
+}
+
+Mover MoverCache::find_or_bind(MPI_Comm comm, const std::vector<std::int64_t>& key,
+                               const std::function<MoverArguments()>& describe) {
+    const auto group = mpi::ProcessGroup::of(comm);
+    const auto found = find(*group, key);
+    if (found != entries_.end()) {
+        entries_.splice(entries_.begin(), entries_, found);
+        return entries_.front().mover;
+    }
+    MoverArguments arguments;
+    mpi::collectively(*group, [&] { arguments = describe(); });
+    Mover mover(comm, arguments.plan, arguments.source, arguments.destination);
+    const std::int64_t buffer_bytes = group->maximum({mover.extra_bytes()})[0];
+    entries_.push_front({key, mover, buffer_bytes});
+    shrink();
+    return mover;
+}
+
+/// The first entry whose key is this on all processes. Collective.
+std::list<MoverCache::Entry>::iterator MoverCache::find(const mpi::ProcessGroup& group,
+                                                        const std::vector<std::int64_t>& key) {
+    std::vector<std::int64_t> differs(max_movers, 1);
+    std::size_t at = 0;
+    for (const Entry& e : entries_) differs[at++] = e.key != key || e.mover.in_flight();
+    differs = group.maximum(std::move(differs));
+    const auto agreed = std::find(differs.begin(), differs.end(), 0);
+    return agreed == differs.end() ? entries_.end()
+                                   : std::next(entries_.begin(), agreed - differs.begin());
+}
+
+void MoverCache::shrink() {
+    std::int64_t bytes = 0;
+    std::size_t kept = 0;
+    const auto first_dropped = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& e) {
+        bytes += e.buffer_bytes;
+        return bytes > max_buffer_bytes || ++kept > max_movers;
+    });
+    entries_.erase(first_dropped, entries_.end());
+}
+
+}  // namespace
+
+Mover cached_mover(MPI_Comm comm, const std::vector<std::int64_t>& key,
+                   const std::function<MoverArguments()>& describe) {
+    // The group first: it refuses communicators that nothing can be kept with.
+    const auto group = mpi::ProcessGroup::of(comm);
+    return MoverCache::of(comm).find_or_bind(comm, key, describe);
+}
+
+}  // namespace datamover
