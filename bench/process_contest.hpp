@@ -49,8 +49,10 @@ public:
         std::function<bool()> right;
     };
 
-    /// Calls the contender once, checks what it did and keeps it for `run`. Collective.
-    void add(const std::string& contender, std::function<void()> work, const Check& check) {
+    /// Calls the contender once, checks what it did and keeps it for `run`. `setup` tells the seconds
+    /// that its preparation took. Collective.
+    void add(const std::string& contender, std::function<void()> work, const Check& check,
+             const std::function<double()>& setup = {}) {
         check.clear();
         MPI_Barrier(comm_);
         work();
@@ -58,22 +60,20 @@ public:
         int right = check.right() ? 1 : 0;
         MPI_Allreduce(MPI_IN_PLACE, &right, 1, MPI_INT, MPI_MIN, comm_);
         if (!right) return leave_out(contender, "it moved wrong data");
-        contenders_.push_back({contender, std::move(work), 1, {}, {}});
+        double setup_seconds = setup ? setup() : -1;
+        MPI_Allreduce(MPI_IN_PLACE, &setup_seconds, 1, MPI_DOUBLE, MPI_MAX, comm_);
+        contenders_.push_back({contender, std::move(work), 1, {}, setup_seconds});
     }
 
     /// A contender made by `make`, which may throw (on all processes or none): then it is left out.
     template <class Make>
-    void add_made(const std::string& contender, Make&& make, const Check& check) {
+    void add_made(const std::string& contender, Make&& make, const Check& check,
+                  const std::function<double()>& setup = {}) {
         try {
-            add(contender, make(), check);
+            add(contender, make(), check, setup);
         } catch (const std::exception& e) {
             leave_out(contender, e.what());
         }
-    }
-
-    /// One more figure for the rows of the contender that was added last.
-    void remark(const std::string& key, double value) {
-        if (!contenders_.empty()) contenders_.back().remarks.emplace_back(key, value);
     }
 
     void leave_out(const std::string& contender, const std::string& reason) const {
@@ -100,7 +100,7 @@ private:
         std::function<void()> work;
         std::int64_t repeats;
         std::vector<double> samples;
-        std::vector<std::pair<std::string, double>> remarks;
+        double setup_seconds;
     };
 
     /// Seconds per call on the slowest process.
@@ -130,7 +130,7 @@ private:
         Line line;
         line.text("case", case_).text("phase", phase_).text("contender", c.name);
         line.integer("processes", size_).integer("bytes", bytes_).integer("calls_per_run", c.repeats);
-        for (const auto& [key, value] : c.remarks) line.number(key.c_str(), value);
+        if (c.setup_seconds >= 0) line.number("setup_seconds", c.setup_seconds);
         line.numbers("samples", c.samples).print();
     }
 

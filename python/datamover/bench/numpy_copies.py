@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How fast does NumPy make the copies that `bench relations` measures?"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+
+TURNS = 9
+
+
+def measure(case: str) -> Iterator[dict[str, Any]]:
+    """Yield NumPy's rows for a case, none where NumPy has no single call for it.
+
+    Parameters
+    ----------
+    case : str
+        As `bench relations` calls it: `transpose-1024`, `dense_transpose-2048`, `mesh_ordered`, …
+    """
+    name, _, size = case.rpartition("-")
+    if name == "dense_transpose":
+        for dtype in (np.float32, np.float64):
+            yield _dense_transpose(int(size), np.dtype(dtype))
+    elif name in PATTERNS:
+        yield from _redistribution(name, int(size))
+    elif case.startswith("mesh_"):
+        yield _take(case)
+
+
+def _strides(pattern: str, n: int) -> tuple[int, int, tuple[int, int], tuple[int, int]]:
+    """Return extents (i, j) and the strides of i and j, in elements, on both sides."""
+    return PATTERNS[pattern](n, n // 4)
+
+
+#: The part that process 0 of 4 keeps in the redistributions of the paper on compact address
+#: relations, section 3; local arrays are column-major.
+PATTERNS: dict[str, Callable[[int, int], tuple[int, int, tuple[int, int], tuple[int, int]]]] = {
+    "block_rows-block_cols": lambda n, q: (q, q, (1, q), (1, n)),
+    "block-cyclic": lambda n, q: (q // 4, n, (4, q), (1, q)),
+    "cyclic-block": lambda n, q: (q // 4, n, (1, q), (4, q)),
+    "transpose": lambda n, q: (q, q, (4, n), (n, 4)),
+}
+
+
+def _redistribution(pattern: str, n: int) -> Iterator[dict[str, Any]]:
+    ni, nj, source, destination = _strides(pattern, n)
+    flat = (1, ni)
+    sides = {
+        "assembly": (source, flat),
+        "disassembly": (flat, destination),
+        "copy": (source, destination),
+    }
+    for phase, (source_strides, destination_strides) in sides.items():
+        view = _view(ni, nj, source_strides)
+        target = _view(ni, nj, destination_strides)
+        yield _row(f"{pattern}-{n}", phase, 8 * ni * nj, lambda t=target, v=view: np.copyto(t, v))
+
+
+def _view(ni: int, nj: int, strides: tuple[int, int]) -> np.ndarray:
+    elems = (ni - 1) * strides[0] + (nj - 1) * strides[1] + 1
+    memory = np.arange(elems, dtype=np.float64)
+    # j first: NumPy then walks a message in its order.
+    return as_strided(memory, (nj, ni), (8 * strides[1], 8 * strides[0]))
+
+
+def _dense_transpose(n: int, dtype: np.dtype) -> dict[str, Any]:
+    a = np.arange(n * n, dtype=dtype).reshape(n, n)
+    b = np.zeros((n, n), dtype)
+    case = f"dense_transpose-{n}-{dtype.itemsize}"
+    return _row(case, "copy", a.nbytes, lambda: np.copyto(b, a.T))
+
+
+def _take(case: str) -> dict[str, Any]:
+    n = 1 << 20
+    reach = 2000 if case == "mesh_ordered" else n
+    draw = np.random.default_rng(7)
+    at = np.arange(n)
+    index = draw.integers(np.maximum(0, at - reach), np.minimum(n - 1, at + reach), endpoint=True)
+    values, gathered = np.arange(n, dtype=np.float64), np.empty(n)
+    # mode="clip": the default checks into a buffer first.
+    row = _row(case, "assembly", 8 * n, lambda: values.take(index, out=gathered, mode="clip"))
+    return {**row, "nbytes": index.nbytes}
+
+
+def _row(case: str, phase: str, nbytes: int, work: Callable[[], Any]) -> dict[str, Any]:
+    work()
+    samples = []
+    for _ in range(TURNS):
+        repeats, begin = 0, time.perf_counter()
+        while (elapsed := time.perf_counter() - begin) < 1e-3 or repeats == 0:
+            work()
+            repeats += 1
+        samples.append(elapsed / repeats)
+    return {
+        "case": case,
+        "phase": phase,
+        "contender": "numpy",
+        "processes": 1,
+        "bytes": nbytes,
+        "seconds": statistics.median(samples),
+        "runs": TURNS,
+    }

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Which options do all benchmarks share, and how does each of them end?"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Annotated, TypeVar
+
+import typer
+from rich.markup import escape
+
+from datamover import launch
+from datamover.bench import report
+from datamover.bench.rows import Results
+from datamover.errors import Error, InvalidArgument
+
+Processes = Annotated[int, typer.Option("-n", "--nprocs", min=1, help="Number of processes.")]
+JsonFile = Annotated[
+    Path | None, typer.Option("--json", metavar="FILE", help="Write all figures as JSON.")
+]
+Seconds = Annotated[
+    float, typer.Option(min=0.0, help="How long each case is measured, all contenders together.")
+]
+Rounds = Annotated[
+    int,
+    typer.Option(min=1, help="How often the programs of contenders with other MPIs take turns."),
+]
+CaseNames = Annotated[
+    list[str] | None,
+    typer.Option("--case", metavar="NAME", help="Only cases that begin so; may be repeated."),
+]
+RandomCases = Annotated[int, typer.Option("--random", min=0, help="Add random cases.")]
+Seed = Annotated[int, typer.Option(help="Of the random cases.")]
+
+Case = TypeVar("Case")
+
+
+@contextlib.contextmanager
+def errors_to_exit() -> Iterator[None]:
+    """Show an error of ours, or of the system, and exit with 1."""
+    try:
+        yield
+    except (Error, OSError) as e:
+        console = launch.console(stderr=True)
+        console.print(f"[bold red]error:[/] {escape(str(e))}", highlight=False, soft_wrap=True)
+        raise typer.Exit(1) from e
+
+
+def choose(cases: Iterable[Case], wanted: Sequence[str] | None) -> list[Case]:
+    """Return the cases (anything with a `name`) whose names begin with one of `wanted`.
+
+    Raises
+    ------
+    InvalidArgument
+        None does.
+    """
+    cases = list(cases)
+    chosen = [c for c in cases if not wanted or c.name.startswith(tuple(wanted))]
+    if not chosen:
+        names = ", ".join(c.name for c in cases)
+        raise InvalidArgument(f"no case begins with {' or '.join(wanted or ())}; there are {names}")
+    return chosen
+
+
+def finish(
+    results: Results, style: report.Style, json_file: Path | None, compilers: Sequence[str] = ()
+) -> None:
+    """Show the tables and write the file, if one is wanted."""
+    report.show(results, style, launch.console())
+    if json_file is not None:
+        report.write(report.as_json(results, style, compilers), json_file)

@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How is a benchmark program run on several processes, and what did it print?"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from datamover import launch
+from datamover.errors import InvalidState, IoError, MpiError, Timeout
+
+#: How long a program may take beyond what it was asked to measure.
+PATIENCE_SECONDS = 600.0
+
+PROGRAMS = Path(__file__).parent / "bin"
+
+
+@dataclass(frozen=True)
+class Mpi:
+    """An MPI that programs can be started under."""
+
+    name: str
+    mpiexec: str
+    options: tuple[str, ...] = ()
+    environment: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Printed:
+    """What a program printed: rows and notes, and which MPI and compiler they come from."""
+
+    lines: list[dict[str, Any]]
+    mpi: str
+    compiler: str = ""
+
+
+def own_mpi() -> Mpi:
+    """Return the MPI that mpi4py loads here, which is the one that datamover is built against.
+
+    Raises
+    ------
+    MpiError
+        No mpiexec of it is to be found.
+    InvalidState
+        This process was itself started by a launcher.
+    """
+    if launch.inside_launcher():
+        raise InvalidState(
+            "datamover bench starts its processes itself: run it without mpiexec or srun"
+        )
+    mpiexec = launch.find_mpiexec()
+    if mpiexec is None:
+        raise MpiError("no mpiexec of the MPI that mpi4py loads; install one (pip install mpich)")
+    from mpi4py import MPI  # launch has told it not to initialise MPI here
+
+    vendor, version = MPI.get_vendor()
+    return Mpi(f"{vendor} {'.'.join(map(str, version))}", mpiexec)
+
+
+def debian_open_mpi() -> Mpi | None:
+    """Return Debian's Open MPI, None where it is not installed."""
+    mpiexec = shutil.which("mpiexec.openmpi")
+    return None if mpiexec is None else Mpi("Open MPI", mpiexec)
+
+
+def short_mpi_name(library_version: str) -> str:
+    """Make "MPICH 5.0.2" or "Open MPI 4.1.4" of what MPI_Get_library_version says.
+
+    Examples
+    --------
+    >>> from datamover.bench.programs import short_mpi_name
+    >>> short_mpi_name("MPICH Version:      5.0.2 MPICH Release date: today")
+    'MPICH 5.0.2'
+    >>> short_mpi_name("Open MPI v4.1.4, package: Debian OpenMPI, ident: 4.1.4")
+    'Open MPI 4.1.4'
+    """
+    found = re.match(r"\s*(Open MPI|[^\s:]+)[^\d]*?v?(\d+(?:\.\d+)*\w*)", library_version)
+    return f"{found[1]} {found[2]}" if found else library_version.split(",")[0].strip()
+
+
+def program(name: str) -> str:
+    """Return the path of a benchmark program.
+
+    Raises
+    ------
+    IoError
+        This installation was built without the benchmark programs.
+    """
+    path = PROGRAMS / name
+    if not path.exists():
+        raise IoError(
+            f"the benchmark program {path} is not there: datamover was built without "
+            "DATAMOVER_BENCH"
+        )
+    return str(path)
+
+
+def run(
+    mpi: Mpi | None,
+    processes: int,
+    command: Sequence[str],
+    seconds: float,
+    environment: dict[str, str] | None = None,
+) -> Printed:
+    """Run a program and return what it printed.
+
+    Parameters
+    ----------
+    mpi : Mpi or None
+        None: without a launcher, on one process.
+    processes : int
+    command : sequence of str
+    seconds : float
+        How long the program should measure; it is ended `PATIENCE_SECONDS` after that.
+    environment : dict, optional
+        In addition to this process's.
+
+    Raises
+    ------
+    MpiError
+        The program failed.
+    Timeout
+        It did not end in time.
+    """
+    full = list(command)
+    variables = {**os.environ, **(environment or {})}
+    if mpi is not None:
+        full = [mpi.mpiexec, *mpi.options, "-n", str(processes), *command]
+        variables |= {**_open_mpi_settings(processes), **mpi.environment}
+    # A session of its own, so that all processes can be ended together.
+    started = subprocess.Popen(
+        full,
+        env=variables,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        out, err = started.communicate(timeout=seconds + PATIENCE_SECONDS)
+    except BaseException as e:
+        os.killpg(started.pid, signal.SIGKILL)
+        started.communicate()
+        if isinstance(e, subprocess.TimeoutExpired):
+            raise Timeout(f"{Path(command[0]).name} did not end in time") from None
+        raise
+    if started.returncode != 0:
+        tail = "\n".join((out + err).strip().splitlines()[-6:])
+        raise MpiError(f"{' '.join(full[:6])} … ended with {started.returncode}:\n{tail}")
+    return _parse(out, mpi.name if mpi is not None else "")
+
+
+def python_program(module: str, *arguments: str) -> list[str]:
+    """Return the command that runs a module of this package as a program."""
+    return [sys.executable, "-m", module, *arguments]
+
+
+def _parse(out: str, mpi_name: str) -> Printed:
+    lines, compiler = [], ""
+    for text in out.splitlines():
+        if not text.startswith("{"):
+            continue
+        line = json.loads(text)
+        if "contender" not in line and "left_out" not in line and "mpi" in line:
+            mpi_name, compiler = short_mpi_name(line["mpi"]), line.get("compiler", "")
+        else:
+            lines.append(line)
+    return Printed(lines, mpi_name, compiler)
+
+
+def _open_mpi_settings(processes: int) -> dict[str, str]:
+    """Open MPI refuses more processes than cores, and root, unless told; others do not look."""
+    settings = {
+        "OMPI_ALLOW_RUN_AS_ROOT": "1",
+        "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+        "OMPI_MCA_rmaps_base_oversubscribe": "1",
+        "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
+    }
+    # Yielding costs latency where every process has a core of its own.
+    if processes > len(os.sched_getaffinity(0)):
+        settings["OMPI_MCA_mpi_yield_when_idle"] = "1"
+    return settings

@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Do the rows, ratios and files of a benchmark say what its programs measured?"""
+
+import json
+import statistics
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+
+from datamover.bench import options, programs, report
+from datamover.bench.report import Style
+from datamover.bench.rows import Results, speed_ratios, worst_decile
+from datamover.errors import InvalidArgument, IoError
+
+SECONDS = st.floats(min_value=1e-9, max_value=1e3)
+
+
+def line(contender, samples, case="a", phase="move", **more):
+    return {
+        "case": case,
+        "phase": phase,
+        "contender": contender,
+        "processes": 2,
+        "bytes": 1000,
+        "samples": samples,
+        **more,
+    }
+
+
+def gathered(lines, mpi="MPICH 5.0.2"):
+    results = Results()
+    for each in lines:
+        results.add(each, mpi)
+    return results
+
+
+@given(st.lists(st.lists(SECONDS, min_size=1), min_size=1, max_size=4))
+def test_samples_of_all_rounds_make_one_row(rounds):
+    row, *more = gathered([line("x", samples) for samples in rounds]).rows()
+    everything = [s for samples in rounds for s in samples]
+    assert not more
+    assert row["seconds"] == statistics.median(everything)
+    assert row["runs"] == len(everything)
+    assert "samples" not in row
+
+
+def test_medians_of_a_program_keep_their_number_of_runs():
+    given_median = {**line("x", None), "seconds": 2.0, "runs": 15}
+    del given_median["samples"]
+    row = gathered([given_median, dict(given_median, seconds=4.0)]).rows()[0]
+    assert (row["seconds"], row["runs"]) == (3.0, 30)
+
+
+def test_rows_of_another_mpi_stay_apart():
+    results = gathered([line("x", [1.0])])
+    results.add(line("x", [3.0]), "Open MPI 4.1.4")
+    assert {row["mpi"]: row["seconds"] for row in results.rows()} == {
+        "MPICH 5.0.2": 1.0,
+        "Open MPI 4.1.4": 3.0,
+    }
+
+
+@given(st.dictionaries(st.sampled_from("abcd"), SECONDS, min_size=1))
+def test_the_best_of_several_ways_is_the_fastest_and_all_are_kept(ways):
+    results = gathered([line(f"way:{w}", [s]) for w, s in ways.items()] + [line("other", [1e-12])])
+    results.add_best("best", lambda name: name.startswith("way:"))
+    rows = {row["contender"]: row for row in results.rows()}
+    assert rows["best"]["seconds"] == min(ways.values())
+    assert rows[rows["best"]["best_is"]]["seconds"] == min(ways.values())
+    assert set(rows) == {"best", "other", *(f"way:{w}" for w in ways)}
+
+
+def test_ratios_only_where_both_took_part():
+    lines = [line("x", [2.0]), line("ref", [6.0]), line("x", [1.0], case="b")]
+    assert speed_ratios(gathered(lines).rows(), "x", "ref") == {("a", "move"): 3.0}
+
+
+@given(st.lists(SECONDS, min_size=1))
+def test_nine_of_ten_cases_reach_the_worst_decile(ratios):
+    bound = worst_decile(ratios)
+    assert sum(r >= bound for r in ratios) >= 0.9 * len(ratios)
+    assert bound in ratios
+
+
+def test_random_cases_are_summed_up_apart():
+    lines = [line("datamover:x", [1.0]), line("ref", [2.0])]
+    for i, seconds in enumerate((1.0, 4.0)):
+        lines += [line("datamover:x", [seconds], case=f"random-{i}")]
+        lines += [line("ref", [8.0], case=f"random-{i}")]
+    sums = report.summarize(gathered(lines).rows(), Style(references=("ref",)))
+    by_kind = {s["of"]: s for s in sums}
+    assert by_kind["listed"]["median"] == 2.0
+    assert (by_kind["random"]["worst"], by_kind["random"]["worst_case"]) == (2.0, "random-1")
+    assert by_kind["random"]["cases"] == 2
+
+
+def test_the_file_holds_one_object_with_all_that_is_promised(tmp_path):
+    results = gathered([line("datamover:x", [1.0], nbytes=7), line("ref", [2.0])])
+    results.leave_out("theirs", "it is not installed")
+    path = tmp_path / "figures.json"
+    report.write(report.as_json(results, Style(references=("ref",)), ["12.2.0"]), path)
+    document = json.loads(path.read_text())
+    assert {"machine", "versions", "command", "rows"} <= set(document)
+    assert document["versions"]["mpi"] == ["MPICH 5.0.2"]
+    assert document["rows"][0] == {
+        "case": "a",
+        "phase": "move",
+        "contender": "datamover:x",
+        "processes": 2,
+        "seconds": 1.0,
+        "runs": 1,
+        "seconds_fastest": 1.0,
+        "seconds_slowest": 1.0,
+        "mpi": "MPICH 5.0.2",
+        "bytes": 1000,
+        "nbytes": 7,
+    }
+    assert document["left_out"] == [
+        {"contender": "theirs", "reason": "it is not installed", "case": ""}
+    ]
+
+
+def test_the_terminal_shows_contenders_ratios_and_who_was_left_out():
+    results = gathered([line("datamover:x", [1.0]), line("ref", [2.5])])
+    results.add({"left_out": "theirs", "case": "a", "reason": "it moved wrong data"}, "MPICH")
+    console = Console(record=True, width=120, file=open("/dev/null", "w"))  # noqa: SIM115
+    report.show(results, Style(references=("ref",)), console)
+    text = console.export_text()
+    assert "datamover:x" in text
+    assert "2.50" in text
+    assert "left out: theirs in a: it moved wrong data" in text
+
+
+@pytest.mark.parametrize(
+    ("said", "name"),
+    [
+        ("MPICH Version:      5.0.2\nMPICH Release date: today", "MPICH 5.0.2"),
+        ("Open MPI v4.1.4, package: Debian OpenMPI, ident: 4.1.4", "Open MPI 4.1.4"),
+        ("Intel(R) MPI Library 2021.10 for Linux* OS", "Intel(R) 2021.10"),
+    ],
+)
+def test_names_of_mpis(said, name):
+    assert programs.short_mpi_name(said) == name
+
+
+def test_a_missing_program_is_named():
+    with pytest.raises(IoError, match="no_such_program"):
+        programs.program("no_such_program")
+
+
+def test_a_program_s_lines_are_read_and_its_mpi_is_told(tmp_path):
+    script = tmp_path / "program.py"
+    script.write_text(
+        "print('noise')\n"
+        'print(\'{"mpi": "MPICH Version: 9.9", "compiler": "1"}\')\n'
+        'print(\'{"case": "a", "contender": "x"}\')\n'
+    )
+    printed = programs.run(None, 1, [sys.executable, str(script)], 1)
+    assert printed.mpi == "MPICH 9.9"
+    assert printed.compiler == "1"
+    assert printed.lines == [{"case": "a", "contender": "x"}]
+
+
+def test_a_failing_program_is_an_error_that_quotes_it(tmp_path):
+    script = tmp_path / "program.py"
+    script.write_text("raise SystemExit('the disk is on fire')\n")
+    with pytest.raises(programs.MpiError, match="the disk is on fire"):
+        programs.run(None, 1, [sys.executable, str(script)], 1)
+
+
+def test_unknown_cases_are_refused():
+    cases = [type("Case", (), {"name": n})() for n in ("one", "two")]
+    assert options.choose(cases, ["tw"]) == cases[1:]
+    assert options.choose(cases, None) == cases
+    with pytest.raises(InvalidArgument, match="one, two"):
+        options.choose(cases, ["three"])
