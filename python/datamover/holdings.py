@@ -12,6 +12,8 @@ from datamover import _plan
 
 #: Pixels along the longer side of a picture of holdings.
 MAX_PIXELS = 480
+#: The same where the parts of one process are shown, which may be single pixels.
+MAX_PIXELS_OF_ONE = 160
 #: Blocks are drawn at least this many pixels wide: finer layouts show their first blocks only.
 MIN_BLOCK_PIXELS = 4
 #: A round of dealing to many processes looks like a ramp from so many pixels on.
@@ -45,7 +47,8 @@ class Holdings:
         self.lo = tuple(domain.lo)
         self.shape = tuple(domain.shape)
         self.window = window or tuple(self._shown_extent(d) for d in dims)
-        pixels = [min(n, MAX_PIXELS) for n in self.window]
+        most = MAX_PIXELS_OF_ONE if window == self.shape else MAX_PIXELS
+        pixels = [min(n, most) for n in self.window]
         self.edges = [
             np.linspace(0, n, p + 1).astype(np.int64)
             for n, p in zip(self.window, pixels, strict=True)

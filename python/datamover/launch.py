@@ -181,12 +181,20 @@ def _environment(status: Path) -> dict[str, str]:
         **os.environ,
         STATUS_FILE: str(status),
         TERMINAL_WIDTHS: ",".join(widths),
-        # Open MPI: more processes than cores, and processes of root, only when told so.
+        **open_mpi_environment(),
+    }
+
+
+def open_mpi_environment() -> dict[str, str]:
+    """Return what lets Open MPI start as root and with more processes than cores."""
+    return {
         "OMPI_ALLOW_RUN_AS_ROOT": "1",
         "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
         "OMPI_MCA_rmaps_base_oversubscribe": "1",
         "OMPI_MCA_mpi_yield_when_idle": "1",
+        "OMPI_MCA_hwloc_base_binding_policy": "none",
         "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
+        "PRTE_MCA_hwloc_default_binding_policy": "none",
     }
 
 

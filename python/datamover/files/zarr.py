@@ -38,10 +38,12 @@ class ZarrArray:
     ----------
     array : zarr.Array
     path : str
+    dtype : numpy.dtype
+        Of the elements as they are read or written; zarr brings them into the store's byte order.
     """
 
-    def __init__(self, array: Any, path: str):
-        self.spec = ArraySpec(tuple(array.shape), array.dtype)
+    def __init__(self, array: Any, path: str, dtype: np.dtype):
+        self.spec = ArraySpec(tuple(array.shape), dtype)
         self.granule: Shape = tuple(array.shards or array.chunks)
         self._array = array
         self._path = path
@@ -98,7 +100,7 @@ def open_reader(path: str, options: MoveOptions) -> ZarrArray:
         arrays = ", ".join(sorted(found.array_keys())) or "none"
         raise IoError(f"{path} is a Zarr group; name one of its arrays: {arrays}")
     _check_dtype(found.dtype, path)
-    return ZarrArray(found, path)
+    return ZarrArray(found, path, found.dtype)
 
 
 def _check_dtype(dtype: Any, where: str) -> None:
@@ -186,7 +188,7 @@ def open_writer(path: str, spec: ArraySpec, options: MoveOptions) -> ZarrArray:
     """Open an array that `create` made."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return ZarrArray(_zarr().open_array(path, mode="r+"), path)
+        return ZarrArray(_zarr().open_array(path, mode="r+"), path, spec.dtype)
 
 
 register(Format("zarr", (".zarr",), recognizes, open_reader, check_output, create, open_writer))

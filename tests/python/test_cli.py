@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Does the command line do what it says, alone or on several processes, and exit as it should?"""
+
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import zarr
+from typer.testing import CliRunner
+
+import datamover as dm
+from datamover import cli, launch
+
+ARRAY = np.random.default_rng(1).integers(0, 1000, (30, 23, 19)).astype("i2")
+
+
+def here(*arguments):
+    """Run `datamover ARGUMENTS` within this process."""
+    return CliRunner().invoke(cli.app, [str(a) for a in arguments])
+
+
+def run(*arguments):
+    """Run `datamover ARGUMENTS` as a shell does."""
+    return subprocess.run(
+        [sys.executable, "-m", "datamover.cli", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def test_explain_writes_json_and_a_picture(tmp_path):
+    done = run(
+        "explain", "--shape", "64,48", "--from", "(block,*)", "--to", "(cyclic(4),cyclic(4))",
+        "-n", 6, "--itemsize", 2, "--node-size", 3, "--to-grid", "3,2",
+        "--json", tmp_path / "plan.json", "--png", tmp_path / "plan.png",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "p2p (between nodes)" in done.stdout and "Address relations" in done.stdout
+    plain = json.loads((tmp_path / "plan.json").read_text())
+    plan = dm.redistribute(
+        dm.BlockCyclic((64, 48), "(block,*)", nprocs=6),
+        dm.BlockCyclic((64, 48), "(cyclic(4),cyclic(4))", nprocs=6, grid=(3, 2)),
+    )
+    assert plain == json.loads(dm.explain(plan, elem_bytes=2, node_size=3).dumps())
+    assert (tmp_path / "plan.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_explain_one_rank_of_a_million():
+    done = run(
+        "explain", "--shape", "4096,4096", "--from", "(block,*)",
+        "--to", "(cyclic(64),cyclic(64))", "-n", 1_000_000, "--rank", 1234, "--top", 3,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "1,000,000 processes" in done.stdout
+    assert "Rank 1,234 sends 32.8 kB, 64 peers, the largest 3" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (("--shape", "8,x"), 2, "no integers"),
+        (("--shape", "8,8", "-n", "0"), 2, "-n"),
+        (("--shape", "8,8", "--from", "(blok,*)"), 1, "blok"),
+        (("--shape", "8,8,8"), 1, "dimension"),
+        (("--shape", "8,8", "--rank", "4"), 1, "rank"),
+        (("--shape", "8,8", "--axes", "0,0"), 1, "no permutation"),
+        (("--shape", "8,8", "--from-grid", "3,3"), 1, "grid"),
+    ],
+)
+def test_wrong_arguments_of_explain(arguments, code, words):
+    given = {"--from": "(block,*)", "--to": "(*,block)", "-n": "4"}
+    given.update(zip(arguments[::2], arguments[1::2], strict=True))
+    done = here("explain", *(word for pair in given.items() for word in pair))
+    assert done.exit_code == code
+    assert words in done.stderr
+
+
+def test_version_and_help():
+    assert here("--version").stdout.strip() == f"datamover {dm.__version__}"
+    done = here("--help")
+    assert all(command in done.stdout for command in ("explain", "move", "bench"))
+
+
+@pytest.mark.parametrize("nprocs", [1, 2, 4])
+def test_move_there_and_back(tmp_path, nprocs):
+    np.save(tmp_path / "a.npy", ARRAY)
+    done = run("move", tmp_path / "a.npy", tmp_path / "z.zarr", "--chunks", "8,8,8", "-n", nprocs)
+    assert done.returncode == 0, done.stderr
+    assert f"on {nprocs} process" in done.stdout and "memcpy" in done.stdout
+    stored = zarr.open_array(tmp_path / "z.zarr", mode="r")
+    assert stored.chunks == (8, 8, 8) and np.array_equal(stored[...], ARRAY)
+    done = run(
+        "move", tmp_path / "z.zarr", tmp_path / "b.npy", "-n", nprocs, "--axes", "2,0,1",
+        "--max-bytes", 8000, "--output-order", "F",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "slabs" in done.stdout
+    back = np.load(tmp_path / "b.npy")
+    assert np.array_equal(back, ARRAY.transpose(2, 0, 1)) and back.flags.f_contiguous
+    assert sorted(os.listdir(tmp_path)) == ["a.npy", "b.npy", "z.zarr"]
+
+
+def test_an_error_is_said_once_by_several_processes(tmp_path):
+    np.save(tmp_path / "a.npy", ARRAY)
+    (tmp_path / "b.npy").write_text("old")
+    done = run("move", tmp_path / "a.npy", tmp_path / "b.npy", "-n", 3)
+    assert done.returncode == 1
+    assert done.stderr.count("error:") == 1 and "--overwrite" in done.stderr
+    assert "BAD TERMINATION" not in done.stdout + done.stderr
+    assert (tmp_path / "b.npy").read_text() == "old"
+    assert sorted(os.listdir(tmp_path)) == ["a.npy", "b.npy"]
+
+
+def test_move_inside_a_launch(tmp_path):
+    np.save(tmp_path / "a.npy", ARRAY)
+    command = ["-m", "datamover.cli", "move", str(tmp_path / "a.npy"), str(tmp_path / "b.raw")]
+    environment = {**os.environ, **launch.open_mpi_environment()}
+    for extra, code in ((["-n", "3"], 1), ([], 0)):
+        done = subprocess.run(
+            [launch.find_mpiexec(), "-n", "2", sys.executable, *command, *extra],
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+            env=environment,
+        )
+        assert (done.returncode != 0) == (code != 0), done.stderr
+    assert (tmp_path / "b.raw").read_bytes() == ARRAY.tobytes()
+
+
+@pytest.mark.parametrize("variable", launch.SIZE_VARIABLES)
+def test_a_launcher_of_another_mpi_is_refused(tmp_path, variable):
+    np.save(tmp_path / "a.npy", ARRAY)
+    program = (
+        "import os; from mpi4py import MPI\n"  # MPI starts alone, before it can look for a launcher
+        f"os.environ[{variable!r}] = '4'\n"
+        "from datamover.launch import check_launch\n"
+        "import datamover as dm\n"
+        "try: check_launch(MPI.COMM_WORLD)\n"
+        "except dm.MpiError as e: print(e)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert "started 4 processes, but MPI sees each of them alone" in done.stdout, done.stderr
+    assert "mpiexec" in done.stdout
+
+
+def test_usage_errors_of_move(tmp_path):
+    assert here("move", tmp_path / "a.npy").exit_code == 2
+    assert here("move", "a", "b", "--order", "X").exit_code == 2
+    assert here("move", "a", "b", "--chunks", "8,,8").exit_code == 2

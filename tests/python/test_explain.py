@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Does `explain` say of a plan what looking at every element says?"""
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import datamover as dm
+
+
+def owners(layout):
+    """The rank of every element of a block-cyclic layout."""
+    owner = np.empty(layout.shape, np.int64)
+    for rank in range(layout.nprocs):
+        owner[np.ix_(*layout.global_indices(rank))] = rank
+    return owner
+
+
+def traffic(before, after, nprocs, elem_bytes):
+    """Bytes from every rank to every rank."""
+    table = np.zeros((nprocs, nprocs), np.int64)
+    np.add.at(table, (before.ravel(), after.ravel()), elem_bytes)
+    return table
+
+
+@st.composite
+def cases(draw):
+    dims = draw(st.integers(1, 3))
+    shape = tuple(draw(st.integers(1, 12)) for _ in range(dims))
+    words = st.sampled_from(["block", "cyclic", "cyclic(2)", "cyclic(3)", "*"])
+    before, after = ("(" + ",".join(draw(words) for _ in range(dims)) + ")" for _ in range(2))
+    axes = tuple(draw(st.permutations(range(dims))))
+    return shape, before, after, axes, draw(st.integers(1, 7)), draw(st.integers(1, 4))
+
+
+@given(cases())
+def test_it_counts_what_every_element_does(case):
+    shape, before, after, axes, nprocs, node_size = case
+    source = dm.BlockCyclic(shape, before, nprocs=nprocs)
+    destination = dm.BlockCyclic(tuple(shape[a] for a in axes), after, nprocs=nprocs)
+    plan = dm.redistribute(source, destination, axes=axes)
+    e = dm.explain(plan, elem_bytes=4, node_size=node_size)
+
+    table = traffic(owners(source).transpose(axes), owners(destination), nprocs, 4)
+    kept = np.diag(table)
+    sent = table - np.diag(kept)
+    assert (e.messages, e.moved_bytes, e.kept_bytes) == ((sent > 0).sum(), sent.sum(), kept.sum())
+    assert e.largest_bytes == sent.max()
+    assert e.smallest_bytes == (sent[sent > 0].min() if sent.any() else 0)
+    sizes, counts = np.unique(sent[sent > 0], return_counts=True)
+    assert e.sizes == list(zip(sizes.tolist(), counts.tolist(), strict=True))
+    for name, per_rank in (
+        ("sent", sent.sum(1)),
+        ("received", sent.sum(0)),
+        ("kept", kept),
+        ("messages sent", (sent > 0).sum(1)),
+        ("messages received", (sent > 0).sum(0)),
+    ):
+        load = e.loads[name]
+        assert load.maximum == per_rank.max() == per_rank[load.rank]
+        assert load.mean == pytest.approx(per_rank.mean())
+
+    node = np.arange(nprocs) // node_size
+    near = node[:, None] == node[None, :]
+    assert e.carriers["shared"].bytes == sent[near].sum()
+    assert e.carriers["p2p"].messages == (sent[~near] > 0).sum()
+    listed = np.zeros_like(table)
+    listed[e.pairs.source, e.pairs.destination] = e.pairs.bytes
+    np.testing.assert_array_equal(listed, table)
+    assert sum(r.relations for r in e.relations) == len(e.pairs)
+
+
+def test_one_rank_lists_its_peers():
+    source = dm.BlockCyclic((12, 10), "(block, *)", nprocs=4)
+    destination = dm.BlockCyclic((12, 10), "(cyclic, cyclic(2))", nprocs=4)
+    e = dm.explain(dm.redistribute(source, destination), rank=2)
+    table = traffic(owners(source), owners(destination), 4, 8)
+    assert e.pairs is None
+    assert dict(zip(e.outgoing.destination.tolist(), e.outgoing.bytes.tolist(), strict=True)) == {
+        r: b for r, b in enumerate(table[2].tolist()) if b
+    }
+    assert dict(zip(e.incoming.source.tolist(), e.incoming.bytes.tolist(), strict=True)) == {
+        r: b for r, b in enumerate(table[:, 2].tolist()) if b
+    }
+
+
+def test_a_halo_goes_only_to_neighbours():
+    plan = dm.halo(dm.FloorPlan.uniform(dm.Region((0,), (40,)), (4,), 4), 2)
+    e = dm.explain(plan, elem_bytes=1)
+    assert (e.messages, e.moved_bytes, e.smallest_bytes, e.largest_bytes) == (6, 12, 2, 2)
+    assert set(zip(e.pairs.source.tolist(), e.pairs.destination.tolist(), strict=True)) == {
+        (0, 1), (1, 0), (1, 2), (2, 1), (2, 3), (3, 2),
+    }  # fmt: skip
+
+
+def test_a_million_processes():
+    n = 1_000_000
+    source = dm.BlockCyclic((n, n), "(block, *)", nprocs=n)
+    destination = dm.BlockCyclic((n, n), "(*, block)", nprocs=n)
+    e = dm.explain(dm.redistribute(source, destination), node_size=4)
+    assert e.messages == n * (n - 1)
+    assert e.moved_bytes == 8 * n * (n - 1) and e.kept_bytes == 8 * n
+    assert e.carriers["shared"].messages == 3 * n
+    one = dm.explain(
+        dm.redistribute(
+            dm.BlockCyclic((4096, 4096), "(block, *)", nprocs=n),
+            dm.BlockCyclic((4096, 4096), "(cyclic(64), cyclic(64))", nprocs=n),
+        ),
+        rank=1234,
+    )
+    assert len(one.outgoing) == 64 and int(one.outgoing.bytes.sum()) == 4096 * 8
+
+
+def test_json_holds_the_same_and_tables_print():
+    source = dm.BlockCyclic((9, 9), "(block, *)", nprocs=3)
+    e = dm.explain(dm.redistribute(source, dm.BlockCyclic((9, 9), "(*, block)", nprocs=3)))
+    plain = json.loads(e.dumps())
+    assert plain["moved_bytes"] == e.moved_bytes and plain["messages"] == 6
+    assert plain["pairs"]["bytes"] == e.pairs.bytes.tolist()
+    assert plain["loads"]["sent"]["imbalance"] == 1.0
+    assert set(plain["pairs"]["encoding"]) == {"product"}
+    assert "6 messages" in str(e) and "shared (same node)" in str(e)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        ({"rank": 3}, dm.OutOfRange),
+        ({"rank": -1}, dm.OutOfRange),
+        ({"elem_bytes": 0}, dm.InvalidArgument),
+        ({"node_size": 0}, dm.InvalidArgument),
+    ],
+)
+def test_wrong_arguments(arguments, error):
+    layout = dm.BlockCyclic((9,), "(block)", nprocs=3)
+    with pytest.raises(error):
+        dm.explain(dm.redistribute(layout, layout), **arguments)

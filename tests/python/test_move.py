@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Does `move` write, in every format and cut in any way, exactly what NumPy would?"""
+
+import itertools
+
+import numpy as np
+import pytest
+import zarr
+from mpi4py import MPI
+
+from datamover.files import dealing, move
+
+COMM = MPI.COMM_SELF
+DTYPES = ["f8", ">i4", "u1", "c16", "?", "S7", "U3", "M8[s]", [("a", "<i2"), ("b", ">f4", (2,))]]
+
+
+def sample(shape, dtype="f8", seed=0):
+    """An array of any dtype whose bytes are all random."""
+    dtype = np.dtype(dtype)
+    random = np.random.default_rng(seed)
+    if dtype.kind == "U":
+        return random.integers(97, 122, shape).astype("U1").astype(dtype)
+    if dtype.kind == "b":
+        return random.integers(0, 2, shape).astype(bool)
+    count = int(np.prod(shape))
+    return np.frombuffer(random.bytes(count * dtype.itemsize), dtype).reshape(shape)
+
+
+def same_bytes(a, b):
+    return (
+        a.shape == b.shape
+        and np.ascontiguousarray(a).tobytes() == np.ascontiguousarray(b).tobytes()
+    )
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_npy_to_npy_keeps_dtype_and_order(tmp_path, dtype, order):
+    array = np.asarray(sample((5, 7, 3), dtype), order=order)
+    np.save(tmp_path / "a.npy", array)
+    report = move(COMM, tmp_path / "a.npy", tmp_path / "b.npy")
+    assert (tmp_path / "b.npy").read_bytes() == (tmp_path / "a.npy").read_bytes()
+    assert (report.bytes, report.slabs, report.processes) == (array.nbytes, 1, 1)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["a.npy", "b.npy"]
+
+
+@pytest.mark.parametrize("dtype", ["f8", ">i4", "u1", "c16", "?"])
+def test_there_and_back_through_zarr(tmp_path, dtype):
+    array = sample((20, 13, 6), dtype)
+    np.save(tmp_path / "a.npy", array)
+    move(COMM, tmp_path / "a.npy", tmp_path / "z.zarr", chunks=(8, 4, 6))
+    stored = zarr.open_array(tmp_path / "z.zarr", mode="r")
+    assert stored.chunks == (8, 4, 6) and stored.metadata.zarr_format == 3
+    assert np.array_equal(stored[...], array, equal_nan=array.dtype.kind in "fc")
+    move(COMM, tmp_path / "z.zarr", tmp_path / "b.npy")
+    assert same_bytes(np.load(tmp_path / "b.npy").astype(dtype), array)
+
+
+@pytest.mark.parametrize("axes", list(itertools.permutations(range(3))))
+def test_axes_are_permuted_as_numpy_does(tmp_path, axes):
+    array = sample((5, 6, 7), "i2")
+    np.save(tmp_path / "a.npy", array)
+    move(COMM, tmp_path / "a.npy", tmp_path / "z.zarr", axes=axes, chunks=(2, 3, 4))
+    assert same_bytes(zarr.open_array(tmp_path / "z.zarr", mode="r")[...], array.transpose(axes))
+
+
+@pytest.mark.parametrize("source_order", ["C", "F"])
+@pytest.mark.parametrize("output_order", ["C", "F"])
+def test_raw_in_both_orders(tmp_path, source_order, output_order):
+    array = sample((9, 4, 5), "<u2")
+    (tmp_path / "a.raw").write_bytes(array.tobytes(order=source_order))
+    move(
+        COMM, tmp_path / "a.raw", tmp_path / "b.raw", shape=(9, 4, 5), dtype="<u2",
+        order=source_order, output_order=output_order,
+    )  # fmt: skip
+    assert (tmp_path / "b.raw").read_bytes() == array.tobytes(order=output_order)
+
+
+@pytest.mark.parametrize("max_bytes", [200, 700, 2000, 10**6])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_slabs_give_the_same_as_all_at_once(tmp_path, max_bytes, order):
+    array = np.asarray(sample((13, 11, 4), "u1"), order=order)
+    np.save(tmp_path / "a.npy", array)
+    report = move(
+        COMM, tmp_path / "a.npy", tmp_path / "z.zarr", chunks=(4, 5, 4), max_bytes=max_bytes
+    )
+    assert same_bytes(zarr.open_array(tmp_path / "z.zarr", mode="r")[...], array)
+    assert (report.slabs > 1) == (max_bytes < 2 * array.nbytes)
+    back = move(COMM, tmp_path / "z.zarr", tmp_path / "b.npy", max_bytes=max_bytes)
+    assert same_bytes(np.load(tmp_path / "b.npy"), array)
+    assert back.slabs > 1 or max_bytes >= 2 * array.nbytes
+
+
+@pytest.mark.parametrize("shape", [(), (0,), (4, 0, 3), (1,), (1, 1, 1, 1, 1, 1, 1, 2)])
+def test_corner_shapes(tmp_path, shape):
+    array = sample(shape, "i4")
+    np.save(tmp_path / "a.npy", array)
+    move(COMM, tmp_path / "a.npy", tmp_path / "z.zarr")
+    move(COMM, tmp_path / "z.zarr", tmp_path / "b.npy")
+    assert same_bytes(np.load(tmp_path / "b.npy"), array)
+    move(COMM, tmp_path / "a.npy", tmp_path / "c.raw")
+    assert (tmp_path / "c.raw").read_bytes() == array.tobytes()
+
+
+def test_shards_and_compressors(tmp_path):
+    array = sample((16, 16), "i4")
+    np.save(tmp_path / "a.npy", array)
+    for compressor in ("none", "gzip", "blosc"):
+        move(
+            COMM, tmp_path / "a.npy", tmp_path / f"{compressor}.zarr", chunks=(4, 4),
+            shards=(8, 16), compressor=compressor,
+        )  # fmt: skip
+        stored = zarr.open_array(tmp_path / f"{compressor}.zarr", mode="r")
+        assert stored.shards == (8, 16) and stored.chunks == (4, 4)
+        assert same_bytes(stored[...], array)
+
+
+def test_long_runs_are_read_and_written_in_place(tmp_path):
+    array = sample((300, 20_000), "u1")  # rows short enough to be mapped, planes long enough not to
+    np.save(tmp_path / "a.npy", array)
+    move(COMM, tmp_path / "a.npy", tmp_path / "b.raw", max_bytes=600_000)
+    assert (tmp_path / "b.raw").read_bytes() == array.tobytes()
+    move(COMM, tmp_path / "a.npy", tmp_path / "c.raw", axes=(1, 0), max_bytes=900_000)
+    assert (tmp_path / "c.raw").read_bytes() == array.T.tobytes()
+
+
+def test_progress_tells_every_byte_twice(tmp_path):
+    array = sample((64, 8), "f4")
+    np.save(tmp_path / "a.npy", array)
+    told = []
+
+    def progress(total):
+        assert total == 2 * array.nbytes
+        return told.append
+
+    move(COMM, tmp_path / "a.npy", tmp_path / "b.npy", progress=progress, max_bytes=1024)
+    assert sum(told) == 2 * array.nbytes and len(told) > 2
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_every_element_is_dealt_once(seed):
+    random = np.random.default_rng(seed)
+    dims = int(random.integers(1, 5))
+    shape = tuple(int(n) for n in random.integers(1, 9, dims))
+    unit = tuple(int(n) for n in random.integers(1, 5, dims))
+    nprocs = int(random.integers(1, 8))
+    regions, owners = dealing.deal(shape, unit, str(random.choice(["C", "F"])), nprocs)
+    seen = np.zeros(shape, int)
+    elems = np.zeros(nprocs, int)
+    for (lo, hi), owner in zip(regions, owners, strict=True):
+        assert all(a % u == 0 for a, u in zip(lo, unit, strict=True))
+        seen[tuple(map(slice, lo, hi))] += 1
+        elems[owner] += np.prod(hi - lo)
+    assert (seen == 1).all()
+    assert elems.max() <= dealing.share_elems(shape, unit, nprocs)

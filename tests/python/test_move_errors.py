@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Does a move that cannot succeed say why, and leave nothing behind and everything as it was?"""
+
+import errno
+import os
+
+import numpy as np
+import pytest
+import zarr
+from mpi4py import MPI
+
+import datamover as dm
+from datamover.files import flat, move, npy, placing
+
+COMM = MPI.COMM_SELF
+ARRAY = np.arange(24.0).reshape(4, 6)
+
+
+@pytest.fixture
+def place(tmp_path):
+    """A directory with a.npy in it; afterwards nothing hidden may be there."""
+    np.save(tmp_path / "a.npy", ARRAY)
+    yield tmp_path
+    assert [p for p in os.listdir(tmp_path) if p.startswith(".")] == []
+
+
+def refused(place, error, match, source="a.npy", output="b.npy", **options):
+    """Move, expect the error, and see that nothing came or went."""
+    before = sorted(os.listdir(place))
+    with pytest.raises(error, match=match):
+        move(COMM, place / source, place / output, **options)
+    assert sorted(os.listdir(place)) == before
+
+
+def test_missing_input(place):
+    refused(place, dm.IoError, "no input", source="none.npy")
+
+
+@pytest.mark.parametrize("keep", [0, 4, 30, 100, 200])
+def test_truncated_npy(place, keep):
+    whole = (place / "a.npy").read_bytes()
+    (place / "short.npy").write_bytes(whole[:keep])
+    refused(place, dm.IoError, "short.npy", source="short.npy")
+
+
+def test_foreign_npy(place):
+    (place / "x.npy").write_bytes(b"\x89PNG\r\n" + bytes(200))
+    refused(place, dm.IoError, "no .npy file", source="x.npy")
+
+
+def test_objects_have_no_bytes(place):
+    np.save(place / "o.npy", np.array([{}, []], dtype=object), allow_pickle=True)
+    refused(place, dm.Unsupported, "Python objects", source="o.npy")
+
+
+def test_unknown_kinds(place):
+    (place / "x.tif").write_bytes(bytes(100))
+    refused(place, dm.IoError, "neither .npy nor Zarr", source="x.tif")
+    refused(place, dm.InvalidArgument, "does not say its format", output="b.tif")
+    refused(place, dm.InvalidArgument, "unknown format", output_format="tiff")
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "match"),
+    [
+        ({}, dm.InvalidArgument, "--shape and --dtype"),
+        ({"shape": (4, 6)}, dm.InvalidArgument, "--shape and --dtype"),
+        ({"shape": (4, 6), "dtype": "f4"}, dm.IoError, "192 bytes, but"),
+        ({"shape": (5, 6), "dtype": "f8"}, dm.IoError, "240"),
+        ({"shape": (4, -6), "dtype": "f8"}, dm.InvalidArgument, "negative"),
+        ({"shape": (4, 6), "dtype": "f9"}, dm.InvalidArgument, "no NumPy dtype"),
+        ({"shape": (4, 6), "dtype": "O"}, dm.Unsupported, "Python objects"),
+    ],
+)
+def test_raw_has_to_be_described(place, options, error, match):
+    (place / "a.raw").write_bytes(ARRAY.tobytes())
+    refused(place, error, match, source="a.raw", **options)
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        ({"chunks": (2,)}, "1 dimensions, the output has 2"),
+        ({"chunks": (2, 0)}, "must be positive"),
+        ({"chunks": (2, -1)}, "must be positive"),
+        ({"chunks": (2, 3), "shards": (4, 4)}, "no multiples"),
+        ({"compressor": "lzma"}, "unknown compressor"),
+        ({"axes": (0, 0)}, "no permutation"),
+        ({"axes": (0, 1, 2)}, "no permutation"),
+        ({"max_bytes": 0}, "must be positive"),
+    ],
+)
+def test_options_that_do_not_fit(place, options, match):
+    refused(place, dm.InvalidArgument, match, output="b.zarr", **options)
+
+
+def test_too_little_memory_for_a_chunk(place):
+    refused(place, dm.NoMemory, "--max-bytes", output="b.zarr", chunks=(4, 6), max_bytes=100)
+
+
+def test_dtypes_that_zarr_has_not(place):
+    np.save(place / "v.npy", np.zeros(3, np.longdouble))
+    refused(place, dm.Unsupported, "Zarr cannot hold", source="v.npy", output="b.zarr")
+
+
+def test_foreign_zarr(place):
+    zarr.create_group(place / "g.zarr").create_array("inner", shape=(2,), dtype="f8")
+    refused(place, dm.IoError, "group; name one of its arrays: inner", source="g.zarr")
+    (place / "bad.zarr").mkdir()
+    (place / "bad.zarr" / "zarr.json").write_text("{not json")
+    refused(place, dm.IoError, "no Zarr array", source="bad.zarr")
+
+
+def test_broken_chunk(place):
+    array = zarr.create_array(place / "z.zarr", shape=(8,), chunks=(4,), dtype="f8")
+    array[...] = np.arange(1.0, 9.0)
+    (place / "z.zarr" / "c" / "1").write_bytes(b"garbage")
+    refused(place, dm.IoError, "cannot be read at", source="z.zarr")
+
+
+def test_output_exists(place):
+    (place / "b.npy").write_text("old")
+    refused(place, dm.IoError, "--overwrite")
+    assert (place / "b.npy").read_text() == "old"
+    move(COMM, place / "a.npy", place / "b.npy", overwrite=True)
+    assert np.array_equal(np.load(place / "b.npy"), ARRAY)
+
+
+def test_a_directory_that_is_no_store_is_never_replaced(place):
+    (place / "b.zarr").mkdir()
+    (place / "b.zarr" / "thesis.txt").write_text("precious")
+    refused(place, dm.IoError, "no Zarr store", output="b.zarr", overwrite=True)
+    assert (place / "b.zarr" / "thesis.txt").read_text() == "precious"
+
+
+def test_input_and_output_must_differ(place):
+    refused(place, dm.InvalidArgument, "the same", output="a.npy", overwrite=True)
+    (place / "link.npy").symlink_to("a.npy")
+    refused(place, dm.InvalidArgument, "the same", output="link.npy", overwrite=True)
+    (place / "hard.npy").hardlink_to(place / "a.npy")
+    refused(place, dm.InvalidArgument, "the same", output="hard.npy", overwrite=True)
+    move(COMM, place / "a.npy", place / "z.zarr")
+    refused(place, dm.InvalidArgument, "within", source="z.zarr", output="z.zarr/b.npy")
+
+
+def test_no_such_directory(place):
+    refused(place, dm.IoError, "no directory", output="sub/b.npy")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_directory_that_cannot_be_written(place):
+    (place / "closed").mkdir(mode=0o555)
+    refused(place, dm.IoError, "cannot be written", output="closed/b.npy")
+
+
+def test_directory_that_access_refuses(place, monkeypatch):
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    refused(place, dm.IoError, "cannot be written")
+
+
+def full(*arguments):
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+@pytest.mark.parametrize("output", ["b.npy", "b.raw"])
+def test_full_disk_shows_when_space_is_reserved(place, monkeypatch, output):
+    monkeypatch.setattr(os, "posix_fallocate", full)
+    refused(place, dm.IoError, "not enough space", output=output)
+
+
+@pytest.mark.parametrize("step", ["pwritev", "fsync", "replace"])
+def test_failure_at_any_step_keeps_the_old_file(place, monkeypatch, step):
+    (place / "b.npy").write_text("old")
+    monkeypatch.setattr(os, step, full)
+    refused(place, dm.IoError, "No space left", overwrite=True)
+    assert (place / "b.npy").read_text() == "old"
+
+
+def test_failure_while_chunks_are_written(place, monkeypatch):
+    monkeypatch.setattr(zarr.Array, "__setitem__", full)
+    refused(place, dm.IoError, "No space left", output="b.zarr")
+
+
+def test_unexpected_errors_go_on_as_they_are(place, monkeypatch):
+    monkeypatch.setattr(flat.FlatFile, "read", lambda *a: 1 / 0)
+    refused(place, ZeroDivisionError, "division")
+    monkeypatch.setattr(npy, "_header", lambda *a: 1 / 0)
+    refused(place, ZeroDivisionError, "division")
+
+
+def test_interruption_leaves_nothing(place, monkeypatch):
+    def interrupt(*arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(placing, "place", interrupt)
+    refused(place, KeyboardInterrupt, None)

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Is, at any moment of a replacement, the old output or the new one there, whole?"""
+
+import errno
+import os
+import shutil
+
+import pytest
+
+from datamover.errors import IoError
+from datamover.files import placing
+
+
+def content(path):
+    """What is under a name: "old", "new", or nothing."""
+    if not os.path.lexists(path):
+        return None
+    inside = os.path.join(path, "data") if os.path.isdir(path) else path
+    with open(inside) as file:
+        return file.read()
+
+
+def make(path, text, directory):
+    if directory:
+        path.mkdir()
+        (path / "data").write_text(text)
+        (path / "zarr.json").write_text("{}")
+    else:
+        path.write_text(text)
+
+
+@pytest.fixture(params=[False, True], ids=["file", "directory"])
+def two(request, tmp_path):
+    """An old output and a complete new one under its hidden name."""
+    make(tmp_path / "out", "old", request.param)
+    new = tmp_path / ".out.token.partial"
+    make(new, "new", request.param)
+    return tmp_path, str(new), str(tmp_path / "out"), request.param
+
+
+def watch(monkeypatch, output):
+    """Record what is under the output's name before and after everything that changes names."""
+    seen = []
+
+    def watched(function):
+        def call(*arguments, **options):
+            seen.append(content(output))
+            result = function(*arguments, **options)
+            seen.append(content(output))
+            return result
+
+        return call
+
+    for name in ("rename", "replace", "unlink"):
+        monkeypatch.setattr(os, name, watched(getattr(os, name)))
+    monkeypatch.setattr(shutil, "rmtree", watched(shutil.rmtree))
+    monkeypatch.setattr(placing, "rename_with", watched(placing.rename_with))
+    return seen
+
+
+def test_replacement_is_one_step(two, monkeypatch):
+    directory, new, output, is_directory = two
+    if is_directory and not exchange_works(directory):
+        pytest.skip("this file system cannot exchange names")
+    seen = watch(monkeypatch, output)
+    placing.place(new, output, overwrite=True)
+    assert seen[0] == "old" and seen[-1] == "new" and None not in seen
+    assert sorted(seen, reverse=True) == seen  # old … old new … new
+    assert os.listdir(directory) == ["out"]
+
+
+def exchange_works(directory):
+    for name in ("x", "y"):
+        (directory / name).write_text(name)
+    works = placing.rename_with(str(directory / "x"), str(directory / "y"), placing.RENAME_EXCHANGE)
+    for name in ("x", "y"):
+        (directory / name).unlink()
+    return works
+
+
+def test_without_exchange_both_are_kept_until_the_new_one_is_in_place(two, monkeypatch):
+    directory, new, output, is_directory = two
+    monkeypatch.setattr(placing, "rename_with", lambda *arguments: False)
+    moments = []
+
+    def rename(source, destination, rename=os.rename):
+        rename(source, destination)
+        moments.append(sorted(filter(None, map(content, (output, new, new + ".old")))))
+
+    monkeypatch.setattr(os, "rename", rename)
+    placing.place(new, output, overwrite=True)
+    assert content(output) == "new" and os.listdir(directory) == ["out"]
+    assert moments == ([["new", "old"]] * 2 if is_directory else [])
+
+
+def test_failure_between_the_two_steps_restores_the_old_one(two, monkeypatch):
+    _, new, output, is_directory = two
+    if not is_directory:
+        pytest.skip("files are replaced in one step")
+    monkeypatch.setattr(placing, "rename_with", lambda *arguments: False)
+
+    def rename(source, destination, rename=os.rename):
+        if source == new:
+            raise OSError(errno.EIO, "broken")
+        rename(source, destination)
+
+    monkeypatch.setattr(os, "rename", rename)
+    with pytest.raises(OSError, match="broken"):
+        placing.place(new, output, overwrite=True)
+    assert content(output) == "old" and content(new) == "new"
+
+
+@pytest.mark.parametrize("flags", [True, False], ids=["renameat2", "without"])
+def test_an_output_that_came_meanwhile_is_not_lost(two, monkeypatch, flags):
+    _, new, output, _ = two
+    if not flags:
+        monkeypatch.setattr(placing, "rename_with", lambda *arguments: False)
+    with pytest.raises(IoError, match="meanwhile"):
+        placing.place(new, output, overwrite=False)
+    assert content(output) == "old" and content(new) == "new"
+
+
+@pytest.mark.parametrize("killed_after", ["nothing", "first step", "second step"])
+def test_cleaning_up_after_a_kill(two, killed_after):
+    directory, new, output, _ = two
+    if killed_after != "nothing":
+        os.rename(output, new + ".old")
+    if killed_after == "second step":
+        os.rename(new, output)
+    placing.clean_up(new, output)
+    assert content(output) == ("new" if killed_after == "second step" else "old")
+    assert os.listdir(directory) == ["out"]
