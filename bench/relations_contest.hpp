@@ -33,8 +33,11 @@ public:
     /// "loop" with the best of them.
     void run() {
         for (Contender& c : contenders_) calibrate(c);
-        for (int turn = 0; turn < turns; ++turn)
+        const double start = seconds_now();
+        for (int turn = 0; turn < most_turns; ++turn) {
+            if (turn >= least_turns && seconds_now() - start > enough_seconds) break;
             for (Contender& c : contenders_) c.seconds.push_back(time(c));
+        }
         const Contender* best = nullptr;
         for (Contender& c : contenders_) {
             std::sort(c.seconds.begin(), c.seconds.end());
@@ -46,8 +49,11 @@ public:
     }
 
 private:
-    static constexpr int turns = 15;
-    static constexpr double shortest_seconds = 5e-4;
+    static constexpr int most_turns = 31;
+    static constexpr int least_turns = 5;
+    static constexpr double enough_seconds = 2.0;
+    /// Short enough to fit between two interruptions, long enough for the clock.
+    static constexpr double shortest_seconds = 1.5e-4;
 
     struct Contender {
         std::string name;
@@ -71,7 +77,8 @@ private:
     void print(const Contender& c, const std::string& name) const {
         std::printf("{\"case\": \"%s\", \"phase\": \"%s\", \"contender\": \"%s\", "
                     "\"processes\": 1, \"seconds\": %.6g, \"runs\": %d, \"bytes\": %lld",
-                    case_.c_str(), phase_.c_str(), name.c_str(), median(c), turns,
+                    case_.c_str(), phase_.c_str(), name.c_str(), median(c),
+                    static_cast<int>(c.seconds.size()),
                     static_cast<long long>(bytes_));
         if (c.nbytes >= 0) std::printf(", \"nbytes\": %lld", static_cast<long long>(c.nbytes));
         std::printf("}\n");

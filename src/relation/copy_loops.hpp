@@ -16,7 +16,8 @@ struct LoopShape {
     std::int64_t inner = 1;
     std::int64_t inner_source = 0;
     std::int64_t inner_destination = 0;
-    std::int64_t tile = 0;  ///< edge of the tiles that `tiles` cuts both loops into
+    std::int64_t outer_tile = 0;  ///< edges of the tiles that `tiles` cuts the loops into
+    std::int64_t inner_tile = 0;
 };
 
 /// One contiguous piece.
@@ -88,7 +89,8 @@ constexpr int size_class(std::int64_t bytes) {
 /// The loops for this processor. O(1); the first call looks at the processor.
 const CopyLoops& copy_loops();
 const CopyLoops& portable_copy_loops();
-#if defined(__x86_64__) && defined(__GNUC__)
+// Clang has no pragma for the target of the functions that follow.
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
 #define DATAMOVER_X86_LEVELS 1
 const CopyLoops& avx2_copy_loops();
 const CopyLoops& avx512_copy_loops();

@@ -125,10 +125,10 @@ template <std::int64_t bytes>
 void tiles(const LoopShape& l, const char* source, char* destination) {
     const std::int64_t is = l.inner_source;
     const std::int64_t id = l.inner_destination;
-    for (std::int64_t o = 0; o < l.outer; o += l.tile)
-        for (std::int64_t i = 0; i < l.inner; i += l.tile) {
-            const std::int64_t rows = l.outer - o < l.tile ? l.outer - o : l.tile;
-            const std::int64_t n = l.inner - i < l.tile ? l.inner - i : l.tile;
+    for (std::int64_t o = 0; o < l.outer; o += l.outer_tile)
+        for (std::int64_t i = 0; i < l.inner; i += l.inner_tile) {
+            const std::int64_t rows = l.outer - o < l.outer_tile ? l.outer - o : l.outer_tile;
+            const std::int64_t n = l.inner - i < l.inner_tile ? l.inner - i : l.inner_tile;
             const char* s = source + o * l.outer_source + i * is;
             char* d = destination + o * l.outer_destination + i * id;
             for (std::int64_t r = 0; r < rows; ++r) {

@@ -12,8 +12,12 @@
 #include <utility>
 
 // After the includes, so that no code of theirs is made with instructions of this level.
+#if defined(__clang__)
+#pragma clang attribute push(__attribute__((target("avx2"))), apply_to = function)
+#else
 #pragma GCC push_options
 #pragma GCC target("avx2")
+#endif
 
 namespace datamover {
 namespace {
@@ -68,6 +72,10 @@ const CopyLoops& avx2_copy_loops() { return loops; }
 
 }  // namespace datamover
 
+#if defined(__clang__)
+#pragma clang attribute pop
+#else
 #pragma GCC pop_options
+#endif
 
 #endif

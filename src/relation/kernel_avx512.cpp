@@ -14,8 +14,12 @@
 // After the includes, so that no code of theirs is made with instructions of this level.
 #pragma GCC diagnostic ignored "-Wuninitialized"  // within the compiler's own header
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#if defined(__clang__)
+#pragma clang attribute push(__attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,bmi2"))), apply_to = function)
+#else
 #pragma GCC push_options
 #pragma GCC target("avx512f,avx512bw,avx512vl,avx512dq,bmi2,prefer-vector-width=512")
+#endif
 #define DATAMOVER_MASKED_MOVES 1
 
 namespace datamover {
@@ -75,6 +79,10 @@ const CopyLoops& avx512_copy_loops() { return loops; }
 
 }  // namespace datamover
 
+#if defined(__clang__)
+#pragma clang attribute pop
+#else
 #pragma GCC pop_options
+#endif
 
 #endif

@@ -18,8 +18,10 @@ constexpr std::int64_t streaming_bytes = std::int64_t{3} << 19;
 /// way from memory (measured).
 constexpr std::int64_t far_bytes = std::int64_t{1} << 24;
 constexpr std::int64_t far_tile_elems = 8;
-/// Edge of the tiles in which two strided axes are gone through, in elements.
-constexpr std::int64_t tile_elems = 16;
+/// Edges of the tiles in which two strided axes are gone through, in elements: along the axis that the
+/// source and the one that the destination is fastest along (measured).
+constexpr std::int64_t source_tile_elems = 32;
+constexpr std::int64_t destination_tile_elems = 8;
 /// Up to here a list of element addresses is made for one period of a table.
 constexpr std::int64_t most_listed_elems = 8192;
 
@@ -153,7 +155,8 @@ ShapeLeaf shape_leaf(LoopShape shape) {
     const bool far = span_bytes(shape) >= far_bytes && shape.inner >= 4 * far_tile_elems &&
                      shape.outer >= far_tile_elems;
     if (size >= 0 && far) {
-        shape.tile = far_tile_elems;
+        shape.outer_tile = far_tile_elems;
+        shape.inner_tile = far_tile_elems;
         return {loops.tiles[size], shape, "strided rows, eight at once, "};
     }
     if (size >= 0) return {loops.strided[size], shape, "strided "};
@@ -250,7 +253,7 @@ void compile_tiles(const CanonicalNest& nest, std::size_t source_axis, StepList&
     }
     LoopShape shape{nest.elem_bytes, 1, along_source.source_stride, along_source.destination_stride,
                     1, along_destination.source_stride, along_destination.destination_stride,
-                    tile_elems};
+                    source_tile_elems, destination_tile_elems};
     add_step(steps, nest, outer,
              TilesLeaf{loops.tiles[size], shape, AxisLoop(along_source),
                        AxisLoop(along_destination), "strided tiles "});
