@@ -164,7 +164,7 @@ def move(
     overwrite: Annotated[bool, typer.Option(help="Replace an output that is there.")] = False,
     max_bytes: Annotated[
         int, typer.Option(min=1, help="Memory per process for its parts of the two arrays.")
-    ] = 1 << 30,
+    ] = 1 << 28,
 ) -> None:
     """Move an array from one file to another, in parallel.
 
@@ -197,7 +197,7 @@ def move(
 
 def _start_processes(nprocs: int, output: str) -> int:
     from datamover.files import placing
-    from datamover.files.move import TOKEN
+    from datamover.files.transfer import TOKEN
 
     token = secrets.token_hex(6)
     os.environ[TOKEN] = token
@@ -305,6 +305,7 @@ def _print_report(report: Any, output: str) -> None:
     console.print(
         f"[bold]{decimal(report.bytes)}[/] in [bold]{report.seconds:.3g} s[/], "
         f"[bold]{_rate(report.bytes, report.seconds)}[/], on {many}{in_slabs}: "
+        f"set up {report.set_up_seconds:.3g} s, "
         f"read {report.read_seconds:.3g} s, redistribute {report.redistribute_seconds:.3g} s, "
         f"write {report.write_seconds:.3g} s, sync {report.sync_seconds:.3g} s",
         highlight=False,

@@ -38,6 +38,14 @@ def two(request, tmp_path):
     return tmp_path, str(new), str(tmp_path / "out"), request.param
 
 
+def replace(new, output):
+    """Place a new output and remove the old one."""
+    old = placing.place(new, output, overwrite=True)
+    if old is not None:
+        assert content(old) == "old" and content(output) == "new"
+        placing.remove(old)
+
+
 def watch(monkeypatch, output):
     """Record what is under the output's name before and after everything that changes names."""
     seen = []
@@ -63,7 +71,7 @@ def test_replacement_is_one_step(two, monkeypatch):
     if is_directory and not exchange_works(directory):
         pytest.skip("this file system cannot exchange names")
     seen = watch(monkeypatch, output)
-    placing.place(new, output, overwrite=True)
+    replace(new, output)
     assert seen[0] == "old" and seen[-1] == "new" and None not in seen
     assert sorted(seen, reverse=True) == seen  # old … old new … new
     assert os.listdir(directory) == ["out"]
@@ -88,7 +96,7 @@ def test_without_exchange_both_are_kept_until_the_new_one_is_in_place(two, monke
         moments.append(sorted(filter(None, map(content, (output, new, new + ".old")))))
 
     monkeypatch.setattr(os, "rename", rename)
-    placing.place(new, output, overwrite=True)
+    replace(new, output)
     assert content(output) == "new" and os.listdir(directory) == ["out"]
     assert moments == ([["new", "old"]] * 2 if is_directory else [])
 

@@ -64,7 +64,7 @@ class MoveOptions:
     compressor: str | None = None
     axes: Shape | None = None
     overwrite: bool = False
-    max_bytes: int = 1 << 30
+    max_bytes: int = 1 << 28
 
 
 class Reader(Protocol):

@@ -52,27 +52,34 @@ def check_places(source: str, output: str, overwrite: bool) -> None:
         raise IoError(f"{output} is a directory but no Zarr store: it is not replaced")
 
 
-def place(temporary: str, output: str, overwrite: bool) -> None:
-    """Give a complete output its name, and remove what had the name before.
+def place(temporary: str, output: str, overwrite: bool) -> str | None:
+    """Give a complete output its name; what had the name before gets a hidden one.
 
     Files replace files in one step. Else names are exchanged in one step where the file system has
     that (renameat2); where it has not, the old output is renamed away first, so that for a moment
     there is nothing under the name, while old and new both are there, whole, under hidden names.
+
+    Returns
+    -------
+    str or None
+        Where the old output lies now, to be removed; None if there is none any more.
 
     Raises
     ------
     IoError
         The output came into being meanwhile and is not to be replaced.
     """
+    old = None
     if not overwrite:
         _place_new(temporary, output)
     elif not os.path.lexists(output) or _both_files(temporary, output):
         os.replace(temporary, output)
     elif rename_with(temporary, output, RENAME_EXCHANGE):
-        remove(temporary)
+        old = temporary
     else:
-        _place_in_two_steps(temporary, output)
+        old = _place_in_two_steps(temporary, output)
     _sync_directory(os.path.dirname(output))
+    return old
 
 
 def _both_files(a: str, b: str) -> bool:
@@ -90,7 +97,7 @@ def _place_new(temporary: str, output: str) -> None:
     os.rename(temporary, output)
 
 
-def _place_in_two_steps(temporary: str, output: str) -> None:
+def _place_in_two_steps(temporary: str, output: str) -> str:
     old = temporary + ".old"
     os.rename(output, old)
     try:
@@ -98,7 +105,7 @@ def _place_in_two_steps(temporary: str, output: str) -> None:
     except OSError:
         os.rename(old, output)
         raise
-    remove(old)
+    return old
 
 
 def rename_with(source: str, destination: str, flags: int) -> bool:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from mpi4py import MPI
 
 MAX_DIMS = 8
+PHASES = ("set_up", "read", "redistribute", "write", "sync")
 #: Set by the process that starts the others, so that it can clean up after them.
 TOKEN = "DATAMOVER_MOVE_TOKEN"
 #: Progress is told after pieces of about this many bytes.
@@ -55,7 +56,8 @@ class MoveReport:
     processes, slabs : int
     seconds : float
         From the opened input to the output under its name.
-    read_seconds, redistribute_seconds, write_seconds, sync_seconds : float
+    set_up_seconds, read_seconds, redistribute_seconds, write_seconds, sync_seconds : float
+        Set-up is the reservation of disk space, memory, and the making of the mover.
     memcpy_seconds : float
         What all processes together take to copy as many bytes from memory to memory here.
     """
@@ -65,6 +67,7 @@ class MoveReport:
     processes: int
     slabs: int
     seconds: float
+    set_up_seconds: float
     read_seconds: float
     redistribute_seconds: float
     write_seconds: float
@@ -143,15 +146,14 @@ def move(
         job.close()
     memcpy_seconds = measure_memcpy(comm, job.spec.nbytes)
     slowest = _slowest(comm, [*times, seconds, memcpy_seconds])
-    names = ("read", "redistribute", "write", "sync")
-    by_phase = {f"{n}_seconds": float(t) for n, t in zip(names, slowest, strict=False)}
+    by_phase = {f"{n}_seconds": float(t) for n, t in zip(PHASES, slowest, strict=False)}
     return MoveReport(
         spec=job.spec,
         bytes=job.spec.nbytes,
         processes=comm.size,
         slabs=job.slab_count,
-        seconds=float(slowest[4]),
-        memcpy_seconds=float(slowest[5]),
+        seconds=float(slowest[-2]),
+        memcpy_seconds=float(slowest[-1]),
         **by_phase,
     )
 
@@ -175,8 +177,8 @@ class _Job:
         self.reader: Reader | None = None
         self.writer: Writer | None = None
         self.bound: _Bound | None = None
-        self.seconds = dict.fromkeys(("read", "redistribute", "write", "sync"), 0.0)
-        self.created = self.placed = False
+        self.seconds = dict.fromkeys(PHASES, 0.0)
+        self.leftover: str | None = None  # what this process has to remove at the end
 
     def open_input(self) -> None:
         """Look at the input, and settle what the output will be. Collective."""
@@ -185,10 +187,10 @@ class _Job:
 
     def run(self, progress: Callable[[int], Progress] | None) -> list[float]:
         """Make the complete output. Collective."""
-        with together(self.comm):
+        with together(self.comm), self._timed("set_up"):
             if self.comm.rank == 0:
                 placing.check_places(self.source, self.output, self.options.overwrite)
-                self.created = True
+                self.leftover = self.temporary
                 self.format.create(self.temporary, self.spec, self.options)
         with together(self.comm):
             self.writer = self.format.open_writer(self.temporary, self.spec, self.options)
@@ -200,23 +202,22 @@ class _Job:
                 self.writer.close()
         with together(self.comm):
             if self.comm.rank == 0:
-                placing.place(self.temporary, self.output, self.options.overwrite)
-                self.placed = True
+                self.leftover = placing.place(self.temporary, self.output, self.options.overwrite)
         return list(self.seconds.values())
 
     def close(self) -> None:
-        """Give everything back; remove an output that did not become complete."""
+        """Give everything back; remove the old output, or a new one that is not complete."""
         if self.bound is not None:
             self.bound.free()
         for file in (self.reader, self.writer):
             if file is not None:
                 with contextlib.suppress(OSError):
                     file.close()
-        if self.created and not self.placed:
+        if self.leftover is not None:
             try:
-                placing.remove(self.temporary)
+                placing.remove(self.leftover)
             except OSError as e:
-                log.warning("%s could not be removed: %s", self.temporary, e)
+                log.warning("%s could not be removed: %s", self.leftover, e)
 
     @contextlib.contextmanager
     def _timed(self, phase: str) -> Iterator[None]:
@@ -283,7 +284,8 @@ class _Job:
         tell = progress(2 * self.spec.nbytes // self.comm.size) if progress else lambda nbytes: None
         for lo, hi in dealing.slabs(self.spec.shape, slab):
             self.slab_count += 1
-            self._bind(tuple(h - low for low, h in zip(lo, hi, strict=True)))
+            with self._timed("set_up"):
+                self._bind(tuple(h - low for low, h in zip(lo, hi, strict=True)))
             with together(self.comm), self._timed("read"):
                 for offset, part in self.bound.source_parts():
                     first = tuple(map(sum, zip(self._to_source(lo), offset, strict=True)))
