@@ -6,7 +6,9 @@
 
 #include <cstdlib>
 #include <exception>
+#include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "datamover/floor_plan.hpp"
@@ -76,6 +78,42 @@ ProcessContest::Check check_of(const BlockGrid& grid, int rank, BlockOf block_of
     return {[=] { fill(grid, rank, block_of); }, [=] { return faces_right(grid, rank, block_of); }};
 }
 
+/// What a program does with faces between two exchanges, at the least: reads its ghosts and writes
+/// its own boundary anew (the values stay, so that the check holds).
+template <class BlockOf>
+void use_faces(const std::vector<Face>& faces, std::int64_t e, int rank, BlockOf&& block_of) {
+    double sum = 0;
+    for (const Face& f : faces) {
+        const auto each = [&](std::int64_t block, const Box& box, auto&& visit) {
+            double* data = block_of(block);
+            for (std::int64_t i = 0; i < box.extent[0]; ++i)
+                for (std::int64_t j = 0; j < box.extent[1]; ++j)
+                    for (std::int64_t k = 0; k < box.extent[2]; ++k)
+                        visit(data[((box.begin[0] + i) * e + box.begin[1] + j) * e + box.begin[2] + k]);
+        };
+        if (f.destination_rank == rank)
+            each(f.destination_block, f.destination, [&](const double& ghost) { sum += ghost; });
+        if (f.source_rank == rank)
+            each(f.source_block, f.source, [](volatile double& inner) { inner = inner; });
+    }
+    volatile double kept = sum;
+    static_cast<void>(kept);
+}
+
+/// How a phase makes a contender's work of its exchange.
+using Wrap = std::function<std::function<void()>(std::function<void()>)>;
+
+template <class BlockOf>
+Wrap wrap_of(bool with_use, const BlockGrid& grid, int rank, BlockOf block_of) {
+    if (!with_use) return [](std::function<void()> exchange) { return exchange; };
+    return [=](std::function<void()> exchange) -> std::function<void()> {
+        return [=, faces = grid.faces(), e = grid.stored_edge()] {
+            exchange();
+            use_faces(faces, e, rank, block_of);
+        };
+    };
+}
+
 FloorPlan floor_plan_of(const BlockGrid& grid, int size) {
     std::vector<Region> regions;
     datamover::Map owners;
@@ -88,7 +126,7 @@ FloorPlan floor_plan_of(const BlockGrid& grid, int size) {
     return FloorPlan(regions, owners, size);
 }
 
-void add_movers(ProcessContest& contest, MPI_Comm comm, const BlockGrid& grid,
+void add_movers(ProcessContest& contest, MPI_Comm comm, const BlockGrid& grid, bool with_use,
                 const std::vector<std::pair<std::string, std::string>>& contenders) {
     int rank = 0, size = 1;
     MPI_Comm_rank(comm, &rank);
@@ -103,12 +141,13 @@ void add_movers(ProcessContest& contest, MPI_Comm comm, const BlockGrid& grid,
     const auto block_of = [=](std::int64_t b) {
         return reinterpret_cast<double*>(array.origin(b)) - (e * e + e + 1);
     };
+    const Wrap wrap = wrap_of(with_use, grid, rank, block_of);
     for (const auto& [name, transport] : contenders)
         contest.add_made(
             name,
             [&]() -> std::function<void()> {
                 Mover mover(comm, plan, array, array, {datamover::Op::replace, transport});
-                return [mover]() mutable { mover(); };
+                return wrap([mover]() mutable { mover(); });
             },
             check_of(grid, rank, block_of));
 }
@@ -128,24 +167,32 @@ MPI_Comm with_pretend_nodes(int node_size) {
     return comm;
 }
 
-void run_case(const std::string& name, const BlockGrid& grid, double seconds, MPI_Comm mixed) {
+/// The phase "exchange" is start and wait alone; in "exchange_use" the faces are used in between.
+void run_phase(const std::string& name, bool with_use, const BlockGrid& grid, double seconds,
+               MPI_Comm mixed) {
     const MPI_Comm comm = MPI_COMM_WORLD;
     int rank = 0;
     MPI_Comm_rank(comm, &rank);
     const std::int64_t bytes = grid.num_blocks() * 6 * grid.edge * grid.edge * 8;
-    ProcessContest contest(comm, name, "exchange", bytes, seconds);
-    add_movers(contest, comm, grid,
+    ProcessContest contest(comm, name, with_use ? "exchange_use" : "exchange", bytes, seconds);
+    add_movers(contest, comm, grid, with_use,
                {{"datamover:shared", "shared"}, {"datamover:p2p", "p2p"}, {"datamover:auto", "auto"}});
-    if (mixed != MPI_COMM_NULL) add_movers(contest, mixed, grid, {{"datamover:mixed", "auto"}});
+    if (mixed != MPI_COMM_NULL)
+        add_movers(contest, mixed, grid, with_use, {{"datamover:mixed", "auto"}});
 
     LocalBlocks blocks(grid, rank);
-    const auto check = check_of(grid, rank, [&](std::int64_t b) { return blocks.block(b); });
-    contest.add("persistent:faces", bench::persistent_faces(comm, grid, blocks), check);
-    contest.add("persistent:datatypes", bench::persistent_datatypes(comm, grid, blocks), check);
-    contest.add("persistent:merged", bench::persistent_merged(comm, grid, blocks), check);
-    contest.add("persistent:merged_datatypes",
-                bench::persistent_merged_datatypes(comm, grid, blocks), check);
-    contest.add("isend:merged", bench::isend_merged(comm, grid, blocks), check);
+    const auto block_of = [&](std::int64_t b) { return blocks.block(b); };
+    const Wrap wrap = wrap_of(with_use, grid, rank, block_of);
+    using Make = bench::Exchange (*)(MPI_Comm, const BlockGrid&, LocalBlocks&);
+    const std::pair<const char*, Make> by_hand[] = {
+        {"persistent:faces", bench::persistent_faces},
+        {"persistent:datatypes", bench::persistent_datatypes},
+        {"persistent:merged", bench::persistent_merged},
+        {"persistent:merged_datatypes", bench::persistent_merged_datatypes},
+        {"isend:merged", bench::isend_merged},
+    };
+    for (const auto& [contender, make] : by_hand)
+        contest.add(contender, wrap(make(comm, grid, blocks)), check_of(grid, rank, block_of));
     contest.run();
 }
 
@@ -171,7 +218,9 @@ int main(int argc, char** argv) {
         const double seconds = argc > 1 ? std::atof(argv[1]) : 1;
         const int node_size = argc > 2 ? std::atoi(argv[2]) : 0;
         MPI_Comm mixed = node_size > 0 ? with_pretend_nodes(node_size) : MPI_COMM_NULL;
-        for (int a = 3; a + 4 < argc; a += 5) run_case(argv[a], grid_of(argv + a + 1), seconds, mixed);
+        for (int a = 3; a + 4 < argc; a += 5)
+            for (const bool with_use : {false, true})
+                run_phase(argv[a], with_use, grid_of(argv + a + 1), seconds / 2, mixed);
         if (mixed != MPI_COMM_NULL) MPI_Comm_free(&mixed);
     } catch (const std::exception& e) {
         std::fprintf(stderr, "latency: %s\n", e.what());

@@ -36,6 +36,9 @@ Seed = Annotated[int, typer.Option(help="Of the random cases.")]
 
 Case = TypeVar("Case")
 
+#: Width of tables that go to a file or a pipe.
+FILE_WIDTH = 110
+
 
 @contextlib.contextmanager
 def errors_to_exit() -> Iterator[None]:
@@ -68,6 +71,9 @@ def finish(
     results: Results, style: report.Style, json_file: Path | None, compilers: Sequence[str] = ()
 ) -> None:
     """Show the tables and write the file, if one is wanted."""
-    report.show(results, style, launch.console())
+    console = launch.console()
+    if not console.is_terminal:
+        console.width = FILE_WIDTH
+    report.show(results, style, console)
     if json_file is not None:
         report.write(report.as_json(results, style, compilers), json_file)

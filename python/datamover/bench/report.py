@@ -130,32 +130,34 @@ def write(document: dict[str, Any], path: Path) -> None:
 
 
 def _case_table(case: str, phase: str, rows: list[dict[str, Any]], style: Style) -> Table:
-    processes = rows[0]["processes"]
+    processes, mpi = rows[0]["processes"], rows[0]["mpi"]
     many = f"{processes} process{'' if processes == 1 else 'es'}"
-    table = _plain_table(f"{case}, {phase}, {many}")
+    table = _plain_table(f"{case}, {phase}, {many}, MPI: {mpi}")
     table.add_column("contender", no_wrap=True)
     table.add_column("time", justify="right", no_wrap=True)
     table.add_column("GB/s", justify="right", no_wrap=True)
     references = [r for r in style.references if any(row["contender"] == r for row in rows)]
     for reference in references:
-        table.add_column(f"× {reference}", justify="right", no_wrap=True)
+        table.add_column(f"× {reference.replace(':', ': ')}", justify="right")
     sizes = any("nbytes" in row for row in rows)
     if sizes:
         table.add_column("nbytes", justify="right", no_wrap=True)
-    table.add_column("MPI", style="dim")
     seconds = {row["contender"]: row["seconds"] for row in rows}
     for row in rows:
         ours = row["contender"].startswith(style.judged)
         speed = row["bytes"] / row["seconds"] / 1e9 if row["bytes"] else None
         table.add_row(
-            Text(row["contender"], style="bold" if ours else ""),
+            Text(_name(row, mpi), style="bold" if ours else ""),
             as_time(row["seconds"]),
             f"{speed:.3g}" if speed else "",
             *(f"{seconds[r] / row['seconds']:.2f}" for r in references),
             *([f"{row['nbytes']:,}" if "nbytes" in row else ""] if sizes else []),
-            row["mpi"],
         )
     return table
+
+
+def _name(row: dict[str, Any], usual_mpi: str) -> str:
+    return row["contender"] + ("" if row["mpi"] == usual_mpi else f" ({row['mpi']})")
 
 
 def _summary_table(sums: list[dict[str, Any]]) -> Table:
@@ -163,7 +165,7 @@ def _summary_table(sums: list[dict[str, Any]]) -> Table:
     for column in ("contender", "phase", "than"):
         table.add_column(column, no_wrap=True)
     for column in ("cases", "median", "worst decile", "worst"):
-        table.add_column(column, justify="right", no_wrap=True)
+        table.add_column(column, justify="right")
     table.add_column("in case")
     for s in sums:
         table.add_row(
