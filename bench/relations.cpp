@@ -23,7 +23,7 @@ using datamover::CopyKernel;
 using datamover::Encoding;
 using datamover::Product;
 
-constexpr Encoding encodings[] = {Encoding::pairs,   Encoding::blocks,  Encoding::runs,
+constexpr Encoding encodings[] = {Encoding::pairs,      Encoding::blocks,  Encoding::runs,
                                   Encoding::dictionary, Encoding::product, Encoding::offsets};
 
 /// Memory that starts at a page, all of it touched.
@@ -52,15 +52,18 @@ AddressRelation relation_of(const Pattern& p, std::int64_t elem) {
     return AddressRelation::from_products({product}, elem, elem);
 }
 
-std::int64_t span_from(const Pattern& p) { return (p.ni - 1) * p.fi + (p.nj - 1) * p.fj + 1; }
-std::int64_t span_to(const Pattern& p) { return (p.ni - 1) * p.ti + (p.nj - 1) * p.tj + 1; }
+std::int64_t span_from(const Pattern& p) {
+    return (p.ni - 1) * p.fi + (p.nj - 1) * p.fj + 1;
+}
+std::int64_t span_to(const Pattern& p) {
+    return (p.ni - 1) * p.ti + (p.nj - 1) * p.tj + 1;
+}
 
 void add_relations(Contest& contest, const AddressRelation& relation, const void* from, void* to) {
     for (Encoding e : encodings) {
         const AddressRelation encoded = relation.encode(e);
         const CopyKernel kernel = encoded.kernel();
-        contest.add(
-            encoding_name(e), [=] { kernel(from, to); }, encoded.nbytes());
+        contest.add(encoding_name(e), [=] { kernel(from, to); }, encoded.nbytes());
     }
 }
 
@@ -70,9 +73,7 @@ struct Distribution {
     std::int64_t processes;
 
     std::int64_t owner(std::int64_t g) const { return g / block % processes; }
-    std::int64_t local(std::int64_t g) const {
-        return g / (block * processes) * block + g % block;
-    }
+    std::int64_t local(std::int64_t g) const { return g / (block * processes) * block + g % block; }
     std::int64_t global(std::int64_t l) const {
         return l / block * block * processes + l % block;  // on process 0
     }
@@ -132,9 +133,8 @@ void recompute(const Redistribution& r, std::int64_t n, const std::string& phase
             const std::int64_t gl = sr.global(l);
             if (dr.owner(gl) != 0) continue;
             const std::int64_t source = l + c * local_rows;
-            const std::int64_t destination = r.transposed
-                                                 ? dc.local(gc) + dr.local(gl) * leading
-                                                 : dr.local(gl) + dc.local(gc) * leading;
+            const std::int64_t destination = r.transposed ? dc.local(gc) + dr.local(gl) * leading
+                                                          : dr.local(gl) + dc.local(gc) * leading;
             to[phase == "assembly" ? position : destination] =
                 from[phase == "disassembly" ? position : source];
             ++position;
@@ -191,9 +191,8 @@ void run_phase(const Redistribution& r, std::int64_t n, const std::string& phase
     Contest contest(r.name + ("-" + std::to_string(n)), phase, p.size() * 8);
     add_relations(contest, relation_of(p, 8), origin, target);
     bench::add_loops(contest, origin, target, p);
-    contest.add("recompute", [&r, n, phase, origin, target] {
-        recompute(r, n, phase, origin, target);
-    });
+    contest.add("recompute",
+                [&r, n, phase, origin, target] { recompute(r, n, phase, origin, target); });
     contest.add("memcpy", [origin, &flat, &p] {
         std::memcpy(flat.get(), origin, static_cast<std::size_t>(p.size()) * 8);
     });
@@ -289,8 +288,7 @@ void run_irregular(const std::string& name, std::int64_t n, std::int64_t reach) 
     Contest contest(name, "assembly", n * 8);
     add_relations(contest, relation, from.get(), to.get());
     const CopyKernel chosen = relation.kernel();
-    contest.add(
-        "chosen", [&] { chosen(from.get(), to.get()); }, relation.nbytes());
+    contest.add("chosen", [&] { chosen(from.get(), to.get()); }, relation.nbytes());
     contest.add(
         "loop:int32",
         [&] {

@@ -29,7 +29,7 @@ public:
         contenders_.push_back({std::move(contender), std::move(work), nbytes, 1, {}});
     }
 
-    /// Runs all and prints one JSON object per contender; for contenders named "loop:…" also a row
+    /// Runs all and prints one JSON object per contender; for those named "loop:…" also a row
     /// "loop" with the best of them.
     void run() {
         for (Contender& c : contenders_) calibrate(c);
@@ -75,11 +75,11 @@ private:
     static double median(const Contender& c) { return c.seconds[c.seconds.size() / 2]; }
 
     void print(const Contender& c, const std::string& name) const {
-        std::printf("{\"case\": \"%s\", \"phase\": \"%s\", \"contender\": \"%s\", "
-                    "\"processes\": 1, \"seconds\": %.6g, \"runs\": %d, \"bytes\": %lld",
-                    case_.c_str(), phase_.c_str(), name.c_str(), median(c),
-                    static_cast<int>(c.seconds.size()),
-                    static_cast<long long>(bytes_));
+        std::printf(
+            "{\"case\": \"%s\", \"phase\": \"%s\", \"contender\": \"%s\", "
+            "\"processes\": 1, \"seconds\": %.6g, \"runs\": %d, \"bytes\": %lld",
+            case_.c_str(), phase_.c_str(), name.c_str(), median(c),
+            static_cast<int>(c.seconds.size()), static_cast<long long>(bytes_));
         if (c.nbytes >= 0) std::printf(", \"nbytes\": %lld", static_cast<long long>(c.nbytes));
         std::printf("}\n");
         std::fflush(stdout);

@@ -35,9 +35,10 @@ struct ProductAxis {
     std::int64_t destination_stride_bytes = 0;
 };
 
-/// A Cartesian product of axes, outermost first (which is the order of its elements): the element at
-/// pairs (s0,d0), (s1,d1), … lies at source_offset_bytes + Σ s_k · source_stride_bytes_k and goes to
-/// destination_offset_bytes + Σ d_k · destination_stride_bytes_k. Without axes: one element.
+/// A Cartesian product of axes, outermost first (which is the order of its elements): the element
+/// at pairs (s0,d0), (s1,d1), … lies at source_offset_bytes + Σ s_k · source_stride_bytes_k and
+/// goes to destination_offset_bytes + Σ d_k · destination_stride_bytes_k. Without axes: one
+/// element.
 struct Product {
     std::int64_t source_offset_bytes = 0;
     std::int64_t destination_offset_bytes = 0;
@@ -64,7 +65,8 @@ struct MemoryPiece {
 class CopyKernel {
 public:
     CopyKernel() = default;
-    /// Moves every element from `source` to `destination` (the bases that the addresses count from).
+    /// Moves every element from `source` to `destination` (the bases that the addresses count
+    /// from).
     void operator()(const void* source, void* destination) const;
     /// Names of the loops chosen, for explain: "memcpy runs of 512 B", "transpose 8 B", …
     std::string describe() const;
@@ -95,7 +97,8 @@ public:
                                            std::int64_t source_elem_bytes,
                                            std::int64_t destination_elem_bytes);
     /// From products, in order. O(size of the tables), whatever the number of elements.
-    static AddressRelation from_products(std::vector<Product> products, std::int64_t source_elem_bytes,
+    static AddressRelation from_products(std::vector<Product> products,
+                                         std::int64_t source_elem_bytes,
                                          std::int64_t destination_elem_bytes);
     /// Relates the k-th source address of `source_half` to the k-th destination address of
     /// `destination_half`. Throws mismatch when they hold different numbers of elements.
@@ -110,10 +113,11 @@ public:
     AddressRelation ordered_by_source() const;
     AddressRelation ordered_by_destination() const;
     /// The same sources that go to 0, 1, 2, … (times the element size): assembly of a message.
-    /// Elements of the message are as wide as the source's unless `message_elem_bytes` says otherwise.
+    /// Elements of the message are as wide as the source's unless `message_elem_bytes` says
+    /// otherwise.
     AddressRelation source_half(std::int64_t message_elem_bytes = 0) const;
-    /// 0, 1, 2, … that go to the same destinations: disassembly of a message. Elements of the message
-    /// are as wide as the destination's unless `message_elem_bytes` says otherwise.
+    /// 0, 1, 2, … that go to the same destinations: disassembly of a message. Elements of the
+    /// message are as wide as the destination's unless `message_elem_bytes` says otherwise.
     AddressRelation destination_half(std::int64_t message_elem_bytes = 0) const;
     /// Destination and source exchanged.
     AddressRelation reversed() const;
@@ -153,8 +157,8 @@ public:
     std::vector<MemoryPiece> source_pieces(const void* base) const;
     std::vector<MemoryPiece> destination_pieces(void* base) const;
 
-    /// The relation as bytes that from_bytes turns back into the same pairs in the same encoding, on
-    /// machines with this machine's byte order. O(nbytes).
+    /// The relation as bytes that from_bytes turns back into the same pairs in the same encoding,
+    /// on machines with this machine's byte order. O(nbytes).
     std::vector<std::uint8_t> to_bytes() const;
     /// Throws invalid_argument when the bytes are not those of a relation (cut off, changed, of
     /// another version or byte order); nothing in them is trusted.
@@ -163,7 +167,8 @@ public:
     struct Storage;  ///< the encodings' common face, in src/relation
 
 private:
-    explicit AddressRelation(std::shared_ptr<const Storage> storage) : storage_(std::move(storage)) {}
+    explicit AddressRelation(std::shared_ptr<const Storage> storage)
+        : storage_(std::move(storage)) {}
     std::shared_ptr<const Storage> storage_;
     friend struct RelationAccess;
 };

@@ -90,8 +90,8 @@ private:
     std::int64_t size_ = 0;
 };
 
-/// Folds equal, equally spaced neighbouring blocks of a list of runs into runs with a count, keeping
-/// the order of the pairs. O(number of runs).
+/// Folds equal, equally spaced neighbouring blocks of a list of runs into runs with a count,
+/// keeping the order of the pairs. O(number of runs).
 std::vector<AxisRun> fold_runs(const std::vector<AxisRun>& blocks);
 
 }  // namespace datamover

@@ -10,8 +10,20 @@ namespace datamover {
 
 /// The scalar types that updates and conversions know; `opaque` elements can only be copied.
 enum class ScalarType : std::uint8_t {
-    opaque, int8, int16, int32, int64, uint8, uint16, uint32, uint64,
-    float32, float64, complex64, complex128, boolean,
+    opaque,
+    int8,
+    int16,
+    int32,
+    int64,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+    float32,
+    float64,
+    complex64,
+    complex128,
+    boolean,
 };
 inline constexpr int scalar_type_count = 14;
 

@@ -9,10 +9,10 @@ namespace datamover {
 
 /// What the model needs to know of a machine: rates per second. A word is one address or element.
 struct MachineRates {
-    double instructions = 0;       ///< integer instructions issued
-    double read_contiguous = 0;    ///< words read, stride one
-    double read_random = 0;        ///< words read at random places
-    double write_contiguous = 0;   ///< words written, stride one
+    double instructions = 0;      ///< integer instructions issued
+    double read_contiguous = 0;   ///< words read, stride one
+    double read_random = 0;       ///< words read at random places
+    double write_contiguous = 0;  ///< words written, stride one
 };
 
 /// Instructions per element: of the loops, and of computing one pair of addresses.

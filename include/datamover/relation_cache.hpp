@@ -16,8 +16,8 @@ struct RelationCacheStatistics {
     std::int64_t hits = 0;
     std::int64_t misses = 0;
     std::int64_t evictions = 0;
-    std::int64_t relations = 0;    ///< held now
-    std::int64_t held_bytes = 0;   ///< held now
+    std::int64_t relations = 0;   ///< held now
+    std::int64_t held_bytes = 0;  ///< held now
     std::int64_t limit_bytes = 0;
 };
 
@@ -35,8 +35,8 @@ public:
     RelationCache(const RelationCache&) = delete;
     RelationCache& operator=(const RelationCache&) = delete;
 
-    /// The relation of `key`, from memory or by `make`, which must give the same relation every time.
-    /// One that alone exceeds the limit is returned but not kept. An empty hint ties nothing.
+    /// The relation of `key`, from memory or by `make`, which must give the same relation every
+    /// time. One that alone exceeds the limit is returned but not kept. An empty hint ties nothing.
     AddressRelation get(const std::string& key, const Make& make, const std::string& hint = "");
     /// Forgets the relations of a hint. Returns the number forgotten.
     std::int64_t drop(const std::string& hint);

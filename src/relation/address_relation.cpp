@@ -71,9 +71,9 @@ AddressRelation AddressRelation::from_pairs(std::span<const std::int64_t> source
                                              std::to_string(destination.size()));
     require_addresses("source", source, source_elem_bytes);
     require_addresses("destination", destination, destination_elem_bytes);
-    return AddressRelation(encode_pair_list({source.data(), destination.data(), source.size(),
-                                             source_elem_bytes, destination_elem_bytes,
-                                             source_elem_bytes, destination_elem_bytes}));
+    return AddressRelation(
+        encode_pair_list({source.data(), destination.data(), source.size(), source_elem_bytes,
+                          destination_elem_bytes, source_elem_bytes, destination_elem_bytes}));
 }
 
 AddressRelation AddressRelation::from_byte_pairs(std::vector<std::int64_t> source_bytes,
@@ -85,9 +85,9 @@ AddressRelation AddressRelation::from_byte_pairs(std::vector<std::int64_t> sourc
         throw Error(ErrorCode::mismatch, "source holds " + std::to_string(source_bytes.size()) +
                                              " addresses, destination " +
                                              std::to_string(destination_bytes.size()));
-    return AddressRelation(encode_pair_list({source_bytes.data(), destination_bytes.data(),
-                                             source_bytes.size(), 1, 1, source_elem_bytes,
-                                             destination_elem_bytes}));
+    return AddressRelation(
+        encode_pair_list({source_bytes.data(), destination_bytes.data(), source_bytes.size(), 1, 1,
+                          source_elem_bytes, destination_elem_bytes}));
 }
 
 AddressRelation AddressRelation::from_products(std::vector<Product> products,
@@ -103,10 +103,18 @@ AddressRelation AddressRelation::encode(Encoding encoding) const {
     return AddressRelation(encode_as(encoding, storage_));
 }
 
-Encoding AddressRelation::encoding() const { return storage_->encoding(); }
-std::int64_t AddressRelation::nbytes() const { return storage_->nbytes(); }
-std::int64_t AddressRelation::size() const { return storage_->size(); }
-std::int64_t AddressRelation::source_elem_bytes() const { return storage_->source_elem_bytes; }
+Encoding AddressRelation::encoding() const {
+    return storage_->encoding();
+}
+std::int64_t AddressRelation::nbytes() const {
+    return storage_->nbytes();
+}
+std::int64_t AddressRelation::size() const {
+    return storage_->size();
+}
+std::int64_t AddressRelation::source_elem_bytes() const {
+    return storage_->source_elem_bytes;
+}
 std::int64_t AddressRelation::destination_elem_bytes() const {
     return storage_->destination_elem_bytes;
 }

@@ -120,9 +120,8 @@ AxisTable join_tables(const AxisTable* a, const AxisTable* b, std::int64_t size)
     const AxisTable left = a != nullptr ? *a : counting_like(*b);
     const AxisTable right = b != nullptr ? *b : counting_like(*a);
     if (left.periods() == right.periods() && left.period_size() == right.period_size())
-        return AxisTable(join_runs(left.runs(), right.runs()), left.periods(),
-                         left.source_period(), right.destination_period(),
-                         join_runs(left.tail(), right.tail()));
+        return AxisTable(join_runs(left.runs(), right.runs()), left.periods(), left.source_period(),
+                         right.destination_period(), join_runs(left.tail(), right.tail()));
     return AxisTable(join_runs(all_runs(left), all_runs(right)));
 }
 

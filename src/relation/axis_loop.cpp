@@ -81,6 +81,17 @@ AxisLoop::AxisLoop(const NestAxis& axis)
     tail = list_blocks(t.tail(), source_stride, destination_stride);
 }
 
+void AxisLoop::absorb(const NestAxis& outer) {
+    const std::vector<AxisBlock> one = blocks;
+    for (std::int64_t p = 1; p < periods; ++p)
+        for (const AxisBlock& b : one)
+            blocks.push_back(
+                {b.source + p * source_period, b.destination + p * destination_period, b.count});
+    periods = outer.count;
+    source_period = outer.source_stride;
+    destination_period = outer.destination_stride;
+}
+
 std::int64_t AxisLoop::longest_block() const {
     std::int64_t longest = 0;
     for (const AxisBlock& b : blocks) longest = std::max(longest, b.count);

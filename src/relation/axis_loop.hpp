@@ -27,6 +27,8 @@ struct AxisLoop {
     std::int64_t destination_stride = 0;
 
     explicit AxisLoop(const NestAxis& axis);
+    /// Takes a plain axis outside this one in, as periods; what were periods become blocks.
+    void absorb(const NestAxis& outer);
     bool plain() const { return periods == 1 && blocks.size() == 1 && tail.empty(); }
     std::int64_t longest_block() const;
 

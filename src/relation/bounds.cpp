@@ -123,9 +123,17 @@ bool contiguous(const AddressRelation::Storage& storage, bool of_source) {
 
 }  // namespace
 
-AddressBounds AddressRelation::source_bounds() const { return bounds_of(*storage_, true); }
-AddressBounds AddressRelation::destination_bounds() const { return bounds_of(*storage_, false); }
-bool AddressRelation::source_contiguous() const { return contiguous(*storage_, true); }
-bool AddressRelation::destination_contiguous() const { return contiguous(*storage_, false); }
+AddressBounds AddressRelation::source_bounds() const {
+    return bounds_of(*storage_, true);
+}
+AddressBounds AddressRelation::destination_bounds() const {
+    return bounds_of(*storage_, false);
+}
+bool AddressRelation::source_contiguous() const {
+    return contiguous(*storage_, true);
+}
+bool AddressRelation::destination_contiguous() const {
+    return contiguous(*storage_, false);
+}
 
 }  // namespace datamover

@@ -41,8 +41,7 @@ public:
         : source_elem_(source_elem), destination_elem_(destination_elem) {}
 
     void push(const StridedRun& r) {
-        const bool touch =
-            r.source_step == source_elem_ && r.destination_step == destination_elem_;
+        const bool touch = r.source_step == source_elem_ && r.destination_step == destination_elem_;
         counts_.elems += r.elems;
         counts_.blocks += touch ? 1 : r.elems;
         counts_.symbols += r.elems > 1 ? 2 : 1;
@@ -57,12 +56,18 @@ private:
 
 StoragePtr encode_from(Encoding encoding, const AddressRelation::Storage& from) {
     switch (encoding) {
-        case Encoding::pairs: return encode_pairs(from);
-        case Encoding::blocks: return encode_blocks(from);
-        case Encoding::runs: return encode_runs(from);
-        case Encoding::dictionary: return encode_dictionary(from);
-        case Encoding::product: return encode_product(from);
-        case Encoding::offsets: return encode_offsets(from);
+        case Encoding::pairs:
+            return encode_pairs(from);
+        case Encoding::blocks:
+            return encode_blocks(from);
+        case Encoding::runs:
+            return encode_runs(from);
+        case Encoding::dictionary:
+            return encode_dictionary(from);
+        case Encoding::product:
+            return encode_product(from);
+        case Encoding::offsets:
+            return encode_offsets(from);
     }
     throw Error(ErrorCode::invalid_argument, "unknown encoding");
 }
@@ -70,13 +75,15 @@ StoragePtr encode_from(Encoding encoding, const AddressRelation::Storage& from) 
 double nanoseconds(Encoding encoding, const Counts& counts, std::int64_t nbytes) {
     const double read = byte_nanoseconds * static_cast<double>(nbytes);
     switch (encoding) {
-        case Encoding::blocks: return read + block_nanoseconds * static_cast<double>(counts.blocks);
+        case Encoding::blocks:
+            return read + block_nanoseconds * static_cast<double>(counts.blocks);
         case Encoding::runs:
         case Encoding::dictionary:
             return read + symbol_nanoseconds * static_cast<double>(counts.symbols);
         case Encoding::offsets:
             return read + offset_nanoseconds * static_cast<double>(counts.elems);
-        default: return read + pair_nanoseconds * static_cast<double>(counts.elems);
+        default:
+            return read + pair_nanoseconds * static_cast<double>(counts.elems);
     }
 }
 
@@ -127,8 +134,8 @@ private:
         Nest folded = nest;
         fold_axes(folded.axes);
         product_->append(folded);
-        given_up_ = product_->nests > few_nests &&
-                    product_->nests * least_elems_per_nest > product_->elems;
+        given_up_ =
+            product_->nests > few_nests && product_->nests * least_elems_per_nest > product_->elems;
     }
 
     std::shared_ptr<ProductStorage> product_;

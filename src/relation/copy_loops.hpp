@@ -41,8 +41,9 @@ using PiecesLoop = void (*)(const PieceList& list, const char* source, char* des
 /// n elements between byte addresses that stand in lists; without a list, addresses advance evenly.
 using PairsLoop = void (*)(const std::int64_t* source_at, const std::int64_t* destination_at,
                            std::int64_t n, const char* source, char* destination);
-/// n elements whose source (gather) or destination (scatter) stands at base + unit * offset, offsets of
-/// `width` bytes each; the other side advances by `step`. Reads up to 8 bytes at every offset.
+/// n elements whose source (gather) or destination (scatter) stands at base + unit * offset,
+/// offsets of `width` bytes each; the other side advances by `step`. Reads up to 8 bytes at every
+/// offset.
 struct OffsetRow {
     const unsigned char* offsets = nullptr;
     std::int64_t width = 0;
@@ -77,12 +78,18 @@ struct CopyLoops {
 /// The class of an element size, or -1.
 constexpr int size_class(std::int64_t bytes) {
     switch (bytes) {
-        case 1: return 0;
-        case 2: return 1;
-        case 4: return 2;
-        case 8: return 3;
-        case 16: return 4;
-        default: return -1;
+        case 1:
+            return 0;
+        case 2:
+            return 1;
+        case 4:
+            return 2;
+        case 8:
+            return 3;
+        case 16:
+            return 4;
+        default:
+            return -1;
     }
 }
 

@@ -200,11 +200,16 @@ void offset_row(const OffsetRow& r, const char* source, char* destination) {
 template <std::int64_t bytes, bool gathers>
 void offset_loop(const OffsetRow& r, const char* source, char* destination) {
     switch (r.width) {
-        case 1: return offset_row<bytes, 1, gathers>(r, source, destination);
-        case 2: return offset_row<bytes, 2, gathers>(r, source, destination);
-        case 3: return offset_row<bytes, 3, gathers>(r, source, destination);
-        case 4: return offset_row<bytes, 4, gathers>(r, source, destination);
-        default: return offset_row<bytes, 8, gathers>(r, source, destination);
+        case 1:
+            return offset_row<bytes, 1, gathers>(r, source, destination);
+        case 2:
+            return offset_row<bytes, 2, gathers>(r, source, destination);
+        case 3:
+            return offset_row<bytes, 3, gathers>(r, source, destination);
+        case 4:
+            return offset_row<bytes, 4, gathers>(r, source, destination);
+        default:
+            return offset_row<bytes, 8, gathers>(r, source, destination);
     }
 }
 

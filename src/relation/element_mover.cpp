@@ -22,18 +22,17 @@ bool is_floating_type(ScalarType t) {
 
 void require_size(const char* side, ScalarType type, std::int64_t elem_bytes) {
     if (type == ScalarType::opaque || scalar_bytes(type) == elem_bytes) return;
-    throw Error(ErrorCode::wrong_type, std::string("the update's ") + side + " type " +
-                                           scalar_name(type) + " has " +
-                                           std::to_string(scalar_bytes(type)) +
-                                           " bytes, the relation's elements there have " +
-                                           std::to_string(elem_bytes));
+    throw Error(ErrorCode::wrong_type,
+                std::string("the update's ") + side + " type " + scalar_name(type) + " has " +
+                    std::to_string(scalar_bytes(type)) +
+                    " bytes, the relation's elements there have " + std::to_string(elem_bytes));
 }
 
 void require_factor(const char* name, std::complex<double> factor, ScalarType type) {
     if (factor == one || is_complex_type(type)) return;
     const bool real = factor.imag() == 0.0;
-    const bool whole = real && std::floor(factor.real()) == factor.real() &&
-                       std::abs(factor.real()) < 9.0e15;
+    const bool whole =
+        real && std::floor(factor.real()) == factor.real() && std::abs(factor.real()) < 9.0e15;
     const bool negative = factor.real() < 0.0;
     const bool is_unsigned = type == ScalarType::uint8 || type == ScalarType::uint16 ||
                              type == ScalarType::uint32 || type == ScalarType::uint64;
@@ -47,10 +46,10 @@ void require_factor(const char* name, std::complex<double> factor, ScalarType ty
 
 void require_typed(const ElementUpdate& u) {
     if (u.source_type != ScalarType::opaque && u.destination_type != ScalarType::opaque) return;
-    throw Error(u.source_type == u.destination_type ? ErrorCode::unsupported : ErrorCode::wrong_type,
-                std::string("operation ") + op_name(u.op) + " from " + scalar_name(u.source_type) +
-                    " to " + scalar_name(u.destination_type) +
-                    " needs to know both scalar types");
+    throw Error(
+        u.source_type == u.destination_type ? ErrorCode::unsupported : ErrorCode::wrong_type,
+        std::string("operation ") + op_name(u.op) + " from " + scalar_name(u.source_type) + " to " +
+            scalar_name(u.destination_type) + " needs to know both scalar types");
 }
 
 }  // namespace
@@ -64,10 +63,9 @@ ElementMover::ElementMover(const ElementUpdate& update, std::int64_t source_elem
     require_size("destination", update.destination_type, destination_elem_bytes);
     if (update.is_plain_copy()) {
         if (source_elem_bytes == destination_elem_bytes) return;
-        throw Error(ErrorCode::wrong_type,
-                    "a plain copy needs equal element sizes, got " +
-                        std::to_string(source_elem_bytes) + " and " +
-                        std::to_string(destination_elem_bytes) + " bytes");
+        throw Error(ErrorCode::wrong_type, "a plain copy needs equal element sizes, got " +
+                                               std::to_string(source_elem_bytes) + " and " +
+                                               std::to_string(destination_elem_bytes) + " bytes");
     }
     require_typed(update);
     require_factor("alpha", update.alpha, update.destination_type);

@@ -68,12 +68,16 @@ void scale_loop(char* buffer, std::int64_t n, std::complex<double> factor, bool 
 template <class T>
 CombineRow combine_row_of(Op op, bool with_beta) {
     switch (op) {
-        case Op::replace: return combine_loop<Op::replace, T, false>;
+        case Op::replace:
+            return combine_loop<Op::replace, T, false>;
         case Op::add:
             return with_beta ? combine_loop<Op::add, T, true> : combine_loop<Op::add, T, false>;
-        case Op::multiply: return combine_loop<Op::multiply, T, false>;
-        case Op::minimum: return combine_loop<Op::minimum, T, false>;
-        case Op::maximum: return combine_loop<Op::maximum, T, false>;
+        case Op::multiply:
+            return combine_loop<Op::multiply, T, false>;
+        case Op::minimum:
+            return combine_loop<Op::minimum, T, false>;
+        case Op::maximum:
+            return combine_loop<Op::maximum, T, false>;
     }
     return nullptr;
 }
@@ -82,14 +86,14 @@ CombineRow combine_row_of(Op op, bool with_beta) {
 
 ConvertRow convert_row(ScalarType from, ScalarType to) {
     return scalar::with_type(from, [&]<class From>() {
-        return scalar::with_type(
-            to, [&]<class To>() -> ConvertRow { return convert_loop<From, To>; });
+        return scalar::with_type(to,
+                                 [&]<class To>() -> ConvertRow { return convert_loop<From, To>; });
     });
 }
 
 CombineRow combine_row(Op op, ScalarType type, bool with_beta) {
-    return scalar::with_type(type,
-                             [&]<class T>() -> CombineRow { return combine_row_of<T>(op, with_beta); });
+    return scalar::with_type(
+        type, [&]<class T>() -> CombineRow { return combine_row_of<T>(op, with_beta); });
 }
 
 ScaleRow scale_row(ScalarType type) {

@@ -121,8 +121,7 @@ struct ProductStorage final : AddressRelation::Storage {
     /// Adds a product behind the others; simple tables become plain axes, neighbouring axes that
     /// are one are folded. The order of the elements stays.
     void append(const Product& product);
-    void append(const Nest& nest,
-                const std::vector<std::shared_ptr<const AxisTable>>& owners = {});
+    void append(const Nest& nest, const std::vector<std::shared_ptr<const AxisTable>>& owners = {});
 
     /// Calls f(const Nest&) for every nest, in order.
     template <class F>

@@ -22,9 +22,8 @@ void append_half(ProductStorage& result, const Nest& nest, Side kept, std::int64
         (kept == Side::source ? axis->destination_stride : axis->source_stride) = stride;
         stride *= axis->count;
         if (axis->table == nullptr) continue;
-        owners.push_back(std::make_shared<AxisTable>(kept == Side::source
-                                                         ? axis->table->source_half()
-                                                         : axis->table->destination_half()));
+        owners.push_back(std::make_shared<AxisTable>(
+            kept == Side::source ? axis->table->source_half() : axis->table->destination_half()));
         axis->table = owners.back().get();
     }
     fold_axes(half.axes);
@@ -44,16 +43,17 @@ StoragePtr half(const StoragePtr& from, Side kept, std::int64_t source_elem,
     if (const auto* product = dynamic_cast<const ProductStorage*>(from.get()))
         return product_half(*product, kept, source_elem, destination_elem);
     const std::int64_t message_elem = kept == Side::source ? destination_elem : source_elem;
-    const RelationView view(
-        from->encoding(), from->size(), source_elem, destination_elem, [&](const RunVisitor& visit) {
-            std::int64_t position = 0;
-            from->visit([&](StridedRun r) {
-                (kept == Side::source ? r.destination : r.source) = position;
-                (kept == Side::source ? r.destination_step : r.source_step) = message_elem;
-                position += r.elems * message_elem;
-                visit(r);
-            });
-        });
+    const RelationView view(from->encoding(), from->size(), source_elem, destination_elem,
+                            [&](const RunVisitor& visit) {
+                                std::int64_t position = 0;
+                                from->visit([&](StridedRun r) {
+                                    (kept == Side::source ? r.destination : r.source) = position;
+                                    (kept == Side::source ? r.destination_step : r.source_step) =
+                                        message_elem;
+                                    position += r.elems * message_elem;
+                                    visit(r);
+                                });
+                            });
     return encode_view(from->encoding(), view);
 }
 

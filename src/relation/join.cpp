@@ -46,8 +46,8 @@ bool join_nests(const Nest& a, const Nest& b, ProductStorage& result) {
         const NestAxis rb = right.inner();
         if (la.table != nullptr || rb.table != nullptr) {
             if (la.count != rb.count) return false;
-            owners.push_back(std::make_shared<AxisTable>(
-                join_tables(la.table, rb.table, la.count)));
+            owners.push_back(
+                std::make_shared<AxisTable>(join_tables(la.table, rb.table, la.count)));
             joined.axes.push_back(
                 {la.count, la.source_stride, rb.destination_stride, owners.back().get()});
             left.consume(la.count);
@@ -99,8 +99,7 @@ StoragePtr concatenate_products(std::span<const AddressRelation> parts, std::int
                                 std::int64_t destination_elem) {
     auto result = std::make_shared<ProductStorage>(source_elem, destination_elem);
     for (const AddressRelation& part : parts) {
-        const auto& product =
-            static_cast<const ProductStorage&>(*RelationAccess::storage(part));
+        const auto& product = static_cast<const ProductStorage&>(*RelationAccess::storage(part));
         product.for_each_nest([&](const Nest& nest) { result->append(nest, product.tables); });
     }
     return result;
@@ -111,10 +110,10 @@ StoragePtr concatenate_products(std::span<const AddressRelation> parts, std::int
 AddressRelation AddressRelation::join(const AddressRelation& source_half,
                                       const AddressRelation& destination_half) {
     if (source_half.size() != destination_half.size())
-        throw Error(ErrorCode::mismatch,
-                    "the source half holds " + std::to_string(source_half.size()) +
-                        " elements, the destination half " +
-                        std::to_string(destination_half.size()));
+        throw Error(ErrorCode::mismatch, "the source half holds " +
+                                             std::to_string(source_half.size()) +
+                                             " elements, the destination half " +
+                                             std::to_string(destination_half.size()));
     const auto* a = dynamic_cast<const ProductStorage*>(source_half.storage_.get());
     const auto* b = dynamic_cast<const ProductStorage*>(destination_half.storage_.get());
     StoragePtr joined = a != nullptr && b != nullptr ? join_products(*a, *b) : nullptr;

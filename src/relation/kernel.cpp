@@ -30,7 +30,8 @@ void compile_decoding(const AddressRelation::Storage& storage, const ElementMove
         case Encoding::offsets:
             compile_offsets(static_cast<const OffsetsStorage&>(storage), mover, steps);
             return;
-        case Encoding::product: return;
+        case Encoding::product:
+            return;
     }
 }
 
@@ -58,8 +59,8 @@ bool holds_differences(Encoding encoding) {
     return encoding == Encoding::runs || encoding == Encoding::dictionary;
 }
 
-/// Regular runs and dictionaries are run as the nests that their symbols spell, for only nests can be
-/// gone through in another order than the message's; all else is decoded while it is copied.
+/// Regular runs and dictionaries are run as the nests that their symbols spell, for only nests can
+/// be gone through in another order than the message's; all else is decoded while it is copied.
 void compile(const AddressRelation::Storage& storage, const ElementMover& mover, StepList& steps) {
     if (storage.encoding() == Encoding::product) {
         static_cast<const ProductStorage&>(storage).for_each_nest(

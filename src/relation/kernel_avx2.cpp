@@ -59,7 +59,9 @@ template <std::int64_t bytes>
     v[1] = _mm256_permute2x128_si256(v[0], v[1], 0x31);
     v[0] = low;
 }
-inline void store_fence() { _mm_sfence(); }
+inline void store_fence() {
+    _mm_sfence();
+}
 
 #include "tile_body.hpp"
 #include "transpose_body.hpp"
@@ -68,7 +70,9 @@ constexpr CopyLoops loops = with_transposes(plain_loops("avx2"));
 
 }  // namespace
 
-const CopyLoops& avx2_copy_loops() { return loops; }
+const CopyLoops& avx2_copy_loops() {
+    return loops;
+}
 
 }  // namespace datamover
 

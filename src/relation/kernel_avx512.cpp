@@ -15,7 +15,8 @@
 #pragma GCC diagnostic ignored "-Wuninitialized"  // within the compiler's own header
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #if defined(__clang__)
-#pragma clang attribute push(__attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,bmi2"))), apply_to = function)
+#pragma clang attribute push(__attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,bmi2"))), \
+                             apply_to = function)
 #else
 #pragma GCC push_options
 #pragma GCC target("avx512f,avx512bw,avx512vl,avx512dq,bmi2,prefer-vector-width=512")
@@ -37,7 +38,9 @@ constexpr int vector_lanes = 4;
 [[gnu::always_inline]] inline Vector load_vector(const char* p) {
     return _mm512_loadu_si512(p);
 }
-[[gnu::always_inline]] inline void store_vector(char* p, Vector v) { _mm512_storeu_si512(p, v); }
+[[gnu::always_inline]] inline void store_vector(char* p, Vector v) {
+    _mm512_storeu_si512(p, v);
+}
 [[gnu::always_inline]] inline void stream_vector(char* p, Vector v) {
     _mm512_stream_si512(reinterpret_cast<__m512i*>(p), v);
 }
@@ -66,7 +69,9 @@ template <std::int64_t bytes>
     v[2] = _mm512_shuffle_i64x2(even_low, even_high, 0xdd);
     v[3] = _mm512_shuffle_i64x2(odd_low, odd_high, 0xdd);
 }
-inline void store_fence() { _mm_sfence(); }
+inline void store_fence() {
+    _mm_sfence();
+}
 
 #include "tile_body.hpp"
 #include "transpose_body.hpp"
@@ -75,7 +80,9 @@ constexpr CopyLoops loops = with_transposes(plain_loops("avx512"));
 
 }  // namespace
 
-const CopyLoops& avx512_copy_loops() { return loops; }
+const CopyLoops& avx512_copy_loops() {
+    return loops;
+}
 
 }  // namespace datamover
 

@@ -18,12 +18,18 @@ constexpr std::int64_t streaming_bytes = std::int64_t{3} << 19;
 /// way from memory (measured).
 constexpr std::int64_t far_bytes = std::int64_t{1} << 24;
 constexpr std::int64_t far_tile_elems = 8;
-/// Edges of the tiles in which two strided axes are gone through, in elements: along the axis that the
-/// source and the one that the destination is fastest along (measured).
+/// Edges of the tiles in which two strided axes are gone through, in elements: along the axis that
+/// the source and the one that the destination is fastest along (measured).
 constexpr std::int64_t source_tile_elems = 32;
 constexpr std::int64_t destination_tile_elems = 8;
 /// Up to here a list of element addresses is made for one period of a table.
 constexpr std::int64_t most_listed_elems = 8192;
+constexpr std::int64_t quick_list_elems = 256;
+constexpr std::int64_t least_listed_elems = 64;
+/// Blocks of a table up to this length are moved element by element, in bytes; along two axes,
+/// blocks shorter than this many elements are not worth a tile (both measured).
+constexpr std::int64_t short_block_bytes = 32;
+constexpr std::int64_t least_tile_elems = 8;
 
 /// Outer axes around a leaf: leaf(source, destination) runs at each of their positions.
 template <class Leaf>
@@ -100,7 +106,8 @@ struct ElementsLeaf {
     }
 };
 
-/// Two axes that neither side walks together: tiles of the blocks of one by the blocks of the other.
+/// Two axes that neither side walks together: tiles of the blocks of one by the blocks of the
+/// other.
 struct TilesLeaf {
     ShapeLoop loop;
     LoopShape shape;
@@ -202,30 +209,67 @@ void compile_pieces(const CanonicalNest& nest, StepList& steps) {
     add_step(steps, nest, outer, std::move(leaf));
 }
 
-void list_elements(const AxisLoop& axis, const std::vector<AxisBlock>& blocks,
-                   std::vector<std::int64_t>& source_at, std::vector<std::int64_t>& destination_at) {
-    for (const AxisBlock& b : blocks)
-        for (std::int64_t i = 0; i < b.count; ++i) {
-            source_at.push_back(b.source + i * axis.source_stride);
-            destination_at.push_back(b.destination + i * axis.destination_stride);
-        }
+/// Lists the elements of blocks in periods [first, last).
+void list_elements(const AxisLoop& axis, const std::vector<AxisBlock>& blocks, std::int64_t first,
+                   std::int64_t last, std::vector<std::int64_t>& source_at,
+                   std::vector<std::int64_t>& destination_at) {
+    for (std::int64_t p = first; p < last; ++p)
+        for (const AxisBlock& b : blocks)
+            for (std::int64_t i = 0; i < b.count; ++i) {
+                source_at.push_back(p * axis.source_period + b.source + i * axis.source_stride);
+                destination_at.push_back(p * axis.destination_period + b.destination +
+                                         i * axis.destination_stride);
+            }
+}
+
+/// Lists several periods as one, so that the loop over a list is long enough to be quick.
+ElementsLeaf elements_leaf(const AxisLoop& axis, std::int64_t period_elems, int size) {
+    const std::int64_t together =
+        std::clamp<std::int64_t>(quick_list_elems / period_elems, 1, axis.periods);
+    const std::int64_t repeats = axis.periods / together;
+    ElementsLeaf leaf{
+        copy_loops().pairs[size],          {}, {}, {}, {}, repeats, together * axis.source_period,
+        together * axis.destination_period};
+    list_elements(axis, axis.blocks, 0, together, leaf.source_at, leaf.destination_at);
+    list_elements(axis, axis.blocks, repeats * together, axis.periods, leaf.tail_source_at,
+                  leaf.tail_destination_at);
+    list_elements(axis, axis.tail, 0, 1, leaf.tail_source_at, leaf.tail_destination_at);
+    return leaf;
 }
 
 /// The innermost axis is a table whose positions do not touch.
 void compile_listed(const CanonicalNest& nest, StepList& steps) {
     std::vector<NestAxis> outer = nest.axes;
     const int size = size_class(nest.elem_bytes);
-    if (size < 0 || nest.axes.back().table->period_size() > most_listed_elems) {
+    const std::int64_t period_elems = nest.axes.back().table->period_size();
+    if (size < 0 || period_elems < 1 || period_elems > most_listed_elems) {
         add_step(steps, nest, outer, shape_leaf({nest.elem_bytes}));
         return;
     }
     outer.pop_back();
     const AxisLoop inner(nest.axes.back());
-    ElementsLeaf leaf{copy_loops().pairs[size], {}, {}, {}, {}, inner.periods, inner.source_period,
-                      inner.destination_period};
-    list_elements(inner, inner.blocks, leaf.source_at, leaf.destination_at);
-    list_elements(inner, inner.tail, leaf.tail_source_at, leaf.tail_destination_at);
-    add_step(steps, nest, outer, std::move(leaf));
+    add_step(steps, nest, outer, elements_leaf(inner, period_elems, size));
+}
+
+/// The innermost axis is plain, but so short that a loop along it costs more than its elements.
+void compile_short_rows(const CanonicalNest& nest, StepList& steps) {
+    std::vector<NestAxis> outer = nest.axes;
+    AxisLoop rows(outer.back());
+    std::int64_t listed = outer.back().count;
+    outer.pop_back();
+    while (!outer.empty() && outer.back().table == nullptr &&
+           listed * rows.periods < least_listed_elems) {
+        listed *= rows.periods;
+        rows.absorb(outer.back());
+        outer.pop_back();
+    }
+    add_step(steps, nest, outer, elements_leaf(rows, listed, size_class(nest.elem_bytes)));
+}
+
+bool has_short_rows(const CanonicalNest& nest) {
+    const std::size_t n = nest.axes.size();
+    return size_class(nest.elem_bytes) >= 0 && n >= 2 && nest.axes[n - 1].table == nullptr &&
+           nest.axes[n - 2].table == nullptr && nest.axes[n - 1].count < least_tile_elems;
 }
 
 /// The source is fastest along one axis, the destination along another.
@@ -242,21 +286,35 @@ void compile_tiles(const CanonicalNest& nest, std::size_t source_axis, StepList&
     std::int64_t total = nest.elem_bytes;
     for (const NestAxis& axis : nest.axes) total *= axis.count;
     if (square) {
-        const bool streams =
-            total >= streaming_bytes && loops.transpose_streaming[size] != nullptr;
-        LoopShape shape{nest.elem_bytes, 1, along_destination.source_stride, nest.elem_bytes, 1,
-                        nest.elem_bytes, along_source.destination_stride};
+        const bool streams = total >= streaming_bytes && loops.transpose_streaming[size] != nullptr;
+        LoopShape shape{nest.elem_bytes,
+                        1,
+                        along_destination.source_stride,
+                        nest.elem_bytes,
+                        1,
+                        nest.elem_bytes,
+                        along_source.destination_stride};
         add_step(steps, nest, outer,
                  TilesLeaf{streams ? loops.transpose_streaming[size] : loops.transpose[size], shape,
                            AxisLoop(along_destination), AxisLoop(along_source), "transpose "});
         return;
     }
-    LoopShape shape{nest.elem_bytes, 1, along_source.source_stride, along_source.destination_stride,
-                    1, along_destination.source_stride, along_destination.destination_stride,
-                    source_tile_elems, destination_tile_elems};
+    LoopShape shape{nest.elem_bytes,
+                    1,
+                    along_source.source_stride,
+                    along_source.destination_stride,
+                    1,
+                    along_destination.source_stride,
+                    along_destination.destination_stride,
+                    source_tile_elems,
+                    destination_tile_elems};
     add_step(steps, nest, outer,
              TilesLeaf{loops.tiles[size], shape, AxisLoop(along_source),
                        AxisLoop(along_destination), "strided tiles "});
+}
+
+std::int64_t longest_block(const NestAxis& axis) {
+    return axis.table == nullptr ? axis.count : AxisLoop(axis).longest_block();
 }
 
 void compile_copy(const CanonicalNest& nest, StepList& steps) {
@@ -266,16 +324,21 @@ void compile_copy(const CanonicalNest& nest, StepList& steps) {
     }
     const NestAxis& inner = nest.axes.back();
     const std::size_t source_axis = nest.fastest_source_axis();
-    if (source_axis != nest.fastest_destination_axis() && size_class(nest.elem_bytes) >= 0) {
+    const bool element = size_class(nest.elem_bytes) >= 0;
+    const bool crossed = source_axis != nest.fastest_destination_axis() && element;
+    const bool packed =
+        inner.source_stride == nest.elem_bytes && inner.destination_stride == nest.elem_bytes;
+    if (crossed && longest_block(nest.axes[source_axis]) >= least_tile_elems &&
+        longest_block(inner) >= least_tile_elems)
         compile_tiles(nest, source_axis, steps);
-    } else if (inner.table == nullptr) {
+    else if (has_short_rows(nest))
+        compile_short_rows(nest, steps);
+    else if (inner.table == nullptr)
         compile_strided(nest, steps);
-    } else if (inner.source_stride == nest.elem_bytes &&
-               inner.destination_stride == nest.elem_bytes) {
+    else if (packed && (!element || longest_block(inner) * nest.elem_bytes > short_block_bytes))
         compile_pieces(nest, steps);
-    } else {
+    else
         compile_listed(nest, steps);
-    }
 }
 
 /// Rows of elements that are updated, the destination's fastest axis innermost.

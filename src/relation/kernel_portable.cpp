@@ -49,7 +49,9 @@ template <std::int64_t bytes>
     return _mm_unpackhi_epi64(a, b);
 }
 [[gnu::always_inline]] inline void exchange_lanes(Vector (&)[1]) {}
-inline void store_fence() { _mm_sfence(); }
+inline void store_fence() {
+    _mm_sfence();
+}
 
 #include "tile_body.hpp"
 
@@ -84,7 +86,9 @@ constexpr CopyLoops loops = with_transposes(plain_loops("portable"));
 
 }  // namespace
 
-const CopyLoops& portable_copy_loops() { return loops; }
+const CopyLoops& portable_copy_loops() {
+    return loops;
+}
 
 const CopyLoops& copy_loops() {
 #if defined(DATAMOVER_X86_LEVELS)

@@ -11,8 +11,7 @@ namespace {
 /// Moves the strided rows that a decoder gives.
 class RowMover {
 public:
-    explicit RowMover(const ElementMover& mover)
-        : mover_(mover), elem_(mover.source_elem_bytes()) {
+    explicit RowMover(const ElementMover& mover) : mover_(mover), elem_(mover.source_elem_bytes()) {
         const int size = size_class(elem_);
         if (size >= 0) row_ = copy_loops().row[size];
     }
@@ -42,7 +41,8 @@ private:
 
 class PairsStep final : public CopyStep {
 public:
-    PairsStep(const PairsStorage& pairs, const ElementMover& mover) : pairs_(pairs), mover_(mover) {}
+    PairsStep(const PairsStorage& pairs, const ElementMover& mover)
+        : pairs_(pairs), mover_(mover) {}
     void run(const char* source, char* destination) const override {
         const int size = mover_.copies_bytes() ? size_class(mover_.source_elem_bytes()) : -1;
         if (size >= 0) {

@@ -10,8 +10,8 @@
 
 namespace datamover {
 
-/// Folds equal, equally spaced rows into nests, those into larger nests, and so on, without changing
-/// the order. O(1) memory, O(rows) time.
+/// Folds equal, equally spaced rows into nests, those into larger nests, and so on, without
+/// changing the order. O(1) memory, O(rows) time.
 class NestFolder {
 public:
     /// Calls emit(const Nest&) whenever a nest cannot grow any more.

@@ -37,8 +37,8 @@ void write_offsets(const std::int64_t* a, std::int64_t n, std::int64_t low, std:
     }
 }
 
-/// Writes n addresses that are given in units of `scale` bytes; offsets count units of `unit` bytes,
-/// a multiple of scale.
+/// Writes n addresses that are given in units of `scale` bytes; offsets count units of `unit`
+/// bytes, a multiple of scale.
 OffsetSide write_side(const std::int64_t* a, std::int64_t n, std::int64_t scale, std::int64_t unit,
                       std::vector<unsigned char>& data) {
     OffsetSide side;
@@ -61,11 +61,21 @@ OffsetSide write_side(const std::int64_t* a, std::int64_t n, std::int64_t scale,
     data.resize(data.size() + static_cast<std::size_t>(n * side.width));
     unsigned char* to = data.data() + side.at;
     switch (side.width) {
-        case 1: write_offsets<1>(a, n, low, divisor, to); break;
-        case 2: write_offsets<2>(a, n, low, divisor, to); break;
-        case 3: write_offsets<3>(a, n, low, divisor, to); break;
-        case 4: write_offsets<4>(a, n, low, divisor, to); break;
-        default: write_offsets<8>(a, n, low, divisor, to); break;
+        case 1:
+            write_offsets<1>(a, n, low, divisor, to);
+            break;
+        case 2:
+            write_offsets<2>(a, n, low, divisor, to);
+            break;
+        case 3:
+            write_offsets<3>(a, n, low, divisor, to);
+            break;
+        case 4:
+            write_offsets<4>(a, n, low, divisor, to);
+            break;
+        default:
+            write_offsets<8>(a, n, low, divisor, to);
+            break;
     }
     return side;
 }

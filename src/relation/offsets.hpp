@@ -27,7 +27,8 @@ struct OffsetChunk {
 };
 
 /// Offsets of an element from the base of its chunk, in as few whole bytes as the chunk allows. For
-/// irregular relations whose neighbours lie near each other, and for halves, whose other side is even.
+/// irregular relations whose neighbours lie near each other, and for halves, whose other side is
+/// even.
 struct OffsetsStorage final : AddressRelation::Storage {
     using Storage::Storage;
     Encoding encoding() const override { return Encoding::offsets; }
@@ -37,9 +38,7 @@ struct OffsetsStorage final : AddressRelation::Storage {
     }
     void visit(const RunVisitor& visit) const override;
 
-    std::int64_t unit(bool of_source) const {
-        return of_source ? source_unit : destination_unit;
-    }
+    std::int64_t unit(bool of_source) const { return of_source ? source_unit : destination_unit; }
 
     std::vector<OffsetChunk> chunks;
     std::vector<unsigned char> data;  ///< ends with bytes that an offset read as 8 bytes may touch

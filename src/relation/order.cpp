@@ -30,8 +30,7 @@ void radix_sort(std::vector<AddressPair>& pairs) {
     for (int shift = 0; shift < 64 && (range >> shift) != 0; shift += digit_bits) {
         std::array<std::size_t, buckets> start{};
         auto digit = [&](const AddressPair& p) {
-            const auto key =
-                static_cast<std::uint64_t>(p.first) - static_cast<std::uint64_t>(low);
+            const auto key = static_cast<std::uint64_t>(p.first) - static_cast<std::uint64_t>(low);
             return (key >> shift) & (buckets - 1);
         };
         for (const AddressPair& p : pairs) ++start[digit(p)];
@@ -46,9 +45,10 @@ void order_ties(std::vector<AddressPair>& pairs) {
         std::size_t j = i + 1;
         while (j < pairs.size() && pairs[j].first == pairs[i].first) ++j;
         if (j - i > 1)
-            std::sort(pairs.begin() + static_cast<std::ptrdiff_t>(i),
-                      pairs.begin() + static_cast<std::ptrdiff_t>(j),
-                      [](const AddressPair& a, const AddressPair& b) { return a.second < b.second; });
+            std::sort(
+                pairs.begin() + static_cast<std::ptrdiff_t>(i),
+                pairs.begin() + static_cast<std::ptrdiff_t>(j),
+                [](const AddressPair& a, const AddressPair& b) { return a.second < b.second; });
         i = j;
     }
 }

@@ -8,7 +8,9 @@
 namespace datamover {
 namespace {
 
-bool is_plain(const AxisTable& table) { return table.tail().empty() && table.runs().size() == 1; }
+bool is_plain(const AxisTable& table) {
+    return table.tail().empty() && table.runs().size() == 1;
+}
 
 /// Adds the up to three plain axes of a table with one run: periods, blocks, positions.
 void append_plain(Nest& nest, const ProductAxis& axis) {
@@ -18,7 +20,8 @@ void append_plain(Nest& nest, const ProductAxis& axis) {
     const std::int64_t ds = axis.destination_stride_bytes;
     nest.source += r.source * ss;
     nest.destination += r.destination * ds;
-    nest.axes.push_back({t.periods(), t.source_period() * ss, t.destination_period() * ds, nullptr});
+    nest.axes.push_back(
+        {t.periods(), t.source_period() * ss, t.destination_period() * ds, nullptr});
     nest.axes.push_back({r.count, r.source_step * ss, r.destination_step * ds, nullptr});
     nest.axes.push_back({r.length, ss, ds, nullptr});
 }

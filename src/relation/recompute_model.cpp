@@ -39,8 +39,8 @@ RecomputeModel::RecomputeModel(const MachineRates& machine, const LoopInstructio
 }
 
 double RecomputeModel::recompute_seconds() const {
-    return (loops_.generate + loops_.recompute) / machine_.instructions +
-           1 / machine_.read_random + 2 / machine_.write_contiguous;
+    return (loops_.generate + loops_.recompute) / machine_.instructions + 1 / machine_.read_random +
+           2 / machine_.write_contiguous;
 }
 
 double RecomputeModel::decode_seconds() const {
@@ -52,8 +52,8 @@ double RecomputeModel::amortised_seconds(std::int64_t uses) const {
     if (uses < 1)
         throw Error(ErrorCode::invalid_argument,
                     "a relation is used at least once, got " + std::to_string(uses));
-    const double make = (loops_.generate + loops_.encode) / machine_.instructions +
-                        2 / machine_.write_contiguous;
+    const double make =
+        (loops_.generate + loops_.encode) / machine_.instructions + 2 / machine_.write_contiguous;
     return make / static_cast<double>(uses) + decode_seconds();
 }
 
@@ -63,11 +63,11 @@ double RecomputeModel::threshold_instructions() const {
 
 std::int64_t RecomputeModel::break_even_uses() const {
     if (!decoding_pays()) return never;
-    const double make = (loops_.generate + loops_.encode) * machine_.write_contiguous +
-                        2 * machine_.instructions;
-    const double saved = (loops_.generate + loops_.recompute - loops_.decode) *
-                             machine_.read_contiguous -
-                         2 * machine_.instructions;
+    const double make =
+        (loops_.generate + loops_.encode) * machine_.write_contiguous + 2 * machine_.instructions;
+    const double saved =
+        (loops_.generate + loops_.recompute - loops_.decode) * machine_.read_contiguous -
+        2 * machine_.instructions;
     const double uses =
         std::ceil(machine_.read_contiguous / machine_.write_contiguous * make / saved);
     return uses < 9e18 ? std::max<std::int64_t>(1, static_cast<std::int64_t>(uses)) : never;

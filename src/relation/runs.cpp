@@ -11,7 +11,8 @@ void RunsStorage::visit(const RunVisitor& visit) const {
 }
 
 StoragePtr encode_runs(const AddressRelation::Storage& from) {
-    auto result = std::make_shared<RunsStorage>(from.source_elem_bytes, from.destination_elem_bytes);
+    auto result =
+        std::make_shared<RunsStorage>(from.source_elem_bytes, from.destination_elem_bytes);
     std::vector<Symbol>& symbols = result->symbols;
     std::int64_t source = 0;
     std::int64_t destination = 0;

@@ -153,19 +153,32 @@ inline T combine(T a, T b) {
 template <class F>
 auto with_type(ScalarType type, F&& f) {
     switch (type) {
-        case ScalarType::int8: return f.template operator()<std::int8_t>();
-        case ScalarType::int16: return f.template operator()<std::int16_t>();
-        case ScalarType::int32: return f.template operator()<std::int32_t>();
-        case ScalarType::int64: return f.template operator()<std::int64_t>();
-        case ScalarType::uint8: return f.template operator()<std::uint8_t>();
-        case ScalarType::uint16: return f.template operator()<std::uint16_t>();
-        case ScalarType::uint32: return f.template operator()<std::uint32_t>();
-        case ScalarType::uint64: return f.template operator()<std::uint64_t>();
-        case ScalarType::float32: return f.template operator()<float>();
-        case ScalarType::float64: return f.template operator()<double>();
-        case ScalarType::complex64: return f.template operator()<std::complex<float>>();
-        case ScalarType::complex128: return f.template operator()<std::complex<double>>();
-        default: return f.template operator()<Boolean>();
+        case ScalarType::int8:
+            return f.template operator()<std::int8_t>();
+        case ScalarType::int16:
+            return f.template operator()<std::int16_t>();
+        case ScalarType::int32:
+            return f.template operator()<std::int32_t>();
+        case ScalarType::int64:
+            return f.template operator()<std::int64_t>();
+        case ScalarType::uint8:
+            return f.template operator()<std::uint8_t>();
+        case ScalarType::uint16:
+            return f.template operator()<std::uint16_t>();
+        case ScalarType::uint32:
+            return f.template operator()<std::uint32_t>();
+        case ScalarType::uint64:
+            return f.template operator()<std::uint64_t>();
+        case ScalarType::float32:
+            return f.template operator()<float>();
+        case ScalarType::float64:
+            return f.template operator()<double>();
+        case ScalarType::complex64:
+            return f.template operator()<std::complex<float>>();
+        case ScalarType::complex128:
+            return f.template operator()<std::complex<double>>();
+        default:
+            return f.template operator()<Boolean>();
     }
 }
 

@@ -152,7 +152,8 @@ StoragePtr read_dictionary(std::shared_ptr<DictionaryStorage> s, WordReader& in)
     if (s->keys < 0 || s->keys > (in.left() * 64) >> log2) refuse_serial("fewer keys than told");
     s->key_bits_log2 = static_cast<int>(log2);
     const std::int64_t words = ((s->keys << log2) + 63) / 64;
-    for (std::int64_t i = 0; i < words; ++i) s->words.push_back(static_cast<std::uint64_t>(in.get()));
+    for (std::int64_t i = 0; i < words; ++i)
+        s->words.push_back(static_cast<std::uint64_t>(in.get()));
     SymbolCheck check;
     for (std::int64_t i = 0; i < s->keys; ++i) {
         if (s->key(i) >= s->table.size()) refuse_serial("a key without a symbol");
@@ -267,13 +268,20 @@ StoragePtr read_offsets(std::shared_ptr<OffsetsStorage> s, WordReader& in) {
 StoragePtr read_storage(std::int64_t encoding, std::int64_t source, std::int64_t destination,
                         WordReader& in) {
     switch (encoding) {
-        case 0: return read_pairs(std::make_shared<PairsStorage>(source, destination), in);
-        case 1: return read_blocks(std::make_shared<BlocksStorage>(source, destination), in);
-        case 2: return read_runs(std::make_shared<RunsStorage>(source, destination), in);
-        case 3: return read_dictionary(std::make_shared<DictionaryStorage>(source, destination), in);
-        case 4: return read_product(std::make_shared<ProductStorage>(source, destination), in);
-        case 5: return read_offsets(std::make_shared<OffsetsStorage>(source, destination), in);
-        default: refuse_serial("an unknown encoding");
+        case 0:
+            return read_pairs(std::make_shared<PairsStorage>(source, destination), in);
+        case 1:
+            return read_blocks(std::make_shared<BlocksStorage>(source, destination), in);
+        case 2:
+            return read_runs(std::make_shared<RunsStorage>(source, destination), in);
+        case 3:
+            return read_dictionary(std::make_shared<DictionaryStorage>(source, destination), in);
+        case 4:
+            return read_product(std::make_shared<ProductStorage>(source, destination), in);
+        case 5:
+            return read_offsets(std::make_shared<OffsetsStorage>(source, destination), in);
+        default:
+            refuse_serial("an unknown encoding");
     }
 }
 
@@ -313,19 +321,27 @@ std::int64_t WordReader::get_count(std::int64_t words_per_item) {
 std::vector<std::uint8_t> AddressRelation::to_bytes() const {
     WordWriter out;
     out.put(serial_magic);
-    out.put_all({static_cast<std::int64_t>(encoding()), source_elem_bytes(),
-                 destination_elem_bytes()});
+    out.put_all(
+        {static_cast<std::int64_t>(encoding()), source_elem_bytes(), destination_elem_bytes()});
     switch (encoding()) {
-        case Encoding::pairs: write(static_cast<const PairsStorage&>(*storage_), out); break;
-        case Encoding::blocks: write(static_cast<const BlocksStorage&>(*storage_), out); break;
+        case Encoding::pairs:
+            write(static_cast<const PairsStorage&>(*storage_), out);
+            break;
+        case Encoding::blocks:
+            write(static_cast<const BlocksStorage&>(*storage_), out);
+            break;
         case Encoding::runs:
             write_symbols(static_cast<const RunsStorage&>(*storage_).symbols, out);
             break;
         case Encoding::dictionary:
             write(static_cast<const DictionaryStorage&>(*storage_), out);
             break;
-        case Encoding::product: write(static_cast<const ProductStorage&>(*storage_), out); break;
-        case Encoding::offsets: write(static_cast<const OffsetsStorage&>(*storage_), out); break;
+        case Encoding::product:
+            write(static_cast<const ProductStorage&>(*storage_), out);
+            break;
+        case Encoding::offsets:
+            write(static_cast<const OffsetsStorage&>(*storage_), out);
+            break;
     }
     out.put(serial_checksum(out.bytes()));
     return out.bytes();

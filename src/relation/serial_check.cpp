@@ -36,15 +36,17 @@ std::int64_t reach_of(const AxisTable& table, bool of_source) {
             const std::int64_t step = of_source ? r.source_step : r.destination_step;
             require_address(start);
             std::int64_t total = start < 0 ? -start : start;
-            for (const std::int64_t part : {require_reach(r.count, step), require_reach(r.length, 1),
-                                            require_reach(periods, period)}) {
+            for (const std::int64_t part :
+                 {require_reach(r.count, step), require_reach(r.length, 1),
+                  require_reach(periods, period)}) {
                 total += part;
                 require_address(total);
             }
             reach = total > reach ? total : reach;
         }
     };
-    add(table.runs(), table.periods(), of_source ? table.source_period() : table.destination_period());
+    add(table.runs(), table.periods(),
+        of_source ? table.source_period() : table.destination_period());
     add(table.tail(), 1, 0);
     return reach;
 }

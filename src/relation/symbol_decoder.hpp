@@ -6,8 +6,8 @@
 
 namespace datamover {
 
-/// A symbol of length one usually only jumps to the start of the row that the next symbol describes,
-/// so its element waits for that row to join it.
+/// A symbol of length one usually only jumps to the start of the row that the next symbol
+/// describes, so its element waits for that row to join it.
 class SymbolDecoder {
 public:
     SymbolDecoder(std::int64_t source_elem, std::int64_t destination_elem)
@@ -35,8 +35,7 @@ public:
 
     template <class Emit>
     void finish(Emit&& emit) {
-        if (waiting_)
-            emit(StridedRun{source_, destination_, 1, source_elem_, destination_elem_});
+        if (waiting_) emit(StridedRun{source_, destination_, 1, source_elem_, destination_elem_});
         waiting_ = false;
     }
 

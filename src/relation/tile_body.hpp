@@ -4,8 +4,8 @@
 // No include guard: that is the point.
 //
 // A lane holds 16 / bytes elements. Interleaving the lower with the upper half of as many rows as a
-// lane has elements moves every index bit up by one; repeated until row and column bits have changed
-// places, it transposes each lane. A last exchange of whole lanes completes the tile.
+// lane has elements moves every index bit up by one; repeated until row and column bits have
+// changed places, it transposes each lane. A last exchange of whole lanes completes the tile.
 
 #define DATAMOVER_VECTOR_TILES 1
 

@@ -100,7 +100,9 @@ constexpr CopyLoops with_streaming(CopyLoops loops) {
     return loops;
 }
 #else
-constexpr CopyLoops with_streaming(CopyLoops loops) { return loops; }
+constexpr CopyLoops with_streaming(CopyLoops loops) {
+    return loops;
+}
 #endif
 
 constexpr CopyLoops with_transposes(CopyLoops loops) {

@@ -3,8 +3,8 @@
 // only parts of lines? Included once per instruction set level after the tiles.
 // No include guard: that is the point.
 //
-// Tiles go to a small stage; from there whole aligned lines are streamed, and what is left of a row's
-// line waits in the stage for the next tiles of that row.
+// Tiles go to a small stage; from there whole aligned lines are streamed, and what is left of a
+// row's line waits in the stage for the next tiles of that row.
 
 constexpr std::int64_t line_bytes = 64;
 constexpr std::int64_t staged_rows = 128;
@@ -19,9 +19,9 @@ inline void stream_line(char* to, const char* from) {
 
 /// Where a row of the destination stands: its carried bytes lie just before the staged ones.
 struct StagedRow {
-    char* to;               ///< the line that is written next
-    std::int64_t carried;   ///< bytes of it that wait in the stage
-    std::int64_t foreign;   ///< of these, bytes before the row's beginning, not to be written
+    char* to;              ///< the line that is written next
+    std::int64_t carried;  ///< bytes of it that wait in the stage
+    std::int64_t foreign;  ///< of these, bytes before the row's beginning, not to be written
 };
 
 /// Writes the whole lines of a staged row of n fresh bytes, and carries the rest.
@@ -84,10 +84,9 @@ void transpose_staged(const LoopShape& l, const char* s, char* d) {
     const std::int64_t whole_i = l.inner - l.inner % edge;
     const std::int64_t whole_j = l.outer - l.outer % edge;
     for (std::int64_t i = 0; i < whole_i; i += staged_rows)
-        transpose_rows_staged<bytes>(s + i * bytes, source_row, d + i * destination_row,
-                                     destination_row,
-                                     whole_i - i < staged_rows ? whole_i - i : staged_rows,
-                                     whole_j);
+        transpose_rows_staged<bytes>(
+            s + i * bytes, source_row, d + i * destination_row, destination_row,
+            whole_i - i < staged_rows ? whole_i - i : staged_rows, whole_j);
     store_fence();
     transpose_corner<bytes>(s + whole_j * source_row, source_row, d + whole_j * bytes,
                             destination_row, whole_i, l.outer - whole_j);

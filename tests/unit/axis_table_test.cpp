@@ -16,7 +16,9 @@ Addresses counting(std::size_t n) {
     return a;
 }
 
-AxisTable of_runs(std::vector<AxisRun> runs) { return AxisTable(std::move(runs)); }
+AxisTable of_runs(std::vector<AxisRun> runs) {
+    return AxisTable(std::move(runs));
+}
 
 }  // namespace
 

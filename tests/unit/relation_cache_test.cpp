@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Does the cache give the right relations under its bound, and let those of an operation go together?
+// Does the cache give the right relations under its bound, and let those of an operation go
+// together?
 #include "datamover/relation_cache.hpp"
 
 #include <gtest/gtest.h>

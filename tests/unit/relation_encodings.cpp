@@ -10,9 +10,8 @@ using namespace relation_oracle;
 
 namespace {
 
-constexpr Encoding all_encodings[] = {Encoding::pairs, Encoding::blocks, Encoding::runs,
-                                      Encoding::dictionary, Encoding::product,
-                                      Encoding::offsets};
+constexpr Encoding all_encodings[] = {Encoding::pairs,      Encoding::blocks,  Encoding::runs,
+                                      Encoding::dictionary, Encoding::product, Encoding::offsets};
 constexpr std::int64_t elem_sizes[] = {1, 2, 3, 4, 8, 12, 16, 24};
 
 void expect_pairs(const AddressRelation& relation, const Addresses& source,

@@ -124,8 +124,7 @@ inline Case random_product(Random& random, std::int64_t source_elem, std::int64_
     };
     Case c;
     Product product;
-    const Addresses ss =
-        strides(true, source_elem, product.source_offset_bytes, c.source_bytes);
+    const Addresses ss = strides(true, source_elem, product.source_offset_bytes, c.source_bytes);
     const Addresses ds =
         strides(false, destination_elem, product.destination_offset_bytes, c.destination_bytes);
     c.source = {product.source_offset_bytes};

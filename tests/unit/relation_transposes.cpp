@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Do transpositions of every element size, shape and alignment give what a plain loop gives, at every
-// instruction set level that this processor has?
+// Do transpositions of every element size, shape and alignment give what a plain loop gives, at
+// every instruction set level that this processor has?
 #include <gtest/gtest.h>
 
 #include "relation/copy_loops.hpp"
@@ -53,9 +53,8 @@ void expect_transposed(const Matrix& m, ShapeLoop loop, const char* level, Rando
                         s + j * m.source_row + i * m.elem, static_cast<std::size_t>(m.elem));
     loop({m.elem, m.nj, m.source_row, m.elem, m.ni, m.elem, m.destination_row}, s,
          actual.data() + m.destination_shift);
-    EXPECT_TRUE(actual == expected)
-        << level << ": " << m.ni << " x " << m.nj << " of " << m.elem << " B, rows "
-        << m.source_row << ", " << m.destination_row;
+    EXPECT_TRUE(actual == expected) << level << ": " << m.ni << " x " << m.nj << " of " << m.elem
+                                    << " B, rows " << m.source_row << ", " << m.destination_row;
 }
 
 }  // namespace

@@ -14,11 +14,11 @@ using namespace relation_oracle;
 
 namespace {
 
-constexpr ScalarType types[] = {
-    ScalarType::int8,    ScalarType::int16,   ScalarType::int32,     ScalarType::int64,
-    ScalarType::uint8,   ScalarType::uint16,  ScalarType::uint32,    ScalarType::uint64,
-    ScalarType::float32, ScalarType::float64, ScalarType::complex64, ScalarType::complex128,
-    ScalarType::boolean};
+constexpr ScalarType types[] = {ScalarType::int8,    ScalarType::int16,     ScalarType::int32,
+                                ScalarType::int64,   ScalarType::uint8,     ScalarType::uint16,
+                                ScalarType::uint32,  ScalarType::uint64,    ScalarType::float32,
+                                ScalarType::float64, ScalarType::complex64, ScalarType::complex128,
+                                ScalarType::boolean};
 constexpr Op ops[] = {Op::replace, Op::add, Op::multiply, Op::minimum, Op::maximum};
 
 bool is_complex(ScalarType t) {
@@ -44,37 +44,66 @@ Value read(ScalarType t, const char* p) {
     std::complex<float> c;
     Value z;
     switch (t) {
-        case ScalarType::int8: return read_as<std::int8_t>(p);
-        case ScalarType::int16: return read_as<std::int16_t>(p);
-        case ScalarType::int32: return read_as<std::int32_t>(p);
-        case ScalarType::int64: return read_as<std::int64_t>(p);
-        case ScalarType::uint16: return read_as<std::uint16_t>(p);
-        case ScalarType::uint32: return read_as<std::uint32_t>(p);
-        case ScalarType::uint64: return read_as<std::uint64_t>(p);
-        case ScalarType::float32: return read_as<float>(p);
-        case ScalarType::float64: return read_as<double>(p);
-        case ScalarType::complex64: std::memcpy(&c, p, 8); return Value(c.real(), c.imag());
-        case ScalarType::complex128: std::memcpy(&z, p, 16); return z;
-        default: return read_as<std::uint8_t>(p);
+        case ScalarType::int8:
+            return read_as<std::int8_t>(p);
+        case ScalarType::int16:
+            return read_as<std::int16_t>(p);
+        case ScalarType::int32:
+            return read_as<std::int32_t>(p);
+        case ScalarType::int64:
+            return read_as<std::int64_t>(p);
+        case ScalarType::uint16:
+            return read_as<std::uint16_t>(p);
+        case ScalarType::uint32:
+            return read_as<std::uint32_t>(p);
+        case ScalarType::uint64:
+            return read_as<std::uint64_t>(p);
+        case ScalarType::float32:
+            return read_as<float>(p);
+        case ScalarType::float64:
+            return read_as<double>(p);
+        case ScalarType::complex64:
+            std::memcpy(&c, p, 8);
+            return Value(c.real(), c.imag());
+        case ScalarType::complex128:
+            std::memcpy(&z, p, 16);
+            return z;
+        default:
+            return read_as<std::uint8_t>(p);
     }
 }
 
 void write(ScalarType t, char* p, Value v) {
     const std::complex<float> c(static_cast<float>(v.real()), static_cast<float>(v.imag()));
     switch (t) {
-        case ScalarType::int8: return write_as<std::int8_t>(p, v);
-        case ScalarType::int16: return write_as<std::int16_t>(p, v);
-        case ScalarType::int32: return write_as<std::int32_t>(p, v);
-        case ScalarType::int64: return write_as<std::int64_t>(p, v);
-        case ScalarType::uint16: return write_as<std::uint16_t>(p, v);
-        case ScalarType::uint32: return write_as<std::uint32_t>(p, v);
-        case ScalarType::uint64: return write_as<std::uint64_t>(p, v);
-        case ScalarType::float32: return write_as<float>(p, v);
-        case ScalarType::float64: return write_as<double>(p, v);
-        case ScalarType::complex64: std::memcpy(p, &c, 8); return;
-        case ScalarType::complex128: std::memcpy(p, &v, 16); return;
-        case ScalarType::boolean: return write_as<std::uint8_t>(p, v != Value() ? 1.0 : 0.0);
-        default: return write_as<std::uint8_t>(p, v);
+        case ScalarType::int8:
+            return write_as<std::int8_t>(p, v);
+        case ScalarType::int16:
+            return write_as<std::int16_t>(p, v);
+        case ScalarType::int32:
+            return write_as<std::int32_t>(p, v);
+        case ScalarType::int64:
+            return write_as<std::int64_t>(p, v);
+        case ScalarType::uint16:
+            return write_as<std::uint16_t>(p, v);
+        case ScalarType::uint32:
+            return write_as<std::uint32_t>(p, v);
+        case ScalarType::uint64:
+            return write_as<std::uint64_t>(p, v);
+        case ScalarType::float32:
+            return write_as<float>(p, v);
+        case ScalarType::float64:
+            return write_as<double>(p, v);
+        case ScalarType::complex64:
+            std::memcpy(p, &c, 8);
+            return;
+        case ScalarType::complex128:
+            std::memcpy(p, &v, 16);
+            return;
+        case ScalarType::boolean:
+            return write_as<std::uint8_t>(p, v != Value() ? 1.0 : 0.0);
+        default:
+            return write_as<std::uint8_t>(p, v);
     }
 }
 
@@ -88,11 +117,16 @@ Value combined(const ElementUpdate& u, Value in_place, Value arriving) {
     if (u.conjugate) arriving = std::conj(arriving);
     arriving = u.alpha * arriving;
     switch (u.op) {
-        case Op::add: return u.beta * in_place + arriving;
-        case Op::multiply: return in_place * arriving;
-        case Op::minimum: return less(arriving, in_place) ? arriving : in_place;
-        case Op::maximum: return less(in_place, arriving) ? arriving : in_place;
-        default: return arriving;
+        case Op::add:
+            return u.beta * in_place + arriving;
+        case Op::multiply:
+            return in_place * arriving;
+        case Op::minimum:
+            return less(arriving, in_place) ? arriving : in_place;
+        case Op::maximum:
+            return less(in_place, arriving) ? arriving : in_place;
+        default:
+            return arriving;
     }
 }
 
@@ -101,15 +135,16 @@ void fill(ScalarType t, std::vector<char>& bytes, Random& random) {
     for (std::int64_t at = 0; at + elem <= static_cast<std::int64_t>(bytes.size()); at += elem) {
         const auto re = static_cast<double>(between(random, 0, 5));
         const auto im = is_complex(t) ? static_cast<double>(between(random, 0, 3)) : 0.0;
-        write(t, bytes.data() + at, t == ScalarType::boolean ? Value(re > 2 ? 1 : 0) : Value(re, im));
+        write(t, bytes.data() + at,
+              t == ScalarType::boolean ? Value(re > 2 ? 1 : 0) : Value(re, im));
     }
 }
 
 void expect_update(const ElementUpdate& u, Random& random, bool product) {
     const std::int64_t from = scalar_bytes(u.source_type);
     const std::int64_t to = scalar_bytes(u.destination_type);
-    const Case c = product ? random_product(random, from, to, 3, 800)
-                           : random_pairs(random, from, to, 100);
+    const Case c =
+        product ? random_product(random, from, to, 3, 800) : random_pairs(random, from, to, 100);
     std::vector<char> source(static_cast<std::size_t>(c.source_bytes));
     std::vector<char> expected(static_cast<std::size_t>(c.destination_bytes));
     fill(u.source_type, source, random);
