@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How does Python see what a plan does? As dicts of numbers and NumPy arrays, dressed in explain.py.
+// How does Python see what a plan does? As dicts of numbers and NumPy arrays, dressed in
+// explain.py.
 #include "datamover/explain.hpp"
 
 #include <nanobind/nanobind.h>
@@ -101,10 +102,12 @@ nb::list encoding_names() {
 }  // namespace
 
 void bind_explain(nb::module_& m) {
-    m.def("summarize_traffic", &summarize_traffic, nb::arg("plan"), nb::arg("node_size") = 0,
-          "A plan summed over all processes, as a dict of counts (in elements) and arrays by rank.");
-    m.def("explain_pairs", &explain_pairs, nb::arg("plan"), nb::arg("elem_bytes"),
-          "All pairs of processes with something to move, as a dict of arrays with an entry a pair.");
+    m.def(
+        "summarize_traffic", &summarize_traffic, nb::arg("plan"), nb::arg("node_size") = 0,
+        "A plan summed over all processes, as a dict of counts (in elements) and arrays by rank.");
+    m.def(
+        "explain_pairs", &explain_pairs, nb::arg("plan"), nb::arg("elem_bytes"),
+        "All pairs of processes with something to move, as a dict of arrays with an entry a pair.");
     m.def("explain_rank", &explain_rank, nb::arg("plan"), nb::arg("rank"), nb::arg("elem_bytes"),
           "What one process sends and what it receives: two dicts of arrays.");
     m.def("traffic_matrix", &traffic_matrix, nb::arg("plan"), nb::arg("max_groups") = 64,

@@ -72,9 +72,9 @@ struct TrafficMatrix {
 };
 
 /// Who sends how much to whom, for at most `max_groups` groups (one rank each where that suffices).
-/// Cost: for one redistribution between block-cyclic layouts (without `ranks`) max_groups² times the
-/// blocks per dimension; else the pairs. Throws as summarize_traffic does, invalid_argument when
-/// max_groups < 1.
+/// Cost: for one redistribution between block-cyclic layouts (without `ranks`) max_groups² times
+/// the blocks per dimension; else the pairs. Throws as summarize_traffic does, invalid_argument
+/// when max_groups < 1.
 TrafficMatrix traffic_matrix(const MotionPlan& plan, std::int64_t max_groups = 64);
 
 }  // namespace datamover

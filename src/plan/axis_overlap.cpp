@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Along one dimension, how many indices does each source coordinate share with each destination one?
+// Along one dimension, how many indices does each source coordinate share with each destination
+// one?
 #include "plan/axis_overlap.hpp"
 
 #include <algorithm>
@@ -57,8 +58,8 @@ private:
     std::vector<int64_t> touched_;
 };
 
-/// Calls visit(begin, end) for what the coordinates [c_begin, c_end) hold of [0, window): the blocks
-/// of neighbouring coordinates are visited as one.
+/// Calls visit(begin, end) for what the coordinates [c_begin, c_end) hold of [0, window): the
+/// blocks of neighbouring coordinates are visited as one.
 template <class Visit>
 void for_each_block(const DealtAxis& axis, int64_t c_begin, int64_t c_end, int64_t window,
                     Visit&& visit) {
@@ -73,7 +74,8 @@ void for_each_block(const DealtAxis& axis, int64_t c_begin, int64_t c_end, int64
         }
     };
     const int64_t wrapped = axis.coordinates - axis.first;  // position of coordinate 0
-    if (c_end > axis.first) positions(std::max(c_begin, axis.first) - axis.first, c_end - axis.first);
+    if (c_end > axis.first)
+        positions(std::max(c_begin, axis.first) - axis.first, c_end - axis.first);
     if (c_begin < axis.first) positions(c_begin + wrapped, std::min(c_end, axis.first) + wrapped);
 }
 
@@ -84,10 +86,10 @@ bool one_block_each(const DealtAxis& axis, int64_t extent) {
 }  // namespace
 
 int64_t DealtAxis::below(int64_t t, int64_t upper) const {
-    // Counted from index 0 in the order of dealing, where coordinates [0, upper) are a cyclic range.
+    // Counted from index 0 in the order of dealing, where coordinates [0, upper) are a cyclic
+    // range.
     const auto count = [&](int64_t index, int64_t positions) {
-        return index / period() * positions * block +
-               std::min(index % period(), positions * block);
+        return index / period() * positions * block + std::min(index % period(), positions * block);
     };
     const auto range = [&](int64_t index) {
         const int64_t wrapped = std::min(first, upper);  // coordinates 0 .. first-1 come last
@@ -106,8 +108,7 @@ AxisOverlap::AxisOverlap(const DealtAxis& source, const DealtAxis& destination, 
       source_peers_(to_index(source.coordinates), 0),
       destination_peers_(to_index(destination.coordinates), 0) {
     const int64_t common = bounded_lcm(source.period(), destination.period(), extent);
-    const int64_t blocks =
-        common / source.block + common / destination.block + source.coordinates;
+    const int64_t blocks = common / source.block + common / destination.block + source.coordinates;
     if (blocks <= max_walked_blocks) {
         count_by_walking(common);
     } else if (one_block_each(source, extent)) {
@@ -154,10 +155,12 @@ void AxisOverlap::count_by_intervals(bool swapped) {
     auto& whole_peers = swapped ? destination_peers_ : source_peers_;
     auto& dealt_peers = swapped ? source_peers_ : destination_peers_;
     const int64_t q = dealt.coordinates;
-    std::vector<int64_t> change(to_index(q) + 1, 0);  // of dealt_peers, from coordinate to coordinate
+    std::vector<int64_t> change(to_index(q) + 1,
+                                0);  // of dealt_peers, from coordinate to coordinate
     SizeCounter sizes;
     const auto count_interval = [&](int64_t a, int64_t t, int64_t end) {
-        const int64_t blocks = (end - 1 + dealt.lo) / dealt.block - (t + dealt.lo) / dealt.block + 1;
+        const int64_t blocks =
+            (end - 1 + dealt.lo) / dealt.block - (t + dealt.lo) / dealt.block + 1;
         const int64_t touched = std::min(blocks, q);
         const int64_t begin = dealt.coordinate_at(t);
         whole_peers[to_index(a)] += touched;
@@ -216,7 +219,9 @@ int64_t AxisOverlap::shared(int64_t source_begin, int64_t source_end, int64_t de
     const int64_t end = walk_source ? source_end : destination_end;
     const int64_t lower = walk_source ? destination_begin : source_begin;
     const int64_t upper = walk_source ? destination_end : source_end;
-    const auto count_at = [&](int64_t t) { return counted.below(t, upper) - counted.below(t, lower); };
+    const auto count_at = [&](int64_t t) {
+        return counted.below(t, upper) - counted.below(t, lower);
+    };
 
     const int64_t common = bounded_lcm(walked.period(), counted.period(), extent_);
     const int64_t repeats = common > 0 ? extent_ / common : 0;

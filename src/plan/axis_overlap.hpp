@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Along one dimension, how many indices does each source coordinate share with each destination one?
+// Along one dimension, how many indices does each source coordinate share with each destination
+// one?
 #pragma once
 
 #include <cstdint>

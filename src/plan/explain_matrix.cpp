@@ -26,7 +26,8 @@ void sum_over_grids(TrafficMatrix& m, const GridOverlap& overlap) {
     std::size_t i = 0;
     for (std::size_t s = 0; s + 1 < m.bounds.size(); ++s)
         for (std::size_t t = 0; t + 1 < m.bounds.size(); ++t)
-            m.elems[i++] = overlap.elems(m.bounds[s], m.bounds[s + 1], m.bounds[t], m.bounds[t + 1]);
+            m.elems[i++] =
+                overlap.elems(m.bounds[s], m.bounds[s + 1], m.bounds[t], m.bounds[t + 1]);
 }
 
 void sum_over_parts(TrafficMatrix& m, const MotionPlan& plan) {

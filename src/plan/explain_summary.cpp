@@ -16,7 +16,9 @@ using std::int64_t;
 
 constexpr int64_t max_node_pairs = 300'000'000;  // about ten seconds
 
-std::size_t to_index(int64_t i) { return static_cast<std::size_t>(i); }
+std::size_t to_index(int64_t i) {
+    return static_cast<std::size_t>(i);
+}
 
 int64_t resolved_node_size(int64_t node_size, int64_t nprocs) {
     if (node_size < 0)

@@ -80,13 +80,15 @@ int64_t GridOverlap::destination_peers(const Point& destination) const {
     return product;
 }
 
-std::vector<GridOverlap::Box> GridOverlap::boxes(const BlockCyclic& layout, int64_t lo, int64_t hi) {
+std::vector<GridOverlap::Box> GridOverlap::boxes(const BlockCyclic& layout, int64_t lo,
+                                                 int64_t hi) {
     const Point& grid = layout.grid();
     const std::vector<int> order = slowest_first(layout);
     std::vector<Box> found;
     // A range of positions is at most 2d - 1 boxes: along each dimension a partial first and last
     // coordinate, and the whole ones between them.
-    const auto cut = [&](auto&& self, std::size_t level, Box box, int64_t from, int64_t to) -> void {
+    const auto cut = [&](auto&& self, std::size_t level, Box box, int64_t from,
+                         int64_t to) -> void {
         if (from >= to) return;
         int64_t inner = 1;
         for (std::size_t i = level + 1; i < order.size(); ++i) inner *= grid[order[i]];
@@ -99,7 +101,8 @@ std::vector<GridOverlap::Box> GridOverlap::boxes(const BlockCyclic& layout, int6
         };
         const int64_t first = from / inner, last = (to - 1) / inner;
         if (first == last && to - from < inner) {
-            self(self, level + 1, slice(first, first + 1), from - first * inner, to - first * inner);
+            self(self, level + 1, slice(first, first + 1), from - first * inner,
+                 to - first * inner);
             return;
         }
         const int64_t whole_begin = (from + inner - 1) / inner, whole_end = to / inner;

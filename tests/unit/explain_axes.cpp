@@ -49,7 +49,9 @@ void expect_same(const AxisOverlap& overlap, const Counts& counts) {
 }
 
 void expect_ranges(const AxisOverlap& overlap, const Counts& counts, std::mt19937& random) {
-    const auto pick = [&](std::size_t n) { return std::uniform_int_distribution<std::size_t>(0, n)(random); };
+    const auto pick = [&](std::size_t n) {
+        return std::uniform_int_distribution<std::size_t>(0, n)(random);
+    };
     std::size_t a0 = pick(counts.size()), a1 = pick(counts.size());
     std::size_t c0 = pick(counts[0].size()), c1 = pick(counts[0].size());
     if (a1 < a0) std::swap(a0, a1);

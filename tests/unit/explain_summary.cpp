@@ -110,7 +110,8 @@ TEST_P(ExplainRandom, SumsAgreeWithEveryElement) {
     const int64_t nprocs = pick(1, 13), node_size = pick(1, 5);
     std::vector<int> axes;
     Point source_shape = Point::filled(dims, 0), destination_shape = source_shape;
-    Point lo_s = source_shape, lo_d = source_shape, extent_s = source_shape, extent_d = source_shape;
+    Point lo_s = source_shape, lo_d = source_shape, extent_s = source_shape,
+          extent_d = source_shape;
     for (int d = 0; d < dims; ++d) axes.push_back(d);
     std::shuffle(axes.begin(), axes.end(), random);
     for (int k = 0; k < dims; ++k) {
@@ -165,7 +166,8 @@ TEST(Explain, FloorPlansGoThroughTheirParts) {
 
 TEST(Explain, AMillionProcessesAreSummedFromTheTables) {
     const int64_t n = 1'000'000;
-    const BlockCyclic rows({n, 4096}, "(block, *)", n), tiles({n, 4096}, "(cyclic(64), cyclic(64))", n);
+    const BlockCyclic rows({n, 4096}, "(block, *)", n),
+        tiles({n, 4096}, "(cyclic(64), cyclic(64))", n);
     const TrafficSummary s = summarize_traffic(redistribute(rows, tiles), 4);
     int64_t sent = 0, kept = 0, received = 0;
     for (const int64_t e : s.sent_elems) sent += e;
