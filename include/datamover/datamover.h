@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* How does a C program (or any language that calls C) move the elements of distributed arrays? */
+#ifndef DATAMOVER_DATAMOVER_H
+#define DATAMOVER_DATAMOVER_H
+
+#include <mpi.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What holds for every function:
+ * - It returns DATAMOVER_SUCCESS or the code of what went wrong; then nothing has been made or
+ * moved, results are not written, and datamover_error_message() says more.
+ * - "Collective": every process of the communicator calls it, in the same order as other collective
+ *   calls; where one fails, all return the same code and message. All others are local.
+ * - An index, extent or region is an array of as many int64_t as there are dimensions (1 to 8).
+ *   Regions are half-open, [lo, hi). Blocks, ranks, indices and dimensions count from 0.
+ * - Sizes in bytes end in _bytes, all else counts elements.
+ * - A handle that a function makes is the caller's, who gives it back with the _free function of
+ * its kind: local, sets the handle to NULL, and does nothing with a NULL handle. A handle may be
+ * freed while others made from it live on.
+ * - A handle is used by one thread at a time. */
+
+/* ------------------------------------------------------------------ errors */
+
+/* The codes are stable: programs match them, never the words of a message. */
+typedef enum datamover_code {
+    DATAMOVER_SUCCESS = 0,
+    DATAMOVER_INVALID_ARGUMENT =
+        1,                      /* a value that makes no sense (a negative shape, a NULL handle) */
+    DATAMOVER_OUT_OF_RANGE = 2, /* an index, region, rank or block outside what it must lie in */
+    DATAMOVER_WRONG_TYPE = 3,   /* element types or sizes that do not fit each other */
+    DATAMOVER_MISMATCH = 4,     /* things that must agree do not (shapes, plans, layouts) */
+    DATAMOVER_NO_MEMORY = 5,    /* memory or shared memory does not suffice */
+    DATAMOVER_IO = 6,           /* a file cannot be read or written */
+    DATAMOVER_MPI = 7,          /* an MPI call failed, or MPI does not run */
+    DATAMOVER_PEER_FAILED = 8,  /* another process of the operation failed */
+    DATAMOVER_TIMEOUT = 9,      /* a deadline passed */
+    DATAMOVER_INVALID_STATE = 10, /* a call at the wrong time (start twice, use after free) */
+    DATAMOVER_UNSUPPORTED = 11    /* a combination that this build or transport cannot do */
+} datamover_code;
+
+/* What went wrong in this thread's last call that failed: with which value, on which process, and
+ * what would be right. Never NULL; valid until the thread's next call that fails. */
+const char* datamover_error_message(void);
+/* The name of a code, such as "invalid_argument"; "success" for 0. Never NULL. */
+const char* datamover_error_name(int code);
+
+/* ------------------------------------------------------------------ layouts: who owns what */
+
+typedef struct datamover_layout datamover_layout;
+
+/* What besides shape and distribution may be said of a block-cyclic layout; zeros and NULLs stand
+ * for the defaults: `datamover_block_cyclic_options options = {0};` */
+typedef struct datamover_block_cyclic_options {
+    const int64_t*
+        grid; /* processes per dimension, 1 where the distribution says *; NULL: chosen */
+    const int64_t* first_process; /* per dimension, ScaLAPACK's RSRC and CSRC; NULL: zeros */
+    int column_major_grid; /* not 0: ranks are dealt to the grid with its first dimension fastest */
+    const int64_t* ranks;  /* the rank at each grid position, in grid order; NULL: 0, 1, 2, ... */
+    int64_t num_ranks;     /* length of `ranks` */
+} datamover_block_cyclic_options;
+
+/* An array of `shape` dealt out as HPF says, "(block, cyclic(64), *)", to `nprocs` processes.
+ * `options` may be NULL. Memory O(1), whatever the array. */
+int datamover_layout_block_cyclic(datamover_layout** layout, int dims, const int64_t* shape,
+                                  const char* distribution, int64_t nprocs,
+                                  const datamover_block_cyclic_options* options);
+/* A table of `num_blocks` regions with their owners (ranks). `lo` and `hi` hold one region after
+ * the other, num_blocks x dims entries. nprocs = -1: the largest owner + 1. O(num_blocks). */
+int datamover_layout_floor_plan(datamover_layout** layout, int dims, int64_t num_blocks,
+                                const int64_t* lo, const int64_t* hi, const int64_t* owners,
+                                int64_t nprocs);
+/* The region [lo, hi) cut into `grid` blocks per dimension; block i (row-major) belongs to rank
+ * i % nprocs. O(blocks). */
+int datamover_layout_uniform(datamover_layout** layout, int dims, const int64_t* lo,
+                             const int64_t* hi, const int64_t* grid, int64_t nprocs);
+/* The region [lo, hi) cut into tiles of `tile` points, dealt to the ranks in contiguous shares
+ * ("block") or round robin ("cyclic"). O(tiles). */
+int datamover_layout_tiles(datamover_layout** layout, int dims, const int64_t* lo,
+                           const int64_t* hi, const int64_t* tile, int64_t nprocs,
+                           const char* mapping);
+/* Rank r holds the flat (row-major) indices indices[offsets[r]] to indices[offsets[r + 1] - 1] of
+ * an array of `shape`, in this order; `offsets` has nprocs + 1 entries. O(n log n). */
+int datamover_layout_index_list(datamover_layout** layout, int dims, const int64_t* shape,
+                                int64_t nprocs, const int64_t* offsets, const int64_t* indices);
+int datamover_layout_free(datamover_layout** layout);
+
+int datamover_layout_dims(const datamover_layout* layout, int* dims);
+int datamover_layout_nprocs(const datamover_layout* layout, int64_t* nprocs);
+int datamover_layout_num_blocks(const datamover_layout* layout, int64_t* num_blocks);
+/* The index space: [0, shape), or the bounding box of a floor plan's blocks. */
+int datamover_layout_domain(const datamover_layout* layout, int64_t* lo, int64_t* hi);
+/* The rank that owns a block. */
+int datamover_layout_owner(const datamover_layout* layout, int64_t block, int64_t* rank);
+/* The blocks of a rank, ascending. `count` is set to their number; `blocks` may be NULL to ask for
+ * that alone, else it has room for `capacity`, and less than `count` is DATAMOVER_OUT_OF_RANGE. */
+int datamover_layout_blocks_of(const datamover_layout* layout, int64_t rank, int64_t* blocks,
+                               int64_t capacity, int64_t* count);
+/* Extents of a block's local array; one extent for an index list, else one per dimension. */
+int datamover_layout_block_extents(const datamover_layout* layout, int64_t block, int64_t* extents);
+/* Number of elements that a rank holds. */
+int datamover_layout_local_elems(const datamover_layout* layout, int64_t rank, int64_t* elems);
+/* `equal` is set to 1 where both say the same, else to 0. */
+int datamover_layout_equal(const datamover_layout* a, const datamover_layout* b, int* equal);
+
+/* For block-cyclic layouts alone; DATAMOVER_UNSUPPORTED for others. O(dims), but where ranks were
+ * given O(log P). */
+/* The rank that owns an index of the array. */
+int datamover_layout_owner_of(const datamover_layout* layout, const int64_t* index, int64_t* rank);
+/* Extents of a rank's local array; zeros for a rank outside the grid. */
+int datamover_layout_local_shape(const datamover_layout* layout, int64_t rank, int64_t* extents);
+/* Global index to the local one on its owner, and back. */
+int datamover_layout_local_index(const datamover_layout* layout, const int64_t* global,
+                                 int64_t* local);
+int datamover_layout_global_index(const datamover_layout* layout, int64_t rank,
+                                  const int64_t* local, int64_t* global);
+
+/* ------------------------------------------------------------------ plans: which section goes
+ * where */
+
+typedef struct datamover_plan datamover_plan;
+
+/* Everything of `source` goes to the same index of `destination`. With `axes`, dimension k of the
+ * destination is dimension axes[k] of the source (a transpose: {1, 0}); NULL: as they are. O(1). */
+int datamover_redistribute(datamover_plan** plan, const datamover_layout* source,
+                           const datamover_layout* destination, const int* axes);
+/* The section [source_lo, source_hi) goes to the section [destination_lo, destination_hi), of the
+ * same shape (after axes). O(1). */
+int datamover_redistribute_section(datamover_plan** plan, const datamover_layout* source,
+                                   const int64_t* source_lo, const int64_t* source_hi,
+                                   const datamover_layout* destination,
+                                   const int64_t* destination_lo, const int64_t* destination_hi,
+                                   const int* axes);
+/* Fills the ghosts of a floor plan's blocks, `lower` and `upper` elements deep on either side of
+ * each dimension. The region [periodic_lo, periodic_hi) wraps around where wraps[d] is not 0
+ * (`wraps` NULL: in all dimensions; periodic_lo and periodic_hi NULL: nowhere). corners = 0: faces
+ * only. O(1). */
+int datamover_halo(datamover_plan** plan, const datamover_layout* floor_plan, const int64_t* lower,
+                   const int64_t* upper, const int64_t* periodic_lo, const int64_t* periodic_hi,
+                   const int* wraps, int corners);
+/* A plan without terms between two layouts, for datamover_plan_copy. */
+int datamover_plan_new(datamover_plan** plan, const datamover_layout* source,
+                       const datamover_layout* destination);
+/* Adds one term: a section of one block, in global indices, goes to a section of another. Sections
+ * may reach into ghosts. `axes` as in datamover_redistribute; NULL: sections of other shapes but
+ * equally many elements are both walked with the last dimension fastest. */
+int datamover_plan_copy(datamover_plan* plan, int64_t source_block, const int64_t* source_lo,
+                        const int64_t* source_hi, int64_t destination_block,
+                        const int64_t* destination_lo, const int64_t* destination_hi,
+                        const int* axes);
+/* The terms of both, in order; both must be between the same layouts. */
+int datamover_plan_merge(datamover_plan** plan, const datamover_plan* a, const datamover_plan* b);
+/* The way back: source and destination exchanged. */
+int datamover_plan_reverse(datamover_plan** plan, const datamover_plan* forth);
+/* Number of terms (a redistribution is one). */
+int datamover_plan_num_terms(const datamover_plan* plan, int64_t* terms);
+int datamover_plan_free(datamover_plan** plan);
+
+/* ------------------------------------------------------------------ arrays: where elements lie */
+
+typedef struct datamover_array datamover_array;
+
+/* Element types; what is only copied may be DATAMOVER_OPAQUE, of any size. */
+typedef enum datamover_type {
+    DATAMOVER_OPAQUE = 0,
+    DATAMOVER_INT8 = 1,
+    DATAMOVER_INT16 = 2,
+    DATAMOVER_INT32 = 3,
+    DATAMOVER_INT64 = 4,
+    DATAMOVER_UINT8 = 5,
+    DATAMOVER_UINT16 = 6,
+    DATAMOVER_UINT32 = 7,
+    DATAMOVER_UINT64 = 8,
+    DATAMOVER_FLOAT32 = 9,
+    DATAMOVER_FLOAT64 = 10,
+    DATAMOVER_COMPLEX64 = 11,
+    DATAMOVER_COMPLEX128 = 12,
+    DATAMOVER_BOOLEAN = 13
+} datamover_type;
+
+/* Where one block lies: local index x has its element at origin + sum of x[d] * strides_bytes[d].
+ * Ghosts, `ghost_lower[d]` below index 0 and `ghost_upper[d]` above the block's extents, are
+ * reached by the same rule. */
+typedef struct datamover_block {
+    int64_t block;                /* its number in the layout */
+    void* origin;                 /* the element with local index 0 in every dimension */
+    const int64_t* strides_bytes; /* one per dimension of the block */
+    const int64_t* ghost_lower;   /* NULL: none */
+    const int64_t* ghost_upper;   /* NULL: none */
+} datamover_block;
+
+/* An array whose memory the library takes, where the processes of a node can reach it: the fastest
+ * to move. Contents are undefined at first. `elem_bytes` is the size of `type`, or any for
+ * DATAMOVER_OPAQUE. Not 0 in `column_major`: the first dimension is contiguous, as in Fortran, else
+ * the last. `ghost_lower` and `ghost_upper` hold one width per dimension; NULL: none. Collective;
+ * the layout is for as many processes as the communicator has. */
+int datamover_array_new(datamover_array** array, MPI_Comm comm, const datamover_layout* layout,
+                        datamover_type type, int64_t elem_bytes, int column_major,
+                        const int64_t* ghost_lower, const int64_t* ghost_upper);
+/* An array in memory of the caller: this process's `num_blocks` blocks of the layout. The memory
+ * must outlive the movers bound to it. Local. */
+int datamover_array_of_blocks(datamover_array** array, const datamover_layout* layout,
+                              datamover_type type, int64_t elem_bytes,
+                              const datamover_block* blocks, int64_t num_blocks);
+/* The same, for memory that is only read: it can be a source, not a destination. */
+int datamover_array_of_const_blocks(datamover_array** array, const datamover_layout* layout,
+                                    datamover_type type, int64_t elem_bytes,
+                                    const datamover_block* blocks, int64_t num_blocks);
+/* Where one of this process's blocks lies: the element with local index 0 in every dimension, and
+ * one stride per dimension of the block. Each result may be NULL. */
+int datamover_array_block(const datamover_array* array, int64_t block, void** origin,
+                          int64_t* strides_bytes);
+/* Gives back the caller's reference; the library's memory goes when the last mover bound to it is
+ * freed. */
+int datamover_array_free(datamover_array** array);
+
+/* ------------------------------------------------------------------ movers: carrying a plan out */
+
+typedef struct datamover_mover datamover_mover;
+
+/* How arriving elements are combined with those in place, and carried. Zeros and NULLs stand for
+ * the defaults. */
+typedef struct datamover_mover_options {
+    const char* op;        /* "replace" (default), "add", "multiply", "min", "max" */
+    const char* transport; /* "auto" (default), or the name of one, such as "shared" or "p2p" */
+    const double* alpha;   /* real and imaginary part of the factor of arriving elements; NULL: 1 */
+    const double* beta;    /* the same for those in place, with "add"; NULL: 1 */
+    int conjugate;         /* not 0: arriving complex elements are conjugated */
+} datamover_mover_options;
+
+typedef struct datamover_mover_counters {
+    int64_t rounds;            /* completed since binding */
+    int64_t messages_sent;     /* per round, to other processes */
+    int64_t messages_received; /* per round, from other processes */
+    int64_t bytes_sent;        /* per round, to other processes */
+    int64_t bytes_received;    /* per round, from other processes */
+    int64_t bytes_kept;        /* per round, copied within this process */
+    double wait_seconds;       /* spent in wait since binding */
+} datamover_mover_counters;
+
+/* Binds a plan to two arrays, to be carried out any number of times. `options` may be NULL.
+ * Collective; all processes give the same plan and options. */
+int datamover_mover_new(datamover_mover** mover, MPI_Comm comm, const datamover_plan* plan,
+                        const datamover_array* source, const datamover_array* destination,
+                        const datamover_mover_options* options);
+/* Goes over to other arrays of the same layouts, without planning again. Collective; where it
+ * fails, the mover is bound as before. */
+int datamover_mover_rebind(datamover_mover* mover, MPI_Comm comm, const datamover_array* source,
+                           const datamover_array* destination);
+/* Begins to move; returns without waiting. Movers between the same processes are started in the
+ * same order on all of them; several may be in flight. Until wait returns (or test is done) the
+ * caller writes neither source nor destination. */
+int datamover_mover_start(datamover_mover* mover);
+/* Does what can be done now; `done` is set to 1 when complete here, else to 0. */
+int datamover_mover_test(datamover_mover* mover, int* done);
+/* Returns when the destination is complete here and the source may be overwritten. After
+ * `timeout_seconds` (below 0: no limit) it returns DATAMOVER_TIMEOUT, the message naming the
+ * processes still waited for, and the mover is still in flight. */
+int datamover_mover_wait(datamover_mover* mover, double timeout_seconds);
+/* start and wait. */
+int datamover_mover_move(datamover_mover* mover);
+int datamover_mover_counters_get(const datamover_mover* mover, datamover_mover_counters* counters);
+/* DATAMOVER_INVALID_STATE, and nothing freed, while the mover is in flight. */
+int datamover_mover_free(datamover_mover** mover);
+
+/* ------------------------------------------------------------------ relations: address to address
+ */
+
+typedef struct datamover_relation datamover_relation;
+
+/* Element source[i] goes to element destination[i], 0 <= i < n, counted from the bases given later,
+ * in elements of either size. Kept compactly; the order of the pairs is that of a message. O(n). */
+int datamover_relation_from_pairs(datamover_relation** relation, int64_t n, const int64_t* source,
+                                  const int64_t* destination, int64_t source_elem_bytes,
+                                  int64_t destination_elem_bytes);
+/* The same pairs kept as "pairs", "blocks", "runs", "dictionary", "product" or "offsets". */
+int datamover_relation_encode(datamover_relation** encoded, const datamover_relation* relation,
+                              const char* encoding);
+/* Number of pairs. */
+int datamover_relation_size(const datamover_relation* relation, int64_t* elems);
+/* Bytes that the encoding occupies. */
+int datamover_relation_nbytes(const datamover_relation* relation, int64_t* nbytes);
+/* Name of the encoding; the string is static. */
+int datamover_relation_encoding(const datamover_relation* relation, const char** encoding);
+/* Every element from the memory at `source` to that at `destination`, which do not overlap. */
+int datamover_relation_copy(const datamover_relation* relation, const void* source,
+                            void* destination);
+/* The source's elements, in order, into `buffer`, of size x source_elem_bytes. */
+int datamover_relation_gather(const datamover_relation* relation, const void* source, void* buffer);
+/* `buffer`, of size x destination_elem_bytes, to the destination's elements, in order. */
+int datamover_relation_scatter(const datamover_relation* relation, const void* buffer,
+                               void* destination);
+int datamover_relation_free(datamover_relation** relation);
+
+/* ------------------------------------------------------------------ ScaLAPACK's matrices */
+
+/* A process grid, in the order in which BLACS numbers it. */
+typedef struct datamover_process_grid {
+    int nprow;
+    int npcol;
+    int column_major;     /* not 0: position (i, j) is number i + j * nprow, else i * npcol + j */
+    const int64_t* ranks; /* the rank at each position; NULL: 0, 1, 2, ... */
+} datamover_process_grid;
+
+/* The block-cyclic layout of a dense matrix's descriptor {1, CTXT, M, N, MB, NB, RSRC, CSRC, LLD};
+ * CTXT and LLD are not looked at. */
+int datamover_layout_from_descriptor(datamover_layout** layout, const int descriptor[9],
+                                     const datamover_process_grid* grid, int64_t nprocs);
+/* The descriptor of rank's part of a two-dimensional block-cyclic layout. `lld` below what the rank
+ * needs (0, say) stands for the least. */
+int datamover_layout_to_descriptor(const datamover_layout* layout, int64_t rank, int context,
+                                   int lld, int descriptor[9]);
+/* The local matrix `data` of process `rank`, column-major with the descriptor's LLD, as an array of
+ * the layout that was made from the descriptor. `data` is not looked at on a rank outside the grid.
+ */
+int datamover_array_of_matrix(datamover_array** array, const datamover_layout* layout, int64_t rank,
+                              const int descriptor[9], datamover_type type, int64_t elem_bytes,
+                              void* data);
+
+/* sub(B) = sub(A), as ScaLAPACK's p?gemr2d: A(ia : ia + m - 1, ja : ja + n - 1) goes to
+ * B(ib : ib + m - 1, jb : jb + n - 1), 1-based, between matrices dealt to different grids of one
+ * communicator. Elements have `elem_bytes` bytes. All processes give the same sizes, sections,
+ * descriptors (but LLD, and CTXT is not looked at) and grids; `a` and `b` are not looked at outside
+ * their grids. Collective. The movers of the last calls stay with the communicator (at most 16, and
+ * 256 MiB of buffers), so that a call that repeats one of them, also in its addresses, plans
+ * nothing. */
+int datamover_gemr2d(MPI_Comm comm, int64_t elem_bytes, int m, int n, const void* a, int ia, int ja,
+                     const int desca[9], const datamover_process_grid* grid_a, void* b, int ib,
+                     int jb, const int descb[9], const datamover_process_grid* grid_b);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* How does a program that uses ScaLAPACK replace its calls of Cp?gemr2d? */
+#ifndef DATAMOVER_DATAMOVER_SCALAPACK_H
+#define DATAMOVER_DATAMOVER_SCALAPACK_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* sub(B) = sub(A): A(ia : ia + m - 1, ja : ja + n - 1) goes to B(ib : ib + m - 1, jb : jb + n - 1),
+ * 1-based, with the arguments of ScaLAPACK's Cp?gemr2d, between matrices on any two grids of
+ * processes of the BLACS context `ctxt`. desca[1] (descb[1]) is -1 on processes outside the grid of
+ * A (B), where nothing else of the descriptor and the matrix is looked at. Collective over `ctxt`.
+ * Returns 0 or one of the codes of datamover.h, the same on all processes; then nothing has moved,
+ * and datamover_error_message() says more. A call that repeats one of the last, also in its
+ * addresses, does not plan again (see datamover_gemr2d).
+ *
+ * In the library datamover_scalapack, which calls the BLACS that the program is linked with: link
+ * datamover_scalapack, datamover, then ScaLAPACK, all of one MPI. */
+int datamover_pdgemr2d(int m, int n, const double* a, int ia, int ja, const int* desca, double* b,
+                       int ib, int jb, const int* descb, int ctxt);
+int datamover_psgemr2d(int m, int n, const float* a, int ia, int ja, const int* desca, float* b,
+                       int ib, int jb, const int* descb, int ctxt);
+int datamover_pigemr2d(int m, int n, const int* a, int ia, int ja, const int* desca, int* b, int ib,
+                       int jb, const int* descb, int ctxt);
+/* Complex numbers: pairs of float, pairs of double. */
+int datamover_pcgemr2d(int m, int n, const void* a, int ia, int ja, const int* desca, void* b,
+                       int ib, int jb, const int* descb, int ctxt);
+int datamover_pzgemr2d(int m, int n, const void* a, int ia, int ja, const int* desca, void* b,
+                       int ib, int jb, const int* descb, int ctxt);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How is a section of one ScaLAPACK matrix copied to a section of another?
+#pragma once
+
+#include <mpi.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "datamover/scalapack_descriptor.hpp"
+
+namespace datamover {
+
+/// One of the two matrices of a copy, as a process sees it.
+struct ScalapackMatrix {
+    std::byte* data = nullptr;        ///< the local matrix; not looked at outside the grid
+    std::array<int, 9> descriptor{};  ///< CTXT is not looked at, LLD not outside the grid
+    ProcessGrid grid;                 ///< ranks are those of the communicator
+    std::int64_t row = 1;             ///< of the section's first element, from 1
+    std::int64_t column = 1;
+};
+
+/// The m x n section of `source` goes to that of `destination`, in elements of `elem_bytes`. All
+/// processes of `comm` give the same but for addresses and LLD. Repeated calls find the mover of
+/// the first (with the same addresses). Collective. Throws on all processes, before anything moves:
+/// invalid_argument, unsupported (descriptors, grids), out_of_range (sections, ranks), mismatch
+/// (arguments that differ between processes), wrong_type (elem_bytes).
+void copy_matrix(MPI_Comm comm, std::int64_t m, std::int64_t n, const ScalapackMatrix& source,
+                 const ScalapackMatrix& destination, std::int64_t elem_bytes);
+
+}  // namespace datamover

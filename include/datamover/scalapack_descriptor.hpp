@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How do ScaLAPACK's array descriptors say what a block-cyclic layout and its memory say?
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "datamover/block_cyclic.hpp"
+#include "datamover/memory_layout.hpp"
+
+namespace datamover {
+
+/// A two-dimensional grid of processes, as BLACS has them.
+struct ProcessGrid {
+    std::int64_t nprow = 0;
+    std::int64_t npcol = 0;
+    bool column_major = false;
+    std::vector<std::int64_t>
+        ranks;  ///< grid position (in grid order) to rank; identity when empty
+};
+
+/// The entries of a dense matrix's descriptor (DTYPE_ = 1), without the context, in elements. A
+/// value; every function is local. Source: ScaLAPACK Users' Guide, section 4.3.3.
+struct ScalapackDescriptor {
+    std::int64_t m = 0;     ///< rows of the whole matrix
+    std::int64_t n = 0;     ///< columns of the whole matrix
+    std::int64_t mb = 1;    ///< rows of a block
+    std::int64_t nb = 1;    ///< columns of a block
+    std::int64_t rsrc = 0;  ///< grid row that holds the first row
+    std::int64_t csrc = 0;  ///< grid column that holds the first column
+    std::int64_t lld = 1;   ///< elements from one local column to the next
+
+    /// From {1, CTXT, M, N, MB, NB, RSRC, CSRC, LLD}. Throws unsupported for another DTYPE_ and
+    /// invalid_argument for entries that make no sense whatever the grid.
+    static ScalapackDescriptor from_entries(std::span<const int, 9> entries);
+    /// {1, context, M, …}. Throws out_of_range when an entry does not fit an int.
+    std::array<int, 9> to_entries(int context) const;
+    /// Describes rank's part of a two-dimensional layout. `lld` below the local rows (0, say)
+    /// stands for the least that is allowed. Throws invalid_argument for layouts of other
+    /// dimensions.
+    static ScalapackDescriptor of(const BlockCyclic& layout, std::int64_t rank,
+                                  std::int64_t lld = 0);
+
+    /// Who owns which element. Throws as BlockCyclic does; m and n must be positive.
+    BlockCyclic layout(const ProcessGrid& grid, std::int64_t nprocs) const;
+    /// Where `rank` keeps them: column-major with leading dimension `lld`, from A(1, 1) of the
+    /// local array on. No blocks for a rank outside the grid. Throws invalid_argument when `lld` is
+    /// less than the local rows.
+    MemoryLayout memory(const BlockCyclic& layout, std::int64_t rank,
+                        std::int64_t elem_bytes) const;
+
+    bool operator==(const ScalapackDescriptor&) const = default;
+};
+
+}  // namespace datamover

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How does a C program learn what went wrong?
+#include <algorithm>
+#include <cstring>
+#include <iterator>
+
+#include "handles.hpp"
+
+namespace datamover::capi {
+namespace {
+
+// An array, so that keeping a message cannot fail itself; longer messages are cut.
+thread_local char last_message[4096] = "";
+
+}  // namespace
+
+int fail(ErrorCode code, const char* message) noexcept {
+    const std::size_t length = std::min(std::strlen(message), std::size(last_message) - 1);
+    std::memmove(last_message, message, length);
+    last_message[length] = '\0';
+    return static_cast<int>(code);
+}
+
+}  // namespace datamover::capi
+
+const char* datamover_error_message(void) {
+    return datamover::capi::last_message;
+}
+
+const char* datamover_error_name(int code) {
+    return code == DATAMOVER_SUCCESS
+               ? "success"
+               : datamover::error_code_name(static_cast<datamover::ErrorCode>(code));
+}
+
+static_assert(DATAMOVER_UNSUPPORTED == static_cast<int>(datamover::ErrorCode::unsupported));
+static_assert(DATAMOVER_BOOLEAN == static_cast<int>(datamover::ScalarType::boolean));

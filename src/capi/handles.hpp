@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What stands behind the handles of the C face, and how do arguments and exceptions cross it?
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <exception>
+#include <new>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "datamover/address_relation.hpp"
+#include "datamover/datamover.h"
+#include "datamover/error.hpp"
+#include "datamover/mover.hpp"
+#include "mpi/process_group.hpp"
+
+struct datamover_layout {
+    datamover::Layout value;
+};
+struct datamover_plan {
+    datamover::MotionPlan value;
+};
+struct datamover_array {
+    datamover::ArrayPart value;
+};
+struct datamover_mover {
+    datamover::Mover value;
+};
+struct datamover_relation {
+    datamover::AddressRelation value;
+};
+
+namespace datamover::capi {
+
+/// Keeps the message for datamover_error_message and returns the code.
+int fail(ErrorCode code, const char* message) noexcept;
+
+/// Runs `work`; an exception becomes its code.
+template <class Work>
+int guarded(Work&& work) noexcept {
+    try {
+        work();
+        return DATAMOVER_SUCCESS;
+    } catch (const Error& e) {
+        return fail(e.code(), e.what());
+    } catch (const std::bad_alloc&) {
+        return fail(ErrorCode::no_memory, "out of memory");
+    } catch (const std::exception& e) {
+        return fail(ErrorCode::invalid_state, e.what());
+    }
+}
+
+/// What a pointer argument points to. Throws invalid_argument when it is NULL.
+template <class T>
+T& given(T* pointer, const char* name) {
+    if (!pointer) throw Error(ErrorCode::invalid_argument, std::string(name) + " is NULL");
+    return *pointer;
+}
+
+/// The value behind a handle.
+template <class Handle>
+auto& value_of(Handle* handle, const char* name) {
+    return given(handle, name).value;
+}
+
+/// Gives the caller a new handle of `value`.
+template <class Handle, class Value>
+void hand_out(Handle** handle, const char* name, Value&& value) {
+    given(handle, name) = new Handle{std::forward<Value>(value)};
+}
+
+/// Frees what a handle stands for.
+template <class Handle>
+int release(Handle** handle, const char* name) noexcept {
+    return guarded([&] { delete std::exchange(given(handle, name), nullptr); });
+}
+
+/// `count` values that start at a pointer, NULL being right for none.
+template <class T>
+std::vector<T> values(const T* first, std::int64_t count, const char* name) {
+    if (count < 0)
+        throw Error(ErrorCode::invalid_argument,
+                    std::string(name) + " has " + std::to_string(count) + " entries");
+    if (count > 0) given(first, name);
+    return std::vector<T>(first, first + count);
+}
+
+inline Point point(const std::int64_t* coordinates, int dims, const char* name) {
+    return Point(std::span<const std::int64_t>(values(coordinates, dims, name)));
+}
+
+/// The point, or one without dimensions for NULL.
+inline Point point_or_none(const std::int64_t* coordinates, int dims, const char* name) {
+    return coordinates ? point(coordinates, dims, name) : Point{};
+}
+
+inline Region region(const std::int64_t* lo, const std::int64_t* hi, int dims, const char* name) {
+    return Region(point(lo, dims, name), point(hi, dims, name));
+}
+
+inline std::vector<int> axes_or_none(const int* axes, int dims) {
+    return axes ? values(axes, dims, "axes") : std::vector<int>{};
+}
+
+inline void write_point(const Point& point, std::int64_t* coordinates, const char* name) {
+    for (int d = 0; d < point.dims(); ++d) (&given(coordinates, name))[d] = point[d];
+}
+
+inline ScalarType scalar_type(datamover_type type) {
+    if (type < DATAMOVER_OPAQUE || type > DATAMOVER_BOOLEAN)
+        throw Error(ErrorCode::invalid_argument,
+                    "element type " + std::to_string(type) + " is unknown");
+    return static_cast<ScalarType>(type);
+}
+
+/// Converts the arguments of a collective call; where that throws on one process, all throw.
+template <class Convert>
+auto collectively(MPI_Comm comm, Convert&& convert) {
+    std::optional<decltype(convert())> converted;
+    mpi::collectively(*mpi::ProcessGroup::of(comm), [&] { converted.emplace(convert()); });
+    return *std::move(converted);
+}
+
+}  // namespace datamover::capi

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How do C's descriptors and process grids become the library's?
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <string>
+
+#include "datamover/scalapack_descriptor.hpp"
+#include "handles.hpp"
+
+namespace datamover::capi {
+
+inline std::array<int, 9> entries_of(const int* descriptor, const char* name) {
+    std::array<int, 9> entries{};
+    std::copy_n(&given(descriptor, name), 9, entries.begin());
+    return entries;
+}
+
+inline ProcessGrid grid_of(const datamover_process_grid* grid, const char* name) {
+    const datamover_process_grid& g = given(grid, name);
+    if (g.nprow < 1 || g.npcol < 1)
+        throw Error(ErrorCode::invalid_argument, std::string(name) + " is " +
+                                                     std::to_string(g.nprow) + " x " +
+                                                     std::to_string(g.npcol) + " processes");
+    ProcessGrid result{g.nprow, g.npcol, g.column_major != 0, {}};
+    if (g.ranks) result.ranks = values(g.ranks, result.nprow * result.npcol, name);
+    return result;
+}
+
+}  // namespace datamover::capi

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How does a C program carry a plan out?
+#include <complex>
+
+#include "handles.hpp"
+
+using namespace datamover;
+using namespace datamover::capi;
+
+namespace {
+
+struct NewMover {
+    MotionPlan plan;
+    ArrayPart source, destination;
+    MoverOptions options;
+};
+
+struct NewArrays {
+    Mover mover;  // shares its state with the handle's
+    ArrayPart source, destination;
+};
+
+std::complex<double> factor(const double* parts) {
+    return {parts[0], parts[1]};
+}
+
+MoverOptions options_of(const datamover_mover_options* given_options) {
+    MoverOptions options;
+    if (given_options && given_options->op) options.op = op_from_name(given_options->op);
+    if (given_options && given_options->transport) options.transport = given_options->transport;
+    if (given_options && given_options->alpha) options.alpha = factor(given_options->alpha);
+    if (given_options && given_options->beta) options.beta = factor(given_options->beta);
+    options.conjugate = given_options && given_options->conjugate != 0;
+    return options;
+}
+
+}  // namespace
+
+int datamover_mover_new(datamover_mover** mover, MPI_Comm comm, const datamover_plan* plan,
+                        const datamover_array* source, const datamover_array* destination,
+                        const datamover_mover_options* options) {
+    return guarded([&] {
+        const NewMover args = capi::collectively(comm, [&] {
+            given(mover, "mover");
+            return NewMover{value_of(plan, "plan"), value_of(source, "source"),
+                            value_of(destination, "destination"), options_of(options)};
+        });
+        hand_out(mover, "mover",
+                 Mover(comm, args.plan, args.source, args.destination, args.options));
+    });
+}
+
+int datamover_mover_rebind(datamover_mover* mover, MPI_Comm comm, const datamover_array* source,
+                           const datamover_array* destination) {
+    return guarded([&] {
+        NewArrays args = capi::collectively(comm, [&] {
+            return NewArrays{value_of(mover, "mover"), value_of(source, "source"),
+                             value_of(destination, "destination")};
+        });
+        args.mover.rebind(args.source, args.destination);
+    });
+}
+
+int datamover_mover_start(datamover_mover* mover) {
+    return guarded([&] { value_of(mover, "mover").start(); });
+}
+
+int datamover_mover_test(datamover_mover* mover, int* done) {
+    return guarded([&] {
+        given(done, "done");
+        *done = value_of(mover, "mover").test();
+    });
+}
+
+int datamover_mover_wait(datamover_mover* mover, double timeout_seconds) {
+    return guarded([&] {
+        const auto limit =
+            timeout_seconds < 0 ? std::nullopt : std::optional<double>(timeout_seconds);
+        value_of(mover, "mover").wait(limit);
+    });
+}
+
+int datamover_mover_move(datamover_mover* mover) {
+    return guarded([&] { value_of(mover, "mover")(); });
+}
+
+int datamover_mover_counters_get(const datamover_mover* mover, datamover_mover_counters* counters) {
+    return guarded([&] {
+        const MoverCounters c = value_of(mover, "mover").counters();
+        given(counters, "counters") = {c.rounds,      c.messages_sent,  c.messages_received,
+                                       c.bytes_sent,  c.bytes_received, c.bytes_kept,
+                                       c.wait_seconds};
+    });
+}
+
+int datamover_mover_free(datamover_mover** mover) {
+    return guarded([&] {
+        if (given(mover, "mover")) (*mover)->value.free();
+        delete std::exchange(*mover, nullptr);
+    });
+}

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How does a C program say which section goes where?
+#include "handles.hpp"
+
+using namespace datamover;
+using namespace datamover::capi;
+
+int datamover_redistribute(datamover_plan** plan, const datamover_layout* source,
+                           const datamover_layout* destination, const int* axes) {
+    return guarded([&] {
+        const Layout& from = value_of(source, "source");
+        hand_out(plan, "plan",
+                 redistribute(from, value_of(destination, "destination"),
+                              axes_or_none(axes, from.dims())));
+    });
+}
+
+int datamover_redistribute_section(datamover_plan** plan, const datamover_layout* source,
+                                   const int64_t* source_lo, const int64_t* source_hi,
+                                   const datamover_layout* destination,
+                                   const int64_t* destination_lo, const int64_t* destination_hi,
+                                   const int* axes) {
+    return guarded([&] {
+        const Layout& from = value_of(source, "source");
+        const Layout& to = value_of(destination, "destination");
+        hand_out(plan, "plan",
+                 redistribute(
+                     from, region(source_lo, source_hi, from.dims(), "source_lo or source_hi"), to,
+                     region(destination_lo, destination_hi, to.dims(),
+                            "destination_lo or destination_hi"),
+                     axes_or_none(axes, from.dims())));
+    });
+}
+
+int datamover_halo(datamover_plan** plan, const datamover_layout* floor_plan, const int64_t* lower,
+                   const int64_t* upper, const int64_t* periodic_lo, const int64_t* periodic_hi,
+                   const int* wraps, int corners) {
+    return guarded([&] {
+        const Layout& layout = value_of(floor_plan, "floor_plan");
+        const int dims = layout.dims();
+        if (!layout.floor_plan())
+            throw Error(ErrorCode::unsupported,
+                        "a halo needs a floor plan, not " + layout.describe());
+        const bool periodic = periodic_lo || periodic_hi;
+        const Region domain =
+            periodic ? region(periodic_lo, periodic_hi, dims, "periodic_lo or periodic_hi")
+                     : Region{};
+        std::vector<bool> wrapping;
+        for (int d = 0; wraps && d < dims; ++d) wrapping.push_back(wraps[d] != 0);
+        hand_out(plan, "plan",
+                 halo(*layout.floor_plan(), point(lower, dims, "lower"),
+                      point(upper, dims, "upper"), domain, wrapping, corners != 0));
+    });
+}
+
+int datamover_plan_new(datamover_plan** plan, const datamover_layout* source,
+                       const datamover_layout* destination) {
+    return guarded([&] {
+        hand_out(plan, "plan",
+                 MotionPlan(value_of(source, "source"), value_of(destination, "destination")));
+    });
+}
+
+int datamover_plan_copy(datamover_plan* plan, int64_t source_block, const int64_t* source_lo,
+                        const int64_t* source_hi, int64_t destination_block,
+                        const int64_t* destination_lo, const int64_t* destination_hi,
+                        const int* axes) {
+    return guarded([&] {
+        MotionPlan& p = value_of(plan, "plan");
+        const int from = p.source().dims(), to = p.destination().dims();
+        p.copy(source_block, region(source_lo, source_hi, from, "source_lo or source_hi"),
+               destination_block,
+               region(destination_lo, destination_hi, to, "destination_lo or destination_hi"),
+               axes_or_none(axes, from));
+    });
+}
+
+int datamover_plan_merge(datamover_plan** plan, const datamover_plan* a, const datamover_plan* b) {
+    return guarded([&] { hand_out(plan, "plan", value_of(a, "a").merged(value_of(b, "b"))); });
+}
+
+int datamover_plan_reverse(datamover_plan** plan, const datamover_plan* forth) {
+    return guarded([&] { hand_out(plan, "plan", value_of(forth, "forth").reversed()); });
+}
+
+int datamover_plan_num_terms(const datamover_plan* plan, int64_t* terms) {
+    return guarded([&] { given(terms, "terms") = value_of(plan, "plan").size(); });
+}
+
+int datamover_plan_free(datamover_plan** plan) {
+    return release(plan, "plan");
+}
