@@ -2,6 +2,8 @@
 // Which transports are there, and which of them carries a pair?
 #include "transport.hpp"
 
+#include <algorithm>
+
 #include "datamover/error.hpp"
 
 namespace datamover::transport {
@@ -34,15 +36,13 @@ std::string pair_name(const PairFacts& facts) {
 }  // namespace
 
 const TransportKind& choose_transport(const PairFacts& facts, std::string_view forced) {
-    bool known = forced == "auto";
-    for (const TransportKind& kind : transport_kinds()) {
-        const bool named = forced == kind.name;
-        known = known || named;
-        if (kind.carries(facts) && (forced == "auto" || named || facts.same_process)) return kind;
-    }
-    if (!known)
+    const auto& kinds = transport_kinds();
+    const auto named = [&](const TransportKind& kind) { return forced == kind.name; };
+    if (forced != "auto" && std::none_of(kinds.begin(), kinds.end(), named))
         throw Error(ErrorCode::invalid_argument, "there is no transport \"" + std::string(forced) +
                                                      "\"; known are " + known_names());
+    for (const TransportKind& kind : kinds)
+        if (kind.carries(facts) && (forced == "auto" || named(kind) || facts.same_process)) return kind;
     throw Error(ErrorCode::unsupported, "transport \"" + std::string(forced) +
                                             "\" cannot carry from process " + pair_name(facts));
 }
