@@ -27,4 +27,5 @@ NB_MODULE(_mover, m) {
     m.attr("comm_handle_bytes") = sizeof(MPI_Comm);
     datamover::bindings::bind_arrays(m);
     datamover::bindings::bind_movers(m);
+    datamover::bindings::bind_distribution(m);
 }

@@ -38,7 +38,9 @@ from .plans import HaloExchange, MotionPlan, Redistribution, SectionCopy, halo, 
 from .relations import AddressRelation, copy
 
 if TYPE_CHECKING:
+    from . import targets
     from .arrays import UserArrays, XArray
+    from .distribution import Distribution, distribute
     from .explanation import explain
     from .files import move
     from .movers import Mover
@@ -47,6 +49,7 @@ __all__ = [
     "AddressRelation",
     "BlockCyclic",
     "BlockMemory",
+    "Distribution",
     "Error",
     "FloorPlan",
     "UserArrays",
@@ -74,23 +77,29 @@ __all__ = [
     "__version__",
     "copy",
     "dense_memory",
+    "distribute",
     "explain",
     "halo",
     "move",
     "redistribute",
+    "targets",
 ]
 
 # Names that are loaded at their first use, and the submodule of each.
 _LAZY = {
+    "Distribution": "distribution",
     "Mover": "movers",
     "UserArrays": "arrays",
     "XArray": "arrays",
+    "distribute": "distribution",
     "explain": "explanation",
     "move": "files",
 }
 
 
 def __getattr__(name: str) -> Any:
+    if name == "targets":
+        return import_module(".targets", __name__)
     if name not in _LAZY:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(import_module(f".{_LAZY[name]}", __name__), name)

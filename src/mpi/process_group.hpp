@@ -13,6 +13,10 @@
 #include "datamover/error.hpp"
 #include "memory/segment_pool.hpp"
 
+namespace datamover::distribute {
+class NodeChannel;
+}
+
 namespace datamover::mpi {
 
 class ProcessGroup;
@@ -43,6 +47,9 @@ public:
     memory::SegmentPool& pool() const { return *pool_; }
     memory::SegmentMap& segments() const { return *segments_; }
 
+    /// What the room that distributes elements keeps with the group; null before its first use.
+    std::shared_ptr<distribute::NodeChannel>& node_channel() { return node_channel_; }
+
     /// A message tag for one more mover; the same on all processes that call it in the same order.
     int next_tag();
 
@@ -65,6 +72,7 @@ private:
     std::vector<int> node_ranks_;
     std::shared_ptr<memory::SegmentPool> pool_;
     std::shared_ptr<memory::SegmentMap> segments_;
+    std::shared_ptr<distribute::NodeChannel> node_channel_;
 };
 
 /// Runs `work` and, whether it throws or not, agrees with all processes of the group on the outcome.

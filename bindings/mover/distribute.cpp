@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How does Python distribute the elements of its arrays, one by one?
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "array_memory.hpp"
+#include "datamover/distribution.hpp"
+#include "datamover/targets.hpp"
+#include "module.hpp"
+#include "numpy_arrays.hpp"
+
+namespace nb = nanobind;
+
+namespace datamover::bindings {
+namespace {
+
+using Bytes = nb::ndarray<nb::numpy, std::uint8_t, nb::ndim<1>>;
+
+/// (address, element bytes, stride bytes) of a column.
+using ColumnTuple = std::tuple<std::uintptr_t, std::int64_t, std::int64_t>;
+
+ElementColumn column_of(const nb::handle& described) {
+    const nb::tuple t = nb::cast<nb::tuple>(described);
+    return {reinterpret_cast<const void*>(nb::cast<std::uintptr_t>(t[0])),
+            nb::cast<std::int64_t>(t[1]), nb::cast<std::int64_t>(t[2])};
+}
+
+std::vector<ElementColumn> columns_of(const nb::list& described) {
+    std::vector<ElementColumn> columns;
+    for (const nb::handle h : described) columns.push_back(column_of(h));
+    return columns;
+}
+
+/// (address, bytes) of memory of the caller.
+ElementBuffer buffer_of(const nb::handle& described) {
+    const nb::tuple t = nb::cast<nb::tuple>(described);
+    return {reinterpret_cast<std::byte*>(nb::cast<std::uintptr_t>(t[0])),
+            nb::cast<std::int64_t>(t[1]), {}};
+}
+
+Bytes bytes_of(ElementBuffer&& buffer) {
+    auto* kept = new ElementBuffer(std::move(buffer));
+    const nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<ElementBuffer*>(p); });
+    return Bytes(reinterpret_cast<std::uint8_t*>(kept->data),
+                 {static_cast<std::size_t>(kept->bytes)}, owner);
+}
+
+nb::dict counters_of(const Distribution& distribution) {
+    const DistributionCounters c = distribution.counters();
+    nb::dict d;
+    d["moves"] = c.moves;
+    d["plan_bytes"] = c.plan_bytes;
+    d["staged_bytes"] = c.staged_bytes;
+    d["messages"] = c.messages;
+    d["elems_kept"] = c.elems_kept;
+    d["elems_sent"] = c.elems_sent;
+    d["elems_dropped"] = c.elems_dropped;
+    d["rounds"] = c.rounds;
+    return d;
+}
+
+NumpyArray<std::int64_t> copy_of(std::span<const std::int64_t> counts) {
+    return array_of(std::vector<std::int64_t>(counts.begin(), counts.end()));
+}
+
+TargetMap map_of(const std::string& kind, const nb::tuple& parameters, std::int64_t nprocs) {
+    if (kind == "modulo") return TargetMap::modulo(nprocs);
+    if (kind == "block") return TargetMap::block(nb::cast<std::int64_t>(parameters[0]), nprocs);
+    if (kind == "splitters")
+        return TargetMap::splitters(nb::cast<std::vector<double>>(parameters[0]));
+    const CellBox box{nb::cast<std::vector<double>>(parameters[1]),
+                      nb::cast<std::vector<double>>(parameters[2]),
+                      nb::cast<std::vector<std::int64_t>>(parameters[3]),
+                      nb::cast<bool>(parameters[4])};
+    const CellOrder order = cell_order_from_name(nb::cast<std::string>(parameters[0]));
+    if (parameters[5].is_none()) return TargetMap::cells(box, order, nprocs);
+    const Integers owners(parameters[5], "owners of cells");
+    return TargetMap::cells(box, order, nprocs, owners.values());
+}
+
+void evaluate_targets(const std::string& kind, const nb::tuple& parameters, std::int64_t nprocs,
+                      const nb::tuple& described, std::uintptr_t result) {
+    const TargetMap map = map_of(kind, parameters, nprocs);
+    const ElementKeys keys{reinterpret_cast<const void*>(nb::cast<std::uintptr_t>(described[0])),
+                           scalar_type_of(nb::cast<std::string>(described[1])),
+                           nb::cast<std::int64_t>(described[2]), nb::cast<std::int64_t>(described[3])};
+    const auto count = nb::cast<std::int64_t>(described[4]);
+    const nb::gil_scoped_release released;
+    map.evaluate(keys, 0, count, reinterpret_cast<std::int64_t*>(result));
+}
+
+}  // namespace
+
+void bind_distribution(nb::module_& m) {
+    nb::class_<Distribution>(m, "Distribution", "A plan that takes every element to its process.")
+        .def(
+            "__init__",
+            [](Distribution* self, std::uintptr_t comm, std::int64_t elems, std::uintptr_t address,
+               const std::string& typestr, std::int64_t stride_bytes, std::int64_t per_elem,
+               nb::object row_starts, std::int64_t max_bytes) {
+                TargetList targets;
+                targets.elems = elems;
+                targets.targets_per_elem = per_elem;
+                targets.data = reinterpret_cast<const void*>(address);
+                targets.type = scalar_type_of(typestr);
+                targets.stride_bytes = stride_bytes;
+                std::vector<std::int64_t> rows;
+                if (!row_starts.is_none()) {
+                    const Integers starts(row_starts, "row starts");
+                    rows.assign(starts.values().begin(), starts.values().end());
+                    targets.row_starts = rows;
+                }
+                const nb::gil_scoped_release released;
+                new (self) Distribution(comm_at(comm), targets, {max_bytes});
+            },
+            nb::arg("comm_address"), nb::arg("elems"), nb::arg("address"), nb::arg("typestr"),
+            nb::arg("stride_bytes"), nb::arg("per_elem"), nb::arg("row_starts").none(),
+            nb::arg("max_bytes"))
+        .def_prop_ro("elems", &Distribution::elems, "Elements that this process gives.")
+        .def_prop_ro("received", &Distribution::received, "Elements that arrive here.")
+        .def(
+            "send_counts", [](const Distribution& d) { return copy_of(d.send_counts()); },
+            "Elements to each rank.")
+        .def(
+            "receive_counts", [](const Distribution& d) { return copy_of(d.receive_counts()); },
+            "Elements from each rank.")
+        .def(
+            "move",
+            [](Distribution& d, const nb::list& described) {
+                const auto columns = columns_of(described);
+                std::vector<ElementBuffer> results;
+                {
+                    const nb::gil_scoped_release released;
+                    results = d.move(columns);
+                }
+                nb::list arrays;
+                for (ElementBuffer& result : results) arrays.append(bytes_of(std::move(result)));
+                return arrays;
+            },
+            nb::arg("columns"), "Moves (address, element bytes, stride bytes) into pooled memory.")
+        .def(
+            "move_into",
+            [](Distribution& d, const nb::list& described, const nb::list& memory) {
+                const auto columns = columns_of(described);
+                std::vector<ElementBuffer> results;
+                for (const nb::handle h : memory) results.push_back(buffer_of(h));
+                const nb::gil_scoped_release released;
+                d.move(columns, results);
+            },
+            nb::arg("columns"), nb::arg("results"), "Likewise into memory of (address, bytes).")
+        .def(
+            "move_in_place",
+            [](Distribution& d, std::uintptr_t address, std::int64_t elem_bytes,
+               std::int64_t capacity_elems) {
+                const nb::gil_scoped_release released;
+                d.move_in_place(reinterpret_cast<void*>(address), elem_bytes, capacity_elems);
+            },
+            nb::arg("address"), nb::arg("elem_bytes"), nb::arg("capacity_elems"),
+            "Replaces the elements of a buffer by those that arrive.")
+        .def(
+            "reverse",
+            [](Distribution& d, const nb::object& described, const nb::object& memory,
+               const std::string& op, const std::string& typestr) {
+                const ElementColumn values = column_of(described);
+                const ElementBuffer result = buffer_of(memory);
+                const Op combine = op_from_name(op);
+                const ScalarType type = scalar_type_of(typestr);
+                const nb::gil_scoped_release released;
+                d.reverse(values, result, combine, type);
+            },
+            nb::arg("values"), nb::arg("result"), nb::arg("op"), nb::arg("typestr"),
+            "Takes values of received elements back to where the elements came from.")
+        .def(
+            "move_by",
+            [](Distribution& d, const std::string& method, const nb::object& described,
+               const nb::object& memory) {
+                const ElementColumn column = column_of(described);
+                const ElementBuffer result = buffer_of(memory);
+                const nb::gil_scoped_release released;
+                d.move_by(method, column, result);
+            },
+            nb::arg("method"), nb::arg("column"), nb::arg("result"),
+            "Moves one column by one of the paper's implementations.")
+        .def(
+            "allocate",
+            [](const Distribution& d, std::int64_t bytes) { return bytes_of(d.allocate(bytes)); },
+            nb::arg("bytes"), "Pooled memory, as bytes.")
+        .def("counters", &counters_of, "What it does on this process, in figures. Local.");
+    m.def("evaluate_targets", &evaluate_targets, nb::arg("kind"), nb::arg("parameters"),
+          nb::arg("nprocs"), nb::arg("keys"), nb::arg("result_address"),
+          "Writes the target ranks of all keys to memory for as many int64.");
+}
+
+}  // namespace datamover::bindings

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// To which process does an element go, by its key or by the cell of space that it lies in?
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "datamover/element_update.hpp"
+
+namespace datamover {
+
+/// Keys of elements in memory: `dims` scalars of one type next to each other, `stride_bytes` from
+/// element to element.
+struct ElementKeys {
+    const void* data = nullptr;
+    ScalarType type = ScalarType::float64;
+    std::int64_t dims = 1;
+    std::int64_t stride_bytes = 8;
+};
+
+/// In which order cells are dealt to processes.
+enum class CellOrder : std::uint8_t { row_major, morton, hilbert };
+/// "row_major", "morton", "hilbert" to CellOrder. Throws invalid_argument.
+CellOrder cell_order_from_name(const std::string& name);
+
+/// The position of every cell along the curve, cells in row-major order. For cells that are no power
+/// of two the curve runs through the enclosing power and skips what is outside.
+/// O(cells log cells). Throws invalid_argument (no cells), out_of_range (more than 2^31).
+std::vector<std::int64_t> cell_positions(std::span<const std::int64_t> cells, CellOrder order);
+
+/// A box of space, cut into equal cells.
+struct CellBox {
+    std::vector<double> lo, hi;
+    std::vector<std::int64_t> cells;  ///< per dimension
+    bool periodic = false;            ///< positions outside are wrapped; else the nearest cell counts
+};
+
+/// A map from keys to target ranks, evaluated once per element, in loops without calls.
+class TargetMap {
+public:
+    /// Integer keys: key modulo the number of processes, never negative.
+    static TargetMap modulo(std::int64_t nprocs);
+    /// Integer keys from 0 to total - 1 in blocks of ceil(total / nprocs), HPF's BLOCK; others have
+    /// no target and are an error.
+    static TargetMap block(std::int64_t total, std::int64_t nprocs);
+    /// Keys up to (not including) splitters[0] go to process 0, and so on; ascending. By search:
+    /// O(log) each. Throws invalid_argument where they do not ascend.
+    static TargetMap splitters(std::vector<double> splitters);
+    /// Positions in space: the owner of the cell. `owners` tells the process of each cell along the
+    /// order; empty: equal parts of the order, one after the other. Throws invalid_argument,
+    /// mismatch (owners do not fit the cells).
+    static TargetMap cells(const CellBox& box, CellOrder order, std::int64_t nprocs,
+                           std::span<const std::int64_t> owners = {});
+
+    /// Writes the targets of `count` elements from `first` on. Keys that have none (not a number, a
+    /// block number outside) get -2, which a Distribution refuses. Throws wrong_type where the keys
+    /// are not of the kind that the map wants.
+    void evaluate(const ElementKeys& keys, std::int64_t first, std::int64_t count,
+                  std::int64_t* targets) const;
+
+private:
+    using Loop = std::function<void(const ElementKeys&, std::int64_t, std::int64_t, std::int64_t*)>;
+    explicit TargetMap(Loop loop) : loop_(std::move(loop)) {}
+    Loop loop_;
+};
+
+}  // namespace datamover

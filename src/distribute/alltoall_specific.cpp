@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How does a C program take every element to the process that is named for it?
+#include <limits>
+#include <string>
+
+#include "capi/handles.hpp"
+#include "datamover/distribute.h"
+#include "datamover/distribution.hpp"
+#include "mpi/checked_call.hpp"
+#include "mpi/process_group.hpp"
+
+namespace datamover::distribute {
+namespace {
+
+struct Call {
+    void* sendbuf;
+    std::int64_t sendcount;
+    MPI_Datatype sendtype;
+    void* recvbuf;
+    std::int64_t recvcount;
+    MPI_Datatype recvtype;
+
+    bool in_place() const { return sendbuf == MPI_IN_PLACE; }
+    const std::byte* elements() const {
+        return static_cast<const std::byte*>(in_place() ? recvbuf : sendbuf);
+    }
+};
+
+std::int64_t extent_bytes(MPI_Datatype type) {
+    MPI_Aint low = 0, extent = 0;
+    mpi::check(MPI_Type_get_extent(type, &low, &extent), "MPI_Type_get_extent");
+    if (low != 0 || extent <= 0)
+        throw Error(ErrorCode::unsupported,
+                    "elements must begin at the type's lower bound 0 and have a positive extent, "
+                    "this one goes from " +
+                        std::to_string(low) + " over " + std::to_string(extent) + " bytes");
+    return extent;
+}
+
+std::int64_t checked_elem_bytes(const Call& call) {
+    const std::int64_t bytes = extent_bytes(call.recvtype);
+    if (call.sendcount < 0 || call.recvcount < 0)
+        throw Error(ErrorCode::invalid_argument, "counts of " + std::to_string(call.sendcount) +
+                                                     " and " + std::to_string(call.recvcount) +
+                                                     " elements make no sense");
+    if (!call.in_place() && extent_bytes(call.sendtype) != bytes)
+        throw Error(ErrorCode::wrong_type, "elements of " +
+                                               std::to_string(extent_bytes(call.sendtype)) +
+                                               " bytes are sent, of " + std::to_string(bytes) +
+                                               " bytes received");
+    return bytes;
+}
+
+void distribute(const Call& call, const TargetList& targets, std::int64_t elem_bytes,
+                std::int64_t* received, MPI_Comm comm) {
+    Distribution d(comm, targets);
+    *received = d.received();
+    if (call.in_place()) return d.move_in_place(call.recvbuf, elem_bytes, call.recvcount);
+    const ElementColumn column{call.sendbuf, elem_bytes, elem_bytes};
+    const ElementBuffer result{static_cast<std::byte*>(call.recvbuf), call.recvcount * elem_bytes,
+                               {}};
+    d.move({&column, 1}, {&result, 1});
+}
+
+/// Runs the operation with the targets that `targets_of` makes of the element size.
+template <class TargetsOf>
+int run(const Call& call, std::int64_t* received, MPI_Comm comm, TargetsOf&& targets_of) noexcept {
+    return capi::guarded([&] {
+        std::int64_t elem_bytes = 0;
+        TargetList targets;
+        mpi::collectively(*mpi::ProcessGroup::of(comm), [&] {
+            capi::given(received, "received");
+            elem_bytes = checked_elem_bytes(call);
+            targets = targets_of(elem_bytes);
+            targets.elems = call.sendcount;
+        });
+        distribute(call, targets, elem_bytes, received, comm);
+    });
+}
+
+int run_with_field(const Call& call, std::int64_t tproc_pos, std::int64_t* received,
+                   MPI_Comm comm) noexcept {
+    return run(call, received, comm, [&](std::int64_t elem_bytes) {
+        if (tproc_pos < 0 || tproc_pos + static_cast<std::int64_t>(sizeof(int)) > elem_bytes)
+            throw Error(ErrorCode::out_of_range,
+                        "the target at byte " + std::to_string(tproc_pos) +
+                            " is not inside an element of " + std::to_string(elem_bytes) + " bytes");
+        TargetList targets;
+        targets.data = call.elements() ? call.elements() + tproc_pos : nullptr;
+        targets.stride_bytes = elem_bytes;
+        return targets;
+    });
+}
+
+}  // namespace
+}  // namespace datamover::distribute
+
+int datamover_alltoall_specific_c(void* sendbuf, int64_t sendcount, MPI_Datatype sendtype,
+                                  void* recvbuf, int64_t recvcount, MPI_Datatype recvtype,
+                                  int64_t tproc_pos, int64_t* received, MPI_Comm comm) {
+    return datamover::distribute::run_with_field(
+        {sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype}, tproc_pos, received, comm);
+}
+
+int datamover_alltoall_specific(void* sendbuf, int sendcount, MPI_Datatype sendtype, void* recvbuf,
+                                int recvcount, MPI_Datatype recvtype, int tproc_pos, int* received,
+                                MPI_Comm comm) {
+    int64_t arrived = 0;
+    const int code = datamover_alltoall_specific_c(sendbuf, sendcount, sendtype, recvbuf, recvcount,
+                                                   recvtype, tproc_pos,
+                                                   received ? &arrived : nullptr, comm);
+    if (received) {
+        constexpr int64_t most = std::numeric_limits<int>::max();
+        *received = static_cast<int>(arrived < most ? arrived : most);
+    }
+    return code;
+}
+
+int datamover_alltoall_specific_function(void* sendbuf, int64_t sendcount, MPI_Datatype sendtype,
+                                         void* recvbuf, int64_t recvcount, MPI_Datatype recvtype,
+                                         datamover_target_function target, void* context,
+                                         int64_t* received, MPI_Comm comm) {
+    const datamover::distribute::Call call{sendbuf,   sendcount, sendtype,
+                                           recvbuf,   recvcount, recvtype};
+    return datamover::distribute::run(call, received, comm, [&](std::int64_t elem_bytes) {
+        using datamover::Error, datamover::ErrorCode;
+        if (!target) throw Error(ErrorCode::invalid_argument, "the target function is NULL");
+        datamover::TargetList targets;
+        targets.evaluate = [&call, target, context, elem_bytes](
+                               std::int64_t first, std::int64_t count, std::int64_t* ranks) {
+            for (std::int64_t i = 0; i < count; ++i)
+                ranks[i] = target(call.elements() + (first + i) * elem_bytes, context);
+        };
+        return targets;
+    });
+}

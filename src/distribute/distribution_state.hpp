@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What does a distribution keep between its set-up and its moves?
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "datamover/distribution.hpp"
+#include "mpi/process_group.hpp"
+#include "node_channel.hpp"
+#include "partition.hpp"
+
+namespace datamover {
+
+struct Distribution::State {
+    mpi::ProcessGroupPtr group;
+    std::shared_ptr<distribute::NodeChannel> channel;
+    DistributionOptions options;
+    std::int64_t elems = 0;
+    std::int64_t per_elem = 1;
+    std::vector<std::int64_t> row_starts;
+    distribute::TargetCodes codes;
+    std::vector<std::int64_t> send_counts, recv_counts;  ///< per rank
+    std::vector<std::int64_t> recv_starts;               ///< per rank, and the sum at the end
+    std::int64_t dropped = 0;
+    int data_tag = 0;
+    DistributionCounters counters;
+
+    int rank() const { return group->rank(); }
+    int nprocs() const { return group->size(); }
+    std::int64_t received() const { return recv_starts.back(); }
+
+    /// All of this process's elements.
+    distribute::Deal deal() const {
+        distribute::Deal all;
+        all.codes = &codes;
+        all.rows = {per_elem, row_starts};
+        all.end_elem = elems;
+        all.drop_code = static_cast<std::uint32_t>(nprocs());
+        all.drops = dropped > 0;
+        return all;
+    }
+};
+
+}  // namespace datamover
+
+namespace datamover::distribute {
+
+using State = Distribution::State;
+
+/// Where the columns of a move come from and go to; at most letter_columns.
+struct Carriage {
+    std::span<const ElementColumn> columns;
+    std::span<const ElementBuffer> results;
+
+    std::int64_t elem_bytes() const {
+        std::int64_t sum = 0;
+        for (const ElementColumn& c : columns) sum += c.elem_bytes;
+        return sum;
+    }
+};
+
+/// Moves the elements of all columns. Collective.
+void carry(State& state, const Carriage& carriage);
+/// Replaces the elements of a buffer by those that arrive. Collective.
+void carry_in_place(State& state, std::byte* data, std::int64_t elem_bytes);
+/// Takes values of received elements to where the elements came from. Collective.
+void carry_back(State& state, const ElementColumn& values, std::byte* result, Op op,
+                ScalarType type);
+
+/// Tells everybody how many elements come, and whether anybody failed; fills recv_counts. With a
+/// failure of its own a process sends nothing. Collective.
+bool exchange_counts(State& state, bool failed);
+/// True when anybody failed. Collective.
+bool anybody(State& state, bool failed);
+
+/// The memory of a pool that a result lies in, known to the node by its place; false: private.
+bool find_place(State& state, const std::byte* data, Place& place);
+
+}  // namespace datamover::distribute

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How are elements dealt to as many places as there are targets, in one pass, and collected again?
+#include "partition.hpp"
+
+#include <cstring>
+
+#include "partition_compress.hpp"
+#include "relation/scalar_types.hpp"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace datamover::distribute {
+namespace {
+
+/// An element size known to the compiler; 0 stands for one known at run time.
+template <std::int64_t bytes>
+struct Size {
+    static constexpr std::int64_t value = bytes;
+    std::int64_t run_time = bytes;
+    std::int64_t get() const { return bytes > 0 ? bytes : run_time; }
+};
+
+template <class F>
+void with_size(std::int64_t bytes, F&& f) {
+    switch (bytes) {
+        case 1: return f(Size<1>{});
+        case 2: return f(Size<2>{});
+        case 4: return f(Size<4>{});
+        case 8: return f(Size<8>{});
+        case 12: return f(Size<12>{});
+        case 16: return f(Size<16>{});
+        case 24: return f(Size<24>{});
+        case 32: return f(Size<32>{});
+        case 48: return f(Size<48>{});
+        case 56: return f(Size<56>{});
+        case 64: return f(Size<64>{});
+        case 72: return f(Size<72>{});
+        case 80: return f(Size<80>{});
+        case 96: return f(Size<96>{});
+        case 128: return f(Size<128>{});
+        default: return f(Size<0>{bytes});
+    }
+}
+
+template <class Code, class S>
+void deal_plain(const Deal& deal, const Code* codes, const ElementColumn& column, S size,
+                std::byte** places) {
+    const auto* source = static_cast<const std::byte*>(column.data);
+    const auto drop = static_cast<Code>(deal.drop_code);
+    const std::int64_t bytes = size.get();
+    const bool drops = deal.drops;
+    for (std::int64_t i = deal.begin_elem; i < deal.end_elem; ++i) {
+        const Code code = codes[i];
+        if (drops && code == drop) continue;
+        std::byte* place = places[code];
+        std::memcpy(place, source + i * column.stride_bytes, static_cast<std::size_t>(bytes));
+        places[code] = place + bytes;
+    }
+}
+
+#if defined(__x86_64__)
+/// Whole cache lines, written past the caches: what is written is not read here again, and a line
+/// that is written whole need not be fetched before.
+template <class Code>
+void deal_lines(const Deal& deal, const Code* codes, const ElementColumn& column,
+                std::byte** places) {
+    const auto* source = static_cast<const std::byte*>(column.data);
+    const auto drop = static_cast<Code>(deal.drop_code);
+    const std::int64_t bytes = column.elem_bytes;
+    const bool drops = deal.drops;
+    for (std::int64_t i = deal.begin_elem; i < deal.end_elem; ++i) {
+        const Code code = codes[i];
+        if (drops && code == drop) continue;
+        std::byte* place = places[code];
+        const std::byte* from = source + i * column.stride_bytes;
+        places[code] = place + bytes;
+        for (std::int64_t b = 0; b < bytes; b += 16)
+            _mm_stream_si128(reinterpret_cast<__m128i*>(place + b),
+                             _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + b)));
+    }
+    _mm_sfence();
+}
+
+bool lines_fit(const Deal& deal, const ElementColumn& column, std::byte* const* places) {
+    if (!deal.streams || column.elem_bytes % 64 != 0) return false;
+    for (std::uint32_t r = 0; r < deal.drop_code; ++r)
+        if (reinterpret_cast<std::uintptr_t>(places[r]) % 64 != 0) return false;
+    return true;
+}
+#endif
+
+/// Several targets per element, of any size.
+template <class Code>
+void deal_rows(const Deal& deal, const Code* codes, const ElementColumn& column,
+               std::byte** places) {
+    const auto* source = static_cast<const std::byte*>(column.data);
+    const auto bytes = static_cast<std::size_t>(column.elem_bytes);
+    for (std::int64_t i = deal.begin_elem; i < deal.end_elem; ++i) {
+        const std::byte* from = source + i * column.stride_bytes;
+        const std::int64_t end = deal.rows.first_entry(i + 1);
+        for (std::int64_t e = deal.rows.first_entry(i); e < end; ++e) {
+            if (codes[e] == deal.drop_code) continue;
+            std::memcpy(places[codes[e]], from, bytes);
+            places[codes[e]] += bytes;
+        }
+    }
+}
+
+template <class Code, class S>
+void collect_plain(const Deal& deal, const Code* codes, const std::byte** places,
+                   std::byte* result, S size) {
+    const auto drop = static_cast<Code>(deal.drop_code);
+    const std::int64_t bytes = size.get();
+    for (std::int64_t i = deal.begin_elem; i < deal.end_elem; ++i) {
+        const Code code = codes[i];
+        if (code == drop) continue;
+        const std::byte* place = places[code];
+        std::memcpy(result + i * bytes, place, static_cast<std::size_t>(bytes));
+        places[code] = place + bytes;
+    }
+}
+
+/// Visits all entries in order: f(element, place of its next value); the places move on.
+template <class F>
+void visit_entries(const Deal& deal, const std::byte** places, std::int64_t bytes, F&& f) {
+    with_codes(*deal.codes, [&](const auto* codes) {
+        for (std::int64_t i = deal.begin_elem; i < deal.end_elem; ++i) {
+            const std::int64_t end = deal.rows.first_entry(i + 1);
+            for (std::int64_t e = deal.rows.first_entry(i); e < end; ++e) {
+                if (codes[e] == deal.drop_code) continue;
+                f(i, places[codes[e]]);
+                places[codes[e]] += bytes;
+            }
+        }
+    });
+}
+
+template <Op op, class T>
+void combine_into(std::byte* in_place, const std::byte* arriving, std::int64_t bytes) {
+    for (std::int64_t b = 0; b < bytes; b += static_cast<std::int64_t>(sizeof(T))) {
+        char* to = reinterpret_cast<char*>(in_place + b);
+        const char* from = reinterpret_cast<const char*>(arriving + b);
+        scalar::store(to, scalar::combine<op>(scalar::load<T>(to), scalar::load<T>(from)));
+    }
+}
+
+template <Op op>
+void collect_by(const Deal& deal, const std::byte** places, std::byte* result, std::int64_t bytes,
+                ScalarType type) {
+    std::vector<bool> begun(static_cast<std::size_t>(deal.rows.one_each() ? 0 : deal.end_elem));
+    scalar::with_type(type, [&]<class T>() {
+        visit_entries(deal, places, bytes, [&](std::int64_t elem, const std::byte* value) {
+            std::byte* in_place = result + elem * bytes;
+            const auto e = static_cast<std::size_t>(elem);
+            if (begun.empty() || !begun[e]) {
+                std::memcpy(in_place, value, static_cast<std::size_t>(bytes));
+                if (!begun.empty()) begun[e] = true;
+            } else {
+                combine_into<op, T>(in_place, value, bytes);
+            }
+        });
+    });
+}
+
+/// Calls f(i) for the entries whose code is not `kept`; runs of eight that stay cost one comparison.
+template <class Code, class F>
+void visit_leaving(const Code* codes, std::int64_t begin, std::int64_t end, Code kept, F&& f) {
+    std::int64_t i = begin;
+    if constexpr (sizeof(Code) == 1) {
+        const std::uint64_t pattern = 0x0101010101010101u * kept;
+        for (; i + 8 <= end; i += 8) {
+            std::uint64_t eight;
+            std::memcpy(&eight, codes + i, 8);
+            if (eight == pattern) continue;
+            for (std::int64_t j = i; j < i + 8; ++j)
+                if (codes[j] != kept) f(j);
+        }
+    }
+    for (; i < end; ++i)
+        if (codes[i] != kept) f(i);
+}
+
+}  // namespace
+
+void deal(const Deal& deal, const ElementColumn& column, std::byte** places) {
+    with_codes(*deal.codes, [&]<class Code>(const Code* codes) {
+        if (!deal.rows.one_each()) return deal_rows(deal, codes, column, places);
+#if defined(__x86_64__)
+        if (deal_compressed(deal, column, places)) return;
+        if (lines_fit(deal, column, places)) return deal_lines(deal, codes, column, places);
+#endif
+        with_size(column.elem_bytes,
+                  [&](auto size) { deal_plain(deal, codes, column, size, places); });
+    });
+}
+
+void collect(const Deal& deal, const std::byte** places, std::byte* result,
+             std::int64_t elem_bytes) {
+    if (deal.rows.one_each()) {
+        with_codes(*deal.codes, [&](const auto* codes) {
+            with_size(elem_bytes,
+                      [&](auto size) { collect_plain(deal, codes, places, result, size); });
+        });
+        return;
+    }
+    visit_entries(deal, places, elem_bytes, [&](std::int64_t elem, const std::byte* value) {
+        std::memcpy(result + elem * elem_bytes, value, static_cast<std::size_t>(elem_bytes));
+    });
+}
+
+void collect_combined(const Deal& deal, const std::byte** places, std::byte* result,
+                      std::int64_t elem_bytes, Op op, ScalarType type) {
+    switch (op) {
+        case Op::replace: return collect(deal, places, result, elem_bytes);
+        case Op::add: return collect_by<Op::add>(deal, places, result, elem_bytes, type);
+        case Op::multiply: return collect_by<Op::multiply>(deal, places, result, elem_bytes, type);
+        case Op::minimum: return collect_by<Op::minimum>(deal, places, result, elem_bytes, type);
+        case Op::maximum: return collect_by<Op::maximum>(deal, places, result, elem_bytes, type);
+    }
+}
+
+std::vector<std::int64_t> deal_leaving(const Deal& deal, const ElementColumn& column,
+                                       std::uint32_t kept, std::byte** places) {
+    std::vector<std::int64_t> left;
+    const auto* source = static_cast<const std::byte*>(column.data);
+    with_codes(*deal.codes, [&]<class Code>(const Code* codes) {
+        with_size(column.elem_bytes, [&](auto size) {
+            const std::int64_t bytes = size.get();
+            visit_leaving(codes, deal.begin_elem, deal.end_elem, static_cast<Code>(kept),
+                          [&](std::int64_t i) {
+                              left.push_back(i);
+                              if (codes[i] == deal.drop_code) return;
+                              std::memcpy(places[codes[i]], source + i * column.stride_bytes,
+                                          static_cast<std::size_t>(bytes));
+                              places[codes[i]] += bytes;
+                          });
+        });
+    });
+    return left;
+}
+
+void count_range(const Deal& deal, std::int64_t* counts) {
+    const std::int64_t begin = deal.rows.first_entry(deal.begin_elem);
+    const std::int64_t end = deal.rows.first_entry(deal.end_elem);
+    with_codes(*deal.codes, [&](const auto* codes) {
+        for (std::int64_t e = begin; e < end; ++e) ++counts[codes[e]];
+    });
+}
+
+}  // namespace datamover::distribute

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How are elements dealt to as many places as there are targets, in one pass, and collected again?
+//
+// The loops run over target codes directly instead of an AddressRelation: a relation would keep two
+// addresses per element, while a code is one byte and the places follow from counting.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "target_codes.hpp"
+
+namespace datamover::distribute {
+
+/// Which entries belong to an element: `per_elem` each, or by `row_starts`.
+struct Rows {
+    std::int64_t per_elem = 1;
+    std::span<const std::int64_t> starts{};
+
+    bool one_each() const { return per_elem == 1 && starts.empty(); }
+    std::int64_t first_entry(std::int64_t elem) const {
+        return starts.empty() ? elem * per_elem : starts[static_cast<std::size_t>(elem)];
+    }
+};
+
+/// A range of this process's elements and where each of them goes.
+struct Deal {
+    const TargetCodes* codes = nullptr;
+    Rows rows;
+    std::int64_t begin_elem = 0, end_elem = 0;
+    std::uint32_t drop_code = 0;
+    bool drops = false;    ///< some entries are dropped
+    bool streams = false;  ///< the places lie in memory that no cache holds: write around it
+};
+
+/// Appends a copy of every element to the places of its targets; `places[rank]` is where the next one
+/// goes and moves on.
+void deal(const Deal& deal, const ElementColumn& column, std::byte** places);
+
+/// The way back: takes the next element from the place of each entry's target. With several targets
+/// the last one stays; elements without any are left as they are.
+void collect(const Deal& deal, const std::byte** places, std::byte* result,
+             std::int64_t elem_bytes);
+
+/// Likewise, combining into what is in place.
+void collect_combined(const Deal& deal, const std::byte** places, std::byte* result,
+                      std::int64_t elem_bytes, Op op, ScalarType type);
+
+/// Finds the elements in order that do not go to `kept`, at `places` as in `deal`; returns their
+/// numbers. Only for one target per element.
+std::vector<std::int64_t> deal_leaving(const Deal& deal, const ElementColumn& column,
+                                       std::uint32_t kept, std::byte** places);
+
+/// Counts entries per rank in a range of elements, added to `counts`.
+void count_range(const Deal& deal, std::int64_t* counts);
+
+}  // namespace datamover::distribute

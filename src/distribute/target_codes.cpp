@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Which element goes where, kept in as few bytes as the number of processes allows?
+#include "target_codes.hpp"
+
+#include <algorithm>
+#include <array>
+#include <string>
+
+namespace datamover::distribute {
+namespace {
+
+/// Entries handled at a time: their targets and codes stay in the first cache.
+constexpr std::int64_t chunk_entries = 2048;
+/// Up to so many processes, comparing all codes with each rank is faster than a histogram.
+constexpr int compared_ranks = 16;
+
+/// Turns targets into codes; true when one of them is no rank.
+template <class Code, class Target>
+bool encode(const std::byte* data, std::int64_t stride, std::int64_t n, Code* codes, int nprocs) {
+    const auto limit = static_cast<std::uint64_t>(nprocs);
+    bool bad = false;
+    const auto take = [&](std::int64_t i, Target value) {
+        const auto target = static_cast<std::int64_t>(value);
+        bad |= static_cast<std::uint64_t>(target) + 1 > limit;
+        codes[i] = static_cast<Code>(target < 0 ? nprocs : target);
+    };
+    if (stride == static_cast<std::int64_t>(sizeof(Target))) {
+        const auto* dense = reinterpret_cast<const Target*>(data);
+        for (std::int64_t i = 0; i < n; ++i) take(i, dense[i]);
+    } else {
+        for (std::int64_t i = 0; i < n; ++i) {
+            Target value;
+            __builtin_memcpy(&value, data + i * stride, sizeof(Target));
+            take(i, value);
+        }
+    }
+    return bad;
+}
+
+template <class Code>
+using Encoder = bool (*)(const std::byte*, std::int64_t, std::int64_t, Code*, int);
+
+template <class Code>
+Encoder<Code> encoder_of(ScalarType type) {
+    switch (type) {
+        case ScalarType::int8: return encode<Code, std::int8_t>;
+        case ScalarType::int16: return encode<Code, std::int16_t>;
+        case ScalarType::int32: return encode<Code, std::int32_t>;
+        case ScalarType::int64: return encode<Code, std::int64_t>;
+        case ScalarType::uint8: return encode<Code, std::uint8_t>;
+        case ScalarType::uint16: return encode<Code, std::uint16_t>;
+        case ScalarType::uint32: return encode<Code, std::uint32_t>;
+        case ScalarType::uint64: return encode<Code, std::uint64_t>;
+        default:
+            throw Error(ErrorCode::wrong_type, std::string("targets must be integers, not ") +
+                                                   scalar_name(type));
+    }
+}
+
+/// Counts codes: by comparison where there are few ranks, so that it vectorises; else in four
+/// histograms in turn, so that equal neighbours do not wait for each other.
+template <class Code>
+class Counter {
+public:
+    explicit Counter(int nprocs)
+        : ranks_(nprocs + 1), compares_(sizeof(Code) == 1 && nprocs <= compared_ranks),
+          counts_(static_cast<std::size_t>(ranks_) * (compares_ ? 1 : lanes)) {}
+
+    void add(const Code* codes, std::int64_t n) {
+        if (compares_)
+            compare(codes, n);
+        else
+            tally(codes, n);
+    }
+
+    std::vector<std::int64_t> sum() {
+        const auto ranks = static_cast<std::size_t>(ranks_);
+        for (std::size_t i = ranks; i < counts_.size(); ++i) counts_[i % ranks] += counts_[i];
+        counts_.resize(ranks);
+        return std::move(counts_);
+    }
+
+private:
+    static constexpr std::size_t lanes = 4;
+
+    void compare(const Code* codes, std::int64_t n) {
+        for (int r = 0; r < ranks_; ++r) {
+            std::int64_t found = 0;
+            for (std::int64_t begin = 0; begin < n; begin += 128) {
+                std::uint8_t few = 0;
+                const std::int64_t end = std::min(n, begin + 128);
+                for (std::int64_t i = begin; i < end; ++i)
+                    few = static_cast<std::uint8_t>(few + (codes[i] == static_cast<Code>(r) ? 1 : 0));
+                found += few;
+            }
+            counts_[static_cast<std::size_t>(r)] += found;
+        }
+    }
+
+    void tally(const Code* codes, std::int64_t n) {
+        const auto ranks = static_cast<std::size_t>(ranks_);
+        std::int64_t* table = counts_.data();
+        std::int64_t i = 0;
+        for (; i + 4 <= n; i += 4) {
+            ++table[codes[i]];
+            ++table[ranks + codes[i + 1]];
+            ++table[2 * ranks + codes[i + 2]];
+            ++table[3 * ranks + codes[i + 3]];
+        }
+        for (; i < n; ++i) ++table[codes[i]];
+    }
+
+    int ranks_;
+    bool compares_;
+    std::vector<std::int64_t> counts_;
+};
+
+std::int64_t elem_of(const TargetList& targets, std::int64_t entry) {
+    if (targets.row_starts.empty()) return entry / targets.targets_per_elem;
+    const auto row = std::upper_bound(targets.row_starts.begin(), targets.row_starts.end(), entry);
+    return row - targets.row_starts.begin() - 1;
+}
+
+[[noreturn]] void refuse(const TargetList& targets, const std::int64_t* values, std::int64_t first,
+                         std::int64_t n, int rank, int nprocs) {
+    const std::int64_t* bad = std::find_if(
+        values, values + n, [&](std::int64_t t) { return t < -1 || t >= nprocs; });
+    throw Error(ErrorCode::out_of_range,
+                "element " + std::to_string(elem_of(targets, first + (bad - values))) +
+                    " of process " + std::to_string(rank) + " has target " + std::to_string(*bad) +
+                    "; targets are ranks from 0 to " + std::to_string(nprocs - 1) +
+                    ", or -1 to drop");
+}
+
+void check_rows(const TargetList& targets) {
+    if (targets.elems < 0 || targets.targets_per_elem < 1)
+        throw Error(ErrorCode::invalid_argument,
+                    std::to_string(targets.elems) + " elements with " +
+                        std::to_string(targets.targets_per_elem) + " targets each make no sense");
+    const auto rows = targets.row_starts;
+    if (rows.empty()) return;
+    if (static_cast<std::int64_t>(rows.size()) != targets.elems + 1 || rows.front() != 0 ||
+        !std::is_sorted(rows.begin(), rows.end()))
+        throw Error(ErrorCode::invalid_argument,
+                    "row starts must be one more than the " + std::to_string(targets.elems) +
+                        " elements, ascending from 0");
+}
+
+template <class Code>
+std::vector<std::int64_t> read(const TargetList& targets, int rank, int nprocs, Code* codes) {
+    Counter<Code> counter(nprocs);
+    const bool evaluated = static_cast<bool>(targets.evaluate);
+    const auto encoder = encoder_of<Code>(evaluated ? ScalarType::int64 : targets.type);
+    const auto* data = static_cast<const std::byte*>(targets.data);
+    std::array<std::int64_t, chunk_entries> values;
+    const std::int64_t entries = targets.entries();
+    for (std::int64_t first = 0; first < entries; first += chunk_entries) {
+        const std::int64_t n = std::min(chunk_entries, entries - first);
+        const std::byte* source = data + first * targets.stride_bytes;
+        std::int64_t stride = targets.stride_bytes;
+        if (evaluated) {
+            targets.evaluate(first, n, values.data());
+            source = reinterpret_cast<const std::byte*>(values.data());
+            stride = sizeof(std::int64_t);
+        }
+        if (encoder(source, stride, n, codes + first, nprocs)) {
+            const std::int64_t width = evaluated ? 8 : scalar_bytes(targets.type);
+            for (std::int64_t i = 0; i < n && !evaluated; ++i) {
+                std::uint64_t raw = 0;
+                __builtin_memcpy(&raw, source + i * stride, static_cast<std::size_t>(width));
+                const bool is_signed = targets.type <= ScalarType::int64;
+                const int unused = 64 - 8 * static_cast<int>(width);
+                values[static_cast<std::size_t>(i)] =
+                    is_signed ? static_cast<std::int64_t>(raw << unused) >> unused
+                              : static_cast<std::int64_t>(raw);
+            }
+            refuse(targets, values.data(), first, n, rank, nprocs);
+        }
+        counter.add(codes + first, n);
+    }
+    return counter.sum();
+}
+
+}  // namespace
+
+TargetCount read_targets(const TargetList& targets, int rank, int nprocs,
+                         memory::SegmentPool& pool) {
+    check_rows(targets);
+    TargetCount result;
+    TargetCodes& codes = result.codes;
+    codes.width_bytes = nprocs < 256 ? 1 : nprocs < 65536 ? 2 : 4;
+    codes.entries = targets.entries();
+    codes.memory = pool.allocate(codes.entries * codes.width_bytes);
+    std::byte* data = codes.memory->data;
+    switch (codes.width_bytes) {
+        case 1:
+            result.counts = read(targets, rank, nprocs, reinterpret_cast<std::uint8_t*>(data));
+            break;
+        case 2:
+            result.counts = read(targets, rank, nprocs, reinterpret_cast<std::uint16_t*>(data));
+            break;
+        default:
+            result.counts = read(targets, rank, nprocs, reinterpret_cast<std::uint32_t*>(data));
+    }
+    return result;
+}
+
+}  // namespace datamover::distribute
