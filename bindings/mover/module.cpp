@@ -12,6 +12,7 @@
 namespace nb = nanobind;
 
 NB_MODULE(_mover, m) {
+    nb::set_leak_warnings(false);  // plans kept to the end of a program are no fault to print
     nb::module_::import_("datamover._plan");
     datamover::bindings::register_error_translator();
     m.doc() = "Arrays and movers: the rooms of datamover that need MPI.";

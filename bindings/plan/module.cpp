@@ -11,6 +11,7 @@ void bind_relation(nb::module_& m);
 void bind_explain(nb::module_& m);
 
 NB_MODULE(_plan, m) {
+    nb::set_leak_warnings(false);  // plans kept to the end of a program are no fault to print
     m.doc() = "Geometry, layouts, plans and relations of datamover; needs no MPI.";
     m.attr("__version__") = DATAMOVER_VERSION;
     datamover::bindings::register_error_translator();
