@@ -12,7 +12,7 @@ BUILD ?= build/$(patsubst .%,%,$(notdir $(VENV)))
 BIN := $(VENV)/bin
 MPIEXEC ?= $(if $(MPICC),$(subst mpicc,mpiexec,$(MPICC)),$(BIN)/mpiexec)
 PIP := $(BIN)/python -m pip --disable-pip-version-check
-CXX_FILES = git ls-files '*.hpp' '*.h' '*.cpp'
+CXX_FILES = git ls-files '*.hpp' '*.h' '*.cpp' '*.c'
 unexport MPICXX MPI_HOME
 
 .PHONY: help setup install demo test test-long test-build fuzz bench format lint clean

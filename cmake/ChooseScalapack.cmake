@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Which ScaLAPACK is built for the MPI in use? Sets DATAMOVER_SCALAPACK_LIBRARY, empty where there is
+# none. Debian and Ubuntu name it after the MPI and put it beside it; another MPI of the same name
+# (such as PyPI's) is not taken for it.
+include(CheckCXXSymbolExists)
+
+set(CMAKE_REQUIRED_INCLUDES ${MPI_CXX_INCLUDE_DIRS})
+check_cxx_symbol_exists(OPEN_MPI mpi.h DATAMOVER_MPI_IS_OPEN_MPI)
+check_cxx_symbol_exists(MPICH_VERSION mpi.h DATAMOVER_MPI_IS_MPICH)
+unset(CMAKE_REQUIRED_INCLUDES)
+
+set(DATAMOVER_SCALAPACK_LIBRARY "")
+unset(scalapack CACHE)
+if(DATAMOVER_MPI_IS_OPEN_MPI)
+  find_library(scalapack NAMES scalapack-openmpi)
+elseif(DATAMOVER_MPI_IS_MPICH)
+  find_library(scalapack NAMES scalapack-mpich)
+endif()
+if(scalapack)
+  list(GET MPI_CXX_LIBRARIES 0 libmpi)
+  file(REAL_PATH "${libmpi}" libmpi)
+  file(REAL_PATH "${scalapack}" scalapack)
+  get_filename_component(scalapack_dir "${scalapack}" DIRECTORY)
+  string(FIND "${libmpi}" "${scalapack_dir}/" at)
+  if(at EQUAL 0)
+    set(DATAMOVER_SCALAPACK_LIBRARY "${scalapack}")
+  endif()
+endif()

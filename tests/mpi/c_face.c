@@ -1,0 +1,447 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Does the C face do, from a C program, what its header says? */
+#include <datamover/datamover.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int rank, size, failures;
+
+static void check(int holds, const char* what, int line) {
+    if (holds) return;
+    ++failures;
+    fprintf(stderr, "process %d of %d, line %d: %s (%s)\n", rank, size, line, what,
+            datamover_error_message());
+}
+#define CHECK(condition) check(condition, #condition, __LINE__)
+#define SUCCEEDS(call) check((call) == DATAMOVER_SUCCESS, #call, __LINE__)
+#define FAILS(code, call) check((call) == (code), #call " gives " #code, __LINE__)
+
+static datamover_layout* block_cyclic(int64_t rows, int64_t columns, const char* distribution) {
+    const int64_t shape[2] = {rows, columns};
+    datamover_layout* layout = NULL;
+    SUCCEEDS(datamover_layout_block_cyclic(&layout, 2, shape, distribution, size, NULL));
+    return layout;
+}
+
+static datamover_array* array_of(const datamover_layout* layout, int column_major) {
+    datamover_array* array = NULL;
+    SUCCEEDS(datamover_array_new(&array, MPI_COMM_WORLD, layout, DATAMOVER_INT64, 8, column_major,
+                                 NULL, NULL));
+    return array;
+}
+
+/* The address of a local element of this process's block; its block number is its rank. */
+static int64_t* element(const datamover_array* array, const int64_t local[2]) {
+    void* origin = NULL;
+    int64_t strides[2];
+    SUCCEEDS(datamover_array_block(array, rank, &origin, strides));
+    return (int64_t*)(void*)((char*)origin + local[0] * strides[0] + local[1] * strides[1]);
+}
+
+/* Calls visit(element, global row, global column) for every element of a block-cyclic array here.
+ */
+typedef void visitor(int64_t* element, int64_t row, int64_t column);
+
+static void for_each(const datamover_layout* layout, const datamover_array* array, visitor* visit) {
+    int64_t shape[2], local[2], global[2], owner, back[2];
+    SUCCEEDS(datamover_layout_local_shape(layout, rank, shape));
+    for (local[0] = 0; local[0] < shape[0]; ++local[0])
+        for (local[1] = 0; local[1] < shape[1]; ++local[1]) {
+            SUCCEEDS(datamover_layout_global_index(layout, rank, local, global));
+            SUCCEEDS(datamover_layout_owner_of(layout, global, &owner));
+            SUCCEEDS(datamover_layout_local_index(layout, global, back));
+            CHECK(owner == rank && back[0] == local[0] && back[1] == local[1]);
+            visit(element(array, local), global[0], global[1]);
+        }
+}
+
+static void number(int64_t* e, int64_t row, int64_t column) {
+    *e = 1000 * row + column;
+}
+static void number_negative(int64_t* e, int64_t row, int64_t column) {
+    *e = -1000 * row - column;
+}
+static void expect_number(int64_t* e, int64_t row, int64_t column) {
+    CHECK(*e == 1000 * row + column);
+}
+static void expect_transposed(int64_t* e, int64_t row, int64_t column) {
+    CHECK(*e == 1000 * column + row);
+}
+static void expect_sum_zero(int64_t* e, int64_t row, int64_t column) {
+    (void)row, (void)column;
+    CHECK(*e == 0);
+}
+static void expect_section(int64_t* e, int64_t row, int64_t column) {
+    const int inside = row >= 1 && row < 6 && column >= 2 && column < 5;
+    CHECK(*e == (inside ? 1000 * (row + 2) + column + 4 : -1000 * row - column));
+}
+
+static datamover_mover* bound(const datamover_plan* plan, const datamover_array* a,
+                              const datamover_array* b, const char* op) {
+    datamover_mover_options options = {0};
+    datamover_mover* mover = NULL;
+    options.op = op;
+    SUCCEEDS(datamover_mover_new(&mover, MPI_COMM_WORLD, plan, a, b, &options));
+    return mover;
+}
+
+static void move_once(const datamover_plan* plan, const datamover_array* a,
+                      const datamover_array* b, const char* op) {
+    datamover_mover* mover = bound(plan, a, b, op);
+    SUCCEEDS(datamover_mover_move(mover));
+    SUCCEEDS(datamover_mover_free(&mover));
+    CHECK(mover == NULL);
+}
+
+static void test_redistributions(void) {
+    datamover_layout* rows = block_cyclic(23, 17, "(cyclic(3), *)");
+    datamover_layout* columns = block_cyclic(23, 17, "(*, block)");
+    datamover_layout* turned = block_cyclic(17, 23, "(cyclic, *)");
+    datamover_array *a = array_of(rows, 0), *b = array_of(columns, 1), *c = array_of(turned, 0);
+    datamover_plan *there, *back, *transpose, *section;
+    const int64_t from_lo[2] = {3, 6}, from_hi[2] = {8, 9}, to_lo[2] = {1, 2}, to_hi[2] = {6, 5};
+    const int axes[2] = {1, 0};
+    int64_t terms = 0;
+
+    SUCCEEDS(datamover_redistribute(&there, rows, columns, NULL));
+    SUCCEEDS(datamover_plan_reverse(&back, there));
+    SUCCEEDS(datamover_redistribute(&transpose, rows, turned, axes));
+    SUCCEEDS(datamover_redistribute_section(&section, rows, from_lo, from_hi, columns, to_lo, to_hi,
+                                            NULL));
+    SUCCEEDS(datamover_plan_num_terms(there, &terms));
+    CHECK(terms == 1);
+
+    for_each(rows, a, number);
+    move_once(there, a, b, NULL);
+    for_each(columns, b, expect_number);
+    move_once(transpose, a, c, "replace");
+    for_each(turned, c, expect_transposed);
+    for_each(rows, a, number_negative);
+    move_once(there, a, b, "add");
+    for_each(columns, b, expect_sum_zero);
+    for_each(columns, b, number);
+    move_once(back, b, a, NULL);
+    for_each(rows, a, expect_number);
+    for_each(columns, b, number_negative);
+    move_once(section, a, b, NULL);
+    for_each(columns, b, expect_section);
+
+    datamover_plan_free(&there), datamover_plan_free(&back);
+    datamover_plan_free(&transpose), datamover_plan_free(&section);
+    datamover_array_free(&a), datamover_array_free(&b), datamover_array_free(&c);
+    datamover_layout_free(&rows), datamover_layout_free(&columns), datamover_layout_free(&turned);
+}
+
+/* Twice the source minus what is there, which is the source again; then between other arrays. */
+static void test_updates_and_rebinding(void) {
+    datamover_layout *rows = block_cyclic(9, 8, "(block, *)"),
+                     *columns = block_cyclic(9, 8, "(*, block)");
+    datamover_array *a = array_of(rows, 0), *b = array_of(columns, 0);
+    datamover_array *a2 = array_of(rows, 0), *b2 = array_of(columns, 0);
+    datamover_plan* plan = NULL;
+    datamover_mover* mover = NULL;
+    datamover_mover_options options = {0};
+    const double alpha[2] = {2, 0}, beta[2] = {-1, 0};
+    SUCCEEDS(datamover_redistribute(&plan, rows, columns, NULL));
+    options.op = "add", options.alpha = alpha, options.beta = beta;
+    SUCCEEDS(datamover_mover_new(&mover, MPI_COMM_WORLD, plan, a, b, &options));
+    for_each(rows, a, number);
+    for_each(columns, b, number);
+    SUCCEEDS(datamover_mover_move(mover));
+    for_each(columns, b, expect_number);
+    for_each(rows, a2, number);
+    for_each(columns, b2, number);
+    SUCCEEDS(datamover_mover_rebind(mover, MPI_COMM_WORLD, a2, b2));
+    SUCCEEDS(datamover_mover_move(mover));
+    for_each(columns, b2, expect_number);
+    FAILS(DATAMOVER_INVALID_ARGUMENT,
+          datamover_mover_rebind(mover, MPI_COMM_WORLD, rank == 0 ? NULL : a, b));
+    SUCCEEDS(datamover_mover_free(&mover));
+    datamover_array_free(&a), datamover_array_free(&b), datamover_array_free(&a2),
+        datamover_array_free(&b2);
+    datamover_plan_free(&plan), datamover_layout_free(&rows), datamover_layout_free(&columns);
+}
+
+/* A ring of blocks of 4 elements with ghosts 2 deep, one block per process, in memory of our own.
+ */
+static void test_halo_of_user_memory(void) {
+    const int64_t lo = 0, hi = 4 * (int64_t)size, grid = size, width = 2, stride = sizeof(double);
+    double memory[8];
+    datamover_layout* ring = NULL;
+    datamover_plan* halo = NULL;
+    datamover_array* array = NULL;
+    datamover_block block = {0};
+    int i, wraps = 1;
+
+    SUCCEEDS(datamover_layout_uniform(&ring, 1, &lo, &hi, &grid, size));
+    SUCCEEDS(datamover_halo(&halo, ring, &width, &width, &lo, &hi, &wraps, 1));
+    block.block = rank;
+    block.origin = memory + 2;
+    block.strides_bytes = &stride;
+    block.ghost_lower = block.ghost_upper = &width;
+    SUCCEEDS(datamover_array_of_blocks(&array, ring, DATAMOVER_FLOAT64, 8, &block, 1));
+    for (i = 0; i < 8; ++i) memory[i] = i >= 2 && i < 6 ? 4.0 * rank + i - 2 : -1;
+    move_once(halo, array, array, NULL);
+    for (i = 0; i < 8; ++i) CHECK(memory[i] == (double)((4 * rank + i - 2 + hi) % hi));
+    datamover_array_free(&array);
+    datamover_plan_free(&halo);
+    datamover_layout_free(&ring);
+}
+
+/* Every process sends element `rank` of its list to the next, said by hand; start, test, wait. */
+static void test_plan_by_hand(void) {
+    int64_t *lo = calloc((size_t)size, 8), *hi = calloc((size_t)size, 8),
+            *owners = calloc((size_t)size, 8);
+    int64_t source = 10 + rank, destination = -1, stride = 8, elems = 0;
+    datamover_layout *cells = NULL, *same = NULL;
+    datamover_plan *plan = NULL, *other = NULL, *all = NULL;
+    datamover_array *a = NULL, *b = NULL;
+    datamover_mover* mover = NULL;
+    datamover_mover_counters counters;
+    datamover_block from = {0}, to = {0};
+    int i, done = 0, equal = 0;
+
+    for (i = 0; i < size; ++i) lo[i] = i, hi[i] = i + 1, owners[i] = i;
+    SUCCEEDS(datamover_layout_floor_plan(&cells, 1, size, lo, hi, owners, size));
+    SUCCEEDS(datamover_layout_tiles(&same, 1, lo, hi + size - 1, hi, size, "cyclic"));
+    SUCCEEDS(datamover_layout_equal(cells, same, &equal));
+    CHECK(equal == 1);
+    SUCCEEDS(datamover_layout_local_elems(cells, rank, &elems));
+    CHECK(elems == 1);
+    SUCCEEDS(datamover_plan_new(&plan, cells, cells));
+    SUCCEEDS(datamover_plan_new(&other, cells, cells));
+    for (i = 0; i < size; ++i) {
+        const int next = (i + 1) % size;
+        SUCCEEDS(datamover_plan_copy(i % 2 ? plan : other, i, lo + i, hi + i, next, lo + next,
+                                     hi + next, NULL));
+    }
+    SUCCEEDS(datamover_plan_merge(&all, plan, other));
+    SUCCEEDS(datamover_plan_num_terms(all, &elems));
+    CHECK(elems == size);
+
+    from.block = to.block = rank;
+    from.origin = &source, to.origin = &destination;
+    from.strides_bytes = to.strides_bytes = &stride;
+    SUCCEEDS(datamover_array_of_const_blocks(&a, cells, DATAMOVER_OPAQUE, 8, &from, 1));
+    SUCCEEDS(datamover_array_of_blocks(&b, cells, DATAMOVER_OPAQUE, 8, &to, 1));
+    SUCCEEDS(datamover_mover_new(&mover, MPI_COMM_WORLD, all, a, b, NULL));
+    datamover_plan_free(&plan), datamover_plan_free(&other), datamover_plan_free(&all);
+    datamover_layout_free(&same);
+
+    SUCCEEDS(datamover_mover_start(mover));
+    FAILS(DATAMOVER_INVALID_STATE, datamover_mover_start(mover));
+    FAILS(DATAMOVER_INVALID_STATE, datamover_mover_free(&mover));
+    CHECK(mover != NULL);
+    while (!done) SUCCEEDS(datamover_mover_test(mover, &done));
+    CHECK(destination == 10 + (rank + size - 1) % size);
+    source = 100 + rank;
+    SUCCEEDS(datamover_mover_start(mover));
+    SUCCEEDS(datamover_mover_wait(mover, 60));
+    CHECK(destination == 100 + (rank + size - 1) % size);
+    SUCCEEDS(datamover_mover_counters_get(mover, &counters));
+    CHECK(counters.rounds == 2 && counters.bytes_sent == (size > 1 ? 8 : 0));
+    CHECK(counters.bytes_kept == (size > 1 ? 0 : 8) &&
+          counters.messages_received == (size > 1 ? 1 : 0));
+    FAILS(DATAMOVER_INVALID_STATE, datamover_mover_wait(mover, -1));
+    SUCCEEDS(datamover_mover_free(&mover));
+    FAILS(DATAMOVER_INVALID_ARGUMENT,
+          datamover_mover_new(&mover, MPI_COMM_WORLD, NULL, a, b, NULL));
+    datamover_array_free(&a), datamover_array_free(&b), datamover_layout_free(&cells);
+    free(lo), free(hi), free(owners);
+}
+
+/* One process lacks its partner: a deadline passes, and the mover can still be completed. */
+static void test_timeout(void) {
+    datamover_layout* rows = block_cyclic(2 * size, 2 * size, "(block, *)");
+    datamover_layout* columns = block_cyclic(2 * size, 2 * size, "(*, block)");
+    datamover_array *a = array_of(rows, 0), *b = array_of(columns, 0);
+    datamover_plan* plan = NULL;
+    datamover_mover* mover;
+    int go = 1;
+    for_each(rows, a, number);
+    SUCCEEDS(datamover_redistribute(&plan, rows, columns, NULL));
+    mover = bound(plan, a, b, NULL);
+    if (rank == 0) {
+        SUCCEEDS(datamover_mover_start(mover));
+        FAILS(size > 1 ? DATAMOVER_TIMEOUT : DATAMOVER_SUCCESS, datamover_mover_wait(mover, 0.01));
+    }
+    MPI_Bcast(&go, 1, MPI_INT, 0, MPI_COMM_WORLD);
+    if (rank != 0) SUCCEEDS(datamover_mover_start(mover));
+    if (rank != 0 || size > 1) SUCCEEDS(datamover_mover_wait(mover, -1));
+    for_each(columns, b, expect_number);
+    datamover_mover_free(&mover), datamover_plan_free(&plan);
+    datamover_array_free(&a), datamover_array_free(&b);
+    datamover_layout_free(&rows), datamover_layout_free(&columns);
+}
+
+static void test_layouts(void) {
+    const int64_t shape[2] = {10, 12}, grid[2] = {1, 1}, first[2] = {0, 0}, ranks[1] = {size - 1};
+    const int64_t offsets[3] = {0, 2, 3}, indices[3] = {5, 1, 4};
+    const datamover_process_grid one = {1, 1, 0, NULL};
+    const int descriptor[9] = {1, 4, 10, 12, 3, 5, 0, 0, 11};
+    datamover_block_cyclic_options options = {0};
+    datamover_layout *layout = NULL, *list = NULL, *matrix = NULL;
+    int64_t number_of, owner, blocks[4], lo[2], hi[2], extents[2];
+    int dims, i, described[9];
+
+    options.grid = grid, options.first_process = first, options.column_major_grid = 1;
+    options.ranks = ranks, options.num_ranks = 1;
+    SUCCEEDS(
+        datamover_layout_block_cyclic(&layout, 2, shape, "(block, cyclic(2))", size, &options));
+    SUCCEEDS(datamover_layout_dims(layout, &dims));
+    SUCCEEDS(datamover_layout_nprocs(layout, &number_of));
+    CHECK(dims == 2 && number_of == size);
+    SUCCEEDS(datamover_layout_num_blocks(layout, &number_of));
+    SUCCEEDS(datamover_layout_owner(layout, 0, &owner));
+    CHECK(number_of == 1 && owner == size - 1);
+    SUCCEEDS(datamover_layout_domain(layout, lo, hi));
+    SUCCEEDS(datamover_layout_block_extents(layout, 0, extents));
+    CHECK(lo[0] == 0 && lo[1] == 0 && hi[0] == 10 && hi[1] == 12 && extents[0] == 10 &&
+          extents[1] == 12);
+    SUCCEEDS(datamover_layout_blocks_of(layout, size - 1, NULL, 0, &number_of));
+    CHECK(number_of == 1);
+    SUCCEEDS(datamover_layout_blocks_of(layout, size - 1, blocks, 4, &number_of));
+    CHECK(blocks[0] == 0);
+    FAILS(DATAMOVER_OUT_OF_RANGE,
+          datamover_layout_blocks_of(layout, size - 1, blocks, 0, &number_of));
+
+    SUCCEEDS(datamover_layout_index_list(&list, 1, shape, 2, offsets, indices));
+    SUCCEEDS(datamover_layout_local_elems(list, 0, &number_of));
+    CHECK(number_of == 2);
+    FAILS(DATAMOVER_UNSUPPORTED, datamover_layout_owner_of(list, offsets, &owner));
+
+    SUCCEEDS(datamover_layout_from_descriptor(&matrix, descriptor, &one, size));
+    SUCCEEDS(datamover_layout_to_descriptor(matrix, 0, 4, 11, described));
+    for (i = 0; i < 9; ++i) CHECK(described[i] == descriptor[i]);
+    datamover_layout_free(&layout), datamover_layout_free(&list), datamover_layout_free(&matrix);
+}
+
+/* All of a matrix on process 0, with a leading dimension of 5, to block rows. */
+static void test_matrix(void) {
+    const datamover_process_grid one = {1, 1, 0, NULL};
+    const int descriptor[9] = {1, 0, 4, 3, 2, 2, 0, 0, 5};
+    int64_t data[15];
+    datamover_layout *matrix = NULL, *rows = block_cyclic(4, 3, "(block, *)");
+    datamover_array *a = NULL, *b = array_of(rows, 0);
+    datamover_plan* plan = NULL;
+    int i, j;
+    for (j = 0; j < 3; ++j)
+        for (i = 0; i < 5; ++i) data[i + 5 * j] = 1000 * i + j;
+    SUCCEEDS(datamover_layout_from_descriptor(&matrix, descriptor, &one, size));
+    SUCCEEDS(datamover_array_of_matrix(&a, matrix, rank, descriptor, DATAMOVER_INT64, 8,
+                                       rank ? NULL : data));
+    SUCCEEDS(datamover_redistribute(&plan, matrix, rows, NULL));
+    move_once(plan, a, b, NULL);
+    for_each(rows, b, expect_number);
+    datamover_array_free(&a), datamover_array_free(&b), datamover_plan_free(&plan);
+    datamover_layout_free(&matrix), datamover_layout_free(&rows);
+}
+
+static void test_relations(void) {
+    const int64_t from[4] = {7, 5, 3, 1}, to[4] = {0, 1, 2, 3};
+    const float source[8] = {0, 1, 2, 3, 4, 5, 6, 7};
+    const char* encodings[6] = {"pairs", "blocks", "runs", "dictionary", "product", "offsets"};
+    const char* name = NULL;
+    float there[4], buffer[4];
+    int64_t elems, nbytes;
+    datamover_relation *relation = NULL, *encoded = NULL;
+    int i, e;
+    SUCCEEDS(datamover_relation_from_pairs(&relation, 4, from, to, 4, 4));
+    SUCCEEDS(datamover_relation_size(relation, &elems));
+    CHECK(elems == 4);
+    for (e = 0; e < 6; ++e) {
+        SUCCEEDS(datamover_relation_encode(&encoded, relation, encodings[e]));
+        SUCCEEDS(datamover_relation_encoding(encoded, &name));
+        CHECK(strcmp(name, encodings[e]) == 0);
+        SUCCEEDS(datamover_relation_nbytes(encoded, &nbytes));
+        CHECK(nbytes > 0);
+        memset(there, 0, sizeof there);
+        SUCCEEDS(datamover_relation_copy(encoded, source, there));
+        SUCCEEDS(datamover_relation_gather(encoded, source, buffer));
+        for (i = 0; i < 4; ++i) CHECK(there[i] == source[from[i]] && buffer[i] == source[from[i]]);
+        SUCCEEDS(datamover_relation_scatter(encoded, source, there));
+        for (i = 0; i < 4; ++i) CHECK(there[i] == source[i]);
+        SUCCEEDS(datamover_relation_free(&encoded));
+    }
+    FAILS(DATAMOVER_INVALID_ARGUMENT, datamover_relation_encode(&encoded, relation, "zip"));
+    FAILS(DATAMOVER_INVALID_ARGUMENT, datamover_relation_from_pairs(&encoded, -1, from, to, 4, 4));
+    SUCCEEDS(datamover_relation_free(&relation));
+    SUCCEEDS(datamover_relation_free(&relation));
+}
+
+/* Nothing is made, the code is the promised one, and the message says something. */
+static void test_errors(void) {
+    const int64_t shape[2] = {4, 4}, negative[2] = {-1, 4}, far[2] = {9, 9}, zero[2] = {0, 0};
+    datamover_layout *layout = NULL, *good = block_cyclic(4, 4, "(block, *)");
+    datamover_layout* other = block_cyclic(5, 4, "(block, *)");
+    datamover_plan *plan = NULL, *fine = NULL;
+    datamover_array *array = NULL, *have = array_of(good, 0);
+    datamover_mover* mover = NULL;
+    datamover_mover_options options = {0};
+    int64_t owner;
+
+    FAILS(DATAMOVER_INVALID_ARGUMENT,
+          datamover_layout_block_cyclic(&layout, 2, negative, "(*, *)", 1, NULL));
+    CHECK(strstr(datamover_error_message(), "-1") != NULL);
+    FAILS(DATAMOVER_INVALID_ARGUMENT,
+          datamover_layout_block_cyclic(&layout, 2, shape, "(blok, *)", 1, NULL));
+    CHECK(strstr(datamover_error_message(), "blok") != NULL);
+    FAILS(DATAMOVER_INVALID_ARGUMENT,
+          datamover_layout_block_cyclic(&layout, 2, NULL, "(*, *)", 1, NULL));
+    FAILS(DATAMOVER_INVALID_ARGUMENT,
+          datamover_layout_block_cyclic(NULL, 2, shape, "(*, *)", 1, NULL));
+    FAILS(DATAMOVER_INVALID_ARGUMENT,
+          datamover_layout_block_cyclic(&layout, 2, shape, NULL, 1, NULL));
+    FAILS(DATAMOVER_INVALID_ARGUMENT,
+          datamover_layout_block_cyclic(&layout, 9, shape, "(*, *)", 1, NULL));
+    FAILS(DATAMOVER_OUT_OF_RANGE, datamover_layout_owner_of(good, far, &owner));
+    FAILS(DATAMOVER_INVALID_ARGUMENT, datamover_layout_owner_of(NULL, zero, &owner));
+    FAILS(DATAMOVER_MISMATCH, datamover_redistribute(&plan, good, other, NULL));
+    FAILS(DATAMOVER_OUT_OF_RANGE,
+          datamover_redistribute_section(&plan, good, zero, far, good, zero, far, NULL));
+    FAILS(DATAMOVER_UNSUPPORTED, datamover_halo(&plan, good, zero, zero, NULL, NULL, NULL, 1));
+    FAILS(DATAMOVER_WRONG_TYPE,
+          datamover_array_new(&array, MPI_COMM_WORLD, good, DATAMOVER_FLOAT64, 4, 0, NULL, NULL));
+    FAILS(DATAMOVER_INVALID_ARGUMENT,
+          datamover_array_new(&array, MPI_COMM_WORLD, good, (datamover_type)99, 4, 0, NULL, NULL));
+    FAILS(DATAMOVER_INVALID_ARGUMENT,
+          datamover_array_new(&array, MPI_COMM_NULL, good, DATAMOVER_FLOAT64, 8, 0, NULL, NULL));
+    /* One process is wrong, all are told. */
+    FAILS(DATAMOVER_INVALID_ARGUMENT,
+          datamover_array_new(&array, MPI_COMM_WORLD, rank == size - 1 ? NULL : good,
+                              DATAMOVER_FLOAT64, 8, 0, NULL, NULL));
+    SUCCEEDS(datamover_redistribute(&fine, good, good, NULL));
+    options.op = rank == size - 1 ? "subtract" : "add";
+    FAILS(DATAMOVER_INVALID_ARGUMENT,
+          datamover_mover_new(&mover, MPI_COMM_WORLD, fine, have, have, &options));
+    CHECK(strstr(datamover_error_message(), "subtract") != NULL);
+    options.op = NULL, options.transport = "pigeons";
+    FAILS(DATAMOVER_INVALID_ARGUMENT,
+          datamover_mover_new(&mover, MPI_COMM_WORLD, fine, have, have, &options));
+    FAILS(DATAMOVER_INVALID_ARGUMENT, datamover_mover_start(NULL));
+    CHECK(layout == NULL && plan == NULL && array == NULL && mover == NULL);
+    CHECK(strcmp(datamover_error_name(DATAMOVER_TIMEOUT), "timeout") == 0);
+    CHECK(strcmp(datamover_error_name(DATAMOVER_SUCCESS), "success") == 0);
+    datamover_plan_free(&fine), datamover_array_free(&have);
+    datamover_layout_free(&good), datamover_layout_free(&other);
+}
+
+int main(int argc, char** argv) {
+    int all = 0;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    test_layouts();
+    test_redistributions();
+    test_updates_and_rebinding();
+    test_halo_of_user_memory();
+    test_plan_by_hand();
+    test_timeout();
+    test_matrix();
+    test_relations();
+    test_errors();
+    MPI_Allreduce(&failures, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    MPI_Finalize();
+    return all ? EXIT_FAILURE : EXIT_SUCCESS;
+}

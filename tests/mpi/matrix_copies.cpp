@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Do copies between sections of ScaLAPACK's matrices move what they should and nothing else?
+#include <mpi.h>
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "datamover/datamover.h"
+#include "mpi_test.hpp"
+
+namespace {
+
+using mpi_test::Draws;
+
+/// A random matrix: its grid, its descriptor, and where this process keeps its part. Owners and
+/// addresses by the Users' Guide's formulas.
+struct Matrix {
+    datamover_process_grid grid{};
+    std::vector<std::int64_t> ranks;
+    std::array<int, 9> descriptor{};
+    std::vector<std::int64_t> local;
+    int row = -1, column = -1;  ///< of this process in the grid
+
+    Matrix(Draws& draws, int rank, int nprocs, int least_rows, int least_columns) {
+        const int nprow = draws.from(1, nprocs), npcol = draws.from(1, nprocs / nprow);
+        ranks = draws.ranks(nprocs, nprow * npcol);
+        grid = {nprow, npcol, draws.from(0, 1), ranks.data()};
+        const int m = least_rows + draws.from(0, 5), n = least_columns + draws.from(0, 5);
+        descriptor = {1,
+                      0,
+                      m,
+                      n,
+                      draws.from(1, m + 1),
+                      draws.from(1, n + 1),
+                      draws.from(0, nprow - 1),
+                      draws.from(0, npcol - 1),
+                      0};
+        const int padding = draws.from(0, 3);
+        for (int i = 0; i < nprow * npcol; ++i)
+            if (ranks[static_cast<std::size_t>(i)] == rank) {
+                row = grid.column_major ? i % nprow : i / npcol;
+                column = grid.column_major ? i / nprow : i % npcol;
+            }
+        descriptor[8] = m + padding;
+        local.assign(row < 0 ? 0 : static_cast<std::size_t>((m + padding) * (n + 1)), -1);
+    }
+    /// The address of element (i, j), counted from 0, in this process's part; -1 where it is not
+    /// here.
+    int at(int i, int j) const {
+        const auto [type, context, m, n, mb, nb, rsrc, csrc, lld] = descriptor;
+        if (row != (rsrc + i / mb) % grid.nprow || column != (csrc + j / nb) % grid.npcol)
+            return -1;
+        return i / (mb * grid.nprow) * mb + i % mb + (j / (nb * grid.npcol) * nb + j % nb) * lld;
+    }
+    template <class Value>
+    void fill(Value&& value) {
+        for (int i = 0; i < descriptor[2]; ++i)
+            for (int j = 0; j < descriptor[3]; ++j)
+                if (const int k = at(i, j); k >= 0)
+                    local[static_cast<std::size_t>(k)] = value(i, j);
+    }
+    int copy_from(const Matrix& a, int m, int n, int ia, int ja, int ib, int jb) {
+        return datamover_gemr2d(MPI_COMM_WORLD, 8, m, n, a.local.data(), ia, ja,
+                                a.descriptor.data(), &a.grid, local.data(), ib, jb,
+                                descriptor.data(), &grid);
+    }
+};
+
+std::int64_t value_at(int i, int j, int round) {
+    return 1000000 * round + 1000 * i + j;
+}
+
+TEST(MatrixCopies, SectionsOfRandomMatrices) {
+    Draws draws(2);
+    const int rank = mpi_test::world_rank(), nprocs = mpi_test::world_size();
+    for (int round = 0; round < 100 * mpi_test::case_factor(); ++round) {
+        const int m = draws.from(0, 20), n = draws.from(0, 20);
+        Matrix a(draws, rank, nprocs, std::max(m, 1), std::max(n, 1));
+        Matrix b(draws, rank, nprocs, std::max(m, 1), std::max(n, 1));
+        const int ia = draws.from(0, a.descriptor[2] - m), ja = draws.from(0, a.descriptor[3] - n);
+        const int ib = draws.from(0, b.descriptor[2] - m), jb = draws.from(0, b.descriptor[3] - n);
+        // Repeated, as a program that keeps its matrices does.
+        for (int repeat = 1; repeat <= 3; ++repeat) {
+            a.fill([&](int i, int j) { return value_at(i, j, repeat); });
+            b.fill([](int, int) { return -3; });
+            Matrix expected = b;
+            expected.fill([&](int i, int j) {
+                const bool inside = ib <= i && i < ib + m && jb <= j && j < jb + n;
+                return inside ? value_at(i - ib + ia, j - jb + ja, repeat) : -3;
+            });
+            ASSERT_EQ(b.copy_from(a, m, n, ia + 1, ja + 1, ib + 1, jb + 1), DATAMOVER_SUCCESS)
+                << datamover_error_message();
+            ASSERT_TRUE(mpi_test::holds_everywhere(b.local == expected.local)) << "round " << round;
+        }
+    }
+}
+
+TEST(MatrixCopies, ManyCallsInTurnsAndAlternatingMemoryOnOneProcess) {
+    Draws draws(3);
+    const int rank = mpi_test::world_rank(), nprocs = mpi_test::world_size();
+    std::vector<Matrix> sources, targets;
+    for (int i = 0; i < 10; ++i) {
+        sources.emplace_back(draws, rank, nprocs, 12, 9);
+        targets.emplace_back(draws, rank, nprocs, 12, 9);
+    }
+    for (int turn = 1; turn <= 60; ++turn) {
+        Matrix& a = sources[static_cast<std::size_t>(draws.from(0, 9))];
+        const auto i = static_cast<std::size_t>(draws.from(0, 9));
+        Matrix& b = targets[i];
+        // The last process may bring other memory than in the call before.
+        Matrix other = b;
+        Matrix& used = rank == nprocs - 1 && turn % 3 == 0 ? other : b;
+        a.fill([&](int row, int column) { return value_at(row, column, turn); });
+        Matrix expected = used;
+        expected.fill([&](int row, int column) {
+            return row < 12 && column < 9
+                       ? value_at(row, column, turn)
+                       : expected.local[static_cast<std::size_t>(expected.at(row, column))];
+        });
+        ASSERT_EQ(used.copy_from(a, 12, 9, 1, 1, 1, 1), DATAMOVER_SUCCESS)
+            << datamover_error_message();
+        ASSERT_TRUE(mpi_test::holds_everywhere(used.local == expected.local)) << "turn " << turn;
+    }
+}
+
+/// A pair of matrices whose copy works, to be spoilt on one process or all.
+struct Pair {
+    Matrix a, b;
+    int m = 4, n = 4, ia = 1, ja = 1, ib = 1, jb = 1;
+
+    int copy() { return b.copy_from(a, m, n, ia, ja, ib, jb); }
+};
+
+TEST(MatrixCopies, BadArgumentsGiveTheSameErrorEverywhereAndMoveNothing) {
+    const int rank = mpi_test::world_rank(), nprocs = mpi_test::world_size();
+    const bool last = rank == nprocs - 1;
+    struct Spoilt {
+        int code;
+        std::function<void(Pair&)> spoil;
+    };
+    const std::vector<Spoilt> cases = {
+        {DATAMOVER_OUT_OF_RANGE, [](Pair& p) { p.ia = 0; }},
+        {DATAMOVER_OUT_OF_RANGE, [](Pair& p) { p.jb = p.b.descriptor[3] - 2; }},
+        {DATAMOVER_INVALID_ARGUMENT, [](Pair& p) { p.m = -1; }},
+        {DATAMOVER_INVALID_ARGUMENT, [](Pair& p) { p.a.descriptor[4] = 0; }},
+        {DATAMOVER_INVALID_ARGUMENT, [](Pair& p) { p.b.descriptor[6] = p.b.grid.nprow; }},
+        {DATAMOVER_INVALID_ARGUMENT, [](Pair& p) { p.b.grid.npcol = 0; }},
+        {DATAMOVER_UNSUPPORTED, [](Pair& p) { p.a.descriptor[0] = 2; }},
+        {DATAMOVER_OUT_OF_RANGE, [&](Pair& p) { p.a.ranks[0] = nprocs; }},
+        {DATAMOVER_INVALID_ARGUMENT, [](Pair& p) { p.b.descriptor[8] = 0; }},
+        {DATAMOVER_INVALID_ARGUMENT,
+         [&](Pair& p) {
+             if (last) p.b.grid.nprow = -1;
+         }},
+    };
+    std::vector<Spoilt> differing = {
+        {DATAMOVER_MISMATCH,
+         [&](Pair& p) {
+             if (last) p.m = 3;
+         }},
+        {DATAMOVER_MISMATCH,
+         [&](Pair& p) {
+             if (last) p.ja = 2;
+         }},
+        {DATAMOVER_MISMATCH,
+         [&](Pair& p) {
+             if (last) ++p.a.descriptor[4];
+         }},
+    };
+    Draws draws(4);
+    const auto check = [&](const Spoilt& spoilt) {
+        Pair p{Matrix(draws, rank, nprocs, 4, 5), Matrix(draws, rank, nprocs, 4, 4)};
+        p.a.fill([](int, int) { return 7; });
+        const auto before = p.b.local;
+        spoilt.spoil(p);
+        p.a.grid.ranks = p.a.ranks.data();
+        p.b.grid.ranks = p.b.ranks.data();
+        EXPECT_EQ(p.copy(), spoilt.code) << datamover_error_message();
+        EXPECT_GT(std::string(datamover_error_message()).size(), 10u);
+        EXPECT_EQ(p.b.local, before);
+    };
+    for (const Spoilt& spoilt : cases) check(spoilt);
+    if (nprocs > 1)
+        for (const Spoilt& spoilt : differing) check(spoilt);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    return mpi_test::run(argc, argv);
+}

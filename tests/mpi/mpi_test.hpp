@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How does a GoogleTest program on several processes draw random cases and come to one verdict?
+#pragma once
+
+#include <gtest/gtest.h>
+#include <mpi.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <random>
+#include <string>
+#include <vector>
+
+namespace mpi_test {
+
+inline int environment_number(const char* name, int otherwise) {
+    const char* text = std::getenv(name);
+    return text ? std::atoi(text) : otherwise;
+}
+
+/// How many random cases to draw, relative to the usual number (1 in `make test`).
+inline int case_factor() {
+    return environment_number("DATAMOVER_TEST_CASES", 1);
+}
+
+/// Draws that are the same on all processes; DATAMOVER_TEST_SEED gives others.
+class Draws {
+public:
+    explicit Draws(unsigned test)
+        : random_(static_cast<unsigned>(environment_number("DATAMOVER_TEST_SEED", 0)) * 1000u +
+                  test) {}
+    int from(int lo, int hi) { return std::uniform_int_distribution<int>(lo, hi)(random_); }
+    bool one_in(int n) { return from(1, n) == 1; }
+    /// `count` different numbers of 0 … n-1, in any order.
+    std::vector<std::int64_t> ranks(int n, int count) {
+        std::vector<std::int64_t> all(static_cast<std::size_t>(n));
+        for (int i = 0; i < n; ++i) all[static_cast<std::size_t>(i)] = i;
+        std::shuffle(all.begin(), all.end(), random_);
+        all.resize(static_cast<std::size_t>(count));
+        return all;
+    }
+
+private:
+    std::mt19937 random_;
+};
+
+inline int world_rank() {
+    int rank = 0;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    return rank;
+}
+
+inline int world_size() {
+    int size = 1;
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    return size;
+}
+
+/// Whether something holds on all processes, so that all leave a test together.
+inline bool holds_everywhere(bool here) {
+    int mine = here ? 1 : 0, all = 0;
+    MPI_Allreduce(&mine, &all, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+    return all == 1;
+}
+
+/// Runs all tests; process 0 alone reports its successes. The exit code is not 0 where any failed.
+inline int run(int argc, char** argv) {
+    MPI_Init(&argc, &argv);
+    ::testing::InitGoogleTest(&argc, argv);
+    if (world_rank() != 0) {
+        auto& listeners = ::testing::UnitTest::GetInstance()->listeners();
+        delete listeners.Release(listeners.default_result_printer());
+    }
+    const bool passed = RUN_ALL_TESTS() == 0;
+    const bool all_passed = holds_everywhere(passed);
+    MPI_Finalize();
+    return all_passed ? 0 : 1;
+}
+
+}  // namespace mpi_test
