@@ -4,10 +4,10 @@
 # (such as PyPI's) is not taken for it.
 include(CheckCXXSymbolExists)
 
-set(CMAKE_REQUIRED_INCLUDES ${MPI_CXX_INCLUDE_DIRS})
+set(CMAKE_REQUIRED_LIBRARIES MPI::MPI_CXX)
 check_cxx_symbol_exists(OPEN_MPI mpi.h DATAMOVER_MPI_IS_OPEN_MPI)
 check_cxx_symbol_exists(MPICH_VERSION mpi.h DATAMOVER_MPI_IS_MPICH)
-unset(CMAKE_REQUIRED_INCLUDES)
+unset(CMAKE_REQUIRED_LIBRARIES)
 
 set(DATAMOVER_SCALAPACK_LIBRARY "")
 unset(scalapack CACHE)
