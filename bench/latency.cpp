@@ -89,7 +89,8 @@ void use_faces(const std::vector<Face>& faces, std::int64_t e, int rank, BlockOf
             for (std::int64_t i = 0; i < box.extent[0]; ++i)
                 for (std::int64_t j = 0; j < box.extent[1]; ++j)
                     for (std::int64_t k = 0; k < box.extent[2]; ++k)
-                        visit(data[((box.begin[0] + i) * e + box.begin[1] + j) * e + box.begin[2] + k]);
+                        visit(data[((box.begin[0] + i) * e + box.begin[1] + j) * e + box.begin[2] +
+                                   k]);
         };
         if (f.destination_rank == rank)
             each(f.destination_block, f.destination, [&](const double& ghost) { sum += ghost; });
@@ -157,11 +158,13 @@ MPI_Comm with_pretend_nodes(int node_size) {
     setenv("DATAMOVER_NODE_SIZE", std::to_string(node_size).c_str(), 1);
     MPI_Comm comm = MPI_COMM_NULL;
     MPI_Comm_dup(MPI_COMM_WORLD, &comm);
-    const XArray first(comm, FloorPlan::uniform(Region::from_shape({1}), {1}, [&] {
-                           int size = 1;
-                           MPI_Comm_size(comm, &size);
-                           return size;
-                       }()),
+    const XArray first(comm,
+                       FloorPlan::uniform(Region::from_shape({1}), {1},
+                                          [&] {
+                                              int size = 1;
+                                              MPI_Comm_size(comm, &size);
+                                              return size;
+                                          }()),
                        1);  // the nodes are divided when a communicator is first used
     unsetenv("DATAMOVER_NODE_SIZE");
     return comm;
@@ -175,8 +178,9 @@ void run_phase(const std::string& name, bool with_use, const BlockGrid& grid, do
     MPI_Comm_rank(comm, &rank);
     const std::int64_t bytes = grid.num_blocks() * 6 * grid.edge * grid.edge * 8;
     ProcessContest contest(comm, name, with_use ? "exchange_use" : "exchange", bytes, seconds);
-    add_movers(contest, comm, grid, with_use,
-               {{"datamover:shared", "shared"}, {"datamover:p2p", "p2p"}, {"datamover:auto", "auto"}});
+    add_movers(
+        contest, comm, grid, with_use,
+        {{"datamover:shared", "shared"}, {"datamover:p2p", "p2p"}, {"datamover:auto", "auto"}});
     if (mixed != MPI_COMM_NULL)
         add_movers(contest, mixed, grid, with_use, {{"datamover:mixed", "auto"}});
 

@@ -9,9 +9,9 @@ namespace bench {
 namespace {
 
 struct FaceLists {
-    std::vector<Face> sends, receives;                      ///< one entry per face, own ones too
-    std::vector<Face> own;                                  ///< within this process
-    std::map<int, std::vector<Face>> to_peer, from_peer;    ///< others only
+    std::vector<Face> sends, receives;                    ///< one entry per face, own ones too
+    std::vector<Face> own;                                ///< within this process
+    std::map<int, std::vector<Face>> to_peer, from_peer;  ///< others only
 };
 
 FaceLists sort_faces(const BlockGrid& grid, int rank) {
@@ -35,7 +35,9 @@ int rank_of(MPI_Comm comm) {
     return rank;
 }
 
-int count_of(std::size_t n) { return static_cast<int>(n); }
+int count_of(std::size_t n) {
+    return static_cast<int>(n);
+}
 
 /// Requests that go with the exchange that uses them.
 struct Requests {
@@ -114,7 +116,8 @@ MPI_Datatype faces_type(const std::vector<Face>& faces, LocalBlocks& blocks, boo
     }
     const std::vector<int> ones(faces.size(), 1);
     MPI_Datatype type = MPI_DATATYPE_NULL;
-    MPI_Type_create_struct(count_of(faces.size()), ones.data(), addresses.data(), types.data(), &type);
+    MPI_Type_create_struct(count_of(faces.size()), ones.data(), addresses.data(), types.data(),
+                           &type);
     MPI_Type_commit(&type);
     for (MPI_Datatype& t : types) MPI_Type_free(&t);
     return type;
@@ -127,8 +130,10 @@ struct MergedState {
     std::vector<int> arrived;
 
     MergedState(const BlockGrid& grid, int rank)
-        : lists(sort_faces(grid, rank)), sends(messages_of(lists.to_peer)),
-          receives(messages_of(lists.from_peer)), arrived(receives.size()) {}
+        : lists(sort_faces(grid, rank)),
+          sends(messages_of(lists.to_peer)),
+          receives(messages_of(lists.from_peer)),
+          arrived(receives.size()) {}
 
     /// Unpacks messages in the order in which they arrive.
     void unpack_all(LocalBlocks& blocks) {
@@ -137,8 +142,9 @@ struct MergedState {
             MPI_Waitsome(receive_requests.size(), receive_requests.list.data(), &count,
                          arrived.data(), MPI_STATUSES_IGNORE);
             for (int k = 0; k < count; ++k)
-                unpack_message(receives[static_cast<std::size_t>(arrived[static_cast<std::size_t>(k)])],
-                               blocks);
+                unpack_message(
+                    receives[static_cast<std::size_t>(arrived[static_cast<std::size_t>(k)])],
+                    blocks);
             left -= static_cast<std::size_t>(count);
         }
     }
@@ -167,13 +173,13 @@ Exchange persistent_faces(MPI_Comm comm, const BlockGrid& grid, LocalBlocks& blo
     double *out = s->out.data(), *in = s->in.data();
     for (std::size_t i = 0; i < s->lists.receives.size(); ++i) {
         const Face& f = s->lists.receives[i];
-        MPI_Recv_init(in + static_cast<std::int64_t>(i) * elems, static_cast<int>(elems), MPI_DOUBLE,
-                      f.source_rank, f.tag, comm, s->receives.add());
+        MPI_Recv_init(in + static_cast<std::int64_t>(i) * elems, static_cast<int>(elems),
+                      MPI_DOUBLE, f.source_rank, f.tag, comm, s->receives.add());
     }
     for (std::size_t i = 0; i < s->lists.sends.size(); ++i) {
         const Face& f = s->lists.sends[i];
-        MPI_Send_init(out + static_cast<std::int64_t>(i) * elems, static_cast<int>(elems), MPI_DOUBLE,
-                      f.destination_rank, f.tag, comm, s->sends.add());
+        MPI_Send_init(out + static_cast<std::int64_t>(i) * elems, static_cast<int>(elems),
+                      MPI_DOUBLE, f.destination_rank, f.tag, comm, s->sends.add());
     }
     return [s, &blocks, elems] {
         s->receives.start();

@@ -20,7 +20,8 @@ struct LocalBlocks {
 
     LocalBlocks(const BlockGrid& grid, int rank);
     double* block(std::int64_t b) {
-        return data.data() + slot[static_cast<std::size_t>(b)] * stored_edge * stored_edge * stored_edge;
+        return data.data() +
+               slot[static_cast<std::size_t>(b)] * stored_edge * stored_edge * stored_edge;
     }
 };
 

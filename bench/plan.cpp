@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // How long does a process take to plan its part of a redistribution, and how much memory?
 // Runs on one process, without MPI. Argument: seconds per case. The contender "walk" goes through
-// the process's blocks along each dimension and deals them out to peers, as codes without periods do.
+// the process's blocks along each dimension and deals them out to peers, as codes without periods
+// do.
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
@@ -69,7 +70,9 @@ Case case_of(const std::string& layouts, std::int64_t extent, std::int64_t root)
 struct Planned {
     std::vector<PeerPart> outgoing, incoming;
 
-    std::int64_t peers() const { return static_cast<std::int64_t>(outgoing.size() + incoming.size()); }
+    std::int64_t peers() const {
+        return static_cast<std::int64_t>(outgoing.size() + incoming.size());
+    }
     /// Bytes of the tables, each counted once, and of the lists that refer to them.
     std::int64_t nbytes() const {
         std::set<const datamover::AxisTable*> tables;
@@ -132,7 +135,8 @@ std::int64_t walk(const BlockCyclic& from, const BlockCyclic& to, std::int64_t r
 std::int64_t walk(const Case& c) {
     std::int64_t bytes = 0;
     for (int d = 0; d < 2; ++d)
-        bytes += walk(c.source, c.destination, c.rank(), d) + walk(c.destination, c.source, c.rank(), d);
+        bytes +=
+            walk(c.source, c.destination, c.rank(), d) + walk(c.destination, c.source, c.rank(), d);
     return bytes;
 }
 

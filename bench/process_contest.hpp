@@ -24,7 +24,8 @@ inline void print_header(MPI_Comm comm) {
     MPI_Comm_rank(comm, &rank);
     MPI_Get_library_version(library, &length);
     if (rank == 0)
-        Line().text("mpi", std::string(library, static_cast<std::size_t>(length)))
+        Line()
+            .text("mpi", std::string(library, static_cast<std::size_t>(length)))
             .text("compiler", __VERSION__)
             .print();
 }
@@ -37,7 +38,10 @@ public:
     /// contenders together may take.
     ProcessContest(MPI_Comm comm, std::string case_name, std::string phase, std::int64_t bytes,
                    double seconds)
-        : comm_(comm), case_(std::move(case_name)), phase_(std::move(phase)), bytes_(bytes),
+        : comm_(comm),
+          case_(std::move(case_name)),
+          phase_(std::move(phase)),
+          bytes_(bytes),
           seconds_(seconds) {
         MPI_Comm_rank(comm_, &rank_);
         MPI_Comm_size(comm_, &size_);
@@ -49,8 +53,8 @@ public:
         std::function<bool()> right;
     };
 
-    /// Calls the contender once, checks what it did and keeps it for `run`. `setup` tells the seconds
-    /// that its preparation took. Collective.
+    /// Calls the contender once, checks what it did and keeps it for `run`. `setup` tells the
+    /// seconds that its preparation took. Collective.
     void add(const std::string& contender, std::function<void()> work, const Check& check,
              const std::function<double()>& setup = {}) {
         check.clear();
@@ -83,10 +87,13 @@ public:
 
     /// Times all contenders and prints their rows. Collective.
     void run() {
-        double turn_seconds = 0;
-        for (Contender& c : contenders_) turn_seconds += calibrate(c);
-        const double wanted = turn_seconds > 0 ? seconds_ / turn_seconds : 0;
-        const int turns = static_cast<int>(std::clamp(wanted, 3.0, 400.0));
+        for (Contender& c : contenders_) calibrate(c);
+        const double start = MPI_Wtime();
+        for (const Contender& c : contenders_) time(c);
+        // With more processes than cores the barriers may take longer than the work.
+        double turn_seconds = MPI_Wtime() - start;
+        MPI_Allreduce(MPI_IN_PLACE, &turn_seconds, 1, MPI_DOUBLE, MPI_MAX, comm_);
+        const int turns = static_cast<int>(std::clamp(seconds_ / turn_seconds, 3.0, 400.0));
         for (int turn = 0; turn < turns; ++turn)
             for (Contender& c : contenders_) c.samples.push_back(time(c));
         for (const Contender& c : contenders_) print(c);
@@ -113,23 +120,24 @@ private:
         return elapsed;
     }
 
-    /// Chooses how many calls make a repetition, so long that the barrier before it does not count;
-    /// returns the seconds of a repetition.
-    double calibrate(Contender& c) const {
+    /// Chooses how many calls make a repetition, so long that the barrier before it does not count.
+    void calibrate(Contender& c) const {
         double repetition = time(c);
         while (repetition < shortest_seconds) {
             const double factor = std::clamp(1.2 * shortest_seconds / repetition, 2.0, 10.0);
-            c.repeats = static_cast<std::int64_t>(std::ceil(static_cast<double>(c.repeats) * factor));
+            c.repeats =
+                static_cast<std::int64_t>(std::ceil(static_cast<double>(c.repeats) * factor));
             repetition = time(c) * static_cast<double>(c.repeats);
         }
-        return repetition;
     }
 
     void print(const Contender& c) const {
         if (rank_ != 0) return;
         Line line;
         line.text("case", case_).text("phase", phase_).text("contender", c.name);
-        line.integer("processes", size_).integer("bytes", bytes_).integer("calls_per_run", c.repeats);
+        line.integer("processes", size_)
+            .integer("bytes", bytes_)
+            .integer("calls_per_run", c.repeats);
         if (c.setup_seconds >= 0) line.number("setup_seconds", c.setup_seconds);
         line.numbers("samples", c.samples).print();
     }

@@ -30,7 +30,9 @@ using datamover::Point;
 using datamover::Region;
 using datamover::XArray;
 
-Point point_of(const Extents& e) { return Point(std::span<const std::int64_t>(e)); }
+Point point_of(const Extents& e) {
+    return Point(std::span<const std::int64_t>(e));
+}
 
 Layout layout_of(const Side& side, int processes) {
     std::string words;
@@ -85,7 +87,12 @@ std::vector<std::byte*> reach_all(MPI_Comm comm, const XArray& array,
     std::vector<std::int64_t> mine(7, 0), all(static_cast<std::size_t>(size) * 7);
     if (array.shared()) {
         const auto& name = allocation->segment->name();
-        mine = {1, name.pid, name.fd, name.device, name.inode, name.bytes,
+        mine = {1,
+                name.pid,
+                name.fd,
+                name.device,
+                name.inode,
+                name.bytes,
                 allocation->segment_offset_bytes};
     }
     MPI_Allgather(mine.data(), 7, MPI_INT64_T, all.data(), 7, MPI_INT64_T, comm);
@@ -108,13 +115,17 @@ std::vector<std::byte*> reach_all(MPI_Comm comm, const XArray& array,
 class Field {
 public:
     Field(MPI_Comm comm, const Case& c, double seconds)
-        : comm_(comm), case_(c), contest_(comm, c.name, "move", c.bytes(), seconds),
+        : comm_(comm),
+          case_(c),
+          contest_(comm, c.name, "move", c.bytes(), seconds),
           order_(c.column_major ? ElementOrder::column_major : ElementOrder::row_major) {
         MPI_Comm_rank(comm, &rank_);
         MPI_Comm_size(comm, &size_);
-        const Layout source = layout_of(c.source, size_), destination = layout_of(c.destination, size_);
+        const Layout source = layout_of(c.source, size_),
+                     destination = layout_of(c.destination, size_);
         source_ = XArray(comm, source, 8, {datamover::ScalarType::opaque, order_, {}, {}});
-        destination_ = XArray(comm, destination, 8, {datamover::ScalarType::opaque, order_, {}, {}});
+        destination_ =
+            XArray(comm, destination, 8, {datamover::ScalarType::opaque, order_, {}, {}});
         user_source_ = std::make_unique<UserArray>(source, rank_, order_);
         user_destination_ = std::make_unique<UserArray>(destination, rank_, order_);
         bench::fill_source(c, rank_, doubles(source_.part()));
@@ -149,8 +160,7 @@ private:
             [&]() -> std::function<void()> {
                 const double start = MPI_Wtime();
                 const auto plan = plan_of(case_, size_);
-                Mover mover(comm_, plan, source, destination,
-                            {datamover::Op::replace, transport});
+                Mover mover(comm_, plan, source, destination, {datamover::Op::replace, transport});
                 setup = MPI_Wtime() - start;
                 return [mover]() mutable { mover(); };
             },
@@ -176,8 +186,9 @@ private:
         const double setup = MPI_Wtime() - start;
         const double* from = user_source_->data.data();
         double* to = user_destination_->data.data();
-        contest_.add("alltoallw", [=] { (*exchange)(from, to); },
-                     check_of(user_destination_->part), [=] { return setup; });
+        contest_.add(
+            "alltoallw", [=] { (*exchange)(from, to); }, check_of(user_destination_->part),
+            [=] { return setup; });
     }
 
     /// The same bytes, dealt evenly to the processes, from and to private memory.
@@ -188,7 +199,8 @@ private:
             share_to_.assign(share, 0.0);
         }
         contest_.add(
-            "memcpy", [this, share] { std::memcpy(share_to_.data(), share_from_.data(), share * 8); },
+            "memcpy",
+            [this, share] { std::memcpy(share_to_.data(), share_from_.data(), share * 8); },
             {[] {}, [] { return true; }});
     }
 
@@ -211,7 +223,8 @@ int main(int argc, char** argv) {
     try {
         bench::print_header(MPI_COMM_WORLD);
         const double seconds = argc > 2 ? std::atof(argv[2]) : 1;
-        for (const Case& c : bench::read_cases(argc > 1 ? argv[1] : "")) Field(MPI_COMM_WORLD, c, seconds).run();
+        for (const Case& c : bench::read_cases(argc > 1 ? argv[1] : ""))
+            Field(MPI_COMM_WORLD, c, seconds).run();
     } catch (const std::exception& e) {
         std::fprintf(stderr, "redistribute: %s\n", e.what());
         MPI_Abort(MPI_COMM_WORLD, 1);

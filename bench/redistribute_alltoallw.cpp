@@ -5,10 +5,11 @@
 namespace bench {
 namespace {
 
-/// One dimension around the type of all faster dimensions: a vector where the runs are regular, else
-/// an indexed type.
+/// One dimension around the type of all faster dimensions: a vector where the runs are regular,
+/// else an indexed type.
 MPI_Datatype wrap(MPI_Datatype inner, const PairAxis& axis, bool source) {
-    const MPI_Aint step = 8 * static_cast<MPI_Aint>(source ? axis.source_stride : axis.destination_stride);
+    const MPI_Aint step =
+        8 * static_cast<MPI_Aint>(source ? axis.source_stride : axis.destination_stride);
     MPI_Datatype element = MPI_DATATYPE_NULL, type = MPI_DATATYPE_NULL;
     MPI_Type_create_resized(inner, 0, step, &element);
     std::vector<int> lengths;

@@ -36,7 +36,8 @@ void for_each_row(const Case& c, const Terms& terms, Visit&& visit) {
     const int fast = c.column_major ? 0 : dims - 1;
     Extents shape;
     for (const Extents& t : terms) shape.push_back(static_cast<std::int64_t>(t.size()));
-    const std::int64_t rows = shape[Side::at(fast)] == 0 ? 0 : product(shape) / shape[Side::at(fast)];
+    const std::int64_t rows =
+        shape[Side::at(fast)] == 0 ? 0 : product(shape) / shape[Side::at(fast)];
     for (std::int64_t row = 0; row < rows; ++row) {
         std::int64_t rest = row, fixed = 0;
         for (int step = 1; step < dims; ++step) {
@@ -90,7 +91,9 @@ Side read_side(std::istream& in, int dims) {
 
 }  // namespace
 
-std::int64_t Side::processes() const { return product(grid); }
+std::int64_t Side::processes() const {
+    return product(grid);
+}
 
 Extents Side::coordinates(int rank) const {
     if (rank >= processes()) return {};
@@ -118,9 +121,13 @@ Extents Side::local_shape(int rank) const {
     return local;
 }
 
-std::int64_t Side::local_elems(int rank) const { return product(local_shape(rank)); }
+std::int64_t Side::local_elems(int rank) const {
+    return product(local_shape(rank));
+}
 
-std::int64_t Case::bytes() const { return product(extent) * 8; }
+std::int64_t Case::bytes() const {
+    return product(extent) * 8;
+}
 
 Extents Case::strides(const Extents& local_shape) const {
     const int dims = static_cast<int>(local_shape.size());
@@ -191,8 +198,8 @@ std::vector<PairAxis> pair_axes(const Case& c, int from, int to) {
     std::vector<PairAxis> axes;
     for (int k = 0; k < c.destination.dims(); ++k) {
         const int a = c.axes[Side::at(k)];
-        axes.push_back({common_runs(c, k, s[Side::at(a)], d[Side::at(k)]), source_strides[Side::at(a)],
-                        destination_strides[Side::at(k)]});
+        axes.push_back({common_runs(c, k, s[Side::at(a)], d[Side::at(k)]),
+                        source_strides[Side::at(a)], destination_strides[Side::at(k)]});
         if (axes.back().runs.empty()) return {};
     }
     if (c.column_major) std::reverse(axes.begin(), axes.end());

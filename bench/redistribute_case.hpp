@@ -47,8 +47,8 @@ struct Case {
 };
 
 /// Reads a file of cases as the harness writes them: name, order (C or F), number of dimensions;
-/// shape, block, grid, first process and section of the source, the same of the destination; extents
-/// and axes. Throws runtime_error when the file is not like that.
+/// shape, block, grid, first process and section of the source, the same of the destination;
+/// extents and axes. Throws runtime_error when the file is not like that.
 std::vector<Case> read_cases(const std::string& path);
 
 /// `length` neighbouring positions of the source that meet those of the destination.

@@ -19,7 +19,9 @@ struct Pair {
     bool transposed() const { return inner.source_stride != 1; }
 };
 
-PairAxis single() { return {{{0, 0, 1}}, 0, 0}; }
+PairAxis single() {
+    return {{{0, 0, 1}}, 0, 0};
+}
 
 void spread(const PairAxis& axis, Pair& pair) {
     decltype(pair.outer) wider;
@@ -93,8 +95,8 @@ void by_strides(const Pair& p) {
     const std::int64_t ds = n > 1 ? runs[1].destination - runs[0].destination : 1;
     for (const auto& [so, to] : p.outer)
         for (const Run& m : p.middle.runs)
-            along(m, p.middle, p.source + so + runs[0].source, p.destination + to + runs[0].destination,
-                  [&](const double* s, double* d) {
+            along(m, p.middle, p.source + so + runs[0].source,
+                  p.destination + to + runs[0].destination, [&](const double* s, double* d) {
                       if (ds == 1)
                           for (std::int64_t i = 0; i < n; ++i) d[i] = s[i * ss];
                       else if (ss == 1)
@@ -115,7 +117,8 @@ void by_tiles(const Pair& p) {
                     for (std::int64_t y = 0; y < b.length; y += edge) {
                         const double* s = p.source + so + (a.source + x) * m.source_stride +
                                           (b.source + y) * n.source_stride;
-                        double* d = p.destination + to + (a.destination + x) * m.destination_stride +
+                        double* d = p.destination + to +
+                                    (a.destination + x) * m.destination_stride +
                                     (b.destination + y) * n.destination_stride;
                         const std::int64_t rows = std::min<std::int64_t>(edge, a.length - x);
                         const std::int64_t columns = std::min<std::int64_t>(edge, b.length - y);
@@ -161,22 +164,32 @@ Way fixed_way(const std::vector<Pair>& pairs) {
         spaced = spaced && equally_spaced(p.inner.runs);
     }
     switch (length) {
-        case 1: return spaced ? by_strides : by_fixed_runs<1>;
-        case 2: return by_fixed_runs<2>;
-        case 3: return by_fixed_runs<3>;
-        case 4: return by_fixed_runs<4>;
-        case 8: return by_fixed_runs<8>;
-        case 16: return by_fixed_runs<16>;
-        case 32: return by_fixed_runs<32>;
-        case 64: return by_fixed_runs<64>;
-        default: return nullptr;
+        case 1:
+            return spaced ? by_strides : by_fixed_runs<1>;
+        case 2:
+            return by_fixed_runs<2>;
+        case 3:
+            return by_fixed_runs<3>;
+        case 4:
+            return by_fixed_runs<4>;
+        case 8:
+            return by_fixed_runs<8>;
+        case 16:
+            return by_fixed_runs<16>;
+        case 32:
+            return by_fixed_runs<32>;
+        case 64:
+            return by_fixed_runs<64>;
+        default:
+            return nullptr;
     }
 }
 
 std::vector<std::pair<std::string, Way>> ways_for(const std::vector<Pair>& pairs) {
     const bool transposed =
         std::any_of(pairs.begin(), pairs.end(), [](const Pair& p) { return p.transposed(); });
-    if (transposed) return {{"elements", by_elements}, {"tiles8", by_tiles<8>}, {"tiles32", by_tiles<32>}};
+    if (transposed)
+        return {{"elements", by_elements}, {"tiles8", by_tiles<8>}, {"tiles32", by_tiles<32>}};
     std::vector<std::pair<std::string, Way>> ways{{"rows", by_rows}, {"blocks", by_blocks}};
     if (const Way fixed = fixed_way(pairs)) ways.emplace_back("fixed", fixed);
     return ways;

@@ -50,18 +50,26 @@ private:
 std::vector<int> descriptor(const Side& side, int rank, const Grid& grid) {
     const auto number = [](std::int64_t v) { return static_cast<int>(v); };
     const std::int64_t rows = std::max<std::int64_t>(1, side.local_shape(rank)[0]);
-    return {1, rank < side.processes() ? grid.context() : -1,
-            number(side.shape[0]), number(side.shape[1]),
-            number(side.block[0]), number(side.block[1]),
-            number(side.first_process[0]), number(side.first_process[1]), number(rows)};
+    return {1,
+            rank < side.processes() ? grid.context() : -1,
+            number(side.shape[0]),
+            number(side.shape[1]),
+            number(side.block[0]),
+            number(side.block[1]),
+            number(side.first_process[0]),
+            number(side.first_process[1]),
+            number(rows)};
 }
 
-bool fits(const Case& c) { return c.column_major && c.source.dims() == 2; }
+bool fits(const Case& c) {
+    return c.column_major && c.source.dims() == 2;
+}
 
 /// What p?tran asks for: one grid, and blocks of A that are those of C transposed.
 bool fits_tran(const Case& c) {
     return c.axes[0] == 1 && c.source.grid == c.destination.grid &&
-           c.source.block[0] == c.destination.block[1] && c.source.block[1] == c.destination.block[0];
+           c.source.block[0] == c.destination.block[1] &&
+           c.source.block[1] == c.destination.block[0];
 }
 
 void run_case(const Case& c, double seconds) {
@@ -75,7 +83,8 @@ void run_case(const Case& c, double seconds) {
     const Grid all(1, size), source_grid(c.source.grid[0], c.source.grid[1]);
     const Grid destination_grid(c.destination.grid[0], c.destination.grid[1]);
     std::vector<int> desca = descriptor(c.source, rank, source_grid);
-    std::vector<int> descb = descriptor(c.destination, rank, transposed ? source_grid : destination_grid);
+    std::vector<int> descb =
+        descriptor(c.destination, rank, transposed ? source_grid : destination_grid);
     std::vector<double> a(static_cast<std::size_t>(c.source.local_elems(rank)) + 1);
     std::vector<double> b(static_cast<std::size_t>(c.destination.local_elems(rank)) + 1);
     bench::fill_source(c, rank, a.data());
@@ -90,21 +99,23 @@ void run_case(const Case& c, double seconds) {
         [&] { return bench::destination_right(c, rank, b.data()); }};
     bench::ProcessContest contest(comm, c.name, "move", c.bytes(), seconds);
     if (transposed) {
-        contest.add("pdtran",
-                    [&] {
-                        const double one = 1, zero = 0;
-                        if (rank < c.source.processes())
-                            pdtran_(&n, &m, &one, a.data(), &ia, &ja, desca.data(), &zero, b.data(),
-                                    &ib, &jb, descb.data());
-                    },
-                    check);
+        contest.add(
+            "pdtran",
+            [&] {
+                const double one = 1, zero = 0;
+                if (rank < c.source.processes())
+                    pdtran_(&n, &m, &one, a.data(), &ia, &ja, desca.data(), &zero, b.data(), &ib,
+                            &jb, descb.data());
+            },
+            check);
     } else {
-        contest.add("pdgemr2d",
-                    [&] {
-                        Cpdgemr2d(m, n, a.data(), ia, ja, desca.data(), b.data(), ib, jb,
-                                  descb.data(), all.context());
-                    },
-                    check);
+        contest.add(
+            "pdgemr2d",
+            [&] {
+                Cpdgemr2d(m, n, a.data(), ia, ja, desca.data(), b.data(), ib, jb, descb.data(),
+                          all.context());
+            },
+            check);
     }
     contest.run();
 }
