@@ -44,9 +44,8 @@ public:
     /// `name` stands for the array in messages. Throws wrong_type where there is no such memory,
     /// and for Python objects as elements.
     ArrayMemory(nanobind::handle array, std::string name)
-        : array_(nanobind::borrow(array)), name_(std::move(name)) {
+        : name_(std::move(name)), array_(as_array(nanobind::borrow(array))) {
         namespace nb = nanobind;
-        if (!nb::hasattr(array_, "__array_interface__")) array_ = buffer_as_array(array_);
         const nb::dict face = nb::cast<nb::dict>(array_.attr("__array_interface__"));
         const nb::tuple data = nb::cast<nb::tuple>(face["data"]);
         data_ = reinterpret_cast<std::byte*>(nb::cast<std::uintptr_t>(data[0]));
@@ -83,15 +82,20 @@ public:
     }
 
 private:
-    nanobind::object buffer_as_array(const nanobind::object& buffer) const {
+    /// A NumPy array over the same memory. Scalars of NumPy are buffers too, and read-only.
+    nanobind::object as_array(const nanobind::object& object) const {
         namespace nb = nanobind;
-        if (!PyObject_CheckBuffer(buffer.ptr()))
-            throw Error(ErrorCode::wrong_type,
-                        name_ + " is no array: " +
-                            nb::cast<std::string>(nb::str(nb::handle(buffer.type()))));
-        const nb::object view = nb::steal(PyMemoryView_FromObject(buffer.ptr()));
-        if (!view.is_valid()) throw nb::python_error();
-        return nb::module_::import_("numpy").attr("asarray")(view);
+        const nb::module_ numpy = nb::module_::import_("numpy");
+        if (nb::isinstance(object, numpy.attr("ndarray"))) return object;
+        if (PyObject_CheckBuffer(object.ptr())) {
+            const nb::object view = nb::steal(PyMemoryView_FromObject(object.ptr()));
+            if (view.is_valid()) return numpy.attr("asarray")(view);
+            PyErr_Clear();
+        } else if (nb::hasattr(object, "__array_interface__")) {
+            return numpy.attr("asarray")(object);
+        }
+        throw Error(ErrorCode::wrong_type,
+                    name_ + " has no memory of elements: " + nb::repr(object.type()).c_str());
     }
 
     std::vector<std::int64_t> dense_strides() const {
@@ -114,8 +118,8 @@ private:
         }
     }
 
-    nanobind::object array_;
     std::string name_, typestr_;
+    nanobind::object array_;
     std::byte* data_ = nullptr;
     bool read_only_ = false;
     std::int64_t elem_bytes_ = 0, begin_bytes_ = 0, end_bytes_ = 0;

@@ -30,9 +30,13 @@ struct type_caster<datamover::Point> {
     bool from_python(handle source, uint8_t, cleanup_list*) noexcept {
         coordinates_.clear();
         if (source.is_none()) return true;
-        if (PyIndex_Check(source.ptr())) return append(source.ptr());
-        if (!PySequence_Check(source.ptr()) || PyUnicode_Check(source.ptr())) return false;
-        const Py_ssize_t n = PySequence_Size(source.ptr());
+        if (PyUnicode_Check(source.ptr())) return false;
+        // An array of NumPy answers both questions; one of no dimensions has no length.
+        const Py_ssize_t n = PySequence_Check(source.ptr()) ? PySequence_Size(source.ptr()) : -1;
+        if (n < 0) {
+            PyErr_Clear();
+            return append(source.ptr());
+        }
         for (Py_ssize_t i = 0; i < n; ++i) {
             const object item = steal(PySequence_GetItem(source.ptr(), i));
             if (!item.is_valid() || !append(item.ptr())) {
@@ -40,8 +44,7 @@ struct type_caster<datamover::Point> {
                 return false;
             }
         }
-        if (n < 0) PyErr_Clear();
-        return n >= 0;
+        return true;
     }
 
     explicit operator Value() {

@@ -48,9 +48,9 @@ public:
         nb::object array = numpy.attr("asarray")(object);
         const auto kind = nb::cast<std::string>(array.attr("dtype").attr("kind"));
         if (nb::cast<std::int64_t>(array.attr("size")) > 0 && kind != "i" && kind != "u")
-            throw Error(ErrorCode::wrong_type,
-                        std::string(what) + " must be integers, not of dtype " +
-                            nb::cast<std::string>(nb::str(array.attr("dtype"))));
+            throw Error(ErrorCode::wrong_type, std::string(what) +
+                                                   " must be integers, not of dtype " +
+                                                   nb::repr(array.attr("dtype")).c_str());
         array = numpy.attr("ascontiguousarray")(array, numpy.attr("int64"));
         array_ = nb::cast<Array>(array);
     }

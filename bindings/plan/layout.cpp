@@ -187,7 +187,8 @@ Examples
                 for (std::int64_t b = 0; b < l.num_blocks(); ++b) all.push_back(l.owner(b));
                 return array_of(std::move(all));
             },
-            nb::rv_policy::move, "The rank at each grid position, in grid order (int64).")
+            nb::rv_policy::move, nb::rv_policy::reference,
+            "The rank at each grid position, in grid order (int64).")
         .def("block_of", &BlockCyclic::block_of, "rank"_a,
              "The grid position (block number) of a rank, or -1 for a rank outside the grid.")
         .def("owner_of", &BlockCyclic::owner_of, "index"_a,
@@ -378,11 +379,11 @@ Examples
     bind_floor_plan_cuts(c);
     c.def("__len__", &FloorPlan::num_blocks)
         .def("region", &FloorPlan::region, "block"_a, "The region of a block. Raises OutOfRange.")
-        .def_prop_ro("regions", &table_of, nb::rv_policy::move,
+        .def_prop_ro("regions", &table_of, nb::rv_policy::move, nb::rv_policy::reference,
                      "All regions as an (n, 2, dims) array (int64), a copy.")
         .def_prop_ro(
             "owners", [](const FloorPlan& l) { return array_of(l.owners()); }, nb::rv_policy::move,
-            "The rank of each block (int64), a copy.")
+            nb::rv_policy::reference, "The rank of each block (int64), a copy.")
         .def("find", &FloorPlan::find, "region"_a,
              R"doc(The blocks that a region touches, ascending.
 

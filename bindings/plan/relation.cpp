@@ -124,6 +124,46 @@ bindings::NumpyArray<std::int64_t> runs(const AddressRelation& relation) {
     return array_of(std::move(rows), {n, 3});
 }
 
+nb::bytes to_bytes(const AddressRelation& relation) {
+    const std::vector<std::uint8_t> bytes = relation.to_bytes();
+    return nb::bytes(bytes.data(), bytes.size());
+}
+
+AddressRelation from_bytes(nb::handle buffer) {
+    const ArrayMemory memory(buffer, "the serialized relation");
+    if (memory.shape().size() != 1 || memory.strides_bytes() != std::vector<std::int64_t>{1})
+        throw Error(ErrorCode::wrong_type, "a serialized relation is one row of contiguous bytes");
+    return AddressRelation::from_bytes({reinterpret_cast<const std::uint8_t*>(memory.data()),
+                                        static_cast<std::size_t>(memory.end_bytes())});
+}
+
+/// Rows of address and length in bytes, of the source side or the destination side. The base is an
+/// address, or an array that the addresses must lie in.
+bindings::NumpyArray<std::int64_t> iovec(const AddressRelation& relation, nb::handle base,
+                                         const std::string& side) {
+    if (side != "source" && side != "destination")
+        throw Error(ErrorCode::invalid_argument,
+                    "side is '" + side + "', it must be 'source' or 'destination'");
+    const bool of_source = side == "source";
+    std::byte* start = nullptr;
+    if (nb::isinstance<nb::int_>(base)) {
+        start = reinterpret_cast<std::byte*>(nb::cast<std::uintptr_t>(base));
+    } else {
+        const ArrayMemory memory(base, "base");
+        require_inside(memory,
+                       of_source ? relation.source_bounds() : relation.destination_bounds());
+        start = memory.data();
+    }
+    std::vector<std::int64_t> rows;
+    for (const MemoryPiece& piece :
+         of_source ? relation.source_pieces(start) : relation.destination_pieces(start)) {
+        rows.push_back(static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(piece.data)));
+        rows.push_back(static_cast<std::int64_t>(piece.bytes));
+    }
+    const std::size_t n = rows.size() / 2;
+    return array_of(std::move(rows), {n, 2});
+}
+
 std::vector<std::int64_t> vector_of(const Integers& integers) {
     return {integers.values().begin(), integers.values().end()};
 }
@@ -135,12 +175,12 @@ void copy_strided(nb::handle source, nb::handle destination, const OpName& op) {
     to.require_writable();
     if (from.shape() != to.shape())
         throw Error(ErrorCode::mismatch,
-                    "source has shape " + nb::cast<std::string>(nb::str(nb::cast(from.shape()))) +
-                        ", destination " + nb::cast<std::string>(nb::str(nb::cast(to.shape()))));
+                    std::string("source has shape ") + nb::repr(nb::cast(from.shape())).c_str() +
+                        ", destination " + nb::repr(nb::cast(to.shape())).c_str());
+    if (from.end_bytes() == from.begin_bytes()) return;
     Product product;
     for (std::size_t d = 0; d < from.shape().size(); ++d) {
         const std::int64_t n = from.shape()[d];
-        if (n == 0) return;
         if (n > 1 && to.strides_bytes()[d] == 0)
             throw Error(ErrorCode::invalid_argument,
                         "destination has stride 0 in dimension " + std::to_string(d) +
@@ -213,7 +253,7 @@ Raises Mismatch when they hold different numbers of elements.
 
 Parameters
 ----------
-encoding : {"pairs", "blocks", "runs", "dictionary", "product"}
+encoding : {"pairs", "blocks", "runs", "dictionary", "product", "offsets"}
     How they are kept. Each can hold any relation.
 
 Raises
@@ -230,6 +270,53 @@ InvalidArgument
         .def("ordered_by_destination", &AddressRelation::ordered_by_destination,
              "The same pairs, ordered by destination address.")
         .def("reversed", &AddressRelation::reversed, "Source and destination exchanged.");
+}
+
+void bind_passing_on(nb::class_<AddressRelation>& c) {
+    c.def("to_bytes", &to_bytes,
+          "The relation as bytes, which `from_bytes` turns back into the same pairs in the same "
+          "encoding, on machines with this machine's byte order.")
+        .def_static("from_bytes", &from_bytes, "buffer"_a,
+                    nb::sig("def from_bytes(buffer: typing.Any) -> AddressRelation"),
+                    R"doc(A relation from the bytes that `to_bytes` gave.
+
+Nothing in them is trusted. Raises InvalidArgument when they are not those of a relation: cut off,
+changed, of another version or byte order.
+)doc")
+        .def(
+            "iovec", &iovec, "base"_a, "side"_a = "source",
+            nb::sig("def iovec(self, base: typing.Any, side: str = 'source') -> "
+                    "numpy.typing.NDArray[numpy.int64]"),
+            R"doc(The contiguous pieces of memory of one side, in order, as in a scatter-gather list.
+
+Parameters
+----------
+base : array, buffer or int
+    What the addresses count from: an array that must hold them all, or an address.
+side : {"source", "destination"}
+    Which side.
+
+Returns
+-------
+(n, 2) array of int64
+    Address and length in bytes of each piece.
+
+Raises
+------
+OutOfRange
+    When an address lies outside the array.
+
+Examples
+--------
+>>> import datamover as dm
+>>> pieces = dm.AddressRelation.from_pairs([0, 1, 5], [0, 1, 2], elem_bytes=4)
+>>> pieces.iovec(1000).tolist()
+[[1000, 8], [1020, 4]]
+)doc")
+        .def("__getstate__", &to_bytes)
+        .def("__setstate__", [](AddressRelation& self, nb::bytes state) {
+            new (&self) AddressRelation(from_bytes(state));
+        });
 }
 
 void bind_applying(nb::class_<AddressRelation>& c) {
@@ -341,13 +428,13 @@ void bind_relation(nb::module_& m) {
         m, "AddressRelation",
         R"doc(An ordered set of pairs: which address goes to which address.
 
-Kept compactly, in one of five encodings, and decoded while copying. A value, cheap to copy. The order
+Kept compactly, in one of six encodings, and decoded while copying. A value, cheap to copy. Its order
 is that of a message. Made by `MotionPlan.relation`, or from arrays of addresses by `from_pairs`.
 
 Notes
 -----
 The encodings and their names in the paper on compact address relations: pairs (AAPAIR), blocks
-(AABLK), runs (DMRLE), dictionary (DMRLEC); product is ours.
+(AABLK), runs (DMRLE), dictionary (DMRLEC); product and offsets are ours.
 
 Examples
 --------
@@ -367,6 +454,7 @@ np.float64(8.0)
     bind_making(c);
     bind_applying(c);
     bind_looking(c);
+    bind_passing_on(c);
     m.def("copy_strided", &copy_strided, "source"_a, "destination"_a, "op"_a = nb::none(),
           nb::sig("def copy_strided(source: typing.Any, destination: typing.Any, "
                   "op: str | None = None) -> None"));

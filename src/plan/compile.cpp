@@ -54,9 +54,10 @@ const BlockMemory& memory_of(const RelationSide& side, std::int64_t block) {
 [[noreturn]] void outside(const RelationSide& side, const BlockMemory& memory, int d, Range range) {
     throw Error(ErrorCode::out_of_range,
                 "process " + std::to_string(side.rank) + ", block " + std::to_string(memory.block) +
-                    ": local indices " + std::to_string(range.lo) + " to " + std::to_string(range.hi) +
-                    " in dimension " + std::to_string(d) + " lie outside the array's " +
-                    memory.valid.to_string() + " (are its ghosts deep enough?)");
+                    ": local indices " + std::to_string(range.lo) + " to " +
+                    std::to_string(range.hi) + " in dimension " + std::to_string(d) +
+                    " lie outside the array's " + memory.valid.to_string() +
+                    " (are its ghosts deep enough?)");
 }
 
 void check_inside(const RelationSide& side, const BlockMemory& memory, int d, Range range) {
@@ -77,13 +78,16 @@ public:
             done_elems_ += piece.size();
         }
         flush_products();
-        if (relations_.empty()) return {};
-        return relations_.size() == 1 ? relations_.front() : AddressRelation::concatenate(relations_);
+        if (relations_.empty())
+            return AddressRelation::from_products({}, source_.elem_bytes, destination_.elem_bytes);
+        return relations_.size() == 1 ? relations_.front()
+                                      : AddressRelation::concatenate(relations_);
     }
 
 private:
     void add(const Piece& piece, const ProductPiece& content) {
-        const BlockMemory* from = source_.memory ? &memory_of(source_, piece.source_block) : nullptr;
+        const BlockMemory* from =
+            source_.memory ? &memory_of(source_, piece.source_block) : nullptr;
         const BlockMemory* to =
             destination_.memory ? &memory_of(destination_, piece.destination_block) : nullptr;
         Product product;
@@ -100,7 +104,8 @@ private:
                 a.source_stride_bytes = from->strides_bytes[axis->source_dim];
             }
             if (to) {
-                check_inside(destination_, *to, axis->destination_dim, range_of(*axis->table, false));
+                check_inside(destination_, *to, axis->destination_dim,
+                             range_of(*axis->table, false));
                 a.destination_stride_bytes = to->strides_bytes[axis->destination_dim];
             }
             if (!from) {
@@ -122,8 +127,8 @@ private:
     void add(const Piece& piece, const ReshapePiece& content) {
         flush_products();
         if (!source_.memory) {
-            relations_.push_back(box_half(destination_, piece.destination_block, content.destination,
-                                          false, done_elems_));
+            relations_.push_back(box_half(destination_, piece.destination_block,
+                                          content.destination, false, done_elems_));
         } else if (!destination_.memory) {
             relations_.push_back(
                 box_half(source_, piece.source_block, content.source, true, done_elems_));
@@ -147,11 +152,10 @@ private:
             check_inside(side, memory, d, {box.lo()[d], box.hi()[d] - 1});
             AxisTable table = AxisTable::interval(box.lo()[d], 0, box.extent(d));
             if (!is_source) table = table.reversed();
-            product.axes.insert(
-                product.axes.begin(),
-                {std::make_shared<const AxisTable>(std::move(table)),
-                 is_source ? memory.strides_bytes[d] : inner_bytes,
-                 is_source ? inner_bytes : memory.strides_bytes[d]});
+            product.axes.insert(product.axes.begin(),
+                                {std::make_shared<const AxisTable>(std::move(table)),
+                                 is_source ? memory.strides_bytes[d] : inner_bytes,
+                                 is_source ? inner_bytes : memory.strides_bytes[d]});
             inner_bytes *= box.extent(d);
         }
         return AddressRelation::from_products({std::move(product)}, source_.elem_bytes,
@@ -191,9 +195,8 @@ private:
 
     void flush_products() {
         if (products_.empty()) return;
-        relations_.push_back(AddressRelation::from_products(std::exchange(products_, {}),
-                                                            source_.elem_bytes,
-                                                            destination_.elem_bytes));
+        relations_.push_back(AddressRelation::from_products(
+            std::exchange(products_, {}), source_.elem_bytes, destination_.elem_bytes));
     }
 
     const RelationSide& source_;

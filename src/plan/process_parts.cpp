@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What does one process send and receive under a plan?
 #include <set>
+#include <string>
 #include <utility>
 
+#include "datamover/error.hpp"
 #include "datamover/motion_plan.hpp"
 #include "halo.hpp"
 #include "part_builder.hpp"
@@ -19,6 +21,9 @@ class PartCollector {
 public:
     PartCollector(const MotionPlan& plan, std::int64_t rank, Side side)
         : source_(plan.source()), destination_(plan.destination()), rank_(rank), side_(side) {
+        if (rank < 0 || rank >= plan.nprocs())
+            throw Error(ErrorCode::out_of_range, "rank " + std::to_string(rank) + " is not in 0.." +
+                                                     std::to_string(plan.nprocs() - 1));
         for (std::int64_t i = 0; i < plan.size(); ++i) {
             term_ = i;
             std::visit([this](const auto& term) { collect(term); }, plan[i]);
@@ -63,8 +68,11 @@ private:
         for (const std::int64_t block : ghost_blocks) {
             std::int64_t sequence = 0;
             plan::halo_sections_into(fp, halo, block, [&](const SectionCopy& s) {
-                collect_section(halo.reversed ? SectionCopy{s.destination_block, s.destination_region,
-                                                            s.source_block, s.source_region, {}}
+                collect_section(halo.reversed ? SectionCopy{s.destination_block,
+                                                            s.destination_region,
+                                                            s.source_block,
+                                                            s.source_region,
+                                                            {}}
                                               : s,
                                 sequence++);
             });

@@ -2,6 +2,8 @@
 // Which explicit section copy does a plan stand for next?
 #include "section_cursor.hpp"
 
+#include <algorithm>
+#include <limits>
 #include <set>
 #include <utility>
 
@@ -10,6 +12,15 @@
 #include "redistribution.hpp"
 
 namespace datamover::plan {
+namespace {
+
+/// How many local positions from this one on hold neighbouring global indices.
+std::int64_t neighbours_from(const AxisSet& set, std::int64_t local) {
+    return set.period == set.length ? std::numeric_limits<std::int64_t>::max()
+                                    : set.length - local % set.length;
+}
+
+}  // namespace
 
 BoxWalk::BoxWalk(const Layout& source, const Layout& destination, const std::vector<int>& axes,
                  const Piece& piece)
@@ -21,8 +32,14 @@ BoxWalk::BoxWalk(const Layout& source, const Layout& destination, const std::vec
       done_(false) {
     for (const PieceAxis& axis : std::get<ProductPiece>(piece.content).axes) {
         Axis a{axis.source_dim, axis.destination_dim, {}, 0};
+        const AxisSet& from = source_sets_[static_cast<std::size_t>(axis.source_dim)];
+        const AxisSet& to = destination_sets_[static_cast<std::size_t>(axis.destination_dim)];
+        // Neighbours in both local arrays may stand apart in the index space.
         axis.table->for_each_block([&](std::int64_t s, std::int64_t d, std::int64_t length) {
-            a.blocks.push_back({s, d, length});
+            for (std::int64_t n = 0; length > 0; s += n, d += n, length -= n) {
+                n = std::min({length, neighbours_from(from, s), neighbours_from(to, d)});
+                a.blocks.push_back({s, d, n});
+            }
         });
         done_ = done_ || a.blocks.empty();
         axes_.push_back(std::move(a));

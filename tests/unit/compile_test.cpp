@@ -71,7 +71,8 @@ TEST(Compile, HalvesJoinedAreTheDirectRelation) {
         ASSERT_EQ(pairs_of(assembly).source, all.source) << "case " << i;
         ASSERT_EQ(pairs_of(disassembly).destination, all.destination) << "case " << i;
         ASSERT_EQ(pairs_of(AddressRelation::join(assembly, disassembly)), all) << "case " << i;
-        if (!part.empty()) EXPECT_EQ(direct.source_elem_bytes(), 8);
+        EXPECT_EQ(direct.source_elem_bytes(), 8);
+        EXPECT_EQ(direct.destination_elem_bytes(), 4);
     }
 }
 

@@ -191,7 +191,7 @@ Layout random_boxes(Random& random, const Point& shape, std::int64_t nprocs) {
 }
 
 TEST(MotionPlan, SectionsMoveTheSameAsThePlan) {
-    for (std::int64_t i = 0; i < cases(200); ++i) {
+    for (std::int64_t i = 0; i < cases(1000); ++i) {
         Random random(seed_of(i));
         const int dims = static_cast<int>(random.integer(1, 3));
         const Point shape = Point::filled(dims, random.integer(1, 9));
@@ -207,6 +207,32 @@ TEST(MotionPlan, SectionsMoveTheSameAsThePlan) {
         carry_out(plan, from, to, Way::message);
         carry_out(expanded, from, to_expanded, Way::message);
         ASSERT_EQ(to.data, to_expanded.data) << "case " << i;
+    }
+}
+
+TEST(MotionPlan, SectionsLieInTheirBlocksAndCoverTheDestinationOnce) {
+    using Held = std::set<std::pair<std::int64_t, Coordinates>>;
+    const auto held_in = [](const Layout& layout) {
+        Held held;
+        for (const auto& e : layout_oracle::elements_of(layout)) held.insert({e.block, e.global});
+        return held;
+    };
+    for (std::int64_t i = 0; i < cases(500); ++i) {
+        Random random(seed_of(i));
+        const int dims = static_cast<int>(random.integer(1, 2));
+        const Point shape = Point::filled(dims, random.integer(1, 12));
+        const std::int64_t nprocs = random.integer(1, 4);
+        const Layout a = random_boxes(random, shape, nprocs);
+        const Layout b = random_boxes(random, shape, nprocs);
+        const Held sources = held_in(a);
+        Held missing = held_in(b);
+        for (const SectionCopy& s : sections_of(random_box_plan(random, a, b))) {
+            for (const Coordinates& p : points_in_order(s.source_region))
+                ASSERT_TRUE(sources.contains({s.source_block, p})) << "case " << i;
+            for (const Coordinates& p : points_in_order(s.destination_region))
+                ASSERT_EQ(missing.erase({s.destination_block, p}), 1u) << "case " << i;
+        }
+        ASSERT_TRUE(missing.empty()) << "case " << i;
     }
 }
 
@@ -245,7 +271,7 @@ TEST(MotionPlan, SectionsOfRanksArePartsOfAllSections) {
 }
 
 TEST(MotionPlan, ComposedDoesWhatOneAfterTheOtherDoes) {
-    for (std::int64_t i = 0; i < cases(200); ++i) {
+    for (std::int64_t i = 0; i < cases(1000); ++i) {
         Random random(seed_of(i));
         const int dims = static_cast<int>(random.integer(1, 2));
         const Point shape = Point::filled(dims, random.integer(1, 9));
@@ -328,6 +354,8 @@ TEST(MotionPlan, RefusesWhatDoesNotFit) {
     expect_error(ErrorCode::out_of_range, [&] { plan[0]; });
     expect_error(ErrorCode::out_of_range, [&] { plan.erase(-1); });
     expect_error(ErrorCode::out_of_range, [&] { sections_of(plan, 2); });
+    expect_error(ErrorCode::out_of_range, [&] { plan.outgoing(2); });
+    expect_error(ErrorCode::out_of_range, [&] { plan.incoming(-1); });
     expect_error(ErrorCode::mismatch, [&] { plan.merged(redistribute(lists, lists)); });
     expect_error(ErrorCode::mismatch, [&] { plan.composed(redistribute(lists, lists)); });
     expect_error(ErrorCode::mismatch, [&] {

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Does every kind of failure have its exception class, in Python's terms too?"""
+
+import pickle
+import subprocess
+import sys
+
+import pytest
+
+import datamover as dm
+
+KINDS = [
+    (dm.InvalidArgument, ValueError, "invalid_argument"),
+    (dm.OutOfRange, IndexError, "out_of_range"),
+    (dm.WrongType, TypeError, "wrong_type"),
+    (dm.Mismatch, ValueError, "mismatch"),
+    (dm.NoMemory, MemoryError, "no_memory"),
+    (dm.IoError, OSError, "io"),
+    (dm.MpiError, RuntimeError, "mpi"),
+    (dm.PeerFailed, RuntimeError, "peer_failed"),
+    (dm.Timeout, TimeoutError, "timeout"),
+    (dm.InvalidState, RuntimeError, "invalid_state"),
+    (dm.Unsupported, NotImplementedError, "unsupported"),
+]
+
+
+@pytest.mark.parametrize(("kind", "usual", "code"), KINDS)
+def test_each_code_has_a_class_that_is_also_a_usual_one(kind, usual, code):
+    assert issubclass(kind, dm.Error)
+    assert issubclass(kind, usual)
+    assert kind.code == code
+    assert dm.errors.class_of(code) is kind
+    error = kind("what was wrong")
+    assert str(error) == "what was wrong"
+    assert type(pickle.loads(pickle.dumps(error))) is kind
+
+
+def test_an_unknown_code_is_an_error_all_the_same():
+    assert dm.errors.class_of("of a later version") is dm.Error
+
+
+def test_errors_of_the_core_come_as_the_class_of_their_code():
+    with pytest.raises(dm.InvalidArgument, match="not a positive integer") as caught:
+        dm.BlockCyclic((4,), "(cyclic(0))", nprocs=2)
+    assert caught.value.code == "invalid_argument"
+    with pytest.raises(dm.OutOfRange):
+        dm.BlockCyclic((4,), "(cyclic(1))", nprocs=2).owner(7)
+    with pytest.raises(dm.Unsupported):
+        lists = dm.IndexList(3, [[0, 1, 2]])
+        dm.MotionPlan(lists, lists).copy(0, dm.Region(0, 1), 0, dm.Region(0, 1))
+
+
+def test_arguments_of_a_wrong_kind_are_type_errors():
+    for bad in (("4", 4), (4.5, 5), ([[1]], [2])):
+        with pytest.raises(TypeError):
+            dm.Region(*bad)
+
+
+def test_importing_the_package_loads_no_mpi():
+    code = """
+import sys, datamover as dm
+rows = dm.BlockCyclic((8, 8), "(block, *)", nprocs=4)
+dm.redistribute(rows, rows).relation(0, 0).describe()
+loaded = {"mpi4py", "datamover._mover", "rich", "matplotlib", "zarr"} & set(sys.modules)
+assert not loaded, loaded
+assert {"XArray", "Mover", "move", "explain"} <= set(dir(dm)) and dm.__version__
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+def test_unknown_names_are_attribute_errors():
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = dm.nothing

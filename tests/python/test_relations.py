@@ -1,0 +1,329 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Do relations move between arrays what NumPy's indexing moves, in every encoding?"""
+
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+import datamover as dm
+
+ENCODINGS = ["pairs", "blocks", "runs", "dictionary", "product", "offsets"]
+MOST = 60
+UFUNCS = {"add": np.add, "multiply": np.multiply, "min": np.minimum, "max": np.maximum}
+
+
+@st.composite
+def addresses(draw):
+    """Sources of any kind and as many destinations that do not repeat."""
+    destination = draw(st.lists(st.integers(0, MOST - 1), unique=True, max_size=MOST))
+    if draw(st.booleans()):
+        start, step = draw(st.integers(0, 9)), draw(st.integers(1, 3))
+        destination = list(range(start, MOST, step))[: len(destination)]
+    source = draw(
+        st.lists(st.integers(0, MOST - 1), min_size=len(destination), max_size=len(destination))
+    )
+    if draw(st.booleans()):
+        source = [(i * 2) % MOST for i in range(len(destination))]
+    return np.array(source, dtype=np.int64), np.array(destination, dtype=np.int64)
+
+
+def values(dtype, seed=0):
+    raw = np.random.default_rng(seed).integers(1, 100, MOST)
+    if np.dtype(dtype).names:
+        return np.array([(v, v / 3) for v in raw], dtype=dtype)
+    if np.dtype(dtype).kind == "M":
+        return raw.astype("i8").view(dtype)
+    return raw.astype(dtype)
+
+
+class TestRelation:
+    @given(addresses(), st.sampled_from(ENCODINGS), st.sampled_from([1, 3, 4, 8]))
+    def test_every_encoding_holds_the_pairs(self, pairs, encoding, elem_bytes):
+        source, destination = pairs
+        relation = dm.AddressRelation.from_pairs(source, destination, elem_bytes).encode(encoding)
+        assert relation.encoding == encoding or not len(relation)
+        assert len(relation) == len(source) and relation.nbytes >= 0
+        a, b = relation.to_pairs()
+        np.testing.assert_array_equal(a, source * elem_bytes)
+        np.testing.assert_array_equal(b, destination * elem_bytes)
+        runs = relation.runs()
+        assert runs.shape == (len(runs), 3) and runs[:, 2].sum() == len(source)
+        if len(source):
+            assert relation.source_bounds == (a.min(), a.max() + elem_bytes)
+            assert relation.destination_bounds == (b.min(), b.max() + elem_bytes)
+        again = dm.AddressRelation.from_byte_pairs(a, b, elem_bytes)
+        assert again.to_pairs()[0].tolist() == a.tolist()
+
+    @given(
+        addresses(),
+        st.sampled_from(ENCODINGS),
+        st.sampled_from(["f8", "f4", "i2", "u1", "c16", "M8[s]", "f2", ">i4", "i4,f8", "S3"]),
+    )
+    def test_moves_what_numpy_indexing_moves(self, pairs, encoding, dtype):
+        source, destination = pairs
+        a, b = values(dtype), values(dtype, seed=1)
+        relation = dm.AddressRelation.from_pairs(source, destination, a.itemsize).encode(encoding)
+        expected = b.copy()
+        expected[destination] = a[source]
+        copied, scattered = b.copy(), b.copy()
+        relation.copy(a, copied)
+        np.testing.assert_array_equal(copied, expected)
+        message = relation.gather(a)
+        assert message.dtype == a.dtype
+        np.testing.assert_array_equal(message, a[source])
+        relation.scatter(message, scattered)
+        np.testing.assert_array_equal(scattered, expected)
+        buffer = np.zeros(MOST, dtype=dtype)
+        assert relation.gather(a, buffer) is buffer
+        np.testing.assert_array_equal(buffer[: len(source)], a[source])
+
+    @given(
+        addresses(),
+        st.sampled_from(sorted(UFUNCS)),
+        st.sampled_from(["f8", "f4", "i8", "u2"]),
+        st.sampled_from(["f8", "i4", "c16"]),
+    )
+    def test_combines_and_converts_as_numpy_does(self, pairs, op, dtype, source_dtype):
+        source, destination = pairs
+        assume(np.can_cast(source_dtype, dtype, "same_kind"))
+        a, b = values(source_dtype), values(dtype, seed=1)
+        sizes = (a.itemsize, b.itemsize)
+        relation = dm.AddressRelation.from_pairs(source, destination, sizes)
+        expected = b.copy()
+        expected[destination] = UFUNCS[op](expected[destination], a[source].astype(dtype))
+        copied, scattered = b.copy(), b.copy()
+        relation.copy(a, copied, op=op)
+        np.testing.assert_array_equal(copied, expected)
+        relation.scatter(relation.gather(a), scattered, op=op)
+        np.testing.assert_array_equal(scattered, expected)
+        relation.copy(a, copied)
+        expected[destination] = a[source]
+        np.testing.assert_array_equal(copied, expected)
+
+    @given(addresses())
+    def test_halves_join_to_the_whole(self, pairs):
+        source, destination = pairs
+        relation = dm.AddressRelation.from_pairs(source, destination, 8)
+        first, second = relation.source_half(), relation.destination_half()
+        assert first.to_pairs()[1].tolist() == (np.arange(len(source)) * 8).tolist()
+        assert second.to_pairs()[0].tolist() == (np.arange(len(source)) * 8).tolist()
+        joined = dm.AddressRelation.join(first, second)
+        assert [x.tolist() for x in joined.to_pairs()] == [x.tolist() for x in relation.to_pairs()]
+        back = relation.reversed().to_pairs()
+        assert [x.tolist() for x in back[::-1]] == [x.tolist() for x in relation.to_pairs()]
+
+    @given(addresses())
+    def test_orders(self, pairs):
+        relation = dm.AddressRelation.from_pairs(*pairs, elem_bytes=1)
+        by_destination = relation.ordered_by_destination().to_pairs()
+        by_source = relation.ordered_by_source().to_pairs()
+        assert (np.diff(by_destination[1]) > 0).all() and (np.diff(by_source[0]) >= 0).all()
+        expected = sorted(zip(*map(np.ndarray.tolist, pairs), strict=True))
+        for a, b in (by_destination, by_source):
+            assert sorted(zip(a.tolist(), b.tolist(), strict=True)) == expected
+
+    @given(addresses(), st.sampled_from(ENCODINGS))
+    def test_goes_through_bytes_and_pickles(self, pairs, encoding):
+        relation = dm.AddressRelation.from_pairs(*pairs).encode(encoding)
+        data = relation.to_bytes()
+        for again in (
+            dm.AddressRelation.from_bytes(data),
+            dm.AddressRelation.from_bytes(bytearray(data)),
+            pickle.loads(pickle.dumps(relation)),
+        ):
+            assert again.encoding == relation.encoding and again.nbytes == relation.nbytes
+            assert [x.tolist() for x in again.to_pairs()] == [
+                x.tolist() for x in relation.to_pairs()
+            ]
+
+    @given(addresses())
+    def test_iovec_names_the_bytes_in_order(self, pairs):
+        source, destination = pairs
+        a = np.arange(MOST, dtype="u1")
+        relation = dm.AddressRelation.from_pairs(source, destination, 1)
+        for side, index in (("source", source), ("destination", destination)):
+            pieces = relation.iovec(a, side)
+            assert pieces.shape == (len(pieces), 2)
+            start = a.__array_interface__["data"][0]
+            read = [a[p - start : p - start + n] for p, n in pieces]
+            assert np.concatenate([*read, a[:0]]).tolist() == index.tolist()
+            np.testing.assert_array_equal(relation.iovec(start, side), pieces)
+
+    def test_any_buffer_will_do(self):
+        relation = dm.AddressRelation.from_pairs([0, 2], [1, 0], elem_bytes=2)
+        out = bytearray(b"......")
+        relation.copy(b"abcdef", out)
+        assert out == b"efab.."
+        relation.copy(memoryview(b"uvwxyz"), memoryview(out)[2:])
+        assert out == b"efyzuv"
+        assert relation.gather(b"abcdef").tobytes() == b"abef"
+        as_numbers = np.zeros(3, "i2")
+        relation.scatter(b"abcd", as_numbers)
+        assert as_numbers.tobytes() == b"cdab\0\0"
+
+    def test_addresses_count_from_the_first_element_of_a_view(self):
+        a = np.arange(10)
+        relation = dm.AddressRelation.from_byte_pairs([0, -8, -16], [0, 8, 16], 8)
+        out = np.zeros(3, int)
+        relation.copy(a[::-1], out)
+        assert out.tolist() == [9, 8, 7]
+        with pytest.raises(dm.OutOfRange):
+            relation.copy(a, out)
+
+    @pytest.mark.parametrize(
+        ("source", "destination", "error"),
+        [
+            (np.zeros(9), np.zeros(9), dm.OutOfRange),
+            (np.zeros(10), np.zeros(4), dm.OutOfRange),
+            (np.zeros(10, "f4"), np.zeros(10), dm.WrongType),
+            (np.zeros(10), np.zeros(10, "f4"), dm.WrongType),
+            (np.zeros(10), bytes(80), dm.InvalidArgument),
+            (np.zeros(10, object), np.zeros(10), dm.WrongType),
+            (np.zeros(10), np.zeros(10, "M8[s]"), dm.WrongType),
+            (np.zeros(10), np.zeros(10, ">f8"), dm.WrongType),
+            ("text", np.zeros(10), dm.WrongType),
+            (np.zeros(10), None, TypeError),
+            (np.zeros(10), np.float64(1), dm.InvalidArgument),
+        ],
+    )
+    def test_bad_memory_is_refused_before_anything_is_written(self, source, destination, error):
+        relation = dm.AddressRelation.from_pairs([0, 9, 2], [0, 1, 4])
+        source = np.ones_like(source) if isinstance(source, np.ndarray) else source
+        before = np.array(destination, copy=True)
+        with pytest.raises(error):
+            relation.copy(source, destination)
+        assert (np.array(destination) == before).all()
+
+    def test_bad_messages_are_refused(self):
+        relation = dm.AddressRelation.from_pairs([0, 9, 2], [0, 1, 4])
+        frozen = np.zeros(5)
+        frozen.flags.writeable = False
+        for call, error in [
+            (lambda: relation.gather(np.zeros(9)), dm.OutOfRange),
+            (lambda: relation.gather(np.zeros(10), np.zeros(2)), dm.OutOfRange),
+            (lambda: relation.gather(np.zeros(10), frozen), dm.InvalidArgument),
+            (lambda: relation.scatter(np.zeros(2), np.zeros(5)), dm.OutOfRange),
+            (lambda: relation.scatter(np.zeros(3), frozen), dm.InvalidArgument),
+            (lambda: relation.scatter(np.zeros(3), np.zeros(5), op="sub"), dm.InvalidArgument),
+            (lambda: relation.copy(b"x" * 80, np.zeros(5), op="add"), dm.WrongType),
+            (lambda: relation.iovec(np.zeros(9)), dm.OutOfRange),
+            (lambda: relation.iovec(np.zeros(10), "both"), dm.InvalidArgument),
+        ]:
+            with pytest.raises(error):
+                call()
+
+    @pytest.mark.parametrize(
+        ("arguments", "error"),
+        [
+            (([0, 1], [0]), dm.Mismatch),
+            (([0, -1], [0, 1]), dm.InvalidArgument),
+            (([0, 1], [0, 1], 0), dm.InvalidArgument),
+            (([0.5], [1]), dm.WrongType),
+            (([0], [1], (8, 8, 8)), dm.InvalidArgument),
+        ],
+    )
+    def test_bad_addresses_are_refused(self, arguments, error):
+        with pytest.raises(error):
+            dm.AddressRelation.from_pairs(*arguments)
+
+    def test_bad_words_and_bytes_are_refused(self):
+        relation = dm.AddressRelation.from_pairs([0, 1], [0, 1])
+        with pytest.raises(dm.InvalidArgument):
+            relation.encode("zip")
+        data = relation.to_bytes()
+        for bad in (b"", data[:-1], data + b"x", b"x" * len(data)):
+            with pytest.raises(dm.InvalidArgument):
+                dm.AddressRelation.from_bytes(bad)
+        with pytest.raises(dm.Mismatch):
+            dm.AddressRelation.join(relation, dm.AddressRelation.from_pairs([0], [0]))
+
+    def test_compact_relations_do_not_grow_with_the_array(self):
+        sizes = set()
+        for n in (1024, 1_048_576):
+            rows = dm.BlockCyclic((n, n), "(block, *)", nprocs=4)
+            columns = dm.BlockCyclic((n, n), "(*, block)", nprocs=4)
+            relation = dm.redistribute(rows, columns).relation(0, 3)
+            assert relation.encoding == "product" and len(relation) == (n // 4) ** 2
+            sizes.add(relation.nbytes)
+        assert len(sizes) == 1 and sizes.pop() <= 512
+
+
+@st.composite
+def views(draw, dtype, shape):
+    """A view of a larger array with the given shape: axes permuted, steps of any sign."""
+    axes = draw(st.permutations(range(len(shape))))
+    steps = [draw(st.sampled_from([-2, -1, 1, 3])) for _ in shape]
+    base = np.random.default_rng(draw(st.integers(0, 99))).integers(
+        1, 100, [shape[a] * abs(steps[a]) for a in axes]
+    )
+    view = base.astype(dtype).transpose(np.argsort(axes))
+    return view[(..., *(slice(None, None, step) for step in steps))]
+
+
+shapes = hnp.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=6)
+
+
+class TestCopy:
+    @given(shapes, st.data())
+    def test_is_numpys_assignment(self, shape, data):
+        dtype = data.draw(st.sampled_from(["f8", "i4", "u1", "c16", "f2", "i4,f8"]))
+        simple = "i4" if dtype == "i4,f8" else dtype
+        a, b = data.draw(views(simple, shape)), data.draw(views(simple, shape))
+        if dtype != simple:
+            a, b = (np.array(x.astype(dtype)) for x in (a, b))
+        dm.copy(a, b)
+        np.testing.assert_array_equal(b, a)
+
+    @given(shapes, st.data())
+    def test_touches_nothing_between_the_elements(self, shape, data):
+        a = data.draw(views("i8", shape))
+        base = np.full([2 * n + 1 for n in shape], -1)
+        view = base[(..., *(slice(None, 2 * n, 2) for n in shape))]
+        expected = base.copy()
+        expected[(..., *(slice(None, 2 * n, 2) for n in shape))] = a
+        dm.copy(a, view)
+        np.testing.assert_array_equal(base, expected)
+
+    @given(shapes, st.sampled_from(sorted(UFUNCS)), st.data())
+    def test_combines_and_converts_as_numpy_does(self, shape, op, data):
+        a, b = data.draw(views("i4", shape)), data.draw(views("f8", shape))
+        expected = UFUNCS[op](b, a.astype("f8"))
+        dm.copy(a, b, op=op)
+        np.testing.assert_array_equal(b, expected)
+        dm.copy(a, b)
+        np.testing.assert_array_equal(b, a)
+
+    def test_source_may_be_broadcast_and_read_only(self):
+        b = np.zeros((3, 4))
+        dm.copy(np.broadcast_to(np.arange(4.0), (3, 4)), b)
+        np.testing.assert_array_equal(b, [[0, 1, 2, 3]] * 3)
+
+    def test_interleaved_views_do_not_overlap(self):
+        a = np.arange(10)
+        dm.copy(a[::2], a[1::2])
+        assert a.tolist() == [0, 0, 2, 2, 4, 4, 6, 6, 8, 8]
+
+    def test_refuses_what_makes_no_sense(self):
+        a = np.arange(12.0)
+        frozen = np.zeros(3)
+        frozen.flags.writeable = False
+        for source, destination, error in [
+            (a[:3], a[2:5], dm.InvalidArgument),
+            (a[::-1], a, dm.InvalidArgument),
+            (a[:3], np.zeros(4), dm.Mismatch),
+            (a[:3], np.zeros((3, 1)), dm.Mismatch),
+            (a[:3], frozen, dm.InvalidArgument),
+            (a[:3], np.lib.stride_tricks.as_strided(np.zeros(1), (3,), (0,)), dm.InvalidArgument),
+            (a[:3], np.zeros(3, "M8[s]"), dm.WrongType),
+            (a[:3].astype(object), np.zeros(3), dm.WrongType),
+        ]:
+            before = destination.copy()
+            with pytest.raises(error):
+                dm.copy(source, destination)
+            np.testing.assert_array_equal(destination, before)
+        with pytest.raises(dm.InvalidArgument):
+            dm.copy(a[:3], np.zeros(3), op="average")
