@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How does every single element get to the process that is named for it, and how does it come back?"""
+"""How does every single element get to its process, and how does it come back?"""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .arrays import element_dtype
-from .errors import InvalidArgument, Mismatch, Unsupported, WrongType
+from .errors import InvalidArgument, Mismatch, WrongType
 from .mpi import collectively, comm_address, core
 from .targets import TargetMap
 
@@ -95,7 +95,11 @@ class _Column:
 
 def _writable(array: np.ndarray, like: _Column, elems: int) -> tuple[int, int]:
     """Describe memory that results are written to."""
-    if not isinstance(array, np.ndarray) or array.dtype != like.dtype or array.shape[1:] != like.shape:
+    if (
+        not isinstance(array, np.ndarray)
+        or array.dtype != like.dtype
+        or array.shape[1:] != like.shape
+    ):
         raise WrongType(f"out must be an array of {like.dtype} with elements of shape {like.shape}")
     if not array.flags.c_contiguous or not array.flags.writeable:
         raise InvalidArgument("out must be contiguous and writable")
@@ -320,7 +324,9 @@ class Distribution:
             column = _Column(values, self.received, "column of values")
             result = out
             if result is None:
-                result = column.view(self._core.allocate(self.elems * column.elem_bytes), self.elems)
+                result = column.view(
+                    self._core.allocate(self.elems * column.elem_bytes), self.elems
+                )
             if op not in (None, "add", "multiply", "min", "max"):
                 raise InvalidArgument(f"op {op!r} is none of add, multiply, min, max")
             return column, result, _writable(result, column, self.elems)
@@ -330,7 +336,7 @@ class Distribution:
         return result[: self.elems]
 
     def counters(self) -> dict[str, int]:
-        """Count elements kept, sent and dropped, messages and extra bytes of the last move. Local."""
+        """Count elements kept, sent and dropped, messages and extra bytes of the last. Local."""
         return self._core.counters()
 
 

@@ -5,12 +5,17 @@
 #include <algorithm>
 #include <array>
 #include <string>
+#include <type_traits>
+
+#include "target_codes_wide.hpp"
 
 namespace datamover::distribute {
 namespace {
 
 /// Entries handled at a time: their targets and codes stay in the first cache.
 constexpr std::int64_t chunk_entries = 2048;
+/// How far ahead fields of large elements are asked for.
+constexpr std::int64_t prefetched_bytes = 8192;
 /// Up to so many processes, comparing all codes with each rank is faster than a histogram.
 constexpr int compared_ranks = 16;
 
@@ -19,6 +24,15 @@ template <class Code, class Target>
 bool encode(const std::byte* data, std::int64_t stride, std::int64_t n, Code* codes, int nprocs) {
     const auto limit = static_cast<std::uint64_t>(nprocs);
     bool bad = false;
+    if constexpr (std::is_same_v<Target, std::int32_t> && sizeof(Code) == 1) {
+        if (stride == 4 && n >= 64 && wide_codes_work()) {
+            const std::int64_t whole = n / 64 * 64;
+            bad = encode_wide(reinterpret_cast<const Target*>(data), whole, codes, nprocs);
+            data += whole * stride;
+            codes += whole;
+            n -= whole;
+        }
+    }
     const auto take = [&](std::int64_t i, Target value) {
         const auto target = static_cast<std::int64_t>(value);
         bad |= static_cast<std::uint64_t>(target) + 1 > limit;
@@ -28,8 +42,10 @@ bool encode(const std::byte* data, std::int64_t stride, std::int64_t n, Code* co
         const auto* dense = reinterpret_cast<const Target*>(data);
         for (std::int64_t i = 0; i < n; ++i) take(i, dense[i]);
     } else {
+        const bool jumps = stride >= 32;
         for (std::int64_t i = 0; i < n; ++i) {
             Target value;
+            if (jumps) __builtin_prefetch(data + i * stride + prefetched_bytes);
             __builtin_memcpy(&value, data + i * stride, sizeof(Target));
             take(i, value);
         }
@@ -84,6 +100,14 @@ private:
     static constexpr std::size_t lanes = 4;
 
     void compare(const Code* codes, std::int64_t n) {
+        if constexpr (sizeof(Code) == 1) {
+            if (n >= 64 && wide_codes_work()) {
+                const std::int64_t whole = n / 64 * 64;
+                count_wide(codes, whole, counts_.data(), ranks_);
+                codes += whole;
+                n -= whole;
+            }
+        }
         for (int r = 0; r < ranks_; ++r) {
             std::int64_t found = 0;
             for (std::int64_t begin = 0; begin < n; begin += 128) {

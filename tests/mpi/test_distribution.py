@@ -40,7 +40,9 @@ def labelled(rank, n, dtype):
     raw = np.empty((n, dtype.itemsize), "u1")
     position = np.arange(n)
     for b in range(dtype.itemsize):
-        raw[:, b] = (rank * 41 + 1, position % 251, position // 251, position * 7 + rank)[b % 4] % 256
+        raw[:, b] = (rank * 41 + 1, position % 251, position // 251, position * 7 + rank)[
+            b % 4
+        ] % 256
     if dtype.kind in "fc":
         return (rank * 10000 + position).astype(dtype)
     return raw.view(dtype).reshape(n)
@@ -85,7 +87,7 @@ def test_targets_of_any_integer_type(comm, rng, target_type):
 
 
 def test_stability_by_its_definition(comm, rng):
-    """Of two neighbours the first is from a lower process, or from the same and an earlier place."""
+    """Of two neighbours the first has the lower process, or the same and an earlier place."""
     n = 2000
     dtype = np.dtype([("sproc", "i4"), ("spos", "i4"), ("tproc", "i4")])
     elements = np.zeros(n, dtype)

@@ -31,7 +31,12 @@ def test_splitters(comm, rng):
 
 def centres(cells):
     """The middle of every cell of a unit box, in row-major order."""
-    return np.array([[(i + 0.5) / n for i, n in zip(c, cells, strict=True)] for c in itertools.product(*map(range, cells))])
+    return np.array(
+        [
+            [(i + 0.5) / n for i, n in zip(c, cells, strict=True)]
+            for c in itertools.product(*map(range, cells))
+        ]
+    )
 
 
 @pytest.mark.parametrize("dtype", ["f8", "f4"])
