@@ -16,7 +16,9 @@ MODULES = ["datamover._plan", "datamover._mover"]
 def documented(module):
     """(name, docstring) of a module's public functions and classes, and of their public members."""
     for name, value in vars(module).items():
-        if name.startswith("_") or getattr(value, "__module__", None) != module.__name__:
+        # Classes say the module that users import them from.
+        home = getattr(value, "__module__", None) or ""
+        if name.startswith("_") or not home.startswith("datamover."):
             continue
         yield name, value.__doc__
         if isinstance(value, type):
