@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Does datamover_alltoall_specific do what the paper's operation promises?
+#include <gtest/gtest.h>
+#include <mpi.h>
+
+#include <algorithm>
+#include <cstring>
+#include <random>
+#include <vector>
+
+#include "datamover/datamover.h"
+#include "datamover/distribute.h"
+
+namespace {
+
+struct Element {
+    int source;
+    int position;
+    int target;
+    bool operator==(const Element&) const = default;
+};
+
+int rank() {
+    int r = 0;
+    MPI_Comm_rank(MPI_COMM_WORLD, &r);
+    return r;
+}
+
+int nprocs() {
+    int n = 1;
+    MPI_Comm_size(MPI_COMM_WORLD, &n);
+    return n;
+}
+
+/// What process `r` gives; every process can tell.
+std::vector<Element> given_by(int r) {
+    std::mt19937 random(static_cast<unsigned>(r));
+    std::vector<Element> elements(static_cast<std::size_t>(random() % 500));
+    int position = 0;
+    for (Element& e : elements)
+        e = {r, position++, static_cast<int>(random() % static_cast<unsigned>(nprocs() + 1)) - 1};
+    return elements;
+}
+
+std::vector<Element> expected() {
+    std::vector<Element> arriving;
+    for (int r = 0; r < nprocs(); ++r)
+        for (const Element& e : given_by(r))
+            if (e.target == rank()) arriving.push_back(e);
+    return arriving;
+}
+
+MPI_Datatype element_type() {
+    static const MPI_Datatype type = [] {
+        MPI_Datatype made = MPI_DATATYPE_NULL;
+        MPI_Type_contiguous(3, MPI_INT, &made);
+        MPI_Type_commit(&made);
+        return made;
+    }();
+    return type;
+}
+
+constexpr int target_offset = static_cast<int>(offsetof(Element, target));
+
+int target_of(const void* element, void* calls) {
+    ++*static_cast<int*>(calls);
+    return static_cast<const Element*>(element)->target;
+}
+
+TEST(AlltoallSpecific, DeliversInStableOrderAndKeepsTheInput) {
+    auto mine = given_by(rank());
+    const auto right = expected();
+    std::vector<Element> result(right.size() + 3, Element{-7, -7, -7});
+    int received = -1;
+    ASSERT_EQ(MPI_SUCCESS, datamover_alltoall_specific(
+                               mine.data(), static_cast<int>(mine.size()), element_type(),
+                               result.data(), static_cast<int>(result.size()), element_type(),
+                               target_offset, &received, MPI_COMM_WORLD))
+        << datamover_error_message();
+    ASSERT_EQ(static_cast<int>(right.size()), received);
+    EXPECT_TRUE(std::equal(right.begin(), right.end(), result.begin()));
+    EXPECT_EQ((Element{-7, -7, -7}), result[right.size()]);
+    EXPECT_EQ(given_by(rank()), mine);
+}
+
+TEST(AlltoallSpecific, AsksAFunctionOncePerElement) {
+    auto mine = given_by(rank());
+    const auto right = expected();
+    std::vector<Element> result(right.size() + 1);
+    int64_t received = -1;
+    int calls = 0;
+    ASSERT_EQ(MPI_SUCCESS, datamover_alltoall_specific_function(
+                               mine.data(), static_cast<int64_t>(mine.size()), element_type(),
+                               result.data(), static_cast<int64_t>(result.size()), element_type(),
+                               target_of, &calls, &received, MPI_COMM_WORLD));
+    result.resize(static_cast<std::size_t>(received));
+    EXPECT_EQ(right, result);
+    EXPECT_EQ(static_cast<int>(mine.size()), calls);
+}
+
+TEST(AlltoallSpecific, TooLittleRoomMovesNothingAndTellsHowMuchIsNeeded) {
+    auto mine = given_by(rank());
+    const auto right = expected();
+    const bool short_here = rank() == nprocs() - 1;
+    const std::size_t room = short_here && !right.empty() ? right.size() - 1 : right.size();
+    int short_anywhere = room < right.size() ? 1 : 0;
+    MPI_Allreduce(MPI_IN_PLACE, &short_anywhere, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+    std::vector<Element> result(room + 1, Element{-7, -7, -7});
+    int received = -1;
+    const int code = datamover_alltoall_specific(
+        mine.data(), static_cast<int>(mine.size()), element_type(), result.data(),
+        static_cast<int>(room), element_type(), target_offset, &received, MPI_COMM_WORLD);
+    EXPECT_EQ(static_cast<int>(right.size()), received);
+    EXPECT_EQ(given_by(rank()), mine);
+    if (!short_anywhere) return;
+    EXPECT_EQ(DATAMOVER_MISMATCH, code);
+    EXPECT_EQ((Element{-7, -7, -7}), result[0]);
+}
+
+TEST(AlltoallSpecific, WorksInPlace) {
+    const auto mine = given_by(rank());
+    auto right = expected();
+    std::vector<Element> buffer = mine;
+    buffer.resize(std::max(mine.size(), right.size()) + 1);
+    int received = -1;
+    ASSERT_EQ(MPI_SUCCESS, datamover_alltoall_specific(
+                               MPI_IN_PLACE, static_cast<int>(mine.size()), element_type(),
+                               buffer.data(), static_cast<int>(buffer.size()), element_type(),
+                               target_offset, &received, MPI_COMM_WORLD));
+    ASSERT_EQ(static_cast<int>(right.size()), received);
+    buffer.resize(right.size());
+    const auto by_origin = [](const Element& a, const Element& b) {
+        return std::pair(a.source, a.position) < std::pair(b.source, b.position);
+    };
+    std::sort(buffer.begin(), buffer.end(), by_origin);
+    EXPECT_EQ(right, buffer);
+}
+
+TEST(AlltoallSpecific, WrongTargetsAndTypesAreErrorsEverywhere) {
+    auto mine = given_by(rank());
+    mine.push_back({rank(), 0, rank() == 0 ? nprocs() : 0});
+    std::vector<Element> result(1000 * static_cast<std::size_t>(nprocs()));
+    int received = -1;
+    const auto run = [&](MPI_Datatype type, int offset) {
+        return datamover_alltoall_specific(mine.data(), static_cast<int>(mine.size()), type,
+                                           result.data(), static_cast<int>(result.size()),
+                                           element_type(), offset, &received, MPI_COMM_WORLD);
+    };
+    EXPECT_EQ(DATAMOVER_OUT_OF_RANGE, run(element_type(), target_offset));
+    EXPECT_NE(nullptr, std::strstr(datamover_error_message(), "process 0"));
+    EXPECT_EQ(DATAMOVER_WRONG_TYPE, run(rank() == 0 ? MPI_DOUBLE : element_type(), target_offset));
+    EXPECT_EQ(DATAMOVER_OUT_OF_RANGE, run(element_type(), rank() == 0 ? 9 : target_offset));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    MPI_Init(&argc, &argv);
+    testing::InitGoogleTest(&argc, argv);
+    int failed = RUN_ALL_TESTS();
+    MPI_Allreduce(MPI_IN_PLACE, &failed, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+    MPI_Finalize();
+    return failed;
+}
