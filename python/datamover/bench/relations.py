@@ -13,7 +13,7 @@ from datamover.bench import numpy_copies, options, programs
 from datamover.bench.report import Style
 from datamover.bench.rows import Results
 
-ENCODINGS = ("pairs", "blocks", "runs", "dictionary", "product", "chosen")
+ENCODINGS = ("pairs", "blocks", "runs", "dictionary", "product", "offsets", "chosen")
 STYLE = Style(references=("loop", "memcpy", "mpi_pack", "numpy"), judged=ENCODINGS)
 
 REDISTRIBUTIONS = ("block_rows-block_cols", "block-cyclic", "cyclic-block", "transpose")
