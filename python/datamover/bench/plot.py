@@ -36,7 +36,8 @@ def draw_encodings(rows: Sequence[dict[str, Any]], encodings: Sequence[str], pat
         cases = list(dict.fromkeys(case for case, _ in speeds))
         _draw_phase(panel, cases, speeds, encodings)
         panel.set_title(phase, loc="left")
-    panels[0].legend(ncols=len(encodings) + len(MARKS), fontsize="small", frameon=False)
+    handles, labels = panels[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper right", ncols=len(labels), frameon=False)
     figure.savefig(path, dpi=120)
 
 
