@@ -106,9 +106,9 @@ void add_copy(bench::ProcessContest& contest, const Case& c) {
                 {[] {}, [copy, &c] { return *copy == c.elements.bytes; }});
 }
 
-void add_ours(bench::ProcessContest& contest, const Case& c, const std::shared_ptr<Oracle>& oracle) {
+void add_ours(bench::ProcessContest& contest, const Case& c,
+              const std::shared_ptr<Oracle>& oracle) {
     for (const std::string method : {"auto", "alltoallv", "alltoallw", "sendrecv"}) {
-        // One indexed type per target takes a list of all elements; it is slow enough on few.
         auto result = std::make_shared<Result>();
         contest.add_made(
             "datamover:" + method,
@@ -169,12 +169,10 @@ void run_again(const Case& c) {
     auto sent = std::make_shared<datamover::ElementBuffer>();
     const auto column = c.column();
     *sent = d->move({&column, 1}).front();
-    auto home = std::make_shared<datamover::ElementBuffer>(
-        d->allocate(d->elems() * c.elements.elem_bytes));
+    auto home =
+        std::make_shared<datamover::ElementBuffer>(d->allocate(d->elems() * c.elements.elem_bytes));
     contest.add("datamover:reverse",
-                [d, sent, home, &c] {
-                    d->reverse({sent->data, c.elements.elem_bytes, 0}, *home);
-                },
+                [d, sent, home, &c] { d->reverse({sent->data, c.elements.elem_bytes, 0}, *home); },
                 {[home] { std::memset(home->data, 0, static_cast<std::size_t>(home->bytes)); },
                  [home, &c] {
                      return std::memcmp(home->data, c.elements.bytes.data(),
@@ -214,27 +212,28 @@ void run_in_place(const Case& c) {
     const auto oracle = std::make_shared<Oracle>(c.comm, c.elements);
     bench::ProcessContest contest(c.comm, c.name, "once", c.bytes, c.seconds);
     auto ours = std::make_shared<InPlace>(c);
-    contest.add("datamover:auto",
-                [ours, &c] {
-                    ours->step([&](auto& buffer, std::int64_t count, std::int64_t offset) {
-                        datamover::Distribution d(
-                            c.comm, targets_of(buffer.data(), count, c.elements.elem_bytes, offset));
-                        d.move_in_place(buffer.data(), c.elements.elem_bytes,
-                                        static_cast<std::int64_t>(buffer.size()) /
-                                            c.elements.elem_bytes);
-                        return d.received();
-                    });
-                },
-                ours->check(oracle));
+    contest.add(
+        "datamover:auto",
+        [ours, &c] {
+            ours->step([&](auto& buffer, std::int64_t count, std::int64_t offset) {
+                datamover::Distribution d(
+                    c.comm, targets_of(buffer.data(), count, c.elements.elem_bytes, offset));
+                d.move_in_place(buffer.data(), c.elements.elem_bytes,
+                                static_cast<std::int64_t>(buffer.size()) / c.elements.elem_bytes);
+                return d.received();
+            });
+        },
+        ours->check(oracle));
     auto theirs = std::make_shared<InPlace>(c);
     auto by_hand = std::make_shared<bench::CountingSort>(c.comm, c.elements.elem_bytes);
-    contest.add("counting_sort_alltoallv",
-                [theirs, by_hand] {
-                    theirs->step([&](auto& buffer, std::int64_t count, std::int64_t offset) {
-                        return by_hand->run(buffer.data(), count, offset, buffer);
-                    });
-                },
-                theirs->check(oracle));
+    contest.add(
+        "counting_sort_alltoallv",
+        [theirs, by_hand] {
+            theirs->step([&](auto& buffer, std::int64_t count, std::int64_t offset) {
+                return by_hand->run(buffer.data(), count, offset, buffer);
+            });
+        },
+        theirs->check(oracle));
     add_copy(contest, c);
     contest.run();
 }

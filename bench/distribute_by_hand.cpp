@@ -32,7 +32,9 @@ CountingSort::CountingSort(MPI_Comm comm, std::int64_t elem_bytes)
     MPI_Type_commit(&type_);
 }
 
-CountingSort::~CountingSort() { MPI_Type_free(&type_); }
+CountingSort::~CountingSort() {
+    MPI_Type_free(&type_);
+}
 
 void CountingSort::sort(const std::byte* elements, std::int64_t count,
                         std::int64_t target_offset_bytes) {

@@ -20,10 +20,10 @@ public:
     CountingSort(const CountingSort&) = delete;
     CountingSort& operator=(const CountingSort&) = delete;
 
-    /// Distributes `count` elements by the int at an offset; returns how many are in `result`, which
-    /// may be where they came from.
-    std::int64_t run(const std::byte* elements, std::int64_t count, std::int64_t target_offset_bytes,
-                     std::vector<std::byte>& result);
+    /// Distributes `count` elements by the int at an offset; returns how many are in `result`,
+    /// which may be where they came from.
+    std::int64_t run(const std::byte* elements, std::int64_t count,
+                     std::int64_t target_offset_bytes, std::vector<std::byte>& result);
 
 private:
     void sort(const std::byte* elements, std::int64_t count, std::int64_t target_offset_bytes);

@@ -14,8 +14,8 @@ constexpr std::int64_t cells_per_side = 64;
 constexpr std::int64_t cells = cells_per_side * cells_per_side * cells_per_side;
 
 datamover::TargetMap z_order(int nprocs) {
-    const datamover::CellBox box{{0, 0, 0}, {1, 1, 1},
-                                 {cells_per_side, cells_per_side, cells_per_side}, true};
+    const datamover::CellBox box{
+        {0, 0, 0}, {1, 1, 1}, {cells_per_side, cells_per_side, cells_per_side}, true};
     return datamover::TargetMap::cells(box, datamover::CellOrder::morton, nprocs);
 }
 
@@ -23,7 +23,8 @@ void set_targets(std::vector<Particle>& all, int nprocs) {
     std::vector<std::int64_t> targets(all.size());
     z_order(nprocs).evaluate({all.data(), datamover::ScalarType::float64, 3, sizeof(Particle)}, 0,
                              static_cast<std::int64_t>(all.size()), targets.data());
-    for (std::size_t i = 0; i < all.size(); ++i) all[i].tproc = static_cast<std::int32_t>(targets[i]);
+    for (std::size_t i = 0; i < all.size(); ++i)
+        all[i].tproc = static_cast<std::int32_t>(targets[i]);
 }
 
 Elements as_elements(const std::vector<Particle>& all) {
@@ -72,7 +73,8 @@ Elements moved_particles(std::int64_t count, int rank, int nprocs) {
         for (int i = 0; i < 100000; ++i) some.push_back(somewhere(random, rank));
         set_targets(some, nprocs);
         for (const Particle& p : some)
-            if (p.tproc == rank && static_cast<std::int64_t>(mine.size()) < count) mine.push_back(p);
+            if (p.tproc == rank && static_cast<std::int64_t>(mine.size()) < count)
+                mine.push_back(p);
     }
     std::uniform_real_distribution<double> step(-0.5 / cells_per_side, 0.5 / cells_per_side);
     for (Particle& p : mine)

@@ -42,7 +42,8 @@ std::vector<ElementColumn> columns_of(const nb::list& described) {
 ElementBuffer buffer_of(const nb::handle& described) {
     const nb::tuple t = nb::cast<nb::tuple>(described);
     return {reinterpret_cast<std::byte*>(nb::cast<std::uintptr_t>(t[0])),
-            nb::cast<std::int64_t>(t[1]), {}};
+            nb::cast<std::int64_t>(t[1]),
+            {}};
 }
 
 Bytes bytes_of(ElementBuffer&& buffer) {
@@ -75,10 +76,9 @@ TargetMap map_of(const std::string& kind, const nb::tuple& parameters, std::int6
     if (kind == "block") return TargetMap::block(nb::cast<std::int64_t>(parameters[0]), nprocs);
     if (kind == "splitters")
         return TargetMap::splitters(nb::cast<std::vector<double>>(parameters[0]));
-    const CellBox box{nb::cast<std::vector<double>>(parameters[1]),
-                      nb::cast<std::vector<double>>(parameters[2]),
-                      nb::cast<std::vector<std::int64_t>>(parameters[3]),
-                      nb::cast<bool>(parameters[4])};
+    const CellBox box{
+        nb::cast<std::vector<double>>(parameters[1]), nb::cast<std::vector<double>>(parameters[2]),
+        nb::cast<std::vector<std::int64_t>>(parameters[3]), nb::cast<bool>(parameters[4])};
     const CellOrder order = cell_order_from_name(nb::cast<std::string>(parameters[0]));
     if (parameters[5].is_none()) return TargetMap::cells(box, order, nprocs);
     const Integers owners(parameters[5], "owners of cells");
@@ -90,7 +90,8 @@ void evaluate_targets(const std::string& kind, const nb::tuple& parameters, std:
     const TargetMap map = map_of(kind, parameters, nprocs);
     const ElementKeys keys{reinterpret_cast<const void*>(nb::cast<std::uintptr_t>(described[0])),
                            scalar_type_of(nb::cast<std::string>(described[1])),
-                           nb::cast<std::int64_t>(described[2]), nb::cast<std::int64_t>(described[3])};
+                           nb::cast<std::int64_t>(described[2]),
+                           nb::cast<std::int64_t>(described[3])};
     const auto count = nb::cast<std::int64_t>(described[4]);
     const nb::gil_scoped_release released;
     map.evaluate(keys, 0, count, reinterpret_cast<std::int64_t*>(result));

@@ -21,13 +21,15 @@ namespace datamover {
 /// Where the target ranks of this process's elements are to be read. A rank of -1 drops; an element
 /// may have several targets (a fixed number, or by rows as in CSR) and is then duplicated.
 struct TargetList {
-    /// Evaluates `count` targets from entry `first` on; called for ascending ranges, once per entry.
+    /// Evaluates `count` targets from entry `first` on; called for ascending ranges, once per
+    /// entry.
     using Evaluate =
         std::function<void(std::int64_t first, std::int64_t count, std::int64_t* targets)>;
 
     std::int64_t elems = 0;
-    std::int64_t targets_per_elem = 1;           ///< of an (n, k) table; entries lie row by row
-    std::span<const std::int64_t> row_starts{};  ///< CSR: n + 1 ascending numbers of entries, from 0
+    std::int64_t targets_per_elem = 1;  ///< of an (n, k) table; entries lie row by row
+    std::span<const std::int64_t>
+        row_starts{};  ///< CSR: n + 1 ascending numbers of entries, from 0
 
     /// Integers in memory: one per entry, `stride_bytes` apart (a field of a structure, an array).
     const void* data = nullptr;
@@ -66,14 +68,14 @@ struct DistributionOptions {
 
 /// What a distribution does on this process, in figures.
 struct DistributionCounters {
-    std::int64_t moves = 0;           ///< completed moves and reverses
-    std::int64_t plan_bytes = 0;      ///< kept between moves
-    std::int64_t staged_bytes = 0;    ///< extra memory of the last move or reverse
-    std::int64_t messages = 0;        ///< MPI messages sent by the last one
-    std::int64_t elems_kept = 0;      ///< that stay on this process
-    std::int64_t elems_sent = 0;      ///< to other processes
+    std::int64_t moves = 0;         ///< completed moves and reverses
+    std::int64_t plan_bytes = 0;    ///< kept between moves
+    std::int64_t staged_bytes = 0;  ///< extra memory of the last move or reverse
+    std::int64_t messages = 0;      ///< MPI messages sent by the last one
+    std::int64_t elems_kept = 0;    ///< that stay on this process
+    std::int64_t elems_sent = 0;    ///< to other processes
     std::int64_t elems_dropped = 0;
-    std::int64_t rounds = 0;          ///< of the last move
+    std::int64_t rounds = 0;  ///< of the last move
 };
 
 /// A plan that takes every element to the process of its rank. Elements arrive ordered by source

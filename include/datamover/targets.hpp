@@ -27,16 +27,16 @@ enum class CellOrder : std::uint8_t { row_major, morton, hilbert };
 /// "row_major", "morton", "hilbert" to CellOrder. Throws invalid_argument.
 CellOrder cell_order_from_name(const std::string& name);
 
-/// The position of every cell along the curve, cells in row-major order. For cells that are no power
-/// of two the curve runs through the enclosing power and skips what is outside.
-/// O(cells log cells). Throws invalid_argument (no cells), out_of_range (more than 2^31).
+/// The position of every cell along the curve, cells in row-major order. For cells that are no
+/// power of two the curve runs through the enclosing power and skips what is outside. O(cells log
+/// cells). Throws invalid_argument (no cells), out_of_range (more than 2^31).
 std::vector<std::int64_t> cell_positions(std::span<const std::int64_t> cells, CellOrder order);
 
 /// A box of space, cut into equal cells.
 struct CellBox {
     std::vector<double> lo, hi;
     std::vector<std::int64_t> cells;  ///< per dimension
-    bool periodic = false;            ///< positions outside are wrapped; else the nearest cell counts
+    bool periodic = false;  ///< positions outside are wrapped; else the nearest cell counts
 };
 
 /// A map from keys to target ranks, evaluated once per element, in loops without calls.

@@ -44,10 +44,9 @@ std::int64_t checked_elem_bytes(const Call& call) {
                                                      " and " + std::to_string(call.recvcount) +
                                                      " elements make no sense");
     if (!call.in_place() && extent_bytes(call.sendtype) != bytes)
-        throw Error(ErrorCode::wrong_type, "elements of " +
-                                               std::to_string(extent_bytes(call.sendtype)) +
-                                               " bytes are sent, of " + std::to_string(bytes) +
-                                               " bytes received");
+        throw Error(ErrorCode::wrong_type,
+                    "elements of " + std::to_string(extent_bytes(call.sendtype)) +
+                        " bytes are sent, of " + std::to_string(bytes) + " bytes received");
     return bytes;
 }
 
@@ -57,8 +56,8 @@ void distribute(const Call& call, const TargetList& targets, std::int64_t elem_b
     *received = d.received();
     if (call.in_place()) return d.move_in_place(call.recvbuf, elem_bytes, call.recvcount);
     const ElementColumn column{call.sendbuf, elem_bytes, elem_bytes};
-    const ElementBuffer result{static_cast<std::byte*>(call.recvbuf), call.recvcount * elem_bytes,
-                               {}};
+    const ElementBuffer result{
+        static_cast<std::byte*>(call.recvbuf), call.recvcount * elem_bytes, {}};
     d.move({&column, 1}, {&result, 1});
 }
 
@@ -82,9 +81,9 @@ int run_with_field(const Call& call, std::int64_t tproc_pos, std::int64_t* recei
                    MPI_Comm comm) noexcept {
     return run(call, received, comm, [&](std::int64_t elem_bytes) {
         if (tproc_pos < 0 || tproc_pos + static_cast<std::int64_t>(sizeof(int)) > elem_bytes)
-            throw Error(ErrorCode::out_of_range,
-                        "the target at byte " + std::to_string(tproc_pos) +
-                            " is not inside an element of " + std::to_string(elem_bytes) + " bytes");
+            throw Error(ErrorCode::out_of_range, "the target at byte " + std::to_string(tproc_pos) +
+                                                     " is not inside an element of " +
+                                                     std::to_string(elem_bytes) + " bytes");
         TargetList targets;
         targets.data = call.elements() ? call.elements() + tproc_pos : nullptr;
         targets.stride_bytes = elem_bytes;
@@ -106,9 +105,9 @@ int datamover_alltoall_specific(void* sendbuf, int sendcount, MPI_Datatype sendt
                                 int recvcount, MPI_Datatype recvtype, int tproc_pos, int* received,
                                 MPI_Comm comm) {
     int64_t arrived = 0;
-    const int code = datamover_alltoall_specific_c(sendbuf, sendcount, sendtype, recvbuf, recvcount,
-                                                   recvtype, tproc_pos,
-                                                   received ? &arrived : nullptr, comm);
+    const int code =
+        datamover_alltoall_specific_c(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype,
+                                      tproc_pos, received ? &arrived : nullptr, comm);
     if (received) {
         constexpr int64_t most = std::numeric_limits<int>::max();
         *received = static_cast<int>(arrived < most ? arrived : most);
@@ -120,8 +119,8 @@ int datamover_alltoall_specific_function(void* sendbuf, int64_t sendcount, MPI_D
                                          void* recvbuf, int64_t recvcount, MPI_Datatype recvtype,
                                          datamover_target_function target, void* context,
                                          int64_t* received, MPI_Comm comm) {
-    const datamover::distribute::Call call{sendbuf,   sendcount, sendtype,
-                                           recvbuf,   recvcount, recvtype};
+    const datamover::distribute::Call call{sendbuf, sendcount, sendtype,
+                                           recvbuf, recvcount, recvtype};
     return datamover::distribute::run(call, received, comm, [&](std::int64_t elem_bytes) {
         using datamover::Error, datamover::ErrorCode;
         if (!target) throw Error(ErrorCode::invalid_argument, "the target function is NULL");

@@ -2,8 +2,8 @@
 // How do elements get to their processes in one pass over them?
 //
 // Every target has a place where its next element is written: this process's result for elements
-// that stay, the receiver's result where it lies in shared memory, else staging memory from which the
-// receiver copies (on the node) or a message is sent (beyond it).
+// that stay, the receiver's result where it lies in shared memory, else staging memory from which
+// the receiver copies (on the node) or a message is sent (beyond it).
 #include <algorithm>
 #include <atomic>
 #include <cstring>
@@ -25,8 +25,12 @@ std::int64_t whole_lines(std::int64_t bytes) {
 class Carrier {
 public:
     Carrier(State& state, const Carriage& carriage)
-        : s_(state), channel_(*state.channel), carriage_(carriage), elem_bytes_(carriage.elem_bytes()),
-          sends_(state), places_(static_cast<std::size_t>(state.nprocs()) + 1, nullptr) {}
+        : s_(state),
+          channel_(*state.channel),
+          carriage_(carriage),
+          elem_bytes_(carriage.elem_bytes()),
+          sends_(state),
+          places_(static_cast<std::size_t>(state.nprocs()) + 1, nullptr) {}
 
     void run() {
         channel_.trim();
@@ -283,6 +287,8 @@ bool find_place(State& s, const std::byte* data, Place& place) {
     return true;
 }
 
-void carry(State& state, const Carriage& carriage) { Carrier(state, carriage).run(); }
+void carry(State& state, const Carriage& carriage) {
+    Carrier(state, carriage).run();
+}
 
 }  // namespace datamover::distribute

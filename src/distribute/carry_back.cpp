@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // How do values of received elements get to where the elements came from?
 //
-// Values for one home lie one behind the other where they are: nothing is packed. On a node the home
-// reads them straight from the holder's memory, or from a shared copy where that is private.
+// Values for one home lie one behind the other where they are: nothing is packed. On a node the
+// home reads them straight from the holder's memory, or from a shared copy where that is private.
 #include <algorithm>
 #include <cstring>
 
@@ -77,8 +77,7 @@ private:
                 channel_.send(NodeChannel::opening, p);
                 borrowers_.push_back(p);
             }
-            if (p < 0 || !reachable_)
-                sends_.send(base_ + bytes_of(first), bytes_of(elems), r);
+            if (p < 0 || !reachable_) sends_.send(base_ + bytes_of(first), bytes_of(elems), r);
         }
     }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // How do arriving elements take the places of those that leave?
 //
-// Only elements that leave are read; they are staged, and arrivals fill the holes from the front. Few
-// stay unfilled at the end, where fewer arrive than leave: only from there on elements move up.
+// Only elements that leave are read; they are staged, and arrivals fill the holes from the front.
+// Few stay unfilled at the end, where fewer arrive than leave: only from there on elements move up.
 #include <algorithm>
 #include <cstring>
 
@@ -15,7 +15,11 @@ namespace {
 class InPlaceCarrier {
 public:
     InPlaceCarrier(State& state, std::byte* data, std::int64_t elem_bytes)
-        : s_(state), channel_(*state.channel), data_(data), elem_bytes_(elem_bytes), sends_(state),
+        : s_(state),
+          channel_(*state.channel),
+          data_(data),
+          elem_bytes_(elem_bytes),
+          sends_(state),
           end_(state.elems) {}
 
     void run() {

@@ -42,7 +42,8 @@ bool exchange_beyond_node(State& s, bool failed, int tag) {
                                sends.data(), &received, MPI_STATUSES_IGNORE),
                    "MPI_Testall");
         if (!received) continue;
-        mpi::check(MPI_Iallreduce(&mine, &any, 1, MPI_INT, MPI_MAX, comm, &close), "MPI_Iallreduce");
+        mpi::check(MPI_Iallreduce(&mine, &any, 1, MPI_INT, MPI_MAX, comm, &close),
+                   "MPI_Iallreduce");
         closing = true;
     }
     return any != 0;
@@ -81,7 +82,8 @@ bool exchange_counts(State& s, bool failed) {
 bool anybody(State& s, bool failed) {
     if (s.channel->messages_needed()) {
         int mine = failed ? 1 : 0, any = 0;
-        mpi::check(MPI_Allreduce(&mine, &any, 1, MPI_INT, MPI_MAX, s.group->comm()), "MPI_Allreduce");
+        mpi::check(MPI_Allreduce(&mine, &any, 1, MPI_INT, MPI_MAX, s.group->comm()),
+                   "MPI_Allreduce");
         return any != 0;
     }
     s.channel->post(numbers_for_node(s, failed));

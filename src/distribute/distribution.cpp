@@ -15,7 +15,8 @@ namespace {
 using distribute::State;
 
 State& bound(const std::shared_ptr<State>& state) {
-    if (!state) throw Error(ErrorCode::invalid_state, "the distribution was made without arguments");
+    if (!state)
+        throw Error(ErrorCode::invalid_state, "the distribution was made without arguments");
     return *state;
 }
 
@@ -106,13 +107,21 @@ Distribution::Distribution(MPI_Comm comm, const TargetList& targets,
             static_cast<std::int64_t>(3 * s.recv_counts.size() + s.row_starts.size());
 }
 
-std::int64_t Distribution::elems() const { return bound(state_).elems; }
-std::int64_t Distribution::received() const { return bound(state_).received(); }
-std::span<const std::int64_t> Distribution::send_counts() const { return bound(state_).send_counts; }
+std::int64_t Distribution::elems() const {
+    return bound(state_).elems;
+}
+std::int64_t Distribution::received() const {
+    return bound(state_).received();
+}
+std::span<const std::int64_t> Distribution::send_counts() const {
+    return bound(state_).send_counts;
+}
 std::span<const std::int64_t> Distribution::receive_counts() const {
     return bound(state_).recv_counts;
 }
-DistributionCounters Distribution::counters() const { return bound(state_).counters; }
+DistributionCounters Distribution::counters() const {
+    return bound(state_).counters;
+}
 
 ElementBuffer Distribution::allocate(std::int64_t bytes) const {
     State& s = bound(state_);
@@ -156,9 +165,9 @@ void Distribution::reverse(const ElementColumn& values, const ElementBuffer& res
     if (values.elem_bytes < 1)
         mine = Error(ErrorCode::wrong_type, "elements must have at least one byte");
     else if (op != Op::replace && (scalar == 0 || values.elem_bytes % scalar != 0))
-        mine = Error(ErrorCode::wrong_type, std::string("elements of ") +
-                                                std::to_string(values.elem_bytes) +
-                                                " bytes cannot be combined as " + scalar_name(type));
+        mine = Error(ErrorCode::wrong_type,
+                     std::string("elements of ") + std::to_string(values.elem_bytes) +
+                         " bytes cannot be combined as " + scalar_name(type));
     else if (result.bytes < s.elems * values.elem_bytes)
         mine = Error(ErrorCode::mismatch, "process " + std::to_string(s.rank()) + " has " +
                                               std::to_string(s.elems) +
@@ -176,9 +185,8 @@ void Distribution::move_by(const std::string& method, const ElementColumn& colum
     std::optional<Error> mine = wrong_columns(s, {&column, 1}, {&result, 1});
     const distribute::PaperMethod carrier = distribute::paper_method(method);
     if (!carrier)
-        mine = Error(ErrorCode::invalid_argument,
-                     "unknown method \"" + method + "\"; known are " +
-                         distribute::paper_method_names());
+        mine = Error(ErrorCode::invalid_argument, "unknown method \"" + method + "\"; known are " +
+                                                      distribute::paper_method_names());
     agree(s, mine);
     s.counters.staged_bytes = s.counters.messages = 0;
     carrier(s, with_strides({&column, 1}).front(), result.data);

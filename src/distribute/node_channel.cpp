@@ -37,8 +37,8 @@ NodeChannel::NodeChannel(mpi::ProcessGroup& group)
         boxes_ = reinterpret_cast<Mailbox*>(memory_->data);
         for (std::size_t i = 0; i < n; ++i) new (boxes_ + i) Mailbox{};
         const auto& name = memory_->segment->name();
-        words = {name.pid, name.fd, name.device, name.inode, name.bytes,
-                 memory_->segment_offset_bytes};
+        words = {name.pid,   name.fd,    name.device,
+                 name.inode, name.bytes, memory_->segment_offset_bytes};
     } catch (const Error&) {
         words = {};
     }
@@ -160,7 +160,8 @@ memory::AllocationPtr NodeChannel::remembered(const std::byte* data) const {
 }
 
 NodeChannel::Wait::Wait(const NodeChannel& channel)
-    : comm_(channel.messages_needed_ ? channel.comm_ : MPI_COMM_NULL), spins_left_(channel.spins_) {}
+    : comm_(channel.messages_needed_ ? channel.comm_ : MPI_COMM_NULL),
+      spins_left_(channel.spins_) {}
 
 void NodeChannel::Wait::pause() {
     if (spins_left_-- > 0) {
@@ -172,7 +173,8 @@ void NodeChannel::Wait::pause() {
     sched_yield();
     if (comm_ == MPI_COMM_NULL || ++turns_ % 16 != 0) return;
     int flag = 0;
-    mpi::check(MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm_, &flag, MPI_STATUS_IGNORE), "MPI_Iprobe");
+    mpi::check(MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm_, &flag, MPI_STATUS_IGNORE),
+               "MPI_Iprobe");
 }
 
 }  // namespace datamover::distribute

@@ -25,13 +25,13 @@ struct Place {
 
 /// What a letter says about the elements of a pair.
 enum class LetterKind : std::int64_t {
-    shared,   ///< lie (or may be written) at the places
-    private_, ///< cannot be reached: send them another way
-    done,     ///< have been written to where they were wanted
+    shared,    ///< lie (or may be written) at the places
+    private_,  ///< cannot be reached: send them another way
+    done,      ///< have been written to where they were wanted
 };
 
-/// What one process tells another of its node. Written by one, read by one; a new one is written only
-/// after the reader has answered the one before.
+/// What one process tells another of its node. Written by one, read by one; a new one is written
+/// only after the reader has answered the one before.
 struct Letter {
     LetterKind kind = LetterKind::private_;
     std::int64_t elems = 0;

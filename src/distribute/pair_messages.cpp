@@ -68,8 +68,9 @@ bool PendingSends::test() {
 
 void PendingSends::wait() {
     if (requests_.empty()) return;
-    mpi::check(MPI_Waitall(static_cast<int>(requests_.size()), requests_.data(), MPI_STATUSES_IGNORE),
-               "MPI_Waitall");
+    mpi::check(
+        MPI_Waitall(static_cast<int>(requests_.size()), requests_.data(), MPI_STATUSES_IGNORE),
+        "MPI_Waitall");
     requests_.clear();
 }
 

@@ -11,8 +11,8 @@
 #include <memory>
 #include <utility>
 
-#include "mpi/checked_call.hpp"
 #include "mpi/byte_message.hpp"
+#include "mpi/checked_call.hpp"
 
 namespace datamover::distribute {
 namespace {
@@ -40,7 +40,9 @@ private:
     MPI_Datatype type_ = MPI_DATATYPE_NULL;
 };
 
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+std::size_t at(std::int64_t i) {
+    return static_cast<std::size_t>(i);
+}
 
 std::vector<std::int64_t> starts_of(const std::vector<std::int64_t>& counts) {
     std::vector<std::int64_t> starts(counts.size() + 1, 0);
@@ -59,7 +61,8 @@ memory::AllocationPtr sorted_by_target(State& s, const ElementColumn& column,
                                        const std::vector<std::int64_t>& starts) {
     const auto sorted = s.group->pool().allocate(starts.back() * column.elem_bytes);
     std::vector<std::byte*> places;
-    for (const std::int64_t start : starts) places.push_back(sorted->data + start * column.elem_bytes);
+    for (const std::int64_t start : starts)
+        places.push_back(sorted->data + start * column.elem_bytes);
     deal(s.deal(), column, places.data());
     s.counters.staged_bytes = starts.back() * column.elem_bytes;
     return sorted;
@@ -111,9 +114,14 @@ constexpr std::int64_t aggregated_elems = 128;
 class Aggregator {
 public:
     Aggregator(State& state, const ElementColumn& column, std::byte* result)
-        : s_(state), column_(column), result_(result), tag_(state.data_tag),
-          buffer_bytes_(aggregated_elems * column.elem_bytes), buffers_(at(state.nprocs())),
-          next_(state.recv_starts), left_(state.received() - state.recv_counts[at(state.rank())]) {}
+        : s_(state),
+          column_(column),
+          result_(result),
+          tag_(state.data_tag),
+          buffer_bytes_(aggregated_elems * column.elem_bytes),
+          buffers_(at(state.nprocs())),
+          next_(state.recv_starts),
+          left_(state.received() - state.recv_counts[at(state.rank())]) {}
 
     void run() {
         const Deal all = s_.deal();
@@ -137,9 +145,11 @@ private:
     };
 
     void put(int rank, std::int64_t elem) {
-        const std::byte* from = static_cast<const std::byte*>(column_.data) + elem * column_.stride_bytes;
+        const std::byte* from =
+            static_cast<const std::byte*>(column_.data) + elem * column_.stride_bytes;
         if (rank == s_.rank()) {
-            std::memcpy(result_ + next_[at(rank)]++ * column_.elem_bytes, from, at(column_.elem_bytes));
+            std::memcpy(result_ + next_[at(rank)]++ * column_.elem_bytes, from,
+                        at(column_.elem_bytes));
             return;
         }
         Buffer& buffer = buffers_[at(rank)];
@@ -165,7 +175,8 @@ private:
         int free = 0;
         while (!free) {
             receive();
-            mpi::check(MPI_Test(&buffer.requests[buffer.half], &free, MPI_STATUS_IGNORE), "MPI_Test");
+            mpi::check(MPI_Test(&buffer.requests[buffer.half], &free, MPI_STATUS_IGNORE),
+                       "MPI_Test");
         }
     }
 
@@ -178,8 +189,8 @@ private:
             mpi::check(MPI_Iprobe(r, tag_, s_.group->comm(), &arrived, &status), "MPI_Iprobe");
             if (!arrived) continue;
             mpi::check(MPI_Get_count(&status, MPI_BYTE, &bytes), "MPI_Get_count");
-            mpi::check(MPI_Recv(result_ + next_[at(r)] * column_.elem_bytes, bytes, MPI_BYTE, r, tag_,
-                                s_.group->comm(), MPI_STATUS_IGNORE),
+            mpi::check(MPI_Recv(result_ + next_[at(r)] * column_.elem_bytes, bytes, MPI_BYTE, r,
+                                tag_, s_.group->comm(), MPI_STATUS_IGNORE),
                        "MPI_Recv");
             next_[at(r)] += bytes / column_.elem_bytes;
             left_ -= bytes / column_.elem_bytes;
@@ -212,7 +223,8 @@ PaperMethod paper_method(const std::string& name) {
 
 std::string paper_method_names() {
     std::string names;
-    for (const auto& method : methods) names += (names.empty() ? "" : ", ") + std::string(method.first);
+    for (const auto& method : methods)
+        names += (names.empty() ? "" : ", ") + std::string(method.first);
     return names;
 }
 
@@ -223,10 +235,10 @@ void carry_by_alltoallv(State& s, const ElementColumn& column, std::byte* result
     const auto n = at(s.nprocs());
     const auto send_counts = as_ints(s.send_counts, n), send_starts = as_ints(starts, n);
     const auto recv_counts = as_ints(s.recv_counts, n), recv_starts = as_ints(s.recv_starts, n);
-    mpi::check(MPI_Alltoallv(sorted->data, send_counts.data(), send_starts.data(), element.type(),
-                             result, recv_counts.data(), recv_starts.data(), element.type(),
-                             s.group->comm()),
-               "MPI_Alltoallv");
+    mpi::check(
+        MPI_Alltoallv(sorted->data, send_counts.data(), send_starts.data(), element.type(), result,
+                      recv_counts.data(), recv_starts.data(), element.type(), s.group->comm()),
+        "MPI_Alltoallv");
 }
 
 void carry_by_alltoallw(State& s, const ElementColumn& column, std::byte* result) {
@@ -248,9 +260,9 @@ void carry_by_alltoallw(State& s, const ElementColumn& column, std::byte* result
         recv_types.push_back(type);
         recv_counts.push_back(count > 0 ? 1 : 0);
     }
-    const int code = MPI_Alltoallw(column.data, send_counts.data(), no_starts.data(),
-                                   send_types.data(), result, recv_counts.data(), no_starts.data(),
-                                   recv_types.data(), s.group->comm());
+    const int code =
+        MPI_Alltoallw(column.data, send_counts.data(), no_starts.data(), send_types.data(), result,
+                      recv_counts.data(), no_starts.data(), recv_types.data(), s.group->comm());
     for (MPI_Datatype& type : recv_types) MPI_Type_free(&type);
     mpi::check(code, "MPI_Alltoallw");
 }

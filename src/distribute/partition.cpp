@@ -25,22 +25,38 @@ struct Size {
 template <class F>
 void with_size(std::int64_t bytes, F&& f) {
     switch (bytes) {
-        case 1: return f(Size<1>{});
-        case 2: return f(Size<2>{});
-        case 4: return f(Size<4>{});
-        case 8: return f(Size<8>{});
-        case 12: return f(Size<12>{});
-        case 16: return f(Size<16>{});
-        case 24: return f(Size<24>{});
-        case 32: return f(Size<32>{});
-        case 48: return f(Size<48>{});
-        case 56: return f(Size<56>{});
-        case 64: return f(Size<64>{});
-        case 72: return f(Size<72>{});
-        case 80: return f(Size<80>{});
-        case 96: return f(Size<96>{});
-        case 128: return f(Size<128>{});
-        default: return f(Size<0>{bytes});
+        case 1:
+            return f(Size<1>{});
+        case 2:
+            return f(Size<2>{});
+        case 4:
+            return f(Size<4>{});
+        case 8:
+            return f(Size<8>{});
+        case 12:
+            return f(Size<12>{});
+        case 16:
+            return f(Size<16>{});
+        case 24:
+            return f(Size<24>{});
+        case 32:
+            return f(Size<32>{});
+        case 48:
+            return f(Size<48>{});
+        case 56:
+            return f(Size<56>{});
+        case 64:
+            return f(Size<64>{});
+        case 72:
+            return f(Size<72>{});
+        case 80:
+            return f(Size<80>{});
+        case 96:
+            return f(Size<96>{});
+        case 128:
+            return f(Size<128>{});
+        default:
+            return f(Size<0>{bytes});
     }
 }
 
@@ -109,8 +125,8 @@ void deal_rows(const Deal& deal, const Code* codes, const ElementColumn& column,
 }
 
 template <class Code, class S>
-void collect_plain(const Deal& deal, const Code* codes, const std::byte** places,
-                   std::byte* result, S size) {
+void collect_plain(const Deal& deal, const Code* codes, const std::byte** places, std::byte* result,
+                   S size) {
     const auto drop = static_cast<Code>(deal.drop_code);
     const std::int64_t bytes = size.get();
     for (std::int64_t i = deal.begin_elem; i < deal.end_elem; ++i) {
@@ -164,7 +180,8 @@ void collect_by(const Deal& deal, const std::byte** places, std::byte* result, s
     });
 }
 
-/// Calls f(i) for the entries whose code is not `kept`; runs of eight that stay cost one comparison.
+/// Calls f(i) for the entries whose code is not `kept`; runs of eight that stay cost one
+/// comparison.
 template <class Code, class F>
 void visit_leaving(const Code* codes, std::int64_t begin, std::int64_t end, Code kept, F&& f) {
     std::int64_t i = begin;
@@ -213,11 +230,16 @@ void collect(const Deal& deal, const std::byte** places, std::byte* result,
 void collect_combined(const Deal& deal, const std::byte** places, std::byte* result,
                       std::int64_t elem_bytes, Op op, ScalarType type) {
     switch (op) {
-        case Op::replace: return collect(deal, places, result, elem_bytes);
-        case Op::add: return collect_by<Op::add>(deal, places, result, elem_bytes, type);
-        case Op::multiply: return collect_by<Op::multiply>(deal, places, result, elem_bytes, type);
-        case Op::minimum: return collect_by<Op::minimum>(deal, places, result, elem_bytes, type);
-        case Op::maximum: return collect_by<Op::maximum>(deal, places, result, elem_bytes, type);
+        case Op::replace:
+            return collect(deal, places, result, elem_bytes);
+        case Op::add:
+            return collect_by<Op::add>(deal, places, result, elem_bytes, type);
+        case Op::multiply:
+            return collect_by<Op::multiply>(deal, places, result, elem_bytes, type);
+        case Op::minimum:
+            return collect_by<Op::minimum>(deal, places, result, elem_bytes, type);
+        case Op::maximum:
+            return collect_by<Op::maximum>(deal, places, result, elem_bytes, type);
     }
 }
 

@@ -35,8 +35,8 @@ struct Deal {
     bool streams = false;  ///< the places lie in memory that no cache holds: write around it
 };
 
-/// Appends a copy of every element to the places of its targets; `places[rank]` is where the next one
-/// goes and moves on.
+/// Appends a copy of every element to the places of its targets; `places[rank]` is where the next
+/// one goes and moves on.
 void deal(const Deal& deal, const ElementColumn& column, std::byte** places);
 
 /// The way back: takes the next element from the place of each entry's target. With several targets

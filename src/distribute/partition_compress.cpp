@@ -17,8 +17,9 @@ namespace {
 constexpr std::uint32_t most_targets = 8;
 
 bool processor_suits() {
-    static const bool suits = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
-                              __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("popcnt");
+    static const bool suits =
+        __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
+        __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("popcnt");
     return suits;
 }
 
@@ -83,7 +84,9 @@ bool deal_compressed(const Deal& deal, const ElementColumn& column, std::byte** 
     return true;
 }
 #else
-bool deal_compressed(const Deal&, const ElementColumn&, std::byte**) { return false; }
+bool deal_compressed(const Deal&, const ElementColumn&, std::byte**) {
+    return false;
+}
 #endif
 
 }  // namespace datamover::distribute

@@ -59,17 +59,25 @@ using Encoder = bool (*)(const std::byte*, std::int64_t, std::int64_t, Code*, in
 template <class Code>
 Encoder<Code> encoder_of(ScalarType type) {
     switch (type) {
-        case ScalarType::int8: return encode<Code, std::int8_t>;
-        case ScalarType::int16: return encode<Code, std::int16_t>;
-        case ScalarType::int32: return encode<Code, std::int32_t>;
-        case ScalarType::int64: return encode<Code, std::int64_t>;
-        case ScalarType::uint8: return encode<Code, std::uint8_t>;
-        case ScalarType::uint16: return encode<Code, std::uint16_t>;
-        case ScalarType::uint32: return encode<Code, std::uint32_t>;
-        case ScalarType::uint64: return encode<Code, std::uint64_t>;
+        case ScalarType::int8:
+            return encode<Code, std::int8_t>;
+        case ScalarType::int16:
+            return encode<Code, std::int16_t>;
+        case ScalarType::int32:
+            return encode<Code, std::int32_t>;
+        case ScalarType::int64:
+            return encode<Code, std::int64_t>;
+        case ScalarType::uint8:
+            return encode<Code, std::uint8_t>;
+        case ScalarType::uint16:
+            return encode<Code, std::uint16_t>;
+        case ScalarType::uint32:
+            return encode<Code, std::uint32_t>;
+        case ScalarType::uint64:
+            return encode<Code, std::uint64_t>;
         default:
-            throw Error(ErrorCode::wrong_type, std::string("targets must be integers, not ") +
-                                                   scalar_name(type));
+            throw Error(ErrorCode::wrong_type,
+                        std::string("targets must be integers, not ") + scalar_name(type));
     }
 }
 
@@ -79,7 +87,8 @@ template <class Code>
 class Counter {
 public:
     explicit Counter(int nprocs)
-        : ranks_(nprocs + 1), compares_(sizeof(Code) == 1 && nprocs <= compared_ranks),
+        : ranks_(nprocs + 1),
+          compares_(sizeof(Code) == 1 && nprocs <= compared_ranks),
           counts_(static_cast<std::size_t>(ranks_) * (compares_ ? 1 : lanes)) {}
 
     void add(const Code* codes, std::int64_t n) {
@@ -114,7 +123,8 @@ private:
                 std::uint8_t few = 0;
                 const std::int64_t end = std::min(n, begin + 128);
                 for (std::int64_t i = begin; i < end; ++i)
-                    few = static_cast<std::uint8_t>(few + (codes[i] == static_cast<Code>(r) ? 1 : 0));
+                    few =
+                        static_cast<std::uint8_t>(few + (codes[i] == static_cast<Code>(r) ? 1 : 0));
                 found += few;
             }
             counts_[static_cast<std::size_t>(r)] += found;
@@ -147,8 +157,8 @@ std::int64_t elem_of(const TargetList& targets, std::int64_t entry) {
 
 [[noreturn]] void refuse(const TargetList& targets, const std::int64_t* values, std::int64_t first,
                          std::int64_t n, int rank, int nprocs) {
-    const std::int64_t* bad = std::find_if(
-        values, values + n, [&](std::int64_t t) { return t < -1 || t >= nprocs; });
+    const std::int64_t* bad =
+        std::find_if(values, values + n, [&](std::int64_t t) { return t < -1 || t >= nprocs; });
     throw Error(ErrorCode::out_of_range,
                 "element " + std::to_string(elem_of(targets, first + (bad - values))) +
                     " of process " + std::to_string(rank) + " has target " + std::to_string(*bad) +
@@ -158,16 +168,16 @@ std::int64_t elem_of(const TargetList& targets, std::int64_t entry) {
 
 void check_rows(const TargetList& targets) {
     if (targets.elems < 0 || targets.targets_per_elem < 1)
-        throw Error(ErrorCode::invalid_argument,
-                    std::to_string(targets.elems) + " elements with " +
-                        std::to_string(targets.targets_per_elem) + " targets each make no sense");
+        throw Error(ErrorCode::invalid_argument, std::to_string(targets.elems) + " elements with " +
+                                                     std::to_string(targets.targets_per_elem) +
+                                                     " targets each make no sense");
     const auto rows = targets.row_starts;
     if (rows.empty()) return;
     if (static_cast<std::int64_t>(rows.size()) != targets.elems + 1 || rows.front() != 0 ||
         !std::is_sorted(rows.begin(), rows.end()))
-        throw Error(ErrorCode::invalid_argument,
-                    "row starts must be one more than the " + std::to_string(targets.elems) +
-                        " elements, ascending from 0");
+        throw Error(ErrorCode::invalid_argument, "row starts must be one more than the " +
+                                                     std::to_string(targets.elems) +
+                                                     " elements, ascending from 0");
 }
 
 template <class Code>

@@ -23,9 +23,12 @@ struct TargetCodes {
 template <class F>
 auto with_codes(const TargetCodes& codes, F&& f) {
     switch (codes.width_bytes) {
-        case 1: return f(reinterpret_cast<const std::uint8_t*>(codes.data()));
-        case 2: return f(reinterpret_cast<const std::uint16_t*>(codes.data()));
-        default: return f(reinterpret_cast<const std::uint32_t*>(codes.data()));
+        case 1:
+            return f(reinterpret_cast<const std::uint8_t*>(codes.data()));
+        case 2:
+            return f(reinterpret_cast<const std::uint16_t*>(codes.data()));
+        default:
+            return f(reinterpret_cast<const std::uint32_t*>(codes.data()));
     }
 }
 

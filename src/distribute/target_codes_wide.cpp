@@ -12,8 +12,9 @@ namespace datamover::distribute {
 #define DATAMOVER_WIDE __attribute__((target("avx512f,avx512vl,avx512bw,popcnt")))
 
 bool wide_codes_work() {
-    static const bool works = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
-                              __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("popcnt");
+    static const bool works =
+        __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
+        __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("popcnt");
     return works;
 }
 
@@ -27,7 +28,8 @@ DATAMOVER_WIDE bool encode_wide(const std::int32_t* targets, std::int64_t n, std
         bad |= _mm512_cmpgt_epu32_mask(_mm512_add_epi32(target, one), dropped);
         const __mmask16 drop = _mm512_cmpeq_epi32_mask(target, minus_one);
         const __m512i code = _mm512_mask_mov_epi32(target, drop, dropped);
-        _mm_storeu_si128(reinterpret_cast<__m128i*>(codes + i), _mm512_maskz_cvtepi32_epi8(0xffff, code));
+        _mm_storeu_si128(reinterpret_cast<__m128i*>(codes + i),
+                         _mm512_maskz_cvtepi32_epi8(0xffff, code));
     }
     return bad != 0;
 }
@@ -45,8 +47,12 @@ DATAMOVER_WIDE void count_wide(const std::uint8_t* codes, std::int64_t n, std::i
 }
 #undef DATAMOVER_WIDE
 #else
-bool wide_codes_work() { return false; }
-bool encode_wide(const std::int32_t*, std::int64_t, std::uint8_t*, int) { return false; }
+bool wide_codes_work() {
+    return false;
+}
+bool encode_wide(const std::int32_t*, std::int64_t, std::uint8_t*, int) {
+    return false;
+}
 void count_wide(const std::uint8_t*, std::int64_t, std::int64_t*, int) {}
 #endif
 

@@ -13,7 +13,8 @@ bool wide_codes_work();
 /// multiple of 64.
 bool encode_wide(const std::int32_t* targets, std::int64_t n, std::uint8_t* codes, int nprocs);
 
-/// Adds to counts[rank] how many codes are `rank`, for ranks below `ranks`. `n` is a multiple of 64.
+/// Adds to counts[rank] how many codes are `rank`, for ranks below `ranks`. `n` is a multiple
+/// of 64.
 void count_wide(const std::uint8_t* codes, std::int64_t n, std::int64_t* counts, int ranks);
 
 }  // namespace datamover::distribute

@@ -29,14 +29,22 @@ T key_at(const ElementKeys& keys, std::int64_t elem, std::int64_t dim = 0) {
 template <class F>
 void with_integer(ScalarType type, F&& f) {
     switch (type) {
-        case ScalarType::int8: return f.template operator()<std::int8_t>();
-        case ScalarType::int16: return f.template operator()<std::int16_t>();
-        case ScalarType::int32: return f.template operator()<std::int32_t>();
-        case ScalarType::int64: return f.template operator()<std::int64_t>();
-        case ScalarType::uint8: return f.template operator()<std::uint8_t>();
-        case ScalarType::uint16: return f.template operator()<std::uint16_t>();
-        case ScalarType::uint32: return f.template operator()<std::uint32_t>();
-        case ScalarType::uint64: return f.template operator()<std::uint64_t>();
+        case ScalarType::int8:
+            return f.template operator()<std::int8_t>();
+        case ScalarType::int16:
+            return f.template operator()<std::int16_t>();
+        case ScalarType::int32:
+            return f.template operator()<std::int32_t>();
+        case ScalarType::int64:
+            return f.template operator()<std::int64_t>();
+        case ScalarType::uint8:
+            return f.template operator()<std::uint8_t>();
+        case ScalarType::uint16:
+            return f.template operator()<std::uint16_t>();
+        case ScalarType::uint32:
+            return f.template operator()<std::uint32_t>();
+        case ScalarType::uint64:
+            return f.template operator()<std::uint64_t>();
         default:
             throw Error(ErrorCode::wrong_type,
                         std::string("keys must be integers, not ") + scalar_name(type));
@@ -92,8 +100,8 @@ void evaluate_cells(const OwnedCells& cells, const ElementKeys& keys, std::int64
         std::int64_t index = 0;
         bool known = true;
         for (std::size_t d = 0; d < dims; ++d) {
-            const auto x = static_cast<double>(
-                key_at<T>(keys, first + i, static_cast<std::int64_t>(d)));
+            const auto x =
+                static_cast<double>(key_at<T>(keys, first + i, static_cast<std::int64_t>(d)));
             const std::int64_t cell = cells.cell(x, d);
             known = known && cell >= 0;
             index = index * (cells.last[d] + 1) + cell;
@@ -115,9 +123,9 @@ OwnedCells cells_of(const CellBox& box) {
     for (std::size_t d = 0; d < cells.dims; ++d) {
         const double length = box.hi[d] - box.lo[d];
         if (!(length > 0) || !std::isfinite(length))
-            throw Error(ErrorCode::invalid_argument,
-                        "a box from " + std::to_string(box.lo[d]) + " to " +
-                            std::to_string(box.hi[d]) + " has no inside");
+            throw Error(ErrorCode::invalid_argument, "a box from " + std::to_string(box.lo[d]) +
+                                                         " to " + std::to_string(box.hi[d]) +
+                                                         " has no inside");
         cells.lo[d] = box.lo[d];
         cells.count[d] = static_cast<double>(box.cells[d]);
         cells.per_length[d] = cells.count[d] / length;
@@ -190,10 +198,12 @@ TargetMap TargetMap::cells(const CellBox& box, CellOrder order, std::int64_t npr
     const auto total = static_cast<std::int64_t>(positions.size());
     if (!owners.empty() && static_cast<std::int64_t>(owners.size()) != total)
         throw Error(ErrorCode::mismatch, "owners of " + std::to_string(owners.size()) +
-                                             " cells were given, there are " + std::to_string(total));
+                                             " cells were given, there are " +
+                                             std::to_string(total));
     for (const std::int64_t position : positions)
-        cells->owners.push_back(static_cast<std::int32_t>(
-            owners.empty() ? position * nprocs / total : owners[static_cast<std::size_t>(position)]));
+        cells->owners.push_back(
+            static_cast<std::int32_t>(owners.empty() ? position * nprocs / total
+                                                     : owners[static_cast<std::size_t>(position)]));
     return TargetMap([cells = std::move(cells)](const ElementKeys& keys, std::int64_t first,
                                                 std::int64_t count, std::int64_t* targets) {
         check_dims(keys, cells->dims);
