@@ -5,6 +5,7 @@
 
 #include <nanobind/nanobind.h>
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -122,8 +123,11 @@ inline Point in_all_dims(const Point& p, int dims) {
     return p.dims() == 1 && dims > 1 ? Point::filled(dims, p[0]) : p;
 }
 
-/// Axes as numpy.transpose takes them: negative ones count from the end.
-inline std::vector<int> counted_axes(std::vector<int> axes) {
+/// Axes as numpy.transpose takes them, none for all in order; negative ones count from the end.
+using Axes = std::optional<std::vector<int>>;
+
+inline std::vector<int> axes_of(const Axes& given) {
+    std::vector<int> axes = given.value_or(std::vector<int>{});
     for (int& a : axes)
         if (a < 0) a += static_cast<int>(axes.size());
     return axes;

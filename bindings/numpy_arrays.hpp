@@ -58,6 +58,7 @@ public:
     std::size_t ndim() const { return array_.ndim(); }
     std::size_t extent(std::size_t d) const { return array_.shape(d); }
     std::span<const std::int64_t> values() const { return {array_.data(), array_.size()}; }
+    std::vector<std::int64_t> to_vector() const { return {values().begin(), values().end()}; }
 
 private:
     using Array = nanobind::ndarray<const std::int64_t, nanobind::c_contig, nanobind::device::cpu>;

@@ -3,16 +3,10 @@
 // blocks.
 #include <nanobind/nanobind.h>
 #include <nanobind/operators.h>
-#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include <algorithm>
-#include <optional>
-
-#include "casters.hpp"
-#include "datamover/layout.hpp"
-#include "datamover/memory_layout.hpp"
+#include "layout_common.hpp"
 #include "numpy_arrays.hpp"
 #include "orders.hpp"
 
@@ -20,44 +14,9 @@ namespace nb = nanobind;
 using namespace nb::literals;
 using namespace datamover;
 using bindings::array_of;
-using bindings::in_all_dims;
 using bindings::Integers;
 
 namespace {
-
-std::vector<std::int64_t> vector_of(const Integers& integers) {
-    return {integers.values().begin(), integers.values().end()};
-}
-
-/// What all kinds of layouts answer.
-template <class Kind>
-void add_common(nb::class_<Kind>& c) {
-    c.def_prop_ro(
-         "dims", [](const Kind& l) { return l.dims(); }, "Number of dimensions.")
-        .def_prop_ro(
-            "nprocs", [](const Kind& l) { return l.nprocs(); }, "Number of processes.")
-        .def_prop_ro(
-            "num_blocks", [](const Kind& l) { return l.num_blocks(); },
-            "Number of blocks: the units of local storage, each with one owner.")
-        .def_prop_ro(
-            "domain", [](const Kind& l) { return Layout(l).domain(); },
-            "The index space: all of the shape, or a floor plan's bounding box.")
-        .def(
-            "owner", [](const Kind& l, std::int64_t block) { return Layout(l).owner(block); },
-            "block"_a, "The rank that holds a block. Raises OutOfRange.")
-        .def(
-            "blocks_of", [](const Kind& l, std::int64_t rank) { return Layout(l).blocks_of(rank); },
-            "rank"_a, "The blocks of a rank, ascending. Raises OutOfRange.")
-        .def(
-            "block_extents",
-            [](const Kind& l, std::int64_t block) { return Layout(l).block_extents(block); },
-            "block"_a, "The shape of a block's local array. Raises OutOfRange.")
-        .def(
-            "local_elems",
-            [](const Kind& l, std::int64_t rank) { return Layout(l).local_elems(rank); }, "rank"_a,
-            "Number of elements that a rank holds. Raises OutOfRange.")
-        .def("__eq__", [](const Kind& a, const Kind& b) { return a == b; }, nb::is_operator());
-}
 
 BlockCyclic make_block_cyclic(const Point& shape, const std::string& distribution,
                               std::int64_t nprocs, const Point& grid, const Point& first_process,
@@ -66,7 +25,7 @@ BlockCyclic make_block_cyclic(const Point& shape, const std::string& distributio
     if (grid.dims() > 0) options.grid = grid.to_vector();
     options.first_process = first_process.to_vector();
     options.column_major_grid = bindings::column_major(grid_order, "grid_order");
-    if (!ranks.is_none()) options.ranks = vector_of(Integers(ranks, "ranks"));
+    if (!ranks.is_none()) options.ranks = Integers(ranks, "ranks").to_vector();
     return BlockCyclic(shape, distribution, nprocs, options);
 }
 
@@ -170,7 +129,7 @@ Examples
                 "nprocs: int, grid: int | collections.abc.Sequence[int] | None = None, "
                 "first_process: int | collections.abc.Sequence[int] | None = None, "
                 "grid_order: str = 'C', ranks: numpy.typing.ArrayLike | None = None) -> None"));
-    add_common(c);
+    bindings::add_common(c);
     c.def_prop_ro("shape", &BlockCyclic::shape, "Extents of the array.")
         .def_prop_ro("grid", &BlockCyclic::grid, "Processes along each dimension.")
         .def_prop_ro("block", &BlockCyclic::block, "Block size along each dimension.")
@@ -215,197 +174,6 @@ array. Takes time and memory in the sum of the local extents. Raises OutOfRange.
         .def("__getstate__", &state_of)
         .def("__setstate__", [](BlockCyclic& self, const nb::tuple& state) {
             new (&self) BlockCyclic(block_cyclic_from(state));
-        });
-}
-
-/// From an (n, 2, d) table, without an object for each block.
-FloorPlan floor_plan_of_table(nb::handle regions, const Integers& owners, std::int64_t nprocs) {
-    const Integers table(regions, "regions");
-    if (table.ndim() != 3 || table.extent(1) != 2)
-        throw Error(
-            ErrorCode::invalid_argument,
-            "regions as an array must have the shape (n, 2, dims): the lower corner and the "
-            "upper end of each");
-    const std::size_t n = table.extent(0), dims = table.extent(2);
-    std::vector<std::int64_t> lo(n * dims), hi(n * dims);
-    for (std::size_t i = 0; i < n; ++i) {
-        const std::int64_t* row = table.values().data() + i * 2 * dims;
-        std::copy(row, row + dims, lo.data() + i * dims);
-        std::copy(row + dims, row + 2 * dims, hi.data() + i * dims);
-    }
-    if (owners.values().size() != n)
-        throw Error(ErrorCode::mismatch, std::to_string(n) + " regions, but " +
-                                             std::to_string(owners.values().size()) + " owners");
-    return FloorPlan(static_cast<int>(dims), lo, hi, owners.values(), nprocs);
-}
-
-FloorPlan make_floor_plan(nb::handle regions, nb::handle owners,
-                          std::optional<std::int64_t> nprocs) {
-    const Integers owner_of(owners, "owners");
-    if (owner_of.ndim() != 1)
-        throw Error(ErrorCode::invalid_argument, "owners must have one dimension");
-    const std::int64_t procs = nprocs.value_or(-1);
-    if (nprocs && *nprocs < 1)
-        throw Error(ErrorCode::invalid_argument,
-                    "nprocs is " + std::to_string(*nprocs) + ", it must be at least 1");
-    const bool objects = !nb::hasattr(regions, "dtype") && nb::len(regions) > 0 &&
-                         nb::isinstance<Region>(nb::object(regions[0]));
-    if (!objects) return floor_plan_of_table(regions, owner_of, procs);
-    std::vector<Region> boxes;
-    for (nb::handle region : regions) boxes.push_back(nb::cast<const Region&>(region));
-    return FloorPlan(boxes, vector_of(owner_of), procs);
-}
-
-/// The blocks as an (n, 2, d) array.
-bindings::NumpyArray<std::int64_t> table_of(const FloorPlan& plan) {
-    const auto n = static_cast<std::size_t>(plan.num_blocks());
-    const auto dims = static_cast<std::size_t>(plan.dims());
-    const auto lo = plan.lower_corners(), hi = plan.upper_corners();
-    std::vector<std::int64_t> table(n * 2 * dims);
-    for (std::size_t i = 0; i < n; ++i) {
-        std::copy_n(lo.data() + i * dims, dims, table.data() + i * 2 * dims);
-        std::copy_n(hi.data() + i * dims, dims, table.data() + (i * 2 + 1) * dims);
-    }
-    return array_of(std::move(table), {n, 2, dims});
-}
-
-void bind_floor_plan_cuts(nb::class_<FloorPlan>& c) {
-    c.def_static(
-         "uniform",
-         [](const Region& domain, const Point& grid, std::int64_t nprocs) {
-             return FloorPlan::uniform(domain, in_all_dims(grid, domain.dims()), nprocs);
-         },
-         "domain"_a, "grid"_a, "nprocs"_a,
-         R"doc(A domain cut into a grid of blocks of ceil(extent / grid) points per dimension.
-
-Block i (last dimension fastest) goes to rank i % nprocs; the last blocks of a dimension may be
-smaller, or empty. Raises InvalidArgument, Mismatch (dimensions).
-
-Examples
---------
->>> import datamover as dm
->>> plan = dm.FloorPlan.uniform(dm.Region((0, 0), (8, 6)), (2, 2), nprocs=4)
->>> plan.region(3), plan.owner(3)
-(Region((4, 3), (8, 6)), 3)
-)doc")
-        .def_static(
-            "tiles",
-            [](const Region& domain, const Point& tile, std::int64_t nprocs,
-               const std::string& mapping) {
-                return FloorPlan::tiles(domain, in_all_dims(tile, domain.dims()), nprocs, mapping);
-            },
-            "domain"_a, "tile"_a, "nprocs"_a, "mapping"_a = "block",
-            R"doc(A domain cut into tiles of a given shape, smaller ones at the upper ends.
-
-`mapping` deals them to the ranks: "cyclic" round robin, "block" in contiguous shares as equal as
-possible. Raises InvalidArgument, Mismatch (dimensions).
-)doc")
-        .def_static("from_splits", &FloorPlan::from_splits, "domain"_a, "splits"_a, "nprocs"_a,
-                    R"doc(A domain cut at given coordinates.
-
-`splits[d]` are the inner cuts of dimension d, ascending. Block i (last dimension fastest) goes to
-rank i % nprocs. Raises Mismatch (dimensions), OutOfRange (a cut outside), InvalidArgument.
-)doc")
-        .def_static("bisected", &FloorPlan::bisected, "domain"_a, "weights"_a,
-                    R"doc(A domain cut by recursive bisection, block i for rank i.
-
-Sizes are in proportion to `weights` (positive), each cut goes across the longest side. Raises
-InvalidArgument. Source: Berger and Bokhari, IEEE Trans. Computers C-36(5), 1987.
-
-Examples
---------
->>> import datamover as dm
->>> plan = dm.FloorPlan.bisected(dm.Region((0, 0), (100, 50)), [1, 1, 2])
->>> [plan.region(i).size for i in range(3)]
-[1250, 1250, 2500]
-)doc");
-}
-
-nb::tuple state_of(const FloorPlan& l) {
-    return nb::make_tuple(table_of(l), array_of(l.owners()), l.nprocs());
-}
-
-void bind_floor_plan(nb::module_& m) {
-    nb::class_<FloorPlan> c(
-        m, "FloorPlan",
-        R"doc(A table of regions, each with an owner: the blocks of an irregular array.
-
-Regions may overlap, may be empty, and a rank may own any number of them. A value, cheap to copy.
-
-Parameters
-----------
-regions : sequence of Region, or (n, 2, dims) array of int
-    The blocks' interiors; as an array the lower corner and the upper end of each, which takes no
-    object per block.
-owners : (n,) array of int
-    The rank of each block.
-nprocs : int, optional
-    Number of processes; the largest owner + 1 without it.
-
-Raises
-------
-InvalidArgument
-    When there are no regions, or the array has another shape.
-Mismatch
-    When there are more or fewer owners than regions, or regions of different dimensions.
-OutOfRange
-    When an owner is not in 0 to nprocs - 1.
-
-Notes
------
-Source: KeLP's FloorPlan.
-
-Examples
---------
->>> import datamover as dm
->>> regions = [dm.Region((0, 0), (4, 4)), dm.Region((0, 4), (4, 10)), dm.Region((4, 0), (8, 10))]
->>> plan = dm.FloorPlan(regions, owners=[0, 1, 0])
->>> len(plan), plan.nprocs, plan.domain
-(3, 2, Region((0, 0), (8, 10)))
->>> plan.blocks_of(0), plan.find(dm.Region((3, 3), (5, 4)))
-([0, 2], [0, 2])
-)doc");
-    c.def(
-        "__init__",
-        [](FloorPlan* self, nb::handle regions, nb::handle owners,
-           std::optional<std::int64_t> nprocs) {
-            new (self) FloorPlan(make_floor_plan(regions, owners, nprocs));
-        },
-        "regions"_a, "owners"_a, "nprocs"_a.none() = nb::none(),
-        nb::sig("def __init__(self, regions: collections.abc.Sequence[Region] | "
-                "numpy.typing.ArrayLike, owners: numpy.typing.ArrayLike, "
-                "nprocs: int | None = None) -> None"));
-    add_common(c);
-    bind_floor_plan_cuts(c);
-    c.def("__len__", &FloorPlan::num_blocks)
-        .def("region", &FloorPlan::region, "block"_a, "The region of a block. Raises OutOfRange.")
-        .def_prop_ro("regions", &table_of, nb::rv_policy::move, nb::rv_policy::reference,
-                     "All regions as an (n, 2, dims) array (int64), a copy.")
-        .def_prop_ro(
-            "owners", [](const FloorPlan& l) { return array_of(l.owners()); }, nb::rv_policy::move,
-            nb::rv_policy::reference, "The rank of each block (int64), a copy.")
-        .def("find", &FloorPlan::find, "region"_a,
-             R"doc(The blocks that a region touches, ascending.
-
-By a spatial index that is built at the first use; then it takes O(log n + answer) for usual plans.
-Raises Mismatch when the dimensions differ.
-)doc")
-        .def("exclusive_regions", &FloorPlan::exclusive_regions, "block"_a,
-             "The part of a block that no lower-numbered one holds: what it sends where they "
-             "overlap.")
-        .def("__hash__",
-             [](const FloorPlan& l) {
-                 return nb::hash(nb::make_tuple(l.num_blocks(), l.nprocs(), l.bounding_box()));
-             })
-        .def("__repr__",
-             [](const FloorPlan& l) {
-                 return "<FloorPlan of " + std::to_string(l.num_blocks()) + " blocks in " +
-                        l.bounding_box().to_string() + " on " + std::to_string(l.nprocs()) +
-                        " processes>";
-             })
-        .def("__getstate__", [](const FloorPlan& l) { return state_of(l); })
-        .def("__setstate__", [](FloorPlan& self, const nb::tuple& s) {
-            new (&self) FloorPlan(make_floor_plan(s[0], s[1], nb::cast<std::int64_t>(s[2])));
         });
 }
 
@@ -457,7 +225,7 @@ Examples
         "shape"_a, "lists"_a,
         nb::sig("def __init__(self, shape: int | collections.abc.Sequence[int], "
                 "lists: collections.abc.Iterable[numpy.typing.ArrayLike]) -> None"));
-    add_common(c);
+    bindings::add_common(c);
     c.def_prop_ro("shape", &IndexList::shape, "Shape of the array that the indices point into.")
         .def(
             "indices_of",
@@ -492,88 +260,9 @@ Examples
         });
 }
 
-MemoryLayout dense(const Layout& layout, std::int64_t rank, std::int64_t elem_bytes,
-                   const std::string& order, const Point& ghost, const Point& ghost_upper) {
-    const Point lower = in_all_dims(ghost, layout.dims());
-    const Point upper = ghost_upper.dims() > 0 ? in_all_dims(ghost_upper, layout.dims()) : lower;
-    const bool none = lower == Point::filled(layout.dims(), 0) && upper == lower;
-    return dense_memory(layout, rank, elem_bytes, bindings::element_order(order),
-                        none ? Point{} : lower, none ? Point{} : upper);
-}
-
-void bind_memory_layout(nb::module_& m) {
-    nb::class_<BlockMemory>(m, "BlockMemory",
-                            R"doc(Where one block lies in the memory of its process.
-
-Parameters
-----------
-block : int
-    The block's number.
-offset_bytes : int
-    Of the element with local index zero, from the array's base.
-strides_bytes : sequence of int
-    Bytes from one index to the next, for each dimension.
-valid : Region
-    The local indices that exist; ghosts have negative ones, or ones beyond the block's extents.
-)doc")
-        .def(
-            "__init__",
-            [](BlockMemory* self, std::int64_t block, std::int64_t offset_bytes,
-               const Point& strides_bytes, const Region& valid) {
-                if (strides_bytes.dims() != valid.dims())
-                    throw Error(ErrorCode::mismatch,
-                                "strides " + strides_bytes.to_string() + " for a block of " +
-                                    std::to_string(valid.dims()) + " dimensions");
-                new (self) BlockMemory{block, offset_bytes, strides_bytes, valid};
-            },
-            "block"_a, "offset_bytes"_a, "strides_bytes"_a, "valid"_a)
-        .def_ro("block", &BlockMemory::block, "The block's number.")
-        .def_ro("offset_bytes", &BlockMemory::offset_bytes, "Of local index zero, from the base.")
-        .def_prop_ro(
-            "strides_bytes", [](const BlockMemory& b) { return b.strides_bytes; },
-            "Bytes from one index to the next.")
-        .def_ro("valid", &BlockMemory::valid, "The local indices that exist, ghosts included.")
-        .def(
-            "__eq__", [](const BlockMemory& a, const BlockMemory& b) { return a == b; },
-            nb::is_operator());
-
-    nb::class_<MemoryLayout>(m, "MemoryLayout",
-                             R"doc(The memory of one process: where each of its blocks lies.
-
-Parameters
-----------
-blocks : sequence of BlockMemory
-    Ascending by number.
-begin_bytes, end_bytes : int
-    The lowest address that they touch, from the base, and one past the highest.
-)doc")
-        .def(
-            "__init__",
-            [](MemoryLayout* self, std::vector<BlockMemory> blocks, std::int64_t begin_bytes,
-               std::int64_t end_bytes) {
-                const auto before = [](const BlockMemory& a, const BlockMemory& b) {
-                    return a.block < b.block;
-                };
-                std::sort(blocks.begin(), blocks.end(), before);
-                new (self) MemoryLayout{std::move(blocks), begin_bytes, end_bytes};
-            },
-            "blocks"_a, "begin_bytes"_a, "end_bytes"_a)
-        .def_ro("blocks", &MemoryLayout::blocks, "The blocks, ascending by number.")
-        .def_ro("begin_bytes", &MemoryLayout::begin_bytes, "The lowest address, from the base.")
-        .def_ro("end_bytes", &MemoryLayout::end_bytes, "One past the highest address.")
-        .def(
-            "__eq__", [](const MemoryLayout& a, const MemoryLayout& b) { return a == b; },
-            nb::is_operator());
-
-    m.def("dense_memory", &dense, "layout"_a, "rank"_a, "elem_bytes"_a, "order"_a = "C",
-          "ghost"_a = 0, "ghost_upper"_a.none() = nb::none());
-}
-
 }  // namespace
 
 void bind_layout(nb::module_& m) {
     bind_block_cyclic(m);
-    bind_floor_plan(m);
     bind_index_list(m);
-    bind_memory_layout(m);
 }

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What is in the module datamover._plan? The rooms that need no MPI, one function for each.
+// What is in the module datamover._plan? The rooms that need no MPI, a few functions for each.
 #include "errors.hpp"
 
 namespace nb = nanobind;
 
 void bind_geometry(nb::module_& m);
 void bind_layout(nb::module_& m);
+void bind_floor_plan(nb::module_& m);
+void bind_memory_layout(nb::module_& m);
+void bind_plan_terms(nb::module_& m);
 void bind_plan(nb::module_& m);
 void bind_relation(nb::module_& m);
 void bind_explain(nb::module_& m);
@@ -17,6 +20,9 @@ NB_MODULE(_plan, m) {
     datamover::bindings::register_error_translator();
     bind_geometry(m);
     bind_layout(m);
+    bind_floor_plan(m);
+    bind_memory_layout(m);
+    bind_plan_terms(m);
     bind_plan(m);
     bind_relation(m);
     bind_explain(m);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How does Python see which section of which block goes where? As MotionPlan and its terms.
+// How does Python see which section of which block goes where? As MotionPlan.
 #include <nanobind/nanobind.h>
 #include <nanobind/operators.h>
 #include <nanobind/stl/function.h>
@@ -21,29 +21,11 @@
 namespace nb = nanobind;
 using namespace nb::literals;
 using namespace datamover;
-using bindings::counted_axes;
+using bindings::Axes;
+using bindings::axes_of;
 using bindings::in_all_dims;
 
 namespace {
-
-using Axes = std::optional<std::vector<int>>;
-
-std::vector<int> axes_of(const Axes& axes) {
-    return axes ? counted_axes(*axes) : std::vector<int>{};
-}
-
-nb::object axes_object(const std::vector<int>& axes) {
-    if (axes.empty()) return nb::none();
-    return nb::tuple(nb::cast(axes));
-}
-
-std::string text_of(nb::handle object) {
-    return nb::cast<std::string>(nb::repr(object));
-}
-
-std::string axes_text(const std::vector<int>& axes) {
-    return axes.empty() ? "" : ", axes=" + text_of(axes_object(axes));
-}
 
 /// The sections of a plan one by one. Keeps its own copy of the plan, so that the plan may be
 /// edited meanwhile.
@@ -69,163 +51,6 @@ std::int64_t rank_or_any(std::optional<std::int64_t> rank) {
     if (rank && *rank < 0)
         throw Error(ErrorCode::out_of_range, "rank " + std::to_string(*rank) + " is negative");
     return rank.value_or(plan::any_rank);
-}
-
-void bind_section_copy(nb::module_& m) {
-    nb::class_<SectionCopy>(m, "SectionCopy", R"doc(One section that goes from a block to a block.
-
-Parameters
-----------
-source_block : int
-    Number of the block in the source layout.
-source_region : Region
-    What is read, in global indices.
-destination_block : int
-    Number of the block in the destination layout.
-destination_region : Region
-    What is written, in global indices.
-axes : sequence of int, optional
-    Dimension k of the destination region is dimension axes[k] of the source region, as in
-    `numpy.transpose`. Without it regions of different shapes, but equally many points, are both
-    walked with the last dimension fastest.
-)doc")
-        .def(
-            "__init__",
-            [](SectionCopy* self, std::int64_t source_block, const Region& source_region,
-               std::int64_t destination_block, const Region& destination_region, const Axes& axes) {
-                new (self) SectionCopy{source_block, source_region, destination_block,
-                                       destination_region, axes_of(axes)};
-            },
-            "source_block"_a, "source_region"_a, "destination_block"_a, "destination_region"_a,
-            "axes"_a = nb::none())
-        .def_ro("source_block", &SectionCopy::source_block, "Number of the block that is read.")
-        .def_ro("source_region", &SectionCopy::source_region, "What is read, in global indices.")
-        .def_ro("destination_block", &SectionCopy::destination_block,
-                "Number of the block that is written.")
-        .def_ro("destination_region", &SectionCopy::destination_region,
-                "What is written, in global indices.")
-        .def_prop_ro(
-            "axes", [](const SectionCopy& s) { return axes_object(s.axes); },
-            nb::sig("def axes(self) -> tuple[int, ...] | None"),
-            "How dimensions are permuted on the way, or None.")
-        .def(
-            "__eq__", [](const SectionCopy& a, const SectionCopy& b) { return a == b; },
-            nb::is_operator())
-        .def("__hash__",
-             [](const SectionCopy& s) {
-                 return nb::hash(nb::make_tuple(s.source_block, s.source_region.lo(),
-                                                s.destination_block, s.destination_region.lo()));
-             })
-        .def("__repr__",
-             [](const SectionCopy& s) {
-                 return "SectionCopy(" + std::to_string(s.source_block) + ", " +
-                        text_of(nb::cast(s.source_region)) + ", " +
-                        std::to_string(s.destination_block) + ", " +
-                        text_of(nb::cast(s.destination_region)) + axes_text(s.axes) + ")";
-             })
-        .def("__getstate__",
-             [](const SectionCopy& s) {
-                 return nb::make_tuple(s.source_block, s.source_region, s.destination_block,
-                                       s.destination_region, s.axes);
-             })
-        .def("__setstate__", [](SectionCopy& self, const nb::tuple& s) {
-            new (&self) SectionCopy{nb::cast<std::int64_t>(s[0]), nb::cast<Region>(s[1]),
-                                    nb::cast<std::int64_t>(s[2]), nb::cast<Region>(s[3]),
-                                    nb::cast<std::vector<int>>(s[4])};
-        });
-}
-
-void bind_redistribution(nb::module_& m) {
-    nb::class_<Redistribution>(
-        m, "Redistribution",
-        R"doc(A whole region of the source layout that goes to a region of the destination layout.
-
-A term of a plan that stands for all its sections, whoever owns them. `redistribute` makes plans of
-one such term.
-
-Parameters
-----------
-source_region, destination_region : Region
-    In global indices.
-axes : sequence of int, optional
-    Dimension k of the destination is dimension axes[k] of the source.
-)doc")
-        .def(
-            "__init__",
-            [](Redistribution* self, const Region& source_region, const Region& destination_region,
-               const Axes& axes) {
-                new (self) Redistribution{source_region, destination_region, axes_of(axes)};
-            },
-            "source_region"_a, "destination_region"_a, "axes"_a = nb::none())
-        .def_ro("source_region", &Redistribution::source_region, "What is read.")
-        .def_ro("destination_region", &Redistribution::destination_region, "What is written.")
-        .def_prop_ro(
-            "axes", [](const Redistribution& r) { return axes_object(r.axes); },
-            nb::sig("def axes(self) -> tuple[int, ...] | None"),
-            "How dimensions are permuted on the way, or None.")
-        .def(
-            "__eq__", [](const Redistribution& a, const Redistribution& b) { return a == b; },
-            nb::is_operator())
-        .def("__hash__",
-             [](const Redistribution& r) {
-                 return nb::hash(nb::make_tuple(r.source_region.lo(), r.destination_region.lo(),
-                                                r.destination_region.hi()));
-             })
-        .def("__repr__",
-             [](const Redistribution& r) {
-                 return "Redistribution(" + text_of(nb::cast(r.source_region)) + ", " +
-                        text_of(nb::cast(r.destination_region)) + axes_text(r.axes) + ")";
-             })
-        .def("__getstate__",
-             [](const Redistribution& r) {
-                 return nb::make_tuple(r.source_region, r.destination_region, r.axes);
-             })
-        .def("__setstate__", [](Redistribution& self, const nb::tuple& s) {
-            new (&self) Redistribution{nb::cast<Region>(s[0]), nb::cast<Region>(s[1]),
-                                       nb::cast<std::vector<int>>(s[2])};
-        });
-}
-
-void bind_halo_exchange(nb::module_& m) {
-    nb::class_<HaloExchange>(
-        m, "HaloExchange",
-        R"doc(The ghosts of all blocks of a floor plan, filled from the interiors.
-
-A term of a plan that stands for all its sections; made by `halo`.
-)doc")
-        .def_prop_ro(
-            "lower", [](const HaloExchange& h) { return h.lower; },
-            "Ghosts on the lower side of each dimension.")
-        .def_prop_ro(
-            "upper", [](const HaloExchange& h) { return h.upper; },
-            "Ghosts on the upper side of each dimension.")
-        .def_ro("domain", &HaloExchange::domain, "The extents that wrap around.")
-        .def_ro("periodic", &HaloExchange::periodic, "Which dimensions wrap around.")
-        .def_ro("corners", &HaloExchange::corners, "Whether edges and corners are filled too.")
-        .def_ro("reversed", &HaloExchange::reversed, "Whether ghosts go back to the interiors.")
-        .def(
-            "__eq__", [](const HaloExchange& a, const HaloExchange& b) { return a == b; },
-            nb::is_operator())
-        .def("__hash__",
-             [](const HaloExchange& h) {
-                 return nb::hash(nb::make_tuple(h.lower, h.upper, h.corners, h.reversed));
-             })
-        .def("__repr__",
-             [](const HaloExchange& h) {
-                 return "<HaloExchange, " + h.lower.to_string() + " below and " +
-                        h.upper.to_string() + " above" + (h.corners ? "" : ", no corners") +
-                        (h.reversed ? ", reversed>" : ">");
-             })
-        .def("__getstate__",
-             [](const HaloExchange& h) {
-                 return nb::make_tuple(h.lower, h.upper, h.domain, h.periodic, h.corners,
-                                       h.reversed);
-             })
-        .def("__setstate__", [](HaloExchange& self, const nb::tuple& s) {
-            new (&self) HaloExchange{nb::cast<Point>(s[0]),  nb::cast<Point>(s[1]),
-                                     nb::cast<Region>(s[2]), nb::cast<std::vector<bool>>(s[3]),
-                                     nb::cast<bool>(s[4]),   nb::cast<bool>(s[5])};
-        });
 }
 
 /// Elements by peer.
@@ -473,9 +298,6 @@ void bind_builders(nb::module_& m) {
 }  // namespace
 
 void bind_plan(nb::module_& m) {
-    bind_section_copy(m);
-    bind_redistribution(m);
-    bind_halo_exchange(m);
     nb::class_<SectionIterator>(m, "SectionIterator", "The sections of a plan, one by one.")
         .def(
             "__iter__", [](nb::handle self) { return nb::borrow(self); },

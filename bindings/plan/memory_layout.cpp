@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How does Python see where blocks lie in memory? As MemoryLayout and BlockMemory.
+#include "datamover/memory_layout.hpp"
+
+#include <nanobind/nanobind.h>
+#include <nanobind/operators.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "casters.hpp"
+#include "orders.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+using namespace datamover;
+using bindings::in_all_dims;
+
+namespace {
+
+MemoryLayout dense(const Layout& layout, std::int64_t rank, std::int64_t elem_bytes,
+                   const std::string& order, const Point& ghost, const Point& ghost_upper) {
+    const Point lower = in_all_dims(ghost, layout.dims());
+    const Point upper = ghost_upper.dims() > 0 ? in_all_dims(ghost_upper, layout.dims()) : lower;
+    const bool none = lower == Point::filled(layout.dims(), 0) && upper == lower;
+    return dense_memory(layout, rank, elem_bytes, bindings::element_order(order),
+                        none ? Point{} : lower, none ? Point{} : upper);
+}
+
+}  // namespace
+
+void bind_memory_layout(nb::module_& m) {
+    nb::class_<BlockMemory>(m, "BlockMemory",
+                            R"doc(Where one block lies in the memory of its process.
+
+Parameters
+----------
+block : int
+    The block's number.
+offset_bytes : int
+    Of the element with local index zero, from the array's base.
+strides_bytes : sequence of int
+    Bytes from one index to the next, for each dimension.
+valid : Region
+    The local indices that exist; ghosts have negative ones, or ones beyond the block's extents.
+)doc")
+        .def(
+            "__init__",
+            [](BlockMemory* self, std::int64_t block, std::int64_t offset_bytes,
+               const Point& strides_bytes, const Region& valid) {
+                if (strides_bytes.dims() != valid.dims())
+                    throw Error(ErrorCode::mismatch,
+                                "strides " + strides_bytes.to_string() + " for a block of " +
+                                    std::to_string(valid.dims()) + " dimensions");
+                new (self) BlockMemory{block, offset_bytes, strides_bytes, valid};
+            },
+            "block"_a, "offset_bytes"_a, "strides_bytes"_a, "valid"_a)
+        .def_ro("block", &BlockMemory::block, "The block's number.")
+        .def_ro("offset_bytes", &BlockMemory::offset_bytes, "Of local index zero, from the base.")
+        .def_prop_ro(
+            "strides_bytes", [](const BlockMemory& b) { return b.strides_bytes; },
+            "Bytes from one index to the next.")
+        .def_ro("valid", &BlockMemory::valid, "The local indices that exist, ghosts included.")
+        .def(
+            "__eq__", [](const BlockMemory& a, const BlockMemory& b) { return a == b; },
+            nb::is_operator());
+
+    nb::class_<MemoryLayout>(m, "MemoryLayout",
+                             R"doc(The memory of one process: where each of its blocks lies.
+
+Parameters
+----------
+blocks : sequence of BlockMemory
+    Ascending by number.
+begin_bytes, end_bytes : int
+    The lowest address that they touch, from the base, and one past the highest.
+)doc")
+        .def(
+            "__init__",
+            [](MemoryLayout* self, std::vector<BlockMemory> blocks, std::int64_t begin_bytes,
+               std::int64_t end_bytes) {
+                const auto before = [](const BlockMemory& a, const BlockMemory& b) {
+                    return a.block < b.block;
+                };
+                std::sort(blocks.begin(), blocks.end(), before);
+                new (self) MemoryLayout{std::move(blocks), begin_bytes, end_bytes};
+            },
+            "blocks"_a, "begin_bytes"_a, "end_bytes"_a)
+        .def_ro("blocks", &MemoryLayout::blocks, "The blocks, ascending by number.")
+        .def_ro("begin_bytes", &MemoryLayout::begin_bytes, "The lowest address, from the base.")
+        .def_ro("end_bytes", &MemoryLayout::end_bytes, "One past the highest address.")
+        .def(
+            "__eq__", [](const MemoryLayout& a, const MemoryLayout& b) { return a == b; },
+            nb::is_operator());
+
+    m.def("dense_memory", &dense, "layout"_a, "rank"_a, "elem_bytes"_a, "order"_a = "C",
+          "ghost"_a = 0, "ghost_upper"_a.none() = nb::none());
+}
