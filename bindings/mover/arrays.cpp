@@ -44,8 +44,10 @@ struct UserBlock {
 
 void check_extents(const UserBlock& user, const Layout& layout) {
     const Point extents = layout.block_extents(user.block);
-    const Point lower = user.ghost_lower.dims() ? user.ghost_lower : Point::filled(extents.dims(), 0);
-    const Point upper = user.ghost_upper.dims() ? user.ghost_upper : Point::filled(extents.dims(), 0);
+    const Point lower =
+        user.ghost_lower.dims() ? user.ghost_lower : Point::filled(extents.dims(), 0);
+    const Point upper =
+        user.ghost_upper.dims() ? user.ghost_upper : Point::filled(extents.dims(), 0);
     const bool same_dims = extents.dims() == user.shape.dims() && lower.dims() == extents.dims();
     if (!same_dims || !(user.shape == extents + lower + upper))
         throw Error(ErrorCode::mismatch,
@@ -68,9 +70,11 @@ BlockMemory block_memory(const UserBlock& user, std::uintptr_t base) {
     return memory;
 }
 
-void widen(MemoryLayout& memory, const UserBlock& user, std::uintptr_t base, std::int64_t elem_bytes) {
+void widen(MemoryLayout& memory, const UserBlock& user, std::uintptr_t base,
+           std::int64_t elem_bytes) {
     if (Region::from_shape(user.shape).empty()) return;
-    std::int64_t lo = static_cast<std::int64_t>(user.address) - static_cast<std::int64_t>(base), hi = lo;
+    std::int64_t lo = static_cast<std::int64_t>(user.address) - static_cast<std::int64_t>(base),
+                 hi = lo;
     for (int d = 0; d < user.shape.dims(); ++d) {
         const std::int64_t span = (user.shape[d] - 1) * user.strides_bytes[d];
         (span < 0 ? lo : hi) += span;
@@ -79,8 +83,8 @@ void widen(MemoryLayout& memory, const UserBlock& user, std::uintptr_t base, std
     memory.end_bytes = std::max(memory.end_bytes, hi + elem_bytes);
 }
 
-ArrayPart user_part(const Layout& layout, const std::vector<UserBlock>& blocks, std::int64_t elem_bytes,
-                    const std::string& type, bool writable) {
+ArrayPart user_part(const Layout& layout, const std::vector<UserBlock>& blocks,
+                    std::int64_t elem_bytes, const std::string& type, bool writable) {
     ArrayPart part;
     part.elem_bytes = elem_bytes;
     part.type = scalar_from_name(type);
@@ -115,8 +119,8 @@ void bind_arrays(nb::module_& m) {
             [](XArray* self, std::uintptr_t comm, const Layout& layout, std::int64_t elem_bytes,
                const std::string& type, const std::string& order, const Point& ghost_lower,
                const Point& ghost_upper) {
-                const XArrayOptions options{scalar_from_name(type), order_from_name(order), ghost_lower,
-                                            ghost_upper};
+                const XArrayOptions options{scalar_from_name(type), order_from_name(order),
+                                            ghost_lower, ghost_upper};
                 new (self) XArray(comm_at(comm), layout, elem_bytes, options);
             },
             nb::arg("comm_address"), nb::arg("layout"), nb::arg("elem_bytes"), nb::arg("type"),
@@ -137,7 +141,8 @@ void bind_arrays(nb::module_& m) {
                 }
                 return blocks;
             },
-            "For every local block: number, byte offset of local index 0, byte strides, lowest legal "
+            "For every local block: number, byte offset of local index 0, byte strides, lowest "
+            "legal "
             "local index, shape with ghosts (blocks without elements have none).")
         .def("free", &XArray::free, "Drops the reference to the memory. Local.");
     m.def(
@@ -148,13 +153,15 @@ void bind_arrays(nb::module_& m) {
             for (nb::handle h : blocks) {
                 const nb::tuple t = nb::cast<nb::tuple>(h);
                 users.push_back({nb::cast<std::int64_t>(t[0]), nb::cast<std::uintptr_t>(t[1]),
-                                 nb::cast<Point>(t[2]), nb::cast<Point>(t[3]), nb::cast<Point>(t[4]),
-                                 nb::cast<Point>(t[5])});
+                                 nb::cast<Point>(t[2]), nb::cast<Point>(t[3]),
+                                 nb::cast<Point>(t[4]), nb::cast<Point>(t[5])});
             }
             return user_part(layout, users, elem_bytes, type, writable);
         },
-        nb::arg("layout"), nb::arg("blocks"), nb::arg("elem_bytes"), nb::arg("type"), nb::arg("writable"),
-        "The part that arrays of the user make up; blocks are (number, address, shape, byte strides, "
+        nb::arg("layout"), nb::arg("blocks"), nb::arg("elem_bytes"), nb::arg("type"),
+        nb::arg("writable"),
+        "The part that arrays of the user make up; blocks are (number, address, shape, byte "
+        "strides, "
         "ghost_lower, ghost_upper). The arrays must outlive the movers bound to it. Local.");
     m.def(
         "agree",

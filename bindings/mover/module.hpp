@@ -14,6 +14,8 @@ void bind_movers(nanobind::module_& m);
 void bind_distribution(nanobind::module_& m);
 
 /// The communicator whose handle lies at an address (mpi4py's MPI._addressof).
-inline MPI_Comm comm_at(std::uintptr_t address) { return *reinterpret_cast<MPI_Comm*>(address); }
+inline MPI_Comm comm_at(std::uintptr_t address) {
+    return *reinterpret_cast<MPI_Comm*>(address);
+}
 
 }  // namespace datamover::bindings

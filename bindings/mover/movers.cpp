@@ -63,7 +63,8 @@ void bind_movers(nb::module_& m) {
         .def("rebind", &Mover::rebind, nb::arg("source"), nb::arg("destination"), Released(),
              "Goes over to other arrays of the same plan. Collective.")
         .def("start", &Mover::start, Released(), "Begins to move; returns without waiting.")
-        .def("test", &Mover::test, Released(), "Does what can be done now; True when complete here.")
+        .def("test", &Mover::test, Released(),
+             "Does what can be done now; True when complete here.")
         .def("wait", &Mover::wait, nb::arg("timeout_seconds").none() = nb::none(), Released(),
              "Returns when complete here.")
         .def("__call__", &Mover::operator(), Released(), "start and wait.")

@@ -49,8 +49,8 @@ struct AxisSet {
 std::int64_t common_period(std::int64_t a, std::int64_t b);
 
 /// For t in [0, extent): where source_lo + t is in `source` and destination_lo + t is in
-/// `destination`, their local positions meet; ordered by t. The cost follows the number of blocks in
-/// one common period of the two sets, never `extent`.
+/// `destination`, their local positions meet; ordered by t. The cost follows the number of blocks
+/// in one common period of the two sets, never `extent`.
 AxisTable intersect(const AxisSet& source, std::int64_t source_lo, const AxisSet& destination,
                     std::int64_t destination_lo, std::int64_t extent);
 

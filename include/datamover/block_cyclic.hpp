@@ -27,7 +27,8 @@ struct BlockCyclicOptions {
     std::optional<std::vector<std::int64_t>> grid;  ///< processes per dimension, 1 where `*`
     std::vector<std::int64_t> first_process;        ///< ScaLAPACK's RSRC, CSRC; zeros when empty
     bool column_major_grid = false;
-    std::vector<std::int64_t> ranks;  ///< grid position (in grid order) to rank; identity when empty
+    std::vector<std::int64_t>
+        ranks;  ///< grid position (in grid order) to rank; identity when empty
 };
 
 /// An array of `shape` in the block-cyclic distribution of HPF and ScaLAPACK over a process grid.

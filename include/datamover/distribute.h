@@ -21,15 +21,15 @@ extern "C" {
  * `recvcount` elements, and its number to `received`. Elements of `sendtype` and `recvtype` are as
  * many bytes as the type's extent, holes included; both extents must be the same.
  *
- * MPI_IN_PLACE as `sendbuf`: the elements are in `recvbuf` and are replaced there (`sendtype` is not
- * looked at, `sendcount` says how many); all processes do so or none. Arrivals then take the places
- * of elements that left, and follow at the end: the order among those that stay is kept, but not the
- * stable order.
+ * MPI_IN_PLACE as `sendbuf`: the elements are in `recvbuf` and are replaced there (`sendtype` is
+ * not looked at, `sendcount` says how many); all processes do so or none. Arrivals then take the
+ * places of elements that left, and follow at the end: the order among those that stay is kept, but
+ * not the stable order.
  *
- * Where `recvcount` is too small on any process nothing moves, `sendbuf` is as it was, the result is
- * DATAMOVER_MISMATCH everywhere, and `received` is the number of elements that this process would
- * have received. A rank outside the communicator is DATAMOVER_OUT_OF_RANGE everywhere; nothing
- * moves. */
+ * Where `recvcount` is too small on any process nothing moves, `sendbuf` is as it was, the result
+ * is DATAMOVER_MISMATCH everywhere, and `received` is the number of elements that this process
+ * would have received. A rank outside the communicator is DATAMOVER_OUT_OF_RANGE everywhere;
+ * nothing moves. */
 int datamover_alltoall_specific(void* sendbuf, int sendcount, MPI_Datatype sendtype, void* recvbuf,
                                 int recvcount, MPI_Datatype recvtype, int tproc_pos, int* received,
                                 MPI_Comm comm);

@@ -34,7 +34,8 @@ public:
     std::vector<std::int64_t> blocks_of(std::int64_t rank) const;
     /// The index space: [0, shape), or a floor plan's bounding box.
     Region domain() const;
-    /// Extents of a block's local array: a block-cyclic part, a floor plan's region, (n) for a list.
+    /// Extents of a block's local array: a block-cyclic part, a floor plan's region, (n) for a
+    /// list.
     Point block_extents(std::int64_t block) const;
     /// The sets of global indices, per dimension, whose product is the block. Not for index lists.
     std::vector<AxisSet> axis_sets(std::int64_t block) const;

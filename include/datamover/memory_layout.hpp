@@ -36,11 +36,12 @@ struct MemoryLayout {
 /// The order in which a dense block keeps its elements.
 enum class ElementOrder { row_major, column_major };
 
-/// The usual memory of a rank: its blocks densely, one behind the other, each starting at a multiple
-/// of 64 bytes, with `ghost_lower`/`ghost_upper` extra elements per side of each dimension (empty
-/// points: none). Throws invalid_argument on negative ghosts, out_of_range on sizes beyond 63 bits.
+/// The usual memory of a rank: its blocks densely, one behind the other, each starting at a
+/// multiple of 64 bytes, with `ghost_lower`/`ghost_upper` extra elements per side of each dimension
+/// (empty points: none). Throws invalid_argument on negative ghosts, out_of_range on sizes beyond
+/// 63 bits.
 MemoryLayout dense_memory(const Layout& layout, std::int64_t rank, std::int64_t elem_bytes,
-                          ElementOrder order = ElementOrder::row_major, const Point& ghost_lower = {},
-                          const Point& ghost_upper = {});
+                          ElementOrder order = ElementOrder::row_major,
+                          const Point& ghost_lower = {}, const Point& ghost_upper = {});
 
 }  // namespace datamover

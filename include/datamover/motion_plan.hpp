@@ -44,10 +44,10 @@ struct Redistribution {
 struct HaloExchange {
     Point lower;
     Point upper;
-    Region domain;                ///< extents that wrap around
-    std::vector<bool> periodic;   ///< per dimension
+    Region domain;               ///< extents that wrap around
+    std::vector<bool> periodic;  ///< per dimension
     bool corners = true;
-    bool reversed = false;        ///< ghosts go back to the interiors
+    bool reversed = false;  ///< ghosts go back to the interiors
 
     bool operator==(const HaloExchange&) const = default;
 };
@@ -66,11 +66,12 @@ public:
     const Layout& destination() const { return destination_; }
     std::int64_t nprocs() const { return source_.nprocs(); }
 
-    /// Adds one dependence. Throws out_of_range (block numbers), mismatch (numbers of points, axes),
-    /// invalid_argument (axes no permutation). Regions may reach into ghosts: that is checked when
-    /// the plan is bound to arrays.
-    void copy(std::int64_t source_block, const Region& source_region, std::int64_t destination_block,
-              const Region& destination_region, const std::vector<int>& axes = {});
+    /// Adds one dependence. Throws out_of_range (block numbers), mismatch (numbers of points,
+    /// axes), invalid_argument (axes no permutation). Regions may reach into ghosts: that is
+    /// checked when the plan is bound to arrays.
+    void copy(std::int64_t source_block, const Region& source_region,
+              std::int64_t destination_block, const Region& destination_region,
+              const std::vector<int>& axes = {});
     void add(PlanTerm term);
 
     std::int64_t size() const { return static_cast<std::int64_t>(terms_.size()); }
@@ -116,8 +117,9 @@ MotionPlan redistribute(const Layout& source, const Layout& destination,
                         const std::vector<int>& axes = {});
 /// The same for a section: source_region of the source goes to destination_region (same shape after
 /// axes). Throws out_of_range when a region is not inside its domain.
-MotionPlan redistribute(const Layout& source, const Region& source_region, const Layout& destination,
-                        const Region& destination_region, const std::vector<int>& axes = {});
+MotionPlan redistribute(const Layout& source, const Region& source_region,
+                        const Layout& destination, const Region& destination_region,
+                        const std::vector<int>& axes = {});
 
 /// Fills the ghosts of a floor plan's blocks, `width` deep on both sides. `periodic` is the domain
 /// that wraps around (an empty region: none), in the dimensions where `wraps` is true (empty: all).

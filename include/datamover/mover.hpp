@@ -29,13 +29,13 @@ struct MoverOptions {
 
 /// What a mover has done so far on this process.
 struct MoverCounters {
-    std::int64_t rounds = 0;           ///< completed start/wait pairs
-    std::int64_t messages_sent = 0;    ///< per round, to other processes
+    std::int64_t rounds = 0;         ///< completed start/wait pairs
+    std::int64_t messages_sent = 0;  ///< per round, to other processes
     std::int64_t messages_received = 0;
-    std::int64_t bytes_sent = 0;       ///< per round, to other processes
+    std::int64_t bytes_sent = 0;  ///< per round, to other processes
     std::int64_t bytes_received = 0;
-    std::int64_t bytes_kept = 0;       ///< per round, copied within this process
-    double wait_seconds = 0;           ///< spent in wait, all rounds
+    std::int64_t bytes_kept = 0;  ///< per round, copied within this process
+    double wait_seconds = 0;      ///< spent in wait, all rounds
 };
 
 /// How one pair's part is carried, for explain.
@@ -50,8 +50,8 @@ struct MoverLeg {
     std::string kernel;
 };
 
-/// Carries out a plan between two arrays as one collective operation, any number of times. Arrays of
-/// different number types convert as NumPy's astype does; the narrower type crosses the wire.
+/// Carries out a plan between two arrays as one collective operation, any number of times. Arrays
+/// of different number types convert as NumPy's astype does; the narrower type crosses the wire.
 /// Between start and wait the caller writes neither source nor destination. Movers between the same
 /// processes are started in the same order everywhere; several may be in flight. After binding
 /// nothing is allocated and no collective is called. Source: KeLP's Mover.

@@ -26,8 +26,8 @@ struct XArrayOptions {
 class XArray {
 public:
     XArray() = default;
-    /// Collective over `comm`, whose size is the layout's nprocs. Throws mismatch, invalid_argument,
-    /// no_memory: on all processes or none.
+    /// Collective over `comm`, whose size is the layout's nprocs. Throws mismatch,
+    /// invalid_argument, no_memory: on all processes or none.
     XArray(MPI_Comm comm, const Layout& layout, std::int64_t elem_bytes,
            const XArrayOptions& options = {});
 

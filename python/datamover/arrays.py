@@ -20,7 +20,10 @@ if TYPE_CHECKING:
     Layout = BlockCyclic | FloorPlan | IndexList
 
 _NUMBER_NAMES = frozenset(
-    "int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64 complex64 complex128".split()
+    [
+        *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)),
+        *("float32", "float64", "complex64", "complex128"),
+    ]
 )
 
 
@@ -50,7 +53,11 @@ def element_dtype(dtype: DTypeLike) -> np.dtype:
 def _per_side(ghost: Any, dims: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Read ghost widths: a number, one number per dimension, or (lower, upper) per dimension."""
     table = np.asarray(ghost)
-    if table.dtype.kind not in "iu" or table.ndim > 2 or table.shape not in ((), (dims,), (dims, 2)):
+    if (
+        table.dtype.kind not in "iu"
+        or table.ndim > 2
+        or table.shape not in ((), (dims,), (dims, 2))
+    ):
         raise InvalidArgument(
             f"ghost widths {ghost!r} are neither an integer, nor {dims} integers, nor {dims} pairs"
         )
@@ -150,7 +157,7 @@ class XArray:
 
     @property
     def local(self) -> np.ndarray:
-        """This process's one block with its ghosts, as a view. Local, O(1).
+        """The one block of this process with its ghosts, as a view. Local, O(1).
 
         A process without a block has an empty array.
 
@@ -168,12 +175,13 @@ class XArray:
         return self[next(iter(self._places))]
 
     def __getitem__(self, block: int) -> np.ndarray:
-        """View block `block` with its ghosts; raises OutOfRange (a LookupError) where it is absent."""
+        """View a block with its ghosts; raises OutOfRange (a LookupError) where it is absent."""
         if self._freed:
             raise InvalidState("the array has been freed")
         if block not in self._places:
             raise OutOfRange(
-                f"block {block} is not on process {self.comm.rank}, which holds {list(self._places)}"
+                f"block {block} is not on process {self.comm.rank}, "
+                f"which holds {list(self._places)}"
             )
         offset, strides, lowest, shape = self._places[block]
         first = offset + sum(x * s for x, s in zip(lowest, strides, strict=True))
@@ -220,7 +228,7 @@ class XArray:
 
 
 class UserArrays:
-    """NumPy arrays of the user as one process's blocks of a layout, with ghosts where they have them.
+    """NumPy arrays of the user as one process's blocks of a layout, perhaps with ghosts.
 
     Movers take plain arrays too; this class is for those that have ghosts around them. Local.
 

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
     from ._plan import MotionPlan
 
-    Arrays = XArray | UserArrays | np.ndarray | Mapping[int, np.ndarray] | Sequence[np.ndarray] | None
+    Arrays = (
+        XArray | UserArrays | np.ndarray | Mapping[int, np.ndarray] | Sequence[np.ndarray] | None
+    )
 
 
 def _wrapped(arrays: Arrays) -> XArray | UserArrays:
@@ -182,11 +184,11 @@ class Mover:
         return self._core.in_flight
 
     def explain(self) -> list[dict[str, Any]]:
-        """Tell for each pair of this process: transport, elements, bytes, encoding, loops. Local."""
+        """Tell for each pair here: transport, elements, bytes, encoding, loops. Local."""
         return self._core.legs()
 
     def counters(self) -> dict[str, int | float]:
-        """Count messages and bytes per round, completed rounds, and seconds spent waiting. Local."""
+        """Count messages and bytes per round, rounds, and seconds spent waiting. Local."""
         return {**self._core.counters(), "extra_bytes": self._core.extra_bytes}
 
     def free(self) -> None:

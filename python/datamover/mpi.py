@@ -53,8 +53,8 @@ def core() -> ModuleType:
     if len(loaded) > 1 or not same or _mover.comm_handle_bytes != MPI._sizeof(MPI.Comm):
         raise MpiError(
             "mpi4py and datamover use different MPI libraries "
-            f"({', '.join(sorted(loaded)) or 'unknown'}); build datamover with the mpicxx of the MPI "
-            "that mpi4py loads, or choose mpi4py's with the environment variable MPI4PY_MPIABI"
+            f"({', '.join(sorted(loaded)) or 'unknown'}); build datamover with the mpicxx of the "
+            "MPI that mpi4py loads, or choose mpi4py's with the environment variable MPI4PY_MPIABI"
         )
     return _mover
 

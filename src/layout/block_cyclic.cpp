@@ -13,10 +13,13 @@ namespace {
     throw Error(ErrorCode::invalid_argument, message);
 }
 
-std::string at_dimension(int d) { return " in dimension " + std::to_string(d); }
+std::string at_dimension(int d) {
+    return " in dimension " + std::to_string(d);
+}
 
 void check_shape(const Point& shape, std::int64_t nprocs) {
-    if (shape.dims() < 1) invalid("a block-cyclic layout needs 1 to 8 dimensions, got a shape of 0");
+    if (shape.dims() < 1)
+        invalid("a block-cyclic layout needs 1 to 8 dimensions, got a shape of 0");
     for (int d = 0; d < shape.dims(); ++d) {
         if (shape[d] < 1)
             invalid("extent " + std::to_string(shape[d]) + at_dimension(d) + " of shape " +
@@ -37,7 +40,8 @@ std::vector<std::int64_t> prime_factors(std::int64_t n) {
 }
 
 /// Deals the processes to the distributed dimensions so that local extents stay near to each other.
-Point chosen_grid(const Point& shape, const std::vector<AxisDistribution>& axes, std::int64_t nprocs) {
+Point chosen_grid(const Point& shape, const std::vector<AxisDistribution>& axes,
+                  std::int64_t nprocs) {
     Point grid = Point::filled(shape.dims(), 1);
     const bool any = std::any_of(axes.begin(), axes.end(), [](const AxisDistribution& a) {
         return a.kind != AxisDistribution::Kind::collapsed;
@@ -46,9 +50,9 @@ Point chosen_grid(const Point& shape, const std::vector<AxisDistribution>& axes,
     for (const std::int64_t factor : prime_factors(nprocs)) {
         int best = -1;
         for (int d = 0; d < shape.dims(); ++d) {
-            if (axes[static_cast<std::size_t>(d)].kind == AxisDistribution::Kind::collapsed) continue;
-            if (best < 0 || shape[d] / grid[d] > shape[best] / grid[best])
-                best = d;
+            if (axes[static_cast<std::size_t>(d)].kind == AxisDistribution::Kind::collapsed)
+                continue;
+            if (best < 0 || shape[d] / grid[d] > shape[best] / grid[best]) best = d;
         }
         grid[best] *= factor;
     }
@@ -63,8 +67,10 @@ Point checked_grid(const Point& shape, const std::vector<AxisDistribution>& axes
     const Point grid{std::span<const std::int64_t>(given)};
     for (int d = 0; d < grid.dims(); ++d) {
         if (grid[d] < 1)
-            invalid("grid extent " + std::to_string(grid[d]) + at_dimension(d) + " is not positive");
-        if (axes[static_cast<std::size_t>(d)].kind == AxisDistribution::Kind::collapsed && grid[d] != 1)
+            invalid("grid extent " + std::to_string(grid[d]) + at_dimension(d) +
+                    " is not positive");
+        if (axes[static_cast<std::size_t>(d)].kind == AxisDistribution::Kind::collapsed &&
+            grid[d] != 1)
             invalid("grid extent is " + std::to_string(grid[d]) + at_dimension(d) +
                     ", where the distribution says *: it must be 1");
     }
@@ -74,7 +80,8 @@ Point checked_grid(const Point& shape, const std::vector<AxisDistribution>& axes
     return grid;
 }
 
-Point block_sizes(const Point& shape, const Point& grid, const std::vector<AxisDistribution>& axes) {
+Point block_sizes(const Point& shape, const Point& grid,
+                  const std::vector<AxisDistribution>& axes) {
     Point block = shape;
     for (int d = 0; d < shape.dims(); ++d) {
         const AxisDistribution& a = axes[static_cast<std::size_t>(d)];
@@ -95,7 +102,8 @@ Point block_sizes(const Point& shape, const Point& grid, const std::vector<AxisD
 std::string without_spaces(const std::string& text) {
     std::string s;
     for (const char c : text)
-        if (c != ' ' && c != '\t') s += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+        if (c != ' ' && c != '\t')
+            s += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
     return s;
 }
 
@@ -105,14 +113,17 @@ AxisDistribution parse_axis(const std::string& word, const std::string& text) {
     const std::size_t open = word.find('(');
     const std::string name = word.substr(0, open);
     if (name != "block" && name != "cyclic")
-        invalid("'" + word + "' in distribution \"" + text + "\" is none of block, cyclic, cyclic(k), *");
+        invalid("'" + word + "' in distribution \"" + text +
+                "\" is none of block, cyclic, cyclic(k), *");
     const Kind kind = name == "block" ? Kind::block : Kind::cyclic;
     if (open == std::string::npos) return {kind, 0};
     const std::string digits = word.substr(open + 1, word.size() - open - 2);
-    const bool number = !digits.empty() && digits.size() < 19 && word.back() == ')' &&
-                        std::all_of(digits.begin(), digits.end(), [](char c) { return c >= '0' && c <= '9'; });
+    const bool number =
+        !digits.empty() && digits.size() < 19 && word.back() == ')' &&
+        std::all_of(digits.begin(), digits.end(), [](char c) { return c >= '0' && c <= '9'; });
     if (!number || std::stoll(digits) < 1)
-        invalid("block size in '" + word + "' of distribution \"" + text + "\" is not a positive integer");
+        invalid("block size in '" + word + "' of distribution \"" + text +
+                "\" is not a positive integer");
     return {kind, std::stoll(digits)};
 }
 
@@ -139,14 +150,18 @@ std::vector<AxisDistribution> parse_distribution(const std::string& text) {
 
 BlockCyclic::BlockCyclic(const Point& shape, const std::string& distribution, std::int64_t nprocs,
                          const BlockCyclicOptions& options)
-    : shape_(shape), distribution_(distribution), nprocs_(nprocs),
-      column_major_grid_(options.column_major_grid), ranks_(options.ranks) {
+    : shape_(shape),
+      distribution_(distribution),
+      nprocs_(nprocs),
+      column_major_grid_(options.column_major_grid),
+      ranks_(options.ranks) {
     check_shape(shape, nprocs);
     const auto axes = parse_distribution(distribution);
     if (static_cast<int>(axes.size()) != shape.dims())
         invalid("distribution \"" + distribution + "\" has " + std::to_string(axes.size()) +
                 " dimensions, shape " + shape.to_string() + " has " + std::to_string(shape.dims()));
-    const auto active = static_cast<std::int64_t>(ranks_.empty() ? nprocs : static_cast<std::int64_t>(ranks_.size()));
+    const auto active = static_cast<std::int64_t>(
+        ranks_.empty() ? nprocs : static_cast<std::int64_t>(ranks_.size()));
     grid_ = options.grid ? checked_grid(shape, axes, *options.grid, active)
                          : chosen_grid(shape, axes, active);
     block_ = block_sizes(shape, grid_, axes);
@@ -169,7 +184,8 @@ BlockCyclic::BlockCyclic(const Point& shape, const std::string& distribution, st
     for (std::size_t i = 0; i < ranks_.size(); ++i) {
         if (ranks_[i] < 0 || ranks_[i] >= nprocs)
             throw Error(ErrorCode::out_of_range, "rank " + std::to_string(ranks_[i]) +
-                                                     " in ranks is not in 0.." + std::to_string(nprocs - 1));
+                                                     " in ranks is not in 0.." +
+                                                     std::to_string(nprocs - 1));
         positions_by_rank_[i] = static_cast<std::int64_t>(i);
     }
     const auto rank_of = [&](std::int64_t p) { return ranks_[static_cast<std::size_t>(p)]; };
@@ -177,7 +193,8 @@ BlockCyclic::BlockCyclic(const Point& shape, const std::string& distribution, st
               [&](std::int64_t a, std::int64_t b) { return rank_of(a) < rank_of(b); });
     for (std::size_t i = 1; i < positions_by_rank_.size(); ++i)
         if (rank_of(positions_by_rank_[i - 1]) == rank_of(positions_by_rank_[i]))
-            invalid("rank " + std::to_string(rank_of(positions_by_rank_[i])) + " stands twice in ranks");
+            invalid("rank " + std::to_string(rank_of(positions_by_rank_[i])) +
+                    " stands twice in ranks");
 }
 
 std::int64_t BlockCyclic::owner(std::int64_t block) const {
@@ -192,7 +209,8 @@ std::int64_t BlockCyclic::block_of(std::int64_t rank) const {
     const auto it = std::lower_bound(
         positions_by_rank_.begin(), positions_by_rank_.end(), rank,
         [&](std::int64_t p, std::int64_t r) { return ranks_[static_cast<std::size_t>(p)] < r; });
-    const bool found = it != positions_by_rank_.end() && ranks_[static_cast<std::size_t>(*it)] == rank;
+    const bool found =
+        it != positions_by_rank_.end() && ranks_[static_cast<std::size_t>(*it)] == rank;
     return found ? *it : -1;
 }
 
@@ -266,7 +284,8 @@ Point BlockCyclic::local_index(const Point& global) const {
 Point BlockCyclic::global_index(std::int64_t rank, const Point& local) const {
     const std::int64_t block = block_of(rank);
     if (block < 0)
-        throw Error(ErrorCode::out_of_range, "rank " + std::to_string(rank) + " is not in the grid");
+        throw Error(ErrorCode::out_of_range,
+                    "rank " + std::to_string(rank) + " is not in the grid");
     check_index(local, block_extents(block));
     const Point c = grid_coordinates(block);
     Point global = local;

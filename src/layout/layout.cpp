@@ -10,9 +10,15 @@ Layout::Layout(BlockCyclic layout) : layout_(std::make_shared<Any>(std::move(lay
 Layout::Layout(FloorPlan layout) : layout_(std::make_shared<Any>(std::move(layout))) {}
 Layout::Layout(IndexList layout) : layout_(std::make_shared<Any>(std::move(layout))) {}
 
-const BlockCyclic* Layout::block_cyclic() const { return std::get_if<BlockCyclic>(layout_.get()); }
-const FloorPlan* Layout::floor_plan() const { return std::get_if<FloorPlan>(layout_.get()); }
-const IndexList* Layout::index_list() const { return std::get_if<IndexList>(layout_.get()); }
+const BlockCyclic* Layout::block_cyclic() const {
+    return std::get_if<BlockCyclic>(layout_.get());
+}
+const FloorPlan* Layout::floor_plan() const {
+    return std::get_if<FloorPlan>(layout_.get());
+}
+const IndexList* Layout::index_list() const {
+    return std::get_if<IndexList>(layout_.get());
+}
 
 int Layout::dims() const {
     return std::visit([](const auto& l) { return l.dims(); }, *layout_);
@@ -84,10 +90,11 @@ std::int64_t Layout::local_elems(std::int64_t rank) const {
 
 std::string Layout::describe() const {
     if (const auto* bc = block_cyclic())
-        return "block-cyclic " + bc->distribution() + " of " + bc->shape().to_string() + " on grid " +
-               bc->grid().to_string();
+        return "block-cyclic " + bc->distribution() + " of " + bc->shape().to_string() +
+               " on grid " + bc->grid().to_string();
     const std::string processes = " on " + std::to_string(nprocs()) + " processes";
-    if (floor_plan()) return "floor plan of " + std::to_string(num_blocks()) + " blocks" + processes;
+    if (floor_plan())
+        return "floor plan of " + std::to_string(num_blocks()) + " blocks" + processes;
     return "index lists over " + index_list()->shape().to_string() + processes;
 }
 

@@ -39,8 +39,9 @@ Point dense_strides(const Point& shape, std::int64_t elem_bytes, ElementOrder or
 }  // namespace
 
 const BlockMemory* MemoryLayout::find(std::int64_t block) const {
-    const auto it = std::lower_bound(blocks.begin(), blocks.end(), block,
-                                     [](const BlockMemory& b, std::int64_t n) { return b.block < n; });
+    const auto it =
+        std::lower_bound(blocks.begin(), blocks.end(), block,
+                         [](const BlockMemory& b, std::int64_t n) { return b.block < n; });
     return it != blocks.end() && it->block == block ? &*it : nullptr;
 }
 
@@ -64,7 +65,8 @@ MemoryLayout dense_memory(const Layout& layout, std::int64_t rank, std::int64_t 
             for (int d = 0; d < shape.dims(); ++d) m.offset_bytes += lower[d] * m.strides_bytes[d];
             Point with_size{shape.product(), elem_bytes};
             const std::int64_t bytes = with_size.product();
-            end += (bytes + block_alignment_bytes - 1) / block_alignment_bytes * block_alignment_bytes;
+            end +=
+                (bytes + block_alignment_bytes - 1) / block_alignment_bytes * block_alignment_bytes;
         }
         memory.blocks.push_back(m);
     }

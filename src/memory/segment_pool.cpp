@@ -55,7 +55,8 @@ AllocationPtr SegmentPool::allocate_private(std::int64_t bytes) {
     bytes = rounded_up(bytes, alignment_bytes);
     void* data = std::aligned_alloc(alignment_bytes, static_cast<std::size_t>(bytes));
     if (!data)
-        throw Error(ErrorCode::no_memory, std::to_string(bytes) + " bytes of memory are not to be had");
+        throw Error(ErrorCode::no_memory,
+                    std::to_string(bytes) + " bytes of memory are not to be had");
     return {new Allocation{static_cast<std::byte*>(data), bytes, nullptr, 0},
             [](const Allocation* a) {
                 std::free(a->data);
@@ -80,9 +81,8 @@ std::int64_t SegmentPool::idle_bytes() const {
 
 void SegmentPool::give_back(SharedSegment* segment, std::int64_t offset, std::int64_t bytes) {
     const std::lock_guard lock(mutex_);
-    const auto slab = std::find_if(slabs_.begin(), slabs_.end(), [&](const Slab& s) {
-        return s.segment.get() == segment;
-    });
+    const auto slab = std::find_if(slabs_.begin(), slabs_.end(),
+                                   [&](const Slab& s) { return s.segment.get() == segment; });
     auto here = slab->free.emplace(offset, bytes).first;
     const auto next = std::next(here);
     if (next != slab->free.end() && here->first + here->second == next->first) {

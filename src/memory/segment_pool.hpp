@@ -24,8 +24,8 @@ struct Allocation {
 };
 using AllocationPtr = std::shared_ptr<const Allocation>;
 
-/// Shared segments of this process, used again after they are given back, since fresh pages cost more
-/// than the copy. Small allocations share a segment. Thread-safe.
+/// Shared segments of this process, used again after they are given back, since fresh pages cost
+/// more than the copy. Small allocations share a segment. Thread-safe.
 class SegmentPool : public std::enable_shared_from_this<SegmentPool> {
 public:
     /// Shared memory. Throws no_memory.

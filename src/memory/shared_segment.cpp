@@ -38,7 +38,8 @@ void count_against_limit(std::int64_t bytes) {
                                           " bytes exceeds DATAMOVER_SHARED_BYTES");
 }
 
-/// Touches all pages now: a later first touch of a page that is not to be had would kill the process.
+/// Touches all pages now: a later first touch of a page that is not to be had would kill the
+/// process.
 bool reserve_pages(int fd, void* data, std::size_t bytes) {
     madvise(data, bytes, MADV_HUGEPAGE);
 #ifdef MADV_POPULATE_WRITE
@@ -65,7 +66,7 @@ std::shared_ptr<SharedSegment> SharedSegment::create(std::int64_t bytes) {
     segment->data_ = static_cast<std::byte*>(data);
     if (!reserve_pages(fd, data, size))
         no_memory("pages for a shared segment of " + std::to_string(bytes) + " bytes");
-    struct stat status {};
+    struct stat status{};
     if (fstat(fd, &status) != 0) no_memory("a shared segment cannot be identified");
     segment->name_.device = static_cast<std::int64_t>(status.st_dev);
     segment->name_.inode = static_cast<std::int64_t>(status.st_ino);
@@ -75,8 +76,9 @@ std::shared_ptr<SharedSegment> SharedSegment::create(std::int64_t bytes) {
 std::shared_ptr<SharedSegment> SharedSegment::open(const SegmentName& name) {
     const std::string path = "/proc/" + std::to_string(name.pid) + "/fd/" + std::to_string(name.fd);
     const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
-    if (fd < 0) no_memory("shared memory of process " + std::to_string(name.pid) + " cannot be opened");
-    struct stat status {};
+    if (fd < 0)
+        no_memory("shared memory of process " + std::to_string(name.pid) + " cannot be opened");
+    struct stat status{};
     const bool same = fstat(fd, &status) == 0 &&
                       static_cast<std::int64_t>(status.st_dev) == name.device &&
                       static_cast<std::int64_t>(status.st_ino) == name.inode;

@@ -8,8 +8,8 @@
 
 namespace datamover::memory {
 
-/// What another process needs in order to map a segment: the owner's process and descriptor, and the
-/// identity of the file behind it, so that a wrong file is never taken for it.
+/// What another process needs in order to map a segment: the owner's process and descriptor, and
+/// the identity of the file behind it, so that a wrong file is never taken for it.
 struct SegmentName {
     std::int64_t pid = 0;
     std::int64_t fd = -1;
@@ -21,8 +21,8 @@ struct SegmentName {
     auto operator<=>(const SegmentName&) const = default;
 };
 
-/// A mapped piece of memory that other processes of the node can map too. It has no name in any file
-/// system, so nothing is left behind by a kill.
+/// A mapped piece of memory that other processes of the node can map too. It has no name in any
+/// file system, so nothing is left behind by a kill.
 class SharedSegment {
 public:
     /// Makes a segment with all its pages reserved; throws no_memory when they are not to be had

@@ -27,8 +27,8 @@ void check_part(const ArrayPart& part, const Layout& layout, const char* side, s
                                                std::to_string(part.elem_bytes) + " bytes");
     if (part.layout.valid() && !(part.layout == layout))
         throw Error(ErrorCode::mismatch, side_name(side, rank) + " is laid out as " +
-                                             part.layout.describe() + ", the plan's " + side + " as " +
-                                             layout.describe());
+                                             part.layout.describe() + ", the plan's " + side +
+                                             " as " + layout.describe());
     for (const std::int64_t block : layout.blocks_of(rank)) {
         const BlockMemory* memory = part.memory.find(block);
         if (!memory)
@@ -36,12 +36,14 @@ void check_part(const ArrayPart& part, const Layout& layout, const char* side, s
                                                  std::to_string(block) + " of its layout");
         const Region interior = Region::from_shape(layout.block_extents(block));
         if (!memory->valid.contains(interior))
-            throw Error(ErrorCode::mismatch, side_name(side, rank) + ": block " + std::to_string(block) +
-                                                 " has room for local indices " + memory->valid.to_string() +
-                                                 ", its layout needs " + interior.to_string());
+            throw Error(ErrorCode::mismatch,
+                        side_name(side, rank) + ": block " + std::to_string(block) +
+                            " has room for local indices " + memory->valid.to_string() +
+                            ", its layout needs " + interior.to_string());
     }
     if (!part.base && part.memory.end_bytes > part.memory.begin_bytes)
-        throw Error(ErrorCode::invalid_state, side_name(side, rank) + " has no memory (was it freed?)");
+        throw Error(ErrorCode::invalid_state,
+                    side_name(side, rank) + " has no memory (was it freed?)");
 }
 
 std::string elements_of(const ArrayPart& part) {
@@ -50,22 +52,25 @@ std::string elements_of(const ArrayPart& part) {
 }
 
 /// Bytes can be moved between equal elements of any type; all else is arithmetic on numbers.
-void check_types(const ArrayPart& source, const ArrayPart& destination, const MoverOptions& options) {
+void check_types(const ArrayPart& source, const ArrayPart& destination,
+                 const MoverOptions& options) {
     const bool numbers =
         source.type != ScalarType::opaque && destination.type != ScalarType::opaque;
-    const bool equal = source.type == destination.type && source.elem_bytes == destination.elem_bytes;
+    const bool equal =
+        source.type == destination.type && source.elem_bytes == destination.elem_bytes;
     if (!numbers && !equal)
         throw Error(ErrorCode::wrong_type, "the source has " + elements_of(source) +
                                                ", the destination " + elements_of(destination) +
                                                ": only number types are converted");
     const bool arithmetic = options.op != Op::replace || options.conjugate || options.alpha != 1.0;
     if (arithmetic && !numbers)
-        throw Error(ErrorCode::wrong_type, "op, alpha and conjugate need elements of a number type, not " +
-                                               elements_of(source));
+        throw Error(
+            ErrorCode::wrong_type,
+            "op, alpha and conjugate need elements of a number type, not " + elements_of(source));
 }
 
-void check_arguments(const mpi::ProcessGroup& group, const MotionPlan& plan, const ArrayPart& source,
-                     const ArrayPart& destination) {
+void check_arguments(const mpi::ProcessGroup& group, const MotionPlan& plan,
+                     const ArrayPart& source, const ArrayPart& destination) {
     const int rank = group.rank();
     check_part(source, plan.source(), "source", rank);
     check_part(destination, plan.destination(), "destination", rank);
@@ -111,23 +116,27 @@ ElementUpdate update_of(const ArrayPart& source, const ArrayPart& destination,
 bool prefers_row_major(const ArrayPart& part) {
     for (const BlockMemory& b : part.memory.blocks) {
         const int last = b.strides_bytes.dims() - 1;
-        if (last > 0 && std::abs(b.strides_bytes[last]) <= std::abs(b.strides_bytes[0])) return true;
+        if (last > 0 && std::abs(b.strides_bytes[last]) <= std::abs(b.strides_bytes[0]))
+            return true;
     }
     return false;
 }
 
-std::int64_t bytes_to_others(const std::vector<PeerPart>& parts, std::int64_t me, std::int64_t elem_bytes) {
+std::int64_t bytes_to_others(const std::vector<PeerPart>& parts, std::int64_t me,
+                             std::int64_t elem_bytes) {
     std::int64_t elems = 0;
     for (const PeerPart& p : parts)
         if (p.rank != me) elems += p.part.size();
     return elems * elem_bytes;
 }
 
-MoverCounters round_counters(const std::vector<PeerPart>& sends, const std::vector<PeerPart>& receives,
-                             std::int64_t me, std::int64_t elem_bytes) {
+MoverCounters round_counters(const std::vector<PeerPart>& sends,
+                             const std::vector<PeerPart>& receives, std::int64_t me,
+                             std::int64_t elem_bytes) {
     MoverCounters c;
     const auto others = [&](const std::vector<PeerPart>& parts) {
-        return std::count_if(parts.begin(), parts.end(), [&](const PeerPart& p) { return p.rank != me; });
+        return std::count_if(parts.begin(), parts.end(),
+                             [&](const PeerPart& p) { return p.rank != me; });
     };
     c.messages_sent = others(sends);
     c.messages_received = others(receives);
@@ -141,7 +150,8 @@ MoverCounters round_counters(const std::vector<PeerPart>& sends, const std::vect
 /// The facts of the direction from one rank to another, one of which is this process.
 class FactFinder {
 public:
-    FactFinder(const mpi::ProcessGroup& group, const NodeOffers& offers, bool usable, bool plain_copy)
+    FactFinder(const mpi::ProcessGroup& group, const NodeOffers& offers, bool usable,
+               bool plain_copy)
         : group_(group), offers_(offers), usable_(usable), plain_copy_(plain_copy) {}
 
     PairFacts operator()(std::int64_t from, std::int64_t to) const {
@@ -152,7 +162,8 @@ public:
         if (!usable_) return facts;
         // A side can be reached only if both processes have signal lines, which offers imply.
         facts.source_shared = offers_.source_shared[static_cast<std::size_t>(source)];
-        facts.destination_shared = offers_.destination_shared[static_cast<std::size_t>(destination)];
+        facts.destination_shared =
+            offers_.destination_shared[static_cast<std::size_t>(destination)];
         return facts;
     }
 
@@ -215,8 +226,9 @@ BoundTransports bind_transports(const mpi::ProcessGroupPtr& group, const Process
     BoundTransports bound;
     bound.per_round = round_counters(mine.outgoing, mine.incoming, me, context.wire().bytes);
     const bool lines_missing = group->node_ranks().size() > 1 && !context.control;
-    const auto votes = group->maximum({lines_missing || !offers.mapped, prefers_row_major(destination),
-                                       bound.per_round.bytes_sent, bound.per_round.bytes_received});
+    const auto votes =
+        group->maximum({lines_missing || !offers.mapped, prefers_row_major(destination),
+                        bound.per_round.bytes_sent, bound.per_round.bytes_received});
     context.order = votes[1] ? plan::MessageOrder::row_major : plan::MessageOrder::column_major;
     // The less loaded side copies. Between equals the sender: the cache lines around a face are
     // rewritten by their owner in every step, those of a ghost are only read (measured: a halo of

@@ -57,7 +57,8 @@ struct Mover::State {
         std::sort(peers.begin(), peers.end());
         peers.erase(std::unique(peers.begin(), peers.end()), peers.end());
         std::string text;
-        for (const std::int64_t peer : peers) text += (text.empty() ? "" : ", ") + std::to_string(peer);
+        for (const std::int64_t peer : peers)
+            text += (text.empty() ? "" : ", ") + std::to_string(peer);
         return text;
     }
 };
@@ -102,7 +103,8 @@ void Mover::rebind(const ArrayPart& source, const ArrayPart& destination) {
 }
 
 void Mover::start() {
-    if (!state_ || state_->freed) throw Error(ErrorCode::invalid_state, "the mover is not bound (or was freed)");
+    if (!state_ || state_->freed)
+        throw Error(ErrorCode::invalid_state, "the mover is not bound (or was freed)");
     State& s = *state_;
     if (s.in_flight) throw Error(ErrorCode::invalid_state, "start was called twice without wait");
     s.in_flight = true;
@@ -126,9 +128,10 @@ void Mover::wait(std::optional<double> timeout_seconds) {
         backoff.pause();
         if (timeout_seconds && seconds_since(began) > *timeout_seconds) {
             s.counters.wait_seconds += seconds_since(began);
-            throw Error(ErrorCode::timeout, "process " + std::to_string(s.group->rank()) + " waited " +
-                                                std::to_string(*timeout_seconds) +
-                                                " s and still waits for processes " + s.waiting_for());
+            throw Error(ErrorCode::timeout, "process " + std::to_string(s.group->rank()) +
+                                                " waited " + std::to_string(*timeout_seconds) +
+                                                " s and still waits for processes " +
+                                                s.waiting_for());
         }
     }
     s.counters.wait_seconds += seconds_since(began);
@@ -139,9 +142,13 @@ void Mover::operator()() {
     wait();
 }
 
-bool Mover::in_flight() const { return state_ && state_->in_flight; }
+bool Mover::in_flight() const {
+    return state_ && state_->in_flight;
+}
 
-MoverCounters Mover::counters() const { return state_ ? state_->counters : MoverCounters{}; }
+MoverCounters Mover::counters() const {
+    return state_ ? state_->counters : MoverCounters{};
+}
 
 std::vector<MoverLeg> Mover::legs() const {
     std::vector<MoverLeg> lines;
@@ -159,7 +166,8 @@ std::int64_t Mover::extra_bytes() const {
 
 void Mover::free() {
     if (!state_) return;
-    if (state_->in_flight) throw Error(ErrorCode::invalid_state, "a mover in flight cannot be freed: wait first");
+    if (state_->in_flight)
+        throw Error(ErrorCode::invalid_state, "a mover in flight cannot be freed: wait first");
     state_->bound.transports.clear();
     state_->complete.clear();
     state_->source = state_->destination = {};

@@ -50,7 +50,8 @@ public:
     }
 
     /// The segment (mapped, or null when mapping failed) and the address in it; false: not shared.
-    bool segment(std::shared_ptr<memory::SharedSegment>& segment, std::byte*& address, bool& mapped) {
+    bool segment(std::shared_ptr<memory::SharedSegment>& segment, std::byte*& address,
+                 bool& mapped) {
         if (next() == 0) return false;
         const memory::SegmentName name{next(), next(), next(), next(), next()};
         const std::int64_t offset = next();

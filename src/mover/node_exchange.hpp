@@ -16,8 +16,8 @@ struct NodeOffers {
     bool mapped = true;  ///< all that was offered to this process could be mapped
 };
 
-/// Exchanges segments, memory layouts and signal lines on the node. `control` may be null (no shared
-/// memory to be had here). Collective on the node.
+/// Exchanges segments, memory layouts and signal lines on the node. `control` may be null (no
+/// shared memory to be had here). Collective on the node.
 NodeOffers exchange_on_node(const mpi::ProcessGroup& group, const ArrayPart& source,
                             const ArrayPart& destination, const memory::AllocationPtr& control);
 

@@ -21,8 +21,8 @@ void check_arguments(const mpi::ProcessGroup& group, const Layout& layout, std::
     const std::int64_t type_bytes = scalar_bytes(options.type);
     if (type_bytes != 0 && type_bytes != elem_bytes)
         throw Error(ErrorCode::wrong_type, std::string("elements of ") + scalar_name(options.type) +
-                                               " have " + std::to_string(type_bytes) + " bytes, not " +
-                                               std::to_string(elem_bytes));
+                                               " have " + std::to_string(type_bytes) +
+                                               " bytes, not " + std::to_string(elem_bytes));
 }
 
 }  // namespace
@@ -44,7 +44,9 @@ XArray::XArray(MPI_Comm comm, const Layout& layout, std::int64_t elem_bytes,
     });
 }
 
-bool XArray::shared() const { return part_.allocation && part_.allocation->segment; }
+bool XArray::shared() const {
+    return part_.allocation && part_.allocation->segment;
+}
 
 const BlockMemory& XArray::block_memory(std::int64_t block) const {
     const BlockMemory* memory = part_.memory.find(block);

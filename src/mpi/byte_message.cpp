@@ -15,7 +15,8 @@ ByteMessage::ByteMessage(std::int64_t bytes) {
     }
     constexpr std::int64_t chunk = std::int64_t{1} << 30;
     MPI_Datatype chunk_type = MPI_DATATYPE_NULL;
-    check(MPI_Type_contiguous(static_cast<int>(chunk), MPI_BYTE, &chunk_type), "MPI_Type_contiguous");
+    check(MPI_Type_contiguous(static_cast<int>(chunk), MPI_BYTE, &chunk_type),
+          "MPI_Type_contiguous");
     int lengths[2] = {to_int(bytes / chunk, "message"), static_cast<int>(bytes % chunk)};
     MPI_Aint offsets[2] = {0, static_cast<MPI_Aint>(bytes / chunk * chunk)};
     MPI_Datatype types[2] = {chunk_type, MPI_BYTE};
@@ -31,7 +32,8 @@ ByteMessage::~ByteMessage() {
     if (owned_ && is_running()) MPI_Type_free(&type_);
 }
 
-MPI_Request persistent_send(const void* buffer, std::int64_t bytes, int peer, int tag, MPI_Comm comm) {
+MPI_Request persistent_send(const void* buffer, std::int64_t bytes, int peer, int tag,
+                            MPI_Comm comm) {
     const ByteMessage message(bytes);
     MPI_Request request = MPI_REQUEST_NULL;
     check(MPI_Send_init(buffer, message.count(), message.type(), peer, tag, comm, &request),

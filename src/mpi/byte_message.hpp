@@ -27,7 +27,8 @@ private:
 };
 
 /// Persistent requests for messages of bytes; the caller frees them with free_request.
-MPI_Request persistent_send(const void* buffer, std::int64_t bytes, int peer, int tag, MPI_Comm comm);
+MPI_Request persistent_send(const void* buffer, std::int64_t bytes, int peer, int tag,
+                            MPI_Comm comm);
 MPI_Request persistent_receive(void* buffer, std::int64_t bytes, int peer, int tag, MPI_Comm comm);
 
 /// True between MPI_Init and MPI_Finalize.

@@ -38,11 +38,15 @@ int pretend_node_size() {
 }
 
 void check_usable(MPI_Comm comm) {
-    if (!is_running()) throw Error(ErrorCode::mpi, "MPI is not running: call MPI_Init before, MPI_Finalize after");
-    if (comm == MPI_COMM_NULL) throw Error(ErrorCode::invalid_argument, "the communicator is MPI_COMM_NULL");
+    if (!is_running())
+        throw Error(ErrorCode::mpi, "MPI is not running: call MPI_Init before, MPI_Finalize after");
+    if (comm == MPI_COMM_NULL)
+        throw Error(ErrorCode::invalid_argument, "the communicator is MPI_COMM_NULL");
     int inter = 0;
     check(MPI_Comm_test_inter(comm, &inter), "MPI_Comm_test_inter");
-    if (inter) throw Error(ErrorCode::invalid_argument, "an intercommunicator was given; an intracommunicator is needed");
+    if (inter)
+        throw Error(ErrorCode::invalid_argument,
+                    "an intercommunicator was given; an intracommunicator is needed");
 }
 
 }  // namespace
@@ -51,7 +55,8 @@ ProcessGroupPtr ProcessGroup::of(MPI_Comm user_comm) {
     check_usable(user_comm);
     void* found = nullptr;
     int present = 0;
-    check(MPI_Comm_get_attr(user_comm, cache_key(), static_cast<void*>(&found), &present), "MPI_Comm_get_attr");
+    check(MPI_Comm_get_attr(user_comm, cache_key(), static_cast<void*>(&found), &present),
+          "MPI_Comm_get_attr");
     if (present) return *static_cast<ProcessGroupPtr*>(found);
     ProcessGroupPtr group(new ProcessGroup(user_comm));
     auto* cached = new ProcessGroupPtr(group);
@@ -60,7 +65,8 @@ ProcessGroupPtr ProcessGroup::of(MPI_Comm user_comm) {
 }
 
 ProcessGroup::ProcessGroup(MPI_Comm user_comm)
-    : pool_(std::make_shared<memory::SegmentPool>()), segments_(std::make_shared<memory::SegmentMap>()) {
+    : pool_(std::make_shared<memory::SegmentPool>()),
+      segments_(std::make_shared<memory::SegmentMap>()) {
     check(MPI_Comm_dup(user_comm, &comm_), "MPI_Comm_dup");
     check(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
     check(MPI_Comm_rank(comm_, &rank_), "MPI_Comm_rank");
@@ -79,8 +85,8 @@ ProcessGroup::ProcessGroup(MPI_Comm user_comm)
     }
 }
 
-/// The communicators were made for this object; they are freed with it unless MPI has ended. A group
-/// goes when its user communicator has been freed and the last array and mover are gone.
+/// The communicators were made for this object; they are freed with it unless MPI has ended. A
+/// group goes when its user communicator has been freed and the last array and mover are gone.
 ProcessGroup::~ProcessGroup() {
     if (!is_running()) return;
     if (node_comm_ != MPI_COMM_NULL) MPI_Comm_free(&node_comm_);
@@ -103,7 +109,8 @@ void ProcessGroup::find_node() {
     check(MPI_Comm_size(node_comm_, &node_size), "MPI_Comm_size");
     check(MPI_Comm_rank(node_comm_, &my_node_position_), "MPI_Comm_rank");
     node_ranks_.resize(static_cast<std::size_t>(node_size));
-    check(MPI_Allgather(&rank_, 1, MPI_INT, node_ranks_.data(), 1, MPI_INT, node_comm_), "MPI_Allgather");
+    check(MPI_Allgather(&rank_, 1, MPI_INT, node_ranks_.data(), 1, MPI_INT, node_comm_),
+          "MPI_Allgather");
 }
 
 /// Tries once whether every process of the node can map every other's segment.
@@ -118,8 +125,8 @@ bool ProcessGroup::shared_memory_works() const {
         works = 0;
     }
     const memory::SegmentName name = probe ? probe->segment->name() : memory::SegmentName{};
-    const auto all = gather_on_node(
-        {name.pid, name.fd, name.device, name.inode, name.bytes, probe ? probe->segment_offset_bytes : -1});
+    const auto all = gather_on_node({name.pid, name.fd, name.device, name.inode, name.bytes,
+                                     probe ? probe->segment_offset_bytes : -1});
     for (std::size_t i = 0; i < all.size() && works; ++i) {
         const auto& v = all[i];
         if (v[5] < 0 || static_cast<int>(i) == my_node_position_) continue;
@@ -165,8 +172,9 @@ void ProcessGroup::agree(const std::optional<Error>& mine) const {
 }
 
 std::vector<std::int64_t> ProcessGroup::maximum(std::vector<std::int64_t> values) const {
-    check(MPI_Allreduce(MPI_IN_PLACE, values.data(), to_int(static_cast<std::int64_t>(values.size()), "count"),
-                        MPI_INT64_T, MPI_MAX, comm_),
+    check(MPI_Allreduce(MPI_IN_PLACE, values.data(),
+                        to_int(static_cast<std::int64_t>(values.size()), "count"), MPI_INT64_T,
+                        MPI_MAX, comm_),
           "MPI_Allreduce");
     return values;
 }
@@ -176,15 +184,16 @@ std::vector<std::vector<std::int64_t>> ProcessGroup::gather_on_node(
     const std::size_t n = node_ranks_.size();
     const int count = to_int(static_cast<std::int64_t>(values.size()), "count");
     std::vector<int> counts(n), starts(n, 0);
-    check(MPI_Allgather(&count, 1, MPI_INT, counts.data(), 1, MPI_INT, node_comm_), "MPI_Allgather");
+    check(MPI_Allgather(&count, 1, MPI_INT, counts.data(), 1, MPI_INT, node_comm_),
+          "MPI_Allgather");
     std::int64_t total = 0;
     for (std::size_t i = 0; i < n; ++i) {
         starts[i] = to_int(total, "displacement");
         total += counts[i];
     }
     std::vector<std::int64_t> flat(static_cast<std::size_t>(total));
-    check(MPI_Allgatherv(values.data(), count, MPI_INT64_T, flat.data(), counts.data(), starts.data(),
-                         MPI_INT64_T, node_comm_),
+    check(MPI_Allgatherv(values.data(), count, MPI_INT64_T, flat.data(), counts.data(),
+                         starts.data(), MPI_INT64_T, node_comm_),
           "MPI_Allgatherv");
     std::vector<std::vector<std::int64_t>> result(n);
     for (std::size_t i = 0; i < n; ++i)

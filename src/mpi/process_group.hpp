@@ -23,7 +23,8 @@ class ProcessGroup;
 using ProcessGroupPtr = std::shared_ptr<ProcessGroup>;
 
 /// The library's private view of a user's communicator: one duplicate with MPI_ERRORS_RETURN, one
-/// communicator per node, the pool of shared memory. Made once per user communicator and cached on it.
+/// communicator per node, the pool of shared memory. Made once per user communicator and cached on
+/// it.
 class ProcessGroup {
 public:
     /// The group of a communicator. Collective at the first call for a communicator, then local.
@@ -53,7 +54,8 @@ public:
     /// A message tag for one more mover; the same on all processes that call it in the same order.
     int next_tag();
 
-    /// All processes call it; if any brings an error, all throw that of the lowest rank. Collective.
+    /// All processes call it; if any brings an error, all throw that of the lowest rank.
+    /// Collective.
     void agree(const std::optional<Error>& mine) const;
     /// Collective: the largest of each value over all processes.
     std::vector<std::int64_t> maximum(std::vector<std::int64_t> values) const;
@@ -75,7 +77,8 @@ private:
     std::shared_ptr<distribute::NodeChannel> node_channel_;
 };
 
-/// Runs `work` and, whether it throws or not, agrees with all processes of the group on the outcome.
+/// Runs `work` and, whether it throws or not, agrees with all processes of the group on the
+/// outcome.
 template <class Work>
 void collectively(const ProcessGroup& group, Work&& work) {
     std::optional<Error> mine;

@@ -56,7 +56,8 @@ template <class Visit>
 void for_each_element(const Layout& layout, std::int64_t block, Visit&& visit) {
     if (const IndexList* list = layout.index_list()) {
         std::int64_t flat = 0;
-        for (const std::int64_t i : list->indices_of(block)) visit(unflatten(i, list->shape()), flat++);
+        for (const std::int64_t i : list->indices_of(block))
+            visit(unflatten(i, list->shape()), flat++);
         return;
     }
     const auto sets = layout.axis_sets(block);
@@ -64,7 +65,8 @@ void for_each_element(const Layout& layout, std::int64_t block, Visit&& visit) {
     std::int64_t flat = 0;
     Region::from_shape(extents).for_each([&](const Point& local) {
         Point global = local;
-        for (int d = 0; d < local.dims(); ++d) global[d] = sets[static_cast<std::size_t>(d)].global(local[d]);
+        for (int d = 0; d < local.dims(); ++d)
+            global[d] = sets[static_cast<std::size_t>(d)].global(local[d]);
         visit(global, flat++);
     });
 }
@@ -118,7 +120,8 @@ void index_pieces_into_destination(const Layout& source, const Layout& destinati
             at_source[f.axes[static_cast<std::size_t>(k)]] = t[k] + f.source_lo[k];
         const auto places = holders(source, at_source);
         if (!places.empty())
-            by_block[places.front().block].push_back({flatten(t, f.extent), places.front().flat, flat});
+            by_block[places.front().block].push_back(
+                {flatten(t, f.extent), places.front().flat, flat});
     });
     for (auto& [block, meetings] : by_block)
         visit(Piece{block, destination_block, piece_of(meetings)}, 0);

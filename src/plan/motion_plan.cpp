@@ -22,8 +22,9 @@ Overload(F...) -> Overload<F...>;  // Clang before 17 does not deduce it
 
 void check_region_inside(const Region& region, const Region& domain, const char* side) {
     if (region.dims() != domain.dims())
-        throw Error(ErrorCode::mismatch, std::string(side) + " region " + region.to_string() + " has " +
-                                             std::to_string(region.dims()) + " dimensions, its layout " +
+        throw Error(ErrorCode::mismatch, std::string(side) + " region " + region.to_string() +
+                                             " has " + std::to_string(region.dims()) +
+                                             " dimensions, its layout " +
                                              std::to_string(domain.dims()));
     if (!domain.contains(region))
         throw Error(ErrorCode::out_of_range, std::string(side) + " region " + region.to_string() +
@@ -31,7 +32,8 @@ void check_region_inside(const Region& region, const Region& domain, const char*
                                                  domain.to_string());
 }
 
-void check_redistribution(const Layout& source, const Layout& destination, const Redistribution& r) {
+void check_redistribution(const Layout& source, const Layout& destination,
+                          const Redistribution& r) {
     check_region_inside(r.source_region, source.domain(), "source");
     check_region_inside(r.destination_region, destination.domain(), "destination");
     if (source.dims() != destination.dims())
@@ -48,20 +50,20 @@ void check_redistribution(const Layout& source, const Layout& destination, const
 }
 
 PlanTerm reversed_term(const PlanTerm& term) {
-    return std::visit(
-        Overload{[](const SectionCopy& s) -> PlanTerm {
-                     return SectionCopy{s.destination_block, s.destination_region, s.source_block,
-                                        s.source_region, plan::inverse_axes(s.axes)};
-                 },
-                 [](const Redistribution& r) -> PlanTerm {
-                     return Redistribution{r.destination_region, r.source_region,
-                                           plan::inverse_axes(r.axes)};
-                 },
-                 [](HaloExchange h) -> PlanTerm {
-                     h.reversed = !h.reversed;
-                     return h;
-                 }},
-        term);
+    return std::visit(Overload{[](const SectionCopy& s) -> PlanTerm {
+                                   return SectionCopy{s.destination_block, s.destination_region,
+                                                      s.source_block, s.source_region,
+                                                      plan::inverse_axes(s.axes)};
+                               },
+                               [](const Redistribution& r) -> PlanTerm {
+                                   return Redistribution{r.destination_region, r.source_region,
+                                                         plan::inverse_axes(r.axes)};
+                               },
+                               [](HaloExchange h) -> PlanTerm {
+                                   h.reversed = !h.reversed;
+                                   return h;
+                               }},
+                      term);
 }
 
 }  // namespace
@@ -71,7 +73,8 @@ MotionPlan::MotionPlan(Layout source, Layout destination)
     if (!source_.valid() || !destination_.valid())
         throw Error(ErrorCode::invalid_argument, "a plan needs a source and a destination layout");
     if (source_.nprocs() != destination_.nprocs())
-        throw Error(ErrorCode::mismatch, "the source layout is for " + std::to_string(source_.nprocs()) +
+        throw Error(ErrorCode::mismatch, "the source layout is for " +
+                                             std::to_string(source_.nprocs()) +
                                              " processes, the destination layout for " +
                                              std::to_string(destination_.nprocs()));
 }
@@ -85,16 +88,17 @@ void MotionPlan::copy(std::int64_t source_block, const Region& source_region,
 namespace {
 
 void check_term(const Layout& source, const Layout& destination, const PlanTerm& term) {
-    std::visit(Overload{[&](const SectionCopy& s) { plan::check_section(source, destination, s); },
-                        [&](const Redistribution& r) { check_redistribution(source, destination, r); },
-                        [&](const HaloExchange& h) {
-                            if (!source.floor_plan() || !(source == destination))
-                                throw Error(ErrorCode::mismatch,
-                                            "a halo exchange needs one floor plan as source and "
-                                            "destination layout");
-                            plan::check_halo_exchange(*source.floor_plan(), h);
-                        }},
-               term);
+    std::visit(
+        Overload{[&](const SectionCopy& s) { plan::check_section(source, destination, s); },
+                 [&](const Redistribution& r) { check_redistribution(source, destination, r); },
+                 [&](const HaloExchange& h) {
+                     if (!source.floor_plan() || !(source == destination))
+                         throw Error(ErrorCode::mismatch,
+                                     "a halo exchange needs one floor plan as source and "
+                                     "destination layout");
+                     plan::check_halo_exchange(*source.floor_plan(), h);
+                 }},
+        term);
 }
 
 }  // namespace
@@ -148,17 +152,20 @@ std::vector<int> given_axes(const std::vector<int>& axes) {
 
 }  // namespace
 
-MotionPlan redistribute(const Layout& source, const Region& source_region, const Layout& destination,
-                        const Region& destination_region, const std::vector<int>& axes) {
+MotionPlan redistribute(const Layout& source, const Region& source_region,
+                        const Layout& destination, const Region& destination_region,
+                        const std::vector<int>& axes) {
     MotionPlan plan(source, destination);
     plan::check_axes(axes, source.dims());
     plan.add(Redistribution{source_region, destination_region, given_axes(axes)});
     return plan;
 }
 
-MotionPlan redistribute(const Layout& source, const Layout& destination, const std::vector<int>& axes) {
+MotionPlan redistribute(const Layout& source, const Layout& destination,
+                        const std::vector<int>& axes) {
     if (!source.valid() || !destination.valid())
-        throw Error(ErrorCode::invalid_argument, "redistribute needs a source and a destination layout");
+        throw Error(ErrorCode::invalid_argument,
+                    "redistribute needs a source and a destination layout");
     return redistribute(source, source.domain(), destination, destination.domain(), axes);
 }
 

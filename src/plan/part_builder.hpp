@@ -10,8 +10,8 @@
 namespace datamover::plan {
 
 /// Collects the pieces that one process exchanges and sorts them into the canonical order: by peer,
-/// then term, source block, destination block, and the order within those (`sequence`), all of which
-/// both sides know.
+/// then term, source block, destination block, and the order within those (`sequence`), all of
+/// which both sides know.
 class PartBuilder {
 public:
     void add(std::int64_t peer, std::int64_t term, std::int64_t sequence, Piece piece);

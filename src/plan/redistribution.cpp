@@ -23,14 +23,16 @@ Window window_of(const Region& region, const Point& lo, const std::vector<int>& 
     for (int k = 0; k < lo.dims(); ++k) {
         const int d = dims[static_cast<std::size_t>(k)];
         w.lo[k] = std::max<std::int64_t>(region.lo()[d] - lo[k], 0);
-        w.extent[k] = std::max<std::int64_t>(std::min(region.hi()[d] - lo[k], extent[k]) - w.lo[k], 0);
+        w.extent[k] =
+            std::max<std::int64_t>(std::min(region.hi()[d] - lo[k], extent[k]) - w.lo[k], 0);
     }
     return w;
 }
 
 /// Where a source block sends from: everywhere, or where no lower-numbered block of a floor plan
 /// holds the same points.
-std::vector<Window> sending_windows(const Layout& source, std::int64_t block, const SectionFrame& f) {
+std::vector<Window> sending_windows(const Layout& source, std::int64_t block,
+                                    const SectionFrame& f) {
     std::vector<Window> windows;
     if (const FloorPlan* fp = source.floor_plan()) {
         for (const Region& r : fp->exclusive_regions(block))
@@ -43,8 +45,8 @@ std::vector<Window> sending_windows(const Layout& source, std::int64_t block, co
 
 Table table_for(const AxisSet& source, const AxisSet& destination, const SectionFrame& f,
                 const Window& w, int k) {
-    return std::make_shared<const AxisTable>(intersect(source, f.source_lo[k] + w.lo[k], destination,
-                                                       f.destination_lo[k] + w.lo[k], w.extent[k]));
+    return std::make_shared<const AxisTable>(intersect(
+        source, f.source_lo[k] + w.lo[k], destination, f.destination_lo[k] + w.lo[k], w.extent[k]));
 }
 
 Piece product_piece(std::int64_t source_block, std::int64_t destination_block,
@@ -97,7 +99,8 @@ template <class MakePeers, class Visit>
 void match_block_cyclic(const BlockCyclic& grid, const std::vector<int>& grid_dims,
                         MakePeers&& make_peers, Visit&& visit) {
     std::vector<std::vector<AxisPeer>> peers;
-    for (std::size_t k = 0; k < grid_dims.size(); ++k) peers.push_back(make_peers(static_cast<int>(k)));
+    for (std::size_t k = 0; k < grid_dims.size(); ++k)
+        peers.push_back(make_peers(static_cast<int>(k)));
     Point coordinates = grid.grid();
     std::vector<Table> tables(peers.size());
     for_each_combination(peers, [&](const std::vector<std::size_t>& at) {
@@ -136,8 +139,10 @@ bool no_elements(const std::vector<AxisSet>& sets) {
 }  // namespace
 
 SectionFrame::SectionFrame(const Redistribution& term)
-    : source_lo(term.destination_region.lo()), destination_lo(term.destination_region.lo()),
-      extent(term.destination_region.shape()), axes(term.axes) {
+    : source_lo(term.destination_region.lo()),
+      destination_lo(term.destination_region.lo()),
+      extent(term.destination_region.shape()),
+      axes(term.axes) {
     if (axes.empty()) axes = identity_axes(extent.dims());
     for (int k = 0; k < extent.dims(); ++k)
         source_lo[k] = term.source_region.lo()[axes[static_cast<std::size_t>(k)]];
@@ -162,7 +167,8 @@ std::vector<std::int64_t> peer_coordinates(const AxisSet& set, std::int64_t set_
     const std::int64_t period = common_period(set.period, b * p);
     const std::int64_t stop = period < hi - lo ? lo + period + set.period : hi;
     const auto full = [&] { return static_cast<std::int64_t>(found.size()) == p; };
-    for (std::int64_t k = std::max<std::int64_t>(0, (lo + set_lo - set.first) / set.period); !full(); ++k) {
+    for (std::int64_t k = std::max<std::int64_t>(0, (lo + set_lo - set.first) / set.period);
+         !full(); ++k) {
         const std::int64_t x = std::max(lo, set.first + k * set.period - set_lo);
         const std::int64_t y = std::min(hi, set.first + k * set.period - set_lo + set.length);
         if (x >= stop || x >= hi) break;
@@ -185,10 +191,12 @@ void pieces_from_source(const Layout& source, const Layout& destination, const R
     for (const Window& w : sending_windows(source, source_block, f)) {
         if (const BlockCyclic* bc = destination.block_cyclic()) {
             const auto make_peers = [&](int k) {
-                const AxisSet& s = sets[static_cast<std::size_t>(f.axes[static_cast<std::size_t>(k)])];
+                const AxisSet& s =
+                    sets[static_cast<std::size_t>(f.axes[static_cast<std::size_t>(k)])];
                 std::vector<AxisPeer> peers;
-                for (const std::int64_t c : peer_coordinates(s, f.source_lo[k] + w.lo[k], *bc, k,
-                                                             f.destination_lo[k] + w.lo[k], w.extent[k])) {
+                for (const std::int64_t c :
+                     peer_coordinates(s, f.source_lo[k] + w.lo[k], *bc, k,
+                                      f.destination_lo[k] + w.lo[k], w.extent[k])) {
                     Table table = table_for(s, bc->axis_set(k, c), f, w, k);
                     if (!table->empty()) peers.push_back({c, std::move(table)});
                 }
@@ -200,7 +208,8 @@ void pieces_from_source(const Layout& source, const Layout& destination, const R
         } else {
             const Region box = bounding_in(sets, f.axes, f.source_lo, f.destination_lo, dims, w);
             for (const std::int64_t block : destination.floor_plan()->find(box))
-                visit_pair(sets, source_block, destination.axis_sets(block), block, f, w, sequence, visit);
+                visit_pair(sets, source_block, destination.axis_sets(block), block, f, w, sequence,
+                           visit);
         }
         ++sequence;
     }

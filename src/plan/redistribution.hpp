@@ -13,7 +13,8 @@ namespace datamover::plan {
 using VisitPiece = std::function<void(Piece&&, std::int64_t sequence)>;
 
 /// The shared coordinate t of a redistribution: destination dimension k runs over
-/// destination_region.lo[k] + t[k] and source dimension axes[k] over source_region.lo[axes[k]] + t[k].
+/// destination_region.lo[k] + t[k] and source dimension axes[k] over source_region.lo[axes[k]] +
+/// t[k].
 struct SectionFrame {
     explicit SectionFrame(const Redistribution& term);
     Point source_lo;       ///< per destination dimension

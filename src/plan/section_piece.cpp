@@ -10,7 +10,8 @@ namespace datamover::plan {
 namespace {
 
 std::string named(const char* side, std::int64_t block, const Region& region) {
-    return std::string(side) + " region " + region.to_string() + " of block " + std::to_string(block);
+    return std::string(side) + " region " + region.to_string() + " of block " +
+           std::to_string(block);
 }
 
 void check_block(const Layout& layout, std::int64_t block, const char* side) {
@@ -29,8 +30,9 @@ Region local_box(const Layout& layout, std::int64_t block, const Region& region,
         const AxisSet& s = sets[static_cast<std::size_t>(d)];
         const std::int64_t first = s.local(region.lo()[d]), last = s.local(region.hi()[d] - 1);
         if (first < 0 || last - first != region.extent(d) - 1)
-            throw Error(ErrorCode::out_of_range,
-                        named(side, block, region) + " is not held whole by that block-cyclic part");
+            throw Error(
+                ErrorCode::out_of_range,
+                named(side, block, region) + " is not held whole by that block-cyclic part");
         lo[d] = first;
         hi[d] = last + 1;
     }
@@ -50,8 +52,8 @@ void check_axes(const std::vector<int>& axes, int dims) {
     if (right) return;
     std::string text;
     for (const int a : axes) text += (text.empty() ? "" : ", ") + std::to_string(a);
-    throw Error(ErrorCode::invalid_argument, "axes (" + text + ") are no permutation of 0.." +
-                                                 std::to_string(dims - 1));
+    throw Error(ErrorCode::invalid_argument,
+                "axes (" + text + ") are no permutation of 0.." + std::to_string(dims - 1));
 }
 
 std::vector<int> inverse_axes(const std::vector<int>& axes) {
@@ -69,19 +71,21 @@ Point permuted(const Point& shape, const std::vector<int>& axes) {
 
 void check_section(const Layout& source, const Layout& destination, const SectionCopy& s) {
     if (source.index_list() || destination.index_list())
-        throw Error(ErrorCode::unsupported, "section copies need blocks that are boxes, not index lists");
+        throw Error(ErrorCode::unsupported,
+                    "section copies need blocks that are boxes, not index lists");
     check_block(source, s.source_block, "source");
     check_block(destination, s.destination_block, "destination");
-    if (s.source_region.dims() != source.dims() || s.destination_region.dims() != destination.dims())
-        throw Error(ErrorCode::mismatch, named("source", s.source_block, s.source_region) + " or " +
-                                             named("destination", s.destination_block,
-                                                   s.destination_region) +
-                                             " has not the dimensions of its layout");
+    if (s.source_region.dims() != source.dims() ||
+        s.destination_region.dims() != destination.dims())
+        throw Error(ErrorCode::mismatch,
+                    named("source", s.source_block, s.source_region) + " or " +
+                        named("destination", s.destination_block, s.destination_region) +
+                        " has not the dimensions of its layout");
     if (!s.axes.empty() && source.dims() != destination.dims())
         throw Error(ErrorCode::mismatch, "axes need layouts with equally many dimensions");
     check_axes(s.axes, source.dims());
-    const bool same_shape = s.axes.empty() || permuted(s.source_region.shape(), s.axes) ==
-                                                  s.destination_region.shape();
+    const bool same_shape =
+        s.axes.empty() || permuted(s.source_region.shape(), s.axes) == s.destination_region.shape();
     if (!same_shape || s.source_region.size() != s.destination_region.size())
         throw Error(ErrorCode::mismatch,
                     named("source", s.source_block, s.source_region) + " and " +
@@ -92,14 +96,15 @@ void check_section(const Layout& source, const Layout& destination, const Sectio
 
 Piece section_piece(const Layout& source, const Layout& destination, const SectionCopy& s) {
     const Region from = local_box(source, s.source_block, s.source_region, "source");
-    const Region to = local_box(destination, s.destination_block, s.destination_region, "destination");
+    const Region to =
+        local_box(destination, s.destination_block, s.destination_region, "destination");
     if (s.axes.empty() && !(from.shape() == to.shape()))
         return {s.source_block, s.destination_block, ReshapePiece{from, to}};
     ProductPiece product;
     for (int k = 0; k < to.dims(); ++k) {
         const int d = s.axes.empty() ? k : s.axes[static_cast<std::size_t>(k)];
-        product.axes.push_back({std::make_shared<const AxisTable>(AxisTable::interval(
-                                    from.lo()[d], to.lo()[k], to.extent(k))),
+        product.axes.push_back({std::make_shared<const AxisTable>(
+                                    AxisTable::interval(from.lo()[d], to.lo()[k], to.extent(k))),
                                 d, k});
     }
     return {s.source_block, s.destination_block, std::move(product)};

@@ -9,8 +9,8 @@
 namespace datamover::transport {
 namespace {
 
-/// A peer's message: its buffer (none where the array itself is contiguous) and the relation between
-/// array and message.
+/// A peer's message: its buffer (none where the array itself is contiguous) and the relation
+/// between array and message.
 struct Message {
     std::int64_t peer = 0;
     std::int64_t bytes = 0;
@@ -28,18 +28,18 @@ public:
         const ElementUpdate packing = context.packing_update();
         const ElementUpdate unpacking = context.unpacking_update();
         for (const Leg& leg : receives) {
-            Message m = message_of(leg, message_side.elem_bytes,
-                                   plan::compile(*leg.part, message_side,
-                                                 context.destination_side(), context.order));
+            Message m = message_of(
+                leg, message_side.elem_bytes,
+                plan::compile(*leg.part, message_side, context.destination_side(), context.order));
             m.kernel = m.relation.kernel(unpacking);
             if (!unpacking.is_plain_copy() || !m.relation.destination_contiguous())
                 m.buffer = memory::SegmentPool::allocate_private(m.bytes);
             receives_.push_back(std::move(m));
         }
         for (const Leg& leg : sends) {
-            Message m = message_of(leg, message_side.elem_bytes,
-                                   plan::compile(*leg.part, context.source_side(), message_side,
-                                                 context.order));
+            Message m = message_of(
+                leg, message_side.elem_bytes,
+                plan::compile(*leg.part, context.source_side(), message_side, context.order));
             m.kernel = m.relation.kernel(packing);
             if (!packing.is_plain_copy() || !m.relation.source_contiguous())
                 m.buffer = memory::SegmentPool::allocate_private(m.bytes);
@@ -92,7 +92,8 @@ public:
     }
 
     void report(std::vector<MoverLeg>& lines) const override {
-        for (const Message& m : sends_) lines.push_back(leg_line(m.peer, true, "p2p", m.relation, m.kernel));
+        for (const Message& m : sends_)
+            lines.push_back(leg_line(m.peer, true, "p2p", m.relation, m.kernel));
         for (const Message& m : receives_)
             lines.push_back(leg_line(m.peer, false, "p2p", m.relation, m.kernel));
     }
@@ -123,15 +124,15 @@ private:
         for (const Message& m : sends_) {
             const std::byte* data =
                 m.buffer ? m.buffer->data : source_ + m.relation.source_bounds().begin_bytes;
-            send_requests_.push_back(mpi::persistent_send(data, m.bytes, mpi::to_int(m.peer, "rank"),
-                                                          context.tag, context.group->comm()));
+            send_requests_.push_back(mpi::persistent_send(
+                data, m.bytes, mpi::to_int(m.peer, "rank"), context.tag, context.group->comm()));
         }
     }
 
     void unpack_arrived() {
         int count = 0;
-        mpi::check(MPI_Testsome(static_cast<int>(receives_.size()), receive_requests_.data(), &count,
-                                arrived_.data(), MPI_STATUSES_IGNORE),
+        mpi::check(MPI_Testsome(static_cast<int>(receives_.size()), receive_requests_.data(),
+                                &count, arrived_.data(), MPI_STATUSES_IGNORE),
                    "MPI_Testsome");
         for (int k = 0; k < count; ++k) {
             Message& m = receives_[static_cast<std::size_t>(arrived_[static_cast<std::size_t>(k)])];
@@ -155,8 +156,8 @@ extern const TransportKind p2p_kind;
 const TransportKind p2p_kind{
     "p2p",
     [](const PairFacts& facts) { return !facts.same_process; },
-    [](const BindContext& context, std::vector<Leg> sends, std::vector<Leg> receives)
-        -> std::unique_ptr<Transport> {
+    [](const BindContext& context, std::vector<Leg> sends,
+       std::vector<Leg> receives) -> std::unique_ptr<Transport> {
         return std::make_unique<P2pTransport>(context, sends, receives);
     },
 };

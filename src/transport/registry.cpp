@@ -42,7 +42,8 @@ const TransportKind& choose_transport(const PairFacts& facts, std::string_view f
         throw Error(ErrorCode::invalid_argument, "there is no transport \"" + std::string(forced) +
                                                      "\"; known are " + known_names());
     for (const TransportKind& kind : kinds)
-        if (kind.carries(facts) && (forced == "auto" || named(kind) || facts.same_process)) return kind;
+        if (kind.carries(facts) && (forced == "auto" || named(kind) || facts.same_process))
+            return kind;
     throw Error(ErrorCode::unsupported, "transport \"" + std::string(forced) +
                                             "\" cannot carry from process " + pair_name(facts));
 }

@@ -10,7 +10,8 @@ namespace {
 class SelfTransport final : public Transport {
 public:
     SelfTransport(const BindContext& context, const std::vector<Leg>& receives)
-        : source_(context.source->base), destination_(context.destination->base),
+        : source_(context.source->base),
+          destination_(context.destination->base),
           rank_(context.group->rank()) {
         for (const Leg& leg : receives)
             relation_ = plan::compile(*leg.part, context.source_side(), context.destination_side(),
@@ -39,8 +40,8 @@ extern const TransportKind self_kind;
 const TransportKind self_kind{
     "self",
     [](const PairFacts& facts) { return facts.same_process; },
-    [](const BindContext& context, std::vector<Leg>, std::vector<Leg> receives)
-        -> std::unique_ptr<Transport> {
+    [](const BindContext& context, std::vector<Leg>,
+       std::vector<Leg> receives) -> std::unique_ptr<Transport> {
         return std::make_unique<SelfTransport>(context, receives);
     },
 };

@@ -2,8 +2,8 @@
 // How does data move between processes of a node? One copy straight between the two arrays.
 //
 // One side of a pair copies: the receiver out of the sender's array where that is shared, else the
-// sender into the receiver's. The other side raises `go` when its array may be accessed; the copying
-// side raises `done` when it has finished. No message, no barrier.
+// sender into the receiver's. The other side raises `go` when its array may be accessed; the
+// copying side raises `done` when it has finished. No message, no barrier.
 #include <utility>
 
 #include "signal_lines.hpp"
@@ -88,7 +88,8 @@ public:
         for (const Copy& c : copies_)
             lines.push_back(leg_line(c.peer, c.sends, "shared", c.relation, c.kernel));
         for (const auto& [peer, part] : offered_)
-            lines.push_back({peer, part.sends, "shared", part.elems, part.bytes, "", 0, "copied by the peer"});
+            lines.push_back(
+                {peer, part.sends, "shared", part.elems, part.bytes, "", 0, "copied by the peer"});
     }
 
 private:
@@ -151,8 +152,8 @@ const TransportKind shared_kind{
         return facts.same_node && !facts.same_process &&
                (facts.source_shared || (facts.destination_shared && facts.plain_copy));
     },
-    [](const BindContext& context, std::vector<Leg> sends, std::vector<Leg> receives)
-        -> std::unique_ptr<Transport> {
+    [](const BindContext& context, std::vector<Leg> sends,
+       std::vector<Leg> receives) -> std::unique_ptr<Transport> {
         return std::make_unique<SharedTransport>(context, sends, receives);
     },
 };

@@ -13,8 +13,8 @@ namespace datamover::transport {
 enum Direction : std::size_t { incoming = 0, outgoing = 1 };
 
 /// One cache line, owned (read) by one process and written by one other. The values are numbers of
-/// rounds: `go` says that the writer has begun round n (its array may be accessed), `done` that it has
-/// finished copying in round n.
+/// rounds: `go` says that the writer has begun round n (its array may be accessed), `done` that it
+/// has finished copying in round n.
 struct alignas(64) SignalLine {
     std::atomic<std::uint64_t> go[2];
     std::atomic<std::uint64_t> done[2];
@@ -33,7 +33,8 @@ inline std::int64_t signal_bytes(int node_size) {
 
 /// Puts zeroed lines into fresh memory.
 inline void clear_signal_lines(std::byte* control, int node_size) {
-    for (int i = 0; i < node_size; ++i) new (control + sizeof(SignalLine) * static_cast<std::size_t>(i)) SignalLine{};
+    for (int i = 0; i < node_size; ++i)
+        new (control + sizeof(SignalLine) * static_cast<std::size_t>(i)) SignalLine{};
 }
 
 }  // namespace datamover::transport

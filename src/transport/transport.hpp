@@ -66,8 +66,8 @@ struct BindContext {
     plan::MessageOrder order = plan::MessageOrder::row_major;
     bool receivers_copy = true;  ///< on a node: who copies, if both arrays could be reached
     int tag = 0;
-    std::vector<NodePeer> node;      ///< in order of the group's node_ranks
-    memory::AllocationPtr control;   ///< this process's signal lines for this mover
+    std::vector<NodePeer> node;     ///< in order of the group's node_ranks
+    memory::AllocationPtr control;  ///< this process's signal lines for this mover
 
     plan::RelationSide source_side() const;
     plan::RelationSide destination_side() const;

@@ -59,7 +59,9 @@ def floor_plan(rng, shape, nprocs):
     boxes = [domain]
     for _ in range(int(rng.integers(1, 5))):
         lo = [int(rng.integers(0, n)) for n in shape]
-        boxes.append(dm.Region(lo, [int(rng.integers(a + 1, n + 1)) for a, n in zip(lo, shape, strict=True)]))
+        boxes.append(
+            dm.Region(lo, [int(rng.integers(a + 1, n + 1)) for a, n in zip(lo, shape, strict=True)])
+        )
     rng.shuffle(boxes)
     return dm.FloorPlan(boxes, rng.integers(0, nprocs, len(boxes)).tolist(), nprocs)
 

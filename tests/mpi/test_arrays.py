@@ -90,7 +90,11 @@ print("private", array.local.sum())
 def test_too_little_shared_memory_falls_back(comm):
     """With room for signals only, arrays become private and everything still works."""
     if comm.rank == 0:
-        environment = {k: v for k, v in os.environ.items() if not k.startswith(("PMI", "OMPI", "PMIX", "HYDRA", "MPI"))}
+        environment = {
+            k: v
+            for k, v in os.environ.items()
+            if not k.startswith(("PMI", "OMPI", "PMIX", "HYDRA", "MPI"))
+        }
         done = subprocess.run(
             [sys.executable, "-c", NO_SHARED_MEMORY],
             env=environment | {"DATAMOVER_SHARED_BYTES": str(5 << 20)},

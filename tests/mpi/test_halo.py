@@ -60,7 +60,9 @@ def check_halo(comm, floorplan, domain, width, periodic, corners, transport):
 @pytest.mark.parametrize("blocks", [1, 2, 3])
 def test_periodic_sizes_of_few_blocks(comm, rng, transport, corners, blocks):
     for dims in (1, 2, 3):
-        domain = dm.Region((0,) * dims, [int(rng.integers(blocks, blocks + 5)) for _ in range(dims)])
+        domain = dm.Region(
+            (0,) * dims, [int(rng.integers(blocks, blocks + 5)) for _ in range(dims)]
+        )
         floorplan = dm.FloorPlan.uniform(domain, (blocks,) * dims, comm.size)
         width = [(int(rng.integers(0, 3)), int(rng.integers(0, 3))) for _ in range(dims)]
         for periodic in (True, False):

@@ -38,7 +38,8 @@ def test_several_movers_in_flight_complete_in_any_order(comm, rng):
     plan = dm.redistribute(rows, columns)
     transports = ["auto", "p2p", "auto", "p2p"]
     movers = [
-        dm.Mover(plan, a, b, transport=t) for a, b, t in zip(sources, targets, transports, strict=True)
+        dm.Mover(plan, a, b, transport=t)
+        for a, b, t in zip(sources, targets, transports, strict=True)
     ]
     for order in ([0, 1, 2, 3], [3, 1, 0, 2]):
         for mover in movers:
@@ -132,7 +133,9 @@ def test_a_plan_and_then_another_is_their_composition(comm, rng):
     first = dm.redistribute(
         drawn.floor_plan(rng, shape, comm.size), drawn.block_cyclic(rng, shape, comm.size)
     )
-    second = dm.redistribute(first.destination, drawn.floor_plan(rng, shape[::-1], comm.size), axes=(1, 0))
+    second = dm.redistribute(
+        first.destination, drawn.floor_plan(rng, shape[::-1], comm.size), axes=(1, 0)
+    )
     source = filled(comm, first.source, whole)
     result = dm.XArray(comm, second.destination, "i8")
     dm.Mover(first.then(second), source, result)()
@@ -167,7 +170,9 @@ def test_counters_and_explain_agree_with_the_plan(comm):
 
 def test_calls_at_the_wrong_time(comm):
     rows, columns = rows_and_columns(comm.size, comm.size)
-    mover = dm.Mover(dm.redistribute(rows, columns), dm.XArray(comm, rows), dm.XArray(comm, columns))
+    mover = dm.Mover(
+        dm.redistribute(rows, columns), dm.XArray(comm, rows), dm.XArray(comm, columns)
+    )
     with pytest.raises(dm.InvalidState):
         mover.wait()
     with pytest.raises(dm.InvalidState):
@@ -187,7 +192,9 @@ def test_a_deadline_names_who_is_waited_for(comm):
     if comm.size == 1:
         return
     rows, columns = rows_and_columns(comm.size, comm.size)
-    mover = dm.Mover(dm.redistribute(rows, columns), dm.XArray(comm, rows), dm.XArray(comm, columns))
+    mover = dm.Mover(
+        dm.redistribute(rows, columns), dm.XArray(comm, rows), dm.XArray(comm, columns)
+    )
     last = comm.size - 1
     if comm.rank != last:
         mover.start()

@@ -60,14 +60,13 @@ def test_any_layout_to_any_other(comm, rng, local_rng, cases, transport, op):
         before = np.zeros(tuple(shape[a] for a in axes), dtype)
         if op is not None:
             before[...] = 3
-        make = lambda: dm.Mover(  # noqa: E731
-            plan, source.arrays, destination.arrays, op=op, transport=transport, comm=comm
-        )
+        arguments = (plan, source.arrays, destination.arrays)
+        options = {"op": op, "transport": transport, "comm": comm}
         if transport == "shared" and drawn.crosses_nodes(plan):
             with pytest.raises(dm.Unsupported):
-                make()
+                dm.Mover(*arguments, **options)
             continue
-        mover = make()
+        mover = dm.Mover(*arguments, **options)
         for factor in (1, 2):
             if dtype.kind in "iufc":
                 whole = (whole * factor).astype(dtype)
@@ -89,7 +88,9 @@ def test_there_and_back_is_the_identity(comm, rng, local_rng, cases, transport):
         if transport == "shared" and drawn.crosses_nodes(plan):
             continue
         source = drawn.Part(comm, rng, local_rng, plan.source, "i8", transport == "shared" or None)
-        middle = drawn.Part(comm, rng, local_rng, plan.destination, "i8", transport == "shared" or None)
+        middle = drawn.Part(
+            comm, rng, local_rng, plan.destination, "i8", transport == "shared" or None
+        )
         whole = drawn.numbered(shape, "i8")
         source.fill(whole)
         dm.Mover(plan, source.arrays, middle.arrays, transport=transport, comm=comm)()
@@ -132,8 +133,12 @@ def test_number_types_convert_as_numpy_does(comm, rng, local_rng, cases, transpo
     for _ in range(cases * 8):
         plan, shape, axes, section = draw_plan(rng, comm.size)
         names = drawn.NUMBER_DTYPES
-        source_type, destination_type = (np.dtype(names[i]) for i in rng.integers(len(names), size=2))
-        source = drawn.Part(comm, rng, local_rng, plan.source, source_type, transport == "shared" or None)
+        source_type, destination_type = (
+            np.dtype(names[i]) for i in rng.integers(len(names), size=2)
+        )
+        source = drawn.Part(
+            comm, rng, local_rng, plan.source, source_type, transport == "shared" or None
+        )
         destination = drawn.Part(comm, rng, local_rng, plan.destination, destination_type)
         whole = drawn.numbered(shape, source_type)
         before = np.full([shape[a] for a in axes], 5, destination_type)
