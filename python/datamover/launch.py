@@ -29,6 +29,17 @@ SIZE_VARIABLES = (
 )
 #: Set by launchers that do not state the size.
 RANK_VARIABLES = ("PMI_RANK", "PMIX_RANK")
+#: What a process of Open MPI that was started alone leaves in its environment, as if it were a
+#: launcher: its children must not take themselves for processes of that launch.
+SINGLETON_MARK = ("OMPI_MCA_ess", "singleton")
+SINGLETON_PREFIXES = (
+    "PMIX_",
+    "ORTE_",
+    "OMPI_APP_CTX_",
+    "OMPI_MCA_ess",
+    "OMPI_MCA_orte_",
+    "OMPI_MCA_pmix",
+)
 
 STATUS_FILE = "DATAMOVER_STATUS_FILE"
 TERMINAL_WIDTHS = "DATAMOVER_TERMINAL_WIDTHS"
@@ -52,7 +63,18 @@ def launched_size() -> int | None:
 
 def inside_launcher() -> bool:
     """Tell whether mpiexec, srun or the like started this process."""
+    name, value = SINGLETON_MARK
+    if os.environ.get(name) == value:
+        return False
     return launched_size() is not None or any(name in os.environ for name in RANK_VARIABLES)
+
+
+def outer_environment() -> dict[str, str]:
+    """Return this process's environment without what Open MPI left there for a process alone."""
+    name, value = SINGLETON_MARK
+    if os.environ.get(name) != value:
+        return dict(os.environ)
+    return {k: v for k, v in os.environ.items() if not k.startswith(SINGLETON_PREFIXES)}
 
 
 def check_launch(comm: MPI.Comm) -> None:
@@ -178,7 +200,7 @@ def _environment(status: Path) -> dict[str, str]:
         for stream in (sys.stdout, sys.stderr)
     ]
     return {
-        **os.environ,
+        **outer_environment(),
         STATUS_FILE: str(status),
         TERMINAL_WIDTHS: ",".join(widths),
         **open_mpi_environment(),
