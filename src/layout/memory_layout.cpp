@@ -61,10 +61,9 @@ MemoryLayout dense_memory(const Layout& layout, std::int64_t rank, std::int64_t 
         if (holds_elements) {
             m.valid = m.valid.grown(lower, upper);
             const Point shape = m.valid.shape();
+            const std::int64_t bytes = Point{shape.product(), elem_bytes}.product();
             m.strides_bytes = dense_strides(shape, elem_bytes, order);
             for (int d = 0; d < shape.dims(); ++d) m.offset_bytes += lower[d] * m.strides_bytes[d];
-            Point with_size{shape.product(), elem_bytes};
-            const std::int64_t bytes = with_size.product();
             end +=
                 (bytes + block_alignment_bytes - 1) / block_alignment_bytes * block_alignment_bytes;
         }
