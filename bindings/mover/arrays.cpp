@@ -5,12 +5,12 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include <algorithm>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "casters.hpp"
+#include "datamover/user_block.hpp"
 #include "datamover/x_array.hpp"
 #include "module.hpp"
 #include "mpi/process_group.hpp"
@@ -32,74 +32,35 @@ ElementOrder order_from_name(const std::string& order) {
     throw Error(ErrorCode::invalid_argument, "order \"" + order + "\" is neither \"C\" nor \"F\"");
 }
 
-/// One of the user's arrays: the block it holds, and where.
-struct UserBlock {
-    std::int64_t block;
-    std::uintptr_t address;
+/// One of the user's arrays: its shape, with ghosts, and where it lies.
+struct UserArray {
     Point shape;
-    Point strides_bytes;
-    Point ghost_lower;
-    Point ghost_upper;
+    UserBlock place;
 };
 
-void check_extents(const UserBlock& user, const Layout& layout) {
-    const Point extents = layout.block_extents(user.block);
-    const Point lower =
-        user.ghost_lower.dims() ? user.ghost_lower : Point::filled(extents.dims(), 0);
-    const Point upper =
-        user.ghost_upper.dims() ? user.ghost_upper : Point::filled(extents.dims(), 0);
+void check_extents(const UserArray& user, const Layout& layout) {
+    const Point extents = layout.block_extents(user.place.block);
+    const Point& lower = user.place.ghost_lower;
     const bool same_dims = extents.dims() == user.shape.dims() && lower.dims() == extents.dims();
-    if (!same_dims || !(user.shape == extents + lower + upper))
-        throw Error(ErrorCode::mismatch,
-                    "the array for block " + std::to_string(user.block) + " has shape " +
-                        user.shape.to_string() + ", its layout asks for " +
-                        (same_dims ? extents + lower + upper : extents).to_string());
+    const Point wanted = same_dims ? extents + lower + user.place.ghost_upper : extents;
+    if (!same_dims || !(user.shape == wanted))
+        throw Error(ErrorCode::mismatch, "the array for block " + std::to_string(user.place.block) +
+                                             " has shape " + user.shape.to_string() +
+                                             ", its layout asks for " + wanted.to_string());
 }
 
-/// Where the block's elements lie from the first array's address on.
-BlockMemory block_memory(const UserBlock& user, std::uintptr_t base) {
-    BlockMemory memory;
-    memory.block = user.block;
-    memory.strides_bytes = user.strides_bytes;
-    memory.offset_bytes = static_cast<std::int64_t>(user.address) - static_cast<std::int64_t>(base);
-    memory.valid = Region::from_shape(user.shape);
-    if (user.ghost_lower.dims() == 0) return memory;
-    for (int d = 0; d < user.shape.dims(); ++d)
-        memory.offset_bytes += user.ghost_lower[d] * user.strides_bytes[d];
-    memory.valid = memory.valid.shifted(-user.ghost_lower);
-    return memory;
-}
-
-void widen(MemoryLayout& memory, const UserBlock& user, std::uintptr_t base,
-           std::int64_t elem_bytes) {
-    if (Region::from_shape(user.shape).empty()) return;
-    std::int64_t lo = static_cast<std::int64_t>(user.address) - static_cast<std::int64_t>(base),
-                 hi = lo;
-    for (int d = 0; d < user.shape.dims(); ++d) {
-        const std::int64_t span = (user.shape[d] - 1) * user.strides_bytes[d];
-        (span < 0 ? lo : hi) += span;
-    }
-    memory.begin_bytes = std::min(memory.begin_bytes, lo);
-    memory.end_bytes = std::max(memory.end_bytes, hi + elem_bytes);
-}
-
-ArrayPart user_part(const Layout& layout, const std::vector<UserBlock>& blocks,
-                    std::int64_t elem_bytes, const std::string& type, bool writable) {
-    ArrayPart part;
-    part.elem_bytes = elem_bytes;
-    part.type = scalar_from_name(type);
-    part.writable = writable;
-    if (blocks.empty()) return part;
-    const std::uintptr_t base = blocks.front().address;
-    part.base = reinterpret_cast<std::byte*>(base);
-    for (const UserBlock& user : blocks) {
-        check_extents(user, layout);
-        part.memory.blocks.push_back(block_memory(user, base));
-        widen(part.memory, user, base, elem_bytes);
-    }
-    std::sort(part.memory.blocks.begin(), part.memory.blocks.end(),
-              [](const BlockMemory& a, const BlockMemory& b) { return a.block < b.block; });
-    return part;
+/// From (number, address, shape, byte strides, ghost_lower, ghost_upper).
+UserArray user_array(const nb::tuple& t) {
+    UserArray user{nb::cast<Point>(t[2]),
+                   {nb::cast<std::int64_t>(t[0]), nullptr, nb::cast<Point>(t[3]),
+                    nb::cast<Point>(t[4]), nb::cast<Point>(t[5])}};
+    const Point& lower = user.place.ghost_lower;
+    std::int64_t to_origin_bytes = 0;
+    for (int d = 0; d < lower.dims(); ++d)
+        to_origin_bytes += lower[d] * user.place.strides_bytes[d];
+    user.place.origin =
+        reinterpret_cast<std::byte*>(nb::cast<std::uintptr_t>(t[1])) + to_origin_bytes;
+    return user;
 }
 
 /// All bytes of an array's memory on this process as a NumPy array that keeps them alive.
@@ -149,14 +110,13 @@ void bind_arrays(nb::module_& m) {
         "user_part",
         [](const Layout& layout, nb::list blocks, std::int64_t elem_bytes, const std::string& type,
            bool writable) {
-            std::vector<UserBlock> users;
+            std::vector<UserBlock> places;
             for (nb::handle h : blocks) {
-                const nb::tuple t = nb::cast<nb::tuple>(h);
-                users.push_back({nb::cast<std::int64_t>(t[0]), nb::cast<std::uintptr_t>(t[1]),
-                                 nb::cast<Point>(t[2]), nb::cast<Point>(t[3]),
-                                 nb::cast<Point>(t[4]), nb::cast<Point>(t[5])});
+                const UserArray user = user_array(nb::cast<nb::tuple>(h));
+                check_extents(user, layout);
+                places.push_back(user.place);
             }
-            return user_part(layout, users, elem_bytes, type, writable);
+            return user_part(layout, places, elem_bytes, scalar_from_name(type), writable);
         },
         nb::arg("layout"), nb::arg("blocks"), nb::arg("elem_bytes"), nb::arg("type"),
         nb::arg("writable"),
