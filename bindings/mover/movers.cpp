@@ -53,13 +53,13 @@ void bind_movers(nb::module_& m) {
             "__init__",
             [](Mover* self, std::uintptr_t comm, const MotionPlan& plan, const ArrayPart& source,
                const ArrayPart& destination, const std::string& op, const std::string& transport,
-               std::complex<double> alpha, std::complex<double> beta, bool conjugate) {
+               std::complex<double> alpha, std::complex<double> beta, bool conjugate, bool check) {
                 new (self) Mover(comm_at(comm), plan, source, destination,
-                                 {op_from_name(op), transport, alpha, beta, conjugate});
+                                 {op_from_name(op), transport, alpha, beta, conjugate, check});
             },
             nb::arg("comm_address"), nb::arg("plan"), nb::arg("source"), nb::arg("destination"),
             nb::arg("op"), nb::arg("transport"), nb::arg("alpha"), nb::arg("beta"),
-            nb::arg("conjugate"), Released())
+            nb::arg("conjugate"), nb::arg("check"), Released())
         .def("rebind", &Mover::rebind, nb::arg("source"), nb::arg("destination"), Released(),
              "Goes over to other arrays of the same plan. Collective.")
         .def("start", &Mover::start, Released(), "Begins to move; returns without waiting.")

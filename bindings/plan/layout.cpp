@@ -20,12 +20,14 @@ namespace {
 
 BlockCyclic make_block_cyclic(const Point& shape, const std::string& distribution,
                               std::int64_t nprocs, const Point& grid, const Point& first_process,
-                              const std::string& grid_order, nb::handle ranks) {
+                              const std::string& grid_order, nb::handle ranks,
+                              std::int64_t replicas) {
     BlockCyclicOptions options;
     if (grid.dims() > 0) options.grid = grid.to_vector();
     options.first_process = first_process.to_vector();
     options.column_major_grid = bindings::column_major(grid_order, "grid_order");
     if (!ranks.is_none()) options.ranks = Integers(ranks, "ranks").to_vector();
+    options.replicas = replicas;
     return BlockCyclic(shape, distribution, nprocs, options);
 }
 
@@ -51,21 +53,22 @@ std::string text_of(nb::handle object) {
 std::string repr_of(const BlockCyclic& l) {
     return "BlockCyclic(" + text_of(nb::cast(l.shape())) + ", " +
            text_of(nb::cast(l.distribution())) + ", nprocs=" + std::to_string(l.nprocs()) +
-           ", grid=" + text_of(nb::cast(l.grid())) + ")";
+           ", grid=" + text_of(nb::cast(l.grid())) +
+           (l.replicas() > 1 ? ", replicas=" + std::to_string(l.replicas()) : "") + ")";
 }
 
 nb::tuple state_of(const BlockCyclic& l) {
     return nb::make_tuple(l.shape(), l.distribution(), l.nprocs(), l.grid(), l.first_process(),
                           l.column_major_grid() ? "F" : "C",
-                          array_of(std::span<const std::int64_t>(l.ranks())));
+                          array_of(std::span<const std::int64_t>(l.ranks())), l.replicas());
 }
 
 BlockCyclic block_cyclic_from(const nb::tuple& s) {
     const bool identity = nb::len(nb::object(s[6])) == 0;
-    return make_block_cyclic(nb::cast<Point>(s[0]), nb::cast<std::string>(s[1]),
-                             nb::cast<std::int64_t>(s[2]), nb::cast<Point>(s[3]),
-                             nb::cast<Point>(s[4]), nb::cast<std::string>(s[5]),
-                             identity ? nb::object(nb::none()) : nb::object(s[6]));
+    return make_block_cyclic(
+        nb::cast<Point>(s[0]), nb::cast<std::string>(s[1]), nb::cast<std::int64_t>(s[2]),
+        nb::cast<Point>(s[3]), nb::cast<Point>(s[4]), nb::cast<std::string>(s[5]),
+        identity ? nb::object(nb::none()) : nb::object(s[6]), nb::cast<std::int64_t>(s[7]));
 }
 
 void bind_block_cyclic(nb::module_& m) {
@@ -93,13 +96,18 @@ first_process : sequence of int, optional
 grid_order : {"C", "F"}
     How ranks are numbered in the grid: last dimension fastest, or first.
 ranks : array of int, optional
-    The rank at each grid position, in grid order; the identity without it.
+    The rank of each block: each grid position in grid order, replica by replica; the identity
+    without it.
+replicas : int
+    Copies of the whole array, each on a grid of its own: HPF's ``ALIGN WITH T(..., *)``. As a
+    destination all receive; as a source the nearest sends: the receiver's own, then the lowest rank
+    on its node, then the lowest rank.
 
 Raises
 ------
 InvalidArgument
-    When a shape, block or grid is not positive, the grid has more positions than there are
-    processes, a grid extent is not 1 where the distribution says ``*``, a word of the distribution
+    When a shape, block or grid is not positive, there are more blocks than processes, `ranks` has
+    another number of entries than there are blocks, a grid extent is not 1 where the distribution says ``*``, a word of the distribution
     is unknown, or a rank stands twice.
 OutOfRange
     When `ranks` holds a rank outside 0 to nprocs - 1.
@@ -114,21 +122,26 @@ Examples
 [[2, 3, 6, 7], [0, 1, 2]]
 >>> dm.BlockCyclic((4096, 4096), "(block, block)", nprocs=1_000_000).grid
 (1000, 1000)
+>>> copies = dm.BlockCyclic(8, "block", nprocs=4, replicas=2)
+>>> [copies.global_indices(rank)[0].tolist() for rank in range(4)]
+[[0, 1, 2, 3], [4, 5, 6, 7], [0, 1, 2, 3], [4, 5, 6, 7]]
 )doc");
     c.def(
         "__init__",
         [](BlockCyclic* self, const Point& shape, const std::string& distribution,
            std::int64_t nprocs, const Point& grid, const Point& first_process,
-           const std::string& grid_order, nb::handle ranks) {
+           const std::string& grid_order, nb::handle ranks, std::int64_t replicas) {
             new (self) BlockCyclic(make_block_cyclic(shape, distribution, nprocs, grid,
-                                                     first_process, grid_order, ranks));
+                                                     first_process, grid_order, ranks, replicas));
         },
         "shape"_a, "distribution"_a, "nprocs"_a, "grid"_a.none() = nb::none(),
         "first_process"_a.none() = nb::none(), "grid_order"_a = "C", "ranks"_a.none() = nb::none(),
+        "replicas"_a = 1,
         nb::sig("def __init__(self, shape: int | collections.abc.Sequence[int], distribution: str, "
                 "nprocs: int, grid: int | collections.abc.Sequence[int] | None = None, "
                 "first_process: int | collections.abc.Sequence[int] | None = None, "
-                "grid_order: str = 'C', ranks: numpy.typing.ArrayLike | None = None) -> None"));
+                "grid_order: str = 'C', ranks: numpy.typing.ArrayLike | None = None, "
+                "replicas: int = 1) -> None"));
     bindings::add_common(c);
     c.def_prop_ro("shape", &BlockCyclic::shape, "Extents of the array.")
         .def_prop_ro("grid", &BlockCyclic::grid, "Processes along each dimension.")
@@ -147,7 +160,8 @@ Examples
                 return array_of(std::move(all));
             },
             nb::rv_policy::move, nb::rv_policy::reference,
-            "The rank at each grid position, in grid order (int64).")
+            "The rank of each block: each grid position in grid order, replica by replica (int64).")
+        .def_prop_ro("replicas", &BlockCyclic::replicas, "Copies of the whole array.")
         .def("block_of", &BlockCyclic::block_of, "rank"_a,
              "The grid position (block number) of a rank, or -1 for a rank outside the grid.")
         .def("owner_of", &BlockCyclic::owner_of, "index"_a,

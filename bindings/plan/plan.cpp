@@ -14,6 +14,7 @@
 #include "casters.hpp"
 #include "datamover/memory_layout.hpp"
 #include "datamover/motion_plan.hpp"
+#include "numpy_arrays.hpp"
 #include "orders.hpp"
 #include "plan/compile.hpp"
 #include "plan/section_cursor.hpp"
@@ -58,6 +59,11 @@ nb::dict sizes_of(const std::vector<PeerPart>& parts) {
     nb::dict sizes;
     for (const PeerPart& peer : parts) sizes[nb::int_(peer.rank)] = peer.part.size();
     return sizes;
+}
+
+std::vector<std::int64_t> node_numbers(nb::handle nodes) {
+    return nodes.is_none() ? std::vector<std::int64_t>{}
+                           : bindings::Integers(nodes, "nodes").to_vector();
 }
 
 std::int64_t counted(const MotionPlan& plan, std::int64_t i) {
@@ -211,11 +217,17 @@ Unsupported
             "All sections; see `sections`.")
         .def(
             "outgoing",
-            [](const MotionPlan& plan, std::int64_t rank) { return sizes_of(plan.outgoing(rank)); },
-            "rank"_a, nb::sig("def outgoing(self, rank: int) -> dict[int, int]"),
+            [](const MotionPlan& plan, std::int64_t rank, nb::handle nodes) {
+                return sizes_of(plan.outgoing(rank, node_numbers(nodes)));
+            },
+            "rank"_a, "nodes"_a.none() = nb::none(),
+            nb::sig("def outgoing(self, rank: int, nodes: numpy.typing.ArrayLike | None = None) -> "
+                    "dict[int, int]"),
             R"doc(Number of elements that a rank sends to each peer, itself included.
 
-Local; takes time in the rank's own part of the plan. Raises OutOfRange.
+`nodes` holds a number of the node of each rank, where a replicated source should send from the
+receiver's node; a mover knows them by itself. Local; takes time in the rank's own part of the plan.
+Raises OutOfRange, and Mismatch when `nodes` are of another number of ranks.
 
 Examples
 --------
@@ -227,8 +239,12 @@ Examples
 )doc")
         .def(
             "incoming",
-            [](const MotionPlan& plan, std::int64_t rank) { return sizes_of(plan.incoming(rank)); },
-            "rank"_a, nb::sig("def incoming(self, rank: int) -> dict[int, int]"),
+            [](const MotionPlan& plan, std::int64_t rank, nb::handle nodes) {
+                return sizes_of(plan.incoming(rank, node_numbers(nodes)));
+            },
+            "rank"_a, "nodes"_a.none() = nb::none(),
+            nb::sig("def incoming(self, rank: int, nodes: numpy.typing.ArrayLike | None = None) -> "
+                    "dict[int, int]"),
             "Number of elements that a rank receives from each peer, itself included; see "
             "`outgoing`.")
         .def("relation", &relation_of, "source_rank"_a, "destination_rank"_a, "elem_bytes"_a = 8,
@@ -359,6 +375,43 @@ Examples
         .def("__setstate__", [](MotionPlan& self, const nb::tuple& state) {
             new (&self) MotionPlan(plan_from(state));
         });
+    c.def(
+         "to_bytes",
+         [](const MotionPlan& plan) {
+             const auto bytes = plan.to_bytes();
+             return nb::bytes(bytes.data(), bytes.size());
+         },
+         R"doc(Layouts and terms as bytes, for `from_bytes` on machines of the same byte order.
+
+Never expanded: the size follows the terms and the layouts.
+
+Examples
+--------
+>>> import datamover as dm
+>>> rows = dm.BlockCyclic((10**6, 10**6), "(block, *)", nprocs=10**6)
+>>> tiles = dm.BlockCyclic((10**6, 10**6), "(cyclic(64), cyclic(64))", nprocs=10**6)
+>>> plan = dm.redistribute(rows, tiles)
+>>> saved = plan.to_bytes()
+>>> len(saved) < 1000, dm.MotionPlan.from_bytes(saved) == plan
+(True, True)
+)doc")
+        .def_static(
+            "from_bytes",
+            [](const nb::bytes& bytes) {
+                return MotionPlan::from_bytes(
+                    {static_cast<const std::uint8_t*>(bytes.data()), bytes.size()});
+            },
+            "bytes"_a, R"doc(The plan that `to_bytes` wrote. Nothing in the bytes is trusted.
+
+Raises
+------
+InvalidArgument
+    When the bytes are not those of a plan: cut off, changed, of another version or byte order.
+)doc")
+        .def("save", &MotionPlan::save, "path"_a,
+             "Write what `to_bytes` gives to a file, which appears when complete. Raises IoError.")
+        .def_static("load", &MotionPlan::load, "path"_a,
+                    "The plan in a file that `save` wrote. Raises IoError, or as `from_bytes`.");
     c.attr("__hash__") = nb::none();
     bind_builders(m);
 }

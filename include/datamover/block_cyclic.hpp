@@ -28,19 +28,23 @@ struct BlockCyclicOptions {
     std::vector<std::int64_t> first_process;        ///< ScaLAPACK's RSRC, CSRC; zeros when empty
     bool column_major_grid = false;
     std::vector<std::int64_t>
-        ranks;  ///< grid position (in grid order) to rank; identity when empty
+        ranks;  ///< block number (replica by replica, in grid order) to rank; identity when empty
+    std::int64_t replicas = 1;  ///< copies of the whole array, each on a grid of its own
 };
 
 /// An array of `shape` in the block-cyclic distribution of HPF and ScaLAPACK over a process grid.
-/// Block number = grid position in grid order; its rank is ranks[position]. Local storage of a
-/// process is the dense array of `local_shape(rank)`. A value. O(1) in memory whatever the array.
-/// Source: HPF's BLOCK, CYCLIC(k), *; BLOCK is ceil(N/P).
+/// Block number = grid position in grid order; its rank is ranks[position]. With replicas, replica
+/// r's blocks are numbered from r times the grid's size on: HPF's ALIGN WITH T(..., *), the
+/// replicas being a dimension of the process grid that no dimension of the array has. Local storage
+/// of a process is the dense array of `local_shape(rank)`. A value. O(1) in memory whatever the
+/// array. Source: HPF's BLOCK, CYCLIC(k), *; BLOCK is ceil(N/P).
 class BlockCyclic {
 public:
     BlockCyclic() = default;
     /// Throws invalid_argument on a shape or block or grid that is not positive, a grid dimension
-    /// other than 1 where the distribution says `*`, more grid than processes, a rank twice; and
-    /// out_of_range for ranks outside 0 .. nprocs-1.
+    /// other than 1 where the distribution says `*`, more blocks than processes, a number of ranks
+    /// other than that of the blocks, a rank twice; and out_of_range for ranks outside 0 ..
+    /// nprocs-1.
     BlockCyclic(const Point& shape, const std::string& distribution, std::int64_t nprocs,
                 const BlockCyclicOptions& options = {});
 
@@ -53,12 +57,15 @@ public:
     bool column_major_grid() const { return column_major_grid_; }
     const std::vector<std::int64_t>& ranks() const { return ranks_; }
 
-    std::int64_t num_blocks() const { return grid_.product(); }
-    /// Rank of a grid position. O(1). Throws out_of_range.
+    std::int64_t replicas() const { return replicas_; }
+
+    std::int64_t num_blocks() const { return grid_.product() * replicas_; }
+    /// Rank of a block. O(1). Throws out_of_range.
     std::int64_t owner(std::int64_t block) const;
-    /// Grid position of a rank, or -1 for a rank outside the grid. O(1), O(log P) with ranks given.
+    /// Block of a rank, or -1 for a rank without one. O(1), O(log P) with ranks given.
     std::int64_t block_of(std::int64_t rank) const;
     Point grid_coordinates(std::int64_t block) const;
+    /// The block of the first replica.
     std::int64_t block_at(const Point& grid_coordinates) const;
 
     /// The indices along dimension d of the processes at grid coordinate c in that dimension.
@@ -69,7 +76,7 @@ public:
     Point local_shape(std::int64_t rank) const;
     /// Grid coordinate along d of the processes that hold index i.
     std::int64_t coordinate_of_index(int d, std::int64_t i) const;
-    /// Rank that owns an index. Throws out_of_range.
+    /// Rank that owns an index, of the first replica. Throws out_of_range.
     std::int64_t owner_of(const Point& index) const;
     /// Global index to the local one on its owner, and back. Throw out_of_range.
     Point local_index(const Point& global) const;
@@ -82,7 +89,7 @@ public:
 private:
     Point shape_, grid_, block_, first_process_;
     std::string distribution_;
-    std::int64_t nprocs_ = 0;
+    std::int64_t nprocs_ = 0, replicas_ = 1;
     bool column_major_grid_ = false;
     std::vector<std::int64_t> ranks_;
     std::vector<std::int64_t> positions_by_rank_;  // sorted (rank, position) when ranks are given

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <variant>
 #include <vector>
@@ -93,8 +94,13 @@ public:
 
     /// What `rank` sends, and what it receives: one entry per peer with something to move, by
     /// ascending rank, itself included. Local; the cost follows the rank's own part of the plan.
-    std::vector<PeerPart> outgoing(std::int64_t rank) const;
-    std::vector<PeerPart> incoming(std::int64_t rank) const;
+    /// Of a replicated block-cyclic source the nearest replica sends: the receiver's own, then the
+    /// lowest rank on the receiver's node, then the lowest rank. `nodes` holds a number of the node
+    /// of each rank; without it each process is taken for a node of its own.
+    std::vector<PeerPart> outgoing(std::int64_t rank,
+                                   std::span<const std::int64_t> nodes = {}) const;
+    std::vector<PeerPart> incoming(std::int64_t rank,
+                                   std::span<const std::int64_t> nodes = {}) const;
     /// The part for one pair.
     PairPart part(std::int64_t source_rank, std::int64_t destination_rank) const;
 
@@ -104,6 +110,17 @@ public:
     /// a rank that is not in the plan. Memory is taken for one block's part at a time.
     void for_each_section(const std::function<void(const SectionCopy&)>& visit,
                           std::int64_t source_rank = -1, std::int64_t destination_rank = -1) const;
+
+    /// Layouts and terms as bytes that from_bytes turns back into an equal plan, on machines with
+    /// this machine's byte order. Never expanded: the size follows the terms and the layouts.
+    std::vector<std::uint8_t> to_bytes() const;
+    /// Throws invalid_argument when the bytes are not those of a plan (cut off, changed, of another
+    /// version or byte order) or what they say makes no plan; nothing in them is trusted.
+    static MotionPlan from_bytes(std::span<const std::uint8_t> bytes);
+    /// The same bytes in a file, which appears under its name when it is complete. Throws io.
+    void save(const std::string& path) const;
+    /// Throws io when the file cannot be read, else as from_bytes.
+    static MotionPlan load(const std::string& path);
 
 private:
     Layout source_, destination_;

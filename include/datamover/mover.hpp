@@ -25,6 +25,10 @@ struct MoverOptions {
     std::complex<double> alpha = 1;  ///< factor of arriving elements
     std::complex<double> beta = 1;   ///< factor of those in place, with Op::add
     bool conjugate = false;          ///< arriving complex elements are conjugated
+    /// Verifies at binding that all processes hold the same plan and options, sizes match per pair,
+    /// no element is written twice, and none is read that is written. Where one process asks, all
+    /// do. Takes time and memory in the elements moved; errors are mismatch and invalid_argument.
+    bool check = false;
 };
 
 /// What a mover has done so far on this process.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .arrays import UserArrays, XArray, number_name
-from .errors import InvalidArgument, WrongType
+from .errors import InvalidArgument, Mismatch, WrongType
 from .mpi import collectively, comm_address, core
 
 if TYPE_CHECKING:
@@ -65,20 +65,28 @@ class Mover:
         Whether arriving complex elements are conjugated.
     transport : str
         "auto", or the name of a transport that must carry all that leaves a process.
+    check : bool
+        Whether to verify, here and in `rebind`, that all processes bring the same plan and options,
+        that sizes match for every pair, that no element is written twice (without `op`), and that
+        none is read that is written, also through arrays that share memory. The error names
+        process, block and region. Where one process asks, all do. Takes time and memory in the
+        elements.
     comm : mpi4py.MPI.Comm, optional
         The processes; needed when no array is an `XArray`.
 
     Raises
     ------
     Mismatch
-        Layouts, shapes or numbers of processes that do not fit each other.
+        Layouts, shapes or numbers of processes that do not fit each other; with `check` also plans
+        or options that differ between processes.
     WrongType
         Dtypes that NumPy does not convert under "same_kind" (number types otherwise convert on the
         way, and the narrower crosses the wire), or arithmetic on elements that are no numbers.
     OutOfRange
         A section outside what a block's memory holds (ghosts too shallow).
     InvalidArgument
-        A read-only destination, an unknown `op` or transport.
+        A read-only destination, an unknown `op` or transport; with `check` also an element that is
+        written twice, or read and written.
     Unsupported
         A transport that cannot carry one of the pairs.
 
@@ -113,6 +121,7 @@ class Mover:
         alpha: complex = 1,
         beta: complex = 1,
         conjugate: bool = False,
+        check: bool = False,
         comm: MPI.Comm | None = None,
     ):
         self._comm = _communicator(comm, source, destination)
@@ -120,7 +129,7 @@ class Mover:
         self.plan = plan
         arrays, parts = self._checked(source, destination)
         self._core = core().Mover(
-            self._address, plan, *parts, op or "replace", transport, alpha, beta, conjugate
+            self._address, plan, *parts, op or "replace", transport, alpha, beta, conjugate, check
         )
         self._arrays = arrays  # the memory lives as long as the mover is bound to it
 
@@ -128,6 +137,11 @@ class Mover:
         """Check both arrays on all processes; give them and what the engine binds. Collective."""
 
         def prepare() -> tuple[tuple, tuple]:
+            if self.plan.nprocs != self._comm.size:
+                raise Mismatch(
+                    f"the plan is for {self.plan.nprocs} processes, "
+                    f"the communicator has {self._comm.size}"
+                )
             arrays = (_wrapped(source), _wrapped(destination))
             dtypes = [array.dtype for array in arrays if array.dtype is not None]
             if len(set(dtypes)) > 1 and not _converts(*dtypes):

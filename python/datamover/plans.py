@@ -9,13 +9,19 @@
 {0: 40960, 1: 35840, 2: 39040, 3: 34160}
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from numbers import Integral
+from typing import TYPE_CHECKING, Literal, overload
 
 from . import _plan
 from ._plan import FloorPlan, HaloExchange, MotionPlan, Redistribution, Region, SectionCopy
 from .errors import Mismatch
 from .layouts import Layout
+
+if TYPE_CHECKING:
+    from .relabelling import Relabelling
 
 __all__ = [
     "HaloExchange",
@@ -34,13 +40,33 @@ for _class in (HaloExchange, MotionPlan, Redistribution, SectionCopy):
 Width = int | Sequence[int] | Sequence[tuple[int, int]]
 
 
+@overload
 def redistribute(
     source: Layout,
     destination: Layout,
     axes: Sequence[int] | None = None,
     source_region: Region | None = None,
     destination_region: Region | None = None,
-) -> MotionPlan:
+    relabel: Literal[False] = False,
+) -> MotionPlan: ...
+@overload
+def redistribute(
+    source: Layout,
+    destination: Layout,
+    axes: Sequence[int] | None = None,
+    source_region: Region | None = None,
+    destination_region: Region | None = None,
+    *,
+    relabel: Literal[True] | Sequence[int],
+) -> Relabelling: ...
+def redistribute(
+    source: Layout,
+    destination: Layout,
+    axes: Sequence[int] | None = None,
+    source_region: Region | None = None,
+    destination_region: Region | None = None,
+    relabel: bool | Sequence[int] = False,
+) -> MotionPlan | Relabelling:
     """Plan that everything of one layout goes to the same index of another.
 
     Parameters
@@ -51,11 +77,17 @@ def redistribute(
         Dimension k of the destination is dimension axes[k] of the source, as in `numpy.transpose`.
     source_region, destination_region : Region, optional
         Sections of the index spaces; all of them without.
+    relabel : bool or sequence of int
+        Whether to choose anew which rank plays which role of the destination, so that the fewest
+        bytes cross between processes: among the ranks that have a role there (True), or among
+        those given. The assignment problem is solved by SciPy's `linear_sum_assignment`, in time
+        and memory of at least the square of the number of processes.
 
     Returns
     -------
-    MotionPlan
-        Of one term. Local; takes no time, whatever the sizes.
+    MotionPlan or Relabelling
+        Of one term. Local; takes no time, whatever the sizes. With `relabel` the plan stands in a
+        tuple with the relabelled layout and what crosses with and without it.
 
     Raises
     ------
@@ -64,7 +96,9 @@ def redistribute(
     InvalidArgument
         When `axes` is no permutation.
     OutOfRange
-        When a region is not inside its index space.
+        When a region is not inside its index space, or `relabel` names a rank that is none.
+    Unsupported
+        When SciPy is not installed, with `relabel`.
 
     Examples
     --------
@@ -73,8 +107,17 @@ def redistribute(
     >>> transposed = dm.BlockCyclic((6, 4), "(block, *)", nprocs=2)
     >>> dm.redistribute(rows, transposed, axes=(1, 0)).outgoing(1)
     {0: 6, 1: 6}
+    >>> reverse = dm.BlockCyclic((4, 6), "(block, *)", nprocs=2, first_process=(1, 0))
+    >>> plan, layout, before, after = dm.redistribute(rows, reverse, relabel=True)
+    >>> before, after, layout.ranks.tolist()
+    (24, 0, [1, 0])
     """
-    return _plan.redistribute(source, destination, axes, source_region, destination_region)
+    plan = _plan.redistribute(source, destination, axes, source_region, destination_region)
+    if relabel is False:
+        return plan
+    from .relabelling import relabelled
+
+    return relabelled(plan, relabel)
 
 
 def halo(

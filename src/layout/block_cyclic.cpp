@@ -76,8 +76,17 @@ Point checked_grid(const Point& shape, const std::vector<AxisDistribution>& axes
     }
     if (grid.product() > nprocs)
         invalid("grid " + grid.to_string() + " needs " + std::to_string(grid.product()) +
-                " processes, there are " + std::to_string(nprocs));
+                " processes, there are " + std::to_string(nprocs) + " for it");
     return grid;
+}
+
+/// How many of the processes hold one of the copies.
+std::int64_t processes_per_replica(std::int64_t processes, std::int64_t replicas) {
+    if (replicas < 1 || replicas > processes)
+        invalid("there are " + std::to_string(replicas) + " replicas for " +
+                std::to_string(processes) + " processes: there must be at least 1, and a process " +
+                "for each");
+    return processes / replicas;
 }
 
 Point block_sizes(const Point& shape, const Point& grid,
@@ -153,6 +162,7 @@ BlockCyclic::BlockCyclic(const Point& shape, const std::string& distribution, st
     : shape_(shape),
       distribution_(distribution),
       nprocs_(nprocs),
+      replicas_(options.replicas),
       column_major_grid_(options.column_major_grid),
       ranks_(options.ranks) {
     check_shape(shape, nprocs);
@@ -160,8 +170,8 @@ BlockCyclic::BlockCyclic(const Point& shape, const std::string& distribution, st
     if (static_cast<int>(axes.size()) != shape.dims())
         invalid("distribution \"" + distribution + "\" has " + std::to_string(axes.size()) +
                 " dimensions, shape " + shape.to_string() + " has " + std::to_string(shape.dims()));
-    const auto active = static_cast<std::int64_t>(
-        ranks_.empty() ? nprocs : static_cast<std::int64_t>(ranks_.size()));
+    const std::int64_t active = processes_per_replica(
+        ranks_.empty() ? nprocs : static_cast<std::int64_t>(ranks_.size()), replicas_);
     grid_ = options.grid ? checked_grid(shape, axes, *options.grid, active)
                          : chosen_grid(shape, axes, active);
     block_ = block_sizes(shape, grid_, axes);
@@ -179,7 +189,8 @@ BlockCyclic::BlockCyclic(const Point& shape, const std::string& distribution, st
     if (ranks_.empty()) return;
     if (static_cast<std::int64_t>(ranks_.size()) != num_blocks())
         invalid("ranks has " + std::to_string(ranks_.size()) + " entries, the grid " +
-                grid_.to_string() + " has " + std::to_string(num_blocks()) + " positions");
+                grid_.to_string() + " of " + std::to_string(replicas_) + " replicas has " +
+                std::to_string(num_blocks()) + " positions");
     positions_by_rank_.resize(ranks_.size());
     for (std::size_t i = 0; i < ranks_.size(); ++i) {
         if (ranks_[i] < 0 || ranks_[i] >= nprocs)
@@ -215,6 +226,7 @@ std::int64_t BlockCyclic::block_of(std::int64_t rank) const {
 }
 
 Point BlockCyclic::grid_coordinates(std::int64_t block) const {
+    block %= grid_.product();
     Point c = Point::filled(dims(), 0);
     for (int i = 0; i < dims(); ++i) {
         const int d = column_major_grid_ ? i : dims() - 1 - i;

@@ -91,7 +91,8 @@ std::int64_t Layout::local_elems(std::int64_t rank) const {
 std::string Layout::describe() const {
     if (const auto* bc = block_cyclic())
         return "block-cyclic " + bc->distribution() + " of " + bc->shape().to_string() +
-               " on grid " + bc->grid().to_string();
+               " on grid " + bc->grid().to_string() +
+               (bc->replicas() > 1 ? " in " + std::to_string(bc->replicas()) + " replicas" : "");
     const std::string processes = " on " + std::to_string(nprocs()) + " processes";
     if (floor_plan())
         return "floor plan of " + std::to_string(num_blocks()) + " blocks" + processes;

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "check.hpp"
 #include "node_exchange.hpp"
 #include "transport/signal_lines.hpp"
 
@@ -190,9 +191,21 @@ memory::AllocationPtr signal_memory(const mpi::ProcessGroup& group) {
     }
 }
 
+bool replicated(const Layout& layout) {
+    return layout.block_cyclic() && layout.block_cyclic()->replicas() > 1;
+}
+
+/// The lowest rank on the node of each rank. Collective.
+std::vector<std::int64_t> nodes_of_all(const mpi::ProcessGroup& group) {
+    std::vector<std::int64_t> nodes(static_cast<std::size_t>(group.size()), 0);
+    nodes[static_cast<std::size_t>(group.rank())] = group.node_ranks().front();
+    return group.maximum(std::move(nodes));
+}
+
 }  // namespace
 
-ProcessPlan plan_for_process(const mpi::ProcessGroup& group, const MotionPlan& plan) {
+ProcessPlan plan_for_process(const mpi::ProcessGroup& group, const MotionPlan& plan,
+                             const MoverOptions& options) {
     ProcessPlan mine;
     mpi::collectively(group, [&] {
         if (!plan.source().valid()) throw Error(ErrorCode::invalid_argument, "the plan is empty");
@@ -200,7 +213,13 @@ ProcessPlan plan_for_process(const mpi::ProcessGroup& group, const MotionPlan& p
             throw Error(ErrorCode::mismatch, "the plan is for " + std::to_string(plan.nprocs()) +
                                                  " processes, the communicator has " +
                                                  std::to_string(group.size()));
-        mine = {plan, plan.outgoing(group.rank()), plan.incoming(group.rank())};
+    });
+    const auto wishes = group.maximum({options.check, replicated(plan.source())});
+    if (wishes[0]) check_same_plan(group, plan, options);
+    const auto nodes = wishes[1] ? nodes_of_all(group) : std::vector<std::int64_t>{};
+    mpi::collectively(group, [&] {
+        const int me = group.rank();
+        mine = {plan, plan.outgoing(me, nodes), plan.incoming(me, nodes), wishes[0] != 0};
     });
     return mine;
 }
@@ -212,6 +231,7 @@ BoundTransports bind_transports(const mpi::ProcessGroupPtr& group, const Process
     mpi::collectively(*group, [&] { check_arguments(*group, mine.plan, source, destination); });
     agree_on_types(*group, source, destination);
     check_types(source, destination, options);
+    if (mine.check) check_bound(*group, mine, source, destination, options);
 
     BindContext context;
     context.group = group;

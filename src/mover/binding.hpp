@@ -14,10 +14,12 @@ namespace datamover {
 struct ProcessPlan {
     MotionPlan plan;
     std::vector<PeerPart> outgoing, incoming;
+    bool check = false;  ///< whether any process asked to have each binding checked
 };
 
 /// Works out this process's part of a plan. Collective; throws the same error on all processes.
-ProcessPlan plan_for_process(const mpi::ProcessGroup& group, const MotionPlan& plan);
+ProcessPlan plan_for_process(const mpi::ProcessGroup& group, const MotionPlan& plan,
+                             const MoverOptions& options);
 
 /// What binding yields: the transports, ready to run, and what one round moves.
 struct BoundTransports {

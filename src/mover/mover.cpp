@@ -86,7 +86,7 @@ Mover::Mover(MPI_Comm comm, const MotionPlan& plan, const ArrayPart& source,
     State& s = *state_;
     s.group = mpi::ProcessGroup::of(comm);
     s.options = options;
-    s.plan = plan_for_process(*s.group, plan);
+    s.plan = plan_for_process(*s.group, plan, options);
     s.bind(source, destination);
     s.counters = s.bound.per_round;
     s.spins = spins_for(static_cast<std::size_t>(s.group->node_ranks().size()));

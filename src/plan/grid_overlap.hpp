@@ -14,7 +14,7 @@ namespace datamover::plan {
 /// dimensions: nothing here is as large as the number of pairs.
 class GridOverlap {
 public:
-    /// Empty when the plan is anything but one such redistribution.
+    /// Empty when the plan is anything but one such redistribution, without replicas.
     static std::optional<GridOverlap> of(const MotionPlan& plan);
 
     /// Elements that go from one grid position to another, given by their coordinates.

@@ -35,8 +35,10 @@ std::vector<Place> holders(const Layout& layout, const Point& index) {
     if (const BlockCyclic* bc = layout.block_cyclic()) {
         Point c = index;
         for (int d = 0; d < index.dims(); ++d) c[d] = bc->coordinate_of_index(d, index[d]);
-        const std::int64_t block = bc->block_at(c);
-        places.push_back({block, flatten(bc->local_index(index), bc->block_extents(block))});
+        const std::int64_t first = bc->block_at(c), grid_size = bc->num_blocks() / bc->replicas();
+        const std::int64_t flat = flatten(bc->local_index(index), bc->block_extents(first));
+        for (std::int64_t block = first; block < bc->num_blocks(); block += grid_size)
+            places.push_back({block, flat});
     } else if (const FloorPlan* fp = layout.floor_plan()) {
         const Point one = Point::filled(index.dims(), 1);
         for (const std::int64_t block : fp->find(Region(index, index + one))) {
@@ -49,6 +51,16 @@ std::vector<Place> holders(const Layout& layout, const Point& index) {
             places.push_back({h.rank, h.position});
     }
     return places;
+}
+
+/// Of the places that hold an element, the one that sends it to `receiver`.
+const Place& sender(const Layout& source, const std::vector<Place>& places, std::int64_t receiver,
+                    Nodes nodes) {
+    const BlockCyclic* bc = source.block_cyclic();
+    if (!bc) return places.front();
+    const std::int64_t block = nearest_replica(*bc, places.front().block, receiver, nodes);
+    return places[static_cast<std::size_t>((block - places.front().block) * bc->replicas() /
+                                           bc->num_blocks())];
 }
 
 /// Calls visit(global index, flat local place) for every element of a block.
@@ -90,18 +102,19 @@ IndexPiece piece_of(std::vector<Meeting>& meetings) {
 }  // namespace
 
 void index_pieces_from_source(const Layout& source, const Layout& destination,
-                              const Redistribution& term, std::int64_t source_block,
+                              const Redistribution& term, std::int64_t source_block, Nodes nodes,
                               const VisitPiece& visit) {
     const SectionFrame f(term);
     MeetingsByBlock by_block;
     for_each_element(source, source_block, [&](const Point& global, std::int64_t flat) {
         if (!term.source_region.contains(global)) return;
-        if (holders(source, global).front().block != source_block) return;
+        const auto places = holders(source, global);
         Point t = f.extent;
         for (int k = 0; k < t.dims(); ++k)
             t[k] = global[f.axes[static_cast<std::size_t>(k)]] - f.source_lo[k];
         for (const Place& p : holders(destination, t + f.destination_lo))
-            by_block[p.block].push_back({flatten(t, f.extent), flat, p.flat});
+            if (sender(source, places, destination.owner(p.block), nodes).block == source_block)
+                by_block[p.block].push_back({flatten(t, f.extent), flat, p.flat});
     });
     for (auto& [block, meetings] : by_block)
         visit(Piece{source_block, block, piece_of(meetings)}, 0);
@@ -109,8 +122,9 @@ void index_pieces_from_source(const Layout& source, const Layout& destination,
 
 void index_pieces_into_destination(const Layout& source, const Layout& destination,
                                    const Redistribution& term, std::int64_t destination_block,
-                                   const VisitPiece& visit) {
+                                   Nodes nodes, const VisitPiece& visit) {
     const SectionFrame f(term);
+    const std::int64_t receiver = destination.owner(destination_block);
     MeetingsByBlock by_block;
     for_each_element(destination, destination_block, [&](const Point& global, std::int64_t flat) {
         if (!term.destination_region.contains(global)) return;
@@ -119,9 +133,9 @@ void index_pieces_into_destination(const Layout& source, const Layout& destinati
         for (int k = 0; k < t.dims(); ++k)
             at_source[f.axes[static_cast<std::size_t>(k)]] = t[k] + f.source_lo[k];
         const auto places = holders(source, at_source);
-        if (!places.empty())
-            by_block[places.front().block].push_back(
-                {flatten(t, f.extent), places.front().flat, flat});
+        if (places.empty()) return;
+        const Place& from = sender(source, places, receiver, nodes);
+        by_block[from.block].push_back({flatten(t, f.extent), from.flat, flat});
     });
     for (auto& [block, meetings] : by_block)
         visit(Piece{block, destination_block, piece_of(meetings)}, 0);

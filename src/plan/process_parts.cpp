@@ -19,8 +19,16 @@ enum class Side { sends, receives };
 /// Gathers the pieces of one process for one side of a plan, term by term.
 class PartCollector {
 public:
-    PartCollector(const MotionPlan& plan, std::int64_t rank, Side side)
-        : source_(plan.source()), destination_(plan.destination()), rank_(rank), side_(side) {
+    PartCollector(const MotionPlan& plan, std::int64_t rank, Side side, plan::Nodes nodes)
+        : source_(plan.source()),
+          destination_(plan.destination()),
+          rank_(rank),
+          side_(side),
+          nodes_(nodes) {
+        if (!nodes.empty() && static_cast<std::int64_t>(nodes.size()) != plan.nprocs())
+            throw Error(ErrorCode::mismatch, "the nodes of " + std::to_string(nodes.size()) +
+                                                 " ranks were given, the plan is for " +
+                                                 std::to_string(plan.nprocs()));
         if (rank < 0 || rank >= plan.nprocs())
             throw Error(ErrorCode::out_of_range, "rank " + std::to_string(rank) + " is not in 0.." +
                                                      std::to_string(plan.nprocs() - 1));
@@ -45,9 +53,9 @@ private:
         };
         for (const std::int64_t block : (sends ? source_ : destination_).blocks_of(rank_)) {
             if (sends)
-                plan::pieces_from_source(source_, destination_, r, block, visit);
+                plan::pieces_from_source(source_, destination_, r, block, nodes_, visit);
             else
-                plan::pieces_into_destination(source_, destination_, r, block, visit);
+                plan::pieces_into_destination(source_, destination_, r, block, nodes_, visit);
         }
     }
 
@@ -91,18 +99,21 @@ private:
     const Layout& destination_;
     std::int64_t rank_;
     Side side_;
+    plan::Nodes nodes_;
     std::int64_t term_ = 0;
     plan::PartBuilder builder_;
 };
 
 }  // namespace
 
-std::vector<PeerPart> MotionPlan::outgoing(std::int64_t rank) const {
-    return PartCollector(*this, rank, Side::sends).build();
+std::vector<PeerPart> MotionPlan::outgoing(std::int64_t rank,
+                                           std::span<const std::int64_t> nodes) const {
+    return PartCollector(*this, rank, Side::sends, nodes).build();
 }
 
-std::vector<PeerPart> MotionPlan::incoming(std::int64_t rank) const {
-    return PartCollector(*this, rank, Side::receives).build();
+std::vector<PeerPart> MotionPlan::incoming(std::int64_t rank,
+                                           std::span<const std::int64_t> nodes) const {
+    return PartCollector(*this, rank, Side::receives, nodes).build();
 }
 
 PairPart MotionPlan::part(std::int64_t source_rank, std::int64_t destination_rank) const {

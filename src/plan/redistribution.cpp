@@ -93,8 +93,8 @@ void for_each_combination(const std::vector<std::vector<AxisPeer>>& peers, Visit
     }
 }
 
-/// All blocks of a block-cyclic side that meet a block of the other side. `grid_dims[k]` is the
-/// grid's dimension for t's dimension k.
+/// The blocks of a block-cyclic side, of its first replica, that meet a block of the other side.
+/// `grid_dims[k]` is the grid's dimension for t's dimension k.
 template <class MakePeers, class Visit>
 void match_block_cyclic(const BlockCyclic& grid, const std::vector<int>& grid_dims,
                         MakePeers&& make_peers, Visit&& visit) {
@@ -130,6 +130,11 @@ std::vector<int> identity_axes(int dims) {
     std::vector<int> axes(static_cast<std::size_t>(dims));
     std::iota(axes.begin(), axes.end(), 0);
     return axes;
+}
+
+const BlockCyclic* replicated_or_null(const Layout& layout) {
+    const BlockCyclic* bc = layout.block_cyclic();
+    return bc && bc->replicas() > 1 ? bc : nullptr;
 }
 
 bool no_elements(const std::vector<AxisSet>& sets) {
@@ -180,9 +185,14 @@ std::vector<std::int64_t> peer_coordinates(const AxisSet& set, std::int64_t set_
 }
 
 void pieces_from_source(const Layout& source, const Layout& destination, const Redistribution& term,
-                        std::int64_t source_block, const VisitPiece& visit) {
+                        std::int64_t source_block, Nodes nodes, const VisitPiece& visit) {
     if (source.index_list() || destination.index_list())
-        return index_pieces_from_source(source, destination, term, source_block, visit);
+        return index_pieces_from_source(source, destination, term, source_block, nodes, visit);
+    const BlockCyclic* replicated = replicated_or_null(source);
+    const auto sends_to = [&](std::int64_t block) {
+        return !replicated || nearest_replica(*replicated, source_block, destination.owner(block),
+                                              nodes) == source_block;
+    };
     const SectionFrame f(term);
     const auto sets = source.axis_sets(source_block);
     if (no_elements(sets)) return;
@@ -202,14 +212,18 @@ void pieces_from_source(const Layout& source, const Layout& destination, const R
                 }
                 return peers;
             };
-            match_block_cyclic(*bc, dims, make_peers, [&](std::int64_t block, const auto& tables) {
-                visit(product_piece(source_block, block, tables, f.axes), sequence);
+            const std::int64_t grid_size = bc->num_blocks() / bc->replicas();
+            match_block_cyclic(*bc, dims, make_peers, [&](std::int64_t first, const auto& tables) {
+                for (std::int64_t block = first; block < bc->num_blocks(); block += grid_size)
+                    if (sends_to(block))
+                        visit(product_piece(source_block, block, tables, f.axes), sequence);
             });
         } else {
             const Region box = bounding_in(sets, f.axes, f.source_lo, f.destination_lo, dims, w);
             for (const std::int64_t block : destination.floor_plan()->find(box))
-                visit_pair(sets, source_block, destination.axis_sets(block), block, f, w, sequence,
-                           visit);
+                if (sends_to(block))
+                    visit_pair(sets, source_block, destination.axis_sets(block), block, f, w,
+                               sequence, visit);
         }
         ++sequence;
     }
@@ -217,9 +231,10 @@ void pieces_from_source(const Layout& source, const Layout& destination, const R
 
 void pieces_into_destination(const Layout& source, const Layout& destination,
                              const Redistribution& term, std::int64_t destination_block,
-                             const VisitPiece& visit) {
+                             Nodes nodes, const VisitPiece& visit) {
     if (source.index_list() || destination.index_list())
-        return index_pieces_into_destination(source, destination, term, destination_block, visit);
+        return index_pieces_into_destination(source, destination, term, destination_block, nodes,
+                                             visit);
     const SectionFrame f(term);
     const auto sets = destination.axis_sets(destination_block);
     if (no_elements(sets)) return;
@@ -236,8 +251,11 @@ void pieces_into_destination(const Layout& source, const Layout& destination,
             }
             return peers;
         };
+        const std::int64_t receiver = destination.owner(destination_block);
         match_block_cyclic(*bc, f.axes, make_peers, [&](std::int64_t block, const auto& tables) {
-            visit(product_piece(block, destination_block, tables, f.axes), 0);
+            visit(product_piece(nearest_replica(*bc, block, receiver, nodes), destination_block,
+                                tables, f.axes),
+                  0);
         });
         return;
     }

@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "datamover/motion_plan.hpp"
+#include "plan/replicas.hpp"
 
 namespace datamover::plan {
 
@@ -24,18 +25,18 @@ struct SectionFrame {
 };
 
 void pieces_from_source(const Layout& source, const Layout& destination, const Redistribution& term,
-                        std::int64_t source_block, const VisitPiece& visit);
+                        std::int64_t source_block, Nodes nodes, const VisitPiece& visit);
 void pieces_into_destination(const Layout& source, const Layout& destination,
                              const Redistribution& term, std::int64_t destination_block,
-                             const VisitPiece& visit);
+                             Nodes nodes, const VisitPiece& visit);
 
 /// The same where one side is an index list: element by element, ordered by t.
 void index_pieces_from_source(const Layout& source, const Layout& destination,
-                              const Redistribution& term, std::int64_t source_block,
+                              const Redistribution& term, std::int64_t source_block, Nodes nodes,
                               const VisitPiece& visit);
 void index_pieces_into_destination(const Layout& source, const Layout& destination,
                                    const Redistribution& term, std::int64_t destination_block,
-                                   const VisitPiece& visit);
+                                   Nodes nodes, const VisitPiece& visit);
 
 /// The coordinates along dimension d of a block-cyclic grid whose processes hold any index that
 /// `set` holds at source_lo + t, destination index destination_lo + t, t in [0, extent); ascending.

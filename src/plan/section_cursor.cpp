@@ -153,9 +153,9 @@ void SectionCursor::expand(const Redistribution& term, std::int64_t block) {
             pieces_.push_back(std::move(piece));
     };
     if (by_destination_)
-        pieces_into_destination(plan_.source(), plan_.destination(), term, block, keep);
+        pieces_into_destination(plan_.source(), plan_.destination(), term, block, {}, keep);
     else
-        pieces_from_source(plan_.source(), plan_.destination(), term, block, keep);
+        pieces_from_source(plan_.source(), plan_.destination(), term, block, {}, keep);
 }
 
 void SectionCursor::expand(const HaloExchange& term, std::int64_t block) {

@@ -32,9 +32,11 @@ def block_cyclic(rng, shape, nprocs):
         left //= p
         grid.append(p)
         words.append(f"cyclic({rng.integers(1, extent + 1)})" if kind == "cyclic(k)" else kind)
-    ranks = None
+    ranks, replicas = None, 1
     if rng.random() < 0.3:
-        ranks = [int(r) for r in rng.permutation(nprocs)[: np.prod(grid)]]
+        replicas = int(rng.integers(1, left + 1))
+    if rng.random() < 0.3:
+        ranks = [int(r) for r in rng.permutation(nprocs)[: np.prod(grid) * replicas]]
     return dm.BlockCyclic(
         shape,
         f"({', '.join(words)})",
@@ -43,6 +45,7 @@ def block_cyclic(rng, shape, nprocs):
         first_process=[int(rng.integers(0, p)) for p in grid],
         grid_order=str(rng.choice(["C", "F"])),
         ranks=ranks,
+        replicas=replicas,
     )
 
 
@@ -156,8 +159,9 @@ def crosses_nodes(plan):
     """Whether any pair of the plan lies on two pretend nodes."""
     if not NODE_SIZE:
         return False
+    nodes = np.arange(plan.nprocs) // NODE_SIZE
     return any(
-        peer // NODE_SIZE != rank // NODE_SIZE
+        nodes[peer] != nodes[rank]
         for rank in range(plan.nprocs)
-        for peer in plan.outgoing(rank)
+        for peer in plan.outgoing(rank, nodes)
     )

@@ -27,7 +27,8 @@ def layouts(draw, shape, nprocs):
         cuts = sorted(draw(st.integers(0, len(order))) for _ in range(nprocs - 1))
         return dm.IndexList(shape, np.split(order, cuts))
     words = [draw(WORDS) for _ in shape]
-    return dm.BlockCyclic(shape, ",".join(words), nprocs, grid_order=draw(st.sampled_from("CF")))
+    order, replicas = draw(st.sampled_from("CF")), draw(st.integers(1, nprocs))
+    return dm.BlockCyclic(shape, ",".join(words), nprocs, grid_order=order, replicas=replicas)
 
 
 @st.composite
@@ -130,6 +131,10 @@ def test_sections_go_to_sections(drawn, data):
         )
 
 
+def copies_of(layout):
+    return layout.replicas if isinstance(layout, dm.BlockCyclic) else 1
+
+
 @given(redistributions())
 def test_both_sides_agree_on_how_much_moves(drawn):
     plan = dm.redistribute(*drawn)
@@ -137,7 +142,7 @@ def test_both_sides_agree_on_how_much_moves(drawn):
     received = {(a, b): n for b in range(plan.nprocs) for a, n in plan.incoming(b).items()}
     assert sent == received
     assert all(n > 0 for n in sent.values())
-    assert sum(sent.values()) == plan.destination.domain.size
+    assert sum(sent.values()) == plan.destination.domain.size * copies_of(plan.destination)
     for (a, b), n in sent.items():
         assert len(plan.relation(a, b)) == n
 
@@ -152,7 +157,7 @@ def test_sections_cover_the_destination_once(drawn):
         shape = section.source_region.shape
         assert section.destination_region.shape == tuple(shape[a] for a in axes)
         touched[section.destination_region.slices()] += 1
-    assert (touched == 1).all()
+    assert (touched == copies_of(destination)).all()
     for a in range(plan.nprocs):
         of_pairs = [s for b in range(plan.nprocs) for s in plan.sections(a, b)]
         assert set(of_pairs) == set(plan.sections(source_rank=a))

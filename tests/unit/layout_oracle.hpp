@@ -63,13 +63,14 @@ inline Layout random_block_cyclic(Random& random, const Point& shape, std::int64
         options.first_process.push_back(random.integer(0, p - 1));
     }
     options.column_major_grid = random.chance(50);
+    if (random.chance(30)) options.replicas = random.integer(1, left);
     if (random.chance(30)) {
         std::vector<std::int64_t> ranks(static_cast<std::size_t>(nprocs));
         std::iota(ranks.begin(), ranks.end(), 0);
         for (std::size_t i = ranks.size(); i > 1; --i)
             std::swap(ranks[i - 1], ranks[static_cast<std::size_t>(
                                         random.integer(0, static_cast<std::int64_t>(i) - 1))]);
-        std::int64_t positions = 1;
+        std::int64_t positions = options.replicas;
         for (const std::int64_t p : *options.grid) positions *= p;
         ranks.resize(static_cast<std::size_t>(positions));
         options.ranks = ranks;
@@ -190,8 +191,12 @@ inline std::vector<Element> elements_of(const Layout& layout) {
     if (const BlockCyclic* dealt_out = layout.block_cyclic()) {
         const Coordinates shape = dealt_out->shape().to_vector();
         region_oracle::for_each_between(
-            Coordinates(shape.size(), 0), shape,
-            [&](const Coordinates& p) { elements.push_back(dealt_element(*dealt_out, p)); });
+            Coordinates(shape.size(), 0), shape, [&](const Coordinates& p) {
+                const Element first = dealt_element(*dealt_out, p);
+                for (std::int64_t r = 0; r < dealt_out->replicas(); ++r)
+                    elements.push_back(
+                        {first.block + r * dealt_out->grid().product(), first.local, first.global});
+            });
         std::stable_sort(elements.begin(), elements.end(),
                          [](const Element& a, const Element& b) { return a.block < b.block; });
     } else if (const FloorPlan* plan = layout.floor_plan()) {

@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Which rank should play which role of a destination layout, so that the least crosses?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from . import _plan
+from ._plan import BlockCyclic, FloorPlan, IndexList, MotionPlan
+from .errors import InvalidArgument, OutOfRange, Unsupported
+from .layouts import Layout
+
+
+class Relabelling(NamedTuple):
+    """A plan to a destination layout whose processes have changed roles, and what that saves.
+
+    Attributes
+    ----------
+    plan : MotionPlan
+        From the source layout to `destination`.
+    destination : BlockCyclic, FloorPlan or IndexList
+        The destination layout with other ranks; arrays are made with this one.
+    elems_before, elems_after : int
+        Elements that cross from one process to another with the given roles, and with these.
+
+    Examples
+    --------
+    >>> import datamover as dm
+    >>> there = dm.BlockCyclic(8, "block", nprocs=2)
+    >>> swapped = dm.BlockCyclic(8, "block", nprocs=2, ranks=[1, 0])
+    >>> found = dm.redistribute(there, swapped, relabel=True)
+    >>> found.destination.ranks.tolist(), found.crossing_bytes("f8")
+    ([0, 1], (64, 0))
+    """
+
+    plan: MotionPlan
+    destination: Layout
+    elems_before: int
+    elems_after: int
+
+    def crossing_bytes(self, dtype: np.typing.DTypeLike) -> tuple[int, int]:
+        """Return the bytes that cross for elements of a dtype, before and after. Local."""
+        elem_bytes = np.dtype(dtype).itemsize
+        return self.elems_before * elem_bytes, self.elems_after * elem_bytes
+
+
+def relabelled(plan: MotionPlan, among: Sequence[int] | bool) -> Relabelling:
+    """Choose ranks for the roles of the destination of a plan with one redistribution.
+
+    Local; memory and time follow the square of the number of processes, and the assignment its
+    cube in the worst case.
+    """
+    destination = plan.destination
+    holders = _holders(destination)
+    ranks = holders if among is True else _checked(among, plan.nprocs, len(holders))
+    moved = _elems(plan)
+    kept = _elems_held(plan)
+    before = int(moved.sum() - moved.trace())
+    chosen = _best(kept[np.ix_(ranks, holders)], ranks)
+    # Roles stay where nothing is gained by changing them.
+    if kept[chosen, holders].sum() > kept[holders, holders].sum() or among is not True:
+        new_rank = np.arange(plan.nprocs)
+        new_rank[holders] = chosen
+        destination = _with_ranks(destination, new_rank)
+    result = MotionPlan(plan.source, destination)
+    for term in range(len(plan)):
+        result.add(plan[term])
+    after = sum(
+        elems
+        for rank in range(plan.nprocs)
+        for peer, elems in result.outgoing(rank).items()
+        if peer != rank
+    )
+    return Relabelling(result, destination, before, after)
+
+
+def _best(kept: np.ndarray, ranks: np.ndarray) -> np.ndarray:
+    """Return for each role (column) the rank (of the rows) that plays it, keeping the most."""
+    try:
+        from scipy.optimize import linear_sum_assignment
+    except ImportError:
+        raise Unsupported(
+            "relabelling needs SciPy, which is not installed: pip install datamover[relabel]"
+        ) from None
+    rows, columns = linear_sum_assignment(kept, maximize=True)
+    return ranks[rows[np.argsort(columns)]]
+
+
+def _elems(plan: MotionPlan) -> np.ndarray:
+    """Return the elements that each rank (row) sends to each rank (column)."""
+    _, elems = _plan.traffic_matrix(plan, plan.nprocs)
+    return np.asarray(elems).reshape(plan.nprocs, plan.nprocs)
+
+
+def _elems_held(plan: MotionPlan) -> np.ndarray:
+    """Return the elements that each rank (row) holds of what each rank (column) receives."""
+    source = plan.source
+    if not isinstance(source, BlockCyclic) or source.replicas == 1:
+        return _elems(plan)
+    held = np.zeros((plan.nprocs, plan.nprocs), np.int64)
+    for ranks in source.ranks.reshape(source.replicas, -1):
+        copy = MotionPlan(_dealt_as(source, ranks, 1), plan.destination)
+        for term in range(len(plan)):
+            copy.add(plan[term])
+        held += _elems(copy)
+    return held
+
+
+def _holders(layout: Layout) -> np.ndarray:
+    """Return the ranks that hold blocks, ascending."""
+    if isinstance(layout, BlockCyclic):
+        return np.sort(layout.ranks)
+    if isinstance(layout, FloorPlan):
+        return np.unique(layout.owners)
+    return np.flatnonzero([len(layout.indices_of(rank)) for rank in range(layout.nprocs)])
+
+
+def _checked(among: Sequence[int], nprocs: int, roles: int) -> np.ndarray:
+    """Return the ranks to choose from. Raises where they are none, unknown, repeated or too few."""
+    ranks = np.asarray(among, np.int64).ravel()
+    for rank in ranks:
+        if not 0 <= rank < nprocs:
+            raise OutOfRange(f"rank {rank} to choose from is not in 0..{nprocs - 1}")
+    if len(np.unique(ranks)) != len(ranks):
+        raise InvalidArgument(f"a rank stands twice in {ranks.tolist()}, the ranks to choose from")
+    if len(ranks) < roles:
+        raise InvalidArgument(f"{len(ranks)} ranks to choose from cannot play {roles} roles")
+    return np.sort(ranks)
+
+
+def _with_ranks(layout: Layout, new_rank: np.ndarray) -> Layout:
+    """Return the layout whose roles are played by other ranks."""
+    if isinstance(layout, BlockCyclic):
+        return _dealt_as(layout, new_rank[layout.ranks], layout.replicas)
+    if isinstance(layout, FloorPlan):
+        return FloorPlan(layout.regions, new_rank[layout.owners], layout.nprocs)
+    lists = [np.empty(0, np.int64)] * layout.nprocs
+    for role in _holders(layout):
+        lists[new_rank[role]] = layout.indices_of(role)
+    return IndexList(layout.shape, lists)
+
+
+def _dealt_as(layout: BlockCyclic, ranks: np.ndarray, replicas: int) -> BlockCyclic:
+    """Return a block-cyclic layout with other ranks and number of replicas."""
+    return BlockCyclic(
+        layout.shape, layout.distribution, layout.nprocs, grid=layout.grid,
+        first_process=layout.first_process, grid_order=layout.grid_order, ranks=ranks,
+        replicas=replicas,
+    )  # fmt: skip

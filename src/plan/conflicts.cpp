@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Does a process's part of a plan write an element twice, or read what it writes?
+#include "conflicts.hpp"
+
+#include <algorithm>
+#include <functional>
+#include <limits>
+#include <optional>
+#include <string>
+
+#include "compile.hpp"
+#include "datamover/error.hpp"
+
+namespace datamover::plan {
+namespace {
+
+/// Local positions from lo to hi - 1.
+struct Span {
+    std::int64_t lo = 0, hi = 0;
+};
+
+Span span_of(const AxisTable& table, bool source_side) {
+    Span span{std::numeric_limits<std::int64_t>::max(), std::numeric_limits<std::int64_t>::min()};
+    table.for_each_block([&](std::int64_t source, std::int64_t destination, std::int64_t length) {
+        const std::int64_t first = source_side ? source : destination;
+        span.lo = std::min(span.lo, first);
+        span.hi = std::max(span.hi, first + length);
+    });
+    return span;
+}
+
+Region section(const Layout& layout, std::int64_t block, const Piece& piece, bool source_side) {
+    const auto* indices = std::get_if<IndexPiece>(&piece.content);
+    if (indices || layout.index_list()) return layout.domain();
+    const auto sets = layout.axis_sets(block);
+    Point lo = layout.block_extents(block), hi = lo;
+    const auto set_axis = [&](int d, Span local) {
+        const AxisSet& set = sets[static_cast<std::size_t>(d)];
+        lo[d] = set.global(local.lo);
+        hi[d] = set.global(local.hi - 1) + 1;
+    };
+    if (const auto* product = std::get_if<ProductPiece>(&piece.content)) {
+        for (const PieceAxis& axis : product->axes)
+            set_axis(source_side ? axis.source_dim : axis.destination_dim,
+                     span_of(*axis.table, source_side));
+    } else {
+        const auto& reshape = std::get<ReshapePiece>(piece.content);
+        const Region& local = source_side ? reshape.source : reshape.destination;
+        for (int d = 0; d < local.dims(); ++d) set_axis(d, {local.lo()[d], local.hi()[d]});
+    }
+    return {lo, hi};
+}
+
+/// Which bytes of a range of addresses have been touched.
+class TouchedBytes {
+public:
+    TouchedBytes(std::uintptr_t begin, std::uintptr_t end)
+        : begin_(begin), end_(end), touched_(end - begin, false) {}
+
+    /// The first address in [from, to) that was touched before.
+    std::optional<std::uintptr_t> first_touched(std::uintptr_t from, std::uintptr_t to) const {
+        const std::uintptr_t lo = std::max(from, begin_), hi = std::min(to, end_);
+        if (lo >= hi) return {};
+        const auto end = touched_.begin() + static_cast<std::ptrdiff_t>(hi - begin_);
+        const auto found =
+            std::find(touched_.begin() + static_cast<std::ptrdiff_t>(lo - begin_), end, true);
+        if (found == end) return {};
+        return begin_ + static_cast<std::uintptr_t>(found - touched_.begin());
+    }
+    void touch(std::uintptr_t from, std::uintptr_t to) {
+        std::fill(touched_.begin() + static_cast<std::ptrdiff_t>(from - begin_),
+                  touched_.begin() + static_cast<std::ptrdiff_t>(to - begin_), true);
+    }
+
+private:
+    std::uintptr_t begin_, end_;
+    std::vector<bool> touched_;
+};
+
+using VisitAddresses = std::function<void(std::uintptr_t from, std::uintptr_t to)>;
+
+/// Calls visit for every contiguous range of addresses that a piece reads (writes).
+void for_each_range(const BoundMemory& side, const Piece& piece, std::int64_t rank,
+                    bool source_side, const VisitAddresses& visit) {
+    const PairPart alone{{piece}};
+    const RelationSide memory{side.layout, side.memory, side.elem_bytes, rank};
+    const RelationSide message{nullptr, nullptr, side.elem_bytes, rank};
+    const AddressRelation relation =
+        source_side ? compile(alone, memory, message) : compile(alone, message, memory);
+    relation.for_each_run([&](std::int64_t source, std::int64_t destination, std::int64_t elems) {
+        const std::uintptr_t from =
+            side.base + static_cast<std::uintptr_t>(source_side ? source : destination);
+        visit(from, from + static_cast<std::uintptr_t>(elems * side.elem_bytes));
+    });
+}
+
+std::string named(const char* side, std::int64_t block, const Region& region) {
+    return std::string(side) + " block " + std::to_string(block) + ", region " + region.to_string();
+}
+
+/// Who writes an address, for error texts.
+struct Writer {
+    std::int64_t peer = 0;
+    const Piece* piece = nullptr;
+};
+
+class ConflictSearch {
+public:
+    ConflictSearch(const BoundMemory& source, const BoundMemory& destination, std::int64_t rank)
+        : source_(source),
+          destination_(destination),
+          rank_(rank),
+          written_(destination.base + static_cast<std::uintptr_t>(destination.memory->begin_bytes),
+                   destination.base + static_cast<std::uintptr_t>(destination.memory->end_bytes)) {}
+
+    void note_writes(const std::vector<PeerPart>& incoming, bool combines) {
+        for (const PeerPart& peer : incoming)
+            for (const Piece& piece : peer.part.pieces) {
+                for_each_range(destination_, piece, rank_, false, [&](auto from, auto to) {
+                    const auto again = combines ? std::nullopt : written_.first_touched(from, to);
+                    if (again) refuse_second_write({peer.rank, &piece}, *again);
+                    written_.touch(from, to);
+                });
+                writers_.push_back({peer.rank, &piece});
+            }
+    }
+
+    void check_reads(const std::vector<PeerPart>& outgoing) const {
+        for (const PeerPart& peer : outgoing)
+            for (const Piece& piece : peer.part.pieces)
+                for_each_range(source_, piece, rank_, true, [&](auto from, auto to) {
+                    if (const auto at = written_.first_touched(from, to))
+                        refuse_read(peer.rank, piece, *at);
+                });
+    }
+
+private:
+    /// The first piece that writes an address; `otherwise` where it is none noted so far.
+    Writer writer_of(std::uintptr_t address, Writer otherwise) const {
+        for (const Writer& w : writers_) {
+            bool here = false;
+            for_each_range(destination_, *w.piece, rank_, false, [&](auto from, auto to) {
+                here = here || (from <= address && address < to);
+            });
+            if (here) return w;
+        }
+        return otherwise;
+    }
+
+    std::string written_by(const Writer& w) const {
+        return named("destination", w.piece->destination_block,
+                     destination_section(*destination_.layout, *w.piece)) +
+               " (from block " + std::to_string(w.piece->source_block) + " of process " +
+               std::to_string(w.peer) + ")";
+    }
+
+    [[noreturn]] void refuse_second_write(const Writer& second, std::uintptr_t address) const {
+        throw Error(ErrorCode::invalid_argument,
+                    "on process " + std::to_string(rank_) + " an element is written twice: by " +
+                        written_by(writer_of(address, second)) + " and by " + written_by(second));
+    }
+
+    [[noreturn]] void refuse_read(std::int64_t peer, const Piece& piece,
+                                  std::uintptr_t address) const {
+        throw Error(
+            ErrorCode::invalid_argument,
+            "on process " + std::to_string(rank_) + " an element is read while it is " +
+                "written: read by " +
+                named("source", piece.source_block, source_section(*source_.layout, piece)) +
+                " (for process " + std::to_string(peer) + "), written by " +
+                written_by(writer_of(address, {peer, &piece})));
+    }
+
+    const BoundMemory& source_;
+    const BoundMemory& destination_;
+    std::int64_t rank_;
+    TouchedBytes written_;
+    std::vector<Writer> writers_;
+};
+
+}  // namespace
+
+Region source_section(const Layout& source, const Piece& piece) {
+    return section(source, piece.source_block, piece, true);
+}
+
+Region destination_section(const Layout& destination, const Piece& piece) {
+    return section(destination, piece.destination_block, piece, false);
+}
+
+void check_conflicts(const BoundMemory& source, const std::vector<PeerPart>& outgoing,
+                     const BoundMemory& destination, const std::vector<PeerPart>& incoming,
+                     std::int64_t rank, bool combines) {
+    ConflictSearch search(source, destination, rank);
+    search.note_writes(incoming, combines);
+    search.check_reads(outgoing);
+}
+
+}  // namespace datamover::plan

@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How is a plan kept as bytes and made again from them?
+#include <cerrno>
+#include <cstdio>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <system_error>
+#include <utility>
+
+#include "datamover/error.hpp"
+#include "datamover/motion_plan.hpp"
+#include "serial.hpp"
+
+namespace datamover {
+namespace {
+
+using plan::PlanReader;
+using plan::PlanWriter;
+
+// What stands before a layout, and before a term.
+enum class LayoutKind : std::int64_t { block_cyclic, floor_plan, index_list };
+enum class TermKind : std::int64_t { section, redistribution, halo };
+
+void put_axes(const std::vector<int>& axes, PlanWriter& out) {
+    out.put_all(std::vector<std::int64_t>(axes.begin(), axes.end()));
+}
+
+void write(const BlockCyclic& layout, PlanWriter& out) {
+    out.put(static_cast<std::int64_t>(LayoutKind::block_cyclic));
+    out.put(layout.shape());
+    out.put(layout.distribution());
+    out.put(layout.nprocs());
+    out.put(layout.grid());
+    out.put(layout.first_process());
+    out.put(std::int64_t{layout.column_major_grid()});
+    out.put_all(layout.ranks());
+    out.put(layout.replicas());
+}
+
+void write(const FloorPlan& layout, PlanWriter& out) {
+    out.put(static_cast<std::int64_t>(LayoutKind::floor_plan));
+    out.put(std::int64_t{layout.dims()});
+    out.put(layout.nprocs());
+    out.put_all(layout.lower_corners());
+    out.put_all(layout.upper_corners());
+    out.put_all(layout.owners());
+}
+
+void write(const IndexList& layout, PlanWriter& out) {
+    out.put(static_cast<std::int64_t>(LayoutKind::index_list));
+    out.put(layout.shape());
+    out.put(layout.nprocs());
+    for (std::int64_t rank = 0; rank < layout.nprocs(); ++rank)
+        out.put_all(layout.indices_of(rank));
+}
+
+void write(const Layout& layout, PlanWriter& out) {
+    if (layout.block_cyclic())
+        write(*layout.block_cyclic(), out);
+    else if (layout.floor_plan())
+        write(*layout.floor_plan(), out);
+    else
+        write(*layout.index_list(), out);
+}
+
+void write(const SectionCopy& term, PlanWriter& out) {
+    out.put(static_cast<std::int64_t>(TermKind::section));
+    out.put(term.source_block);
+    out.put(term.source_region);
+    out.put(term.destination_block);
+    out.put(term.destination_region);
+    put_axes(term.axes, out);
+}
+
+void write(const Redistribution& term, PlanWriter& out) {
+    out.put(static_cast<std::int64_t>(TermKind::redistribution));
+    out.put(term.source_region);
+    out.put(term.destination_region);
+    put_axes(term.axes, out);
+}
+
+void write(const HaloExchange& term, PlanWriter& out) {
+    out.put(static_cast<std::int64_t>(TermKind::halo));
+    out.put(term.lower);
+    out.put(term.upper);
+    out.put(term.domain);
+    out.put_all(std::vector<std::int64_t>(term.periodic.begin(), term.periodic.end()));
+    out.put(std::int64_t{term.corners});
+    out.put(std::int64_t{term.reversed});
+}
+
+BlockCyclic read_block_cyclic(PlanReader& in) {
+    const Point shape = in.get_point();
+    const std::string distribution = in.get_text();
+    const std::int64_t nprocs = in.get();
+    BlockCyclicOptions options;
+    options.grid = in.get_all();
+    options.first_process = in.get_all();
+    options.column_major_grid = in.get_flag();
+    options.ranks = in.get_all();
+    options.replicas = in.get();
+    return {shape, distribution, nprocs, options};
+}
+
+FloorPlan read_floor_plan(PlanReader& in) {
+    const auto dims = static_cast<int>(in.get(1, max_dims, "a number of dimensions"));
+    const std::int64_t nprocs = in.get();
+    const auto lower = in.get_all(), upper = in.get_all(), owners = in.get_all();
+    return {dims, lower, upper, owners, nprocs};
+}
+
+IndexList read_index_list(PlanReader& in) {
+    const Point shape = in.get_point();
+    std::vector<std::int64_t> offsets{0}, indices;
+    for (std::int64_t left = in.get(); left > 0; --left) {
+        const auto list = in.get_all();
+        indices.insert(indices.end(), list.begin(), list.end());
+        offsets.push_back(static_cast<std::int64_t>(indices.size()));
+    }
+    return {shape, offsets, indices};
+}
+
+Layout read_layout(PlanReader& in) {
+    const std::int64_t last = static_cast<std::int64_t>(LayoutKind::index_list);
+    switch (static_cast<LayoutKind>(in.get(0, last, "a kind of layout"))) {
+        case LayoutKind::block_cyclic:
+            return read_block_cyclic(in);
+        case LayoutKind::floor_plan:
+            return read_floor_plan(in);
+        default:
+            return read_index_list(in);
+    }
+}
+
+std::vector<int> read_axes(PlanReader& in) {
+    std::vector<int> axes;
+    for (const std::int64_t axis : in.get_all()) {
+        if (axis < 0 || axis >= max_dims)
+            throw Error(ErrorCode::invalid_argument, "axis " + std::to_string(axis));
+        axes.push_back(static_cast<int>(axis));
+    }
+    return axes;
+}
+
+SectionCopy read_section(PlanReader& in) {
+    SectionCopy term;
+    term.source_block = in.get();
+    term.source_region = in.get_region();
+    term.destination_block = in.get();
+    term.destination_region = in.get_region();
+    term.axes = read_axes(in);
+    return term;
+}
+
+Redistribution read_redistribution(PlanReader& in) {
+    Redistribution term;
+    term.source_region = in.get_region();
+    term.destination_region = in.get_region();
+    term.axes = read_axes(in);
+    return term;
+}
+
+HaloExchange read_halo(PlanReader& in) {
+    HaloExchange term;
+    term.lower = in.get_point();
+    term.upper = in.get_point();
+    term.domain = in.get_region();
+    for (const std::int64_t flag : in.get_all()) term.periodic.push_back(flag != 0);
+    term.corners = in.get_flag();
+    term.reversed = in.get_flag();
+    return term;
+}
+
+PlanTerm read_term(PlanReader& in) {
+    const std::int64_t last = static_cast<std::int64_t>(TermKind::halo);
+    switch (static_cast<TermKind>(in.get(0, last, "a kind of term"))) {
+        case TermKind::section:
+            return read_section(in);
+        case TermKind::redistribution:
+            return read_redistribution(in);
+        default:
+            return read_halo(in);
+    }
+}
+
+[[noreturn]] void refuse_file(const std::string& path, const char* what) {
+    throw Error(ErrorCode::io,
+                path + " cannot be " + what + ": " + std::generic_category().message(errno));
+}
+
+}  // namespace
+
+namespace plan {
+
+std::vector<std::int64_t> plan_digests(const MotionPlan& plan) {
+    std::vector<std::int64_t> digests;
+    const auto add = [&](const auto& part) {
+        PlanWriter out;
+        write(part, out);
+        digests.push_back(out.digest());
+    };
+    add(plan.source());
+    add(plan.destination());
+    for (std::int64_t i = 0; i < plan.size(); ++i) std::visit(add, plan[i]);
+    return digests;
+}
+
+}  // namespace plan
+
+std::vector<std::uint8_t> MotionPlan::to_bytes() const {
+    if (!source_.valid())
+        throw Error(ErrorCode::invalid_argument, "a plan without layouts cannot be saved");
+    PlanWriter out;
+    write(source_, out);
+    write(destination_, out);
+    out.put(size());
+    for (const PlanTerm& term : terms_)
+        std::visit([&](const auto& of_kind) { write(of_kind, out); }, term);
+    return out.finish();
+}
+
+MotionPlan MotionPlan::from_bytes(std::span<const std::uint8_t> bytes) {
+    PlanReader in(bytes);
+    try {
+        const Layout source = read_layout(in);
+        MotionPlan plan(source, read_layout(in));
+        for (std::int64_t left = in.get(); left > 0; --left) plan.add(read_term(in));
+        in.finish();
+        return plan;
+    } catch (const Error& e) {
+        throw Error(ErrorCode::invalid_argument,
+                    std::string("a saved plan cannot be read: ") + e.what());
+    }
+}
+
+void MotionPlan::save(const std::string& path) const {
+    const auto bytes = to_bytes();
+    const std::string unfinished = path + ".unfinished";
+    std::ofstream file(unfinished, std::ios::binary);
+    file.write(reinterpret_cast<const char*>(bytes.data()),
+               static_cast<std::streamsize>(bytes.size()));
+    file.close();
+    if (!file || std::rename(unfinished.c_str(), path.c_str()) != 0) {
+        const int reason = errno;
+        std::remove(unfinished.c_str());
+        errno = reason;
+        refuse_file(path, "written");
+    }
+}
+
+MotionPlan MotionPlan::load(const std::string& path) {
+    std::ifstream file(path, std::ios::binary);
+    const std::vector<char> bytes{std::istreambuf_iterator<char>(file), {}};
+    if (!file.is_open() || file.bad()) refuse_file(path, "read");
+    return from_bytes({reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()});
+}
+
+}  // namespace datamover

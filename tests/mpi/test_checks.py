@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Does `check=True` refuse what is unsound, everywhere alike and before it moves, and no more?"""
+
+import drawn
+import numpy as np
+import pytest
+from test_redistribution import draw_plan, expected
+
+import datamover as dm
+
+
+def refused(comm, error, make):
+    """The message with which `make` fails, which must be the same on all processes."""
+    with pytest.raises(error) as caught:
+        make()
+    messages = comm.allgather(str(caught.value))
+    assert len(set(messages)) == 1
+    return messages[0]
+
+
+def strips(comm, width=4):
+    """A row of blocks of `width` squared elements, one for each process."""
+    return dm.FloorPlan.uniform(
+        dm.Region((0, 0), (width * comm.size, width)), (comm.size, 1), comm.size
+    )
+
+
+def test_sound_moves_pass(comm, rng, cases):
+    local_rng = np.random.default_rng([int(rng.integers(2**31)), comm.rank])
+    for _ in range(cases * 6):
+        plan, shape, axes, section = draw_plan(rng, comm.size)
+        source = drawn.Part(comm, rng, local_rng, plan.source, "i4")
+        destination = drawn.Part(comm, rng, local_rng, plan.destination, "i4")
+        whole = drawn.numbered(shape, "i4")
+        before = np.zeros([shape[a] for a in axes], "i4")
+        source.fill(whole)
+        destination.fill(before)
+        dm.Mover(plan, source.arrays, destination.arrays, check=True, comm=comm)()
+        destination.assert_holds(expected(whole, before, axes, section, None))
+
+
+def random_box(rng, region):
+    lo = [int(rng.integers(a, b)) for a, b in zip(region.lo, region.hi, strict=True)]
+    hi = [int(rng.integers(a + 1, min(a + 3, b) + 1)) for a, b in zip(lo, region.hi, strict=True)]
+    return dm.Region(lo, hi)
+
+
+def test_sections_within_one_array_against_counting(comm, rng, cases):
+    blocks = strips(comm, width=7)
+    a = dm.XArray(comm, blocks, dtype="i8")
+    verdicts = set()
+    for _ in range(cases * 12):
+        plan = dm.MotionPlan(blocks, blocks)
+        reads, writes = np.zeros((2, *blocks.domain.shape), int)
+        for _ in range(int(rng.integers(1, 3))):
+            source, destination = (int(b) for b in rng.integers(0, comm.size, 2))
+            box = random_box(rng, blocks.region(source))
+            room = zip(*(r for r in blocks.regions[destination]), box.shape, strict=True)
+            lo = [int(rng.integers(a, b - n + 1)) for a, b, n in room]
+            target = dm.Region(lo, [a + n for a, n in zip(lo, box.shape, strict=True)])
+            plan.copy(source, box, destination, target)
+            reads[box.slices()] += 1
+            writes[target.slices()] += 1
+        sound = writes.max() <= 1 and not (reads.astype(bool) & writes.astype(bool)).any()
+        verdicts.add(bool(sound))
+        if sound:
+            dm.Mover(plan, a, a, check=True).free()
+        else:
+            message = refused(comm, dm.InvalidArgument, lambda: dm.Mover(plan, a, a, check=True))  # noqa: B023
+            assert "block" in message and "region" in message and "process" in message
+    assert verdicts == {False, True}
+
+
+def test_written_twice(comm):
+    blocks = strips(comm)
+    a, b = dm.XArray(comm, blocks, dtype="f8"), dm.XArray(comm, blocks, dtype="f8")
+    a.local[...], b.local[...] = 1, 0
+    last = comm.size - 1
+    plan = dm.redistribute(blocks, blocks)
+    corner = dm.Region((4 * last, 0), (4 * last + 1, 2))
+    plan.copy(0, dm.Region((0, 0), (1, 2)), last, corner)
+    message = refused(comm, dm.InvalidArgument, lambda: dm.Mover(plan, a, b, check=True))
+    assert f"on process {last} an element is written twice" in message
+    assert f"block {last}, region [{4 * last}:{4 * last + 1}, 0:2)" in message
+    assert (b.local == 0).all()
+    dm.Mover(plan, a, b, op="add", check=True)()  # contributions are combined
+    assert b.local.sum() == 16 + (2 if comm.rank == last else 0)
+
+
+def test_ghosts_are_filled_in_place(comm):
+    blocks = strips(comm)
+    u = dm.XArray(comm, blocks, dtype="f8", ghost=1)
+    dm.Mover(dm.halo(blocks, 1, periodic=True), u, u, check=True)()
+
+
+def test_arrays_that_share_memory(comm):
+    line = dm.BlockCyclic(6 * comm.size, "block", nprocs=comm.size)
+    plan = dm.redistribute(line, line)
+    buffer = np.arange(12.0)
+    both = dm.Mover(plan, buffer[:6], buffer[6:], check=True, comm=comm)
+    overlapping = (buffer[:6], buffer[5:11])
+    message = refused(
+        comm, dm.InvalidArgument, lambda: dm.Mover(plan, *overlapping, check=True, comm=comm)
+    )
+    assert "read while it is written" in message
+    refused(comm, dm.InvalidArgument, lambda: both.rebind(*overlapping))
+    both()
+    np.testing.assert_array_equal(buffer[6:], np.arange(6.0))
+    interleaved = np.arange(12.0)
+    dm.Mover(plan, interleaved[::2], interleaved[1::2], check=True, comm=comm)()
+    np.testing.assert_array_equal(interleaved[1::2], interleaved[::2])
+
+
+def test_processes_that_bring_different_moves(comm):
+    if comm.size == 1:
+        pytest.skip("one process cannot differ")
+    last = comm.rank == comm.size - 1
+    blocks = strips(comm)
+    a, b = dm.XArray(comm, blocks, dtype="f8"), dm.XArray(comm, blocks, dtype="f8")
+    b.local[...] = 7
+
+    def message(plan, check=True, **options):
+        text = refused(comm, dm.Mismatch, lambda: dm.Mover(plan, a, b, check=check, **options))
+        assert f"process {comm.size - 1} " in text
+        return text
+
+    same, other = dm.redistribute(blocks, blocks), dm.MotionPlan(blocks, blocks)
+    other.copy(0, dm.Region((0, 0), (4, 4)), 0, dm.Region((0, 0), (4, 4)))
+    text = message(other if last else same)
+    assert "term 0, here block 0 [0:4, 0:4) to block 0 [0:4, 0:4)" in text
+    assert "term 1" in message(same + other if last else same)
+    longer = dm.FloorPlan([*(blocks.region(i) for i in range(comm.size)), blocks.domain],
+                          [*range(comm.size), 0])  # fmt: skip
+    assert "source layout" in message(dm.MotionPlan(longer, blocks) if last else same)
+    # One process that asks is enough.
+    assert "op" in message(same, check=last, op="add" if last else None)
+    assert (b.local == 7).all()
