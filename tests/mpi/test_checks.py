@@ -49,10 +49,10 @@ def test_sections_within_one_array_against_counting(comm, rng, cases):
     blocks = strips(comm, width=7)
     a = dm.XArray(comm, blocks, dtype="i8")
     verdicts = set()
-    for _ in range(cases * 12):
+    for _ in range(cases * 20):
         plan = dm.MotionPlan(blocks, blocks)
         reads, writes = np.zeros((2, *blocks.domain.shape), int)
-        for _ in range(int(rng.integers(1, 3))):
+        for _ in range(int(rng.integers(1, 6))):
             source, destination = (int(b) for b in rng.integers(0, comm.size, 2))
             box = random_box(rng, blocks.region(source))
             room = zip(*(r for r in blocks.regions[destination]), box.shape, strict=True)
