@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "binding.hpp"
-#include "waiting.hpp"
+#include "mpi/waiting.hpp"
 
 namespace datamover {
 
@@ -34,7 +34,37 @@ struct Mover::State {
         complete.assign(bound.transports.size(), false);
     }
 
+    /// Runs a part of a round. Where it fails, all processes are told and the round is over.
+    template <class Work>
+    auto in_round(Work&& work) {
+        try {
+            return work();
+        } catch (const Error& e) {
+            in_flight = false;
+            group->fail(e);
+            throw;
+        }
+    }
+
+    void begin() {
+        group->check_alive();
+        in_flight = true;
+        std::fill(complete.begin(), complete.end(), false);
+        in_round([&] {
+            for (const auto& t : bound.transports) t->announce();
+            for (const auto& t : bound.transports) t->start();
+        });
+    }
+
     bool progress() {
+        return in_round([&] {
+            const bool done = progress_transports();
+            if (!done) group->check_alive_while_waiting();
+            return done;
+        });
+    }
+
+    bool progress_transports() {
         bool all = true;
         for (std::size_t i = 0; i < complete.size(); ++i) {
             if (!complete[i]) complete[i] = bound.transports[i]->progress();
@@ -107,10 +137,7 @@ void Mover::start() {
         throw Error(ErrorCode::invalid_state, "the mover is not bound (or was freed)");
     State& s = *state_;
     if (s.in_flight) throw Error(ErrorCode::invalid_state, "start was called twice without wait");
-    s.in_flight = true;
-    std::fill(s.complete.begin(), s.complete.end(), false);
-    for (const auto& t : s.bound.transports) t->announce();
-    for (const auto& t : s.bound.transports) t->start();
+    s.begin();
 }
 
 bool Mover::test() {

@@ -32,21 +32,41 @@ ByteMessage::~ByteMessage() {
     if (owned_ && is_running()) MPI_Type_free(&type_);
 }
 
-MPI_Request persistent_send(const void* buffer, std::int64_t bytes, int peer, int tag,
-                            MPI_Comm comm) {
-    const ByteMessage message(bytes);
-    MPI_Request request = MPI_REQUEST_NULL;
-    check(MPI_Send_init(buffer, message.count(), message.type(), peer, tag, comm, &request),
-          "MPI_Send_init");
-    return request;
+PersistentRequests::~PersistentRequests() {
+    for (std::size_t i = 0; i < requests_.size(); ++i) free(i);
 }
 
-MPI_Request persistent_receive(void* buffer, std::int64_t bytes, int peer, int tag, MPI_Comm comm) {
+void PersistentRequests::add_send(const void* buffer, std::int64_t bytes, int peer, int tag,
+                                  MPI_Comm comm) {
     const ByteMessage message(bytes);
-    MPI_Request request = MPI_REQUEST_NULL;
-    check(MPI_Recv_init(buffer, message.count(), message.type(), peer, tag, comm, &request),
-          "MPI_Recv_init");
-    return request;
+    requests_.push_back(MPI_REQUEST_NULL);
+    check(
+        MPI_Send_init(buffer, message.count(), message.type(), peer, tag, comm, &requests_.back()),
+        "MPI_Send_init");
+}
+
+void PersistentRequests::add_receive(void* buffer, std::int64_t bytes, int peer, int tag,
+                                     MPI_Comm comm) {
+    const ByteMessage message(bytes);
+    requests_.push_back(MPI_REQUEST_NULL);
+    check(
+        MPI_Recv_init(buffer, message.count(), message.type(), peer, tag, comm, &requests_.back()),
+        "MPI_Recv_init");
+}
+
+bool PersistentRequests::free(std::size_t i) noexcept {
+    constexpr int tries = 1000;
+    MPI_Request& request = requests_[i];
+    if (request == MPI_REQUEST_NULL || !is_running()) return true;
+    int ended = 0;
+    // An inactive request counts as ended.
+    if (MPI_Test(&request, &ended, MPI_STATUS_IGNORE) == MPI_SUCCESS && !ended) {
+        MPI_Cancel(&request);
+        for (int n = 0; n < tries && !ended; ++n)
+            if (MPI_Test(&request, &ended, MPI_STATUS_IGNORE) != MPI_SUCCESS) break;
+    }
+    MPI_Request_free(&request);
+    return ended != 0;
 }
 
 bool is_running() {
@@ -54,11 +74,6 @@ bool is_running() {
     MPI_Initialized(&initialized);
     MPI_Finalized(&finalized);
     return initialized && !finalized;
-}
-
-void free_request(MPI_Request& request) {
-    if (request != MPI_REQUEST_NULL && is_running()) MPI_Request_free(&request);
-    request = MPI_REQUEST_NULL;
 }
 
 }  // namespace datamover::mpi

@@ -5,6 +5,7 @@
 #include <mpi.h>
 
 #include <cstdint>
+#include <vector>
 
 namespace datamover::mpi {
 
@@ -26,15 +27,28 @@ private:
     bool owned_ = false;
 };
 
-/// Persistent requests for messages of bytes; the caller frees them with free_request.
-MPI_Request persistent_send(const void* buffer, std::int64_t bytes, int peer, int tag,
-                            MPI_Comm comm);
-MPI_Request persistent_receive(void* buffer, std::int64_t bytes, int peer, int tag, MPI_Comm comm);
+/// Persistent requests for messages of bytes, side by side as MPI wants them; freed with this
+/// object.
+class PersistentRequests {
+public:
+    PersistentRequests() = default;
+    ~PersistentRequests();
+    PersistentRequests(const PersistentRequests&) = delete;
+    PersistentRequests& operator=(const PersistentRequests&) = delete;
+
+    void add_send(const void* buffer, std::int64_t bytes, int peer, int tag, MPI_Comm comm);
+    void add_receive(void* buffer, std::int64_t bytes, int peer, int tag, MPI_Comm comm);
+    MPI_Request* data() { return requests_.data(); }
+    MPI_Request operator[](std::size_t i) const { return requests_[i]; }
+    /// Frees one, if MPI still runs. One under way (its round failed) is cancelled first. False: it
+    /// could not be ended, its memory has to stay. Never waits.
+    bool free(std::size_t i) noexcept;
+
+private:
+    std::vector<MPI_Request> requests_;
+};
 
 /// True between MPI_Init and MPI_Finalize.
 bool is_running();
-
-/// Frees an inactive request, if MPI still runs.
-void free_request(MPI_Request& request);
 
 }  // namespace datamover::mpi

@@ -77,18 +77,25 @@ ProcessGroup::ProcessGroup(MPI_Comm user_comm)
           "MPI_Comm_get_attr");
     if (present) tag_limit_ = *tag_ub;
     find_node();
-    if (!shared_memory_works()) {
-        node_ranks_ = {rank_};
-        my_node_position_ = 0;
-        check(MPI_Comm_free(&node_comm_), "MPI_Comm_free");
-        check(MPI_Comm_split(comm_, rank_, 0, &node_comm_), "MPI_Comm_split");
-    }
+    if (put_up_boards()) return;
+    node_ranks_ = {rank_};
+    my_node_position_ = 0;
+    check(MPI_Comm_free(&node_comm_), "MPI_Comm_free");
+    check(MPI_Comm_split(comm_, rank_, 0, &node_comm_), "MPI_Comm_split");
+    check(MPI_Comm_set_errhandler(node_comm_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
+    put_up_boards();
 }
 
 /// The communicators were made for this object; they are freed with it unless MPI has ended. A
 /// group goes when its user communicator has been freed and the last array and mover are gone.
 ProcessGroup::~ProcessGroup() {
     if (!is_running()) return;
+    if (board_ && board_->shows_failure()) {
+        // Messages that nobody will receive, and operations that never end, keep the communicators
+        // and this memory in use.
+        new auto(std::move(abandoned_));
+        return;
+    }
     if (node_comm_ != MPI_COMM_NULL) MPI_Comm_free(&node_comm_);
     if (comm_ != MPI_COMM_NULL) MPI_Comm_free(&comm_);
 }
@@ -113,34 +120,55 @@ void ProcessGroup::find_node() {
           "MPI_Allgather");
 }
 
-/// Tries once whether every process of the node can map every other's segment.
-bool ProcessGroup::shared_memory_works() const {
-    if (node_ranks_.size() == 1) return true;
-    int works = 1;
-    memory::AllocationPtr probe;
+/// Makes this process's board of failures and maps those of the node; false where shared memory
+/// does not work between all processes of the node.
+bool ProcessGroup::put_up_boards() {
+    constexpr std::int64_t bytes = sizeof(FailureBoard::Board);
+    const bool alone = node_ranks_.size() == 1;
+    memory::AllocationPtr own;
     try {
-        probe = pool_->allocate_shared(static_cast<std::int64_t>(sizeof(std::int64_t)));
-        *reinterpret_cast<std::int64_t*>(probe->data) = rank_;
+        own = alone ? memory::SegmentPool::allocate_private(bytes) : pool_->allocate_shared(bytes);
+        auto* board = new (own->data) FailureBoard::Board{};
+        board->notice.rank = rank_;
     } catch (const Error&) {
-        works = 0;
+        if (alone) throw;
     }
-    const memory::SegmentName name = probe ? probe->segment->name() : memory::SegmentName{};
-    const auto all = gather_on_node({name.pid, name.fd, name.device, name.inode, name.bytes,
-                                     probe ? probe->segment_offset_bytes : -1});
+    std::vector<FailureBoard::PeerBoard> peers;
+    if (!alone && !map_boards(own.get(), peers)) return false;
+    std::vector<int> far_ranks;
+    for (int rank = 0; rank < size_; ++rank)
+        if (node_position(rank) < 0) far_ranks.push_back(rank);
+    board_ = std::make_unique<FailureBoard>(comm_, own, std::move(peers), std::move(far_ranks));
+    return true;
+}
+
+/// Whether every process of the node could map every other's board and found it to be theirs.
+/// Collective on the node; `own` is null where this process could not make one.
+bool ProcessGroup::map_boards(const memory::Allocation* own,
+                              std::vector<FailureBoard::PeerBoard>& peers) const {
+    std::vector<std::int64_t> words;
+    if (own) {
+        const memory::SegmentName& name = own->segment->name();
+        words = {name.pid, name.fd, name.device, name.inode, name.bytes, own->segment_offset_bytes};
+    }
+    const auto all = gather_on_node(words);
+    bool works = true;
     for (std::size_t i = 0; i < all.size() && works; ++i) {
         const auto& v = all[i];
-        if (v[5] < 0 || static_cast<int>(i) == my_node_position_) continue;
+        works = v.size() == 6;
+        if (!works || static_cast<int>(i) == my_node_position_) continue;
         try {
-            const auto segment = segments_->open({v[0], v[1], v[2], v[3], v[4]});
-            const auto* value = reinterpret_cast<const std::int64_t*>(segment->data() + v[5]);
-            if (*value != node_ranks_[i]) works = 0;
+            FailureBoard::PeerBoard peer;
+            peer.segment = segments_->open({v[0], v[1], v[2], v[3], v[4]});
+            peer.board = reinterpret_cast<FailureBoard::Board*>(peer.segment->data() + v[5]);
+            works = peer.board->notice.rank == node_ranks_[i];
+            peers.push_back(std::move(peer));
         } catch (const Error&) {
-            works = 0;
+            works = false;
         }
     }
-    int all_work = 0;
-    check(MPI_Allreduce(&works, &all_work, 1, MPI_INT, MPI_MIN, node_comm_), "MPI_Allreduce");
-    return all_work == 1;
+    for (const auto& vote : gather_on_node({works ? 1 : 0})) works = works && vote[0] == 1;
+    return works;
 }
 
 int ProcessGroup::node_position(std::int64_t rank) const {
@@ -149,56 +177,9 @@ int ProcessGroup::node_position(std::int64_t rank) const {
 }
 
 int ProcessGroup::next_tag() {
-    tag_count_ = tag_count_ == tag_limit_ ? 0 : tag_count_ + 1;
+    static_assert(FailureNotice::tag == 0);
+    tag_count_ = tag_count_ == tag_limit_ ? 1 : tag_count_ + 1;
     return tag_count_;
-}
-
-void ProcessGroup::agree(const std::optional<Error>& mine) const {
-    int first = mine ? rank_ : size_;
-    int lowest = size_;
-    check(MPI_Allreduce(&first, &lowest, 1, MPI_INT, MPI_MIN, comm_), "MPI_Allreduce");
-    if (lowest == size_) return;
-    int head[2] = {0, 0};
-    std::string text;
-    if (lowest == rank_) {
-        text = mine->what();
-        head[0] = static_cast<int>(mine->code());
-        head[1] = to_int(static_cast<std::int64_t>(text.size()), "error message");
-    }
-    check(MPI_Bcast(head, 2, MPI_INT, lowest, comm_), "MPI_Bcast");
-    text.resize(static_cast<std::size_t>(head[1]));
-    check(MPI_Bcast(text.data(), head[1], MPI_CHAR, lowest, comm_), "MPI_Bcast");
-    throw Error(static_cast<ErrorCode>(head[0]), text);
-}
-
-std::vector<std::int64_t> ProcessGroup::maximum(std::vector<std::int64_t> values) const {
-    check(MPI_Allreduce(MPI_IN_PLACE, values.data(),
-                        to_int(static_cast<std::int64_t>(values.size()), "count"), MPI_INT64_T,
-                        MPI_MAX, comm_),
-          "MPI_Allreduce");
-    return values;
-}
-
-std::vector<std::vector<std::int64_t>> ProcessGroup::gather_on_node(
-    const std::vector<std::int64_t>& values) const {
-    const std::size_t n = node_ranks_.size();
-    const int count = to_int(static_cast<std::int64_t>(values.size()), "count");
-    std::vector<int> counts(n), starts(n, 0);
-    check(MPI_Allgather(&count, 1, MPI_INT, counts.data(), 1, MPI_INT, node_comm_),
-          "MPI_Allgather");
-    std::int64_t total = 0;
-    for (std::size_t i = 0; i < n; ++i) {
-        starts[i] = to_int(total, "displacement");
-        total += counts[i];
-    }
-    std::vector<std::int64_t> flat(static_cast<std::size_t>(total));
-    check(MPI_Allgatherv(values.data(), count, MPI_INT64_T, flat.data(), counts.data(),
-                         starts.data(), MPI_INT64_T, node_comm_),
-          "MPI_Allgatherv");
-    std::vector<std::vector<std::int64_t>> result(n);
-    for (std::size_t i = 0; i < n; ++i)
-        result[i].assign(flat.begin() + starts[i], flat.begin() + starts[i] + counts[i]);
-    return result;
 }
 
 }  // namespace datamover::mpi

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "datamover/error.hpp"
+#include "failure_board.hpp"
 #include "memory/segment_pool.hpp"
 
 namespace datamover::distribute {
@@ -54,6 +55,20 @@ public:
     /// A message tag for one more mover; the same on all processes that call it in the same order.
     int next_tag();
 
+    /// An MPI call failed here: all processes are told, and from now on whatever they do with this
+    /// group throws peer_failed. Local, never waits.
+    void fail(const Error& why) const noexcept { board_->tell(why); }
+    /// Throws peer_failed once a process of the group has failed. Local; one load.
+    void check_alive() const { board_->check(); }
+    /// The same for loops that wait: also looks for news from other nodes.
+    void check_alive_while_waiting() const { board_->check_while_waiting(); }
+    /// Waits for a request; throws mpi, or peer_failed when meanwhile a process has failed.
+    void complete(MPI_Request& request, const char* call) const;
+    /// Keeps memory that an operation which can never end may still touch.
+    void abandon(std::shared_ptr<const void> memory) const {
+        abandoned_.push_back(std::move(memory));
+    }
+
     /// All processes call it; if any brings an error, all throw that of the lowest rank.
     /// Collective.
     void agree(const std::optional<Error>& mine) const;
@@ -66,7 +81,11 @@ public:
 private:
     explicit ProcessGroup(MPI_Comm user_comm);
     void find_node();
-    bool shared_memory_works() const;
+    bool put_up_boards();
+    bool map_boards(const memory::Allocation* own,
+                    std::vector<FailureBoard::PeerBoard>& peers) const;
+    template <class Buffers, class Post>
+    void run_collective(std::shared_ptr<Buffers> buffers, const char* call, Post&& post) const;
 
     MPI_Comm comm_ = MPI_COMM_NULL;
     MPI_Comm node_comm_ = MPI_COMM_NULL;
@@ -74,6 +93,8 @@ private:
     std::vector<int> node_ranks_;
     std::shared_ptr<memory::SegmentPool> pool_;
     std::shared_ptr<memory::SegmentMap> segments_;
+    std::unique_ptr<FailureBoard> board_;
+    mutable std::vector<std::shared_ptr<const void>> abandoned_;
     std::shared_ptr<distribute::NodeChannel> node_channel_;
 };
 

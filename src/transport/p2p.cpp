@@ -23,7 +23,9 @@ class P2pTransport final : public Transport {
 public:
     P2pTransport(const BindContext& context, const std::vector<Leg>& sends,
                  const std::vector<Leg>& receives)
-        : source_(context.source->base), destination_(context.destination->base) {
+        : group_(context.group),
+          source_(context.source->base),
+          destination_(context.destination->base) {
         const auto message_side = context.message_side();
         const ElementUpdate packing = context.packing_update();
         const ElementUpdate unpacking = context.unpacking_update();
@@ -50,8 +52,8 @@ public:
     }
 
     ~P2pTransport() override {
-        for (MPI_Request& request : receive_requests_) mpi::free_request(request);
-        for (MPI_Request& request : send_requests_) mpi::free_request(request);
+        end(receive_requests_, receives_);
+        end(send_requests_, sends_);
     }
 
     void start() override {
@@ -63,7 +65,7 @@ public:
         for (std::size_t i = 0; i < sends_.size(); ++i) {
             Message& m = sends_[i];
             if (m.buffer) m.kernel(source_, m.buffer->data);
-            mpi::check(MPI_Start(&send_requests_[i]), "MPI_Start");
+            mpi::check(MPI_Start(send_requests_.data() + i), "MPI_Start");
         }
     }
 
@@ -118,15 +120,20 @@ private:
         for (const Message& m : receives_) {
             std::byte* data = m.buffer ? m.buffer->data
                                        : destination_ + m.relation.destination_bounds().begin_bytes;
-            receive_requests_.push_back(mpi::persistent_receive(
-                data, m.bytes, mpi::to_int(m.peer, "rank"), context.tag, context.group->comm()));
+            receive_requests_.add_receive(data, m.bytes, mpi::to_int(m.peer, "rank"), context.tag,
+                                          context.group->comm());
         }
         for (const Message& m : sends_) {
             const std::byte* data =
                 m.buffer ? m.buffer->data : source_ + m.relation.source_bounds().begin_bytes;
-            send_requests_.push_back(mpi::persistent_send(
-                data, m.bytes, mpi::to_int(m.peer, "rank"), context.tag, context.group->comm()));
+            send_requests_.add_send(data, m.bytes, mpi::to_int(m.peer, "rank"), context.tag,
+                                    context.group->comm());
         }
+    }
+
+    void end(mpi::PersistentRequests& requests, const std::vector<Message>& messages) {
+        for (std::size_t i = 0; i < messages.size(); ++i)
+            if (!requests.free(i)) group_->abandon(messages[i].buffer);
     }
 
     void unpack_arrived() {
@@ -141,10 +148,11 @@ private:
         }
     }
 
+    mpi::ProcessGroupPtr group_;
     const std::byte* source_;
     std::byte* destination_;
     std::vector<Message> sends_, receives_;
-    std::vector<MPI_Request> send_requests_, receive_requests_;
+    mpi::PersistentRequests send_requests_, receive_requests_;
     std::vector<int> arrived_;
     std::size_t unpacked_ = 0;
     bool sent_ = true;

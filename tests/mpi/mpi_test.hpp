@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
+#include <iostream>
 #include <random>
 #include <string>
 #include <vector>
@@ -64,6 +65,16 @@ inline bool holds_everywhere(bool here) {
     return all == 1;
 }
 
+/// Prints what failed, and on which process.
+class FailurePrinter : public ::testing::EmptyTestEventListener {
+    void OnTestPartResult(const ::testing::TestPartResult& result) override {
+        if (!result.failed()) return;
+        const std::string place = result.file_name() ? result.file_name() : "";
+        std::cerr << "process " << world_rank() << ", " + place + ":" << result.line_number()
+                  << ": " << result.summary() << std::endl;
+    }
+};
+
 /// Runs all tests; process 0 alone reports its successes. The exit code is not 0 where any failed.
 inline int run(int argc, char** argv) {
     MPI_Init(&argc, &argv);
@@ -71,6 +82,7 @@ inline int run(int argc, char** argv) {
     if (world_rank() != 0) {
         auto& listeners = ::testing::UnitTest::GetInstance()->listeners();
         delete listeners.Release(listeners.default_result_printer());
+        listeners.Append(new FailurePrinter);
     }
     const bool passed = RUN_ALL_TESTS() == 0;
     const bool all_passed = holds_everywhere(passed);

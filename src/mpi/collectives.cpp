@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How do the processes of a group agree, and how does nobody hang when one of them fails meanwhile?
+//
+// Non-blocking collectives, polled: whoever waits looks at the board of failures between the polls.
+// An operation that a failed process never joins cannot end; its buffers are kept.
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "checked_call.hpp"
+#include "process_group.hpp"
+#include "waiting.hpp"
+
+namespace datamover::mpi {
+
+void ProcessGroup::complete(MPI_Request& request, const char* call) const {
+    constexpr int spins = 256;
+    Backoff backoff(spins);
+    while (true) {
+        int done = 0;
+        check(MPI_Test(&request, &done, MPI_STATUS_IGNORE), call);
+        if (done) return;
+        // Boards are put up with the first collectives, which have none yet.
+        if (board_) check_alive_while_waiting();
+        backoff.pause();
+    }
+}
+
+template <class Buffers, class Post>
+void ProcessGroup::run_collective(std::shared_ptr<Buffers> buffers, const char* call,
+                                  Post&& post) const {
+    MPI_Request request = MPI_REQUEST_NULL;
+    if (board_) check_alive();
+    try {
+        check(post(*buffers, &request), call);
+        complete(request, call);
+    } catch (const Error& e) {
+        if (board_) fail(e);
+        if (request != MPI_REQUEST_NULL) abandon(std::move(buffers));
+        throw;
+    }
+}
+
+std::vector<std::int64_t> ProcessGroup::maximum(std::vector<std::int64_t> values) const {
+    const auto all = std::make_shared<std::vector<std::int64_t>>(std::move(values));
+    const int count = to_int(static_cast<std::int64_t>(all->size()), "count");
+    run_collective(all, "MPI_Iallreduce", [&](auto& v, MPI_Request* request) {
+        return MPI_Iallreduce(MPI_IN_PLACE, v.data(), count, MPI_INT64_T, MPI_MAX, comm_, request);
+    });
+    return std::move(*all);
+}
+
+void ProcessGroup::agree(const std::optional<Error>& mine) const {
+    // The largest number comes from the lowest rank with an error.
+    const std::int64_t first = maximum({mine ? size_ - rank_ : 0})[0];
+    if (first == 0) return;
+    const int lowest = size_ - static_cast<int>(first);
+    const auto head = std::make_shared<std::vector<std::int64_t>>(2, 0);
+    const auto text = std::make_shared<std::string>();
+    if (lowest == rank_) {
+        *text = mine->what();
+        *head = {static_cast<std::int64_t>(mine->code()), static_cast<std::int64_t>(text->size())};
+    }
+    run_collective(head, "MPI_Ibcast", [&](auto& v, MPI_Request* request) {
+        return MPI_Ibcast(v.data(), 2, MPI_INT64_T, lowest, comm_, request);
+    });
+    text->resize(static_cast<std::size_t>((*head)[1]));
+    run_collective(text, "MPI_Ibcast", [&](auto& v, MPI_Request* request) {
+        return MPI_Ibcast(v.data(), to_int((*head)[1], "error message"), MPI_CHAR, lowest, comm_,
+                          request);
+    });
+    throw Error(static_cast<ErrorCode>((*head)[0]), *text);
+}
+
+std::vector<std::vector<std::int64_t>> ProcessGroup::gather_on_node(
+    const std::vector<std::int64_t>& values) const {
+    const std::size_t n = node_ranks_.size();
+    struct Buffers {
+        int count = 0;
+        std::vector<int> counts, starts;
+        std::vector<std::int64_t> mine, all;
+    };
+    const auto buffers = std::make_shared<Buffers>();
+    buffers->count = to_int(static_cast<std::int64_t>(values.size()), "count");
+    buffers->counts.resize(n);
+    run_collective(buffers, "MPI_Iallgather", [&](Buffers& b, MPI_Request* request) {
+        return MPI_Iallgather(&b.count, 1, MPI_INT, b.counts.data(), 1, MPI_INT, node_comm_,
+                              request);
+    });
+    buffers->starts.assign(n, 0);
+    std::int64_t total = 0;
+    for (std::size_t i = 0; i < n; ++i) {
+        buffers->starts[i] = to_int(total, "displacement");
+        total += buffers->counts[i];
+    }
+    buffers->mine = values;
+    buffers->all.resize(static_cast<std::size_t>(total));
+    run_collective(buffers, "MPI_Iallgatherv", [&](Buffers& b, MPI_Request* request) {
+        return MPI_Iallgatherv(b.mine.data(), b.count, MPI_INT64_T, b.all.data(), b.counts.data(),
+                               b.starts.data(), MPI_INT64_T, node_comm_, request);
+    });
+    std::vector<std::vector<std::int64_t>> result(n);
+    for (std::size_t i = 0; i < n; ++i) {
+        const auto begin = buffers->all.begin() + buffers->starts[i];
+        result[i].assign(begin, begin + buffers->counts[i]);
+    }
+    return result;
+}
+
+}  // namespace datamover::mpi

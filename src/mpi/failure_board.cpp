@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How do the processes of a group learn that one of them has failed?
+#include "failure_board.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <utility>
+
+namespace datamover::mpi {
+
+FailureBoard::FailureBoard(MPI_Comm comm, memory::AllocationPtr own, std::vector<PeerBoard> peers,
+                           std::vector<int> far_ranks)
+    : comm_(comm),
+      memory_(std::move(own)),
+      own_(reinterpret_cast<Board*>(memory_->data)),
+      peers_(std::move(peers)),
+      far_ranks_(std::move(far_ranks)) {
+    MPI_Comm_rank(comm_, &rank_);
+}
+
+void FailureBoard::write(Board& board, const FailureNotice& notice) noexcept {
+    int expected = empty;
+    if (!board.state.compare_exchange_strong(expected, writing)) return;
+    board.notice = notice;
+    board.state.store(written, std::memory_order_release);
+}
+
+void FailureBoard::tell(const Error& why) noexcept {
+    if (own_->state.load(std::memory_order_acquire) != empty) return;
+    sent_.rank = rank_;
+    sent_.code = static_cast<std::int32_t>(why.code());
+    std::strncpy(sent_.text, why.what(), sizeof sent_.text - 1);
+    write(*own_, sent_);
+    for (const PeerBoard& peer : peers_) write(*peer.board, sent_);
+    // Whom the message does not reach has the deadline of its wait.
+    for (const int rank : far_ranks_) {
+        MPI_Request request = MPI_REQUEST_NULL;
+        if (MPI_Isend(&sent_, sizeof sent_, MPI_BYTE, rank, FailureNotice::tag, comm_, &request) ==
+            MPI_SUCCESS)
+            MPI_Request_free(&request);
+    }
+}
+
+void FailureBoard::check_while_waiting() {
+    constexpr unsigned turns_per_look = 64;
+    if (!far_ranks_.empty() && ++looks_ % turns_per_look == 0) look_for_messages();
+    check();
+}
+
+bool FailureBoard::shows_failure() {
+    if (!far_ranks_.empty()) look_for_messages();
+    return is_written();
+}
+
+void FailureBoard::look_for_messages() {
+    int arrived = 0;
+    MPI_Status status;
+    if (MPI_Iprobe(MPI_ANY_SOURCE, FailureNotice::tag, comm_, &arrived, &status) != MPI_SUCCESS ||
+        !arrived)
+        return;
+    FailureNotice notice;
+    if (MPI_Recv(&notice, sizeof notice, MPI_BYTE, status.MPI_SOURCE, FailureNotice::tag, comm_,
+                 MPI_STATUS_IGNORE) == MPI_SUCCESS)
+        write(*own_, notice);
+}
+
+void FailureBoard::throw_error() const {
+    const FailureNotice& notice = own_->notice;
+    throw Error(ErrorCode::peer_failed,
+                "process " + std::to_string(notice.rank) + " failed: " + notice.text +
+                    "; nothing moves on this communicator any more, a new one is needed");
+}
+
+}  // namespace datamover::mpi

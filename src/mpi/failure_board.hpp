@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How do the processes of a group learn that one of them has failed?
+#pragma once
+
+#include <mpi.h>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "datamover/error.hpp"
+#include "memory/segment_pool.hpp"
+
+namespace datamover::mpi {
+
+/// What a process tells all others once, when an MPI call of its failed.
+struct FailureNotice {
+    static constexpr int tag = 0;  ///< of the message to other nodes; movers have tags from 1
+    std::int32_t rank = 0;
+    std::int32_t code = 0;
+    char text[248] = {};
+};
+
+/// A board in shared memory per process, on which every process of the node can write; processes of
+/// other nodes get a message. The first notice stays: the group does not recover.
+class FailureBoard {
+public:
+    /// What lies in shared memory.
+    struct Board {
+        std::atomic<int> state;
+        FailureNotice notice;
+    };
+    /// A board of another process of the node, mapped here.
+    struct PeerBoard {
+        std::shared_ptr<memory::SharedSegment> segment;
+        Board* board = nullptr;
+    };
+
+    /// `own` is zeroed memory of at least sizeof(Board), shared where there are `peers`. Local.
+    FailureBoard(MPI_Comm comm, memory::AllocationPtr own, std::vector<PeerBoard> peers,
+                 std::vector<int> far_ranks);
+
+    /// Writes on the boards of this node and sends to all other processes. Never waits.
+    void tell(const Error& why) noexcept;
+    /// Throws peer_failed where a notice is on this process's board. One load.
+    void check() const {
+        if (is_written()) throw_error();
+    }
+    /// Like check, and looks for notices from other nodes every now and then. For loops that wait.
+    void check_while_waiting();
+    /// Whether there is a notice, also one that has just come from another node.
+    bool shows_failure();
+
+private:
+    static constexpr int empty = 0, writing = 1, written = 2;
+    bool is_written() const { return own_->state.load(std::memory_order_acquire) == written; }
+    void look_for_messages();
+    static void write(Board& board, const FailureNotice& notice) noexcept;
+    [[noreturn]] void throw_error() const;
+
+    MPI_Comm comm_;
+    int rank_ = 0;
+    memory::AllocationPtr memory_;
+    Board* own_;
+    std::vector<PeerBoard> peers_;
+    std::vector<int> far_ranks_;
+    FailureNotice sent_;  ///< the buffer of messages under way
+    unsigned looks_ = 0;
+};
+
+}  // namespace datamover::mpi
