@@ -34,11 +34,13 @@ nb::list legs_of(const Mover& mover) {
         d["peer"] = leg.peer;
         d["sends"] = leg.sends;
         d["transport"] = leg.transport;
+        d["why"] = leg.why;
         d["elems"] = leg.elems;
         d["bytes"] = leg.bytes;
         d["encoding"] = leg.encoding;
         d["relation_bytes"] = leg.relation_bytes;
         d["kernel"] = leg.kernel;
+        d["chunks"] = leg.chunks;
         legs.append(d);
     }
     return legs;
@@ -53,13 +55,15 @@ void bind_movers(nb::module_& m) {
             "__init__",
             [](Mover* self, std::uintptr_t comm, const MotionPlan& plan, const ArrayPart& source,
                const ArrayPart& destination, const std::string& op, const std::string& transport,
-               std::complex<double> alpha, std::complex<double> beta, bool conjugate, bool check) {
-                new (self) Mover(comm_at(comm), plan, source, destination,
-                                 {op_from_name(op), transport, alpha, beta, conjugate, check});
+               std::complex<double> alpha, std::complex<double> beta, bool conjugate, bool check,
+               std::int64_t max_bytes) {
+                new (self) Mover(
+                    comm_at(comm), plan, source, destination,
+                    {op_from_name(op), transport, alpha, beta, conjugate, check, max_bytes});
             },
             nb::arg("comm_address"), nb::arg("plan"), nb::arg("source"), nb::arg("destination"),
             nb::arg("op"), nb::arg("transport"), nb::arg("alpha"), nb::arg("beta"),
-            nb::arg("conjugate"), nb::arg("check"), Released())
+            nb::arg("conjugate"), nb::arg("check"), nb::arg("max_bytes"), Released())
         .def("rebind", &Mover::rebind, nb::arg("source"), nb::arg("destination"), Released(),
              "Goes over to other arrays of the same plan. Collective.")
         .def("start", &Mover::start, Released(), "Begins to move; returns without waiting.")

@@ -229,6 +229,7 @@ typedef struct datamover_mover_options {
     const double* alpha;   /* real and imaginary part of the factor of arriving elements; NULL: 1 */
     const double* beta;    /* the same for those in place, with "add"; NULL: 1 */
     int conjugate;         /* not 0: arriving complex elements are conjugated */
+    int64_t max_bytes;     /* of message buffers and staging on this process; 0: no limit */
 } datamover_mover_options;
 
 typedef struct datamover_mover_counters {

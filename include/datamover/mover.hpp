@@ -21,7 +21,7 @@ namespace datamover {
 /// How a mover works; all optional.
 struct MoverOptions {
     Op op = Op::replace;             ///< how arriving elements are combined
-    std::string transport = "auto";  ///< or the name of one: "shared", "p2p"
+    std::string transport = "auto";  ///< or the name of one: "shared", "staged", "p2p"
     std::complex<double> alpha = 1;  ///< factor of arriving elements
     std::complex<double> beta = 1;   ///< factor of those in place, with Op::add
     bool conjugate = false;          ///< arriving complex elements are conjugated
@@ -29,6 +29,9 @@ struct MoverOptions {
     /// no element is written twice, and none is read that is written. Where one process asks, all
     /// do. Takes time and memory in the elements moved; errors are mismatch and invalid_argument.
     bool check = false;
+    /// Most bytes of message buffers and staging memory of this process, 0 for no limit. Messages
+    /// then go in rounds. Too little for an element per message: invalid_argument.
+    std::int64_t max_bytes = 0;
 };
 
 /// What a mover has done so far on this process.
@@ -47,11 +50,13 @@ struct MoverLeg {
     std::int64_t peer = 0;
     bool sends = false;
     std::string transport;
+    std::string why;  ///< why this transport
     std::int64_t elems = 0;
     std::int64_t bytes = 0;
     std::string encoding;
     std::int64_t relation_bytes = 0;
     std::string kernel;
+    std::int64_t chunks = 1;  ///< in so many pieces it goes, per round
 };
 
 /// Carries out a plan between two arrays as one collective operation, any number of times. Arrays

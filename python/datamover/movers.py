@@ -71,6 +71,9 @@ class Mover:
         none is read that is written, also through arrays that share memory. The error names
         process, block and region. Where one process asks, all do. Takes time and memory in the
         elements.
+    max_bytes : int, optional
+        Most bytes of message buffers and staging memory of this process; what does not fit goes in
+        rounds, with the same result. `counters()["extra_bytes"]` tells what is used.
     comm : mpi4py.MPI.Comm, optional
         The processes; needed when no array is an `XArray`.
 
@@ -85,8 +88,9 @@ class Mover:
     OutOfRange
         A section outside what a block's memory holds (ghosts too shallow).
     InvalidArgument
-        A read-only destination, an unknown `op` or transport; with `check` also an element that is
-        written twice, or read and written.
+        A read-only destination, an unknown `op` or transport, a `max_bytes` that leaves no room for
+        an element per message; with `check` also an element that is written twice, or read and
+        written.
     Unsupported
         A transport that cannot carry one of the pairs.
 
@@ -122,6 +126,7 @@ class Mover:
         beta: complex = 1,
         conjugate: bool = False,
         check: bool = False,
+        max_bytes: int | None = None,
         comm: MPI.Comm | None = None,
     ):
         self._comm = _communicator(comm, source, destination)
@@ -129,7 +134,16 @@ class Mover:
         self.plan = plan
         arrays, parts = self._checked(source, destination)
         self._core = core().Mover(
-            self._address, plan, *parts, op or "replace", transport, alpha, beta, conjugate, check
+            self._address,
+            plan,
+            *parts,
+            op or "replace",
+            transport,
+            alpha,
+            beta,
+            conjugate,
+            check,
+            max_bytes or 0,
         )
         self._arrays = arrays  # the memory lives as long as the mover is bound to it
 

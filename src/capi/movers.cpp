@@ -31,6 +31,7 @@ MoverOptions options_of(const datamover_mover_options* given_options) {
     if (given_options && given_options->alpha) options.alpha = factor(given_options->alpha);
     if (given_options && given_options->beta) options.beta = factor(given_options->beta);
     options.conjugate = given_options && given_options->conjugate != 0;
+    if (given_options) options.max_bytes = given_options->max_bytes;
     return options;
 }
 

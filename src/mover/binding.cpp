@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "check.hpp"
+#include "leg_choice.hpp"
 #include "node_exchange.hpp"
 #include "transport/signal_lines.hpp"
 
@@ -15,8 +16,6 @@ namespace datamover {
 namespace {
 
 using transport::BindContext;
-using transport::Leg;
-using transport::PairFacts;
 
 std::string side_name(const char* side, std::int64_t rank) {
     return std::string(side) + " array on process " + std::to_string(rank);
@@ -148,37 +147,6 @@ MoverCounters round_counters(const std::vector<PeerPart>& sends,
     return c;
 }
 
-/// The facts of the direction from one rank to another, one of which is this process.
-class FactFinder {
-public:
-    FactFinder(const mpi::ProcessGroup& group, const NodeOffers& offers, bool usable,
-               bool plain_copy)
-        : group_(group), offers_(offers), usable_(usable), plain_copy_(plain_copy) {}
-
-    PairFacts operator()(std::int64_t from, std::int64_t to) const {
-        PairFacts facts{from, to, from == to, false, false, false, plain_copy_};
-        const int source = group_.node_position(from), destination = group_.node_position(to);
-        if (source < 0 || destination < 0) return facts;
-        facts.same_node = true;
-        if (!usable_) return facts;
-        // A side can be reached only if both processes have signal lines, which offers imply.
-        facts.source_shared = offers_.source_shared[static_cast<std::size_t>(source)];
-        facts.destination_shared =
-            offers_.destination_shared[static_cast<std::size_t>(destination)];
-        return facts;
-    }
-
-private:
-    const mpi::ProcessGroup& group_;
-    const NodeOffers& offers_;
-    bool usable_, plain_copy_;
-};
-
-/// Legs sorted by the transport that carries them.
-struct LegsOfKind {
-    std::vector<Leg> sends, receives;
-};
-
 memory::AllocationPtr signal_memory(const mpi::ProcessGroup& group) {
     const int node_size = static_cast<int>(group.node_ranks().size());
     if (node_size == 1) return nullptr;
@@ -245,40 +213,50 @@ BoundTransports bind_transports(const mpi::ProcessGroupPtr& group, const Process
 
     BoundTransports bound;
     bound.per_round = round_counters(mine.outgoing, mine.incoming, me, context.wire().bytes);
+    const bool plain = context.update.is_plain_copy();
     const bool lines_missing = group->node_ranks().size() > 1 && !context.control;
+    const bool needs_memory =
+        needs_message_memory(*group, mine, {*group, offers, true, plain}, options.transport);
     const auto votes =
         group->maximum({lines_missing || !offers.mapped, prefers_row_major(destination),
-                        bound.per_round.bytes_sent, bound.per_round.bytes_received});
+                        bound.per_round.bytes_sent, bound.per_round.bytes_received, needs_memory});
+    const FactFinder facts(*group, offers, votes[0] == 0, plain);
     context.order = votes[1] ? plan::MessageOrder::row_major : plan::MessageOrder::column_major;
     // The less loaded side copies. Between equals the sender: the cache lines around a face are
     // rewritten by their owner in every step, those of a ghost are only read (measured: a halo of
     // 16³ blocks takes a third of the time that it takes when receivers copy).
     context.receivers_copy = votes[3] < votes[2];
+    MessageMemory memory;
+    memory.staging = StagingOffers::none(group->node_ranks().size());
+    if (votes[0] || votes[4])
+        memory = message_memory(*group, mine, facts, context.wire().bytes, options);
+    context.chunk_bytes = memory.chunk_bytes;
+    context.slots = memory.slots;
+    context.lanes_in = memory.staging.lanes_in;
+    context.lanes_out = memory.staging.lanes_out;
     context.node = std::move(offers.peers);
 
     mpi::collectively(*group, [&] {
-        const FactFinder facts(*group, offers, votes[0] == 0, context.update.is_plain_copy());
-        const auto& kinds = transport::transport_kinds();
-        std::vector<LegsOfKind> legs(kinds.size());
-        const auto legs_for = [&](const PairFacts& f) -> LegsOfKind& {
-            const auto& kind = transport::choose_transport(f, options.transport);
-            return legs[static_cast<std::size_t>(&kind - kinds.data())];
-        };
-        for (const PeerPart& p : mine.outgoing) {
-            const PairFacts f = facts(me, p.rank);
-            legs_for(f).sends.push_back({p.rank, &p.part, f});
-        }
-        for (const PeerPart& p : mine.incoming) {
-            const PairFacts f = facts(p.rank, me);
-            legs_for(f).receives.push_back({p.rank, &p.part, f});
-        }
+        auto chosen = choose_legs(*group, mine, facts, memory.staging, options.transport);
+        bound.reasons = std::move(chosen.reasons);
         // Far peers are served first, the own copy last: it needs nobody.
-        for (std::size_t i = kinds.size(); i-- > 0;)
-            if (!legs[i].sends.empty() || !legs[i].receives.empty())
-                bound.transports.push_back(
-                    kinds[i].bind(context, std::move(legs[i].sends), std::move(legs[i].receives)));
+        for (std::size_t i = chosen.kinds.size(); i-- > 0;) {
+            auto& [sends, receives] = chosen.kinds[i];
+            if (!sends.empty() || !receives.empty())
+                bound.transports.push_back(transport::transport_kinds()[i].bind(
+                    context, std::move(sends), std::move(receives)));
+        }
     });
     return bound;
+}
+
+std::vector<MoverLeg> BoundTransports::legs() const {
+    std::vector<MoverLeg> lines;
+    for (const auto& t : transports) t->report(lines);
+    for (MoverLeg& line : lines)
+        for (const LegReason& r : reasons)
+            if (r.peer == line.peer && r.sends == line.sends) line.why = r.why;
+    return lines;
 }
 
 }  // namespace datamover

@@ -21,10 +21,21 @@ struct ProcessPlan {
 ProcessPlan plan_for_process(const mpi::ProcessGroup& group, const MotionPlan& plan,
                              const MoverOptions& options);
 
+/// Why a pair is carried as it is.
+struct LegReason {
+    std::int64_t peer = 0;
+    bool sends = false;
+    std::string why;
+};
+
 /// What binding yields: the transports, ready to run, and what one round moves.
 struct BoundTransports {
     std::vector<std::unique_ptr<transport::Transport>> transports;
     MoverCounters per_round;
+    std::vector<LegReason> reasons;
+
+    /// How each pair is carried, and why.
+    std::vector<MoverLeg> legs() const;
 };
 
 /// Validates, exchanges what peers must know of each other, chooses and binds transports.

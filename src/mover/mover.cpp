@@ -178,10 +178,7 @@ MoverCounters Mover::counters() const {
 }
 
 std::vector<MoverLeg> Mover::legs() const {
-    std::vector<MoverLeg> lines;
-    if (state_)
-        for (const auto& t : state_->bound.transports) t->report(lines);
-    return lines;
+    return state_ ? state_->bound.legs() : std::vector<MoverLeg>{};
 }
 
 std::int64_t Mover::extra_bytes() const {

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // How does data move by messages? One per pair of processes, packed unless it is contiguous.
+#include <algorithm>
 #include <utility>
 
 #include "mpi/byte_message.hpp"
 #include "mpi/checked_call.hpp"
+#include "p2p_rounds.hpp"
 #include "transport.hpp"
 
 namespace datamover::transport {
@@ -164,8 +166,13 @@ extern const TransportKind p2p_kind;
 const TransportKind p2p_kind{
     "p2p",
     [](const PairFacts& facts) { return !facts.same_process; },
+    [](const PairFacts&) { return true; },
     [](const BindContext& context, std::vector<Leg> sends,
        std::vector<Leg> receives) -> std::unique_ptr<Transport> {
+        const auto long_one = [&](const Leg& leg) { return goes_in_rounds(context, leg); };
+        if (std::any_of(sends.begin(), sends.end(), long_one) ||
+            std::any_of(receives.begin(), receives.end(), long_one))
+            return messages_in_rounds(context, sends, receives);
         return std::make_unique<P2pTransport>(context, sends, receives);
     },
 };

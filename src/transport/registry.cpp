@@ -10,12 +10,14 @@ namespace datamover::transport {
 
 extern const TransportKind self_kind;
 extern const TransportKind shared_kind;
+extern const TransportKind staged_kind;
 extern const TransportKind p2p_kind;
 
 const std::vector<TransportKind>& transport_kinds() {
     static const std::vector<TransportKind> kinds{
         self_kind,
         shared_kind,
+        staged_kind,
         p2p_kind,
     };
     return kinds;
@@ -41,11 +43,24 @@ const TransportKind& choose_transport(const PairFacts& facts, std::string_view f
     if (forced != "auto" && std::none_of(kinds.begin(), kinds.end(), named))
         throw Error(ErrorCode::invalid_argument, "there is no transport \"" + std::string(forced) +
                                                      "\"; known are " + known_names());
-    for (const TransportKind& kind : kinds)
-        if (kind.carries(facts) && (forced == "auto" || named(kind) || facts.same_process))
-            return kind;
+    for (const TransportKind& kind : kinds) {
+        const bool wanted = forced == "auto" ? kind.pays(facts) : named(kind);
+        if (kind.carries(facts) && (wanted || facts.same_process)) return kind;
+    }
     throw Error(ErrorCode::unsupported, "transport \"" + std::string(forced) +
                                             "\" cannot carry from process " + pair_name(facts));
+}
+
+std::string reason_for(const TransportKind& kind, const PairFacts& facts, std::string_view forced) {
+    if (facts.same_process) return "within the process";
+    if (forced == kind.name) return "asked for";
+    if (!facts.same_node) return "on another node";
+    const std::string_view name = kind.name;
+    if (name == "shared")
+        return facts.source_shared ? "the source array is in shared memory"
+                                   : "the destination array is in shared memory";
+    if (name == "staged") return "neither array can be reached";
+    return "no shared memory is to be had";
 }
 
 plan::RelationSide BindContext::source_side() const {
@@ -85,6 +100,7 @@ MoverLeg leg_line(std::int64_t peer, bool sends, const char* transport,
     return {peer,
             sends,
             transport,
+            "",
             relation.size(),
             relation.size() * relation.source_elem_bytes(),
             encoding_name(relation.encoding()),

@@ -40,6 +40,7 @@ extern const TransportKind self_kind;
 const TransportKind self_kind{
     "self",
     [](const PairFacts& facts) { return facts.same_process; },
+    [](const PairFacts&) { return true; },
     [](const BindContext& context, std::vector<Leg>,
        std::vector<Leg> receives) -> std::unique_ptr<Transport> {
         return std::make_unique<SelfTransport>(context, receives);

@@ -88,8 +88,8 @@ public:
         for (const Copy& c : copies_)
             lines.push_back(leg_line(c.peer, c.sends, "shared", c.relation, c.kernel));
         for (const auto& [peer, part] : offered_)
-            lines.push_back(
-                {peer, part.sends, "shared", part.elems, part.bytes, "", 0, "copied by the peer"});
+            lines.push_back({peer, part.sends, "shared", "", part.elems, part.bytes, "", 0,
+                             "copied by the peer"});
     }
 
 private:
@@ -149,9 +149,9 @@ extern const TransportKind shared_kind;
 const TransportKind shared_kind{
     "shared",
     [](const PairFacts& facts) {
-        return facts.same_node && !facts.same_process &&
-               (facts.source_shared || (facts.destination_shared && facts.plain_copy));
+        return facts.same_node && !facts.same_process && facts.in_one_copy();
     },
+    [](const PairFacts&) { return true; },
     [](const BindContext& context, std::vector<Leg> sends,
        std::vector<Leg> receives) -> std::unique_ptr<Transport> {
         return std::make_unique<SharedTransport>(context, sends, receives);

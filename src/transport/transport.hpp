@@ -13,6 +13,7 @@
 #include "datamover/mover.hpp"
 #include "mpi/process_group.hpp"
 #include "plan/compile.hpp"
+#include "staging_lane.hpp"
 
 namespace datamover::transport {
 
@@ -26,6 +27,10 @@ struct PairFacts {
     bool source_shared = false;       ///< the source array lies in a segment the other side can map
     bool destination_shared = false;  ///< likewise the destination array
     bool plain_copy = true;           ///< no update, no conversion
+    bool staged = false;              ///< the destination has set a staging lane aside
+
+    /// Whether one copy between the two arrays does it.
+    bool in_one_copy() const { return source_shared || (destination_shared && plain_copy); }
 };
 
 /// One direction of one pair: this process sends to, or receives from, `peer`.
@@ -68,6 +73,9 @@ struct BindContext {
     int tag = 0;
     std::vector<NodePeer> node;     ///< in order of the group's node_ranks
     memory::AllocationPtr control;  ///< this process's signal lines for this mover
+    std::int64_t chunk_bytes = 0;   ///< longest message under a limit of memory; 0: no limit
+    std::int64_t slots = 1;         ///< under a limit: buffers per direction of a pair
+    std::vector<StagingLane> lanes_in, lanes_out;  ///< from and to each process of the node
 
     plan::RelationSide source_side() const;
     plan::RelationSide destination_side() const;
@@ -101,10 +109,12 @@ public:
 MoverLeg leg_line(std::int64_t peer, bool sends, const char* transport,
                   const AddressRelation& relation, const CopyKernel& kernel);
 
-/// A kind of transport: its name, which pairs it can carry, and how it is bound.
+/// A kind of transport: its name, which pairs it can carry, for which of them it is the better
+/// choice than all that come later in the list, and how it is bound.
 struct TransportKind {
     const char* name;
     bool (*carries)(const PairFacts&);
+    bool (*pays)(const PairFacts&);
     std::unique_ptr<Transport> (*bind)(const BindContext&, std::vector<Leg> sends,
                                        std::vector<Leg> receives);
 };
@@ -112,8 +122,11 @@ struct TransportKind {
 /// All kinds, in order of preference. A new transport is one file and one line in registry.cpp.
 const std::vector<TransportKind>& transport_kinds();
 
-/// The kind that carries a pair: the first that can, or, when `forced` names one, that one (pairs
-/// within a process are always copied by "self"). Throws unsupported, invalid_argument.
+/// The kind that carries a pair: the first that can and pays, or, when `forced` names one, that one
+/// (pairs within a process are always copied by "self"). Throws unsupported, invalid_argument.
 const TransportKind& choose_transport(const PairFacts& facts, std::string_view forced);
+
+/// Why that kind was chosen, for explain.
+std::string reason_for(const TransportKind& kind, const PairFacts& facts, std::string_view forced);
 
 }  // namespace datamover::transport

@@ -155,6 +155,21 @@ def numbered(shape, dtype):
     return np.ascontiguousarray(raw).view(dtype).reshape(shape)
 
 
+def max_bytes(rng, nprocs):
+    """No limit, or one that leaves each message few elements at a time."""
+    least = 2 * max(1, nprocs - 1) * 192
+    return None if rng.random() < 0.4 else int(least * rng.uniform(1, 6))
+
+
+#: Transports that need a common node.
+NODE_TRANSPORTS = ("shared", "staged")
+
+
+def impossible(plan, transport):
+    """Whether a forced transport must be refused: it needs one node, the plan crosses nodes."""
+    return transport in NODE_TRANSPORTS and crosses_nodes(plan)
+
+
 def crosses_nodes(plan):
     """Whether any pair of the plan lies on two pretend nodes."""
     if not NODE_SIZE:

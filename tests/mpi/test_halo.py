@@ -39,7 +39,7 @@ def check_halo(comm, floorplan, domain, width, periodic, corners, transport):
     for block, grid in array.grids():
         grid[...] = NOTHING
         array.interior(block)[...] = wrapped(whole, floorplan.region(block), domain, True)
-    if transport == "shared" and drawn.crosses_nodes(plan):
+    if drawn.impossible(plan, transport):
         return
     mover = dm.Mover(plan, array, array, transport=transport)
     for _ in range(2):

@@ -62,7 +62,8 @@ def test_any_layout_to_any_other(comm, rng, local_rng, cases, transport, op):
             before[...] = 3
         arguments = (plan, source.arrays, destination.arrays)
         options = {"op": op, "transport": transport, "comm": comm}
-        if transport == "shared" and drawn.crosses_nodes(plan):
+        options["max_bytes"] = limit = drawn.max_bytes(rng, comm.size)
+        if drawn.impossible(plan, transport):
             with pytest.raises(dm.Unsupported):
                 dm.Mover(*arguments, **options)
             continue
@@ -75,6 +76,7 @@ def test_any_layout_to_any_other(comm, rng, local_rng, cases, transport, op):
             mover()
             destination.assert_holds(expected(whole, before, axes, section, op))
             source.assert_holds(whole)
+        assert limit is None or mover.counters()["extra_bytes"] <= limit
         mover.free()
 
 
@@ -85,7 +87,7 @@ def test_there_and_back_is_the_identity(comm, rng, local_rng, cases, transport):
         plan = dm.redistribute(
             drawn.block_cyclic(rng, shape, comm.size), drawn.layout(rng, shape, comm.size)
         )
-        if transport == "shared" and drawn.crosses_nodes(plan):
+        if drawn.impossible(plan, transport):
             continue
         source = drawn.Part(comm, rng, local_rng, plan.source, "i8", transport == "shared" or None)
         middle = drawn.Part(
@@ -96,7 +98,7 @@ def test_there_and_back_is_the_identity(comm, rng, local_rng, cases, transport):
         dm.Mover(plan, source.arrays, middle.arrays, transport=transport, comm=comm)()
         source.fill(np.full_like(whole, -1))
         back = dm.redistribute(plan.destination, plan.source)
-        if transport == "shared" and drawn.crosses_nodes(back):
+        if drawn.impossible(back, transport):
             continue
         dm.Mover(back, middle.arrays, source.arrays, transport=transport, comm=comm)()
         source.assert_holds(whole)
@@ -145,12 +147,13 @@ def test_number_types_convert_as_numpy_does(comm, rng, local_rng, cases, transpo
         source.fill(whole)
         destination.fill(before)
         options = {"transport": transport, "comm": comm}
+        options["max_bytes"] = drawn.max_bytes(rng, comm.size)
         if not np.can_cast(source_type, destination_type, "same_kind"):
             with pytest.raises(dm.WrongType):
                 dm.Mover(plan, source.arrays, destination.arrays, **options)
             destination.assert_holds(before)
             continue
-        if transport == "shared" and drawn.crosses_nodes(plan):
+        if drawn.impossible(plan, transport):
             continue
         dm.Mover(plan, source.arrays, destination.arrays, **options)()
         converted = whole.astype(destination_type)
@@ -168,7 +171,7 @@ def test_scaled_conjugated_sum(comm, rng, local_rng, transport, dtype):
         drawn.block_cyclic(rng, shape[::-1], comm.size),
         axes=(1, 0),
     )
-    if transport == "shared" and drawn.crosses_nodes(plan):
+    if drawn.impossible(plan, transport):
         return
     source = drawn.Part(comm, rng, local_rng, plan.source, dtype, transport == "shared" or None)
     destination = drawn.Part(comm, rng, local_rng, plan.destination, dtype)

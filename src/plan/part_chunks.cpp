@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Into which chunks is a pair's part cut, so that it passes through a small buffer piece by piece?
+#include "part_chunks.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "axis_slices.hpp"
+
+namespace datamover::plan {
+namespace {
+
+using Extents = std::vector<std::int64_t>;
+
+/// How many positions of each axis a chunk of a product spans.
+class ChunkExtents {
+public:
+    ChunkExtents(const ProductPiece& product, std::int64_t most_elems, MessageOrder order,
+                 ChunkForm form)
+        : product_(product), order_(order), room_(most_elems) {
+        extents_.assign(product.axes.size(), 0);
+        const std::size_t inner = innermost();
+        const std::size_t source_inner = innermost_of_source();
+        if (form == ChunkForm::tiles && inner != source_inner) take_tile(inner, source_inner);
+        for (std::size_t k = 0; k < extents_.size(); ++k)
+            take(order == MessageOrder::row_major ? extents_.size() - 1 - k : k);
+    }
+
+    const Extents& extents() const { return extents_; }
+
+private:
+    std::int64_t size(std::size_t axis) const { return product_.axes[axis].table->size(); }
+
+    std::size_t innermost() const {
+        return order_ == MessageOrder::row_major ? extents_.size() - 1 : 0;
+    }
+
+    /// The axis along which the source is fastest, if its memory is ordered as the message is.
+    std::size_t innermost_of_source() const {
+        std::size_t best = 0;
+        for (std::size_t k = 1; k < extents_.size(); ++k) {
+            const int d = product_.axes[k].source_dim, b = product_.axes[best].source_dim;
+            if (order_ == MessageOrder::row_major ? d > b : d < b) best = k;
+        }
+        return best;
+    }
+
+    void take(std::size_t axis) {
+        if (extents_[axis] > 0) return;
+        extents_[axis] = std::min(size(axis), room_);
+        room_ /= extents_[axis];
+    }
+
+    /// A square of the two axes, or an oblong where one is short.
+    void take_tile(std::size_t a, std::size_t b) {
+        if (size(a) > size(b)) std::swap(a, b);
+        const auto edge = static_cast<std::int64_t>(std::sqrt(static_cast<double>(room_)));
+        extents_[a] = even_cut(size(a), std::max<std::int64_t>(edge, 1));
+        room_ /= extents_[a];
+        extents_[b] = even_cut(size(b), room_);
+        room_ /= extents_[b];
+    }
+
+    /// Cuts of about equal length, whole cache lines long where they are long.
+    static std::int64_t even_cut(std::int64_t size, std::int64_t most) {
+        constexpr std::int64_t line_elems = 16;
+        if (size <= most) return size;
+        const std::int64_t even = size / (size / most + 1) + 1;
+        const std::int64_t lines = (even + line_elems - 1) / line_elems * line_elems;
+        return lines <= most ? lines : std::min(even, most);
+    }
+
+    const ProductPiece& product_;
+    MessageOrder order_;
+    std::int64_t room_;
+    Extents extents_;
+};
+
+/// The sub-boxes, in order, of which `count` points of a box from number `first` on consist, when
+/// it is walked with the last dimension fastest: at most 2d - 1.
+void boxes_of_range(const Region& box, std::int64_t first, std::int64_t count,
+                    std::vector<Region>& boxes) {
+    if (count == 0) return;
+    int d = 0;
+    std::int64_t row = box.size();
+    Point lo = box.lo(), hi = box.hi();
+    // The outermost dimension along which the range reaches over more than one position.
+    for (; d < box.dims(); ++d) {
+        row /= box.extent(d);
+        const std::int64_t begin = first / row, end = (first + count - 1) / row;
+        lo[d] = box.lo()[d] + begin;
+        hi[d] = lo[d] + 1;
+        first -= begin * row;
+        if (end > begin) break;
+    }
+    if (d == box.dims()) {
+        boxes.push_back(Region(lo, hi));
+        return;
+    }
+    const auto rows = [&](std::int64_t from, std::int64_t n) {
+        Point a = lo, b = hi;
+        a[d] = lo[d] + from;
+        b[d] = a[d] + n;
+        return Region(a, b);
+    };
+    const std::int64_t head = first > 0 ? std::min(count, row - first) : 0;
+    if (head > 0) boxes_of_range(rows(0, 1), first, head, boxes);
+    const std::int64_t begin = first > 0 ? 1 : 0, whole = (count - head) / row;
+    if (whole > 0) boxes.push_back(rows(begin, whole));
+    boxes_of_range(rows(begin + whole, 1), 0, count - head - whole * row, boxes);
+}
+
+class Cutter {
+public:
+    Cutter(std::int64_t most_elems, MessageOrder order, ChunkForm form)
+        : most_(most_elems), order_(order), form_(form) {}
+
+    ChunkedPart operator()(const PairPart& part) {
+        for (const Piece& piece : part.pieces) {
+            const std::int64_t elems = piece.size();
+            if (elems == 0) continue;
+            if (gathered_elems_ + elems > most_) flush();
+            if (elems <= most_) {
+                gathered_.pieces.push_back(piece);
+                gathered_elems_ += elems;
+            } else {
+                std::visit([&](const auto& content) { cut(piece, content); }, piece.content);
+            }
+        }
+        flush();
+        return std::move(result_);
+    }
+
+private:
+    void flush() {
+        if (gathered_.pieces.empty()) return;
+        add(std::exchange(gathered_, {}));
+        gathered_elems_ = 0;
+    }
+
+    /// A shape that is one chunk.
+    void add(PairPart part) {
+        result_.chunks.push_back({add_shape(std::move(part)), Point{}, Point{}});
+    }
+
+    std::size_t add_shape(PairPart part) {
+        result_.shape_elems.push_back(part.size());
+        result_.shapes.push_back(std::move(part));
+        return result_.shapes.size() - 1;
+    }
+
+    /// All combinations of the axes' slices, in the message's order.
+    void cut(const Piece& piece, const ProductPiece& product) {
+        const Extents extents = ChunkExtents(product, most_, order_, form_).extents();
+        std::vector<std::vector<AxisSlice>> slices;
+        for (std::size_t k = 0; k < product.axes.size(); ++k)
+            slices.push_back(slices_of(product.axes[k].table, extents[k]));
+        const std::size_t first_shape = result_.shapes.size();
+        std::vector<std::size_t> number(slices.size(), 0);
+        for (bool more = true; more; more = next(number, slices))
+            add_product(piece, product, slices, number, first_shape);
+    }
+
+    bool next(std::vector<std::size_t>& number,
+              const std::vector<std::vector<AxisSlice>>& slices) const {
+        const std::size_t n = number.size();
+        for (std::size_t k = 0; k < n; ++k) {
+            const std::size_t axis = order_ == MessageOrder::row_major ? n - 1 - k : k;
+            if (++number[axis] < slices[axis].size()) return true;
+            number[axis] = 0;
+        }
+        return false;
+    }
+
+    void add_product(const Piece& piece, const ProductPiece& product,
+                     const std::vector<std::vector<AxisSlice>>& slices,
+                     const std::vector<std::size_t>& number, std::size_t first_shape) {
+        ProductPiece chosen = product;
+        PartChunk chunk{0, Point::filled(dims_of(product, true), 0),
+                        Point::filled(dims_of(product, false), 0)};
+        for (std::size_t k = 0; k < slices.size(); ++k) {
+            const AxisSlice& slice = slices[k][number[k]];
+            PieceAxis& axis = chosen.axes[k];
+            axis.table = slice.table;
+            chunk.source_shift[axis.source_dim] += slice.source_shift;
+            chunk.destination_shift[axis.destination_dim] += slice.destination_shift;
+        }
+        chunk.shape = shape_of(piece, std::move(chosen), first_shape);
+        result_.chunks.push_back(chunk);
+    }
+
+    static int dims_of(const ProductPiece& product, bool of_source) {
+        int dims = 0;
+        for (const PieceAxis& axis : product.axes)
+            dims = std::max(dims, (of_source ? axis.source_dim : axis.destination_dim) + 1);
+        return dims;
+    }
+
+    /// Shapes of a piece differ only in their tables. The last few are the likely ones.
+    std::size_t shape_of(const Piece& piece, ProductPiece product, std::size_t first_shape) {
+        constexpr std::size_t looked_at = 16;
+        const auto alike = [&](const PairPart& shape) {
+            const auto& axes = std::get<ProductPiece>(shape.pieces.front().content).axes;
+            return std::equal(
+                axes.begin(), axes.end(), product.axes.begin(),
+                [](const PieceAxis& a, const PieceAxis& b) { return a.table == b.table; });
+        };
+        for (std::size_t i = result_.shapes.size(), n = 0; i-- > first_shape && n < looked_at; ++n)
+            if (alike(result_.shapes[i])) return i;
+        PairPart shape;
+        shape.pieces.push_back({piece.source_block, piece.destination_block, std::move(product)});
+        return add_shape(std::move(shape));
+    }
+
+    /// The two walks are cut at the same numbers of points, and where either box has a corner.
+    void cut(const Piece& piece, const ReshapePiece& reshape) {
+        const std::int64_t elems = reshape.source.size();
+        for (std::int64_t i = 0; i < elems; i += most_) {
+            const std::int64_t n = std::min(most_, elems - i);
+            std::vector<Region> from, to;
+            boxes_of_range(reshape.source, i, n, from);
+            boxes_of_range(reshape.destination, i, n, to);
+            PairPart chunk;
+            add_pairs(piece, std::move(from), std::move(to), chunk);
+            add(std::move(chunk));
+        }
+    }
+
+    /// Pairs boxes of two lists that hold equally many points, cutting the larger of each pair.
+    void add_pairs(const Piece& piece, std::vector<Region> from, std::vector<Region> to,
+                   PairPart& chunk) const {
+        std::reverse(from.begin(), from.end());
+        std::reverse(to.begin(), to.end());
+        while (!from.empty()) {
+            const std::int64_t n = std::min(from.back().size(), to.back().size());
+            // A box's head may be several boxes again; each then is the head of the next turn.
+            if (split_head(from, n) && split_head(to, n)) {
+                chunk.pieces.push_back({piece.source_block, piece.destination_block,
+                                        ReshapePiece{from.back(), to.back()}});
+                from.pop_back();
+                to.pop_back();
+            }
+        }
+    }
+
+    /// Makes the last box of a list one of n points; false when its head became several boxes.
+    static bool split_head(std::vector<Region>& boxes, std::int64_t n) {
+        const Region box = boxes.back();
+        if (box.size() == n) return true;
+        boxes.pop_back();
+        std::vector<Region> parts;
+        boxes_of_range(box, 0, n, parts);
+        const bool one = parts.size() == 1;
+        boxes_of_range(box, n, box.size() - n, parts);
+        boxes.insert(boxes.end(), parts.rbegin(), parts.rend());
+        return one;
+    }
+
+    void cut(const Piece& piece, const IndexPiece& indices) {
+        const auto elems = static_cast<std::int64_t>(indices.source.size());
+        for (std::int64_t i = 0; i < elems; i += most_) {
+            const std::int64_t end = std::min(elems, i + most_);
+            IndexPiece some{{indices.source.begin() + i, indices.source.begin() + end},
+                            {indices.destination.begin() + i, indices.destination.begin() + end}};
+            PairPart chunk;
+            chunk.pieces.push_back({piece.source_block, piece.destination_block, std::move(some)});
+            add(std::move(chunk));
+        }
+    }
+
+    std::int64_t most_;
+    MessageOrder order_;
+    ChunkForm form_;
+    PairPart gathered_;
+    std::int64_t gathered_elems_ = 0;
+    ChunkedPart result_;
+};
+
+std::int64_t shift_bytes(const Point& shift, std::int64_t block, const MemoryLayout& memory) {
+    std::int64_t bytes = 0;
+    if (shift.dims() == 0) return bytes;
+    const BlockMemory* b = memory.find(block);
+    for (int d = 0; d < shift.dims(); ++d) bytes += shift[d] * b->strides_bytes[d];
+    return bytes;
+}
+
+}  // namespace
+
+ChunkedPart cut_into_chunks(const PairPart& part, std::int64_t most_elems, MessageOrder order,
+                            ChunkForm form) {
+    return Cutter(most_elems, order, form)(part);
+}
+
+std::int64_t source_shift_bytes(const ChunkedPart& part, const PartChunk& chunk,
+                                const MemoryLayout& memory) {
+    return shift_bytes(chunk.source_shift, part.shapes[chunk.shape].pieces.front().source_block,
+                       memory);
+}
+
+std::int64_t destination_shift_bytes(const ChunkedPart& part, const PartChunk& chunk,
+                                     const MemoryLayout& memory) {
+    return shift_bytes(chunk.destination_shift,
+                       part.shapes[chunk.shape].pieces.front().destination_block, memory);
+}
+
+}  // namespace datamover::plan

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Through which shared memory does one process of a node hand chunks to another?
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <new>
+
+namespace datamover::transport {
+
+/// Memory of the receiver: two lines of signals, then slots of equal size, used in turn. The sender
+/// counts the chunks that it has filled, the receiver those that it has drained.
+struct StagingLane {
+    static constexpr std::int64_t line_bytes = 64;
+    static constexpr std::int64_t signal_bytes = 2 * line_bytes;
+
+    std::byte* data = nullptr;
+    std::int64_t slot_bytes = 0;
+    std::int64_t slots = 0;
+    std::shared_ptr<const void> memory;  ///< keeps the mapping
+
+    using Count = std::atomic<std::uint64_t>;
+
+    std::int64_t bytes() const { return signal_bytes + slots * slot_bytes; }
+    Count& filled() const { return *reinterpret_cast<Count*>(data); }
+    Count& drained() const { return *reinterpret_cast<Count*>(data + line_bytes); }
+    std::byte* slot(std::uint64_t chunk) const {
+        return data + signal_bytes +
+               static_cast<std::int64_t>(chunk % static_cast<std::uint64_t>(slots)) * slot_bytes;
+    }
+    /// Puts counts of zero into fresh memory.
+    void clear_counts() const {
+        new (data) Count(0);
+        new (data + line_bytes) Count(0);
+    }
+};
+
+}  // namespace datamover::transport
