@@ -57,9 +57,9 @@ void bind_movers(nb::module_& m) {
                const ArrayPart& destination, const std::string& op, const std::string& transport,
                std::complex<double> alpha, std::complex<double> beta, bool conjugate, bool check,
                std::int64_t max_bytes) {
-                new (self) Mover(
-                    comm_at(comm), plan, source, destination,
-                    {op_from_name(op), transport, alpha, beta, conjugate, check, max_bytes});
+                new (self)
+                    Mover(comm_at(comm), plan, source, destination,
+                          {op_from_name(op), transport, alpha, beta, conjugate, check, max_bytes});
             },
             nb::arg("comm_address"), nb::arg("plan"), nb::arg("source"), nb::arg("destination"),
             nb::arg("op"), nb::arg("transport"), nb::arg("alpha"), nb::arg("beta"),
