@@ -29,4 +29,5 @@ NB_MODULE(_mover, m) {
     datamover::bindings::bind_arrays(m);
     datamover::bindings::bind_movers(m);
     datamover::bindings::bind_distribution(m);
+    datamover::bindings::bind_datatypes(m);
 }

@@ -11,6 +11,8 @@ void bind_memory_layout(nb::module_& m);
 void bind_plan_terms(nb::module_& m);
 void bind_plan(nb::module_& m);
 void bind_relation(nb::module_& m);
+void bind_relation_cache(nb::module_& m);
+void bind_recompute_model(nb::module_& m);
 void bind_explain(nb::module_& m);
 
 NB_MODULE(_plan, m) {
@@ -25,5 +27,7 @@ NB_MODULE(_plan, m) {
     bind_plan_terms(m);
     bind_plan(m);
     bind_relation(m);
+    bind_relation_cache(m);
+    bind_recompute_model(m);
     bind_explain(m);
 }

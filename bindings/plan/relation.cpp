@@ -52,46 +52,6 @@ bindings::NumpyArray<std::int64_t> runs(const AddressRelation& relation) {
     return array_of(std::move(rows), {n, 3});
 }
 
-nb::bytes to_bytes(const AddressRelation& relation) {
-    const std::vector<std::uint8_t> bytes = relation.to_bytes();
-    return nb::bytes(bytes.data(), bytes.size());
-}
-
-AddressRelation from_bytes(nb::handle buffer) {
-    const ArrayMemory memory(buffer, "the serialized relation");
-    if (memory.shape().size() != 1 || memory.strides_bytes() != std::vector<std::int64_t>{1})
-        throw Error(ErrorCode::wrong_type, "a serialized relation is one row of contiguous bytes");
-    return AddressRelation::from_bytes({reinterpret_cast<const std::uint8_t*>(memory.data()),
-                                        static_cast<std::size_t>(memory.end_bytes())});
-}
-
-/// Rows of address and length in bytes, of the source side or the destination side. The base is an
-/// address, or an array that the addresses must lie in.
-bindings::NumpyArray<std::int64_t> iovec(const AddressRelation& relation, nb::handle base,
-                                         const std::string& side) {
-    if (side != "source" && side != "destination")
-        throw Error(ErrorCode::invalid_argument,
-                    "side is '" + side + "', it must be 'source' or 'destination'");
-    const bool of_source = side == "source";
-    std::byte* start = nullptr;
-    if (nb::isinstance<nb::int_>(base)) {
-        start = reinterpret_cast<std::byte*>(nb::cast<std::uintptr_t>(base));
-    } else {
-        const ArrayMemory memory(base, "base");
-        bindings::require_inside(
-            memory, of_source ? relation.source_bounds() : relation.destination_bounds());
-        start = memory.data();
-    }
-    std::vector<std::int64_t> rows;
-    for (const MemoryPiece& piece :
-         of_source ? relation.source_pieces(start) : relation.destination_pieces(start)) {
-        rows.push_back(static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(piece.data)));
-        rows.push_back(static_cast<std::int64_t>(piece.bytes));
-    }
-    const std::size_t n = rows.size() / 2;
-    return array_of(std::move(rows), {n, 2});
-}
-
 void bind_making(nb::class_<AddressRelation>& c) {
     c.def_static(
          "from_pairs",
@@ -171,53 +131,6 @@ InvalidArgument
         .def("reversed", &AddressRelation::reversed, "Source and destination exchanged.");
 }
 
-void bind_passing_on(nb::class_<AddressRelation>& c) {
-    c.def("to_bytes", &to_bytes,
-          "The relation as bytes, which `from_bytes` turns back into the same pairs in the same "
-          "encoding, on machines with this machine's byte order.")
-        .def_static("from_bytes", &from_bytes, "buffer"_a,
-                    nb::sig("def from_bytes(buffer: typing.Any) -> AddressRelation"),
-                    R"doc(A relation from the bytes that `to_bytes` gave.
-
-Nothing in them is trusted. Raises InvalidArgument when they are not those of a relation: cut off,
-changed, of another version or byte order.
-)doc")
-        .def(
-            "iovec", &iovec, "base"_a, "side"_a = "source",
-            nb::sig("def iovec(self, base: typing.Any, side: str = 'source') -> "
-                    "numpy.typing.NDArray[numpy.int64]"),
-            R"doc(The contiguous pieces of memory of one side, in order, as in a scatter-gather list.
-
-Parameters
-----------
-base : array, buffer or int
-    What the addresses count from: an array that must hold them all, or an address.
-side : {"source", "destination"}
-    Which side.
-
-Returns
--------
-(n, 2) array of int64
-    Address and length in bytes of each piece.
-
-Raises
-------
-OutOfRange
-    When an address lies outside the array.
-
-Examples
---------
->>> import datamover as dm
->>> pieces = dm.AddressRelation.from_pairs([0, 1, 5], [0, 1, 2], elem_bytes=4)
->>> pieces.iovec(1000).tolist()
-[[1000, 8], [1020, 4]]
-)doc")
-        .def("__getstate__", &to_bytes)
-        .def("__setstate__", [](AddressRelation& self, nb::bytes state) {
-            new (&self) AddressRelation(from_bytes(state));
-        });
-}
-
 void bind_looking(nb::class_<AddressRelation>& c) {
     c.def("__len__", &AddressRelation::size)
         .def_prop_ro(
@@ -254,6 +167,8 @@ void bind_looking(nb::class_<AddressRelation>& c) {
         .def("runs", &runs, nb::sig("def runs(self) -> numpy.typing.NDArray[numpy.int64]"),
              "Maximal runs that are contiguous on both sides, in order: an (n, 3) array (int64) of "
              "source and destination byte address and number of elements.")
+        .def_prop_ro("destinations_repeat", &AddressRelation::destinations_repeat,
+                     "Whether elements have the same destination: only an `op` makes sense then.")
         .def(
             "describe", [](const AddressRelation& r) { return r.kernel().describe(); },
             "The loops that a plain copy takes.")
@@ -296,5 +211,5 @@ np.float64(8.0)
     bind_making(c);
     bindings::bind_applying(m, c);
     bind_looking(c);
-    bind_passing_on(c);
+    bindings::bind_passing_on(c);
 }

@@ -18,39 +18,26 @@ using namespace datamover;
 using bindings::ArrayMemory;
 using OpName = std::optional<std::string>;
 
-void bindings::require_inside(const ArrayMemory& memory, const AddressBounds& bounds) {
-    if (bounds.begin_bytes == bounds.end_bytes) return;
-    if (bounds.begin_bytes >= memory.begin_bytes() && bounds.end_bytes <= memory.end_bytes())
-        return;
-    throw Error(ErrorCode::out_of_range,
-                "the relation touches bytes " + std::to_string(bounds.begin_bytes) + " to " +
-                    std::to_string(bounds.end_bytes) + " of " + memory.name() +
-                    ", which has bytes " + std::to_string(memory.begin_bytes()) + " to " +
-                    std::to_string(memory.end_bytes()));
-}
-
-namespace {
-
-/// Throws wrong_type unless the array's elements are as wide as the relation's; bare bytes fit all.
-void require_elems(const ArrayMemory& memory, std::int64_t elem_bytes) {
+void bindings::require_elems(const ArrayMemory& memory, std::int64_t elem_bytes) {
     if (memory.elem_bytes() == elem_bytes || memory.elem_bytes() == 1) return;
     throw Error(ErrorCode::wrong_type,
                 memory.name() + " has elements of " + std::to_string(memory.elem_bytes()) +
                     " bytes, the relation moves elements of " + std::to_string(elem_bytes));
 }
 
+namespace {
+
 /// Checks both memories and only then moves.
 void apply(const AddressRelation& relation, const ArrayMemory& source,
            const ArrayMemory& destination, const ElementUpdate& update) {
     destination.require_writable();
-    require_elems(source, relation.source_elem_bytes());
-    require_elems(destination, relation.destination_elem_bytes());
-    bindings::require_inside(source, relation.source_bounds());
-    bindings::require_inside(destination, relation.destination_bounds());
-    if (relation.empty()) return;
-    const CopyKernel kernel = relation.kernel(update);
+    bindings::require_elems(source, relation.source_elem_bytes());
+    bindings::require_elems(destination, relation.destination_elem_bytes());
+    relation.require_inside(RelationSide::source, bindings::bounds_of(source), source.name());
+    relation.require_inside(RelationSide::destination, bindings::bounds_of(destination),
+                            destination.name());
     nb::gil_scoped_release release;
-    kernel(source.data(), destination.data());
+    relation.copy(source.data(), destination.data(), update);
 }
 
 bool holds_bare_bytes(const ArrayMemory& memory, std::int64_t elem_bytes) {
@@ -82,8 +69,9 @@ void scatter(const AddressRelation& relation, nb::handle buffer, nb::handle dest
     const bool bare =
         from.elem_bytes() == 1 || holds_bare_bytes(to, relation.destination_elem_bytes());
     const bool plain = bare && from.typestr() != to.typestr();
-    const AddressRelation half = relation.destination_half(plain ? 0 : from.elem_bytes());
-    apply(half, from, to, bindings::update_between(from, to, op, plain));
+    const ElementUpdate update = bindings::update_between(from, to, op, plain);
+    relation.require_unambiguous(update);
+    apply(relation.destination_half(plain ? 0 : from.elem_bytes()), from, to, update);
 }
 
 /// The whole of one array to the whole of another, whatever their strides. Whether the two overlap

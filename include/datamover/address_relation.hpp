@@ -28,6 +28,9 @@ const char* encoding_name(Encoding encoding) noexcept;
 /// Throws invalid_argument on an unknown name.
 Encoding encoding_from_name(const std::string& name);
 
+/// Either side of a relation.
+enum class RelationSide : std::uint8_t { source, destination };
+
 /// One dimension of a product: a table of positions and the bytes between neighbouring positions.
 struct ProductAxis {
     std::shared_ptr<const AxisTable> table;  ///< shared between the relations of many peers
@@ -134,6 +137,16 @@ public:
     /// then a message needs no packing (unpacking).
     bool source_contiguous() const;
     bool destination_contiguous() const;
+    /// Whether two elements have the same destination, or destinations that overlap: then only an
+    /// update that combines in any order makes sense. Known at once for products of the usual
+    /// kind; else O(n), once.
+    bool destinations_repeat() const;
+    /// Throws out_of_range unless all addresses of a side lie in `memory` (in bytes from the base
+    /// that they count from); `name` is how the message calls it.
+    void require_inside(RelationSide side, AddressBounds memory, const std::string& name) const;
+    /// Throws invalid_argument when destinations repeat and `update` depends on the order, as all
+    /// but sums, products, minima and maxima do.
+    void require_unambiguous(const ElementUpdate& update) const;
 
     /// Calls visit(source_bytes, destination_bytes, elems) for maximal runs that are contiguous on
     /// both sides, in order.
@@ -145,9 +158,12 @@ public:
 
     /// Canonicalises and chooses loops for this update. Throws wrong_type when the update's types
     /// do not have the relation's element sizes, unsupported for types that cannot be combined so.
+    /// Where destinations repeat and the update replaces, any of the elements may remain:
+    /// require_unambiguous is the caller's.
     CopyKernel kernel(const ElementUpdate& update = {}) const;
 
-    /// kernel()(source, destination); for repeated use keep the kernel.
+    /// kernel()(source, destination); for repeated use keep the kernel. `copy` and `scatter` throw
+    /// as require_unambiguous does, before anything is written.
     void copy(const void* source, void* destination, const ElementUpdate& update = {}) const;
     void gather(const void* source, void* buffer) const;
     void scatter(const void* buffer, void* destination, const ElementUpdate& update = {}) const;

@@ -4,6 +4,7 @@
 #define DATAMOVER_DATAMOVER_H
 
 #include <mpi.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -286,14 +287,70 @@ int datamover_relation_size(const datamover_relation* relation, int64_t* elems);
 int datamover_relation_nbytes(const datamover_relation* relation, int64_t* nbytes);
 /* Name of the encoding; the string is static. */
 int datamover_relation_encoding(const datamover_relation* relation, const char** encoding);
-/* Every element from the memory at `source` to that at `destination`, which do not overlap. */
+/* The bytes that a side touches, counted from its base: [begin, end). The functions below trust the
+ * memory that they are given; this is what to check it against. */
+typedef enum datamover_side { DATAMOVER_SOURCE = 0, DATAMOVER_DESTINATION = 1 } datamover_side;
+int datamover_relation_bounds(const datamover_relation* relation, datamover_side side,
+                              int64_t* begin_bytes, int64_t* end_bytes);
+/* Every element from the memory at `source` to that at `destination`, which do not overlap.
+ * DATAMOVER_INVALID_ARGUMENT, and nothing written, where elements have the same destination. */
 int datamover_relation_copy(const datamover_relation* relation, const void* source,
                             void* destination);
 /* The source's elements, in order, into `buffer`, of size x source_elem_bytes. */
 int datamover_relation_gather(const datamover_relation* relation, const void* source, void* buffer);
-/* `buffer`, of size x destination_elem_bytes, to the destination's elements, in order. */
+/* `buffer`, of size x destination_elem_bytes, to the destination's elements, in order. Refuses
+ * repeated destinations as copy does. */
 int datamover_relation_scatter(const datamover_relation* relation, const void* buffer,
                                void* destination);
+/* As copy, but converts where the types differ and combines with what is in place: `op` is
+ * "replace", "add", "multiply", "min" or "max". All but "replace" allow repeated destinations.
+ * DATAMOVER_WRONG_TYPE where a type has not the size of the relation's elements. */
+int datamover_relation_update(const datamover_relation* relation, const void* source,
+                              datamover_type source_type, void* destination,
+                              datamover_type destination_type, const char* op);
+/* The half that each side of a message needs: the sources going to 0, 1, 2, ..., and those going to
+ * the destinations. `join` relates the k-th source of one to the k-th destination of the other;
+ * DATAMOVER_MISMATCH where they hold different numbers of elements. */
+int datamover_relation_split(const datamover_relation* relation, datamover_relation** source_half,
+                             datamover_relation** destination_half);
+int datamover_relation_join(datamover_relation** relation, const datamover_relation* source_half,
+                            const datamover_relation* destination_half);
+
+/* What is handed out below goes to memory of the caller's that holds `capacity` entries; the number
+ * of entries there are is returned too, and DATAMOVER_OUT_OF_RANGE, with nothing written, where
+ * they are more. To ask for the number alone: NULL and 0, with DATAMOVER_SUCCESS. */
+
+/* The relation as bytes, for machines of this byte order. */
+int datamover_relation_to_bytes(const datamover_relation* relation, void* bytes, int64_t capacity,
+                                int64_t* length);
+/* From such bytes; nothing in them is trusted. DATAMOVER_INVALID_ARGUMENT where they are others. */
+int datamover_relation_from_bytes(datamover_relation** relation, const void* bytes, int64_t length);
+/* A piece of contiguous memory: laid out as POSIX's struct iovec. */
+typedef struct datamover_piece {
+    void* data;
+    size_t bytes;
+} datamover_piece;
+/* The contiguous pieces of a side, in order, of memory whose addresses count from `base`. */
+int datamover_relation_iovec(const datamover_relation* relation, datamover_side side,
+                             const void* base, datamover_piece* pieces, int64_t capacity,
+                             int64_t* count);
+/* A side as a committed MPI datatype, displacements counted from its base; to be freed with
+ * MPI_Type_free. `element` is the type of an element, MPI_DATATYPE_NULL for as many bytes. */
+int datamover_relation_datatype(const datamover_relation* relation, datamover_side side,
+                                MPI_Datatype element, MPI_Datatype* datatype);
+/* Put: a message that carries the elements and their destinations, for a receiver that knows
+ * neither. It is written into [begin_bytes, end_bytes) of `destination`, or not at all. */
+int datamover_relation_put_message(const datamover_relation* relation, const void* source,
+                                   void* message, int64_t capacity, int64_t* length);
+int datamover_accept_put(const void* message, int64_t length, void* destination,
+                         int64_t begin_bytes, int64_t end_bytes);
+/* Get: a request for the sources of a relation, and the answer, which scatter takes apart. Reads
+ * within [begin_bytes, end_bytes) of `source`. */
+int datamover_relation_get_request(const datamover_relation* relation, void* request,
+                                   int64_t capacity, int64_t* length);
+int datamover_answer_get(const void* request, int64_t request_length, const void* source,
+                         int64_t begin_bytes, int64_t end_bytes, void* answer, int64_t capacity,
+                         int64_t* length);
 int datamover_relation_free(datamover_relation** relation);
 
 /* ------------------------------------------------------------------ ScaLAPACK's matrices */

@@ -22,6 +22,8 @@
 #include "datamover/recompute_model.hpp"
 #include "datamover/region.hpp"
 #include "datamover/relation_cache.hpp"
+#include "datamover/relation_datatype.hpp"
+#include "datamover/relation_messages.hpp"
 #include "datamover/scalapack_copy.hpp"
 #include "datamover/scalapack_descriptor.hpp"
 #include "datamover/targets.hpp"

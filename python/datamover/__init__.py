@@ -35,7 +35,7 @@ from .layouts import (
     dense_memory,
 )
 from .plans import HaloExchange, MotionPlan, Redistribution, SectionCopy, halo, redistribute
-from .relations import AddressRelation, copy
+from .relations import AddressRelation, RecomputeModel, RelationCache, copy
 
 if TYPE_CHECKING:
     from . import targets
@@ -66,8 +66,10 @@ __all__ = [
     "NoMemory",
     "OutOfRange",
     "PeerFailed",
+    "RecomputeModel",
     "Redistribution",
     "Region",
+    "RelationCache",
     "SectionCopy",
     "Timeout",
     "Unsupported",

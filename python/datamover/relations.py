@@ -7,17 +7,21 @@
 array([10, 12, 14], dtype=int32)
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 import numpy.typing as npt
 
 from . import _plan
-from ._plan import AddressRelation
+from ._plan import AddressRelation, RecomputeModel, RelationCache
 from .errors import InvalidArgument
 
-__all__ = ["AddressRelation", "copy"]
+if TYPE_CHECKING:
+    from mpi4py import MPI
 
-# Here is where users and doctest find the class.
-AddressRelation.__module__ = __name__
+__all__ = ["AddressRelation", "RecomputeModel", "RelationCache", "copy"]
 
 # How much work goes into telling whether two interleaved views share an element.
 _MAX_OVERLAP_WORK = 10_000
@@ -63,6 +67,66 @@ def copy(source: npt.NDArray, destination: npt.NDArray, op: str | None = None) -
     if np.may_share_memory(source, destination) and _overlap(source, destination):
         raise InvalidArgument("source and destination overlap in memory")
     _plan.copy_strided(source, destination, op)
+
+
+def datatype(
+    self: AddressRelation, side: str = "source", element: MPI.Datatype | None = None
+) -> MPI.Datatype:
+    """One side of the relation as an MPI datatype, committed. Local; loads MPI.
+
+    One of it at the base of the array is the message: its elements come in the relation's order,
+    so that it can be sent to the other side's datatype or to a contiguous buffer. Products become
+    nested vectors, in time and size independent of the number of elements.
+
+    Parameters
+    ----------
+    side : {"source", "destination"}
+        Which side.
+    element : mpi4py.MPI.Datatype, optional
+        The type of one element; as many bytes without it.
+
+    Returns
+    -------
+    mpi4py.MPI.Datatype
+        To be freed with `Free`.
+
+    Raises
+    ------
+    InvalidArgument
+        When `side` is another word.
+    WrongType
+        When `element` is of another size than the relation's elements.
+
+    Examples
+    --------
+    >>> import numpy as np, datamover as dm
+    >>> from mpi4py import MPI
+    >>> relation = dm.AddressRelation.from_pairs([0, 3, 4], [2, 1, 0])
+    >>> kind = relation.datatype("source", MPI.DOUBLE)
+    >>> message = np.zeros(3)
+    >>> MPI.COMM_SELF.Sendrecv([np.arange(10.0, 15.0), 1, kind], 0, recvbuf=message)
+    >>> message
+    array([10., 13., 14.])
+    >>> kind.Free()
+    """
+    if side not in ("source", "destination"):
+        raise InvalidArgument(f"side is '{side}', it must be 'source' or 'destination'")
+    from mpi4py import MPI
+
+    from .mpi import core
+
+    made = MPI.Datatype()
+    core().make_relation_datatype(
+        self, side == "source", MPI._addressof(element) if element else 0, MPI._addressof(made)
+    )
+    return made
+
+
+# The class is made where there is no MPI; this is the one method that needs it.
+AddressRelation.datatype = datatype
+# Here is where users and doctest find the classes.
+for _class in (AddressRelation, RecomputeModel, RelationCache):
+    _class.__module__ = __name__
 
 
 def _overlap(a: npt.NDArray, b: npt.NDArray) -> bool:

@@ -1,9 +1,51 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // How does a C program move elements from addresses to addresses within one process?
+#include <algorithm>
+#include <span>
+
+#include "datamover/relation_datatype.hpp"
+#include "datamover/relation_messages.hpp"
 #include "handles.hpp"
 
 using namespace datamover;
 using namespace datamover::capi;
+
+static_assert(sizeof(datamover_piece) == sizeof(MemoryPiece));
+
+namespace {
+
+RelationSide side_of(datamover_side side) {
+    if (side == DATAMOVER_SOURCE) return RelationSide::source;
+    if (side == DATAMOVER_DESTINATION) return RelationSide::destination;
+    throw Error(ErrorCode::invalid_argument,
+                "side " + std::to_string(side) + " is neither the source nor the destination");
+}
+
+/// Copies entries to the caller's memory; without memory only their number is asked for.
+template <class Entry>
+void write_out(const std::vector<Entry>& entries, void* to, std::int64_t capacity,
+               std::int64_t* count) {
+    given(count, "the number of entries") = static_cast<std::int64_t>(entries.size());
+    if (to == nullptr && capacity == 0) return;
+    if (static_cast<std::int64_t>(entries.size()) > capacity)
+        throw Error(ErrorCode::out_of_range, "there is room for " + std::to_string(capacity) +
+                                                 " entries, " + std::to_string(entries.size()) +
+                                                 " are to be written");
+    if (entries.empty()) return;
+    std::memcpy(&given(static_cast<char*>(to), "the memory for entries"), entries.data(),
+                entries.size() * sizeof(Entry));
+}
+
+std::span<const std::uint8_t> bytes_at(const void* bytes, std::int64_t length, const char* name) {
+    if (length < 0)
+        throw Error(ErrorCode::invalid_argument,
+                    std::string(name) + " has " + std::to_string(length) + " bytes");
+    const auto* first = static_cast<const std::uint8_t*>(bytes);
+    if (length > 0) given(first, name);
+    return {first, static_cast<std::size_t>(length)};
+}
+
+}  // namespace
 
 int datamover_relation_from_pairs(datamover_relation** relation, int64_t n, const int64_t* source,
                                   const int64_t* destination, int64_t source_elem_bytes,
@@ -51,6 +93,116 @@ int datamover_relation_gather(const datamover_relation* relation, const void* so
 int datamover_relation_scatter(const datamover_relation* relation, const void* buffer,
                                void* destination) {
     return guarded([&] { value_of(relation, "relation").scatter(buffer, destination); });
+}
+
+int datamover_relation_bounds(const datamover_relation* relation, datamover_side side,
+                              int64_t* begin_bytes, int64_t* end_bytes) {
+    return guarded([&] {
+        const AddressRelation& value = value_of(relation, "relation");
+        const AddressBounds bounds = side_of(side) == RelationSide::source
+                                         ? value.source_bounds()
+                                         : value.destination_bounds();
+        given(begin_bytes, "begin_bytes") = bounds.begin_bytes;
+        given(end_bytes, "end_bytes") = bounds.end_bytes;
+    });
+}
+
+int datamover_relation_update(const datamover_relation* relation, const void* source,
+                              datamover_type source_type, void* destination,
+                              datamover_type destination_type, const char* op) {
+    return guarded([&] {
+        ElementUpdate update;
+        update.op = op_from_name(&given(op, "op"));
+        update.source_type = scalar_type(source_type);
+        update.destination_type = scalar_type(destination_type);
+        value_of(relation, "relation").copy(source, destination, update);
+    });
+}
+
+int datamover_relation_split(const datamover_relation* relation, datamover_relation** source_half,
+                             datamover_relation** destination_half) {
+    return guarded([&] {
+        const AddressRelation& value = value_of(relation, "relation");
+        given(source_half, "source_half");
+        given(destination_half, "destination_half");
+        AddressRelation first = value.source_half();
+        AddressRelation second = value.destination_half();
+        hand_out(source_half, "source_half", std::move(first));
+        hand_out(destination_half, "destination_half", std::move(second));
+    });
+}
+
+int datamover_relation_join(datamover_relation** relation, const datamover_relation* source_half,
+                            const datamover_relation* destination_half) {
+    return guarded([&] {
+        hand_out(relation, "relation",
+                 AddressRelation::join(value_of(source_half, "source_half"),
+                                       value_of(destination_half, "destination_half")));
+    });
+}
+
+int datamover_relation_to_bytes(const datamover_relation* relation, void* bytes, int64_t capacity,
+                                int64_t* length) {
+    return guarded(
+        [&] { write_out(value_of(relation, "relation").to_bytes(), bytes, capacity, length); });
+}
+
+int datamover_relation_from_bytes(datamover_relation** relation, const void* bytes,
+                                  int64_t length) {
+    return guarded([&] {
+        hand_out(relation, "relation",
+                 AddressRelation::from_bytes(bytes_at(bytes, length, "bytes")));
+    });
+}
+
+int datamover_relation_iovec(const datamover_relation* relation, datamover_side side,
+                             const void* base, datamover_piece* pieces, int64_t capacity,
+                             int64_t* count) {
+    return guarded([&] {
+        const AddressRelation& value = value_of(relation, "relation");
+        write_out(side_of(side) == RelationSide::source
+                      ? value.source_pieces(base)
+                      : value.destination_pieces(const_cast<void*>(base)),
+                  pieces, capacity, count);
+    });
+}
+
+int datamover_relation_datatype(const datamover_relation* relation, datamover_side side,
+                                MPI_Datatype element, MPI_Datatype* datatype) {
+    return guarded([&] {
+        given(datatype, "datatype") =
+            relation_datatype(value_of(relation, "relation"), side_of(side), element);
+    });
+}
+
+int datamover_relation_put_message(const datamover_relation* relation, const void* source,
+                                   void* message, int64_t capacity, int64_t* length) {
+    return guarded([&] {
+        write_out(put_message(value_of(relation, "relation"), source), message, capacity, length);
+    });
+}
+
+int datamover_accept_put(const void* message, int64_t length, void* destination,
+                         int64_t begin_bytes, int64_t end_bytes) {
+    return guarded([&] {
+        accept_put(bytes_at(message, length, "message"), destination, {begin_bytes, end_bytes});
+    });
+}
+
+int datamover_relation_get_request(const datamover_relation* relation, void* request,
+                                   int64_t capacity, int64_t* length) {
+    return guarded(
+        [&] { write_out(get_request(value_of(relation, "relation")), request, capacity, length); });
+}
+
+int datamover_answer_get(const void* request, int64_t request_length, const void* source,
+                         int64_t begin_bytes, int64_t end_bytes, void* answer, int64_t capacity,
+                         int64_t* length) {
+    return guarded([&] {
+        write_out(answer_get(bytes_at(request, request_length, "request"), source,
+                             {begin_bytes, end_bytes}),
+                  answer, capacity, length);
+    });
 }
 
 int datamover_relation_free(datamover_relation** relation) {

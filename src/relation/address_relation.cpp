@@ -6,8 +6,10 @@
 #include <array>
 #include <limits>
 
+#include "copy_loops.hpp"
 #include "datamover/error.hpp"
 #include "encodings.hpp"
+#include "offsets.hpp"
 #include "pair_scan.hpp"
 
 namespace datamover {
@@ -26,12 +28,9 @@ void require_elem_bytes(std::int64_t source, std::int64_t destination) {
 /// Addresses must lie in [0, 2^63) also when they are multiplied by the element size.
 void require_addresses(const char* side, std::span<const std::int64_t> addresses,
                        std::int64_t elem_bytes) {
-    std::int64_t low = 0;
-    std::int64_t high = 0;
-    for (const std::int64_t a : addresses) {
-        low = std::min(low, a);
-        high = std::max(high, a);
-    }
+    if (addresses.empty()) return;
+    const auto [low, high] =
+        copy_loops().scan.range(addresses.data(), static_cast<std::int64_t>(addresses.size()));
     if (low >= 0 && high < std::numeric_limits<std::int64_t>::max() / elem_bytes) return;
     throw Error(ErrorCode::invalid_argument,
                 std::string("element addresses must be >= 0 and below 2^63 bytes, the ") + side +
@@ -148,6 +147,16 @@ void AddressRelation::to_pairs(std::vector<std::int64_t>& source_bytes,
                                std::vector<std::int64_t>& destination_bytes) const {
     source_bytes.clear();
     destination_bytes.clear();
+    if (const auto* pairs = dynamic_cast<const PairsStorage*>(storage_.get())) {
+        source_bytes = pairs->source;
+        destination_bytes = pairs->destination;
+        return;
+    }
+    if (const auto* offsets = dynamic_cast<const OffsetsStorage*>(storage_.get())) {
+        read_all_addresses(*offsets, true, source_bytes);
+        read_all_addresses(*offsets, false, destination_bytes);
+        return;
+    }
     source_bytes.reserve(static_cast<std::size_t>(size()));
     destination_bytes.reserve(static_cast<std::size_t>(size()));
     storage_->visit([&](const StridedRun& r) {
@@ -160,6 +169,7 @@ void AddressRelation::to_pairs(std::vector<std::int64_t>& source_bytes,
 
 void AddressRelation::copy(const void* source, void* destination,
                            const ElementUpdate& update) const {
+    require_unambiguous(update);
     kernel(update)(source, destination);
 }
 
@@ -169,6 +179,7 @@ void AddressRelation::gather(const void* source, void* buffer) const {
 
 void AddressRelation::scatter(const void* buffer, void* destination,
                               const ElementUpdate& update) const {
+    require_unambiguous(update);
     const std::int64_t message = scalar_bytes(update.source_type);
     destination_half(message).kernel(update)(buffer, destination);
 }

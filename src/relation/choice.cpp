@@ -9,6 +9,7 @@
 #include "nest_folder.hpp"
 #include "pair_scan.hpp"
 #include "relation_view.hpp"
+#include "scan_loops.hpp"
 
 namespace datamover {
 namespace {
@@ -152,7 +153,10 @@ bool pays(const StoragePtr& product, const Counts& counts) {
 }  // namespace
 
 StoragePtr encode_as(Encoding encoding, const StoragePtr& from) {
-    return from->encoding() == encoding ? from : encode_from(encoding, *from);
+    if (from->encoding() == encoding) return from;
+    StoragePtr made = encode_from(encoding, *from);
+    made->repeats = from->repeats.load();
+    return made;
 }
 
 StoragePtr encode_view(Encoding encoding, const RelationView& view) {
@@ -181,11 +185,6 @@ StoragePtr encode_pair_list(const PairList& list) {
     });
     if (StoragePtr product = attempt.finish(); list.size == 0 || pays(product, counter.counts()))
         return product;
-    Counter all(list.source_elem_bytes, list.destination_elem_bytes);
-    scan_pairs(list, [&](const StridedRun& run) {
-        all.push(run);
-        return true;
-    });
     const RelationView view(Encoding::pairs, static_cast<std::int64_t>(list.size),
                             list.source_elem_bytes, list.destination_elem_bytes,
                             [&](const RunVisitor& visit) {
@@ -194,7 +193,11 @@ StoragePtr encode_pair_list(const PairList& list) {
                                     return true;
                                 });
                             });
-    return best_irregular(view, all.counts(), encode_offsets(list));
+    DifferenceCounts found;
+    StoragePtr offsets = encode_offsets(list, found);
+    const std::int64_t n = offsets->size();
+    return best_irregular(view, {n, n - found.touching, std::min(n, found.changes + 2)},
+                          std::move(offsets));
 }
 
 }  // namespace datamover

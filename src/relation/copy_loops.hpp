@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "scan_loops.hpp"
+
 namespace datamover {
 
 /// Two nested strided loops around pieces of `bytes` contiguous bytes. All in bytes.
@@ -73,6 +75,7 @@ struct CopyLoops {
     RowLoop row[size_classes];
     OffsetLoop gather[size_classes];
     OffsetLoop scatter[size_classes];
+    ScanLoops scan;
 };
 
 /// The class of an element size, or -1.

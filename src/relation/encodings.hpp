@@ -150,7 +150,9 @@ StoragePtr encode_dictionary(const AddressRelation::Storage& from);
 StoragePtr encode_product(const AddressRelation::Storage& from);
 StoragePtr encode_offsets(const AddressRelation::Storage& from);
 struct PairList;
-StoragePtr encode_offsets(const PairList& list);
+struct DifferenceCounts;
+/// Also counts the differences of the whole list.
+StoragePtr encode_offsets(const PairList& list, DifferenceCounts& found);
 StoragePtr encode_as(Encoding encoding, const StoragePtr& from);
 /// The encoding that the sizes and the predicted speed speak for.
 StoragePtr encode_best(const StoragePtr& from);

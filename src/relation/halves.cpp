@@ -74,13 +74,17 @@ void append_reversed(ProductStorage& result, const Nest& nest) {
 
 AddressRelation AddressRelation::source_half(std::int64_t message_elem_bytes) const {
     const std::int64_t message = message_elem_bytes > 0 ? message_elem_bytes : source_elem_bytes();
-    return AddressRelation(half(storage_, Side::source, source_elem_bytes(), message));
+    StoragePtr made = half(storage_, Side::source, source_elem_bytes(), message);
+    made->repeats = Storage::Repeats::no;
+    return AddressRelation(std::move(made));
 }
 
 AddressRelation AddressRelation::destination_half(std::int64_t message_elem_bytes) const {
     const std::int64_t message =
         message_elem_bytes > 0 ? message_elem_bytes : destination_elem_bytes();
-    return AddressRelation(half(storage_, Side::destination, message, destination_elem_bytes()));
+    StoragePtr made = half(storage_, Side::destination, message, destination_elem_bytes());
+    made->repeats = storage_->repeats.load();
+    return AddressRelation(std::move(made));
 }
 
 AddressRelation AddressRelation::reversed() const {

@@ -22,6 +22,7 @@
 #pragma GCC target("avx512f,avx512bw,avx512vl,avx512dq,bmi2,prefer-vector-width=512")
 #endif
 #define DATAMOVER_MASKED_MOVES 1
+#define DATAMOVER_GATHERS 1
 
 namespace datamover {
 namespace {
@@ -29,6 +30,37 @@ namespace {
 template <std::int64_t bytes>
 using Width = std::integral_constant<std::int64_t, bytes>;
 constexpr std::int64_t inline_piece_bytes = 1024;
+
+/// Eight offsets as 32-bit numbers. Reads up to four bytes behind the eighth.
+template <std::int64_t width>
+[[gnu::always_inline]] inline __m256i load_offsets(const unsigned char* at) {
+    if constexpr (width == 1)
+        return _mm256_cvtepu8_epi32(_mm_loadu_si64(at));
+    else if constexpr (width == 2)
+        return _mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(at)));
+    else if constexpr (width == 4)
+        return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(at));
+    const __m128i spread = _mm_setr_epi8(0, 1, 2, -1, 3, 4, 5, -1, 6, 7, 8, -1, 9, 10, 11, -1);
+    const auto four = [&](const unsigned char* p) {
+        return _mm_shuffle_epi8(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)), spread);
+    };
+    return _mm256_set_m128i(four(at + 12), four(at));
+}
+
+template <std::int64_t bytes, std::int64_t width>
+constexpr bool has_gather = (bytes == 4 || bytes == 8) && width <= 3;
+
+/// Elements of `bytes` bytes from eight offsets to a packed row.
+template <std::int64_t bytes, std::int64_t width>
+[[gnu::always_inline]] inline void gather_eight(const unsigned char* offsets, const char* source,
+                                                char* destination) {
+    const __m256i at = load_offsets<width>(offsets);
+    if constexpr (bytes == 8)
+        _mm512_storeu_si512(destination, _mm512_i32gather_epi64(at, source, 8));
+    else
+        _mm256_storeu_si256(reinterpret_cast<__m256i*>(destination),
+                            _mm256_i32gather_epi32(reinterpret_cast<const int*>(source), at, 4));
+}
 
 #include "copy_loops_body.hpp"
 

@@ -19,9 +19,13 @@ constexpr std::int64_t streaming_bytes = std::int64_t{3} << 19;
 constexpr std::int64_t far_bytes = std::int64_t{1} << 24;
 constexpr std::int64_t far_tile_elems = 8;
 /// Edges of the tiles in which two strided axes are gone through, in elements: along the axis that
-/// the source and the one that the destination is fastest along (measured).
+/// the source and the one that the destination is fastest along. Beyond the second-level cache the
+/// tiles follow the source's rows, so that few pages are open (all measured).
 constexpr std::int64_t source_tile_elems = 32;
-constexpr std::int64_t destination_tile_elems = 8;
+constexpr std::int64_t destination_tile_elems = 16;
+constexpr std::int64_t paged_span_bytes = std::int64_t{1} << 22;
+constexpr std::int64_t paged_source_tile_elems = 16;
+constexpr std::int64_t paged_destination_tile_elems = 32;
 /// Up to here a list of element addresses is made for one period of a table.
 constexpr std::int64_t most_listed_elems = 8192;
 constexpr std::int64_t quick_list_elems = 256;
@@ -272,6 +276,13 @@ bool has_short_rows(const CanonicalNest& nest) {
            nest.axes[n - 2].table == nullptr && nest.axes[n - 1].count < least_tile_elems;
 }
 
+/// The bytes that two axes span on the side where they span more.
+std::int64_t reach_bytes(const NestAxis& a, const NestAxis& b) {
+    return std::max(
+        a.count * std::abs(a.source_stride) + b.count * std::abs(b.source_stride),
+        a.count * std::abs(a.destination_stride) + b.count * std::abs(b.destination_stride));
+}
+
 /// The source is fastest along one axis, the destination along another.
 void compile_tiles(const CanonicalNest& nest, std::size_t source_axis, StepList& steps) {
     std::vector<NestAxis> outer = nest.axes;
@@ -308,9 +319,18 @@ void compile_tiles(const CanonicalNest& nest, std::size_t source_axis, StepList&
                     along_destination.destination_stride,
                     source_tile_elems,
                     destination_tile_elems};
-    add_step(steps, nest, outer,
-             TilesLeaf{loops.tiles[size], shape, AxisLoop(along_source),
-                       AxisLoop(along_destination), "strided tiles "});
+    NestAxis rows = along_source;
+    NestAxis columns = along_destination;
+    if (reach_bytes(along_source, along_destination) >= paged_span_bytes) {
+        std::swap(rows, columns);
+        std::swap(shape.outer_source, shape.inner_source);
+        std::swap(shape.outer_destination, shape.inner_destination);
+        shape.outer_tile = paged_destination_tile_elems;
+        shape.inner_tile = paged_source_tile_elems;
+    }
+    add_step(
+        steps, nest, outer,
+        TilesLeaf{loops.tiles[size], shape, AxisLoop(rows), AxisLoop(columns), "strided tiles "});
 }
 
 std::int64_t longest_block(const NestAxis& axis) {

@@ -3,9 +3,11 @@
 #include "offsets.hpp"
 
 #include <algorithm>
-#include <cstring>
+#include <bit>
+#include <limits>
 #include <numeric>
 
+#include "copy_loops.hpp"
 #include "encodings.hpp"
 #include "pair_scan.hpp"
 
@@ -20,63 +22,36 @@ std::int64_t width_for(std::int64_t largest) {
     return 8;
 }
 
-bool evenly_spaced(const std::int64_t* a, std::int64_t n, std::int64_t& step) {
-    step = n > 1 ? a[1] - a[0] : 0;
-    for (std::int64_t i = 2; i < n; ++i)
-        if (a[i] - a[i - 1] != step) return false;
-    return true;
-}
-
-template <std::int64_t width>
-void write_offsets(const std::int64_t* a, std::int64_t n, std::int64_t low, std::int64_t unit,
-                   unsigned char* to) {
-    for (std::int64_t i = 0; i < n; ++i) {
-        auto offset = static_cast<std::uint64_t>(unit == 1 ? a[i] - low : (a[i] - low) / unit);
-        for (std::int64_t b = 0; b < width; ++b, offset >>= 8)
-            to[i * width + b] = static_cast<unsigned char>(offset & 0xFF);
-    }
-}
-
 /// Writes n addresses that are given in units of `scale` bytes; offsets count units of `unit`
 /// bytes, a multiple of scale.
 OffsetSide write_side(const std::int64_t* a, std::int64_t n, std::int64_t scale, std::int64_t unit,
                       std::vector<unsigned char>& data) {
+    const ScanLoops& scan = copy_loops().scan;
     OffsetSide side;
-    if (evenly_spaced(a, n, side.step)) {
+    side.step = n > 1 ? a[1] - a[0] : 0;
+    if (scan.even(a, n, side.step)) {
         side.base = a[0] * scale;
         side.step *= scale;
         return side;
     }
-    std::int64_t low = a[0];
-    std::int64_t high = a[0];
-    for (std::int64_t i = 1; i < n; ++i) {
-        low = std::min(low, a[i]);
-        high = std::max(high, a[i]);
-    }
-    const std::int64_t divisor = unit / scale;
+    const AddressRange range = scan.range(a, n);
+    const auto divisor = static_cast<std::uint64_t>(unit / scale);
     side.step = 0;
-    side.base = low * scale;
-    side.width = width_for((high - low) / divisor);
+    side.base = range.low * scale;
+    side.width = width_for((range.high - range.low) / (unit / scale));
     side.at = static_cast<std::int64_t>(data.size());
-    data.resize(data.size() + static_cast<std::size_t>(n * side.width));
+    const std::size_t end = data.size() + static_cast<std::size_t>(n * side.width);
+    data.resize(end + offset_padding_bytes);
     unsigned char* to = data.data() + side.at;
-    switch (side.width) {
-        case 1:
-            write_offsets<1>(a, n, low, divisor, to);
-            break;
-        case 2:
-            write_offsets<2>(a, n, low, divisor, to);
-            break;
-        case 3:
-            write_offsets<3>(a, n, low, divisor, to);
-            break;
-        case 4:
-            write_offsets<4>(a, n, low, divisor, to);
-            break;
-        default:
-            write_offsets<8>(a, n, low, divisor, to);
-            break;
+    if (std::has_single_bit(divisor)) {
+        scan.write(a, n, range.low, std::countr_zero(divisor), side.width, to);
+    } else {
+        Addresses divided(a, a + n);
+        for (std::int64_t& address : divided)
+            address = (address - range.low) / static_cast<std::int64_t>(divisor);
+        scan.write(divided.data(), n, 0, 0, side.width, to);
     }
+    data.resize(end);
     return side;
 }
 
@@ -142,6 +117,20 @@ void find_units(const AddressRelation::Storage& from, OffsetsStorage& result) {
 
 }  // namespace
 
+namespace {
+
+template <std::int64_t width>
+void read_offsets(const unsigned char* at, std::int64_t n, std::int64_t base, std::int64_t unit,
+                  std::int64_t* addresses) {
+    for (std::int64_t i = 0; i < n; ++i, at += width) {
+        std::uint64_t offset = 0;
+        for (std::int64_t b = width; b-- > 0;) offset = offset << 8 | at[b];
+        addresses[i] = base + static_cast<std::int64_t>(offset) * unit;
+    }
+}
+
+}  // namespace
+
 void read_addresses(const OffsetsStorage& storage, const OffsetSide& side, bool of_source,
                     std::int64_t first, std::int64_t n, std::int64_t* addresses) {
     if (side.width == 0) {
@@ -150,10 +139,28 @@ void read_addresses(const OffsetsStorage& storage, const OffsetSide& side, bool 
     }
     const std::int64_t unit = storage.unit(of_source);
     const unsigned char* at = storage.data.data() + side.at + first * side.width;
-    for (std::int64_t i = 0; i < n; ++i, at += side.width) {
-        std::uint64_t offset = 0;
-        for (std::int64_t b = side.width; b-- > 0;) offset = offset << 8 | at[b];
-        addresses[i] = side.base + static_cast<std::int64_t>(offset) * unit;
+    switch (side.width) {
+        case 1:
+            return read_offsets<1>(at, n, side.base, unit, addresses);
+        case 2:
+            return read_offsets<2>(at, n, side.base, unit, addresses);
+        case 3:
+            return read_offsets<3>(at, n, side.base, unit, addresses);
+        case 4:
+            return read_offsets<4>(at, n, side.base, unit, addresses);
+        default:
+            return read_offsets<8>(at, n, side.base, unit, addresses);
+    }
+}
+
+void read_all_addresses(const OffsetsStorage& storage, bool of_source,
+                        std::vector<std::int64_t>& addresses) {
+    addresses.resize(static_cast<std::size_t>(storage.elems));
+    std::int64_t* to = addresses.data();
+    for (const OffsetChunk& chunk : storage.chunks) {
+        read_addresses(storage, of_source ? chunk.source : chunk.destination, of_source, 0,
+                       chunk.elems, to);
+        to += chunk.elems;
     }
 }
 
@@ -191,16 +198,48 @@ StoragePtr encode_offsets(const AddressRelation::Storage& from) {
     return result;
 }
 
-StoragePtr encode_offsets(const PairList& list) {
+namespace {
+
+/// The largest power of two, up to that in the size of an element, that divides all differences.
+std::int64_t unit_of(const std::int64_t* a, std::int64_t n, std::int64_t scale,
+                     std::int64_t elem_bytes) {
+    if (scale != 1) return scale;
+    std::uint64_t bits = static_cast<std::uint64_t>(elem_bytes);
+    for (std::int64_t i = 0; i < n; ++i) bits |= static_cast<std::uint64_t>(a[i] - a[0]);
+    return std::int64_t{1} << std::countr_zero(bits);
+}
+
+}  // namespace
+
+StoragePtr encode_offsets(const PairList& list, DifferenceCounts& found) {
     auto result =
         std::make_shared<OffsetsStorage>(list.source_elem_bytes, list.destination_elem_bytes);
-    result->source_unit = list.source_unit;
-    result->destination_unit = list.destination_unit;
     const auto n = static_cast<std::int64_t>(list.size);
-    for (std::int64_t first = 0; first < n; first += longest_chunk_elems)
-        write_chunk(*result, list.source + first, list.destination + first,
-                    std::min(longest_chunk_elems, n - first), list.source_unit,
+    result->source_unit = unit_of(list.source, n, list.source_unit, list.source_elem_bytes);
+    result->destination_unit =
+        unit_of(list.destination, n, list.destination_unit, list.destination_elem_bytes);
+    // A step that no difference can have, where elements are no whole number of units.
+    auto step = [](std::int64_t elem, std::int64_t unit) {
+        return elem % unit == 0 ? elem / unit : std::numeric_limits<std::int64_t>::max();
+    };
+    const std::int64_t source_step = step(list.source_elem_bytes, list.source_unit);
+    const std::int64_t destination_step = step(list.destination_elem_bytes, list.destination_unit);
+    // All that is asked of a chunk is asked while it is near: long lists are read once.
+    for (std::int64_t first = 0; first < n; first += longest_chunk_elems) {
+        const std::int64_t here = std::min(longest_chunk_elems, n - first);
+        const std::int64_t before = first > 0 ? 1 : 0;
+        const DifferenceCounts part = copy_loops().scan.differences(
+            list.source + first - before, list.destination + first - before, here + before,
+            source_step, destination_step);
+        found.touching += part.touching;
+        found.changes += part.changes;
+        // The first chunk shows about how much the others take.
+        if (first == longest_chunk_elems)
+            result->data.reserve(result->data.size() * static_cast<std::size_t>(n / first + 1) +
+                                 offset_padding_bytes);
+        write_chunk(*result, list.source + first, list.destination + first, here, list.source_unit,
                     list.destination_unit);
+    }
     result->data.resize(result->data.size() + offset_padding_bytes);
     return result;
 }

@@ -53,5 +53,8 @@ constexpr std::int64_t offset_padding_bytes = 8;
 /// The byte addresses of elements [first, first + n) of one side of a chunk.
 void read_addresses(const OffsetsStorage& storage, const OffsetSide& side, bool of_source,
                     std::int64_t first, std::int64_t n, std::int64_t* addresses);
+/// The byte addresses of all elements on one side.
+void read_all_addresses(const OffsetsStorage& storage, bool of_source,
+                        std::vector<std::int64_t>& addresses);
 
 }  // namespace datamover

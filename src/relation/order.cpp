@@ -2,9 +2,11 @@
 // How are the pairs of a relation put in the order of their source or destination addresses?
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <numeric>
 
 #include "encodings.hpp"
+#include "pair_scan.hpp"
 
 namespace datamover {
 namespace {
@@ -27,7 +29,11 @@ void radix_sort(std::vector<AddressPair>& pairs) {
     }
     const std::uint64_t range = static_cast<std::uint64_t>(high) - static_cast<std::uint64_t>(low);
     std::vector<AddressPair> other(pairs.size());
-    for (int shift = 0; shift < 64 && (range >> shift) != 0; shift += digit_bits) {
+    std::uint64_t bits = 0;
+    for (const AddressPair& p : pairs)
+        bits |= static_cast<std::uint64_t>(p.first) - static_cast<std::uint64_t>(low);
+    for (int shift = bits == 0 ? 64 : std::countr_zero(bits); shift < 64 && (range >> shift) != 0;
+         shift += digit_bits) {
         std::array<std::size_t, buckets> start{};
         auto digit = [&](const AddressPair& p) {
             const auto key = static_cast<std::uint64_t>(p.first) - static_cast<std::uint64_t>(low);
@@ -54,11 +60,11 @@ void order_ties(std::vector<AddressPair>& pairs) {
 }
 
 StoragePtr sorted(const AddressRelation& relation, bool by_source) {
-    auto result = std::make_shared<PairsStorage>(relation.source_elem_bytes(),
-                                                 relation.destination_elem_bytes());
-    relation.to_pairs(result->source, result->destination);
-    std::vector<std::int64_t>& keys = by_source ? result->source : result->destination;
-    std::vector<std::int64_t>& others = by_source ? result->destination : result->source;
+    std::vector<std::int64_t> source;
+    std::vector<std::int64_t> destination;
+    relation.to_pairs(source, destination);
+    std::vector<std::int64_t>& keys = by_source ? source : destination;
+    std::vector<std::int64_t>& others = by_source ? destination : source;
     std::vector<AddressPair> pairs(keys.size());
     for (std::size_t i = 0; i < keys.size(); ++i) pairs[i] = {keys[i], others[i]};
     radix_sort(pairs);
@@ -67,7 +73,8 @@ StoragePtr sorted(const AddressRelation& relation, bool by_source) {
         keys[i] = pairs[i].first;
         others[i] = pairs[i].second;
     }
-    return encode_best(result);
+    return encode_pair_list({source.data(), destination.data(), source.size(), 1, 1,
+                             relation.source_elem_bytes(), relation.destination_elem_bytes()});
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 // What does every encoding of a relation offer to the rest of the room?
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -36,6 +37,9 @@ struct AddressRelation::Storage {
 
     const std::int64_t source_elem_bytes;
     const std::int64_t destination_elem_bytes;
+    /// Whether destinations repeat, once somebody has asked.
+    enum class Repeats : std::uint8_t { unknown, no, yes };
+    mutable std::atomic<Repeats> repeats{Repeats::unknown};
 };
 
 using StoragePtr = std::shared_ptr<const AddressRelation::Storage>;

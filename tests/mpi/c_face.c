@@ -370,6 +370,114 @@ static void test_relations(void) {
     SUCCEEDS(datamover_relation_free(&relation));
 }
 
+static void* grown(int64_t bytes) {
+    void* memory = malloc(bytes > 0 ? (size_t)bytes : 1);
+    CHECK(memory != NULL);
+    return memory;
+}
+
+/* Halves, bytes, pieces, datatypes, put and get: each carries the same elements. */
+static void test_relations_handed_on(void) {
+    const int64_t from[5] = {9, 8, 0, 2, 4}, to[5] = {3, 1, 7, 6, 0}, same[5] = {3, 1, 7, 3, 0};
+    int32_t source[10], expected[8] = {0}, there[8], message[5];
+    datamover_relation *relation = NULL, *first = NULL, *second = NULL, *again = NULL;
+    datamover_piece pieces[5];
+    MPI_Datatype datatype = MPI_DATATYPE_NULL;
+    int64_t begin, end, length, count, answered;
+    void* bytes;
+    int i, position = 0;
+    for (i = 0; i < 10; ++i) source[i] = 100 + i;
+    for (i = 0; i < 5; ++i) expected[to[i]] = source[from[i]];
+    SUCCEEDS(datamover_relation_from_pairs(&relation, 5, from, to, 4, 4));
+
+    SUCCEEDS(datamover_relation_bounds(relation, DATAMOVER_SOURCE, &begin, &end));
+    CHECK(begin == 0 && end == 40);
+    SUCCEEDS(datamover_relation_bounds(relation, DATAMOVER_DESTINATION, &begin, &end));
+    CHECK(begin == 0 && end == 32);
+
+    SUCCEEDS(datamover_relation_split(relation, &first, &second));
+    memset(there, 0, sizeof there);
+    SUCCEEDS(datamover_relation_copy(first, source, message));
+    SUCCEEDS(datamover_relation_copy(second, message, there));
+    CHECK(memcmp(there, expected, sizeof there) == 0);
+    SUCCEEDS(datamover_relation_join(&again, first, second));
+    memset(there, 0, sizeof there);
+    SUCCEEDS(datamover_relation_copy(again, source, there));
+    CHECK(memcmp(there, expected, sizeof there) == 0);
+    datamover_relation_free(&again);
+
+    SUCCEEDS(datamover_relation_to_bytes(relation, NULL, 0, &length));
+    bytes = grown(length);
+    FAILS(DATAMOVER_OUT_OF_RANGE,
+          datamover_relation_to_bytes(relation, bytes, length - 1, &length));
+    SUCCEEDS(datamover_relation_to_bytes(relation, bytes, length, &length));
+    SUCCEEDS(datamover_relation_from_bytes(&again, bytes, length));
+    memset(there, 0, sizeof there);
+    SUCCEEDS(datamover_relation_copy(again, source, there));
+    CHECK(memcmp(there, expected, sizeof there) == 0);
+    datamover_relation_free(&again);
+    FAILS(DATAMOVER_INVALID_ARGUMENT, datamover_relation_from_bytes(&again, bytes, length - 1));
+    ((char*)bytes)[length / 2] ^= 1;
+    FAILS(DATAMOVER_INVALID_ARGUMENT, datamover_relation_from_bytes(&again, bytes, length));
+    free(bytes);
+
+    SUCCEEDS(datamover_relation_iovec(relation, DATAMOVER_SOURCE, source, pieces, 5, &count));
+    for (i = 0, position = 0; i < count; position += (int)pieces[i].bytes, ++i)
+        memcpy((char*)message + position, pieces[i].data, pieces[i].bytes);
+    for (i = 0; i < 5; ++i) CHECK(message[i] == source[from[i]]);
+
+    memset(message, 0, sizeof message), position = 0;
+    SUCCEEDS(datamover_relation_datatype(relation, DATAMOVER_SOURCE, MPI_INT32_T, &datatype));
+    MPI_Pack(source, 1, datatype, message, sizeof message, &position, MPI_COMM_SELF);
+    for (i = 0; i < 5; ++i) CHECK(message[i] == source[from[i]]);
+    MPI_Type_free(&datatype);
+    memset(there, 0, sizeof there), position = 0;
+    SUCCEEDS(
+        datamover_relation_datatype(relation, DATAMOVER_DESTINATION, MPI_DATATYPE_NULL, &datatype));
+    MPI_Unpack(message, sizeof message, &position, there, 1, datatype, MPI_COMM_SELF);
+    CHECK(memcmp(there, expected, sizeof there) == 0);
+    MPI_Type_free(&datatype);
+    FAILS(DATAMOVER_WRONG_TYPE,
+          datamover_relation_datatype(relation, DATAMOVER_SOURCE, MPI_DOUBLE, &datatype));
+
+    SUCCEEDS(datamover_relation_put_message(relation, source, NULL, 0, &length));
+    bytes = grown(length);
+    SUCCEEDS(datamover_relation_put_message(relation, source, bytes, length, &length));
+    memset(there, 0, sizeof there);
+    FAILS(DATAMOVER_OUT_OF_RANGE, datamover_accept_put(bytes, length, there, 0, 31));
+    CHECK(there[0] == 0 && there[7] == 0);
+    SUCCEEDS(datamover_accept_put(bytes, length, there, 0, 32));
+    CHECK(memcmp(there, expected, sizeof there) == 0);
+    FAILS(DATAMOVER_INVALID_ARGUMENT, datamover_accept_put(bytes, length - 1, there, 0, 32));
+    free(bytes);
+    SUCCEEDS(datamover_relation_get_request(relation, NULL, 0, &length));
+    bytes = grown(length);
+    SUCCEEDS(datamover_relation_get_request(relation, bytes, length, &length));
+    FAILS(DATAMOVER_OUT_OF_RANGE,
+          datamover_answer_get(bytes, length, source, 0, 36, message, sizeof message, &answered));
+    SUCCEEDS(
+        datamover_answer_get(bytes, length, source, 0, 40, message, sizeof message, &answered));
+    CHECK(answered == 20);
+    memset(there, 0, sizeof there);
+    SUCCEEDS(datamover_relation_scatter(relation, message, there));
+    CHECK(memcmp(there, expected, sizeof there) == 0);
+    free(bytes);
+
+    datamover_relation_free(&relation), datamover_relation_free(&first);
+    datamover_relation_free(&second);
+    SUCCEEDS(datamover_relation_from_pairs(&relation, 5, from, same, 4, 4));
+    memset(there, 0, sizeof there);
+    FAILS(DATAMOVER_INVALID_ARGUMENT, datamover_relation_copy(relation, source, there));
+    FAILS(DATAMOVER_INVALID_ARGUMENT, datamover_relation_scatter(relation, source, there));
+    CHECK(there[3] == 0);
+    SUCCEEDS(datamover_relation_update(relation, source, DATAMOVER_INT32, there, DATAMOVER_INT32,
+                                       "add"));
+    CHECK(there[3] == source[9] + source[2] && there[1] == source[8]);
+    FAILS(DATAMOVER_WRONG_TYPE, datamover_relation_update(relation, source, DATAMOVER_INT64, there,
+                                                          DATAMOVER_INT32, "add"));
+    datamover_relation_free(&relation);
+}
+
 /* Nothing is made, the code is the promised one, and the message says something. */
 static void test_errors(void) {
     const int64_t shape[2] = {4, 4}, negative[2] = {-1, 4}, far[2] = {9, 9}, zero[2] = {0, 0};
@@ -440,6 +548,7 @@ int main(int argc, char** argv) {
     test_timeout();
     test_matrix();
     test_relations();
+    test_relations_handed_on();
     test_errors();
     MPI_Allreduce(&failures, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
     MPI_Finalize();

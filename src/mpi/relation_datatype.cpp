@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How is one side of a relation handed to MPI, as a derived datatype?
+#include "datamover/relation_datatype.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "mpi/checked_call.hpp"
+#include "relation/encodings.hpp"
+
+namespace datamover {
+namespace {
+
+using mpi::check;
+
+/// Counts of datatype constructors are ints; longer lists are cut into parts of this many.
+constexpr std::int64_t longest_list = std::int64_t{1} << 30;
+
+/// A datatype that is freed when nobody took it.
+class Datatype {
+public:
+    Datatype() = default;
+    explicit Datatype(MPI_Datatype type) : type_(type) {}
+    Datatype(Datatype&& other) noexcept : type_(std::exchange(other.type_, MPI_DATATYPE_NULL)) {}
+    Datatype& operator=(Datatype&& other) noexcept {
+        std::swap(type_, other.type_);
+        return *this;
+    }
+    ~Datatype() {
+        if (type_ != MPI_DATATYPE_NULL) MPI_Type_free(&type_);
+    }
+    MPI_Datatype get() const { return type_; }
+    MPI_Datatype release() { return std::exchange(type_, MPI_DATATYPE_NULL); }
+
+private:
+    MPI_Datatype type_ = MPI_DATATYPE_NULL;
+};
+
+struct Part {
+    std::int64_t displacement;
+    Datatype type;
+};
+
+Datatype contiguous(std::int64_t count, MPI_Datatype of) {
+    MPI_Datatype made = MPI_DATATYPE_NULL;
+    check(MPI_Type_contiguous(mpi::to_int(count, "an element"), of, &made), "MPI_Type_contiguous");
+    return Datatype(made);
+}
+
+Datatype sequence(const std::vector<Part>& parts) {
+    std::vector<int> lengths(parts.size(), 1);
+    std::vector<MPI_Aint> displacements;
+    std::vector<MPI_Datatype> types;
+    for (const Part& p : parts) {
+        displacements.push_back(static_cast<MPI_Aint>(p.displacement));
+        types.push_back(p.type.get());
+    }
+    MPI_Datatype made = MPI_DATATYPE_NULL;
+    check(MPI_Type_create_struct(mpi::to_int(static_cast<std::int64_t>(parts.size()), "a list"),
+                                 lengths.data(), displacements.data(), types.data(), &made),
+          "MPI_Type_create_struct");
+    return Datatype(made);
+}
+
+Datatype vector_of(std::int64_t count, std::int64_t stride, MPI_Datatype of) {
+    MPI_Datatype made = MPI_DATATYPE_NULL;
+    if (count <= longest_list) {
+        check(MPI_Type_create_hvector(static_cast<int>(count), 1, static_cast<MPI_Aint>(stride), of,
+                                      &made),
+              "MPI_Type_create_hvector");
+        return Datatype(made);
+    }
+    const Datatype whole = vector_of(longest_list, stride, of);
+    std::vector<Part> parts;
+    parts.push_back({0, vector_of(count / longest_list, longest_list * stride, whole.get())});
+    if (count % longest_list != 0)
+        parts.push_back({count / longest_list * longest_list * stride,
+                         vector_of(count % longest_list, stride, of)});
+    return sequence(parts);
+}
+
+/// Appends the runs of a table, in order, at the strides of one side.
+void append_runs(const std::vector<AxisRun>& runs, bool of_source, std::int64_t stride,
+                 MPI_Datatype of, std::int64_t offset, std::vector<Part>& parts) {
+    for (const AxisRun& r : runs) {
+        const Datatype block = vector_of(r.length, stride, of);
+        const std::int64_t step = (of_source ? r.source_step : r.destination_step) * stride;
+        const std::int64_t start = (of_source ? r.source : r.destination) * stride;
+        parts.push_back({offset + start, vector_of(r.count, step, block.get())});
+    }
+}
+
+Datatype table_of(const AxisTable& table, bool of_source, std::int64_t stride, MPI_Datatype of) {
+    const std::int64_t period = of_source ? table.source_period() : table.destination_period();
+    std::vector<Part> all;
+    if (table.periods() > 0 && !table.runs().empty()) {
+        std::vector<Part> once;
+        append_runs(table.runs(), of_source, stride, of, 0, once);
+        const Datatype one = sequence(once);
+        all.push_back({0, vector_of(table.periods(), period * stride, one.get())});
+    }
+    append_runs(table.tail(), of_source, stride, of, 0, all);
+    return sequence(all);
+}
+
+Datatype nest_of(const Nest& nest, bool of_source, MPI_Datatype element) {
+    Datatype inner = vector_of(1, 0, element);
+    for (auto axis = nest.axes.rbegin(); axis != nest.axes.rend(); ++axis) {
+        const std::int64_t stride = of_source ? axis->source_stride : axis->destination_stride;
+        inner = axis->table == nullptr ? vector_of(axis->count, stride, inner.get())
+                                       : table_of(*axis->table, of_source, stride, inner.get());
+    }
+    return inner;
+}
+
+/// Evenly spaced elements become a vector each.
+class PieceLister {
+public:
+    PieceLister(bool of_source, std::int64_t elem_bytes, MPI_Datatype element)
+        : of_source_(of_source), elem_bytes_(elem_bytes), element_(element) {}
+
+    void push(const StridedRun& run) {
+        const std::int64_t start = of_source_ ? run.source : run.destination;
+        const std::int64_t step = of_source_ ? run.source_step : run.destination_step;
+        if (run.elems == 1 || step == elem_bytes_) {
+            append(start, run.elems);
+            return;
+        }
+        for (std::int64_t i = 0; i < run.elems; ++i) append(start + i * step, 1);
+    }
+
+    Datatype finish() {
+        flush();
+        return sequence(parts_);
+    }
+
+private:
+    void append(std::int64_t start, std::int64_t elems) {
+        if (!starts_.empty() && start == next_ && lengths_.back() + elems <= longest_list) {
+            lengths_.back() += static_cast<int>(elems);
+        } else {
+            if (static_cast<std::int64_t>(starts_.size()) == longest_list) flush();
+            const std::int64_t now = std::min(elems, longest_list);
+            starts_.push_back(static_cast<MPI_Aint>(start));
+            lengths_.push_back(static_cast<int>(now));
+            if (now < elems) {
+                append(start + now * elem_bytes_, elems - now);
+                return;
+            }
+        }
+        next_ = start + elems * elem_bytes_;
+    }
+
+    void flush() {
+        if (starts_.empty()) return;
+        MPI_Datatype made = MPI_DATATYPE_NULL;
+        check(MPI_Type_create_hindexed(static_cast<int>(starts_.size()), lengths_.data(),
+                                       starts_.data(), element_, &made),
+              "MPI_Type_create_hindexed");
+        parts_.push_back({0, Datatype(made)});
+        starts_.clear();
+        lengths_.clear();
+    }
+
+    bool of_source_;
+    std::int64_t elem_bytes_;
+    MPI_Datatype element_;
+    std::int64_t next_ = 0;
+    std::vector<MPI_Aint> starts_;
+    std::vector<int> lengths_;
+    std::vector<Part> parts_;
+};
+
+Datatype made_of(const AddressRelation::Storage& storage, bool of_source, std::int64_t elem_bytes,
+                 MPI_Datatype element) {
+    if (storage.encoding() != Encoding::product) {
+        PieceLister lister(of_source, elem_bytes, element);
+        storage.visit([&](const StridedRun& run) { lister.push(run); });
+        return lister.finish();
+    }
+    std::vector<Part> nests;
+    static_cast<const ProductStorage&>(storage).for_each_nest([&](const Nest& nest) {
+        nests.push_back(
+            {of_source ? nest.source : nest.destination, nest_of(nest, of_source, element)});
+    });
+    return sequence(nests);
+}
+
+void require_element(MPI_Datatype element, std::int64_t elem_bytes) {
+    MPI_Count bytes = 0;
+    check(MPI_Type_size_x(element, &bytes), "MPI_Type_size_x");
+    if (bytes == elem_bytes) return;
+    throw Error(ErrorCode::wrong_type, "the element's datatype has " + std::to_string(bytes) +
+                                           " bytes, the relation's elements have " +
+                                           std::to_string(elem_bytes));
+}
+
+}  // namespace
+
+MPI_Datatype relation_datatype(const AddressRelation& relation, RelationSide side,
+                               MPI_Datatype element) {
+    const bool of_source = side == RelationSide::source;
+    const std::int64_t elem_bytes =
+        of_source ? relation.source_elem_bytes() : relation.destination_elem_bytes();
+    Datatype bytes;
+    if (element == MPI_DATATYPE_NULL) {
+        bytes = contiguous(elem_bytes, MPI_BYTE);
+        element = bytes.get();
+    } else {
+        require_element(element, elem_bytes);
+    }
+    Datatype made = made_of(*RelationAccess::storage(relation), of_source, elem_bytes, element);
+    MPI_Datatype type = made.get();
+    check(MPI_Type_commit(&type), "MPI_Type_commit");
+    return made.release();
+}
+
+}  // namespace datamover

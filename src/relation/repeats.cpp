@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Do two elements of a relation have the same destination?
+#include <algorithm>
+#include <cstdlib>
+#include <limits>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "datamover/error.hpp"
+#include "encodings.hpp"
+#include "offsets.hpp"
+
+namespace datamover {
+namespace {
+
+/// Up to so many places of memory per element are marked in a bitmap; beyond, addresses are sorted.
+constexpr std::int64_t most_places_per_elem = 64;
+
+struct Range {
+    std::int64_t low = 0;
+    std::int64_t high = 0;  ///< one past the last byte
+};
+
+/// One axis as seen from the destination: how far apart neighbours are at least, and how far it
+/// reaches.
+struct Spread {
+    std::int64_t step;
+    std::int64_t reach;
+};
+
+/// The destinations of a table are distinct positions when its runs come one behind the other.
+bool ascends(const AxisTable& table) {
+    std::int64_t next = std::numeric_limits<std::int64_t>::min();
+    bool ascending = true;
+    auto look = [&](const std::vector<AxisRun>& runs, std::int64_t offset) {
+        for (const AxisRun& r : runs) {
+            const std::int64_t start = r.destination + offset;
+            ascending =
+                ascending && start >= next && (r.count == 1 || r.destination_step >= r.length);
+            next = start + (r.count - 1) * r.destination_step + r.length;
+        }
+    };
+    look(table.runs(), 0);
+    if (table.periods() > 1 && !table.runs().empty())
+        ascending =
+            ascending && table.runs().front().destination + table.destination_period() >= next;
+    next += std::max<std::int64_t>(0, table.periods() - 1) * table.destination_period();
+    look(table.tail(), 0);
+    return ascending;
+}
+
+std::int64_t last_position(const AxisTable& table) {
+    std::int64_t last = 0;
+    auto look = [&](const std::vector<AxisRun>& runs, std::int64_t offset) {
+        for (const AxisRun& r : runs)
+            last = std::max(
+                last, offset + r.destination + (r.count - 1) * r.destination_step + r.length - 1);
+    };
+    look(table.runs(), std::max<std::int64_t>(0, table.periods() - 1) * table.destination_period());
+    look(table.tail(), 0);
+    return last;
+}
+
+std::int64_t first_position(const AxisTable& table) {
+    return table.runs().empty() || table.periods() == 0 ? table.tail().front().destination
+                                                        : table.runs().front().destination;
+}
+
+/// The bytes that a nest's destinations span, when its strides show that none repeats.
+std::optional<Range> distinct_range(const Nest& nest, std::int64_t elem_bytes) {
+    std::vector<Spread> spreads;
+    Range range{nest.destination, nest.destination + elem_bytes};
+    for (const NestAxis& axis : nest.axes) {
+        std::int64_t first = 0;
+        std::int64_t last = axis.count - 1;
+        if (axis.table != nullptr) {
+            if (!ascends(*axis.table)) return std::nullopt;
+            first = first_position(*axis.table);
+            last = last_position(*axis.table);
+        }
+        const std::int64_t stride = axis.destination_stride;
+        range.low += std::min(first * stride, last * stride);
+        range.high += std::max(first * stride, last * stride);
+        if (axis.count > 1)
+            spreads.push_back({std::abs(stride), (last - first) * std::abs(stride)});
+    }
+    std::sort(spreads.begin(), spreads.end(),
+              [](const Spread& a, const Spread& b) { return a.step < b.step; });
+    std::int64_t below = elem_bytes;
+    for (const Spread& s : spreads) {
+        if (s.step < below) return std::nullopt;
+        below += s.reach;
+    }
+    return range;
+}
+
+/// False when the strides of all nests show that nothing repeats; else nobody knows yet.
+bool products_may_repeat(const ProductStorage& product) {
+    std::vector<Range> ranges;
+    bool clear = true;
+    product.for_each_nest([&](const Nest& nest) {
+        if (!clear) return;
+        const auto range = distinct_range(nest, product.destination_elem_bytes);
+        clear = range.has_value();
+        if (clear) ranges.push_back(*range);
+    });
+    if (!clear) return true;
+    std::sort(ranges.begin(), ranges.end(),
+              [](const Range& a, const Range& b) { return a.low < b.low; });
+    for (std::size_t i = 1; i < ranges.size(); ++i)
+        if (ranges[i].low < ranges[i - 1].high) return true;
+    return false;
+}
+
+/// False when the destinations of every chunk are even and lie behind those of the one before.
+bool chunks_may_repeat(const OffsetsStorage& offsets) {
+    std::int64_t next = std::numeric_limits<std::int64_t>::min();
+    for (const OffsetChunk& chunk : offsets.chunks) {
+        const OffsetSide& d = chunk.destination;
+        if (d.width != 0 || d.base < next) return true;
+        if (chunk.elems > 1 && d.step < offsets.destination_elem_bytes) return true;
+        next = d.base + (chunk.elems - 1) * d.step + offsets.destination_elem_bytes;
+    }
+    return false;
+}
+
+/// False when every destination lies behind the one before it.
+bool walk_may_repeat(const AddressRelation::Storage& storage) {
+    const auto* offsets = dynamic_cast<const OffsetsStorage*>(&storage);
+    if (offsets != nullptr && !chunks_may_repeat(*offsets)) return false;
+    const std::int64_t elem = storage.destination_elem_bytes;
+    std::int64_t next = std::numeric_limits<std::int64_t>::min();
+    bool ascending = true;
+    storage.visit([&](const StridedRun& r) {
+        ascending =
+            ascending && r.destination >= next && (r.elems == 1 || r.destination_step >= elem);
+        next = r.destination + (r.elems - 1) * r.destination_step + elem;
+    });
+    return !ascending;
+}
+
+template <class Visit>
+void for_each_destination(const AddressRelation::Storage& storage, Visit&& visit) {
+    if (const auto* offsets = dynamic_cast<const OffsetsStorage*>(&storage)) {
+        std::vector<std::int64_t> addresses;
+        read_all_addresses(*offsets, false, addresses);
+        for (const std::int64_t a : addresses) visit(a);
+        return;
+    }
+    storage.visit([&](const StridedRun& r) {
+        for (std::int64_t i = 0; i < r.elems; ++i) visit(r.destination + i * r.destination_step);
+    });
+}
+
+/// Marks the place of every element. All destinations are whole elements away from `low`.
+bool marks_repeat(const AddressRelation::Storage& storage, std::int64_t low, std::int64_t places) {
+    std::vector<std::uint64_t> marked(static_cast<std::size_t>(places / 64 + 1));
+    bool repeats = false;
+    for_each_destination(storage, [&](std::int64_t at) {
+        const std::int64_t place = (at - low) / storage.destination_elem_bytes;
+        std::uint64_t& word = marked[static_cast<std::size_t>(place / 64)];
+        const std::uint64_t bit = std::uint64_t{1} << (place % 64);
+        repeats = repeats || (word & bit) != 0;
+        word |= bit;
+    });
+    return repeats;
+}
+
+bool sorted_repeat(const AddressRelation::Storage& storage) {
+    std::vector<std::int64_t> at;
+    at.reserve(static_cast<std::size_t>(storage.size()));
+    for_each_destination(storage, [&](std::int64_t a) { at.push_back(a); });
+    std::sort(at.begin(), at.end());
+    for (std::size_t i = 1; i < at.size(); ++i)
+        if (at[i] - at[i - 1] < storage.destination_elem_bytes) return true;
+    return false;
+}
+
+bool elements_repeat(const AddressRelation::Storage& storage, AddressBounds bounds) {
+    const std::int64_t elem = storage.destination_elem_bytes;
+    const std::int64_t places = (bounds.end_bytes - bounds.begin_bytes) / elem;
+    bool whole = true;
+    storage.visit([&](const StridedRun& r) {
+        whole = whole && (r.destination - bounds.begin_bytes) % elem == 0 &&
+                (r.elems == 1 || r.destination_step % elem == 0);
+    });
+    if (whole && places / most_places_per_elem <= storage.size())
+        return marks_repeat(storage, bounds.begin_bytes, places);
+    return sorted_repeat(storage);
+}
+
+bool repeat(const AddressRelation::Storage& storage, AddressBounds bounds) {
+    const std::int64_t span = bounds.end_bytes - bounds.begin_bytes;
+    if (span / storage.destination_elem_bytes < storage.size()) return true;
+    const auto* product = dynamic_cast<const ProductStorage*>(&storage);
+    if (product != nullptr && !products_may_repeat(*product)) return false;
+    return walk_may_repeat(storage) && elements_repeat(storage, bounds);
+}
+
+/// Whether the result is the same in whichever order elements arrive, but for rounding.
+bool combines_in_any_order(const ElementUpdate& update) {
+    const bool keeps_all = update.beta == std::complex<double>{1.0, 0.0};
+    return update.op != Op::replace && (update.op != Op::add || keeps_all);
+}
+
+}  // namespace
+
+bool AddressRelation::destinations_repeat() const {
+    using Repeats = Storage::Repeats;
+    if (size() < 2) return false;
+    Repeats known = storage_->repeats.load(std::memory_order_relaxed);
+    if (known == Repeats::unknown) {
+        known = repeat(*storage_, destination_bounds()) ? Repeats::yes : Repeats::no;
+        storage_->repeats.store(known, std::memory_order_relaxed);
+    }
+    return known == Repeats::yes;
+}
+
+void AddressRelation::require_unambiguous(const ElementUpdate& update) const {
+    if (combines_in_any_order(update) || !destinations_repeat()) return;
+    throw Error(ErrorCode::invalid_argument,
+                std::string("several elements have the same destination; operation \"") +
+                    op_name(update.op) +
+                    "\" depends on their order, use \"add\", \"multiply\", \"min\" or \"max\"");
+}
+
+void AddressRelation::require_inside(RelationSide side, AddressBounds memory,
+                                     const std::string& name) const {
+    const AddressBounds bounds =
+        side == RelationSide::source ? source_bounds() : destination_bounds();
+    if (bounds.begin_bytes == bounds.end_bytes) return;
+    if (bounds.begin_bytes >= memory.begin_bytes && bounds.end_bytes <= memory.end_bytes) return;
+    throw Error(ErrorCode::out_of_range,
+                "the relation touches bytes " + std::to_string(bounds.begin_bytes) + " to " +
+                    std::to_string(bounds.end_bytes) + " of " + name + ", which has bytes " +
+                    std::to_string(memory.begin_bytes) + " to " + std::to_string(memory.end_bytes));
+}
+
+}  // namespace datamover
