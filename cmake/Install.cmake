@@ -21,7 +21,7 @@ install(FILES "${PROJECT_BINARY_DIR}/datamoverConfig.cmake"
 set(pkgconfig_files datamover-plan)
 file(RELATIVE_PATH pc_prefix "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/")
 if(DATAMOVER_MPI)
-  list(APPEND pkgconfig_files datamover)
+  list(APPEND pkgconfig_files datamover datamover-scalapack)
   # Libraries by their full path: a static library is tied to the one MPI it was built against.
   list(JOIN MPI_CXX_LIBRARIES " " pc_mpi_libs)
   foreach(lib IN LISTS MPI_CXX_LIBRARIES)

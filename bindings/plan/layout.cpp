@@ -6,6 +6,10 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
+#include <array>
+
+#include "datamover/scalapack_descriptor.hpp"
 #include "layout_common.hpp"
 #include "numpy_arrays.hpp"
 #include "orders.hpp"
@@ -69,6 +73,107 @@ BlockCyclic block_cyclic_from(const nb::tuple& s) {
         nb::cast<Point>(s[0]), nb::cast<std::string>(s[1]), nb::cast<std::int64_t>(s[2]),
         nb::cast<Point>(s[3]), nb::cast<Point>(s[4]), nb::cast<std::string>(s[5]),
         identity ? nb::object(nb::none()) : nb::object(s[6]), nb::cast<std::int64_t>(s[7]));
+}
+
+BlockCyclic from_scalapack(nb::handle descriptor, const Point& grid, std::int64_t nprocs,
+                           const std::string& grid_order, nb::handle ranks) {
+    const Integers given(descriptor, "entries of a descriptor");
+    if (given.values().size() != 9)
+        throw Error(ErrorCode::invalid_argument, "a ScaLAPACK descriptor has 9 entries, not " +
+                                                     std::to_string(given.values().size()));
+    if (grid.dims() != 2)
+        throw Error(ErrorCode::invalid_argument,
+                    "a BLACS grid has 2 dimensions, not " + std::to_string(grid.dims()));
+    std::array<int, 9> entries{};
+    std::transform(
+        given.values().begin(), given.values().end(), entries.begin(), [](std::int64_t entry) {
+            if (entry != static_cast<int>(entry))
+                throw Error(ErrorCode::out_of_range, "entry " + std::to_string(entry) +
+                                                         " of a descriptor does not fit an int");
+            return static_cast<int>(entry);
+        });
+    ProcessGrid processes{grid[0], grid[1], bindings::column_major(grid_order, "grid_order"), {}};
+    if (!ranks.is_none()) processes.ranks = Integers(ranks, "ranks").to_vector();
+    return ScalapackDescriptor::from_entries(entries).layout(processes, nprocs);
+}
+
+void bind_scalapack(nb::class_<BlockCyclic>& c) {
+    c.def_static("from_scalapack", &from_scalapack, "descriptor"_a, "grid"_a, "nprocs"_a,
+                 "grid_order"_a = "C", "ranks"_a.none() = nb::none(),
+                 nb::sig("def from_scalapack(descriptor: numpy.typing.ArrayLike, "
+                         "grid: collections.abc.Sequence[int], nprocs: int, grid_order: str = 'C', "
+                         "ranks: numpy.typing.ArrayLike | None = None) -> BlockCyclic"),
+                 R"doc(The layout that a ScaLAPACK array descriptor says.
+
+Local matrices are column-major: NumPy arrays with ``order="F"``, or the first rows of one with LLD
+rows.
+
+Parameters
+----------
+descriptor : array of 9 int
+    DTYPE_ (1, dense), CTXT_, M_, N_, MB_, NB_, RSRC_, CSRC_, LLD_, as ``descinit`` makes them. CTXT_
+    and LLD_ are not looked at.
+grid : (int, int)
+    Rows and columns of the BLACS process grid.
+nprocs : int
+    Number of processes of the communicator.
+grid_order : {"C", "F"}
+    "C" for a grid that ``blacs_gridinit`` made with 'R', "F" for one made with 'C'.
+ranks : array of int, optional
+    The rank at each grid position, where it is not the position's number.
+
+Raises
+------
+InvalidArgument
+    When an entry makes no sense, or the grid does not hold RSRC_ and CSRC_.
+Unsupported
+    When DTYPE_ is not 1.
+
+Notes
+-----
+Source: ScaLAPACK Users' Guide, section 4.3.3.
+
+Examples
+--------
+>>> import datamover as dm
+>>> layout = dm.BlockCyclic.from_scalapack([1, 0, 9, 9, 2, 2, 0, 1, 5], grid=(2, 3), nprocs=6)
+>>> layout.distribution, layout.first_process, layout.local_shape(1)
+('(cyclic(2), cyclic(2))', (0, 1), (5, 4))
+>>> layout.scalapack_descriptor(rank=1, context=0).tolist()
+[1, 0, 9, 9, 2, 2, 0, 1, 5]
+)doc")
+        .def(
+            "scalapack_descriptor",
+            [](const BlockCyclic& layout, std::int64_t rank, int context, std::int64_t lld) {
+                const auto entries = ScalapackDescriptor::of(layout, rank, lld).to_entries(context);
+                return array_of(std::vector<int>(entries.begin(), entries.end()));
+            },
+            "rank"_a, "context"_a = 0, "lld"_a = 0,
+            nb::sig("def scalapack_descriptor(self, rank: int, context: int = 0, lld: int = 0) -> "
+                    "numpy.typing.NDArray[numpy.int32]"),
+            R"doc(The ScaLAPACK descriptor of a rank's part, for a two-dimensional layout.
+
+Parameters
+----------
+rank : int
+    Of which process.
+context : int
+    The BLACS context, which becomes CTXT_.
+lld : int
+    Elements from one local column to the next; the least that is allowed where it is less.
+
+Returns
+-------
+ndarray of int32
+    Nine entries, as Fortran wants them.
+
+Raises
+------
+InvalidArgument
+    When the layout does not have two dimensions.
+OutOfRange
+    When an entry does not fit 32 bits.
+)doc");
 }
 
 void bind_block_cyclic(nb::module_& m) {
@@ -143,6 +248,7 @@ Examples
                 "grid_order: str = 'C', ranks: numpy.typing.ArrayLike | None = None, "
                 "replicas: int = 1) -> None"));
     bindings::add_common(c);
+    bind_scalapack(c);
     c.def_prop_ro("shape", &BlockCyclic::shape, "Extents of the array.")
         .def_prop_ro("grid", &BlockCyclic::grid, "Processes along each dimension.")
         .def_prop_ro("block", &BlockCyclic::block, "Block size along each dimension.")

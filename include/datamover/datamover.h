@@ -60,8 +60,10 @@ typedef struct datamover_block_cyclic_options {
         grid; /* processes per dimension, 1 where the distribution says *; NULL: chosen */
     const int64_t* first_process; /* per dimension, ScaLAPACK's RSRC and CSRC; NULL: zeros */
     int column_major_grid; /* not 0: ranks are dealt to the grid with its first dimension fastest */
-    const int64_t* ranks;  /* the rank at each grid position, in grid order; NULL: 0, 1, 2, ... */
-    int64_t num_ranks;     /* length of `ranks` */
+    const int64_t*
+        ranks; /* the rank of each block, replica by replica, in grid order; NULL: 0, 1, 2, ... */
+    int64_t num_ranks; /* length of `ranks` */
+    int64_t replicas;  /* copies of the whole array, each on a grid of its own; 0: one */
 } datamover_block_cyclic_options;
 
 /* An array of `shape` dealt out as HPF says, "(block, cyclic(64), *)", to `nprocs` processes.
@@ -158,6 +160,25 @@ int datamover_plan_merge(datamover_plan** plan, const datamover_plan* a, const d
 int datamover_plan_reverse(datamover_plan** plan, const datamover_plan* forth);
 /* Number of terms (a redistribution is one). */
 int datamover_plan_num_terms(const datamover_plan* plan, int64_t* terms);
+/* The peers to which (from which) a rank sends (receives) anything, itself included, ascending, and
+ * how many elements each. `count` is set to their number; `peers` and `elems` may be NULL to ask
+ * for that alone, else they have room for `capacity`, and less than `count` is
+ * DATAMOVER_OUT_OF_RANGE. Takes time in the rank's own part of the plan. */
+int datamover_plan_outgoing(const datamover_plan* plan, int64_t rank, int64_t* peers,
+                            int64_t* elems, int64_t capacity, int64_t* count);
+int datamover_plan_incoming(const datamover_plan* plan, int64_t rank, int64_t* peers,
+                            int64_t* elems, int64_t capacity, int64_t* count);
+/* Layouts and terms as bytes, for machines of the same byte order. `size_bytes` is set to their
+ * number; `bytes` may be NULL to ask for that alone, else it has room for `capacity_bytes`, and too
+ * little is DATAMOVER_OUT_OF_RANGE. */
+int datamover_plan_to_bytes(const datamover_plan* plan, void* bytes, int64_t capacity_bytes,
+                            int64_t* size_bytes);
+/* DATAMOVER_INVALID_ARGUMENT where the bytes are not those of a plan: cut off, changed, of another
+ * version or byte order. */
+int datamover_plan_from_bytes(datamover_plan** plan, const void* bytes, int64_t size_bytes);
+/* The same in a file, which appears under its name when it is complete. */
+int datamover_plan_save(const datamover_plan* plan, const char* path);
+int datamover_plan_load(datamover_plan** plan, const char* path);
 int datamover_plan_free(datamover_plan** plan);
 
 /* ------------------------------------------------------------------ arrays: where elements lie */
@@ -231,6 +252,11 @@ typedef struct datamover_mover_options {
     const double* beta;    /* the same for those in place, with "add"; NULL: 1 */
     int conjugate;         /* not 0: arriving complex elements are conjugated */
     int64_t max_bytes;     /* of message buffers and staging on this process; 0: no limit */
+    /* Not 0: verifies, here and in rebind, that all processes bring the same plan and options,
+     * sizes match for every pair, no element is written twice and none is read that is written; the
+     * message names process, block and region. Where one process asks, all do. Takes time and
+     * memory in the elements. */
+    int check;
 } datamover_mover_options;
 
 typedef struct datamover_mover_counters {
@@ -241,7 +267,20 @@ typedef struct datamover_mover_counters {
     int64_t bytes_received;    /* per round, from other processes */
     int64_t bytes_kept;        /* per round, copied within this process */
     double wait_seconds;       /* spent in wait since binding */
+    int64_t extra_bytes;       /* of buffers besides the arrays */
 } datamover_mover_counters;
+
+/* How one pair's part is carried; texts end in 0, and long ones are cut. */
+typedef struct datamover_mover_leg {
+    int64_t peer;
+    int sends; /* 1: to the peer, 0: from it */
+    int64_t elems;
+    int64_t bytes;
+    int64_t relation_bytes; /* that the encoded relation occupies */
+    char transport[16];
+    char encoding[16];
+    char kernel[96]; /* the copy loops */
+} datamover_mover_leg;
 
 /* Binds a plan to two arrays, to be carried out any number of times. `options` may be NULL.
  * Collective; all processes give the same plan and options. */
@@ -265,6 +304,10 @@ int datamover_mover_wait(datamover_mover* mover, double timeout_seconds);
 /* start and wait. */
 int datamover_mover_move(datamover_mover* mover);
 int datamover_mover_counters_get(const datamover_mover* mover, datamover_mover_counters* counters);
+/* How each pair is carried. `count` is set to the number of legs; `legs` may be NULL to ask for
+ * that alone, else it has room for `capacity`, and less than `count` is DATAMOVER_OUT_OF_RANGE. */
+int datamover_mover_legs(const datamover_mover* mover, datamover_mover_leg* legs, int64_t capacity,
+                         int64_t* count);
 /* DATAMOVER_INVALID_STATE, and nothing freed, while the mover is in flight. */
 int datamover_mover_free(datamover_mover** mover);
 

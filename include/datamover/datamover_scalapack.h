@@ -29,6 +29,26 @@ int datamover_pcgemr2d(int m, int n, const void* a, int ia, int ja, const int* d
 int datamover_pzgemr2d(int m, int n, const void* a, int ia, int ja, const int* desca, void* b,
                        int ib, int jb, const int* descb, int ctxt);
 
+/* The same by the names that Fortran calls: with this library before ScaLAPACK on the linker's
+ * line, a program's `call pdgemr2d(...)` comes here unchanged. An error goes to the PXERBLA of the
+ * program's ScaLAPACK, or the program's own, with the position of the wrong argument (11, the
+ * context's, where the fault is none of one argument); datamover_error_message() says more. */
+void pdgemr2d_(const int* m, const int* n, const double* a, const int* ia, const int* ja,
+               const int* desca, double* b, const int* ib, const int* jb, const int* descb,
+               const int* ictxt);
+void psgemr2d_(const int* m, const int* n, const float* a, const int* ia, const int* ja,
+               const int* desca, float* b, const int* ib, const int* jb, const int* descb,
+               const int* ictxt);
+void pigemr2d_(const int* m, const int* n, const int* a, const int* ia, const int* ja,
+               const int* desca, int* b, const int* ib, const int* jb, const int* descb,
+               const int* ictxt);
+void pcgemr2d_(const int* m, const int* n, const void* a, const int* ia, const int* ja,
+               const int* desca, void* b, const int* ib, const int* jb, const int* descb,
+               const int* ictxt);
+void pzgemr2d_(const int* m, const int* n, const void* a, const int* ia, const int* ja,
+               const int* desca, void* b, const int* ib, const int* jb, const int* descb,
+               const int* ictxt);
+
 #ifdef __cplusplus
 }
 #endif

@@ -88,6 +88,16 @@ std::vector<T> values(const T* first, std::int64_t count, const char* name) {
     return std::vector<T>(first, first + count);
 }
 
+/// Sets `count` to the number of results. Throws out_of_range when results are asked for and there
+/// is not room for all.
+inline void announce_count(std::int64_t needed, bool asked_for, std::int64_t capacity,
+                           std::int64_t* count, const char* what) {
+    if (asked_for && capacity < needed)
+        throw Error(ErrorCode::out_of_range, "there is room for " + std::to_string(capacity) + " " +
+                                                 what + ", there are " + std::to_string(needed));
+    given(count, "count") = needed;
+}
+
 inline Point point(const std::int64_t* coordinates, int dims, const char* name) {
     return Point(std::span<const std::int64_t>(values(coordinates, dims, name)));
 }

@@ -20,6 +20,7 @@ BlockCyclicOptions options_of(const datamover_block_cyclic_options* given_option
     options.column_major_grid = given_options->column_major_grid != 0;
     if (given_options->ranks)
         options.ranks = values(given_options->ranks, given_options->num_ranks, "ranks");
+    if (given_options->replicas != 0) options.replicas = given_options->replicas;
     return options;
 }
 
@@ -122,12 +123,7 @@ int datamover_layout_blocks_of(const datamover_layout* layout, int64_t rank, int
                                int64_t capacity, int64_t* count) {
     return guarded([&] {
         const auto all = value_of(layout, "layout").blocks_of(rank);
-        const auto needed = static_cast<std::int64_t>(all.size());
-        if (blocks && capacity < needed)
-            throw Error(ErrorCode::out_of_range, "there is room for " + std::to_string(capacity) +
-                                                     " blocks, rank " + std::to_string(rank) +
-                                                     " has " + std::to_string(needed));
-        given(count, "count") = needed;
+        announce_count(static_cast<std::int64_t>(all.size()), blocks, capacity, count, "blocks");
         if (blocks) std::copy(all.begin(), all.end(), blocks);
     });
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // How does a C program carry a plan out?
+#include <algorithm>
 #include <complex>
 
 #include "handles.hpp"
@@ -32,7 +33,22 @@ MoverOptions options_of(const datamover_mover_options* given_options) {
     if (given_options && given_options->beta) options.beta = factor(given_options->beta);
     options.conjugate = given_options && given_options->conjugate != 0;
     if (given_options) options.max_bytes = given_options->max_bytes;
+    options.check = given_options && given_options->check != 0;
     return options;
+}
+
+template <std::size_t n>
+void write_text(const std::string& text, char (&to)[n]) {
+    to[text.copy(to, n - 1)] = 0;
+}
+
+datamover_mover_leg described(const MoverLeg& leg) {
+    datamover_mover_leg line{leg.peer,           leg.sends, leg.elems, leg.bytes,
+                             leg.relation_bytes, {},        {},        {}};
+    write_text(leg.transport, line.transport);
+    write_text(leg.encoding, line.encoding);
+    write_text(leg.kernel, line.kernel);
+    return line;
 }
 
 }  // namespace
@@ -87,10 +103,20 @@ int datamover_mover_move(datamover_mover* mover) {
 
 int datamover_mover_counters_get(const datamover_mover* mover, datamover_mover_counters* counters) {
     return guarded([&] {
-        const MoverCounters c = value_of(mover, "mover").counters();
-        given(counters, "counters") = {c.rounds,      c.messages_sent,  c.messages_received,
-                                       c.bytes_sent,  c.bytes_received, c.bytes_kept,
-                                       c.wait_seconds};
+        const Mover& m = value_of(mover, "mover");
+        const MoverCounters c = m.counters();
+        given(counters, "counters") = {c.rounds,       c.messages_sent,  c.messages_received,
+                                       c.bytes_sent,   c.bytes_received, c.bytes_kept,
+                                       c.wait_seconds, m.extra_bytes()};
+    });
+}
+
+int datamover_mover_legs(const datamover_mover* mover, datamover_mover_leg* legs, int64_t capacity,
+                         int64_t* count) {
+    return guarded([&] {
+        const auto all = value_of(mover, "mover").legs();
+        announce_count(static_cast<int64_t>(all.size()), legs, capacity, count, "legs");
+        if (legs) std::transform(all.begin(), all.end(), legs, described);
     });
 }
 

@@ -87,6 +87,56 @@ int datamover_plan_num_terms(const datamover_plan* plan, int64_t* terms) {
     return guarded([&] { given(terms, "terms") = value_of(plan, "plan").size(); });
 }
 
+namespace {
+
+void list_peers(const std::vector<PeerPart>& parts, int64_t* peers, int64_t* elems,
+                int64_t capacity, int64_t* count) {
+    announce_count(static_cast<int64_t>(parts.size()), peers || elems, capacity, count, "peers");
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+        if (peers) peers[i] = parts[i].rank;
+        if (elems) elems[i] = parts[i].part.size();
+    }
+}
+
+}  // namespace
+
+int datamover_plan_outgoing(const datamover_plan* plan, int64_t rank, int64_t* peers,
+                            int64_t* elems, int64_t capacity, int64_t* count) {
+    return guarded(
+        [&] { list_peers(value_of(plan, "plan").outgoing(rank), peers, elems, capacity, count); });
+}
+
+int datamover_plan_incoming(const datamover_plan* plan, int64_t rank, int64_t* peers,
+                            int64_t* elems, int64_t capacity, int64_t* count) {
+    return guarded(
+        [&] { list_peers(value_of(plan, "plan").incoming(rank), peers, elems, capacity, count); });
+}
+
+int datamover_plan_to_bytes(const datamover_plan* plan, void* bytes, int64_t capacity_bytes,
+                            int64_t* size_bytes) {
+    return guarded([&] {
+        const auto all = value_of(plan, "plan").to_bytes();
+        announce_count(static_cast<int64_t>(all.size()), bytes, capacity_bytes, size_bytes,
+                       "bytes");
+        if (bytes) std::memcpy(bytes, all.data(), all.size());
+    });
+}
+
+int datamover_plan_from_bytes(datamover_plan** plan, const void* bytes, int64_t size_bytes) {
+    return guarded([&] {
+        const auto all = values(static_cast<const std::uint8_t*>(bytes), size_bytes, "bytes");
+        hand_out(plan, "plan", MotionPlan::from_bytes(all));
+    });
+}
+
+int datamover_plan_save(const datamover_plan* plan, const char* path) {
+    return guarded([&] { value_of(plan, "plan").save(&given(path, "path")); });
+}
+
+int datamover_plan_load(datamover_plan** plan, const char* path) {
+    return guarded([&] { hand_out(plan, "plan", MotionPlan::load(&given(path, "path"))); });
+}
+
 int datamover_plan_free(datamover_plan** plan) {
     return release(plan, "plan");
 }

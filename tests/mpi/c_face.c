@@ -1,35 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Does the C face do, from a C program, what its header says? */
-#include <datamover/datamover.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-static int rank, size, failures;
-
-static void check(int holds, const char* what, int line) {
-    if (holds) return;
-    ++failures;
-    fprintf(stderr, "process %d of %d, line %d: %s (%s)\n", rank, size, line, what,
-            datamover_error_message());
-}
-#define CHECK(condition) check(condition, #condition, __LINE__)
-#define SUCCEEDS(call) check((call) == DATAMOVER_SUCCESS, #call, __LINE__)
-#define FAILS(code, call) check((call) == (code), #call " gives " #code, __LINE__)
-
-static datamover_layout* block_cyclic(int64_t rows, int64_t columns, const char* distribution) {
-    const int64_t shape[2] = {rows, columns};
-    datamover_layout* layout = NULL;
-    SUCCEEDS(datamover_layout_block_cyclic(&layout, 2, shape, distribution, size, NULL));
-    return layout;
-}
-
-static datamover_array* array_of(const datamover_layout* layout, int column_major) {
-    datamover_array* array = NULL;
-    SUCCEEDS(datamover_array_new(&array, MPI_COMM_WORLD, layout, DATAMOVER_INT64, 8, column_major,
-                                 NULL, NULL));
-    return array;
-}
+#include "c_test.h"
 
 /* The address of a local element of this process's block; its block number is its rank. */
 static int64_t* element(const datamover_array* array, const int64_t local[2]) {
@@ -536,10 +507,7 @@ static void test_errors(void) {
 }
 
 int main(int argc, char** argv) {
-    int all = 0;
-    MPI_Init(&argc, &argv);
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    begin(&argc, &argv);
     test_layouts();
     test_redistributions();
     test_updates_and_rebinding();
@@ -550,7 +518,5 @@ int main(int argc, char** argv) {
     test_relations();
     test_relations_handed_on();
     test_errors();
-    MPI_Allreduce(&failures, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
-    MPI_Finalize();
-    return all ? EXIT_FAILURE : EXIT_SUCCESS;
+    return finish();
 }

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Do saved plans, replicas, checks and reports do from C what their header says? */
+#include "c_test.h"
+
+/* Sets every element here to its global number, or expects it. */
+static void for_each(const datamover_layout* layout, const datamover_array* array, int expecting) {
+    int64_t block, count, shape[2], local[2], global[2], strides[2];
+    void* origin = NULL;
+    SUCCEEDS(datamover_layout_blocks_of(layout, rank, &block, 1, &count));
+    if (count == 0) return;
+    SUCCEEDS(datamover_array_block(array, block, &origin, strides));
+    SUCCEEDS(datamover_layout_local_shape(layout, rank, shape));
+    for (local[0] = 0; local[0] < shape[0]; ++local[0])
+        for (local[1] = 0; local[1] < shape[1]; ++local[1]) {
+            int64_t* e =
+                (int64_t*)(void*)((char*)origin + local[0] * strides[0] + local[1] * strides[1]);
+            SUCCEEDS(datamover_layout_global_index(layout, rank, local, global));
+            if (expecting)
+                CHECK(*e == 1000 * global[0] + global[1]);
+            else
+                *e = 1000 * global[0] + global[1];
+        }
+}
+
+static void move_checked(const datamover_plan* plan, const datamover_layout* from,
+                         const datamover_layout* to) {
+    datamover_mover* mover = NULL;
+    datamover_array *a = array_of(from, 0), *b = array_of(to, 1);
+    datamover_mover_options options = {0};
+    options.check = 1;
+    for_each(from, a, 0);
+    SUCCEEDS(datamover_mover_new(&mover, MPI_COMM_WORLD, plan, a, b, &options));
+    SUCCEEDS(datamover_mover_move(mover));
+    for_each(to, b, 1);
+    SUCCEEDS(datamover_mover_free(&mover));
+    datamover_array_free(&a), datamover_array_free(&b);
+}
+
+static void test_saved_plans(void) {
+    datamover_layout *from = block_cyclic(13, 9, "(block, *)"),
+                     *to = block_cyclic(13, 9, "(*, cyclic(2))");
+    datamover_plan *plan = NULL, *again = NULL, *loaded = NULL;
+    int64_t bytes = 0;
+    char path[64];
+    SUCCEEDS(datamover_redistribute(&plan, from, to, NULL));
+    SUCCEEDS(datamover_plan_to_bytes(plan, NULL, 0, &bytes));
+    char* saved = malloc((size_t)bytes);
+    FAILS(DATAMOVER_OUT_OF_RANGE, datamover_plan_to_bytes(plan, saved, bytes - 1, &bytes));
+    SUCCEEDS(datamover_plan_to_bytes(plan, saved, bytes, &bytes));
+    SUCCEEDS(datamover_plan_from_bytes(&again, saved, bytes));
+    move_checked(again, from, to);
+    saved[bytes / 2] ^= 1;
+    FAILS(DATAMOVER_INVALID_ARGUMENT, datamover_plan_from_bytes(&loaded, saved, bytes));
+    FAILS(DATAMOVER_INVALID_ARGUMENT, datamover_plan_from_bytes(&loaded, NULL, bytes));
+
+    snprintf(path, sizeof path, "c_face_plans-%d-%d.plan", size, rank);
+    SUCCEEDS(datamover_plan_save(plan, path));
+    SUCCEEDS(datamover_plan_load(&loaded, path));
+    move_checked(loaded, from, to);
+    CHECK(remove(path) == 0);
+    datamover_plan_free(&again);
+    FAILS(DATAMOVER_IO, datamover_plan_load(&again, path));
+    CHECK(again == NULL && strstr(datamover_error_message(), path) != NULL);
+    free(saved);
+    datamover_plan_free(&plan), datamover_plan_free(&loaded);
+    datamover_layout_free(&from), datamover_layout_free(&to);
+}
+
+static void test_replicas(void) {
+    const int64_t shape[2] = {8, 6};
+    datamover_block_cyclic_options options = {0};
+    datamover_layout *copies = NULL, *rows = block_cyclic(8, 6, "(block, *)");
+    datamover_plan *there = NULL, *back = NULL;
+    int64_t blocks = 0, peer = -1, elems = -1, count = -1;
+    options.replicas = size;
+    SUCCEEDS(datamover_layout_block_cyclic(&copies, 2, shape, "(*, *)", size, &options));
+    SUCCEEDS(datamover_layout_num_blocks(copies, &blocks));
+    CHECK(blocks == size);
+    SUCCEEDS(datamover_redistribute(&there, rows, copies, NULL));
+    SUCCEEDS(datamover_plan_reverse(&back, there));
+    move_checked(there, rows, copies);
+    move_checked(back, copies, rows);
+    /* Everybody has a copy: nobody sends. */
+    SUCCEEDS(datamover_plan_outgoing(back, 0, &peer, &elems, 1, &count));
+    CHECK(count == 1 && peer == 0 && elems == 6 * ((8 + size - 1) / size));
+    SUCCEEDS(datamover_plan_incoming(there, size - 1, NULL, NULL, 0, &count));
+    CHECK(count >= 1 && count <= size);
+    if (count > 1)
+        FAILS(DATAMOVER_OUT_OF_RANGE,
+              datamover_plan_incoming(there, size - 1, &peer, NULL, 1, &count));
+    options.replicas = size + 1;
+    datamover_layout_free(&copies);
+    FAILS(DATAMOVER_INVALID_ARGUMENT,
+          datamover_layout_block_cyclic(&copies, 2, shape, "(*, *)", size, &options));
+    datamover_plan_free(&there), datamover_plan_free(&back), datamover_layout_free(&rows);
+}
+
+static void test_checks_and_reports(void) {
+    const int64_t lo[2] = {0, 0}, hi[2] = {1, 2};
+    datamover_layout* rows = block_cyclic(2 * size, 4, "(block, *)");
+    datamover_array *a = array_of(rows, 0), *b = array_of(rows, 0);
+    datamover_plan* plan = NULL;
+    datamover_mover* mover = NULL;
+    datamover_mover_options options = {0};
+    datamover_mover_leg legs[2];
+    datamover_mover_counters counters;
+    int64_t count = 0;
+    SUCCEEDS(datamover_redistribute(&plan, rows, rows, NULL));
+    SUCCEEDS(datamover_mover_new(&mover, MPI_COMM_WORLD, plan, a, b, NULL));
+    FAILS(DATAMOVER_OUT_OF_RANGE, datamover_mover_legs(mover, legs, 0, &count));
+    SUCCEEDS(datamover_mover_legs(mover, NULL, 0, &count));
+    CHECK(count == 1 || count == 2);
+    SUCCEEDS(datamover_mover_legs(mover, legs, 2, &count));
+    CHECK(legs[0].peer == rank && legs[0].elems == 8 && legs[0].bytes == 64);
+    CHECK(strcmp(legs[0].transport, "self") == 0 && strlen(legs[0].kernel) > 0);
+    SUCCEEDS(datamover_mover_counters_get(mover, &counters));
+    CHECK(counters.extra_bytes >= 0 && counters.bytes_kept == 64);
+    SUCCEEDS(datamover_mover_free(&mover));
+
+    options.check = 1;
+    FAILS(DATAMOVER_INVALID_ARGUMENT, /* reads what it writes */
+          datamover_mover_new(&mover, MPI_COMM_WORLD, plan, a, a, &options));
+    CHECK(strstr(datamover_error_message(), "block 0") != NULL);
+    /* Only the last process adds a term. */
+    if (rank == size - 1) SUCCEEDS(datamover_plan_copy(plan, 0, lo, hi, 0, lo, hi, NULL));
+    FAILS(size > 1 ? DATAMOVER_MISMATCH : DATAMOVER_INVALID_ARGUMENT,
+          datamover_mover_new(&mover, MPI_COMM_WORLD, plan, a, b, &options));
+    CHECK(strstr(datamover_error_message(), size > 1 ? "term 1" : "twice") != NULL);
+    CHECK(mover == NULL);
+    datamover_plan_free(&plan), datamover_array_free(&a), datamover_array_free(&b);
+    datamover_layout_free(&rows);
+}
+
+int main(int argc, char** argv) {
+    begin(&argc, &argv);
+    test_saved_plans();
+    test_replicas();
+    test_checks_and_reports();
+    return finish();
+}

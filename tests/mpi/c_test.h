@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* How does a test of the C face in C count its failures, and which arrays do they share? */
+#ifndef DATAMOVER_TESTS_C_TEST_H
+#define DATAMOVER_TESTS_C_TEST_H
+
+#include <datamover/datamover.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int rank, size, failures;
+
+static void check(int holds, const char* what, int line) {
+    if (holds) return;
+    ++failures;
+    fprintf(stderr, "process %d of %d, line %d: %s (%s)\n", rank, size, line, what,
+            datamover_error_message());
+}
+#define CHECK(condition) check(condition, #condition, __LINE__)
+#define SUCCEEDS(call) check((call) == DATAMOVER_SUCCESS, #call, __LINE__)
+#define FAILS(code, call) check((call) == (code), #call " gives " #code, __LINE__)
+
+static datamover_layout* block_cyclic(int64_t rows, int64_t columns, const char* distribution) {
+    const int64_t shape[2] = {rows, columns};
+    datamover_layout* layout = NULL;
+    SUCCEEDS(datamover_layout_block_cyclic(&layout, 2, shape, distribution, size, NULL));
+    return layout;
+}
+
+static datamover_array* array_of(const datamover_layout* layout, int column_major) {
+    datamover_array* array = NULL;
+    SUCCEEDS(datamover_array_new(&array, MPI_COMM_WORLD, layout, DATAMOVER_INT64, 8, column_major,
+                                 NULL, NULL));
+    return array;
+}
+
+/* Starts MPI; `finish` ends it and gives the exit code, the same on all processes. */
+static void begin(int* argc, char*** argv) {
+    MPI_Init(argc, argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+}
+
+static int finish(void) {
+    int all = 0;
+    MPI_Allreduce(&failures, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    MPI_Finalize();
+    return all ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+#endif
