@@ -36,7 +36,8 @@ struct Flow {
     std::int64_t buffer_bytes = 0;
     std::size_t width = 1;              ///< messages that may be under way
     std::size_t first_active = 0;       ///< of this flow's `width` places among the active requests
-    std::vector<MPI_Request> requests;  ///< per buffer and message size, or (direct) per chunk
+    std::size_t first_request = 0;      ///< of this flow's: per buffer and message size, or
+    std::size_t request_count = 0;      ///< (direct) per chunk
     std::vector<std::size_t> chunk_at;  ///< per place
     std::vector<char> busy;             ///< per place
     std::size_t posted = 0, completed = 0;
@@ -45,17 +46,19 @@ struct Flow {
     std::byte* buffer(std::size_t place) const {
         return buffers->data + static_cast<std::int64_t>(place) * buffer_bytes;
     }
-    MPI_Request request_for(std::size_t chunk, std::size_t place) const {
-        if (!buffers) return requests[chunk];
-        return requests[place * (requests.size() / width) + chunks[chunk].request];
+    std::size_t request_for(std::size_t chunk, std::size_t place) const {
+        if (!buffers) return first_request + chunk;
+        return first_request + place * (request_count / width) + chunks[chunk].request;
     }
 };
 
 /// Makes a flow's buffers and requests.
 class FlowMaker {
 public:
-    FlowMaker(const BindContext& context, const Leg& leg, bool sends)
-        : context_(context), sends_(sends), elem_bytes_(context.wire().bytes) {
+    FlowMaker(const BindContext& context, const Leg& leg, bool sends,
+              mpi::PersistentRequests& requests, std::size_t request_count)
+        : context_(context), sends_(sends), elem_bytes_(context.wire().bytes), requests_(requests) {
+        flow_.first_request = request_count;
         const auto array = sends ? context.source_side() : context.destination_side();
         const auto message = context.message_side();
         const auto compiled = [&](const PairPart& part) {
@@ -97,7 +100,7 @@ private:
                    : context_.destination->base + flow_.relation.destination_bounds().begin_bytes;
         for (const Chunk& chunk : flow_.chunks) {
             const std::int64_t bytes = cut.shape_elems[chunk.shape] * elem_bytes_;
-            flow_.requests.push_back(request(at, bytes));
+            add_request(at, bytes);
             at += bytes;
         }
     }
@@ -118,20 +121,23 @@ private:
             flow_.buffer_bytes * static_cast<std::int64_t>(flow_.width));
         for (std::size_t place = 0; place < flow_.width; ++place)
             for (const std::int64_t elems : sizes)
-                flow_.requests.push_back(request(flow_.buffer(place), elems * elem_bytes_));
+                add_request(flow_.buffer(place), elems * elem_bytes_);
     }
 
-    MPI_Request request(std::byte* data, std::int64_t bytes) const {
+    void add_request(std::byte* data, std::int64_t bytes) {
         const int peer = mpi::to_int(flow_.peer, "rank");
-        return sends_
-                   ? mpi::persistent_send(data, bytes, peer, context_.tag, context_.group->comm())
-                   : mpi::persistent_receive(data, bytes, peer, context_.tag,
-                                             context_.group->comm());
+        const MPI_Comm comm = context_.group->comm();
+        if (sends_)
+            requests_.add_send(data, bytes, peer, context_.tag, comm);
+        else
+            requests_.add_receive(data, bytes, peer, context_.tag, comm);
+        ++flow_.request_count;
     }
 
     const BindContext& context_;
     bool sends_, direct_ = false;
     std::int64_t elem_bytes_;
+    mpi::PersistentRequests& requests_;
     Flow flow_;
 };
 
@@ -139,16 +145,19 @@ class P2pInRounds final : public Transport {
 public:
     P2pInRounds(const BindContext& context, const std::vector<Leg>& sends,
                 const std::vector<Leg>& receives)
-        : source_(context.source->base), destination_(context.destination->base) {
-        for (const Leg& leg : receives) add(FlowMaker(context, leg, false).take());
-        for (const Leg& leg : sends) add(FlowMaker(context, leg, true).take());
+        : group_(context.group),
+          source_(context.source->base),
+          destination_(context.destination->base) {
+        for (const Leg& leg : receives) add(context, leg, false);
+        for (const Leg& leg : sends) add(context, leg, true);
         active_.assign(flow_at_.size(), MPI_REQUEST_NULL);
         ended_.resize(flow_at_.size());
     }
 
     ~P2pInRounds() override {
-        for (Flow& flow : flows_)
-            for (MPI_Request& request : flow.requests) mpi::free_request(request);
+        for (const Flow& flow : flows_)
+            for (std::size_t i = 0; i < flow.request_count; ++i)
+                if (!requests_.free(flow.first_request + i)) group_->abandon(flow.buffers);
     }
 
     void start() override {
@@ -191,7 +200,9 @@ public:
     }
 
 private:
-    void add(Flow flow) {
+    void add(const BindContext& context, const Leg& leg, bool sends) {
+        Flow flow = FlowMaker(context, leg, sends, requests_, request_count_).take();
+        request_count_ += flow.request_count;
         flow.first_active = flow_at_.size();
         flow_at_.insert(flow_at_.end(), flow.width, flows_.size());
         flows_.push_back(std::move(flow));
@@ -206,7 +217,7 @@ private:
             if (flow.sends && flow.buffers)
                 flow.kernels[chunk.shape](source_ + chunk.shift_bytes, flow.buffer(place));
             MPI_Request& active = active_[flow.first_active + place];
-            active = flow.request_for(flow.posted, place);
+            active = requests_[flow.request_for(flow.posted, place)];
             mpi::check(MPI_Start(&active), "MPI_Start");
             flow.busy[place] = 1;
             flow.chunk_at[place] = flow.posted++;
@@ -224,9 +235,12 @@ private:
         post(flow);
     }
 
+    mpi::ProcessGroupPtr group_;
     const std::byte* source_;
     std::byte* destination_;
-    std::vector<Flow> flows_;           ///< receives before sends
+    std::vector<Flow> flows_;  ///< receives before sends
+    mpi::PersistentRequests requests_;
+    std::size_t request_count_ = 0;
     std::vector<MPI_Request> active_;   ///< per place of every flow: the request under way there
     std::vector<std::size_t> flow_at_;  ///< whose place it is
     std::vector<int> ended_;
