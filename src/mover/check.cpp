@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <bit>
 #include <string>
+#include <utility>
 
-#include "mpi/checked_call.hpp"
 #include "plan/conflicts.hpp"
 #include "plan/serial.hpp"
 
@@ -61,10 +61,9 @@ std::int64_t elems_for(const std::vector<PeerPart>& parts, std::int64_t rank) {
 }
 
 void check_sizes(const mpi::ProcessGroup& group, const ProcessPlan& mine) {
-    std::vector<std::int64_t> sent(static_cast<std::size_t>(group.size())), told(sent.size());
+    std::vector<std::int64_t> sent(static_cast<std::size_t>(group.size()), 0);
     for (const PeerPart& p : mine.outgoing) sent[static_cast<std::size_t>(p.rank)] = p.part.size();
-    mpi::check(MPI_Alltoall(sent.data(), 1, MPI_INT64_T, told.data(), 1, MPI_INT64_T, group.comm()),
-               "MPI_Alltoall");
+    const auto told = group.exchange(std::move(sent));
     mpi::collectively(group, [&] {
         for (std::size_t peer = 0; peer < told.size(); ++peer) {
             const auto rank = static_cast<std::int64_t>(peer);

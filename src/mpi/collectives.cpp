@@ -50,6 +50,20 @@ std::vector<std::int64_t> ProcessGroup::maximum(std::vector<std::int64_t> values
     return std::move(*all);
 }
 
+std::vector<std::int64_t> ProcessGroup::exchange(std::vector<std::int64_t> values) const {
+    struct Buffers {
+        std::vector<std::int64_t> told, heard;
+    };
+    const auto buffers = std::make_shared<Buffers>();
+    buffers->heard.resize(values.size());
+    buffers->told = std::move(values);
+    run_collective(buffers, "MPI_Ialltoall", [&](Buffers& b, MPI_Request* request) {
+        return MPI_Ialltoall(b.told.data(), 1, MPI_INT64_T, b.heard.data(), 1, MPI_INT64_T, comm_,
+                             request);
+    });
+    return std::move(buffers->heard);
+}
+
 void ProcessGroup::agree(const std::optional<Error>& mine) const {
     // The largest number comes from the lowest rank with an error.
     const std::int64_t first = maximum({mine ? size_ - rank_ : 0})[0];

@@ -74,6 +74,8 @@ public:
     void agree(const std::optional<Error>& mine) const;
     /// Collective: the largest of each value over all processes.
     std::vector<std::int64_t> maximum(std::vector<std::int64_t> values) const;
+    /// Collective: takes a value for each rank, gives the value that each rank had for this one.
+    std::vector<std::int64_t> exchange(std::vector<std::int64_t> values) const;
     /// Collective on the node: every process's values, in order of node_ranks.
     std::vector<std::vector<std::int64_t>> gather_on_node(
         const std::vector<std::int64_t>& values) const;

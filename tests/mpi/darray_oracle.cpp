@@ -99,7 +99,8 @@ Elements held_by_mpi(const Distribution& d, int rank, const Elements& whole) {
 TEST(DarrayOracle, RandomPairsOfLayouts) {
     Draws draws(1);
     const int rank = mpi_test::world_rank(), nprocs = mpi_test::world_size();
-    for (int round = 0; round < 100 * mpi_test::case_factor(); ++round) {
+    mpi_test::Comparisons comparisons;
+    for (int round = 0; round < mpi_test::oracle_cases(nprocs); ++round) {
         const int dims = draws.from(1, 4), longest = dims == 1 ? 200 : dims == 2 ? 30 : 9;
         std::vector<int> shape(static_cast<std::size_t>(dims));
         for (int& extent : shape) extent = draws.from(1, longest);
@@ -113,11 +114,13 @@ TEST(DarrayOracle, RandomPairsOfLayouts) {
         const Elements expected = held_by_mpi(to, rank, whole);
         const BlockCyclic source_layout = from.layout(nprocs),
                           destination_layout = to.layout(nprocs);
+        const std::string name =
+            "case " + std::to_string(round) + ": " + from.words + " to " + to.words;
         const bool sizes_agree =
             source_layout.local_shape(rank).product() == static_cast<std::int64_t>(source.size()) &&
             destination_layout.local_shape(rank).product() ==
                 static_cast<std::int64_t>(expected.size());
-        ASSERT_TRUE(mpi_test::holds_everywhere(sizes_agree)) << from.words << " to " << to.words;
+        ASSERT_TRUE(mpi_test::holds_everywhere(sizes_agree)) << name;
         // An element more, so that also an empty part has an address.
         source.push_back(-2);
         Elements received(expected.size() + 1, -1);
@@ -126,10 +129,9 @@ TEST(DarrayOracle, RandomPairsOfLayouts) {
                     dense_part(destination_layout, rank, received));
         mover();
         received.pop_back();
-        ASSERT_TRUE(mpi_test::holds_everywhere(received == expected))
-            << "round " << round << ", process " << rank << ": " << from.words << " to "
-            << to.words;
+        comparisons.note(received == expected, name);
     }
+    comparisons.expect_all();
 }
 
 }  // namespace

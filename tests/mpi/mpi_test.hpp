@@ -25,6 +25,18 @@ inline int case_factor() {
     return environment_number("DATAMOVER_TEST_CASES", 1);
 }
 
+/// How many random cases a comparison with an oracle draws: about 1000 over all runs of `make
+/// test`, more on few processes than on many, where they take longer; a hundred times as many in
+/// `make test-long`.
+inline int oracle_cases(int processes) {
+    const int usual = processes == 1   ? 300
+                      : processes == 2 ? 200
+                      : processes == 3 ? 150
+                      : processes == 4 ? 130
+                                       : 60;
+    return case_factor() == 1 ? usual : usual * 5 * case_factor();
+}
+
 /// Draws that are the same on all processes; DATAMOVER_TEST_SEED gives others.
 class Draws {
 public:
@@ -73,6 +85,22 @@ class FailurePrinter : public ::testing::EmptyTestEventListener {
         std::cerr << "process " << world_rank() << ", " + place + ":" << result.line_number()
                   << ": " << result.summary() << std::endl;
     }
+};
+
+/// Finds out at the end of a test whether all comparisons held on all processes, so that one does
+/// not cost a reduction. Notes the first here that did not.
+class Comparisons {
+public:
+    void note(bool holds, const std::string& what) {
+        if (!holds && failed_.empty()) failed_ = what;
+    }
+    void expect_all() const {
+        EXPECT_TRUE(failed_.empty()) << "on process " << world_rank() << ": " << failed_;
+        EXPECT_TRUE(holds_everywhere(failed_.empty()));
+    }
+
+private:
+    std::string failed_;
 };
 
 /// Runs all tests; process 0 alone reports its successes. The exit code is not 0 where any failed.

@@ -164,6 +164,43 @@ TEST(Redistribution, OverlappingInteriorsAreSentByTheLowestBlock) {
     EXPECT_EQ(plan.part(0, 0).size(), 4);
 }
 
+TEST(Redistribution, TheNearestReplicaSends) {
+    for (std::int64_t i = 0; i < cases(100); ++i) {
+        Random random(seed_of(i));
+        const std::int64_t nprocs = random.integer(1, 9);
+        const Point shape = layout_oracle::random_shape(random, 2);
+        const Layout source = layout_oracle::random_block_cyclic(random, shape, nprocs);
+        const auto kind = static_cast<Kind>(random.integer(0, 2));
+        const Layout destination = layout_oracle::random_layout(random, kind, shape, nprocs);
+        std::vector<std::int64_t> nodes;
+        for (std::int64_t rank = 0; rank < nprocs; ++rank) nodes.push_back(random.integer(0, 2));
+        const auto node_of = [&](std::int64_t r) { return nodes[static_cast<std::size_t>(r)]; };
+
+        std::map<Coordinates, std::vector<std::int64_t>> holders;
+        for (const auto& e : elements_of(source))
+            holders[e.global].push_back(source.owner(e.block));
+        std::map<std::pair<std::int64_t, std::int64_t>, std::int64_t> expected, sent, received;
+        for (const auto& e : elements_of(destination)) {
+            const std::int64_t receiver = destination.owner(e.block);
+            const auto nearer = [&](std::int64_t a, std::int64_t b) {
+                return std::make_tuple(a != receiver, node_of(a) != node_of(receiver), a) <
+                       std::make_tuple(b != receiver, node_of(b) != node_of(receiver), b);
+            };
+            const auto& all = holders[e.global];
+            ++expected[{*std::min_element(all.begin(), all.end(), nearer), receiver}];
+        }
+        const MotionPlan plan = redistribute(source, destination);
+        for (std::int64_t rank = 0; rank < nprocs; ++rank) {
+            for (const PeerPart& p : plan.outgoing(rank, nodes))
+                sent[{rank, p.rank}] = p.part.size();
+            for (const PeerPart& p : plan.incoming(rank, nodes))
+                received[{p.rank, rank}] = p.part.size();
+        }
+        EXPECT_EQ(sent, expected) << source.describe() << " to " << destination.describe();
+        EXPECT_EQ(received, expected) << source.describe() << " to " << destination.describe();
+    }
+}
+
 TEST(Redistribution, WhatNobodyHoldsIsNotMoved) {
     const std::vector<std::int64_t> offsets{0, 2, 3}, indices{7, 1, 4};
     const Layout lists = IndexList(Point{9}, offsets, indices);
