@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <functional>
+#include <optional>
 #include <set>
 #include <string>
 #include <variant>
@@ -14,6 +15,7 @@
 
 #include "datamover/motion_plan.hpp"
 #include "plan/compile.hpp"
+#include "plan/redistribution.hpp"
 #include "row_output.hpp"
 
 namespace {
@@ -140,8 +142,36 @@ std::int64_t walk(const Case& c) {
     return bytes;
 }
 
-void measure(const Case& c, const char* phase, const char* contender, double seconds,
-             std::int64_t peers, const std::function<std::int64_t()>& work) {
+/// One dimension's tables towards all coordinates of the other side; returns their bytes.
+std::int64_t tables(const BlockCyclic& from, const BlockCyclic& to, std::int64_t rank, int d) {
+    const AxisSet mine = from.axis_set(d, from.grid_coordinates(from.block_of(rank))[d]);
+    const std::int64_t extent = from.shape()[d];
+    std::int64_t bytes = 0;
+    for (const std::int64_t c : datamover::plan::peer_coordinates(mine, 0, to, d, 0, extent))
+        bytes += datamover::intersect(mine, 0, to.axis_set(d, c), 0, extent).nbytes();
+    return bytes;
+}
+
+/// All that a plan computes but what it lists peer by peer.
+std::int64_t tables(const Case& c) {
+    std::int64_t bytes = 0;
+    for (int d = 0; d < 2; ++d)
+        bytes += tables(c.source, c.destination, c.rank(), d) +
+                 tables(c.destination, c.source, c.rank(), d);
+    return bytes;
+}
+
+double median(std::vector<double> values) {
+    const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+    std::nth_element(values.begin(), middle, values.end());
+    return *middle;
+}
+
+/// Measures and reports; returns the median. `beyond_seconds` is that of what a plan takes whatever
+/// its peers, where the time of each is asked for.
+double measure(const Case& c, const char* phase, const char* contender, double seconds,
+               std::int64_t peers, const std::function<std::int64_t()>& work,
+               std::optional<double> beyond_seconds = {}) {
     std::int64_t nbytes = work();
     std::vector<double> samples;
     const double begin = seconds_now();
@@ -150,8 +180,12 @@ void measure(const Case& c, const char* phase, const char* contender, double sec
         nbytes = work();
         samples.push_back(seconds_now() - start);
     }
-    bench::Line()
-        .text("case", c.name())
+    const double middle = median(samples);
+    bench::Line line;
+    if (beyond_seconds && peers > 0)
+        line.number("seconds_per_peer",
+                    std::max(0.0, middle - *beyond_seconds) / static_cast<double>(peers));
+    line.text("case", c.name())
         .text("phase", phase)
         .text("contender", contender)
         .integer("processes", 1)
@@ -161,14 +195,24 @@ void measure(const Case& c, const char* phase, const char* contender, double sec
         .integer("nbytes", nbytes)
         .numbers("samples", samples)
         .print();
+    return middle;
 }
 
 void run_case(const Case& c, double seconds) {
     const Planned planned = plan(c);
     const Layout source(c.source);
     const datamover::MemoryLayout memory = datamover::dense_memory(source, c.rank(), 8);
+    const std::int64_t nbytes = planned.nbytes();
     const auto outgoing = static_cast<std::int64_t>(planned.outgoing.size());
-    measure(c, "plan", "datamover", seconds, planned.peers(), [&] { return plan(c).nbytes(); });
+    const double table_seconds =
+        measure(c, "tables", "datamover", seconds, planned.peers(), [&] { return tables(c); });
+    measure(
+        c, "plan", "datamover", seconds, planned.peers(),
+        [&] {
+            plan(c);
+            return nbytes;
+        },
+        table_seconds);
     measure(c, "plan", "walk", seconds, planned.peers(), [&] { return walk(c); });
     measure(c, "compile", "datamover", seconds, outgoing,
             [&] { return compile(c, planned, memory); });
@@ -177,7 +221,7 @@ void run_case(const Case& c, double seconds) {
 }  // namespace
 
 int main(int argc, char** argv) {
-    const double seconds = (argc > 1 ? std::atof(argv[1]) : 1) / 3;
+    const double seconds = (argc > 1 ? std::atof(argv[1]) : 1) / 4;
     for (const char* layouts : {"rows-64", "64-64", "32-128", "3-7"})
         for (const std::int64_t root : {2, 32, 1000})
             for (const std::int64_t extent : {10'000, 100'000, 1'000'000})

@@ -142,6 +142,9 @@ def _case_table(case: str, phase: str, rows: list[dict[str, Any]], style: Style)
     sizes = any("nbytes" in row for row in rows)
     if sizes:
         table.add_column("nbytes", justify="right", no_wrap=True)
+    per_peer = any("seconds_per_peer" in row for row in rows)
+    if per_peer:
+        table.add_column("per peer", justify="right", no_wrap=True)
     seconds = {row["contender"]: row["seconds"] for row in rows}
     for row in rows:
         ours = row["contender"].startswith(style.judged)
@@ -152,8 +155,15 @@ def _case_table(case: str, phase: str, rows: list[dict[str, Any]], style: Style)
             f"{speed:.3g}" if speed else "",
             *(f"{seconds[r] / row['seconds']:.2f}" for r in references),
             *([f"{row['nbytes']:,}" if "nbytes" in row else ""] if sizes else []),
+            *([_per_peer(row)] if per_peer else []),
         )
     return table
+
+
+def _per_peer(row: dict[str, Any]) -> str:
+    if "seconds_per_peer" not in row:
+        return ""
+    return f"{as_time(row['seconds_per_peer'])} × {row['peers']:,}"
 
 
 def _name(row: dict[str, Any], usual_mpi: str) -> str:
