@@ -1,13 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // How fast are address relations decoded, beside the loops that one would write by hand?
-// Prints one JSON object per line; the arguments, if any, are the beginnings of case names to run.
-#include <cstdlib>
+// Prints one JSON object per line. The arguments, if any, are the beginnings of case names to run;
+// or `--index NAME FILE`: the elements that an irregular case gathers, as 64-bit numbers.
+#include <algorithm>
+#include <cstring>
+#include <fstream>
 #include <memory>
 #include <numeric>
 #include <random>
+#include <string>
+#include <vector>
 
 #include "datamover/address_relation.hpp"
 #include "relations_loops.hpp"
+#include "relations_patterns.hpp"
 #if __has_include(<mpi.h>)
 #define DATAMOVER_BENCH_MPI 1
 #include <mpi.h>
@@ -16,7 +22,11 @@
 namespace {
 
 using bench::Contest;
+using bench::Memory;
 using bench::Pattern;
+using bench::pattern_of;
+using bench::Redistribution;
+using bench::redistributions;
 using datamover::AddressRelation;
 using datamover::AxisTable;
 using datamover::CopyKernel;
@@ -25,22 +35,6 @@ using datamover::Product;
 
 constexpr Encoding encodings[] = {Encoding::pairs,      Encoding::blocks,  Encoding::runs,
                                   Encoding::dictionary, Encoding::product, Encoding::offsets};
-
-/// Memory that starts at a page, all of it touched.
-template <class T>
-class Memory {
-public:
-    explicit Memory(std::int64_t elems)
-        : data_(static_cast<T*>(std::aligned_alloc(
-                    4096, (static_cast<std::size_t>(elems) * sizeof(T) + 4095) / 4096 * 4096)),
-                std::free) {
-        for (std::int64_t i = 0; i < elems; ++i) data_.get()[i] = static_cast<T>(i);
-    }
-    T* get() const { return data_.get(); }
-
-private:
-    std::unique_ptr<T, void (*)(void*)> data_;
-};
 
 AddressRelation relation_of(const Pattern& p, std::int64_t elem) {
     auto axis = [](std::int64_t n) {
@@ -67,79 +61,15 @@ void add_relations(Contest& contest, const AddressRelation& relation, const void
     }
 }
 
-/// HPF's BLOCK or CYCLIC over four processes, as run-time values.
-struct Distribution {
-    std::int64_t block;
-    std::int64_t processes;
-
-    std::int64_t owner(std::int64_t g) const { return g / block % processes; }
-    std::int64_t local(std::int64_t g) const { return g / (block * processes) * block + g % block; }
-    std::int64_t global(std::int64_t l) const {
-        return l / block * block * processes + l % block;  // on process 0
-    }
-};
-
-/// One of the paper's redistributions (section 3): distributions of rows and of columns on either
-/// side, column-major, and whether the destination is stored transposed.
-struct Redistribution {
-    const char* name;
-    bool source_by_rows;
-    bool source_cyclic;
-    bool destination_by_rows;
-    bool destination_cyclic;
-    bool transposed;
-
-    Distribution rows(bool by_rows, bool cyclic, std::int64_t n) const {
-        return by_rows ? Distribution{cyclic ? 1 : n / 4, 4} : Distribution{n, 1};
-    }
-    Distribution columns(bool by_rows, bool cyclic, std::int64_t n) const {
-        return rows(!by_rows, cyclic, n);
-    }
-};
-
-constexpr Redistribution redistributions[] = {
-    {"block_rows-block_cols", true, false, false, false, false},
-    {"block-cyclic", true, false, true, true, false},
-    {"cyclic-block", true, true, true, false, false},
-    {"transpose", false, true, true, true, true},
-};
-
-/// The pairs from process 0 to process 0, as strides in elements.
-Pattern pattern_of(const Redistribution& r, std::int64_t n) {
-    const std::int64_t q = n / 4;
-    const std::string name = r.name;
-    if (name == "block_rows-block_cols") return {q, q, 1, q, 1, n};
-    if (name == "block-cyclic") return {q / 4, n, 4, q, 1, q};
-    if (name == "cyclic-block") return {q / 4, n, 1, q, 4, q};
-    return {q, q, 4, n, n, 4};
-}
-
-/// Goes through the source's elements and computes for each where it goes, as code without an
-/// inspector does. Moves those that process 0 keeps.
+/// Moves what process 0 keeps, its addresses computed anew.
 void recompute(const Redistribution& r, std::int64_t n, const std::string& phase,
                const double* from, double* to) {
-    const Distribution sr = r.rows(r.source_by_rows, r.source_cyclic, n);
-    const Distribution sc = r.columns(r.source_by_rows, r.source_cyclic, n);
-    const Distribution dr = r.rows(r.destination_by_rows, r.destination_cyclic, n);
-    const Distribution dc = r.columns(r.destination_by_rows, r.destination_cyclic, n);
-    const std::int64_t local_rows = n / sr.processes;
-    const std::int64_t local_columns = n / sc.processes;
-    const std::int64_t leading = r.transposed ? n / dc.processes : n / dr.processes;
     std::int64_t position = 0;
-    for (std::int64_t c = 0; c < local_columns; ++c) {
-        const std::int64_t gc = sc.global(c);
-        if (dc.owner(gc) != 0) continue;
-        for (std::int64_t l = 0; l < local_rows; ++l) {
-            const std::int64_t gl = sr.global(l);
-            if (dr.owner(gl) != 0) continue;
-            const std::int64_t source = l + c * local_rows;
-            const std::int64_t destination = r.transposed ? dc.local(gc) + dr.local(gl) * leading
-                                                          : dr.local(gl) + dc.local(gc) * leading;
-            to[phase == "assembly" ? position : destination] =
-                from[phase == "disassembly" ? position : source];
-            ++position;
-        }
-    }
+    bench::for_each_pair(r, n, [&](std::int64_t source, std::int64_t destination) {
+        to[phase == "assembly" ? position : destination] =
+            from[phase == "disassembly" ? position : source];
+        ++position;
+    });
 }
 
 #if defined(DATAMOVER_BENCH_MPI)
@@ -178,6 +108,20 @@ void add_mpi_pack(Contest& contest, const Pattern& p, const std::string& phase, 
 }
 #endif
 
+/// One long loop from stride j to stride k, as many elements: what the paper compares with.
+void add_stride_loop(Contest& contest, const Pattern& p) {
+    const std::int64_t j = p.fi;
+    const std::int64_t k = p.ti;
+    const std::int64_t n = p.size();
+    const auto from = std::make_shared<Memory<double>>(n * j);
+    const auto to = std::make_shared<Memory<double>>(n * k);
+    contest.add("stride", [=] {
+        const double* s = from->get();
+        double* d = to->get();
+        for (std::int64_t i = 0; i < n; ++i) d[i * k] = s[i * j];
+    });
+}
+
 void run_phase(const Redistribution& r, std::int64_t n, const std::string& phase) {
     const Pattern whole = pattern_of(r, n);
     const Pattern p = phase == "assembly"      ? whole.assembly()
@@ -193,6 +137,7 @@ void run_phase(const Redistribution& r, std::int64_t n, const std::string& phase
     bench::add_loops(contest, origin, target, p);
     contest.add("recompute",
                 [&r, n, phase, origin, target] { recompute(r, n, phase, origin, target); });
+    if (p.fi != 1 || p.ti != 1) add_stride_loop(contest, p);
     contest.add("memcpy", [origin, &flat, &p] {
         std::memcpy(flat.get(), origin, static_cast<std::size_t>(p.size()) * 8);
     });
@@ -269,22 +214,28 @@ void run_halo() {
     contest.run();
 }
 
-/// Ghost values of an unstructured mesh: every element refers to neighbours near itself.
-void run_irregular(const std::string& name, std::int64_t n, std::int64_t reach) {
-    std::mt19937_64 random(7);
-    std::vector<std::int64_t> source(static_cast<std::size_t>(n));
-    for (std::int64_t i = 0; i < n; ++i) {
-        const std::int64_t low = std::max<std::int64_t>(0, i - reach);
-        const std::int64_t high = std::min(n - 1, i + reach);
-        source[static_cast<std::size_t>(i)] =
-            std::uniform_int_distribution<std::int64_t>(low, high)(random);
-    }
-    std::vector<std::int64_t> destination(source.size());
-    std::iota(destination.begin(), destination.end(), std::int64_t{0});
+#if defined(DATAMOVER_BENCH_MPI)
+/// Single elements at any places as a derived datatype.
+std::shared_ptr<MPI_Datatype> datatype_of(const std::vector<std::int32_t>& index) {
+    auto* made = new MPI_Datatype(MPI_DATATYPE_NULL);
+    MPI_Type_create_indexed_block(static_cast<int>(index.size()), 1, index.data(), MPI_DOUBLE,
+                                  made);
+    MPI_Type_commit(made);
+    return {made, [](MPI_Datatype* t) {
+                MPI_Type_free(t);
+                delete t;
+            }};
+}
+#endif
+
+/// message[i] = values[index[i]], as in the assembly of a sparse matrix times a vector.
+void run_gather(const std::string& name, const std::vector<std::int64_t>& source,
+                const std::vector<std::int64_t>& message, std::int64_t values) {
+    const auto n = static_cast<std::int64_t>(source.size());
     const std::vector<std::int32_t> index(source.begin(), source.end());
-    const Memory<double> from(n);
+    const Memory<double> from(values);
     const Memory<double> to(n);
-    const AddressRelation relation = AddressRelation::from_pairs(source, destination, 8, 8);
+    const AddressRelation relation = AddressRelation::from_pairs(source, message, 8, 8);
     Contest contest(name, "assembly", n * 8);
     add_relations(contest, relation, from.get(), to.get());
     const CopyKernel chosen = relation.kernel();
@@ -297,10 +248,98 @@ void run_irregular(const std::string& name, std::int64_t n, std::int64_t reach) 
             for (std::int64_t i = 0; i < n; ++i) d[i] = s[index[static_cast<std::size_t>(i)]];
         },
         4 * n);
+    const Memory<double> flat(n);
+    contest.add("memcpy", [&] {
+        std::memcpy(flat.get(), to.get(), static_cast<std::size_t>(n) * sizeof(double));
+    });
+#if defined(DATAMOVER_BENCH_MPI)
+    const auto datatype = datatype_of(index);
+    contest.add("mpi_pack", [&] {
+        int position = 0;
+        MPI_Pack(from.get(), 1, *datatype, to.get(), static_cast<int>(n * 8), &position,
+                 MPI_COMM_SELF);
+    });
+#endif
     contest.run();
-    Contest inspector(name, "encode", n * 8);
-    inspector.add("chosen", [&] { AddressRelation::from_pairs(source, destination, 8, 8); });
-    inspector.run();
+}
+
+/// values[index[i]] += message[i], as the transposed matrix does it; destinations repeat.
+void run_scatter_add(const std::string& name, const std::vector<std::int64_t>& destination,
+                     const std::vector<std::int64_t>& message, std::int64_t values) {
+    const auto n = static_cast<std::int64_t>(destination.size());
+    const std::vector<std::int32_t> index(destination.begin(), destination.end());
+    const Memory<double> from(n);
+    const Memory<double> to(values);
+    const AddressRelation relation = AddressRelation::from_pairs(message, destination, 8, 8);
+    datamover::ElementUpdate add;
+    add.op = datamover::Op::add;
+    add.source_type = add.destination_type = datamover::ScalarType::float64;
+    Contest contest(name, "disassembly", n * 8);
+    for (Encoding e : encodings) {
+        const AddressRelation encoded = relation.encode(e);
+        const CopyKernel kernel = encoded.kernel(add);
+        contest.add(
+            encoding_name(e), [&, kernel] { kernel(from.get(), to.get()); }, encoded.nbytes());
+    }
+    contest.add(
+        "loop:int32",
+        [&] {
+            const double* s = from.get();
+            double* d = to.get();
+            for (std::int64_t i = 0; i < n; ++i) d[index[static_cast<std::size_t>(i)]] += s[i];
+        },
+        4 * n);
+    contest.run();
+}
+
+/// The inspector, on pairs ordered by destination and on the same in any order, sorted first.
+void run_inspector(const std::string& name, const std::vector<std::int64_t>& source,
+                   const std::vector<std::int64_t>& message) {
+    std::vector<std::int64_t> order = message;
+    std::shuffle(order.begin(), order.end(), std::mt19937_64(3));
+    std::vector<std::int64_t> shuffled;
+    for (const std::int64_t k : order) shuffled.push_back(source[static_cast<std::size_t>(k)]);
+    const auto bytes = static_cast<std::int64_t>(source.size()) * 8;
+    Contest ordered(name, "encode", bytes);
+    ordered.add("chosen", [&] { AddressRelation::from_pairs(source, message, 8, 8); });
+    ordered.run();
+    Contest unordered(name, "encode_unordered", bytes);
+    unordered.add("chosen", [&] {
+        AddressRelation::from_pairs(shuffled, order, 8, 8).ordered_by_destination();
+    });
+    unordered.run();
+}
+
+void run_irregular(const std::string& name, const std::vector<std::int64_t>& source,
+                   std::int64_t values) {
+    std::vector<std::int64_t> message(source.size());
+    std::iota(message.begin(), message.end(), std::int64_t{0});
+    run_gather(name, source, message, values);
+    run_scatter_add(name, source, message, values);
+    run_inspector(name, source, message);
+}
+
+/// Every element refers to a random neighbour at most `reach` elements away.
+void run_random(const std::string& name, std::int64_t n, std::int64_t reach) {
+    std::mt19937_64 random(7);
+    std::vector<std::int64_t> source(static_cast<std::size_t>(n));
+    for (std::int64_t i = 0; i < n; ++i) {
+        const std::int64_t low = std::max<std::int64_t>(0, i - reach);
+        const std::int64_t high = std::min(n - 1, i + reach);
+        source[static_cast<std::size_t>(i)] =
+            std::uniform_int_distribution<std::int64_t>(low, high)(random);
+    }
+    run_irregular(name, source, n);
+}
+
+/// The 64-bit indices in a file, in this machine's byte order.
+void run_file(const std::string& name, const char* path) {
+    std::ifstream file(path, std::ios::binary);
+    std::vector<std::int64_t> index;
+    std::int64_t one = 0;
+    while (file.read(reinterpret_cast<char*>(&one), sizeof one)) index.push_back(one);
+    if (!index.empty())
+        run_irregular(name, index, *std::max_element(index.begin(), index.end()) + 1);
 }
 
 /// The inspector on ordered pairs that are regular.
@@ -325,7 +364,10 @@ int main(int argc, char** argv) {
 #if defined(DATAMOVER_BENCH_MPI)
     MPI_Init(&argc, &argv);
 #endif
+    const bool from_file = argc == 4 && std::strcmp(argv[1], "--index") == 0;
+    if (from_file) run_file(argv[2], argv[3]);
     auto wanted = [&](const std::string& name) {
+        if (from_file) return false;
         for (int a = 1; a < argc; ++a)
             if (name.rfind(argv[a], 0) == 0) return true;
         return argc <= 1;
@@ -344,8 +386,8 @@ int main(int argc, char** argv) {
     for (const std::int64_t b : {8, 24, 64, 256, 1024, 4096, 16384})
         if (wanted("pieces-" + std::to_string(b))) run_pieces(b);
     if (wanted("halo-16")) run_halo();
-    if (wanted("mesh_ordered")) run_irregular("mesh_ordered", 1 << 20, 2000);
-    if (wanted("mesh_shuffled")) run_irregular("mesh_shuffled", 1 << 20, 1 << 20);
+    if (wanted("mesh_ordered")) run_random("mesh_ordered", 1 << 20, 2000);
+    if (wanted("mesh_shuffled")) run_random("mesh_shuffled", 1 << 20, 1 << 20);
 #if defined(DATAMOVER_BENCH_MPI)
     MPI_Finalize();
 #endif

@@ -8,21 +8,7 @@
 #include <string>
 
 #include "relations_contest.hpp"
-
-namespace bench {
-
-/// A two-dimensional pattern of elements; strides in elements, i goes fastest in a message.
-struct Pattern {
-    std::int64_t ni, nj;
-    std::int64_t fi, fj;  ///< from
-    std::int64_t ti, tj;  ///< to
-
-    std::int64_t size() const { return ni * nj; }
-    Pattern assembly() const { return {ni, nj, fi, fj, 1, ni}; }
-    Pattern disassembly() const { return {ni, nj, 1, ni, ti, tj}; }
-};
-
-}  // namespace bench
+#include "relations_patterns.hpp"
 
 namespace baseline_loops {
 #include "relations_loops_body.hpp"

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "datamover/decoding_costs.hpp"
 #include "numpy_arrays.hpp"
 #include "relation_apply.hpp"
 
@@ -131,6 +132,52 @@ InvalidArgument
         .def("reversed", &AddressRelation::reversed, "Source and destination exchanged.");
 }
 
+nb::dict explain(const AddressRelation& relation) {
+    const EncodingChoice choice = explain_encoding(relation);
+    nb::dict candidates;
+    for (const EncodingEstimate& e : choice.estimates) {
+        nb::dict estimate;
+        estimate["nbytes"] = e.nbytes;
+        estimate["decode_seconds"] = e.decode_seconds;
+        candidates[encoding_name(e.encoding)] = estimate;
+    }
+    nb::dict d;
+    d["encoding"] = encoding_name(choice.chosen);
+    d["reason"] = choice.reason;
+    d["kernel"] = relation.source_elem_bytes() == relation.destination_elem_bytes()
+                      ? relation.kernel().describe()
+                      : "conversion";
+    d["candidates"] = candidates;
+    return d;
+}
+
+void bind_costs(nb::module_& m) {
+    m.def(
+        "decoding_costs",
+        [] {
+            const DecodingCosts c = decoding_costs();
+            nb::dict d;
+            d["pair"] = c.pair;
+            d["block"] = c.block;
+            d["symbol"] = c.symbol;
+            d["offset"] = c.offset;
+            d["byte"] = c.byte;
+            d["tolerated_slowness"] = c.tolerated_slowness;
+            return d;
+        },
+        nb::sig("def decoding_costs() -> dict[str, float]"),
+        "The costs, in nanoseconds, that encodings are chosen by in this process.");
+    m.def(
+        "set_decoding_costs",
+        [](double pair, double block, double symbol, double offset, double byte,
+           double tolerated_slowness) {
+            set_decoding_costs({pair, block, symbol, offset, byte, tolerated_slowness});
+        },
+        nb::kw_only(), "pair"_a, "block"_a, "symbol"_a, "offset"_a, "byte"_a,
+        "tolerated_slowness"_a,
+        "Set the costs that encodings are chosen by in this process, in nanoseconds.");
+}
+
 void bind_looking(nb::class_<AddressRelation>& c) {
     c.def("__len__", &AddressRelation::size)
         .def_prop_ro(
@@ -172,6 +219,26 @@ void bind_looking(nb::class_<AddressRelation>& c) {
         .def(
             "describe", [](const AddressRelation& r) { return r.kernel().describe(); },
             "The loops that a plain copy takes.")
+        .def("explain", &explain, nb::sig("def explain(self) -> dict[str, typing.Any]"),
+             R"doc(Which encoding was chosen, why, and what the others would cost.
+
+Tries every encoding: takes time in the number of elements.
+
+Returns
+-------
+dict
+    `encoding`, `reason`, `kernel` (the loops of a plain copy) and `candidates`: per encoding its
+    `nbytes` and predicted `decode_seconds` beyond moving the bytes. The prediction uses the costs
+    that `datamover bench model` measured on this machine, if it did.
+
+Examples
+--------
+>>> import numpy as np, datamover as dm
+>>> index = np.random.default_rng(0).permutation(1000)
+>>> told = dm.AddressRelation.from_pairs(index, np.arange(1000)).explain()
+>>> told["encoding"], told["candidates"]["pairs"]["nbytes"]
+('offsets', 16000)
+)doc")
         .def("__repr__", [](const AddressRelation& r) {
             return "<AddressRelation of " + std::to_string(r.size()) + " elements, " +
                    encoding_name(r.encoding()) + " in " + std::to_string(r.nbytes()) + " bytes>";
@@ -209,6 +276,7 @@ array([ 0.,  4.,  8., 12.])
 np.float64(8.0)
 )doc");
     bind_making(c);
+    bind_costs(m);
     bindings::bind_applying(m, c);
     bind_looking(c);
     bindings::bind_passing_on(c);

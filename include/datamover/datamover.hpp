@@ -7,6 +7,7 @@
 #include "datamover/axis_set.hpp"
 #include "datamover/axis_table.hpp"
 #include "datamover/block_cyclic.hpp"
+#include "datamover/decoding_costs.hpp"
 #include "datamover/distribution.hpp"
 #include "datamover/element_update.hpp"
 #include "datamover/error.hpp"

@@ -17,11 +17,15 @@ import numpy.typing as npt
 from . import _plan
 from ._plan import AddressRelation, RecomputeModel, RelationCache
 from .errors import InvalidArgument
+from .machine_model import use_kept
 
 if TYPE_CHECKING:
     from mpi4py import MPI
 
 __all__ = ["AddressRelation", "RecomputeModel", "RelationCache", "copy"]
+
+# Encodings are chosen by what was measured here, if anything was.
+use_kept()
 
 # How much work goes into telling whether two interleaved views share an element.
 _MAX_OVERLAP_WORK = 10_000

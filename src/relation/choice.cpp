@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Which encoding suits a relation, and how is one turned into another?
 #include <algorithm>
+#include <cmath>
+#include <mutex>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "datamover/decoding_costs.hpp"
 #include "datamover/error.hpp"
 #include "encodings.hpp"
 #include "nest_folder.hpp"
@@ -14,16 +18,8 @@
 namespace datamover {
 namespace {
 
-/// Nanoseconds that decoding costs beyond moving the bytes (measured on one x86-64 machine; only
-/// their order of magnitude matters).
-constexpr double block_nanoseconds = 3.0;
-constexpr double symbol_nanoseconds = 4.0;
-constexpr double pair_nanoseconds = 1.0;
-constexpr double offset_nanoseconds = 0.7;
-/// What a byte of encoding read costs.
-constexpr double byte_nanoseconds = 0.1;
-/// A candidate may be this much slower than the fastest when it is smaller.
-constexpr double tolerated_slowness = 1.2;
+/// About what a nest of a product occupies.
+constexpr double nest_bytes = 72;
 
 /// Regularity ends when more nests than this, and more than one per this many elements, are needed.
 constexpr std::int64_t few_nests = 256;
@@ -73,40 +69,47 @@ StoragePtr encode_from(Encoding encoding, const AddressRelation::Storage& from) 
     throw Error(ErrorCode::invalid_argument, "unknown encoding");
 }
 
-double nanoseconds(Encoding encoding, const Counts& counts, std::int64_t nbytes) {
-    const double read = byte_nanoseconds * static_cast<double>(nbytes);
+double nanoseconds(const DecodingCosts& costs, Encoding encoding, const Counts& counts,
+                   std::int64_t nbytes) {
+    const double read = costs.byte * static_cast<double>(nbytes);
     switch (encoding) {
         case Encoding::blocks:
-            return read + block_nanoseconds * static_cast<double>(counts.blocks);
+            return read + costs.block * static_cast<double>(counts.blocks);
         case Encoding::runs:
         case Encoding::dictionary:
-            return read + symbol_nanoseconds * static_cast<double>(counts.symbols);
+            return read + costs.symbol * static_cast<double>(counts.symbols);
         case Encoding::offsets:
-            return read + offset_nanoseconds * static_cast<double>(counts.elems);
-        default:
-            return read + pair_nanoseconds * static_cast<double>(counts.elems);
+            return read + costs.offset * static_cast<double>(counts.elems);
+        case Encoding::product:
+            // A nest of a product is decoded like a symbol; the loops within cost no more than any.
+            return read + costs.symbol * static_cast<double>(nbytes) / nest_bytes;
+        case Encoding::pairs:
+            break;
     }
+    return read + costs.pair * static_cast<double>(counts.elems);
 }
 
 /// The smallest encoding among those that decode about as fast as the fastest.
 StoragePtr best_irregular(const AddressRelation::Storage& from, const Counts& counts,
                           StoragePtr offsets) {
+    const DecodingCosts costs = decoding_costs();
     std::vector<StoragePtr> candidates;
-    const double symbols = symbol_nanoseconds * static_cast<double>(counts.symbols);
-    const double plain = pair_nanoseconds * static_cast<double>(counts.elems);
+    const double symbols = costs.symbol * static_cast<double>(counts.symbols);
+    const double plain = costs.pair * static_cast<double>(counts.elems);
     candidates.push_back(std::move(offsets));
-    if (block_nanoseconds * static_cast<double>(counts.blocks) < 2 * plain)
+    if (costs.block * static_cast<double>(counts.blocks) < 2 * plain)
         candidates.push_back(encode_blocks(from));
     if (symbols < 2 * plain) {
         candidates.push_back(encode_runs(from));
         candidates.push_back(encode_dictionary(*candidates.back()));
     }
-    double fastest = nanoseconds(Encoding::pairs, counts, 16 * counts.elems);
+    double fastest = nanoseconds(costs, Encoding::pairs, counts, 16 * counts.elems);
     for (const StoragePtr& c : candidates)
-        fastest = std::min(fastest, nanoseconds(c->encoding(), counts, c->nbytes()));
+        fastest = std::min(fastest, nanoseconds(costs, c->encoding(), counts, c->nbytes()));
     StoragePtr best;
     for (const StoragePtr& c : candidates) {
-        if (nanoseconds(c->encoding(), counts, c->nbytes()) > tolerated_slowness * fastest)
+        if (nanoseconds(costs, c->encoding(), counts, c->nbytes()) >
+            costs.tolerated_slowness * fastest)
             continue;
         if (best == nullptr || c->nbytes() < best->nbytes()) best = c;
     }
@@ -198,6 +201,61 @@ StoragePtr encode_pair_list(const PairList& list) {
     const std::int64_t n = offsets->size();
     return best_irregular(view, {n, n - found.touching, std::min(n, found.changes + 2)},
                           std::move(offsets));
+}
+
+namespace {
+
+struct SharedCosts {
+    std::mutex mutex;
+    DecodingCosts costs;
+};
+
+SharedCosts& shared_costs() {
+    static SharedCosts shared;
+    return shared;
+}
+
+std::string reason_for(Encoding chosen, const AddressRelation& relation) {
+    if (chosen == Encoding::product)
+        return "regular: " + std::to_string(relation.size()) +
+               " elements are a few products, run in the order that memory likes best";
+    return "irregular: the smallest of the encodings that are predicted to be decoded at most " +
+           std::to_string(decoding_costs().tolerated_slowness).substr(0, 4) +
+           " times as slowly as the fastest";
+}
+
+}  // namespace
+
+DecodingCosts decoding_costs() {
+    const std::lock_guard<std::mutex> lock(shared_costs().mutex);
+    return shared_costs().costs;
+}
+
+void set_decoding_costs(const DecodingCosts& costs) {
+    for (const double cost : {costs.pair, costs.block, costs.symbol, costs.offset, costs.byte})
+        if (!(cost >= 0) || !std::isfinite(cost))
+            throw Error(ErrorCode::invalid_argument,
+                        "costs of decoding must not be negative, got " + std::to_string(cost));
+    if (!(costs.tolerated_slowness >= 1) || !std::isfinite(costs.tolerated_slowness))
+        throw Error(ErrorCode::invalid_argument, "the tolerated slowness must be at least 1, got " +
+                                                     std::to_string(costs.tolerated_slowness));
+    const std::lock_guard<std::mutex> lock(shared_costs().mutex);
+    shared_costs().costs = costs;
+}
+
+EncodingChoice explain_encoding(const AddressRelation& relation) {
+    const DecodingCosts costs = decoding_costs();
+    const StoragePtr& storage = RelationAccess::storage(relation);
+    Counter counter(storage->source_elem_bytes, storage->destination_elem_bytes);
+    storage->visit([&](const StridedRun& run) { counter.push(run); });
+    EncodingChoice choice{relation.encoding(), {}, reason_for(relation.encoding(), relation)};
+    for (const Encoding e : {Encoding::pairs, Encoding::blocks, Encoding::runs,
+                             Encoding::dictionary, Encoding::product, Encoding::offsets}) {
+        const std::int64_t nbytes = encode_as(e, storage)->nbytes();
+        choice.estimates.push_back(
+            {e, nbytes, 1e-9 * nanoseconds(costs, e, counter.counts(), nbytes)});
+    }
+    return choice;
 }
 
 }  // namespace datamover

@@ -28,7 +28,7 @@ int key_bits_log2_for(std::size_t distinct) {
 
 void DictionaryStorage::visit(const RunVisitor& visit) const {
     SymbolDecoder decoder(source_elem_bytes, destination_elem_bytes);
-    for (std::int64_t i = 0; i < keys; ++i) decoder.push(symbol(i), visit);
+    for_each_symbol([&](const Symbol& symbol) { decoder.push(symbol, visit); });
     decoder.finish(visit);
 }
 
@@ -44,7 +44,9 @@ StoragePtr encode_dictionary(const AddressRelation::Storage& from) {
     std::unordered_map<Symbol, std::uint32_t, SymbolHash> numbers;
     std::vector<std::uint32_t> keys;
     keys.reserve(runs->symbols.size());
-    for (const Symbol& s : runs->symbols) {
+    if (!runs->symbols.empty()) result->first = runs->symbols.front();
+    for (std::size_t i = 1; i < runs->symbols.size(); ++i) {
+        const Symbol& s = runs->symbols[i];
         const auto [found, fresh] =
             numbers.try_emplace(s, static_cast<std::uint32_t>(numbers.size()));
         if (fresh) result->table.push_back(s);

@@ -72,6 +72,7 @@ ElementMover::ElementMover(const ElementUpdate& update, std::int64_t source_elem
     const bool with_beta = update.op == Op::add && update.beta != one;
     if (with_beta) require_factor("beta", update.beta, update.destination_type);
     combine_ = combine_row(update.op, update.destination_type, with_beta);
+    combine_listed_ = combine_listed(update.op, update.destination_type, with_beta);
     const bool conjugates = update.conjugate && is_complex_type(update.destination_type);
     const bool scales = update.alpha != one || conjugates;
     if (scales) scale_ = scale_row(update.destination_type);
@@ -94,6 +95,17 @@ void ElementMover::update(const char* source, std::int64_t source_step, char* de
         combine_(source, source_step, destination, destination_step, n, update_.beta);
     else
         update_through_buffer(source, source_step, destination, destination_step, n);
+}
+
+void ElementMover::update_listed(const char* source, const std::int64_t* source_at,
+                                 char* destination, const std::int64_t* destination_at,
+                                 std::int64_t n) const {
+    if (convert_ == nullptr) {
+        combine_listed_(source, source_at, destination, destination_at, n, update_.beta);
+        return;
+    }
+    for (std::int64_t i = 0; i < n; ++i)
+        update_through_buffer(source + source_at[i], 0, destination + destination_at[i], 0, 1);
 }
 
 void ElementMover::update_through_buffer(const char* source, std::int64_t source_step,

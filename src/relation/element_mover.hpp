@@ -16,12 +16,17 @@ using ConvertRow = void (*)(const char* source, std::int64_t step, char* buffer,
 using CombineRow = void (*)(const char* source, std::int64_t source_step, char* destination,
                             std::int64_t destination_step, std::int64_t n,
                             std::complex<double> beta);
+/// Combines n elements between addresses that stand in lists.
+using CombineListed = void (*)(const char* source, const std::int64_t* source_at, char* destination,
+                               const std::int64_t* destination_at, std::int64_t n,
+                               std::complex<double> beta);
 /// Multiplies n packed elements by alpha, conjugating them first where asked.
 using ScaleRow = void (*)(char* buffer, std::int64_t n, std::complex<double> alpha, bool conjugate);
 
 ConvertRow convert_row(ScalarType from, ScalarType to);
 /// nullptr for combinations that do not exist.
 CombineRow combine_row(Op op, ScalarType type, bool with_beta);
+CombineListed combine_listed(Op op, ScalarType type, bool with_beta);
 ScaleRow scale_row(ScalarType type);
 
 /// Moves rows of elements under one ElementUpdate. Made once per kernel; a value.
@@ -41,6 +46,9 @@ public:
     /// Updates n elements; only for movers that do more than copy bytes.
     void update(const char* source, std::int64_t source_step, char* destination,
                 std::int64_t destination_step, std::int64_t n) const;
+    /// Updates n elements between addresses that stand in lists; destinations may repeat.
+    void update_listed(const char* source, const std::int64_t* source_at, char* destination,
+                       const std::int64_t* destination_at, std::int64_t n) const;
 
 private:
     void update_through_buffer(const char* source, std::int64_t source_step, char* destination,
@@ -52,6 +60,7 @@ private:
     ConvertRow convert_ = nullptr;  ///< set when elements pass through a packed buffer
     ScaleRow scale_ = nullptr;
     CombineRow combine_ = nullptr;
+    CombineListed combine_listed_ = nullptr;
 };
 
 }  // namespace datamover

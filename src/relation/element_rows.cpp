@@ -51,6 +51,17 @@ void combine_loop(const char* source, std::int64_t source_step, char* destinatio
     }
 }
 
+template <Op op, class T, bool with_beta>
+void combine_listed_loop(const char* source, const std::int64_t* source_at, char* destination,
+                         const std::int64_t* destination_at, std::int64_t n,
+                         std::complex<double> factor) {
+    const T beta = scalar::convert<T>(factor);
+    for (std::int64_t i = 0; i < n; ++i) {
+        char* d = destination + destination_at[i];
+        store(d, combined<op, T, with_beta>(load<T>(d), load<T>(source + source_at[i]), beta));
+    }
+}
+
 template <class T>
 void scale_loop(char* buffer, std::int64_t n, std::complex<double> factor, bool conjugate) {
     constexpr std::int64_t size = sizeof(T);
@@ -65,21 +76,23 @@ void scale_loop(char* buffer, std::int64_t n, std::complex<double> factor, bool 
     }
 }
 
-template <class T>
-CombineRow combine_row_of(Op op, bool with_beta) {
+/// Calls make.operator()<op, with_beta>() for the combination.
+template <class Make>
+auto with_op(Op op, bool with_beta, Make&& make) {
     switch (op) {
-        case Op::replace:
-            return combine_loop<Op::replace, T, false>;
         case Op::add:
-            return with_beta ? combine_loop<Op::add, T, true> : combine_loop<Op::add, T, false>;
+            return with_beta ? make.template operator()<Op::add, true>()
+                             : make.template operator()<Op::add, false>();
         case Op::multiply:
-            return combine_loop<Op::multiply, T, false>;
+            return make.template operator()<Op::multiply, false>();
         case Op::minimum:
-            return combine_loop<Op::minimum, T, false>;
+            return make.template operator()<Op::minimum, false>();
         case Op::maximum:
-            return combine_loop<Op::maximum, T, false>;
+            return make.template operator()<Op::maximum, false>();
+        case Op::replace:
+            break;
     }
-    return nullptr;
+    return make.template operator()<Op::replace, false>();
 }
 
 }  // namespace
@@ -92,8 +105,18 @@ ConvertRow convert_row(ScalarType from, ScalarType to) {
 }
 
 CombineRow combine_row(Op op, ScalarType type, bool with_beta) {
-    return scalar::with_type(
-        type, [&]<class T>() -> CombineRow { return combine_row_of<T>(op, with_beta); });
+    return scalar::with_type(type, [&]<class T>() {
+        return with_op(op, with_beta,
+                       []<Op o, bool beta>() -> CombineRow { return combine_loop<o, T, beta>; });
+    });
+}
+
+CombineListed combine_listed(Op op, ScalarType type, bool with_beta) {
+    return scalar::with_type(type, [&]<class T>() {
+        return with_op(op, with_beta, []<Op o, bool beta>() -> CombineListed {
+            return combine_listed_loop<o, T, beta>;
+        });
+    });
 }
 
 ScaleRow scale_row(ScalarType type) {

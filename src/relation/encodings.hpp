@@ -68,15 +68,23 @@ struct RunsStorage final : AddressRelation::Storage {
 };
 
 /// The symbols of the run-length encoded difference map behind keys of fixed width (DMRLEC): the
-/// width is a power of two bits, so that no key straddles a word of 64 bits.
+/// width is a power of two bits, so that no key straddles a word of 64 bits. The first symbol says
+/// where the relation begins: it hardly ever comes again, and stands before the keys.
 struct DictionaryStorage final : AddressRelation::Storage {
     using Storage::Storage;
     Encoding encoding() const override { return Encoding::dictionary; }
     std::int64_t size() const override { return elems; }
     std::int64_t nbytes() const override {
-        return static_cast<std::int64_t>(table.size() * sizeof(Symbol) + words.size() * 8);
+        return static_cast<std::int64_t>((table.size() + 1) * sizeof(Symbol) + words.size() * 8);
     }
     void visit(const RunVisitor& visit) const override;
+
+    /// Calls f(const Symbol&) for all symbols, in order.
+    template <class F>
+    void for_each_symbol(F&& f) const {
+        if (first.length > 0) f(first);
+        for (std::int64_t i = 0; i < keys; ++i) f(symbol(i));
+    }
 
     std::uint64_t key(std::int64_t i) const {
         const std::int64_t bit = i << key_bits_log2;
@@ -85,6 +93,7 @@ struct DictionaryStorage final : AddressRelation::Storage {
     }
     const Symbol& symbol(std::int64_t i) const { return table[static_cast<std::size_t>(key(i))]; }
 
+    Symbol first;  ///< of length 0 in an empty relation
     std::vector<Symbol> table;
     std::vector<std::uint64_t> words;
     std::int64_t keys = 0;

@@ -19,13 +19,17 @@ constexpr std::int64_t streaming_bytes = std::int64_t{3} << 19;
 constexpr std::int64_t far_bytes = std::int64_t{1} << 24;
 constexpr std::int64_t far_tile_elems = 8;
 /// Edges of the tiles in which two strided axes are gone through, in elements: along the axis that
-/// the source and the one that the destination is fastest along. Beyond the second-level cache the
-/// tiles follow the source's rows, so that few pages are open (all measured).
+/// the source and the one that the destination is fastest along. Beyond the second-level cache,
+/// where the source is contiguous along its axis, tiles are one line of the source wide and follow
+/// its rows, so that every line is fetched once (all measured).
 constexpr std::int64_t source_tile_elems = 32;
 constexpr std::int64_t destination_tile_elems = 16;
-constexpr std::int64_t paged_span_bytes = std::int64_t{1} << 22;
-constexpr std::int64_t paged_source_tile_elems = 16;
-constexpr std::int64_t paged_destination_tile_elems = 32;
+constexpr std::int64_t far_span_bytes = std::int64_t{1} << 22;
+constexpr std::int64_t far_source_tile_bytes = 64;
+constexpr std::int64_t far_destination_tile_elems = 64;
+/// Edges of the tiles of an update: a line of the source, a row long enough for its loop.
+constexpr std::int64_t update_tile_rows = 8;
+constexpr std::int64_t update_tile_columns = 64;
 /// Up to here a list of element addresses is made for one period of a table.
 constexpr std::int64_t most_listed_elems = 8192;
 constexpr std::int64_t quick_list_elems = 256;
@@ -321,12 +325,13 @@ void compile_tiles(const CanonicalNest& nest, std::size_t source_axis, StepList&
                     destination_tile_elems};
     NestAxis rows = along_source;
     NestAxis columns = along_destination;
-    if (reach_bytes(along_source, along_destination) >= paged_span_bytes) {
+    if (along_source.source_stride == nest.elem_bytes &&
+        reach_bytes(along_source, along_destination) >= far_span_bytes) {
         std::swap(rows, columns);
         std::swap(shape.outer_source, shape.inner_source);
         std::swap(shape.outer_destination, shape.inner_destination);
-        shape.outer_tile = paged_destination_tile_elems;
-        shape.inner_tile = paged_source_tile_elems;
+        shape.outer_tile = far_destination_tile_elems;
+        shape.inner_tile = far_source_tile_bytes / nest.elem_bytes;
     }
     add_step(
         steps, nest, outer,
@@ -337,6 +342,14 @@ std::int64_t longest_block(const NestAxis& axis) {
     return axis.table == nullptr ? axis.count : AxisLoop(axis).longest_block();
 }
 
+bool pays_tiles(const CanonicalNest& nest) {
+    if (nest.axes.empty()) return false;
+    const std::size_t source_axis = nest.fastest_source_axis();
+    return source_axis != nest.fastest_destination_axis() &&
+           longest_block(nest.axes[source_axis]) >= least_tile_elems &&
+           longest_block(nest.axes.back()) >= least_tile_elems;
+}
+
 void compile_copy(const CanonicalNest& nest, StepList& steps) {
     if (nest.axes.empty()) {
         compile_strided(nest, steps);
@@ -345,11 +358,9 @@ void compile_copy(const CanonicalNest& nest, StepList& steps) {
     const NestAxis& inner = nest.axes.back();
     const std::size_t source_axis = nest.fastest_source_axis();
     const bool element = size_class(nest.elem_bytes) >= 0;
-    const bool crossed = source_axis != nest.fastest_destination_axis() && element;
     const bool packed =
         inner.source_stride == nest.elem_bytes && inner.destination_stride == nest.elem_bytes;
-    if (crossed && longest_block(nest.axes[source_axis]) >= least_tile_elems &&
-        longest_block(inner) >= least_tile_elems)
+    if (element && pays_tiles(nest))
         compile_tiles(nest, source_axis, steps);
     else if (has_short_rows(nest))
         compile_short_rows(nest, steps);
@@ -378,8 +389,47 @@ struct UpdateLeaf {
     std::string describe() const { return mover.describe(); }
 };
 
+/// Updates along two axes that neither side walks together, tile by tile.
+struct UpdateTilesLeaf {
+    ElementMover mover;
+    AxisLoop along_source;
+    AxisLoop along_destination;
+
+    void operator()(const char* s, char* d) const {
+        along_source.for_each_block(s, d, [&](const char* so, char* od, std::int64_t rows) {
+            along_destination.for_each_block(
+                so, od, [&](const char* si, char* di, std::int64_t columns) {
+                    for (std::int64_t c = 0; c < columns; c += update_tile_columns)
+                        for (std::int64_t r = 0; r < rows; r += update_tile_rows)
+                            tile(si, di, r, std::min(rows, r + update_tile_rows), c,
+                                 std::min(columns - c, update_tile_columns));
+                });
+        });
+    }
+    std::string describe() const { return "tiles, " + mover.describe(); }
+
+private:
+    void tile(const char* s, char* d, std::int64_t first_row, std::int64_t last_row,
+              std::int64_t column, std::int64_t n) const {
+        s += column * along_destination.source_stride;
+        d += column * along_destination.destination_stride;
+        for (std::int64_t r = first_row; r < last_row; ++r)
+            mover.update(s + r * along_source.source_stride, along_destination.source_stride,
+                         d + r * along_source.destination_stride,
+                         along_destination.destination_stride, n);
+    }
+};
+
 void compile_update(const CanonicalNest& nest, const ElementMover& mover, StepList& steps) {
     std::vector<NestAxis> outer = nest.axes;
+    if (pays_tiles(nest)) {
+        const std::size_t source_axis = nest.fastest_source_axis();
+        UpdateTilesLeaf tiles{mover, AxisLoop(outer[source_axis]), AxisLoop(outer.back())};
+        outer.pop_back();
+        outer.erase(outer.begin() + static_cast<std::ptrdiff_t>(source_axis));
+        add_step(steps, nest, outer, std::move(tiles));
+        return;
+    }
     UpdateLeaf leaf{mover, std::nullopt};
     if (!outer.empty()) {
         leaf.inner.emplace(outer.back());

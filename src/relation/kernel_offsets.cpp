@@ -55,13 +55,12 @@ private:
             copy_loops().pairs[size_](s, d, n, source, destination);
             return;
         }
-        const auto elem = static_cast<std::size_t>(mover_.source_elem_bytes());
-        for (std::int64_t i = 0; i < n; ++i) {
-            if (mover_.copies_bytes())
-                std::memcpy(destination + d[i], source + s[i], elem);
-            else
-                mover_.update(source + s[i], 0, destination + d[i], 0, 1);
+        if (!mover_.copies_bytes()) {
+            mover_.update_listed(source, s, destination, d, n);
+            return;
         }
+        const auto elem = static_cast<std::size_t>(mover_.source_elem_bytes());
+        for (std::int64_t i = 0; i < n; ++i) std::memcpy(destination + d[i], source + s[i], elem);
     }
 
     const OffsetsStorage& offsets_;

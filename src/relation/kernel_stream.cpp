@@ -50,16 +50,15 @@ public:
                                      source, destination);
             return;
         }
+        if (!mover_.copies_bytes()) {
+            mover_.update_listed(source, pairs_.source.data(), destination,
+                                 pairs_.destination.data(), pairs_.size());
+            return;
+        }
         const auto n = pairs_.source.size();
         const auto elem = static_cast<std::size_t>(mover_.source_elem_bytes());
-        for (std::size_t i = 0; i < n; ++i) {
-            const char* s = source + pairs_.source[i];
-            char* d = destination + pairs_.destination[i];
-            if (mover_.copies_bytes())
-                std::memcpy(d, s, elem);
-            else
-                mover_.update(s, 0, d, 0, 1);
-        }
+        for (std::size_t i = 0; i < n; ++i)
+            std::memcpy(destination + pairs_.destination[i], source + pairs_.source[i], elem);
     }
     std::string describe() const override { return "pairs, " + mover_.describe(); }
 
@@ -108,8 +107,7 @@ public:
     void run(const char* source, char* destination) const override {
         SymbolDecoder decoder(dictionary_.source_elem_bytes, dictionary_.destination_elem_bytes);
         auto emit = [&](const StridedRun& r) { move_(source, destination, r); };
-        for (std::int64_t i = 0; i < dictionary_.keys; ++i)
-            decoder.push(dictionary_.symbol(i), emit);
+        dictionary_.for_each_symbol([&](const Symbol& symbol) { decoder.push(symbol, emit); });
         decoder.finish(emit);
     }
     std::string describe() const override {

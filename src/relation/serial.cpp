@@ -33,6 +33,7 @@ void write_symbols(const std::vector<Symbol>& symbols, WordWriter& out) {
 }
 
 void write(const DictionaryStorage& s, WordWriter& out) {
+    out.put_all({s.first.source_difference, s.first.destination_difference, s.first.length});
     write_symbols(s.table, out);
     out.put(s.keys);
     out.put(std::int64_t{s.key_bits_log2});
@@ -145,6 +146,9 @@ StoragePtr read_runs(std::shared_ptr<RunsStorage> s, WordReader& in) {
 }
 
 StoragePtr read_dictionary(std::shared_ptr<DictionaryStorage> s, WordReader& in) {
+    s->first.source_difference = in.get();
+    s->first.destination_difference = in.get();
+    s->first.length = in.get();
     s->table = read_symbols(in);
     s->keys = in.get();
     const std::int64_t log2 = in.get();
@@ -155,6 +159,9 @@ StoragePtr read_dictionary(std::shared_ptr<DictionaryStorage> s, WordReader& in)
     for (std::int64_t i = 0; i < words; ++i)
         s->words.push_back(static_cast<std::uint64_t>(in.get()));
     SymbolCheck check;
+    if (s->first.length < 0 || (s->first.length == 0 && s->keys > 0))
+        refuse_serial("a dictionary without a beginning");
+    if (s->first.length > 0) check.push(s->first);
     for (std::int64_t i = 0; i < s->keys; ++i) {
         if (s->key(i) >= s->table.size()) refuse_serial("a key without a symbol");
         check.push(s->symbol(i));

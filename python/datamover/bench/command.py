@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import typer
 
-from datamover.bench import distribute, latency, plan, redistribute, relations
+from datamover.bench import distribute, latency, model, plan, redistribute, relations
 
 app = typer.Typer(
     help="Measure against other ways to do the same, in one run.",
@@ -18,3 +18,4 @@ app.command("latency")(latency.bench)
 app.command("redistribute")(redistribute.bench)
 app.command("plan")(plan.bench)
 app.command("relations")(relations.bench)
+app.command("model")(model.bench)

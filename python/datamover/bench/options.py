@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import typer
 from rich.markup import escape
@@ -68,12 +68,16 @@ def choose(cases: Iterable[Case], wanted: Sequence[str] | None) -> list[Case]:
 
 
 def finish(
-    results: Results, style: report.Style, json_file: Path | None, compilers: Sequence[str] = ()
+    results: Results,
+    style: report.Style,
+    json_file: Path | None,
+    compilers: Sequence[str] = (),
+    more: Mapping[str, Any] | None = None,
 ) -> None:
-    """Show the tables and write the file, if one is wanted."""
+    """Show the tables and write the file, if one is wanted, with `more` entries in its object."""
     console = launch.console()
     if not console.is_terminal:
         console.width = FILE_WIDTH
     report.show(results, style, console)
     if json_file is not None:
-        report.write(report.as_json(results, style, compilers), json_file)
+        report.write(report.as_json(results, style, compilers) | dict(more or {}), json_file)

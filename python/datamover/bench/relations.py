@@ -3,36 +3,43 @@
 
 from __future__ import annotations
 
+import tempfile
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from datamover.bench import numpy_copies, options, programs
+from datamover.bench import further_encodings, meshes, node_zero, numpy_copies, options, programs
 from datamover.bench.report import Style
 from datamover.bench.rows import Results
+from datamover.errors import Unsupported
 
 ENCODINGS = ("pairs", "blocks", "runs", "dictionary", "product", "offsets", "chosen")
 STYLE = Style(references=("loop", "memcpy", "mpi_pack", "numpy"), judged=ENCODINGS)
 
-REDISTRIBUTIONS = ("block_rows-block_cols", "block-cyclic", "cyclic-block", "transpose")
+SIZES = (1024, 2048, 4096)
+REDISTRIBUTIONS = tuple(node_zero.REDISTRIBUTIONS)
+NODE_ZERO_SIZES = (*SIZES, 1 << 20)
 
 
 @dataclass(frozen=True)
 class Case:
-    """A case of the program, by the beginning of its name."""
+    """A case, by its name; what the program measures may begin so."""
 
     name: str
 
 
 CASES = (
-    *(Case(f"{r}-{n}") for n in (1024, 2048, 4096) for r in REDISTRIBUTIONS),
+    *(Case(f"{r}-{n}") for n in SIZES for r in REDISTRIBUTIONS),
+    *(Case(f"node_zero-{r}-{n}") for n in NODE_ZERO_SIZES for r in REDISTRIBUTIONS),
     *(Case(f"dense_transpose-{n}") for n in (1024, 2048, 4096, 8192)),
     *(Case(f"pieces-{n}") for n in (8, 24, 64, 256, 1024, 4096, 16384)),
     Case("halo-16"),
     Case("mesh_ordered"),
     Case("mesh_shuffled"),
+    *(Case(name) for name in meshes.NAMES),
 )
 
 
@@ -55,14 +62,37 @@ def bench(
         compilers = []
         for chosen in options.choose(CASES, case):
             for _ in range(rounds):
-                printed = programs.run(mpi, 1, [programs.program("relations"), chosen.name], 60)
-                compilers.append(printed.compiler)
-                for line in printed.lines:
-                    results.add(line, printed.mpi)
-                for line in numpy_copies.measure(chosen.name):
-                    results.add(line, printed.mpi)
+                try:
+                    for printed in _measure(mpi, chosen.name):
+                        compilers.append(printed.compiler)
+                        for line in printed.lines:
+                            results.add(line, printed.mpi)
+                except Unsupported as missing:
+                    results.leave_out("mesh", str(missing), chosen.name)
         options.finish(results, STYLE, json_file, [c for c in compilers if c])
         if png_file is not None:
             from datamover.bench.plot import draw_encodings
 
             draw_encodings(results.rows(), ENCODINGS, png_file)
+
+
+def _measure(mpi: programs.Mpi, name: str) -> Iterator[programs.Printed]:
+    """What the program and Python's contenders say of a case."""
+    if name.startswith("node_zero-"):
+        redistribution, n = name.removeprefix("node_zero-").rsplit("-", 1)
+        yield _said(node_zero.measure(redistribution, int(n)), mpi)
+    elif name in meshes.NAMES:
+        index = meshes.columns(name)
+        with tempfile.TemporaryDirectory() as directory:
+            file = Path(directory, "index")
+            index.tofile(file)
+            yield programs.run(mpi, 1, [programs.program("relations"), "--index", name, file], 60)
+        yield _said(numpy_copies.measure_index(name, index), mpi)
+        yield _said(further_encodings.measure(name, index), mpi)
+    else:
+        yield programs.run(mpi, 1, [programs.program("relations"), name], 60)
+        yield _said(numpy_copies.measure(name), mpi)
+
+
+def _said(lines: Iterable[dict[str, Any]], mpi: programs.Mpi) -> programs.Printed:
+    return programs.Printed(list(lines), mpi.name)

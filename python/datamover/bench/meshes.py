@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Which elements does a sparse matrix times vector gather on a real finite-element mesh?
+
+The meshes lie in the files of other packages (`pip install datamover[meshes]`), nothing is
+downloaded.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from datamover.errors import Unsupported
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+#: Each in the order of its file and after reverse Cuthill-McKee.
+MESHES = ("bar", "helmholtz_2D", "fsaverage5")
+ORDERS = ("natural", "rcm")
+NAMES = tuple(f"mesh-{mesh}-{order}" for mesh in MESHES for order in ORDERS)
+
+
+def columns(name: str) -> npt.NDArray[np.int64]:
+    """Return which element of x each stored entry of A reads in A x, row after row.
+
+    Parameters
+    ----------
+    name : str
+        One of `NAMES`.
+
+    Raises
+    ------
+    Unsupported
+        When the package with the mesh, or SciPy, is not installed.
+    """
+    _, mesh, order = name.split("-")
+    matrix = _matrix(mesh)
+    if order == "rcm":
+        from scipy.sparse.csgraph import reverse_cuthill_mckee
+
+        permutation = reverse_cuthill_mckee(matrix, symmetric_mode=True)
+        matrix = matrix[permutation][:, permutation]
+    matrix.sort_indices()
+    return matrix.indices.astype(np.int64)
+
+
+@cache
+def _matrix(mesh: str) -> csr_array:
+    if mesh == "fsaverage5":
+        return _surface(_file("nilearn", "datasets", "data", "fsaverage5", "pial_left.gii.gz"))
+    return _pyamg(_file("pyamg", "gallery", "example_data", f"{mesh}.mat"))
+
+
+def _file(package: str, *parts: str) -> Path:
+    """Find a file of a package without importing the package."""
+    _need("scipy")
+    return Path(_need(package).submodule_search_locations[0], *parts)
+
+
+def _need(package: str) -> Any:
+    spec = importlib.util.find_spec(package)
+    if spec is None:
+        raise Unsupported(f"{package} is not installed (pip install datamover[meshes])")
+    return spec
+
+
+def _pyamg(path: Path) -> csr_array:
+    """The stiffness matrix that pyamg keeps with a mesh."""
+    from scipy.io import loadmat
+    from scipy.sparse import csr_array
+
+    return csr_array(loadmat(path)["A"])
+
+
+def _surface(path: Path) -> csr_array:
+    """The matrix of linear elements on a triangulated surface: an entry per edge and per vertex."""
+    _need("nibabel")
+    import nibabel
+    from scipy.sparse import csr_array
+
+    vertices, triangles = (array.data for array in nibabel.load(path).darrays)
+    rows = np.repeat(triangles, 3, axis=1).ravel()
+    across = np.tile(triangles, 3).ravel()
+    matrix = csr_array((np.ones(len(rows)), (rows, across)), shape=2 * (len(vertices),))
+    matrix.sum_duplicates()
+    return matrix

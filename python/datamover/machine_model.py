@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What has been measured of this machine, and where is it kept?
+
+`datamover bench model` writes the costs of decoding to the user's cache; they are read when
+datamover is imported, and encodings are chosen by them. Without them, built-in costs are used.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import platform
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import platformdirs
+
+from . import _plan
+from .errors import InvalidArgument
+
+#: Names another file; empty for none.
+VARIABLE = "DATAMOVER_MODEL"
+FORMAT = 1
+
+logger = logging.getLogger("datamover")
+
+
+@dataclass(frozen=True)
+class MachineModel:
+    """What `datamover bench model` measured.
+
+    Parameters
+    ----------
+    processor : str
+        Where it was measured; it holds for no other.
+    rates : dict
+        The arguments of `RecomputeModel` that are the machine's: `instructions` and words
+        `read_contiguous`, `read_random`, `write_contiguous`, per second.
+    decoding_costs : dict
+        Nanoseconds per `pair`, `block`, `symbol`, `offset` and `byte`; `tolerated_slowness`.
+    """
+
+    processor: str
+    rates: dict[str, float]
+    decoding_costs: dict[str, float]
+
+
+def processor() -> str:
+    """Return the processor's name."""
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith(("model name", "Model")):
+                return line.split(":", 1)[1].strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()
+
+
+def model_file() -> Path | None:
+    """Return where the model is kept: in the user's cache, or where `DATAMOVER_MODEL` says.
+
+    Examples
+    --------
+    >>> import os
+    >>> from datamover.machine_model import model_file
+    >>> os.environ["DATAMOVER_MODEL"] = "/somewhere/model.json"
+    >>> model_file().name
+    'model.json'
+    >>> os.environ["DATAMOVER_MODEL"] = ""
+    >>> model_file() is None
+    True
+    >>> del os.environ["DATAMOVER_MODEL"]
+    """
+    named = os.environ.get(VARIABLE)
+    if named is not None:
+        return Path(named) if named else None
+    return platformdirs.user_cache_path("datamover") / "model.json"
+
+
+def save(model: MachineModel, path: Path) -> None:
+    """Keep a model; another process never sees half of it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    whole = path.with_name(f"{path.name}.{os.getpid()}")
+    whole.write_text(json.dumps({"format": FORMAT, **asdict(model)}, indent=2) + "\n")
+    whole.replace(path)
+
+
+def load(path: Path) -> MachineModel | None:
+    """Return what is kept in a file, None where there is none for this processor.
+
+    Raises
+    ------
+    InvalidArgument
+        When the file holds something else.
+    """
+    try:
+        text = path.read_text()
+    except OSError:
+        return None
+    try:
+        kept = json.loads(text)
+        if kept.pop("format") != FORMAT:
+            return None
+        model = MachineModel(**kept)
+        numbers = [*model.rates.values(), *model.decoding_costs.values()]
+        if not all(isinstance(n, int | float) for n in numbers):
+            raise TypeError("rates and costs are numbers")
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise InvalidArgument(
+            f"{path} holds no model of a machine ({error}); run datamover bench model"
+        ) from error
+    return model if model.processor == processor() else None
+
+
+def use(model: MachineModel) -> None:
+    """Choose encodings by a model's costs, from now on and in this process.
+
+    Raises
+    ------
+    InvalidArgument
+        When costs are missing, unknown or make no sense.
+    """
+    try:
+        _plan.set_decoding_costs(**model.decoding_costs)
+    except TypeError as error:
+        raise InvalidArgument(f"costs of decoding are incomplete or unknown: {error}") from error
+
+
+def use_kept() -> None:
+    """Use the model that is kept, if there is one; a spoilt one is reported to the log alone."""
+    path = model_file()
+    if path is None:
+        return
+    try:
+        model = load(path)
+        if model is not None:
+            use(model)
+    except InvalidArgument as error:
+        logger.warning("%s", error)
