@@ -123,7 +123,7 @@ void add_ours(bench::ProcessContest& contest, const Case& c,
                     } else {
                         result->memory = {};
                         result->memory = d.allocate(d.received() * column.elem_bytes);
-                        d.move_by(method, column, result->memory);
+                        d.move({&column, 1}, {&result->memory, 1}, {method, true});
                     }
                     result->data = result->memory.data;
                 };

@@ -5,6 +5,7 @@
 #include <nanobind/nanobind.h>
 
 #include <exception>
+#include <string>
 
 #include "datamover/error.hpp"
 
@@ -17,6 +18,13 @@ inline void set_python_error(ErrorCode code, const char* message) {
     const nb::object type =
         nb::module_::import_("datamover.errors").attr("class_of")(error_code_name(code));
     PyErr_SetString(type.ptr(), message);
+}
+
+/// The code of a name such as "mismatch"; invalid_argument for an unknown one.
+inline ErrorCode error_code_from_name(const std::string& name) {
+    for (int c = 1; c <= static_cast<int>(ErrorCode::unsupported); ++c)
+        if (name == error_code_name(static_cast<ErrorCode>(c))) return static_cast<ErrorCode>(c);
+    return ErrorCode::invalid_argument;
 }
 
 /// To be called once by every module whose functions throw datamover::Error.

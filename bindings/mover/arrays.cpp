@@ -12,6 +12,7 @@
 #include "casters.hpp"
 #include "datamover/user_block.hpp"
 #include "datamover/x_array.hpp"
+#include "errors.hpp"
 #include "module.hpp"
 #include "mpi/process_group.hpp"
 
@@ -127,9 +128,7 @@ void bind_arrays(nb::module_& m) {
         "agree",
         [](std::uintptr_t comm, std::optional<std::string> code, const std::string& message) {
             std::optional<Error> mine;
-            for (int c = 1; code && c <= static_cast<int>(ErrorCode::unsupported); ++c)
-                if (*code == error_code_name(static_cast<ErrorCode>(c)))
-                    mine = Error(static_cast<ErrorCode>(c), message);
+            if (code) mine = Error(error_code_from_name(*code), message);
             mpi::ProcessGroup::of(comm_at(comm))->agree(mine);
         },
         nb::arg("comm_address"), nb::arg("code").none(), nb::arg("message"),

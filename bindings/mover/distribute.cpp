@@ -13,6 +13,7 @@
 #include "array_memory.hpp"
 #include "datamover/distribution.hpp"
 #include "datamover/targets.hpp"
+#include "errors.hpp"
 #include "module.hpp"
 #include "numpy_arrays.hpp"
 
@@ -64,6 +65,7 @@ nb::dict counters_of(const Distribution& distribution) {
     d["elems_sent"] = c.elems_sent;
     d["elems_dropped"] = c.elems_dropped;
     d["rounds"] = c.rounds;
+    d["method"] = c.method;
     return d;
 }
 
@@ -134,37 +136,41 @@ void bind_distribution(nb::module_& m) {
             "Elements from each rank.")
         .def(
             "move",
-            [](Distribution& d, const nb::list& described) {
+            [](Distribution& d, const nb::list& described, const std::string& method, bool stable) {
                 const auto columns = columns_of(described);
                 std::vector<ElementBuffer> results;
                 {
                     const nb::gil_scoped_release released;
-                    results = d.move(columns);
+                    results = d.move(columns, {method, stable});
                 }
                 nb::list arrays;
                 for (ElementBuffer& result : results) arrays.append(bytes_of(std::move(result)));
                 return arrays;
             },
-            nb::arg("columns"), "Moves (address, element bytes, stride bytes) into pooled memory.")
+            nb::arg("columns"), nb::arg("method"), nb::arg("stable"),
+            "Moves (address, element bytes, stride bytes) into pooled memory.")
         .def(
             "move_into",
-            [](Distribution& d, const nb::list& described, const nb::list& memory) {
+            [](Distribution& d, const nb::list& described, const nb::list& memory,
+               const std::string& method, bool stable) {
                 const auto columns = columns_of(described);
                 std::vector<ElementBuffer> results;
                 for (const nb::handle h : memory) results.push_back(buffer_of(h));
                 const nb::gil_scoped_release released;
-                d.move(columns, results);
+                d.move(columns, results, {method, stable});
             },
-            nb::arg("columns"), nb::arg("results"), "Likewise into memory of (address, bytes).")
+            nb::arg("columns"), nb::arg("results"), nb::arg("method"), nb::arg("stable"),
+            "Likewise into memory of (address, bytes).")
         .def(
             "move_in_place",
             [](Distribution& d, std::uintptr_t address, std::int64_t elem_bytes,
-               std::int64_t capacity_elems) {
+               std::int64_t capacity_elems, const std::string& method, bool stable) {
                 const nb::gil_scoped_release released;
-                d.move_in_place(reinterpret_cast<void*>(address), elem_bytes, capacity_elems);
+                d.move_in_place(reinterpret_cast<void*>(address), elem_bytes, capacity_elems,
+                                {method, stable});
             },
-            nb::arg("address"), nb::arg("elem_bytes"), nb::arg("capacity_elems"),
-            "Replaces the elements of a buffer by those that arrive.")
+            nb::arg("address"), nb::arg("elem_bytes"), nb::arg("capacity_elems"), nb::arg("method"),
+            nb::arg("stable"), "Replaces the elements of a buffer by those that arrive.")
         .def(
             "reverse",
             [](Distribution& d, const nb::object& described, const nb::object& memory,
@@ -179,16 +185,34 @@ void bind_distribution(nb::module_& m) {
             nb::arg("values"), nb::arg("result"), nb::arg("op"), nb::arg("typestr"),
             "Takes values of received elements back to where the elements came from.")
         .def(
-            "move_by",
-            [](Distribution& d, const std::string& method, const nb::object& described,
-               const nb::object& memory) {
-                const ElementColumn column = column_of(described);
-                const ElementBuffer result = buffer_of(memory);
+            "refuse",
+            [](Distribution& d, const std::string& code, const std::string& message) {
                 const nb::gil_scoped_release released;
-                d.move_by(method, column, result);
+                d.refuse(Error(error_code_from_name(code), message));
             },
-            nb::arg("method"), nb::arg("column"), nb::arg("result"),
-            "Moves one column by one of the paper's implementations.")
+            nb::arg("code"), nb::arg("message"),
+            "Takes part in what the others call as one that cannot; all throw. Collective.")
+        .def(
+            "measured_methods",
+            [](const Distribution& d) {
+                std::vector<MethodTime> times;
+                {
+                    const nb::gil_scoped_release released;
+                    times = d.measured_methods();
+                }
+                nb::list rows;
+                for (const MethodTime& t : times)
+                    rows.append(nb::make_tuple(t.method, t.in_place, t.elem_bytes, t.seconds));
+                return rows;
+            },
+            "(method, in place, element bytes, seconds) of each sample. Collective.")
+        .def(
+            "chosen_method",
+            [](const Distribution& d, std::int64_t elem_bytes, bool in_place) {
+                const nb::gil_scoped_release released;
+                return d.chosen_method(elem_bytes, in_place);
+            },
+            nb::arg("elem_bytes"), nb::arg("in_place"), "What \"auto\" takes. Collective.")
         .def(
             "allocate",
             [](const Distribution& d, std::int64_t bytes) { return bytes_of(d.allocate(bytes)); },

@@ -61,9 +61,28 @@ struct ElementBuffer {
 
 /// How a distribution is carried out; all optional.
 struct DistributionOptions {
-    /// Extra memory that a move may use on this process, for elements that need a buffer on their
-    /// way; it works in rounds then, at least one element each. 0: no limit.
+    /// Extra memory that a move, in place or not, or a reverse may use on this process, for elements
+    /// that need a buffer on their way; it works in rounds then, with at least one element per
+    /// process each. 0: no limit. Where processes differ the smallest counts for reverse and in
+    /// place.
     std::int64_t max_bytes = 0;
+};
+
+/// By which implementation elements are carried, and in which order they arrive.
+struct CarryOptions {
+    /// "partition" is ours; "alltoallv", "alltoallw", "sendrecv" and "sort" are the paper's. "auto"
+    /// takes the one that was fastest when this communicator was first used with "auto".
+    std::string method = "auto";
+    /// Elements arrive ordered by source process and by their position there; else in any order.
+    bool stable = true;
+};
+
+/// How long an implementation took for a sample, on the slowest process.
+struct MethodTime {
+    std::string method;
+    bool in_place = false;
+    std::int64_t elem_bytes = 0;
+    double seconds = 0;
 };
 
 /// What a distribution does on this process, in figures.
@@ -76,6 +95,7 @@ struct DistributionCounters {
     std::int64_t elems_sent = 0;    ///< to other processes
     std::int64_t elems_dropped = 0;
     std::int64_t rounds = 0;  ///< of the last move
+    std::string method;       ///< that carried it
 };
 
 /// A plan that takes every element to the process of its rank. Elements arrive ordered by source
@@ -100,33 +120,48 @@ public:
     std::span<const std::int64_t> receive_counts() const;
 
     /// Moves one element per target of each column into `results`, which have received() elements
-    /// each, by at most one message per pair of processes (per round). Collective.
-    /// Throws mismatch (before anything moves, on all processes) where a buffer is too small.
-    void move(std::span<const ElementColumn> columns, std::span<const ElementBuffer> results);
+    /// each. "partition" takes at most one message per pair of processes (and round) for all
+    /// columns, other methods move one column after the other. Collective.
+    /// Throws, before anything moves, on all processes: mismatch where a buffer is too small (the
+    /// message tells how much is needed) or elements have another size on another process;
+    /// invalid_argument (unknown method); unsupported ("sort" with max_bytes, too many elements for
+    /// the MPI's counts).
+    void move(std::span<const ElementColumn> columns, std::span<const ElementBuffer> results,
+              const CarryOptions& how = {});
     /// The same into pooled memory.
-    std::vector<ElementBuffer> move(std::span<const ElementColumn> columns);
+    std::vector<ElementBuffer> move(std::span<const ElementColumn> columns,
+                                    const CarryOptions& how = {});
 
-    /// Replaces the elements of one dense buffer by those that arrive: arrivals take the places of
-    /// those that left, then follow at the end; the order among those that stay is kept. Cost: the
-    /// elements that leave and arrive. Only for one target per element. Collective. Throws mismatch
-    /// where `capacity_elems` is below received() anywhere: nothing has moved then.
-    void move_in_place(void* data, std::int64_t elem_bytes, std::int64_t capacity_elems);
+    /// Replaces the elements of one dense buffer by those that arrive. Only for one target per
+    /// element. Not stable, "partition" keeps the order among those that stay, while arrivals take
+    /// the places of elements that left, then follow at the end: its cost, and its extra memory,
+    /// are the elements that leave and arrive. "sort" and "alltoallv" have an extra memory of 1024
+    /// elements (or 4 per process where that is more); max_bytes replaces the 1024, and makes
+    /// "partition" hand over to the stable "alltoallv" where it does not suffice. "auto" keeps the
+    /// order among those that stay.
+    /// Collective. Throws as `move` does, nothing has moved then.
+    void move_in_place(void* data, std::int64_t elem_bytes, std::int64_t capacity_elems,
+                       const CarryOptions& how = {"auto", false});
 
-    /// Takes values, one per received element in the order of arrival, to where the elements came
-    /// from. Where an element had several targets its values are combined by `op` in their order
-    /// (replace: the last one stays); elements without target get zero. Collective.
-    /// Throws wrong_type when `op` combines and `type` does not divide the element.
+    /// Takes values, one per received element in the (stable) order of arrival, to where the
+    /// elements came from. Where an element had several targets its values are combined by `op` in
+    /// their order (replace: the last one stays); elements without target get zero. Collective.
+    /// Throws wrong_type when `op` combines and `type` does not divide the element; mismatch.
     void reverse(const ElementColumn& values, const ElementBuffer& result, Op op = Op::replace,
                  ScalarType type = ScalarType::opaque);
 
     /// Pooled memory that `move` and `reverse` reach without a second copy. Local.
     ElementBuffer allocate(std::int64_t bytes) const;
 
-    /// Moves one dense column by one of the paper's implementations: "alltoallv", "alltoallw",
-    /// "sendrecv". Same result as `move`. Collective. Throws invalid_argument (unknown
-    /// method), unsupported.
-    void move_by(const std::string& method, const ElementColumn& column,
-                 const ElementBuffer& result);
+    /// Takes part in the move, move in place or reverse that the other processes call, as one that
+    /// cannot: all throw `error` (or that of a lower process), nothing moves. Collective.
+    void refuse(const Error& error);
+
+    /// What "auto" chooses from: measured once per communicator, at the first use of "auto" or
+    /// here, with samples of two element sizes. Collective. The same on all processes.
+    std::vector<MethodTime> measured_methods() const;
+    /// What "auto" takes for elements of this size. Collective as `measured_methods`.
+    std::string chosen_method(std::int64_t elem_bytes, bool in_place = false) const;
 
     DistributionCounters counters() const;
 

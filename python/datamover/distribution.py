@@ -3,14 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .arrays import element_dtype
-from .errors import InvalidArgument, Mismatch, WrongType
+from .element_arrays import Column, TargetArray, writable
+from .errors import Error, InvalidArgument, Mismatch
 from .mpi import collectively, comm_address, core
 from .targets import TargetMap
 
@@ -20,101 +20,19 @@ if TYPE_CHECKING:
     Targets = ArrayLike | tuple[ArrayLike, ArrayLike]
 
 #: How elements can be carried: ours, and the paper's.
-METHODS = ("auto", "partition", "alltoallv", "alltoallw", "sendrecv")
+METHODS = ("auto", "partition", "alltoallv", "alltoallw", "sendrecv", "sort")
+#: What an element's target can be computed by: all elements of a process to as many ranks.
+TargetFunction = Callable[[np.ndarray], ArrayLike]
 
-
-class _TargetArray:
-    """Target ranks in memory: one per element, a table of k per element, or lists by rows."""
-
-    def __init__(self, targets: Targets):
-        self.row_starts = None
-        if isinstance(targets, tuple):
-            if len(targets) != 2:
-                raise InvalidArgument("targets by rows are a pair (row starts, ranks)")
-            starts, targets = targets
-            self.row_starts = np.ascontiguousarray(starts, dtype=np.int64)
-        self.ranks = np.asarray(targets)
-        if self.ranks.size == 0:
-            self.ranks = self.ranks.astype(np.int64)
-        if self.ranks.dtype.kind not in "iu":
-            raise WrongType(f"targets must be integers, not of dtype {self.ranks.dtype}")
-        if not self.ranks.dtype.isnative:
-            self.ranks = self.ranks.astype(self.ranks.dtype.newbyteorder("="))
-        self._shape()
-
-    def _shape(self) -> None:
-        if self.row_starts is not None:
-            if self.ranks.ndim != 1 or self.row_starts.ndim != 1 or self.row_starts.size == 0:
-                raise InvalidArgument("row starts and ranks must have one dimension")
-            if self.row_starts[-1] != len(self.ranks):
-                raise Mismatch(
-                    f"the last row ends at {self.row_starts[-1]}, there are {len(self.ranks)} ranks"
-                )
-            self.elems, self.per_elem = len(self.row_starts) - 1, 1
-        elif self.ranks.ndim == 1:
-            self.elems, self.per_elem = len(self.ranks), 1
-        elif self.ranks.ndim == 2 and self.ranks.shape[1] > 0:
-            self.elems, self.per_elem = self.ranks.shape
-            self.ranks = np.ascontiguousarray(self.ranks).reshape(-1)
-        else:
-            raise InvalidArgument(
-                f"targets have shape {self.ranks.shape}; it must be (n,) or (n, k) with k > 0"
-            )
-
-    @property
-    def stride_bytes(self) -> int:
-        return self.ranks.strides[0] if len(self.ranks) else self.ranks.itemsize
-
-
-class _Column:
-    """An array of which the first dimension counts elements."""
-
-    def __init__(self, array: ArrayLike, elems: int, what: str = "column"):
-        array = np.asarray(array)
-        element_dtype(array.dtype)
-        if array.ndim == 0 or len(array) != elems:
-            raise Mismatch(f"a {what} has shape {array.shape}, there are {elems} elements")
-        if array.size and not array[0].flags.c_contiguous:
-            array = np.ascontiguousarray(array)
-        self.array = array
-        self.dtype = array.dtype
-        self.shape = array.shape[1:]
-        self.elem_bytes = array.dtype.itemsize * int(np.prod(self.shape, dtype=np.int64))
-        if self.elem_bytes == 0:
-            raise WrongType(f"elements of shape {self.shape} have no bytes")
-
-    @property
-    def described(self) -> tuple[int, int, int]:
-        stride = self.array.strides[0] if len(self.array) else self.elem_bytes
-        return (self.array.__array_interface__["data"][0], self.elem_bytes, stride)
-
-    def view(self, raw: np.ndarray, elems: int) -> np.ndarray:
-        """View pooled bytes as elements like those of this column."""
-        return raw[: elems * self.elem_bytes].view(self.dtype).reshape(elems, *self.shape)
-
-
-def _writable(array: np.ndarray, like: _Column, elems: int) -> tuple[int, int]:
-    """Describe memory that results are written to."""
-    if (
-        not isinstance(array, np.ndarray)
-        or array.dtype != like.dtype
-        or array.shape[1:] != like.shape
-    ):
-        raise WrongType(f"out must be an array of {like.dtype} with elements of shape {like.shape}")
-    if not array.flags.c_contiguous or not array.flags.writeable:
-        raise InvalidArgument("out must be contiguous and writable")
-    if len(array) < elems:
-        raise Mismatch(f"out has room for {len(array)} elements, {elems} are needed")
-    return array.__array_interface__["data"][0], array.nbytes
+Result = TypeVar("Result")
 
 
 class Distribution:
     """A plan that takes every element to the process of its rank: built once, used again and again.
 
-    Elements arrive ordered by source process, and those of one source in the order they had there
-    (the stable order of the paper). Each is copied once on a node; no index travels with the data.
     Collective to make: reads every rank once, exchanges counts, and keeps one byte per target (two
-    from 256 processes on).
+    from 256 processes on). On a node each element is then copied once; no index travels with the
+    data.
 
     Parameters
     ----------
@@ -123,11 +41,15 @@ class Distribution:
     ranks : array_like of int, (n,) or (n, k), or pair of array_like of int
         The target rank of each of this process's n elements; -1 drops. With k ranks per element, or
         rows as in CSR (`(row_starts, ranks)` with n + 1 row starts), elements are duplicated.
-    method : {"auto", "partition", "alltoallv", "alltoallw", "sendrecv"}
-        How to carry: "partition" is ours and what "auto" takes, the others are the paper's; the
-        result is the same.
+    method : {"auto", "partition", "alltoallv", "alltoallw", "sendrecv", "sort"}
+        How to carry: "partition" is ours, the others are the paper's. "auto" takes the one that was
+        the fastest when this communicator was first used with it; `explain` tells.
+    stable : bool
+        Elements arrive ordered by source process, and those of one source in the order they had
+        there (the paper's definition). False lets "sendrecv" and "sort" deliver in any order.
     max_bytes : int, optional
-        Extra memory for elements on their way ("partition" only); it works in rounds then.
+        Extra memory for elements on their way, on this process; it works in rounds then. Not for
+        "sort", except in place.
 
     Raises
     ------
@@ -153,18 +75,25 @@ class Distribution:
     """
 
     def __init__(
-        self, comm: MPI.Comm, ranks: Targets, *, method: str = "auto", max_bytes: int | None = None
+        self,
+        comm: MPI.Comm,
+        ranks: Targets,
+        *,
+        method: str = "auto",
+        stable: bool = True,
+        max_bytes: int | None = None,
     ):
         address = comm_address(comm)
 
-        def prepare() -> _TargetArray:
+        def prepare() -> TargetArray:
             if method not in METHODS:
                 raise InvalidArgument(f"method {method!r} is none of {', '.join(METHODS)}")
-            return _TargetArray(ranks)
+            return TargetArray(ranks)
 
         targets = collectively(address, prepare)
         self.comm = comm
         self.method = method
+        self.stable = bool(stable)
         self._core = core().Distribution(
             address,
             targets.elems,
@@ -175,6 +104,14 @@ class Distribution:
             targets.row_starts,
             max_bytes or 0,
         )
+
+    def _prepared(self, work: Callable[[], Result]) -> Result:
+        """Run `work` before a collective call; where it raises, all processes raise in that call."""
+        try:
+            return work()
+        except Error as error:
+            self._core.refuse(error.code, str(error))
+            raise
 
     @property
     def elems(self) -> int:
@@ -213,54 +150,50 @@ class Distribution:
         Returns
         -------
         ndarray or tuple of ndarray
-            The elements that arrive, in stable order; `out`, cut to `received`, if it was given.
+            The elements that arrive; `out`, cut to `received`, if it was given.
 
         Raises
         ------
         Mismatch, WrongType, InvalidArgument
-            Columns or `out` that do not fit, with `out` on every process.
+            On every process, and nothing has moved: columns or `out` that do not fit, on any of
+            them; elements of another size than on other processes.
         """
-        if out is not None:
-            given = [out] if isinstance(out, np.ndarray) else list(out)
-            return self._move_into(columns, given)
-        listed = [_Column(c, self.elems) for c in columns]
-        if self.method not in ("auto", "partition"):
-            raw = [self._core.allocate(self.received * c.elem_bytes) for c in listed]
-            for column, memory in zip(listed, raw, strict=True):
-                place = (memory.__array_interface__["data"][0], memory.nbytes)
-                self._core.move_by(self.method, column.described, place)
+        given = None if out is None else [out] if isinstance(out, np.ndarray) else list(out)
+
+        def prepare() -> tuple[list[Column], list[tuple[int, int]]]:
+            listed = [Column(c, self.elems) for c in columns]
+            if given is None:
+                return listed, []
+            if len(given) != len(columns):
+                raise Mismatch(f"{len(columns)} columns and {len(given)} arrays as out")
+            pairs = zip(given, listed, strict=True)
+            return listed, [writable(o, c, self.received) for o, c in pairs]
+
+        listed, places = self._prepared(prepare)
+        described = [c.described for c in listed]
+        if given is None:
+            raw = self._core.move(described, self.method, self.stable)
+            moved = tuple(c.view(r, self.received) for c, r in zip(listed, raw, strict=True))
         else:
-            raw = self._core.move([c.described for c in listed])
-        moved = tuple(c.view(r, self.received) for c, r in zip(listed, raw, strict=True))
+            self._core.move_into(described, places, self.method, self.stable)
+            moved = tuple(array[: self.received] for array in given)
         return moved[0] if len(moved) == 1 else moved
 
-    def _move_into(self, columns: Sequence[ArrayLike], out: Sequence[np.ndarray]) -> Any:
-        def prepare() -> tuple[list[_Column], list[tuple[int, int]]]:
-            if len(out) != len(columns):
-                raise Mismatch(f"{len(columns)} columns and {len(out)} arrays as out")
-            listed = [_Column(c, self.elems) for c in columns]
-            pairs = zip(out, listed, strict=True)
-            return listed, [_writable(o, c, self.received) for o, c in pairs]
-
-        listed, places = collectively(comm_address(self.comm), prepare)
-        if self.method not in ("auto", "partition"):
-            for column, place in zip(listed, places, strict=True):
-                self._core.move_by(self.method, column.described, place)
-        else:
-            self._core.move_into([c.described for c in listed], places)
-        moved = tuple(array[: self.received] for array in out)
-        return moved[0] if len(moved) == 1 else moved
-
-    def move_in_place(self, buffer: np.ndarray) -> np.ndarray:
+    def move_in_place(self, buffer: np.ndarray, *, stable: bool = False) -> np.ndarray:
         """Replace the first `elems` elements of a buffer by those that arrive. Collective.
 
-        Arrivals take the places of elements that left, then follow at the end; the order among the
-        elements that stay is kept. Only what leaves and arrives is moved.
+        By "partition", which is what "auto" takes as a rule, arrivals take the places of elements
+        that left, then follow at the end: only what leaves and arrives is moved and takes extra
+        memory. Both keep the order among the elements that stay. "sort" and "alltoallv" take as
+        extra memory 1024 elements (4 per process where that is more) or `max_bytes`, and without
+        `stable` leave any order.
 
         Parameters
         ----------
         buffer : ndarray
             Contiguous, with room for `elems` and for `received` elements.
+        stable : bool
+            Whether all elements shall be in the order that `move` gives.
 
         Returns
         -------
@@ -272,26 +205,28 @@ class Distribution:
         Mismatch
             On every process, and nothing has moved: too little room on some process.
         Unsupported
-            For several targets per element.
+            For several targets per element; by "alltoallw" and "sendrecv".
 
         Examples
         --------
         >>> from mpi4py import MPI
         >>> import numpy as np, datamover as dm
-        >>> d = dm.Distribution(MPI.COMM_SELF, [0, -1, 0])
+        >>> d = dm.Distribution(MPI.COMM_SELF, [0, -1, 0], method="partition")
         >>> d.move_in_place(np.array([5, 6, 7]))
         array([5, 7])
         """
 
-        def prepare() -> _Column:
+        def prepare() -> Column:
             if len(buffer) < self.elems:
                 raise Mismatch(f"the buffer has {len(buffer)} elements, {self.elems} are given")
-            column = _Column(buffer, len(buffer), "buffer")
-            _writable(buffer, column, 0)
+            column = Column(buffer, len(buffer), "buffer")
+            writable(buffer, column, 0)
             return column
 
-        column = collectively(comm_address(self.comm), prepare)
-        self._core.move_in_place(column.described[0], column.elem_bytes, len(buffer))
+        column = self._prepared(prepare)
+        self._core.move_in_place(
+            column.described[0], column.elem_bytes, len(buffer), self.method, bool(stable)
+        )
         return buffer[: self.received]
 
     def reverse(
@@ -320,8 +255,8 @@ class Distribution:
             On every process: values or `out` that do not fit, an unknown `op`.
         """
 
-        def prepare() -> tuple[_Column, np.ndarray]:
-            column = _Column(values, self.received, "column of values")
+        def prepare() -> tuple[Column, np.ndarray]:
+            column = Column(values, self.received, "column of values")
             result = out
             if result is None:
                 result = column.view(
@@ -329,13 +264,46 @@ class Distribution:
                 )
             if op not in (None, "add", "multiply", "min", "max"):
                 raise InvalidArgument(f"op {op!r} is none of add, multiply, min, max")
-            return column, result, _writable(result, column, self.elems)
+            return column, result, writable(result, column, self.elems)
 
-        column, result, place = collectively(comm_address(self.comm), prepare)
+        column, result, place = self._prepared(prepare)
         self._core.reverse(column.described, place, op or "replace", column.dtype.str)
         return result[: self.elems]
 
-    def counters(self) -> dict[str, int]:
+    def explain(self, elem_bytes: int = 8) -> dict[str, Any]:
+        """Tell what carries elements of a size, and why. Collective.
+
+        Parameters
+        ----------
+        elem_bytes : int
+            Bytes of one element.
+
+        Returns
+        -------
+        dict
+            `method` and `in_place`: what `move` and `move_in_place` are carried by; `measured`:
+            (method, in place, element bytes, seconds) of each sample that "auto" chooses from,
+            measured once per communicator; empty where another method was asked for.
+
+        Examples
+        --------
+        >>> from mpi4py import MPI
+        >>> import datamover as dm
+        >>> d = dm.Distribution(MPI.COMM_SELF, [0, 0], method="sort")
+        >>> d.explain()
+        {'method': 'sort', 'in_place': 'sort', 'measured': []}
+        >>> sorted({row[0] for row in dm.Distribution(MPI.COMM_SELF, [0]).explain()["measured"]})
+        ['alltoallv', 'partition', 'sendrecv', 'sort']
+        """
+        if self.method != "auto":
+            return {"method": self.method, "in_place": self.method, "measured": []}
+        return {
+            "method": self._core.chosen_method(elem_bytes, False),
+            "in_place": self._core.chosen_method(elem_bytes, True),
+            "measured": self._core.measured_methods(),
+        }
+
+    def counters(self) -> dict[str, Any]:
         """Count elements kept, sent and dropped, messages and extra bytes of the last. Local."""
         return self._core.counters()
 
@@ -343,9 +311,10 @@ class Distribution:
 def distribute(
     comm: MPI.Comm,
     elements: np.ndarray,
-    target: str | Targets | TargetMap,
+    target: str | Targets | TargetMap | TargetFunction,
     *,
     method: str = "auto",
+    stable: bool = True,
     out: np.ndarray | None = None,
     max_bytes: int | None = None,
 ) -> np.ndarray:
@@ -357,10 +326,10 @@ def distribute(
         The processes.
     elements : ndarray
         The first dimension counts elements; any dtype of fixed size, structured ones too.
-    target : str, array_like of int, pair of array_like of int, or target map
-        A field of the elements that holds ranks; ranks as for `Distribution`; or a map of
-        `datamover.targets`.
-    method, max_bytes
+    target : str, array_like of int, pair of array_like of int, target map or function
+        A field of the elements that holds ranks; ranks as for `Distribution`; a map of
+        `datamover.targets`; or a function that is called once, with `elements`, and returns ranks.
+    method, stable, max_bytes
         As for `Distribution`.
     out : ndarray, optional
         As for `Distribution.move`.
@@ -368,8 +337,8 @@ def distribute(
     Returns
     -------
     ndarray
-        The elements whose target is this process, ordered by source process and then as they were
-        there.
+        The elements whose target is this process; if `stable`, ordered by source process and then
+        as they were there.
 
     Raises
     ------
@@ -390,6 +359,8 @@ def distribute(
     >>> particles = np.array([(0.5, 0), (1.5, -1)], dtype=[("x", "f8"), ("tproc", "i4")])
     >>> dm.distribute(MPI.COMM_SELF, particles, target="tproc")["x"]
     array([0.5])
+    >>> dm.distribute(MPI.COMM_SELF, np.arange(6), target=lambda x: np.where(x % 2, 0, -1))
+    array([1, 3, 5])
     """
     address = comm_address(comm)
 
@@ -403,11 +374,26 @@ def distribute(
             return array[target]
         if isinstance(target, TargetMap):
             return target.ranks(array, comm.size)
-        given = _TargetArray(target)
+        if callable(target):
+            return checked(_called(target, array), array)
+        return checked(target, array)
+
+    def checked(targets: Targets, array: np.ndarray) -> Targets:
+        given = TargetArray(targets)
         if given.elems != len(array):
             raise Mismatch(f"targets for {given.elems} elements were given, there are {len(array)}")
-        return target
+        return targets
 
     ranks = collectively(address, ranks_of)
-    d = Distribution(comm, ranks, method=method, max_bytes=max_bytes)
+    d = Distribution(comm, ranks, method=method, stable=stable, max_bytes=max_bytes)
     return d.move(elements, out=out)
+
+
+def _called(target: TargetFunction, elements: np.ndarray) -> ArrayLike:
+    """Ask a user's function; whatever it raises becomes an error that all processes hear of."""
+    try:
+        return target(elements)
+    except Error:
+        raise
+    except Exception as error:
+        raise InvalidArgument(f"the function for targets raised {error!r}") from error

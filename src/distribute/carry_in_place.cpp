@@ -3,6 +3,7 @@
 //
 // Only elements that leave are read; they are staged, and arrivals fill the holes from the front.
 // Few stay unfilled at the end, where fewer arrive than leave: only from there on elements move up.
+// In stable order those that stay move together to their place between the arrivals.
 #include <algorithm>
 #include <cstring>
 
@@ -14,21 +15,23 @@ namespace {
 
 class InPlaceCarrier {
 public:
-    InPlaceCarrier(State& state, std::byte* data, std::int64_t elem_bytes)
+    InPlaceCarrier(State& state, std::byte* data, std::int64_t elem_bytes, bool stable)
         : s_(state),
           channel_(*state.channel),
           data_(data),
           elem_bytes_(elem_bytes),
           sends_(state),
+          stable_(stable),
           end_(state.elems) {}
 
     void run() {
         channel_.trim();
         stage();
         offer();
+        if (stable_) move_stayers();
         for (int r = 0; r < s_.nprocs(); ++r)
             if (r != s_.rank() && s_.recv_counts[at(r)] > 0) take_from(r);
-        close_holes();
+        if (!stable_) close_holes();
         sends_.wait();
         for (const int position : borrowers_) {
             NodeChannel::Wait wait(channel_);
@@ -80,15 +83,29 @@ private:
         if (p >= 0) {
             const Letter& letter = channel_.await(NodeChannel::opening, p);
             by_message = letter.kind != LetterKind::shared;
-            if (!by_message) fill(channel_.address(p, letter.places[0]), elems);
+            if (!by_message) place(channel_.address(p, letter.places[0]), elems, rank);
         }
         if (by_message) {
             const auto arrived = s_.group->pool().allocate(bytes_of(elems));
             s_.counters.staged_bytes += bytes_of(elems);
             receive_bytes(s_, arrived->data, bytes_of(elems), rank);
-            fill(arrived->data, elems);
+            place(arrived->data, elems, rank);
         }
         if (p >= 0) channel_.acknowledge(p);
+    }
+
+    void move_stayers() {
+        close_holes();
+        const auto me = at(s_.rank());
+        std::memmove(data_ + bytes_of(s_.recv_starts[me]), data_,
+                     at(bytes_of(s_.recv_counts[me])));
+    }
+
+    void place(const std::byte* from, std::int64_t elems, int rank) {
+        if (stable_)
+            std::memcpy(data_ + bytes_of(s_.recv_starts[at(rank)]), from, at(bytes_of(elems)));
+        else
+            fill(from, elems);
     }
 
     void fill(const std::byte* from, std::int64_t elems) {
@@ -120,6 +137,7 @@ private:
     std::byte* data_;
     std::int64_t elem_bytes_;
     PendingSends sends_;
+    bool stable_;
     memory::AllocationPtr staging_;
     std::vector<std::int64_t> starts_;  ///< bytes into the staging memory, per rank
     std::vector<std::int64_t> holes_;   ///< numbers of the elements that left, ascending
@@ -130,8 +148,18 @@ private:
 
 }  // namespace
 
-void carry_in_place(State& state, std::byte* data, std::int64_t elem_bytes) {
-    InPlaceCarrier(state, data, elem_bytes).run();
+std::int64_t in_place_bytes(const State& s, std::int64_t elem_bytes) {
+    std::int64_t elems = 0;
+    for (int r = 0; r < s.nprocs(); ++r) {
+        if (r == s.rank()) continue;
+        elems += s.send_counts[static_cast<std::size_t>(r)];
+        if (s.channel->position(r) < 0) elems += s.recv_counts[static_cast<std::size_t>(r)];
+    }
+    return elems * elem_bytes;
+}
+
+void carry_in_place(State& state, std::byte* data, std::int64_t elem_bytes, bool stable) {
+    InPlaceCarrier(state, data, elem_bytes, stable).run();
 }
 
 }  // namespace datamover::distribute

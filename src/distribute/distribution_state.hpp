@@ -14,6 +14,10 @@
 namespace datamover {
 
 struct Distribution::State {
+    /// Collective; throws what `Distribution` does.
+    State(mpi::ProcessGroupPtr group, const TargetList& targets,
+          const DistributionOptions& options);
+
     mpi::ProcessGroupPtr group;
     std::shared_ptr<distribute::NodeChannel> channel;
     DistributionOptions options;
@@ -24,6 +28,7 @@ struct Distribution::State {
     std::vector<std::int64_t> send_counts, recv_counts;  ///< per rank
     std::vector<std::int64_t> recv_starts;               ///< per rank, and the sum at the end
     std::int64_t dropped = 0;
+    std::int64_t limit_bytes = 0;  ///< the smallest max_bytes of all processes; 0: none
     int data_tag = 0;
     DistributionCounters counters;
 
@@ -63,17 +68,35 @@ struct Carriage {
 
 /// Moves the elements of all columns. Collective.
 void carry(State& state, const Carriage& carriage);
-/// Replaces the elements of a buffer by those that arrive. Collective.
-void carry_in_place(State& state, std::byte* data, std::int64_t elem_bytes);
+/// Replaces the elements of a buffer by those that arrive, in stable order or keeping that of those
+/// that stay. Collective.
+void carry_in_place(State& state, std::byte* data, std::int64_t elem_bytes, bool stable);
+/// The extra memory that it takes on this process.
+std::int64_t in_place_bytes(const State& state, std::int64_t elem_bytes);
 /// Takes values of received elements to where the elements came from. Collective.
 void carry_back(State& state, const ElementColumn& values, std::byte* result, Op op,
                 ScalarType type);
+/// Likewise within the limit of extra memory, but for one value per process and element.
+void carry_back_bounded(State& state, const ElementColumn& values, std::byte* result, Op op,
+                        ScalarType type);
 
-/// Tells everybody how many elements come, and whether anybody failed; fills recv_counts. With a
-/// failure of its own a process sends nothing. Collective.
-bool exchange_counts(State& state, bool failed);
-/// True when anybody failed. Collective.
-bool anybody(State& state, bool failed);
+/// What a process tells all others before it moves anything.
+struct Notice {
+    bool failed = false;
+    bool limited = false;        ///< wants to, or has to, keep to a limit of memory
+    std::int64_t signature = 0;  ///< not negative; has to be the same everywhere
+};
+/// What all processes have told: whether any of them failed or is limited, or their signatures
+/// differ.
+struct Notices {
+    bool failed = false, limited = false, differ = false;
+};
+
+/// Tells everybody how many elements come, and exchanges notices; fills recv_counts. With a failure
+/// of its own a process sends nothing. Collective.
+Notices exchange_counts(State& state, const Notice& mine);
+/// Exchanges notices. Collective.
+Notices exchange_notices(State& state, const Notice& mine);
 
 /// The memory of a pool that a result lies in, known to the node by its place; false: private.
 bool find_place(State& state, const std::byte* data, Place& place);

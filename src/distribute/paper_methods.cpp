@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How do the paper's implementations with MPI's collective operations and messages move elements?
+// How do the paper's implementations with MPI's collective operations move elements?
 // Source: M. Hofmann, G. Rünger, Fine-grained Data Distribution Operations for Particle Codes,
 // section 4.
 #include "paper_methods.hpp"
@@ -7,11 +7,9 @@
 #include <mpi.h>
 
 #include <algorithm>
-#include <cstring>
-#include <memory>
-#include <utility>
+#include <vector>
 
-#include "mpi/byte_message.hpp"
+#include "mpi/all_to_all.hpp"
 #include "mpi/checked_call.hpp"
 
 namespace datamover::distribute {
@@ -44,28 +42,14 @@ std::size_t at(std::int64_t i) {
     return static_cast<std::size_t>(i);
 }
 
-std::vector<std::int64_t> starts_of(const std::vector<std::int64_t>& counts) {
-    std::vector<std::int64_t> starts(counts.size() + 1, 0);
-    for (std::size_t i = 0; i < counts.size(); ++i) starts[i + 1] = starts[i] + counts[i];
-    return starts;
-}
-
-std::vector<int> as_ints(const std::vector<std::int64_t>& values, std::size_t n) {
-    std::vector<int> ints;
-    for (std::size_t i = 0; i < n; ++i) ints.push_back(mpi::to_int(values[i], "count of elements"));
-    return ints;
-}
-
-/// Elements sorted by target, dense.
-memory::AllocationPtr sorted_by_target(State& s, const ElementColumn& column,
-                                       const std::vector<std::int64_t>& starts) {
-    const auto sorted = s.group->pool().allocate(starts.back() * column.elem_bytes);
+/// Sorts a range of elements by target.
+void sort_range(const ElementColumn& column, const Deal& range, const mpi::Blocks& blocks,
+                std::byte* sorted) {
     std::vector<std::byte*> places;
-    for (const std::int64_t start : starts)
-        places.push_back(sorted->data + start * column.elem_bytes);
-    deal(s.deal(), column, places.data());
-    s.counters.staged_bytes = starts.back() * column.elem_bytes;
-    return sorted;
+    for (const std::int64_t start : blocks.starts)
+        places.push_back(sorted + start * column.elem_bytes);
+    places.push_back(nullptr);
+    deal(range, column, places.data());
 }
 
 /// Numbers of the elements that go to each rank, in order.
@@ -106,142 +90,73 @@ private:
     std::vector<MPI_Datatype> types_;
 };
 
-/// Elements per target that are sent together (sendrecv).
-constexpr std::int64_t aggregated_elems = 128;
-
-/// Sends elements as soon as a target's buffer is full, and receives meanwhile. Each target has two
-/// buffers: one is filled while the other is under way.
-class Aggregator {
-public:
-    Aggregator(State& state, const ElementColumn& column, std::byte* result)
-        : s_(state),
-          column_(column),
-          result_(result),
-          tag_(state.data_tag),
-          buffer_bytes_(aggregated_elems * column.elem_bytes),
-          buffers_(at(state.nprocs())),
-          next_(state.recv_starts),
-          left_(state.received() - state.recv_counts[at(state.rank())]) {}
-
-    void run() {
-        const Deal all = s_.deal();
-        with_codes(s_.codes, [&](const auto* codes) {
-            for (std::int64_t i = 0; i < s_.elems; ++i)
-                for (std::int64_t e = all.rows.first_entry(i); e < all.rows.first_entry(i + 1); ++e)
-                    if (codes[e] != all.drop_code) put(static_cast<int>(codes[e]), i);
-        });
-        for (int r = 0; r < s_.nprocs(); ++r) flush(r);
-        while (left_ > 0) receive();
-        for (Buffer& buffer : buffers_)
-            mpi::check(MPI_Waitall(2, buffer.requests, MPI_STATUSES_IGNORE), "MPI_Waitall");
-    }
-
-private:
-    struct Buffer {
-        std::unique_ptr<std::byte[]> halves[2];
-        MPI_Request requests[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
-        int half = 0;
-        std::int64_t elems = 0;
-    };
-
-    void put(int rank, std::int64_t elem) {
-        const std::byte* from =
-            static_cast<const std::byte*>(column_.data) + elem * column_.stride_bytes;
-        if (rank == s_.rank()) {
-            std::memcpy(result_ + next_[at(rank)]++ * column_.elem_bytes, from,
-                        at(column_.elem_bytes));
-            return;
-        }
-        Buffer& buffer = buffers_[at(rank)];
-        auto& half = buffer.halves[buffer.half];
-        if (!half) {
-            half = std::make_unique_for_overwrite<std::byte[]>(at(buffer_bytes_));
-            s_.counters.staged_bytes += buffer_bytes_;
-        }
-        std::memcpy(half.get() + buffer.elems++ * column_.elem_bytes, from, at(column_.elem_bytes));
-        if (buffer.elems == aggregated_elems) flush(rank);
-    }
-
-    void flush(int rank) {
-        Buffer& buffer = buffers_[at(rank)];
-        if (buffer.elems == 0) return;
-        mpi::check(MPI_Isend(buffer.halves[buffer.half].get(),
-                             mpi::to_int(buffer.elems * column_.elem_bytes, "message"), MPI_BYTE,
-                             rank, tag_, s_.group->comm(), &buffer.requests[buffer.half]),
-                   "MPI_Isend");
-        ++s_.counters.messages;
-        buffer.half = 1 - buffer.half;
-        buffer.elems = 0;
-        int free = 0;
-        while (!free) {
-            receive();
-            mpi::check(MPI_Test(&buffer.requests[buffer.half], &free, MPI_STATUS_IGNORE),
-                       "MPI_Test");
-        }
-    }
-
-    /// Takes one message, if one has come, to the exact place of its source.
-    void receive() {
-        for (int r = 0; r < s_.nprocs(); ++r) {
-            if (r == s_.rank() || next_[at(r)] == s_.recv_starts[at(r) + 1]) continue;
-            int arrived = 0, bytes = 0;
-            MPI_Status status;
-            mpi::check(MPI_Iprobe(r, tag_, s_.group->comm(), &arrived, &status), "MPI_Iprobe");
-            if (!arrived) continue;
-            mpi::check(MPI_Get_count(&status, MPI_BYTE, &bytes), "MPI_Get_count");
-            mpi::check(MPI_Recv(result_ + next_[at(r)] * column_.elem_bytes, bytes, MPI_BYTE, r,
-                                tag_, s_.group->comm(), MPI_STATUS_IGNORE),
-                       "MPI_Recv");
-            next_[at(r)] += bytes / column_.elem_bytes;
-            left_ -= bytes / column_.elem_bytes;
-        }
-    }
-
-    State& s_;
-    const ElementColumn& column_;
-    std::byte* result_;
-    int tag_;
-    std::int64_t buffer_bytes_;
-    std::vector<Buffer> buffers_;
-    std::vector<std::int64_t> next_;  ///< per source: where its next element belongs
-    std::int64_t left_;
+constexpr PaperMethod methods[] = {
+    {"alltoallv", carry_by_alltoallv, exchange_by_alltoallv, true},
+    {"alltoallw", carry_by_alltoallw, nullptr, true},
+    {"sendrecv", carry_by_sendrecv, nullptr, true},
+    {"sort", carry_by_sort, exchange_by_sort, false},
 };
 
-constexpr std::pair<const char*, PaperMethod> methods[] = {
-    {"alltoallv", carry_by_alltoallv},
-    {"alltoallw", carry_by_alltoallw},
-    {"sendrecv", carry_by_sendrecv},
-};
+/// How far a round goes that deals at most so many entries, at least one element.
+std::int64_t range_end(const Deal& range, std::int64_t elems, std::int64_t entries) {
+    const std::int64_t limit = range.rows.first_entry(range.begin_elem) + entries;
+    std::int64_t end = range.begin_elem;
+    while (end < elems && range.rows.first_entry(end + 1) <= limit) ++end;
+    return std::max(end, std::min(elems, range.begin_elem + 1));
+}
 
 }  // namespace
 
-PaperMethod paper_method(const std::string& name) {
-    for (const auto& [known, method] : methods)
-        if (name == known) return method;
+const PaperMethod* paper_method(const std::string& name) {
+    for (const PaperMethod& method : methods)
+        if (name == method.name) return &method;
     return nullptr;
 }
 
 std::string paper_method_names() {
     std::string names;
-    for (const auto& method : methods)
-        names += (names.empty() ? "" : ", ") + std::string(method.first);
+    for (const PaperMethod& method : methods) names += (names.empty() ? "" : ", ") + std::string(method.name);
     return names;
 }
 
-void carry_by_alltoallv(State& s, const ElementColumn& column, std::byte* result) {
-    const ElementType element(column.elem_bytes);
-    const auto starts = starts_of(s.send_counts);
-    const auto sorted = sorted_by_target(s, column, starts);
-    const auto n = at(s.nprocs());
-    const auto send_counts = as_ints(s.send_counts, n), send_starts = as_ints(starts, n);
-    const auto recv_counts = as_ints(s.recv_counts, n), recv_starts = as_ints(s.recv_starts, n);
-    mpi::check(
-        MPI_Alltoallv(sorted->data, send_counts.data(), send_starts.data(), element.type(), result,
-                      recv_counts.data(), recv_starts.data(), element.type(), s.group->comm()),
-        "MPI_Alltoallv");
+void carry_by_alltoallv(State& s, const ElementColumn& column, std::byte* result, bool) {
+    const std::int64_t bytes = column.elem_bytes;
+    Deal range = s.deal();
+    mpi::Blocks received = mpi::Blocks::behind(s.recv_counts);
+    if (s.limit_bytes == 0) {
+        const auto sent = mpi::Blocks::behind(s.send_counts);
+        const auto sorted = s.group->pool().allocate(sent.total() * bytes);
+        s.counters.staged_bytes = sent.total() * bytes;
+        sort_range(column, range, sent, sorted->data);
+        mpi::all_to_all(sorted->data, sent, result, received, bytes, s.group->comm());
+        return;
+    }
+    const std::int64_t entries = std::max<std::int64_t>(1, s.limit_bytes / bytes);
+    std::int64_t rounds = 0;
+    for (std::int64_t end = 0; end < s.elems; ++rounds) {
+        range.begin_elem = end;
+        end = range_end(range, s.elems, entries);
+    }
+    range.end_elem = 0;
+    for (rounds = s.group->maximum({rounds}).front(); rounds > 0; --rounds) {
+        range.begin_elem = range.end_elem;
+        range.end_elem = range_end(range, s.elems, entries);
+        std::vector<std::int64_t> counts(at(s.nprocs()) + 1, 0);
+        count_range(range, counts.data());
+        counts.pop_back();
+        const auto sent = mpi::Blocks::behind(counts);
+        received.counts = mpi::all_to_all_numbers(counts, s.group->comm());
+        const auto sorted = s.group->pool().allocate(sent.total() * bytes);
+        s.counters.staged_bytes = std::max(s.counters.staged_bytes, sent.total() * bytes);
+        sort_range(column, range, sent, sorted->data);
+        mpi::all_to_all(sorted->data, sent, result, received, bytes, s.group->comm());
+        for (std::size_t r = 0; r < received.counts.size(); ++r)
+            received.starts[r] += received.counts[r];
+        ++s.counters.rounds;
+    }
 }
 
-void carry_by_alltoallw(State& s, const ElementColumn& column, std::byte* result) {
+void carry_by_alltoallw(State& s, const ElementColumn& column, std::byte* result, bool) {
     const ElementType strided(column.elem_bytes, column.stride_bytes), element(column.elem_bytes);
     const IndexedTypes send_types(s, strided.type());
     const auto n = at(s.nprocs());
@@ -265,10 +180,6 @@ void carry_by_alltoallw(State& s, const ElementColumn& column, std::byte* result
                       recv_counts.data(), no_starts.data(), recv_types.data(), s.group->comm());
     for (MPI_Datatype& type : recv_types) MPI_Type_free(&type);
     mpi::check(code, "MPI_Alltoallw");
-}
-
-void carry_by_sendrecv(State& s, const ElementColumn& column, std::byte* result) {
-    Aggregator(s, column, result).run();
 }
 
 }  // namespace datamover::distribute

@@ -165,11 +165,12 @@ void combine_into(std::byte* in_place, const std::byte* arriving, std::int64_t b
 template <Op op>
 void collect_by(const Deal& deal, const std::byte** places, std::byte* result, std::int64_t bytes,
                 ScalarType type) {
-    std::vector<bool> begun(static_cast<std::size_t>(deal.rows.one_each() ? 0 : deal.end_elem));
+    std::vector<bool> begun(
+        static_cast<std::size_t>(deal.rows.one_each() ? 0 : deal.end_elem - deal.begin_elem));
     scalar::with_type(type, [&]<class T>() {
         visit_entries(deal, places, bytes, [&](std::int64_t elem, const std::byte* value) {
             std::byte* in_place = result + elem * bytes;
-            const auto e = static_cast<std::size_t>(elem);
+            const auto e = static_cast<std::size_t>(elem - deal.begin_elem);
             if (begun.empty() || !begun[e]) {
                 std::memcpy(in_place, value, static_cast<std::size_t>(bytes));
                 if (!begun.empty()) begun[e] = true;

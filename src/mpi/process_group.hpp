@@ -16,6 +16,7 @@
 
 namespace datamover::distribute {
 class NodeChannel;
+struct MethodTimes;
 }
 
 namespace datamover::mpi {
@@ -51,6 +52,7 @@ public:
 
     /// What the room that distributes elements keeps with the group; null before its first use.
     std::shared_ptr<distribute::NodeChannel>& node_channel() { return node_channel_; }
+    std::shared_ptr<const distribute::MethodTimes>& method_times() { return method_times_; }
 
     /// A message tag for one more mover; the same on all processes that call it in the same order.
     int next_tag();
@@ -98,6 +100,7 @@ private:
     std::unique_ptr<FailureBoard> board_;
     mutable std::vector<std::shared_ptr<const void>> abandoned_;
     std::shared_ptr<distribute::NodeChannel> node_channel_;
+    std::shared_ptr<const distribute::MethodTimes> method_times_;
 };
 
 /// Runs `work` and, whether it throws or not, agrees with all processes of the group on the

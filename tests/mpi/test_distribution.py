@@ -9,7 +9,7 @@ import pytest
 
 import datamover as dm
 
-METHODS = ["auto", "partition", "alltoallv", "alltoallw", "sendrecv"]
+METHODS = ["auto", "partition", "alltoallv", "alltoallw", "sendrecv", "sort"]
 DTYPES = ["u1", "i2", "i4", "f8", "S3", "S12", "S24", "S47", "c16", "S64", "S192", "S1000"]
 SHAPES = ["random", "all to one", "one to all", "neighbours", "stay", "some empty", "none at all"]
 

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Which elements lie one behind the other, and how are they put in order with little extra memory?
+#include "element_runs.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+
+namespace datamover::distribute {
+namespace {
+
+std::size_t index(std::int64_t i) {
+    return static_cast<std::size_t>(i);
+}
+
+void append_all(ElementRuns& runs, const ElementRuns& more) {
+    for (const ElementRun& run : more) append(runs, run);
+}
+
+}  // namespace
+
+std::int64_t elems_of(const ElementRuns& runs) {
+    return std::accumulate(runs.begin(), runs.end(), std::int64_t{0},
+                           [](std::int64_t sum, const ElementRun& r) { return sum + r.elems; });
+}
+
+void append(ElementRuns& runs, const ElementRun& run) {
+    if (run.elems == 0) return;
+    if (!runs.empty()) {
+        ElementRun& last = runs.back();
+        const bool same = last.target == run.target && last.source == run.source;
+        const bool follows = last.ordered() ? last.first + last.elems == run.first : !run.ordered();
+        if (same && follows) {
+            last.elems += run.elems;
+            return;
+        }
+    }
+    runs.push_back(run);
+}
+
+ElementRuns cut(const ElementRuns& runs, std::int64_t begin, std::int64_t end) {
+    ElementRuns some;
+    std::int64_t start = 0;
+    for (const ElementRun& run : runs) {
+        const std::int64_t from = std::max(begin, start), to = std::min(end, start + run.elems);
+        if (from < to) append(some, run.after(from - start).before(to - from));
+        start += run.elems;
+    }
+    return some;
+}
+
+void ElementSorter::copy(std::byte* to, const std::byte* from, std::int64_t elems) const {
+    std::memmove(to, from, index(elems * bytes_));
+}
+
+void ElementSorter::swap(std::int64_t a, std::int64_t b, std::int64_t elems) {
+    for (std::int64_t done = 0; done < elems; done += room_) {
+        const std::int64_t n = std::min(room_, elems - done);
+        copy(scratch_, at(a + done), n);
+        copy(at(a + done), at(b + done), n);
+        copy(at(b + done), scratch_, n);
+    }
+}
+
+void ElementSorter::rotate(std::int64_t first, std::int64_t middle, std::int64_t last) {
+    std::int64_t left = middle - first, right = last - middle;
+    // Blocks of equal length change places until one side fits in the buffer.
+    while (std::min(left, right) > room_) {
+        if (left <= right) {
+            swap(first, first + left, left);
+            first += left;
+            right -= left;
+        } else {
+            swap(first + left - right, first + left, right);
+            left -= right;
+        }
+    }
+    if (left == 0 || right == 0) return;
+    if (left <= right) {
+        copy(scratch_, at(first), left);
+        copy(at(first), at(first + left), right);
+        copy(at(first + right), scratch_, left);
+    } else {
+        copy(scratch_, at(first + left), right);
+        copy(at(first + right), at(first), left);
+        copy(at(first), scratch_, right);
+    }
+}
+
+/// The first list waits in the buffer.
+void ElementSorter::merge_forward(std::int64_t begin, const ElementRuns& a, const ElementRuns& b,
+                                  ElementRuns& merged) {
+    const std::int64_t size = elems_of(a);
+    copy(scratch_, at(begin), size);
+    const std::byte* from_a = scratch_;
+    const std::byte* from_b = at(begin + size);
+    std::byte* to = at(begin);
+    auto ia = a.begin();
+    auto ib = b.begin();
+    while (ia != a.end()) {
+        const bool take_a = ib == b.end() || !(*ib < *ia);
+        const std::byte*& from = take_a ? from_a : from_b;
+        const ElementRun& run = take_a ? *ia++ : *ib++;
+        copy(to, from, run.elems);
+        from += run.elems * bytes_;
+        to += run.elems * bytes_;
+        append(merged, run);
+    }
+    for (; ib != b.end(); ++ib) append(merged, *ib);
+}
+
+/// The second list waits in the buffer.
+void ElementSorter::merge_backward(std::int64_t begin, const ElementRuns& a, const ElementRuns& b,
+                                   ElementRuns& merged) {
+    const std::int64_t size_a = elems_of(a), size_b = elems_of(b);
+    copy(scratch_, at(begin + size_a), size_b);
+    std::byte* from_a = at(begin + size_a);
+    std::byte* from_b = scratch_ + size_b * bytes_;
+    std::byte* to = at(begin + size_a + size_b);
+    ElementRuns reversed;
+    auto ia = a.rbegin();
+    auto ib = b.rbegin();
+    while (ia != a.rend() || ib != b.rend()) {
+        const bool take_b = ia == a.rend() || (ib != b.rend() && !(*ib < *ia));
+        std::byte*& from = take_b ? from_b : from_a;
+        const ElementRun& run = take_b ? *ib++ : *ia++;
+        from -= run.elems * bytes_;
+        to -= run.elems * bytes_;
+        copy(to, from, run.elems);
+        reversed.push_back(run);
+    }
+    for (auto run = reversed.rbegin(); run != reversed.rend(); ++run) append(merged, *run);
+}
+
+/// Neither list fits in the buffer: what is below a pivot changes places with what is above it.
+void ElementSorter::merge_halves(std::int64_t begin, const ElementRuns& a, const ElementRuns& b,
+                                 ElementRuns& merged) {
+    const auto split = [](const ElementRuns& runs, std::ptrdiff_t n) {
+        return std::pair(ElementRuns(runs.begin(), runs.begin() + n),
+                         ElementRuns(runs.begin() + n, runs.end()));
+    };
+    std::ptrdiff_t na = static_cast<std::ptrdiff_t>(a.size()) / 2;
+    std::ptrdiff_t nb = static_cast<std::ptrdiff_t>(b.size()) / 2;
+    if (a.size() >= b.size())
+        nb = std::lower_bound(b.begin(), b.end(), a[static_cast<std::size_t>(na)]) - b.begin();
+    else
+        na = std::upper_bound(a.begin(), a.end(), b[static_cast<std::size_t>(nb)]) - a.begin();
+    const auto [low_a, high_a] = split(a, na);
+    const auto [low_b, high_b] = split(b, nb);
+    const std::int64_t first = begin + elems_of(low_a), middle = first + elems_of(high_a);
+    rotate(first, middle, middle + elems_of(low_b));
+    append_all(merged, merge(begin, low_a, low_b));
+    append_all(merged, merge(first + elems_of(low_b), high_a, high_b));
+}
+
+ElementRuns ElementSorter::merge(std::int64_t begin, const ElementRuns& a, const ElementRuns& b) {
+    ElementRuns merged;
+    if (a.empty() || b.empty() || !(b.front() < a.back())) {
+        append_all(merged, a);
+        append_all(merged, b);
+        return merged;
+    }
+    const std::int64_t size_a = elems_of(a), size_b = elems_of(b);
+    if (size_a <= std::min(size_b, room_))
+        merge_forward(begin, a, b, merged);
+    else if (size_b <= room_)
+        merge_backward(begin, a, b, merged);
+    else
+        merge_halves(begin, a, b, merged);
+    return merged;
+}
+
+ElementRuns ElementSorter::sort_runs(std::int64_t begin, const ElementRuns& runs) {
+    if (std::is_sorted(runs.begin(), runs.end())) return runs;
+    const auto half = runs.begin() + static_cast<std::ptrdiff_t>(runs.size() / 2);
+    const ElementRuns low = sort_runs(begin, {runs.begin(), half});
+    const ElementRuns high = sort_runs(begin + elems_of(low), {half, runs.end()});
+    return merge(begin, low, high);
+}
+
+ElementRuns ElementSorter::sort_stable(const TargetCodes& codes, std::int64_t elems,
+                                       std::uint32_t most_code, std::int32_t source) {
+    return with_codes(codes, [&](const auto* code) {
+        std::vector<std::int64_t> done(most_code + 1, 0), next(most_code + 1);
+        const auto sort_piece = [&](std::int64_t begin, std::int64_t end) {
+            std::vector<std::int64_t> count(most_code + 1, 0);
+            for (std::int64_t i = begin; i < end; ++i) ++count[code[i]];
+            std::exclusive_scan(count.begin(), count.end(), next.begin(), std::int64_t{0});
+            for (std::int64_t i = begin; i < end; ++i)
+                copy(scratch_ + next[code[i]]++ * bytes_, at(i), 1);
+            copy(at(begin), scratch_, end - begin);
+            ElementRuns runs;
+            for (std::uint32_t c = 0; c <= most_code; ++c) {
+                append(runs, {static_cast<std::int32_t>(c), source, done[c], count[c]});
+                done[c] += count[c];
+            }
+            return runs;
+        };
+        // Sorted parts of 1, 2, 4, … pieces wait for one of their size to be merged with.
+        struct Part {
+            std::int64_t begin, pieces;
+            ElementRuns runs;
+        };
+        std::vector<Part> parts;
+        const auto join_last = [&] {
+            Part b = std::move(parts.back());
+            parts.pop_back();
+            Part& a = parts.back();
+            a.runs = merge(a.begin, a.runs, b.runs);
+            a.pieces += b.pieces;
+        };
+        for (std::int64_t begin = 0; begin < elems; begin += room_) {
+            parts.push_back({begin, 1, sort_piece(begin, std::min(elems, begin + room_))});
+            while (parts.size() > 1 && parts[parts.size() - 2].pieces <= parts.back().pieces)
+                join_last();
+        }
+        while (parts.size() > 1) join_last();
+        return parts.empty() ? ElementRuns{} : parts.front().runs;
+    });
+}
+
+ElementRuns ElementSorter::sort_unordered(const TargetCodes& codes, std::int64_t elems,
+                                          std::uint32_t most_code) {
+    return with_codes(codes, [&](const auto* code) {
+        std::vector<std::int64_t> count(most_code + 1, 0), next(most_code + 1);
+        for (std::int64_t i = 0; i < elems; ++i) ++count[code[i]];
+        std::exclusive_scan(count.begin(), count.end(), next.begin(), std::int64_t{0});
+        ElementRuns runs;
+        std::vector<std::byte> two(index(2 * bytes_));
+        std::byte* held = two.data();
+        std::byte* other = held + bytes_;
+        std::int64_t end = 0;
+        for (std::uint32_t c = 0; c <= most_code; ++c) {
+            append(runs, {static_cast<std::int32_t>(c), 0, -1, count[c]});
+            end += count[c];
+            while (next[c] < end) {
+                // Whatever lies from next[] on has not been moved: its code is the one given.
+                const std::int64_t hole = next[c]++;
+                std::uint32_t belongs = code[hole];
+                if (belongs == c) continue;
+                copy(held, at(hole), 1);
+                while (belongs != c) {
+                    const std::int64_t place = next[belongs]++;
+                    belongs = code[place];
+                    copy(other, at(place), 1);
+                    copy(at(place), held, 1);
+                    std::swap(held, other);
+                }
+                copy(at(hole), held, 1);
+            }
+        }
+        return runs;
+    });
+}
+
+}  // namespace datamover::distribute

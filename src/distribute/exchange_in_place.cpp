@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How do sorted elements change processes inside the buffers that they lie in?
+//
+// After t of R rounds a pair has sent floor(t/R) of its elements. A process then holds its share of
+// what it had and of what it gets, which is no more than the larger of both; rounding leaves fewer
+// than one element per peer without a place, and those wait in the scratch.
+#include "exchange_in_place.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "mpi/all_to_all.hpp"
+#include "mpi/checked_call.hpp"
+
+namespace datamover::distribute {
+namespace {
+
+std::size_t at(std::int64_t i) {
+    return static_cast<std::size_t>(i);
+}
+
+/// The runs that each process sends here.
+std::vector<ElementRuns> exchange_runs(const mpi::ProcessGroup& group, const ElementRuns& sorted) {
+    std::vector<std::int64_t> counts(at(group.size()), 0);
+    for (const ElementRun& run : sorted) ++counts[at(run.target)];
+    const auto sent = mpi::Blocks::behind(counts);
+    const auto received = mpi::Blocks::behind(mpi::all_to_all_numbers(counts, group.comm()));
+    ElementRuns arriving(at(received.total()));
+    mpi::all_to_all(reinterpret_cast<const std::byte*>(sorted.data()), sent,
+                    reinterpret_cast<std::byte*>(arriving.data()), received, sizeof(ElementRun),
+                    group.comm());
+    std::vector<ElementRuns> from_each;
+    for (std::size_t r = 0; r < received.counts.size(); ++r) {
+        const auto begin = arriving.begin() + received.starts[r];
+        from_each.emplace_back(begin, begin + received.counts[r]);
+    }
+    return from_each;
+}
+
+class InPlaceExchange {
+public:
+    InPlaceExchange(const mpi::ProcessGroup& group, std::byte* data, std::int64_t elem_bytes,
+                    std::int64_t capacity_elems, const ElementRuns& sorted, const Scratch& scratch)
+        : group_(group),
+          data_(data),
+          bytes_(elem_bytes),
+          scratch_(scratch),
+          arriving_(exchange_runs(group, sorted)),
+          tail_(elems_of(sorted)),
+          capacity_(capacity_elems) {
+        std::vector<std::int64_t> counts(at(group.size()), 0);
+        for (const ElementRun& run : sorted) counts[at(run.target)] += run.elems;
+        out_ = mpi::Blocks::behind(counts);
+        for (const ElementRuns& runs : arriving_) in_.push_back(elems_of(runs));
+        keep(sorted);
+    }
+
+    ElementRuns run() {
+        const std::int64_t rounds = common_rounds();
+        for (std::int64_t t = 0; t < rounds; ++t) round(t, rounds);
+        return close_up();
+    }
+
+private:
+    struct Held {
+        std::int64_t begin = 0;
+        ElementRun run;
+    };
+    struct Range {
+        std::int64_t begin = 0, end = 0;
+    };
+    /// Elements in the scratch that have no place yet.
+    struct Waiting {
+        int source = 0;
+        std::int64_t elems = 0;
+    };
+
+    std::byte* place(std::int64_t elem) const { return data_ + elem * bytes_; }
+
+    /// What stays, and is no longer part of the exchange.
+    void keep(const ElementRuns& sorted) {
+        const std::size_t me = at(group_.rank());
+        std::int64_t begin = out_.starts[me];
+        for (const ElementRun& run : cut(sorted, begin, begin + out_.counts[me])) {
+            held_.push_back({begin, run});
+            begin += run.elems;
+        }
+        out_.counts[me] = in_[me] = 0;
+    }
+
+    std::int64_t common_rounds() const {
+        const std::int64_t slack = Scratch::fewest_elems(group_.size()) - 2;
+        const std::int64_t room = std::max<std::int64_t>(1, scratch_.elems - slack);
+        std::int64_t arriving = 0;
+        for (const std::int64_t elems : in_) arriving += elems;
+        return group_.maximum({(arriving + room - 1) / room}).front();
+    }
+
+    static std::int64_t share(std::int64_t elems, std::int64_t t, std::int64_t rounds) {
+        return elems / rounds * t + elems % rounds * t / rounds;
+    }
+
+    void round(std::int64_t t, std::int64_t rounds) {
+        mpi::Blocks sent = out_;
+        std::vector<std::int64_t> counts;
+        for (std::size_t r = 0; r < in_.size(); ++r) {
+            const std::int64_t done = share(out_.counts[r], t, rounds);
+            sent.starts[r] += done;
+            sent.counts[r] = share(out_.counts[r], t + 1, rounds) - done;
+            counts.push_back(share(in_[r], t + 1, rounds) - share(in_[r], t, rounds));
+        }
+        const auto received = mpi::Blocks::behind(counts);
+        std::int64_t waiting = 0;
+        for (const Waiting& w : waiting_) waiting += w.elems;
+        mpi::all_to_all(data_, sent, scratch_.data + waiting * bytes_, received, bytes_,
+                        group_.comm());
+        for (std::size_t r = 0; r < in_.size(); ++r) {
+            if (sent.counts[r] > 0)
+                holes_.push_back({sent.starts[r], sent.starts[r] + sent.counts[r]});
+            if (counts[r] > 0) waiting_.push_back({static_cast<int>(r), counts[r]});
+        }
+        settle();
+    }
+
+    /// The next hole, of at most so many elements; empty when there is none.
+    Range take_hole(std::int64_t elems) {
+        if (next_hole_ == holes_.size()) {
+            const Range rest{tail_, std::min(capacity_, tail_ + elems)};
+            tail_ = rest.end;
+            return rest;
+        }
+        Range& hole = holes_[next_hole_];
+        const Range part{hole.begin, std::min(hole.end, hole.begin + elems)};
+        hole.begin = part.end;
+        if (hole.begin == hole.end) ++next_hole_;
+        return part;
+    }
+
+    /// Gives elements in the scratch their places, as far as there are any.
+    void settle() {
+        const std::byte* from = scratch_.data;
+        std::size_t settled = 0;
+        for (; settled < waiting_.size(); ++settled) {
+            Waiting& w = waiting_[settled];
+            while (w.elems > 0) {
+                const Range to = take_hole(w.elems);
+                if (to.begin == to.end) break;
+                std::memcpy(place(to.begin), from, at((to.end - to.begin) * bytes_));
+                from += (to.end - to.begin) * bytes_;
+                w.elems -= to.end - to.begin;
+                record(w.source, to);
+            }
+            if (w.elems > 0) break;
+        }
+        waiting_.erase(waiting_.begin(), waiting_.begin() + static_cast<std::ptrdiff_t>(settled));
+        std::int64_t left = 0;
+        for (const Waiting& w : waiting_) left += w.elems;
+        std::memmove(scratch_.data, from, at(left * bytes_));
+    }
+
+    /// The next elements of a source have come to lie in a range.
+    void record(int source, Range range) {
+        ElementRuns& runs = arriving_[at(source)];
+        std::size_t used = 0;
+        for (; range.begin < range.end; ++used) {
+            ElementRun& run = runs[used];
+            const std::int64_t n = std::min(run.elems, range.end - range.begin);
+            held_.push_back({range.begin, run.before(n)});
+            range.begin += n;
+            run = run.after(n);
+            if (run.elems > 0) break;
+        }
+        runs.erase(runs.begin(), runs.begin() + static_cast<std::ptrdiff_t>(used));
+    }
+
+    /// Moves everything to the buffer's start.
+    ElementRuns close_up() {
+        std::sort(held_.begin(), held_.end(),
+                  [](const Held& a, const Held& b) { return a.begin < b.begin; });
+        ElementRuns runs;
+        std::int64_t end = 0;
+        for (std::size_t first = 0; first < held_.size();) {
+            // Neighbours move together.
+            std::int64_t stop = held_[first].begin;
+            std::size_t next = first;
+            for (; next < held_.size() && held_[next].begin == stop; ++next) {
+                stop += held_[next].run.elems;
+                append(runs, held_[next].run);
+            }
+            const std::int64_t elems = stop - held_[first].begin;
+            if (end != held_[first].begin)
+                std::memmove(place(end), place(held_[first].begin), at(elems * bytes_));
+            end += elems;
+            first = next;
+        }
+        return runs;
+    }
+
+    const mpi::ProcessGroup& group_;
+    std::byte* data_;
+    std::int64_t bytes_;
+    Scratch scratch_;
+    mpi::Blocks out_;
+    std::vector<ElementRuns> arriving_;  ///< per source: what has not been given a place
+    std::vector<std::int64_t> in_;       ///< per source
+    std::vector<Held> held_;
+    std::vector<Range> holes_;
+    std::size_t next_hole_ = 0;
+    std::vector<Waiting> waiting_;
+    std::int64_t tail_, capacity_;  ///< nothing has lain between them yet
+};
+
+}  // namespace
+
+ElementRuns exchange_in_place(const mpi::ProcessGroup& group, std::byte* data,
+                              std::int64_t elem_bytes, std::int64_t capacity_elems,
+                              const ElementRuns& sorted, const Scratch& scratch) {
+    return InPlaceExchange(group, data, elem_bytes, capacity_elems, sorted, scratch).run();
+}
+
+}  // namespace datamover::distribute

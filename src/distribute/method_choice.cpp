@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Which implementation is the fastest here?
+#include "method_choice.hpp"
+
+#include <mpi.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "mpi/all_to_all.hpp"
+#include "mpi/checked_call.hpp"
+#include "paper_methods.hpp"
+
+namespace datamover::distribute {
+namespace {
+
+constexpr std::int64_t sample_bytes = std::int64_t{1} << 18;
+constexpr std::int64_t sampled_elem_bytes[] = {4, 64};
+/// Elements below this count as small.
+constexpr std::int64_t large_elem_bytes = 16;
+/// The first turn finds memory and connections; it does not count.
+constexpr int turns = 3;
+/// Ours first: it wins where times are equal. "alltoallw" has to name each element to MPI.
+const std::vector<std::string> candidates = {"partition", "alltoallv", "sendrecv", "sort"};
+
+/// Elements that all processes have, and where they go.
+struct Sample {
+    std::vector<std::int32_t> targets;
+    std::vector<std::byte> data;
+    std::int64_t elem_bytes;
+
+    Sample(const mpi::ProcessGroup& group, std::int64_t bytes, bool most_stay)
+        : targets(static_cast<std::size_t>(sample_bytes / bytes)), elem_bytes(bytes) {
+        for (std::size_t i = 0; i < targets.size(); ++i)
+            targets[i] = most_stay && i % 8 != 0
+                             ? group.rank()
+                             : static_cast<std::int32_t>(most_stay ? i / 8 : i) % group.size();
+        // Room for what arrives, which may be a little more than what is given.
+        data.resize(targets.size() * static_cast<std::size_t>(2 * bytes));
+    }
+    TargetList list() const {
+        TargetList list;
+        list.elems = static_cast<std::int64_t>(targets.size());
+        list.data = targets.data();
+        return list;
+    }
+    std::int64_t capacity_elems() const {
+        return static_cast<std::int64_t>(data.size()) / elem_bytes;
+    }
+};
+
+/// What is chosen has to work for any number of elements.
+bool counts_suffice(const std::string& name) {
+    return name == "partition" || name == "sendrecv" ||
+           mpi::all_to_all_reaches(std::numeric_limits<std::int64_t>::max());
+}
+
+double slowest(double seconds, MPI_Comm comm) {
+    mpi::check(MPI_Allreduce(MPI_IN_PLACE, &seconds, 1, MPI_DOUBLE, MPI_MAX, comm),
+               "MPI_Allreduce");
+    return seconds;
+}
+
+template <class Work>
+double fastest_turn(MPI_Comm comm, Work&& work) {
+    double best = std::numeric_limits<double>::max();
+    for (int turn = 0; turn < turns; ++turn) {
+        mpi::check(MPI_Barrier(comm), "MPI_Barrier");
+        const double begin = MPI_Wtime();
+        work();
+        const double seconds = slowest(MPI_Wtime() - begin, comm);
+        if (turn > 0) best = std::min(best, seconds);
+    }
+    return best;
+}
+
+void measure_moves(const mpi::ProcessGroupPtr& group, std::int64_t elem_bytes, MethodTimes& all) {
+    const Sample sample(*group, elem_bytes, false);
+    State s(group, sample.list(), {});
+    const ElementColumn column{sample.data.data(), elem_bytes, elem_bytes};
+    const auto memory = group->pool().allocate(s.received() * elem_bytes);
+    s.channel->remember(memory);
+    const ElementBuffer result{memory->data, memory->bytes, memory};
+    for (const std::string& name : candidates) {
+        const PaperMethod* method = paper_method(name);
+        if (!counts_suffice(name)) continue;
+        const double seconds = fastest_turn(group->comm(), [&] {
+            if (method)
+                method->move(s, column, result.data, true);
+            else
+                carry(s, {{&column, 1}, {&result, 1}});
+        });
+        all.times.push_back({name, false, elem_bytes, seconds});
+    }
+}
+
+void measure_in_place(const mpi::ProcessGroupPtr& group, std::int64_t elem_bytes,
+                      MethodTimes& all) {
+    Sample sample(*group, elem_bytes, true);
+    State s(group, sample.list(), {});
+    for (const std::string& name : candidates) {
+        const PaperMethod* method = paper_method(name);
+        if (!counts_suffice(name) || (method && !method->move_in_place)) continue;
+        const double seconds = fastest_turn(group->comm(), [&] {
+            if (method)
+                method->move_in_place(s, sample.data.data(), elem_bytes, sample.capacity_elems(),
+                                      true);
+            else
+                carry_in_place(s, sample.data.data(), elem_bytes, false);
+        });
+        all.times.push_back({name, true, elem_bytes, seconds});
+    }
+}
+
+}  // namespace
+
+const std::string& MethodTimes::fastest(std::int64_t elem_bytes, bool in_place) const {
+    const std::int64_t sampled = sampled_elem_bytes[elem_bytes < large_elem_bytes ? 0 : 1];
+    const MethodTime* best = nullptr;
+    for (const MethodTime& time : times)
+        if (time.elem_bytes == sampled && time.in_place == in_place &&
+            (!best || time.seconds < best->seconds))
+            best = &time;
+    return best->method;
+}
+
+const MethodTimes& method_times(const mpi::ProcessGroupPtr& group) {
+    auto& kept = group->method_times();
+    if (!kept) {
+        auto measured = std::make_shared<MethodTimes>();
+        for (const std::int64_t bytes : sampled_elem_bytes) {
+            measure_moves(group, bytes, *measured);
+            measure_in_place(group, bytes, *measured);
+        }
+        kept = measured;
+    }
+    return *kept;
+}
+
+}  // namespace datamover::distribute

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How do processes sort all their elements by target, each keeping its number of elements?
+//
+// A pair of processes tells each other its runs; from them both know how many elements change
+// sides: the last of the lower process for as many of the first of the upper. Batcher's network
+// sorts when all have as many elements; where they do not, neighbours go on until all is in order.
+#include "parallel_sort.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "mpi/checked_call.hpp"
+
+namespace datamover::distribute {
+namespace {
+
+/// Calls f(i, j) with i < j for Batcher's comparators between n items, in order.
+template <class F>
+void visit_network(int n, F&& f) {
+    int top = 1;
+    while (2 * top < n) top *= 2;
+    for (int p = top; p > 0; p /= 2) {
+        int q = top, r = 0, d = p;
+        for (;;) {
+            for (int i = 0; i + d < n; ++i)
+                if ((i & p) == r) f(i, i + d);
+            if (q == p) break;
+            d = q - p;
+            q /= 2;
+            r = p;
+        }
+    }
+}
+
+/// How many of the first `low` elements of both lists together come from the upper list.
+std::int64_t crossing_elems(const ElementRuns& lower, const ElementRuns& upper, std::int64_t low) {
+    std::int64_t crossing = 0;
+    std::size_t a = 0, b = 0;
+    while (low > 0 && b < upper.size()) {
+        const bool from_upper = a == lower.size() || upper[b] < lower[a];
+        const std::int64_t n =
+            std::min(low, from_upper ? upper[b++].elems : lower[a++].elems);
+        if (from_upper) crossing += n;
+        low -= n;
+    }
+    return crossing;
+}
+
+class ProcessSort {
+public:
+    ProcessSort(const mpi::ProcessGroup& group, std::byte* data, std::int64_t elem_bytes,
+                ElementRuns runs, const Scratch& scratch, std::int64_t swapped_elems, int tag)
+        : comm_(group.comm()),
+          rank_(group.rank()),
+          data_(data),
+          bytes_(elem_bytes),
+          runs_(std::move(runs)),
+          elems_(elems_of(runs_)),
+          scratch_(scratch),
+          swapped_elems_(swapped_elems),
+          tag_(tag),
+          sorter_(data, elem_bytes, scratch.data, scratch.elems) {
+        std::vector<std::int64_t> all(static_cast<std::size_t>(group.size()));
+        mpi::check(MPI_Allgather(&elems_, 1, MPI_INT64_T, all.data(), 1, MPI_INT64_T, comm_),
+                   "MPI_Allgather");
+        for (int r = 0; r < group.size(); ++r)
+            if (all[static_cast<std::size_t>(r)] > 0) ranks_.push_back(r);
+    }
+
+    ElementRuns run() {
+        const int n = static_cast<int>(ranks_.size());
+        visit_network(n, [&](int i, int j) { meet(i, j); });
+        for (int turn = 0; !in_order(); ++turn)
+            for (int i = turn % 2; i + 1 < n; i += 2) meet(i, i + 1);
+        return std::move(runs_);
+    }
+
+private:
+    static std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+
+    void meet(int i, int j) {
+        const int lower = ranks_[at(i)], upper = ranks_[at(j)];
+        if (rank_ == lower) keep_part(upper, true);
+        if (rank_ == upper) keep_part(lower, false);
+    }
+
+    void keep_part(int peer, bool lower) {
+        const ElementRuns theirs = exchange_runs(peer);
+        const std::int64_t crossing = lower
+                                          ? crossing_elems(runs_, theirs, elems_)
+                                          : crossing_elems(theirs, runs_, elems_of(theirs));
+        if (crossing == 0) return;
+        const std::int64_t kept = elems_ - crossing;
+        if (lower) {
+            swap(peer, kept, crossing);
+            runs_ = sorter_.merge(0, cut(runs_, 0, kept), cut(theirs, 0, crossing));
+        } else {
+            swap(peer, 0, crossing);
+            const std::int64_t all = elems_of(theirs);
+            runs_ = sorter_.merge(0, cut(theirs, all - crossing, all),
+                                  cut(runs_, crossing, elems_));
+        }
+    }
+
+    ElementRuns exchange_runs(int peer) const {
+        std::int64_t mine = static_cast<std::int64_t>(runs_.size()), count = 0;
+        mpi::check(MPI_Sendrecv(&mine, 1, MPI_INT64_T, peer, tag_, &count, 1, MPI_INT64_T, peer,
+                                tag_, comm_, MPI_STATUS_IGNORE),
+                   "MPI_Sendrecv");
+        ElementRuns theirs(at(count));
+        const auto bytes = [](std::int64_t runs) {
+            return mpi::to_int(runs * static_cast<std::int64_t>(sizeof(ElementRun)), "runs");
+        };
+        mpi::check(MPI_Sendrecv(runs_.data(), bytes(mine), MPI_BYTE, peer, tag_, theirs.data(),
+                                bytes(count), MPI_BYTE, peer, tag_, comm_, MPI_STATUS_IGNORE),
+                   "MPI_Sendrecv");
+        return theirs;
+    }
+
+    /// Exchanges elements with those of a peer.
+    void swap(int peer, std::int64_t first, std::int64_t elems) const {
+        for (std::int64_t done = 0; done < elems; done += swapped_elems_) {
+            std::byte* part = data_ + (first + done) * bytes_;
+            const int bytes =
+                mpi::to_int(std::min(swapped_elems_, elems - done) * bytes_, "message");
+            mpi::check(MPI_Sendrecv(part, bytes, MPI_BYTE, peer, tag_, scratch_.data, bytes,
+                                    MPI_BYTE, peer, tag_, comm_, MPI_STATUS_IGNORE),
+                       "MPI_Sendrecv");
+            std::memcpy(part, scratch_.data, at(bytes));
+        }
+    }
+
+    /// Whether the last element of each process goes before the first of the next one. Collective.
+    bool in_order() const {
+        ElementRun mine[2] = {};
+        if (!runs_.empty()) mine[0] = runs_.front(), mine[1] = runs_.back();
+        int size = 1;
+        MPI_Comm_size(comm_, &size);
+        ElementRuns all(2 * at(size));
+        constexpr int bytes = sizeof mine;
+        mpi::check(MPI_Allgather(mine, bytes, MPI_BYTE, all.data(), bytes, MPI_BYTE, comm_),
+                   "MPI_Allgather");
+        for (std::size_t k = 0; k + 1 < ranks_.size(); ++k)
+            if (all[2 * at(ranks_[k + 1])] < all[2 * at(ranks_[k]) + 1]) return false;
+        return true;
+    }
+
+    MPI_Comm comm_;
+    int rank_;
+    std::byte* data_;
+    std::int64_t bytes_;
+    ElementRuns runs_;
+    std::int64_t elems_;
+    Scratch scratch_;
+    std::int64_t swapped_elems_;
+    int tag_;
+    ElementSorter sorter_;
+    std::vector<int> ranks_;  ///< that have elements
+};
+
+}  // namespace
+
+ElementRuns sort_over_processes(const mpi::ProcessGroup& group, std::byte* data,
+                                std::int64_t elem_bytes, const ElementRuns& sorted,
+                                const Scratch& scratch, std::int64_t swapped_elems, int tag) {
+    return ProcessSort(group, data, elem_bytes, sorted, scratch, swapped_elems, tag).run();
+}
+
+}  // namespace datamover::distribute

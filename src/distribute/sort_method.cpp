@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How do elements get to their processes by sorting, and within the buffers that they lie in?
+//
+// Sorting by target over all processes, then a balancing step that gives each process its part of
+// the sorted list. A stable distribution sorts by (target, source, position) instead; these keys
+// are runs of elements beside the elements. In place everything happens within the buffer and a
+// scratch of fixed size; `alltoallv` there sorts locally, and exchanges in rounds.
+// Source: M. Hofmann, G. Rünger, Fine-grained Data Distribution Operations for Particle Codes,
+// section 4 (sort); `alltoallv` in place goes beyond it.
+#include <algorithm>
+#include <vector>
+
+#include "element_runs.hpp"
+#include "exchange_in_place.hpp"
+#include "mpi/all_to_all.hpp"
+#include "paper_methods.hpp"
+#include "parallel_sort.hpp"
+
+namespace datamover::distribute {
+namespace {
+
+/// What the paper gives the in-place variant.
+constexpr std::int64_t scratch_elems = 1024;
+/// Exchanged at a time between two processes where there is memory.
+constexpr std::int64_t swapped_bytes = std::int64_t{1} << 20;
+
+std::int64_t bounded_elems(const State& s, std::int64_t elem_bytes) {
+    const std::int64_t fewest = Scratch::fewest_elems(s.nprocs());
+    if (s.limit_bytes == 0) return std::max(scratch_elems, 2 * fewest);
+    return std::max(s.limit_bytes / elem_bytes, fewest);
+}
+
+/// Elements sorted within their buffer, without those that are dropped.
+ElementRuns sort_locally(const State& s, ElementSorter& sorter, bool stable) {
+    const auto drop = static_cast<std::uint32_t>(s.nprocs());
+    const ElementRuns all = stable ? sorter.sort_stable(s.codes, s.elems, drop, s.rank())
+                                   : sorter.sort_unordered(s.codes, s.elems, drop);
+    return cut(all, 0, s.elems - s.dropped);
+}
+
+/// The runs of elements that lie sorted by target as `deal` leaves them.
+ElementRuns runs_after_deal(const State& s, bool stable) {
+    ElementRuns runs;
+    for (int r = 0; r < s.nprocs(); ++r)
+        append(runs, {r, stable ? s.rank() : 0, stable ? 0 : -1,
+                      s.send_counts[static_cast<std::size_t>(r)]});
+    return runs;
+}
+
+void exchange(State& s, std::byte* data, std::int64_t elem_bytes, std::int64_t capacity_elems,
+              bool stable, bool sorts) {
+    const std::int64_t room = bounded_elems(s, elem_bytes);
+    const auto memory = s.group->pool().allocate(room * elem_bytes);
+    const Scratch scratch{memory->data, room};
+    s.counters.staged_bytes = room * elem_bytes;
+    ElementSorter sorter(data, elem_bytes, scratch.data, scratch.elems);
+    ElementRuns runs = sort_locally(s, sorter, stable);
+    if (sorts)
+        runs = sort_over_processes(*s.group, data, elem_bytes, runs, scratch, room, s.data_tag);
+    runs = exchange_in_place(*s.group, data, elem_bytes, capacity_elems, runs, scratch);
+    sorter.sort_runs(0, runs);
+}
+
+}  // namespace
+
+void carry_by_sort(State& s, const ElementColumn& column, std::byte* result, bool stable) {
+    const std::int64_t bytes = column.elem_bytes;
+    const auto dealt = mpi::Blocks::behind(s.send_counts);
+    const std::int64_t elems = dealt.total();
+    const std::int64_t swapped = std::max(scratch_elems, swapped_bytes / bytes);
+    const std::int64_t room = std::max(swapped, (elems + 1) / 2);
+    const auto memory = s.group->pool().allocate((elems + room) * bytes);
+    s.counters.staged_bytes = (elems + room) * bytes;
+    std::byte* sorted = memory->data;
+    std::vector<std::byte*> places;
+    for (const std::int64_t start : dealt.starts) places.push_back(sorted + start * bytes);
+    places.push_back(nullptr);
+    deal(s.deal(), column, places.data());
+    const Scratch scratch{sorted + elems * bytes, room};
+    const ElementRuns runs =
+        sort_over_processes(*s.group, sorted, bytes, runs_after_deal(s, stable), scratch, swapped,
+                            s.data_tag);
+    std::vector<std::int64_t> counts(static_cast<std::size_t>(s.nprocs()), 0);
+    for (const ElementRun& run : runs) counts[static_cast<std::size_t>(run.target)] += run.elems;
+    const auto received =
+        mpi::Blocks::behind(mpi::all_to_all_numbers(counts, s.group->comm()));
+    mpi::all_to_all(sorted, mpi::Blocks::behind(counts), result, received, bytes, s.group->comm());
+}
+
+void exchange_by_sort(State& s, std::byte* data, std::int64_t elem_bytes,
+                      std::int64_t capacity_elems, bool stable) {
+    exchange(s, data, elem_bytes, capacity_elems, stable, true);
+}
+
+void exchange_by_alltoallv(State& s, std::byte* data, std::int64_t elem_bytes,
+                           std::int64_t capacity_elems, bool stable) {
+    exchange(s, data, elem_bytes, capacity_elems, stable, false);
+}
+
+}  // namespace datamover::distribute

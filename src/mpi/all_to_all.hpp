@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How do blocks of 64-bit sizes go from all processes to all others in one call?
+#pragma once
+
+#include <mpi.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace datamover::mpi {
+
+/// Sizes and places of the blocks to, or from, each rank, in elements.
+struct Blocks {
+    std::vector<std::int64_t> counts, starts;
+
+    /// Blocks of these sizes one behind the other.
+    static Blocks behind(std::vector<std::int64_t> counts);
+    std::int64_t total() const;
+};
+
+/// True when a buffer of so many elements can be named to `all_to_all`: always from MPI 4 on,
+/// before it below 2^31 elements.
+bool all_to_all_reaches(std::int64_t elems);
+
+/// MPI_Alltoallv with elements of `elem_bytes` bytes. Collective. Throws mpi, unsupported.
+void all_to_all(const std::byte* send, const Blocks& sent, std::byte* receive,
+                const Blocks& received, std::int64_t elem_bytes, MPI_Comm comm);
+
+/// One number to each rank, one from each. Collective.
+std::vector<std::int64_t> all_to_all_numbers(const std::vector<std::int64_t>& to_each,
+                                             MPI_Comm comm);
+
+}  // namespace datamover::mpi
