@@ -61,9 +61,9 @@ struct ElementBuffer {
 
 /// How a distribution is carried out; all optional.
 struct DistributionOptions {
-    /// Extra memory that a move, in place or not, or a reverse may use on this process, for elements
-    /// that need a buffer on their way; it works in rounds then, with at least one element per
-    /// process each. 0: no limit. Where processes differ the smallest counts for reverse and in
+    /// Extra memory that a move, in place or not, or a reverse may use on this process, for
+    /// elements that need a buffer on their way; it works in rounds then, with at least one element
+    /// per process each. 0: no limit. Where processes differ the smallest counts for reverse and in
     /// place.
     std::int64_t max_bytes = 0;
 };

@@ -106,7 +106,7 @@ class Distribution:
         )
 
     def _prepared(self, work: Callable[[], Result]) -> Result:
-        """Run `work` before a collective call; where it raises, all processes raise in that call."""
+        """Run `work` before a collective call; what it raises all processes raise in that call."""
         try:
             return work()
         except Error as error:

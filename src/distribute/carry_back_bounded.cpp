@@ -32,8 +32,7 @@ public:
 
     void run(std::byte* result, Op op, ScalarType type) {
         Deal range = s_.deal();
-        if (range.drops || !range.rows.one_each())
-            std::memset(result, 0, at(s_.elems * bytes_));
+        if (range.drops || !range.rows.one_each()) std::memset(result, 0, at(s_.elems * bytes_));
         std::vector<const std::byte*> places(sends_.size() + 1, nullptr);
         for (NodeChannel::Wait wait(*s_.channel); range.begin_elem < s_.elems;) {
             progress();
@@ -60,7 +59,7 @@ private:
         MPI_Request request = MPI_REQUEST_NULL;
     };
     struct Arrival {
-        std::int64_t asked = 0;          ///< values that have come or are under way
+        std::int64_t asked = 0;            ///< values that have come or are under way
         std::int64_t there = 0, used = 0;  ///< in the buffer
         std::int64_t coming = 0;
         bool short_of = false;  ///< an element waits for more than is there
@@ -132,6 +131,8 @@ private:
             if (!complete(a.request)) return;
             a.there += a.coming;
             a.coming = 0;
+            a.short_of = false;
+            return;
         }
         const std::int64_t left = s_.send_counts[at(rank)] - a.asked;
         if (left == 0 || !(a.used == a.there || a.short_of)) return;

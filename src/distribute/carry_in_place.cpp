@@ -97,8 +97,7 @@ private:
     void move_stayers() {
         close_holes();
         const auto me = at(s_.rank());
-        std::memmove(data_ + bytes_of(s_.recv_starts[me]), data_,
-                     at(bytes_of(s_.recv_counts[me])));
+        std::memmove(data_ + bytes_of(s_.recv_starts[me]), data_, at(bytes_of(s_.recv_counts[me])));
     }
 
     void place(const std::byte* from, std::int64_t elems, int rank) {

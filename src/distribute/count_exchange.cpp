@@ -113,8 +113,8 @@ Notices exchange_notices(State& s, const Notice& mine) {
                    "MPI_Allreduce");
         return notices_of(largest);
     }
-    s.channel->post(std::vector<NodeChannel::Numbers>(
-        static_cast<std::size_t>(s.channel->size()), {0, packed(mine)}));
+    s.channel->post(std::vector<NodeChannel::Numbers>(static_cast<std::size_t>(s.channel->size()),
+                                                      {0, packed(mine)}));
     Notices all{mine.failed, mine.limited, false};
     const auto told = s.channel->collect();
     for (int p = 0; p < s.channel->size(); ++p)

@@ -30,9 +30,9 @@ State& bound(const std::shared_ptr<State>& state) {
 /// The sizes of all processes' elements differ: who has which?
 [[noreturn]] void refuse_sizes(const State& s, std::int64_t elem_bytes) {
     std::vector<std::int64_t> all(static_cast<std::size_t>(s.nprocs()));
-    mpi::check(MPI_Allgather(&elem_bytes, 1, MPI_INT64_T, all.data(), 1, MPI_INT64_T,
-                             s.group->comm()),
-               "MPI_Allgather");
+    mpi::check(
+        MPI_Allgather(&elem_bytes, 1, MPI_INT64_T, all.data(), 1, MPI_INT64_T, s.group->comm()),
+        "MPI_Allgather");
     for (std::size_t r = 1; r < all.size(); ++r)
         if (all[r] != all[0])
             throw Error(ErrorCode::mismatch, "process 0 moves elements of " +
@@ -108,9 +108,9 @@ std::optional<Error> wrong_method(const State& s, const std::string& name, bool 
     if (name == "auto" || name == "partition") return {};
     const distribute::PaperMethod* method = distribute::paper_method(name);
     if (!method)
-        return Error(ErrorCode::invalid_argument,
-                     "unknown method \"" + name + "\"; known are auto, partition, " +
-                         distribute::paper_method_names());
+        return Error(ErrorCode::invalid_argument, "unknown method \"" + name +
+                                                      "\"; known are auto, partition, " +
+                                                      distribute::paper_method_names());
     if (in_place && !method->move_in_place)
         return Error(ErrorCode::unsupported, name + " cannot move elements in place");
     if (!in_place && s.limit_bytes > 0 && !method->bounded)
@@ -192,10 +192,9 @@ Distribution::State::State(mpi::ProcessGroupPtr of_group, const TargetList& targ
     counters.elems_kept = send_counts[me];
     counters.elems_dropped = dropped;
     counters.elems_sent = codes.entries - dropped - send_counts[me];
-    counters.plan_bytes =
-        codes.entries * codes.width_bytes +
-        static_cast<std::int64_t>(sizeof(std::int64_t)) *
-            static_cast<std::int64_t>(3 * recv_counts.size() + row_starts.size());
+    counters.plan_bytes = codes.entries * codes.width_bytes +
+                          static_cast<std::int64_t>(sizeof(std::int64_t)) *
+                              static_cast<std::int64_t>(3 * recv_counts.size() + row_starts.size());
 }
 
 Distribution::Distribution(MPI_Comm comm, const TargetList& targets,
@@ -260,9 +259,8 @@ void Distribution::move_in_place(void* data, std::int64_t elem_bytes, std::int64
         mine = Error(ErrorCode::unsupported, "elements with several targets cannot move in place");
     if (elem_bytes < 1) mine = Error(ErrorCode::wrong_type, "elements must have at least one byte");
     const std::int64_t needed = distribute::in_place_bytes(s, elem_bytes);
-    const bool limited =
-        agree(s, mine, {&elem_bytes, 1}, way_of(how) + " in place",
-              s.limit_bytes > 0 && needed > s.limit_bytes);
+    const bool limited = agree(s, mine, {&elem_bytes, 1}, way_of(how) + " in place",
+                               s.limit_bytes > 0 && needed > s.limit_bytes);
     std::string method = resolved(s, how.method, {&elem_bytes, 1}, true);
     bool stable = how.stable;
     if (method == "partition" && limited) method = "alltoallv";

@@ -17,8 +17,9 @@ struct MethodTimes {
     const std::string& fastest(std::int64_t elem_bytes, bool in_place) const;
 };
 
-/// Moves samples by every implementation when a group first asks: elements of two sizes with targets
-/// in turn, and in place with one in eight that leaves. Collective; local once it is measured.
+/// Moves samples by every implementation when a group first asks: elements of two sizes with
+/// targets in turn, and in place with one in eight that leaves. Collective; local once it is
+/// measured.
 const MethodTimes& method_times(const mpi::ProcessGroupPtr& group);
 
 }  // namespace datamover::distribute

@@ -115,7 +115,8 @@ const PaperMethod* paper_method(const std::string& name) {
 
 std::string paper_method_names() {
     std::string names;
-    for (const PaperMethod& method : methods) names += (names.empty() ? "" : ", ") + std::string(method.name);
+    for (const PaperMethod& method : methods)
+        names += (names.empty() ? "" : ", ") + std::string(method.name);
     return names;
 }
 

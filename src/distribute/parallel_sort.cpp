@@ -40,8 +40,7 @@ std::int64_t crossing_elems(const ElementRuns& lower, const ElementRuns& upper, 
     std::size_t a = 0, b = 0;
     while (low > 0 && b < upper.size()) {
         const bool from_upper = a == lower.size() || upper[b] < lower[a];
-        const std::int64_t n =
-            std::min(low, from_upper ? upper[b++].elems : lower[a++].elems);
+        const std::int64_t n = std::min(low, from_upper ? upper[b++].elems : lower[a++].elems);
         if (from_upper) crossing += n;
         low -= n;
     }
@@ -88,9 +87,8 @@ private:
 
     void keep_part(int peer, bool lower) {
         const ElementRuns theirs = exchange_runs(peer);
-        const std::int64_t crossing = lower
-                                          ? crossing_elems(runs_, theirs, elems_)
-                                          : crossing_elems(theirs, runs_, elems_of(theirs));
+        const std::int64_t crossing = lower ? crossing_elems(runs_, theirs, elems_)
+                                            : crossing_elems(theirs, runs_, elems_of(theirs));
         if (crossing == 0) return;
         const std::int64_t kept = elems_ - crossing;
         if (lower) {
@@ -99,8 +97,8 @@ private:
         } else {
             swap(peer, 0, crossing);
             const std::int64_t all = elems_of(theirs);
-            runs_ = sorter_.merge(0, cut(theirs, all - crossing, all),
-                                  cut(runs_, crossing, elems_));
+            runs_ =
+                sorter_.merge(0, cut(theirs, all - crossing, all), cut(runs_, crossing, elems_));
         }
     }
 

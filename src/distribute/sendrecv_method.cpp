@@ -84,8 +84,8 @@ private:
         Buffer& buffer = buffers_[at(rank)];
         auto& half = buffer.halves[buffer.half];
         if (!half) {
-            half = std::make_unique_for_overwrite<std::byte[]>(
-                at(buffer_elems_ * column_.elem_bytes));
+            half =
+                std::make_unique_for_overwrite<std::byte[]>(at(buffer_elems_ * column_.elem_bytes));
             s_.counters.staged_bytes += buffer_elems_ * column_.elem_bytes;
         }
         std::memcpy(half.get() + buffer.elems++ * column_.elem_bytes, from, at(column_.elem_bytes));

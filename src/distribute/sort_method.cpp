@@ -77,13 +77,11 @@ void carry_by_sort(State& s, const ElementColumn& column, std::byte* result, boo
     places.push_back(nullptr);
     deal(s.deal(), column, places.data());
     const Scratch scratch{sorted + elems * bytes, room};
-    const ElementRuns runs =
-        sort_over_processes(*s.group, sorted, bytes, runs_after_deal(s, stable), scratch, swapped,
-                            s.data_tag);
+    const ElementRuns runs = sort_over_processes(
+        *s.group, sorted, bytes, runs_after_deal(s, stable), scratch, swapped, s.data_tag);
     std::vector<std::int64_t> counts(static_cast<std::size_t>(s.nprocs()), 0);
     for (const ElementRun& run : runs) counts[static_cast<std::size_t>(run.target)] += run.elems;
-    const auto received =
-        mpi::Blocks::behind(mpi::all_to_all_numbers(counts, s.group->comm()));
+    const auto received = mpi::Blocks::behind(mpi::all_to_all_numbers(counts, s.group->comm()));
     mpi::all_to_all(sorted, mpi::Blocks::behind(counts), result, received, bytes, s.group->comm());
 }
 

@@ -53,9 +53,8 @@ void all_to_all(const std::byte* send, const Blocks& sent, std::byte* receive,
     const auto receive_counts = converted<MPI_Count>(received.counts);
     const auto send_starts = converted<MPI_Aint>(sent.starts);
     const auto receive_starts = converted<MPI_Aint>(received.starts);
-    const int code =
-        MPI_Alltoallv_c(send, send_counts.data(), send_starts.data(), type, receive,
-                        receive_counts.data(), receive_starts.data(), type, comm);
+    const int code = MPI_Alltoallv_c(send, send_counts.data(), send_starts.data(), type, receive,
+                                     receive_counts.data(), receive_starts.data(), type, comm);
 #else
     const auto send_counts = converted<int>(sent.counts);
     const auto receive_counts = converted<int>(received.counts);

@@ -17,7 +17,7 @@
 namespace datamover::distribute {
 class NodeChannel;
 struct MethodTimes;
-}
+}  // namespace datamover::distribute
 
 namespace datamover::mpi {
 

@@ -9,6 +9,7 @@ import datamover as dm
 
 IN_PLACE = ["auto", "partition", "alltoallv", "sort"]
 METHODS = [*IN_PLACE, "alltoallw", "sendrecv"]
+UNSTABLE = ["auto", "sendrecv", "sort"]
 
 
 def is_stable(elements):
@@ -38,7 +39,7 @@ def in_place(d, mine, stable):
     return moved
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", UNSTABLE)
 @pytest.mark.parametrize("shape", SHAPES)
 def test_unstable_variants_deliver_the_right_elements(comm, rng, method, shape):
     targets = drawn_targets(rng, comm.size, shape, 2000)
@@ -131,10 +132,9 @@ def test_bounded_reverse_is_the_same(comm, rng, limit, kind):
         same_bytes(bound.reverse(values, op), free.reverse(values, op))
     strided = np.repeat(values, 2)[::2]
     same_bytes(bound.reverse(strided), free.reverse(values))
-    entries = 3 if kind == "table" else 1
-    assert bound.counters()["staged_bytes"] <= max(limit, 2 * comm.size * 8) + (
-        entries * 8 * comm.size
-    )
+    # Three values of one element may have to wait together.
+    waiting = 3 * 8 * comm.size if kind == "table" else 0
+    assert bound.counters()["staged_bytes"] <= max(limit, 2 * comm.size * 8) + waiting
 
 
 def test_one_limit_is_enough(comm, rng):
