@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // How fast does every element get to its process, beside a counting sort with MPI_Alltoallv?
-// Usage: distribute SECONDS {CASE EXAMPLE COUNT}...; EXAMPLE is A, B, C or C-inplace.
+// Usage: distribute SECONDS {CASE EXAMPLE COUNT}...; EXAMPLE is A, B, C, B-inplace or C-inplace.
 #include <mpi.h>
 
 #include <cstdio>
@@ -12,11 +12,13 @@
 #include "datamover/distribution.hpp"
 #include "distribute_by_hand.hpp"
 #include "distribute_case.hpp"
+#include "distribute_oracle.hpp"
 #include "process_contest.hpp"
 
 namespace {
 
 using bench::Elements;
+using bench::Oracle;
 
 datamover::TargetList targets_of(const std::byte* elements, std::int64_t count,
                                  std::int64_t elem_bytes, std::int64_t offset_bytes) {
@@ -26,48 +28,6 @@ datamover::TargetList targets_of(const std::byte* elements, std::int64_t count,
     targets.stride_bytes = elem_bytes;
     return targets;
 }
-
-/// What has to arrive: a sum over all bytes of the elements, kept per target process.
-class Oracle {
-public:
-    Oracle(MPI_Comm comm, const Elements& elements) : elements_(elements) {
-        int nprocs = 1, rank = 0;
-        MPI_Comm_size(comm, &nprocs);
-        MPI_Comm_rank(comm, &rank);
-        std::vector<unsigned long long> sums(static_cast<std::size_t>(2 * nprocs), 0);
-        for (std::int64_t i = 0; i < elements.count(); ++i) {
-            const std::byte* e = elements.bytes.data() + i * elements.elem_bytes;
-            std::int32_t target;
-            std::memcpy(&target, e + elements.target_offset_bytes, 4);
-            sums[static_cast<std::size_t>(2 * target)] += digest(e);
-            ++sums[static_cast<std::size_t>(2 * target + 1)];
-        }
-        MPI_Allreduce(MPI_IN_PLACE, sums.data(), 2 * nprocs, MPI_UNSIGNED_LONG_LONG, MPI_SUM, comm);
-        sum_ = sums[static_cast<std::size_t>(2 * rank)];
-        count_ = static_cast<std::int64_t>(sums[static_cast<std::size_t>(2 * rank + 1)]);
-    }
-
-    bool right(const std::byte* data, std::int64_t count) const {
-        unsigned long long sum = 0;
-        for (std::int64_t i = 0; i < count; ++i) sum += digest(data + i * elements_.elem_bytes);
-        return count == count_ && sum == sum_;
-    }
-
-private:
-    unsigned long long digest(const std::byte* e) const {
-        unsigned long long value = 1469598103934665603ull;
-        for (std::int64_t b = 0; b + 4 <= elements_.elem_bytes; b += 4) {
-            std::uint32_t word;
-            std::memcpy(&word, e + b, 4);
-            value = (value ^ word) * 1099511628211ull;
-        }
-        return value;
-    }
-
-    const Elements& elements_;
-    unsigned long long sum_ = 0;
-    std::int64_t count_ = 0;
-};
 
 struct Case {
     MPI_Comm comm;
@@ -106,30 +66,94 @@ void add_copy(bench::ProcessContest& contest, const Case& c) {
                 {[] {}, [copy, &c] { return *copy == c.elements.bytes; }});
 }
 
+/// The implementations, and whether in stable order; the name's ending tells.
+struct Variant {
+    const char* name;
+    datamover::CarryOptions how;
+};
+const Variant variants[] = {
+    {"datamover:auto", {"auto", true}},
+    {"datamover:partition", {"partition", true}},
+    {"datamover:alltoallv", {"alltoallv", true}},
+    {"datamover:alltoallw", {"alltoallw", true}},
+    {"datamover:sendrecv", {"sendrecv", true}},
+    {"datamover:sendrecv-unstable", {"sendrecv", false}},
+    {"datamover:sort", {"sort", true}},
+    {"datamover:sort-unstable", {"sort", false}},
+};
+const Variant in_place_variants[] = {
+    {"datamover:auto", {"auto", false}},
+    {"datamover:partition", {"partition", true}},
+    {"datamover:partition-unstable", {"partition", false}},
+    {"datamover:alltoallv", {"alltoallv", true}},
+    {"datamover:alltoallv-unstable", {"alltoallv", false}},
+    {"datamover:sort", {"sort", true}},
+    {"datamover:sort-unstable", {"sort", false}},
+};
+
+std::int64_t largest(MPI_Comm comm, std::int64_t value) {
+    MPI_Allreduce(MPI_IN_PLACE, &value, 1, MPI_INT64_T, MPI_MAX, comm);
+    return value;
+}
+
+/// Extra memory of the last move, and what it sent, on the process with the most.
+bench::ProcessContest::Facts facts_of(MPI_Comm comm, const datamover::Distribution& d,
+                                      std::int64_t elem_bytes) {
+    const auto counters = d.counters();
+    const auto elems = static_cast<double>(largest(comm, d.elems()));
+    return {
+        {"extra_bytes_per_elem",
+         static_cast<double>(largest(comm, counters.staged_bytes + counters.plan_bytes)) / elems},
+        {"wire_bytes_per_elem",
+         static_cast<double>(largest(comm, counters.elems_sent) * elem_bytes) / elems}};
+}
+
 void add_ours(bench::ProcessContest& contest, const Case& c,
               const std::shared_ptr<Oracle>& oracle) {
-    for (const std::string method : {"auto", "alltoallv", "alltoallw", "sendrecv"}) {
+    for (const Variant& variant : variants) {
         auto result = std::make_shared<Result>();
+        auto last = std::make_shared<datamover::Distribution>();
         contest.add_made(
-            "datamover:" + method,
+            variant.name,
             [&]() -> std::function<void()> {
-                return [result, &c, method] {
-                    datamover::Distribution d(c.comm, c.targets());
+                return [result, last, &c, &variant] {
+                    *last = datamover::Distribution(c.comm, c.targets());
                     const auto column = c.column();
-                    result->count = d.received();
-                    if (method == "auto") {
-                        result->memory = {};
-                        result->memory = d.move({&column, 1}).front();
-                    } else {
-                        result->memory = {};
-                        result->memory = d.allocate(d.received() * column.elem_bytes);
-                        d.move({&column, 1}, {&result->memory, 1}, {method, true});
-                    }
+                    result->memory = {};
+                    result->memory = last->move({&column, 1}, variant.how).front();
+                    result->count = last->received();
                     result->data = result->memory.data;
                 };
             },
             check_of(result, oracle));
+        contest.tell(variant.name, facts_of(c.comm, *last, c.elements.elem_bytes));
     }
+}
+
+/// What the very first call costs, fresh memory and all: one sample each.
+void run_first(const Case& c) {
+    bench::ProcessContest contest(c.comm, c.name, "first", c.bytes, 0);
+    contest.time_once("datamover:auto", [&] {
+        datamover::Distribution d(c.comm, c.targets());
+        const auto column = c.column();
+        d.move({&column, 1});
+    });
+    contest.time_once("counting_sort_alltoallv", [&] {
+        bench::CountingSort by_hand(c.comm, c.elements.elem_bytes);
+        std::vector<std::byte> result;
+        by_hand.run(c.elements.bytes.data(), c.elements.count(), c.elements.target_offset_bytes,
+                    result);
+    });
+    contest.time_once("memcpy", [&] { std::vector<std::byte> copy(c.elements.bytes); });
+}
+
+/// Making the plan alone.
+void run_setup(const Case& c) {
+    bench::ProcessContest contest(c.comm, c.name, "setup", c.bytes, c.seconds / 4);
+    auto d = std::make_shared<datamover::Distribution>();
+    contest.add("datamover:plan", [d, &c] { *d = datamover::Distribution(c.comm, c.targets()); },
+                {[] {}, [d, &c] { return d->elems() == c.elements.count(); }});
+    contest.run();
 }
 
 void run_once(const Case& c) {
@@ -211,19 +235,25 @@ private:
 void run_in_place(const Case& c) {
     const auto oracle = std::make_shared<Oracle>(c.comm, c.elements);
     bench::ProcessContest contest(c.comm, c.name, "once", c.bytes, c.seconds);
-    auto ours = std::make_shared<InPlace>(c);
-    contest.add(
-        "datamover:auto",
-        [ours, &c] {
-            ours->step([&](auto& buffer, std::int64_t count, std::int64_t offset) {
-                datamover::Distribution d(
-                    c.comm, targets_of(buffer.data(), count, c.elements.elem_bytes, offset));
-                d.move_in_place(buffer.data(), c.elements.elem_bytes,
-                                static_cast<std::int64_t>(buffer.size()) / c.elements.elem_bytes);
-                return d.received();
-            });
-        },
-        ours->check(oracle));
+    for (const Variant& variant : in_place_variants) {
+        auto ours = std::make_shared<InPlace>(c);
+        auto last = std::make_shared<datamover::Distribution>();
+        contest.add(
+            variant.name,
+            [ours, last, &c, &variant] {
+                ours->step([&](auto& buffer, std::int64_t count, std::int64_t offset) {
+                    *last = datamover::Distribution(
+                        c.comm, targets_of(buffer.data(), count, c.elements.elem_bytes, offset));
+                    last->move_in_place(
+                        buffer.data(), c.elements.elem_bytes,
+                        static_cast<std::int64_t>(buffer.size()) / c.elements.elem_bytes,
+                        variant.how);
+                    return last->received();
+                });
+            },
+            ours->check(oracle));
+        contest.tell(variant.name, facts_of(c.comm, *last, c.elements.elem_bytes));
+    }
     auto theirs = std::make_shared<InPlace>(c);
     auto by_hand = std::make_shared<bench::CountingSort>(c.comm, c.elements.elem_bytes);
     contest.add(
@@ -246,29 +276,24 @@ void run_case(const std::string& name, const std::string& example, std::int64_t 
     MPI_Comm_size(c.comm, &nprocs);
     if (example == "A")
         c.elements = bench::integers(count, rank, nprocs);
-    else if (example == "B")
+    else if (example.front() == 'B')
         c.elements = bench::particles(count, rank, nprocs);
     else
         c.elements = bench::moved_particles(count, rank, nprocs);
     c.bytes = static_cast<std::int64_t>(c.elements.bytes.size()) * nprocs;
-    if (example == "C-inplace") return run_in_place(c);
+    if (example.ends_with("-inplace")) return run_in_place(c);
+    run_first(c);
     run_once(c);
+    run_setup(c);
     run_again(c);
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-    MPI_Init(&argc, &argv);
-    try {
-        bench::print_header(MPI_COMM_WORLD);
+    return bench::run_program(argc, argv, "distribute", [&] {
         const double seconds = argc > 1 ? std::atof(argv[1]) : 1;
         for (int a = 2; a + 2 < argc; a += 3)
             run_case(argv[a], argv[a + 1], std::atoll(argv[a + 2]), seconds);
-    } catch (const std::exception& e) {
-        std::fprintf(stderr, "distribute: %s\n", e.what());
-        MPI_Abort(MPI_COMM_WORLD, 1);
-    }
-    MPI_Finalize();
-    return 0;
+    });
 }

@@ -216,9 +216,7 @@ BlockGrid grid_of(char** numbers) {
 }  // namespace
 
 int main(int argc, char** argv) {
-    MPI_Init(&argc, &argv);
-    try {
-        bench::print_header(MPI_COMM_WORLD);
+    return bench::run_program(argc, argv, "latency", [&] {
         const double seconds = argc > 1 ? std::atof(argv[1]) : 1;
         const int node_size = argc > 2 ? std::atoi(argv[2]) : 0;
         MPI_Comm mixed = node_size > 0 ? with_pretend_nodes(node_size) : MPI_COMM_NULL;
@@ -226,10 +224,5 @@ int main(int argc, char** argv) {
             for (const bool with_use : {false, true})
                 run_phase(argv[a], with_use, grid_of(argv + a + 1), seconds / 2, mixed);
         if (mixed != MPI_COMM_NULL) MPI_Comm_free(&mixed);
-    } catch (const std::exception& e) {
-        std::fprintf(stderr, "latency: %s\n", e.what());
-        MPI_Abort(MPI_COMM_WORLD, 1);
-    }
-    MPI_Finalize();
-    return 0;
+    });
 }

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <cstdio>
 #include <exception>
 #include <functional>
 #include <string>
@@ -28,6 +29,21 @@ inline void print_header(MPI_Comm comm) {
             .text("mpi", std::string(library, static_cast<std::size_t>(length)))
             .text("compiler", __VERSION__)
             .print();
+}
+
+/// The main function of a program that measures: MPI around `work`, and what fails is said.
+template <class Work>
+int run_program(int& argc, char**& argv, const char* name, Work&& work) {
+    MPI_Init(&argc, &argv);
+    try {
+        print_header(MPI_COMM_WORLD);
+        work();
+    } catch (const std::exception& e) {
+        std::fprintf(stderr, "%s: %s\n", name, e.what());
+        MPI_Abort(MPI_COMM_WORLD, 1);
+    }
+    MPI_Finalize();
+    return 0;
 }
 
 /// Contenders for one phase of one case. They take turns (A B C A B C …), so that a slow moment of
@@ -66,7 +82,21 @@ public:
         if (!right) return leave_out(contender, "it moved wrong data");
         double setup_seconds = setup ? setup() : -1;
         MPI_Allreduce(MPI_IN_PLACE, &setup_seconds, 1, MPI_DOUBLE, MPI_MAX, comm_);
-        contenders_.push_back({contender, std::move(work), 1, {}, setup_seconds});
+        contenders_.push_back({contender, std::move(work), 1, {}, setup_seconds, {}});
+    }
+
+    /// Figures that stand in a contender's row beside its times.
+    using Facts = std::vector<std::pair<std::string, double>>;
+    void tell(const std::string& contender, const Facts& facts) {
+        for (Contender& c : contenders_)
+            if (c.name == contender) c.facts = facts;
+    }
+
+    /// Calls the contender once, and prints how long that took. Collective.
+    void time_once(const std::string& contender, std::function<void()> work) const {
+        Contender c{contender, std::move(work), 1, {}, -1, {}};
+        c.samples.push_back(time(c));
+        print(c);
     }
 
     /// A contender made by `make`, which may throw (on all processes or none): then it is left out.
@@ -108,6 +138,7 @@ private:
         std::int64_t repeats;
         std::vector<double> samples;
         double setup_seconds;
+        Facts facts;
     };
 
     /// Seconds per call on the slowest process.
@@ -139,6 +170,7 @@ private:
             .integer("bytes", bytes_)
             .integer("calls_per_run", c.repeats);
         if (c.setup_seconds >= 0) line.number("setup_seconds", c.setup_seconds);
+        for (const auto& [fact, value] : c.facts) line.number(fact.c_str(), value);
         line.numbers("samples", c.samples).print();
     }
 

@@ -3,13 +3,21 @@
 
 from __future__ import annotations
 
+import importlib.util
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from datamover.bench import options, programs
 from datamover.bench.report import Style
 from datamover.bench.rows import Results
 
-STYLE = Style(references=("counting_sort_alltoallv", "memcpy"))
+STYLE = Style(references=("counting_sort_alltoallv", "numpy", "memcpy"))
+
+#: How many times the seconds of a case its program may need: phases, and slow contenders.
+PHASES = 8
 
 
 @dataclass(frozen=True)
@@ -25,14 +33,24 @@ class Example:
         return f"{self.example}-{self.count}"
 
     def arguments(self) -> list[str]:
-        """Return the case as the program's arguments."""
+        """Return the case as the programs' arguments."""
         return [self.name, self.example, str(self.count)]
 
 
-CASES = tuple(
-    Example(example, count)
-    for example in ("A", "B", "C", "C-inplace")
-    for count in (100_000, 2_000_000)
+@dataclass(frozen=True)
+class Trajectory:
+    """The atoms of a trajectory that other software has computed."""
+
+    name: str = "md-frames"
+
+
+CASES: tuple[Example | Trajectory, ...] = (
+    *(
+        Example(example, count)
+        for example in ("A", "B", "C", "B-inplace", "C-inplace")
+        for count in (100_000, 2_000_000)
+    ),
+    Trajectory(),
 )
 
 
@@ -41,14 +59,48 @@ def bench(
     json_file: options.JsonFile = None,
     seconds: options.Seconds = 3.0,
     case: options.CaseNames = None,
+    png_file: Annotated[
+        Path | None,
+        typer.Option("--png", metavar="FILE", help="Draw times, from all --add files too."),
+    ] = None,
+    add: Annotated[
+        list[Path] | None,
+        typer.Option("--add", metavar="FILE", help="JSON of runs with other -n, for the picture."),
+    ] = None,
 ) -> None:
     """Distribute integers (A) and particles (B; C: most stay) to their processes, one by one."""
     with options.errors_to_exit():
-        cases = options.choose(CASES, case)
-        words = [word for c in cases for word in c.arguments()]
-        command = [programs.program("distribute"), str(seconds), *words]
-        printed = programs.run(programs.own_mpi(), nprocs, command, 2 * seconds * len(cases))
+        own = programs.own_mpi()
         results = Results()
-        for line in printed.lines:
-            results.add(line, printed.mpi)
-        options.finish(results, STYLE, json_file, [printed.compiler])
+        compilers = []
+        for chosen in options.choose(CASES, case):
+            for command in _commands(chosen, seconds, results):
+                # Each in a program of its own: its first call is then a first call.
+                printed = programs.run(own, nprocs, command, PHASES * seconds)
+                compilers.append(printed.compiler)
+                for line in printed.lines:
+                    results.add(line, printed.mpi)
+        options.finish(results, STYLE, json_file, [c for c in compilers if c])
+        if png_file is not None:
+            from datamover.bench.plot_distribute import draw, rows_of
+
+            draw([*results.rows(), *rows_of(add or ())], png_file)
+
+
+def _commands(case: Example | Trajectory, seconds: float, results: Results) -> list[list[str]]:
+    if isinstance(case, Trajectory):
+        wanted = ("MDAnalysis", "MDAnalysisTests")
+        missing = [name for name in wanted if importlib.util.find_spec(name) is None]
+        if missing:
+            results.leave_out(
+                "datamover:auto",
+                f"{missing[0]} is not installed (pip install {missing[0]})",
+                case.name,
+            )
+            return []
+        return [programs.python_program("datamover.bench.md_frames", str(seconds))]
+    found = [[programs.program("distribute"), str(seconds), *case.arguments()]]
+    if not case.example.endswith("-inplace"):
+        module = "datamover.bench.distribute_numpy"
+        found.append(programs.python_program(module, str(seconds / 2), *case.arguments()))
+    return found

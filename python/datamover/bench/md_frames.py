@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How fast do the atoms of a real trajectory follow their cells? A program to be run under mpiexec.
+
+A protein in water from MDAnalysisTests: 47,681 atoms, ten frames. At the first frame atoms, dealt in
+blocks, go to the processes of their cells (Z order); at each later frame those that have left their
+process's cells go on. Arguments: the seconds to measure.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+
+import numpy as np
+
+import datamover as dm
+from datamover.bench.distribute_numpy import SortAndSend
+
+ATOM = np.dtype([("pos", "f4", 3), ("vel", "f4", 3), ("id", "i4"), ("tproc", "i4")])
+CELLS = 16
+
+
+def frames() -> tuple[np.ndarray, np.ndarray]:
+    """Read positions and velocities of all frames, in the box's own lengths from 0 to 1.
+
+    Returns
+    -------
+    positions, velocities : ndarray of float32, (frames, atoms, 3)
+    """
+    import MDAnalysis
+    from MDAnalysis.lib.distances import transform_RtoS
+    from MDAnalysisTests.datafiles import GRO, TRR
+
+    universe = MDAnalysis.Universe(GRO, TRR)
+    positions, velocities = [], []
+    for step in universe.trajectory:
+        positions.append(transform_RtoS(step.positions, step.dimensions) % 1.0)
+        velocities.append(step.velocities.copy())
+    return np.asarray(positions, "f4"), np.asarray(velocities, "f4")
+
+
+class Follower:
+    """The atoms of one process, frame after frame."""
+
+    def __init__(self, comm, positions: np.ndarray, velocities: np.ndarray, carry):
+        self.comm, self.carry = comm, carry
+        self.positions, self.velocities = positions, velocities
+        self.map = dm.targets.morton(((0,) * 3, (1,) * 3), (CELLS,) * 3, periodic=True)
+
+    def at_frame(self, atoms: np.ndarray, frame: int) -> np.ndarray:
+        """Return the same atoms where they are in a frame; not part of what is measured."""
+        atoms["pos"] = self.positions[frame][atoms["id"]]
+        atoms["vel"] = self.velocities[frame][atoms["id"]]
+        atoms["tproc"] = self.map.ranks(atoms, self.comm.size)
+        return atoms
+
+    def run(self) -> list[float]:
+        """Follow all frames once; return the seconds of each on its slowest process."""
+        from mpi4py import MPI
+
+        atoms = np.zeros(self.positions.shape[1], ATOM)
+        atoms["id"] = np.arange(len(atoms))
+        atoms = np.array_split(atoms, self.comm.size)[self.comm.rank].copy()
+        seconds = []
+        for frame in range(len(self.positions)):
+            atoms = self.at_frame(atoms, frame)
+            self.comm.Barrier()
+            begin = time.perf_counter()
+            arrived = self.carry(atoms)
+            seconds.append(self.comm.allreduce(time.perf_counter() - begin, MPI.MAX))
+            atoms = arrived.copy()
+            self.check(atoms)
+        return seconds
+
+    def check(self, atoms: np.ndarray) -> None:
+        """Every atom is there once, at its process."""
+        ids = np.concatenate(self.comm.allgather(atoms["id"]))
+        if not (atoms["tproc"] == self.comm.rank).all() or len(np.unique(ids)) != len(ids):
+            raise AssertionError("atoms have gone astray")
+
+
+def main() -> None:
+    """Measure the first frame and the later ones, by ours, NumPy and a plain copy."""
+    from mpi4py import MPI
+
+    comm = MPI.COMM_WORLD
+    positions, velocities = frames()
+    by_numpy = SortAndSend(comm, ATOM)
+    contenders = {
+        "datamover:auto": lambda atoms: dm.distribute(comm, atoms, "tproc"),
+        "numpy": lambda atoms: by_numpy(atoms, atoms["tproc"]),
+        "memcpy": None,
+    }
+    nbytes = positions.shape[1] * ATOM.itemsize
+    copied = np.zeros(positions.shape[1] // comm.size, ATOM)
+    samples: dict[str, list[list[float]]] = {name: [] for name in contenders}
+    begin, enough = time.perf_counter(), False
+    while not enough:
+        for name, carry in contenders.items():
+            if carry is not None:
+                samples[name].append(Follower(comm, positions, velocities, carry).run())
+                continue
+            start = time.perf_counter()
+            copied.copy()
+            samples[name].append([comm.allreduce(time.perf_counter() - start, MPI.MAX)] * 2)
+        enough = comm.bcast(time.perf_counter() - begin > float(sys.argv[1]))
+    if comm.rank != 0:
+        return
+    for name, turns in samples.items():
+        for phase, chosen in (
+            ("first frame", [t[0] for t in turns[1:] or turns]),
+            ("later frames", [s for t in turns[1:] or turns for s in t[1:]]),
+        ):
+            row = {"case": "md-frames", "phase": phase, "contender": name}
+            row |= {"processes": comm.size, "bytes": nbytes, "samples": chosen}
+            print(json.dumps(row), flush=True)
+
+
+if __name__ == "__main__":
+    main()
