@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """How fast do the atoms of a real trajectory follow their cells? A program to be run under mpiexec.
 
-A protein in water from MDAnalysisTests: 47,681 atoms, ten frames. At the first frame atoms, dealt in
-blocks, go to the processes of their cells (Z order); at each later frame those that have left their
-process's cells go on. Arguments: the seconds to measure.
+A protein in water from MDAnalysisTests: 47,681 atoms, ten frames. At the first frame atoms, dealt
+in blocks, go to the processes of their cells (Z order); at each later frame those that have left
+their process's cells go on. Arguments: the seconds to measure.
 """
 
 from __future__ import annotations
