@@ -179,17 +179,19 @@ void run_again(const Case& c) {
     const auto oracle = std::make_shared<Oracle>(c.comm, c.elements);
     bench::ProcessContest contest(c.comm, c.name, "again", c.bytes, c.seconds / 2);
     auto d = std::make_shared<datamover::Distribution>(c.comm, c.targets());
-    auto result = std::make_shared<Result>();
-    contest.add(
-        "datamover:auto",
-        [d, result, &c] {
-            const auto column = c.column();
-            result->memory = {};
-            result->memory = d->move({&column, 1}).front();
-            result->data = result->memory.data;
-            result->count = d->received();
-        },
-        check_of(result, oracle));
+    for (const Variant& variant : variants) {
+        auto result = std::make_shared<Result>();
+        contest.add(
+            variant.name,
+            [d, result, &c, &variant] {
+                const auto column = c.column();
+                result->memory = {};
+                result->memory = d->move({&column, 1}, variant.how).front();
+                result->data = result->memory.data;
+                result->count = d->received();
+            },
+            check_of(result, oracle));
+    }
     auto sent = std::make_shared<datamover::ElementBuffer>();
     const auto column = c.column();
     *sent = d->move({&column, 1}).front();

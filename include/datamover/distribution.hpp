@@ -71,7 +71,8 @@ struct DistributionOptions {
 /// By which implementation elements are carried, and in which order they arrive.
 struct CarryOptions {
     /// "partition" is ours; "alltoallv", "alltoallw", "sendrecv" and "sort" are the paper's. "auto"
-    /// takes the one that was fastest when this communicator was first used with "auto".
+    /// takes the first, or what was faster by a tenth when this communicator was first used with
+    /// "auto".
     std::string method = "auto";
     /// Elements arrive ordered by source process and by their position there; else in any order.
     bool stable = true;

@@ -19,9 +19,12 @@ constexpr std::int64_t sampled_elem_bytes[] = {4, 64};
 /// Elements below this count as small.
 constexpr std::int64_t large_elem_bytes = 16;
 /// The first turn finds memory and connections; it does not count.
-constexpr int turns = 3;
-/// Ours first: it wins where times are equal. "alltoallw" has to name each element to MPI.
-const std::vector<std::string> candidates = {"partition", "alltoallv", "sendrecv", "sort"};
+constexpr int turns = 6;
+/// Another method is taken where it is faster than ours by more than chance.
+constexpr double clearly_faster = 0.9;
+/// Ours first. "alltoallw" has to name each element to MPI, and "sort" sends elements several
+/// times: they are there to be compared with.
+const std::vector<std::string> candidates = {"partition", "alltoallv", "sendrecv"};
 
 /// Elements that all processes have, and where they go.
 struct Sample {
@@ -55,23 +58,25 @@ bool counts_suffice(const std::string& name) {
            mpi::all_to_all_reaches(std::numeric_limits<std::int64_t>::max());
 }
 
-double slowest(double seconds, MPI_Comm comm) {
-    mpi::check(MPI_Allreduce(MPI_IN_PLACE, &seconds, 1, MPI_DOUBLE, MPI_MAX, comm),
-               "MPI_Allreduce");
-    return seconds;
-}
-
 template <class Work>
-double fastest_turn(MPI_Comm comm, Work&& work) {
+double fastest_turn(Work&& work) {
     double best = std::numeric_limits<double>::max();
     for (int turn = 0; turn < turns; ++turn) {
-        mpi::check(MPI_Barrier(comm), "MPI_Barrier");
         const double begin = MPI_Wtime();
         work();
-        const double seconds = slowest(MPI_Wtime() - begin, comm);
-        if (turn > 0) best = std::min(best, seconds);
+        if (turn > 0) best = std::min(best, MPI_Wtime() - begin);
     }
     return best;
+}
+
+/// The times of the slowest process for each method, on all processes.
+void agree_on_times(MethodTimes& all, MPI_Comm comm) {
+    std::vector<double> seconds;
+    for (const MethodTime& time : all.times) seconds.push_back(time.seconds);
+    mpi::check(MPI_Allreduce(MPI_IN_PLACE, seconds.data(), static_cast<int>(seconds.size()),
+                             MPI_DOUBLE, MPI_MAX, comm),
+               "MPI_Allreduce");
+    for (std::size_t i = 0; i < seconds.size(); ++i) all.times[i].seconds = seconds[i];
 }
 
 void measure_moves(const mpi::ProcessGroupPtr& group, std::int64_t elem_bytes, MethodTimes& all) {
@@ -84,7 +89,7 @@ void measure_moves(const mpi::ProcessGroupPtr& group, std::int64_t elem_bytes, M
     for (const std::string& name : candidates) {
         const PaperMethod* method = paper_method(name);
         if (!counts_suffice(name)) continue;
-        const double seconds = fastest_turn(group->comm(), [&] {
+        const double seconds = fastest_turn([&] {
             if (method)
                 method->move(s, column, result.data, true);
             else
@@ -101,7 +106,7 @@ void measure_in_place(const mpi::ProcessGroupPtr& group, std::int64_t elem_bytes
     for (const std::string& name : candidates) {
         const PaperMethod* method = paper_method(name);
         if (!counts_suffice(name) || (method && !method->move_in_place)) continue;
-        const double seconds = fastest_turn(group->comm(), [&] {
+        const double seconds = fastest_turn([&] {
             if (method)
                 method->move_in_place(s, sample.data.data(), elem_bytes, sample.capacity_elems(),
                                       true);
@@ -117,10 +122,13 @@ void measure_in_place(const mpi::ProcessGroupPtr& group, std::int64_t elem_bytes
 const std::string& MethodTimes::fastest(std::int64_t elem_bytes, bool in_place) const {
     const std::int64_t sampled = sampled_elem_bytes[elem_bytes < large_elem_bytes ? 0 : 1];
     const MethodTime* best = nullptr;
-    for (const MethodTime& time : times)
-        if (time.elem_bytes == sampled && time.in_place == in_place &&
-            (!best || time.seconds < best->seconds))
-            best = &time;
+    double limit = 0;
+    for (const MethodTime& time : times) {
+        if (time.elem_bytes != sampled || time.in_place != in_place) continue;
+        if (best && time.seconds >= limit) continue;
+        limit = best ? time.seconds : clearly_faster * time.seconds;
+        best = &time;
+    }
     return best->method;
 }
 
@@ -132,6 +140,7 @@ const MethodTimes& method_times(const mpi::ProcessGroupPtr& group) {
             measure_moves(group, bytes, *measured);
             measure_in_place(group, bytes, *measured);
         }
+        agree_on_times(*measured, group->comm());
         kept = measured;
     }
     return *kept;

@@ -7,8 +7,10 @@
 #include <cmath>
 #include <cstring>
 #include <memory>
+#include <type_traits>
 
 #include "datamover/error.hpp"
+#include "relation/scalar_types.hpp"
 
 namespace datamover {
 namespace {
@@ -28,37 +30,25 @@ T key_at(const ElementKeys& keys, std::int64_t elem, std::int64_t dim = 0) {
 /// Calls f.operator()<T>() with the type of integer keys.
 template <class F>
 void with_integer(ScalarType type, F&& f) {
-    switch (type) {
-        case ScalarType::int8:
-            return f.template operator()<std::int8_t>();
-        case ScalarType::int16:
-            return f.template operator()<std::int16_t>();
-        case ScalarType::int32:
-            return f.template operator()<std::int32_t>();
-        case ScalarType::int64:
-            return f.template operator()<std::int64_t>();
-        case ScalarType::uint8:
-            return f.template operator()<std::uint8_t>();
-        case ScalarType::uint16:
-            return f.template operator()<std::uint16_t>();
-        case ScalarType::uint32:
-            return f.template operator()<std::uint32_t>();
-        case ScalarType::uint64:
-            return f.template operator()<std::uint64_t>();
-        default:
+    scalar::with_type(type, [&]<class T>() {
+        if constexpr (std::is_integral_v<T>)
+            f.template operator()<T>();
+        else
             throw Error(ErrorCode::wrong_type,
                         std::string("keys must be integers, not ") + scalar_name(type));
-    }
+    });
 }
 
 /// Likewise for real numbers, integers included.
 template <class F>
 void with_real(ScalarType type, F&& f) {
-    if (type == ScalarType::float64) return f.template operator()<double>();
-    if (type == ScalarType::float32) return f.template operator()<float>();
-    if (type == ScalarType::complex64 || type == ScalarType::complex128)
-        throw Error(ErrorCode::wrong_type, "keys must be real numbers, not complex");
-    with_integer(type, f);
+    scalar::with_type(type, [&]<class T>() {
+        if constexpr (std::is_arithmetic_v<T>)
+            f.template operator()<T>();
+        else
+            throw Error(ErrorCode::wrong_type,
+                        std::string("keys must be real numbers, not ") + scalar_name(type));
+    });
 }
 
 void check_dims(const ElementKeys& keys, std::size_t dims) {

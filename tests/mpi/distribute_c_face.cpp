@@ -136,6 +136,80 @@ TEST(AlltoallSpecific, WorksInPlace) {
     EXPECT_EQ(right, buffer);
 }
 
+/// An int at either end of 32 bytes; the extent reaches beyond the last.
+MPI_Datatype type_with_holes() {
+    const int lengths[] = {1, 1};
+    const MPI_Aint places[] = {0, 20};
+    const MPI_Datatype types[] = {MPI_INT, MPI_INT};
+    MPI_Datatype loose = MPI_DATATYPE_NULL, made = MPI_DATATYPE_NULL;
+    MPI_Type_create_struct(2, lengths, places, types, &loose);
+    MPI_Type_create_resized(loose, 0, 32, &made);
+    MPI_Type_commit(&made);
+    MPI_Type_free(&loose);
+    return made;
+}
+
+TEST(AlltoallSpecific, MovesDatatypesWithHoles) {
+    struct Wide {
+        int value, hole[4], target, more[2];
+    };
+    static_assert(sizeof(Wide) == 32);
+    MPI_Datatype type = type_with_holes();
+    std::vector<Wide> mine(100, Wide{});
+    for (int i = 0; i < 100; ++i)
+        mine[static_cast<std::size_t>(i)] = {rank() * 100 + i, {}, i % nprocs(), {}};
+    std::vector<Wide> result(100 * static_cast<std::size_t>(nprocs()));
+    int64_t received = -1;
+    ASSERT_EQ(MPI_SUCCESS, datamover_alltoall_specific_c(mine.data(), 100, type, result.data(),
+                                                         static_cast<int64_t>(result.size()), type,
+                                                         20, &received, MPI_COMM_WORLD))
+        << datamover_error_message();
+    std::size_t k = 0;
+    for (int r = 0; r < nprocs(); ++r)
+        for (int i = rank(); i < 100; i += nprocs(), ++k) {
+            EXPECT_EQ(r * 100 + i, result[k].value);
+            EXPECT_EQ(rank(), result[k].target);
+        }
+    EXPECT_EQ(static_cast<int64_t>(k), received);
+    MPI_Type_free(&type);
+}
+
+TEST(AlltoallSpecific, KeepsTheOrderOfThoseThatStayInPlace) {
+    std::vector<Element> buffer;
+    for (int i = 0; i < 50; ++i)
+        buffer.push_back({rank(), i, i % 3 == 0 ? (rank() + 1) % nprocs() : rank()});
+    int64_t received = -1;
+    ASSERT_EQ(MPI_SUCCESS, datamover_alltoall_specific_c(MPI_IN_PLACE, 50, MPI_DATATYPE_NULL,
+                                                         buffer.data(), 50, element_type(),
+                                                         target_offset, &received, MPI_COMM_WORLD));
+    EXPECT_EQ(50, received);
+    int last = -1;
+    for (const Element& e : buffer) {
+        EXPECT_EQ(rank(), e.target);
+        if (e.source != rank()) continue;
+        EXPECT_LT(last, e.position);
+        last = e.position;
+    }
+}
+
+TEST(AlltoallSpecific, SomeInPlaceAndOthersNotIsAnErrorEverywhere) {
+    if (nprocs() == 1) return;
+    std::vector<Element> one(1, Element{rank(), 0, rank()}), other = one;
+    int received = -1;
+    void* from = rank() == 0 ? MPI_IN_PLACE : static_cast<void*>(one.data());
+    EXPECT_EQ(DATAMOVER_MISMATCH,
+              datamover_alltoall_specific(from, 1, element_type(), other.data(), 1, element_type(),
+                                          target_offset, &received, MPI_COMM_WORLD));
+}
+
+TEST(AlltoallSpecific, NothingFromAnybodyIsNothing) {
+    int received = -1;
+    EXPECT_EQ(MPI_SUCCESS,
+              datamover_alltoall_specific(nullptr, 0, element_type(), nullptr, 0, element_type(),
+                                          target_offset, &received, MPI_COMM_WORLD));
+    EXPECT_EQ(0, received);
+}
+
 TEST(AlltoallSpecific, WrongTargetsAndTypesAreErrorsEverywhere) {
     auto mine = given_by(rank());
     mine.push_back({rank(), 0, rank() == 0 ? nprocs() : 0});

@@ -80,7 +80,22 @@ def index_list(rng, shape, nprocs):
     return dm.IndexList(shape, lists)
 
 
-KINDS = {"block_cyclic": block_cyclic, "floor_plan": floor_plan, "index_list": index_list}
+def targets(rng, shape, nprocs):
+    """Where single elements lie after each went to a random target, some to two."""
+    n = int(np.prod(shape))
+    first = rng.integers(0, nprocs, n)
+    second = np.where(rng.random(n) < 0.1, (first + 1) % nprocs, first)
+    return dm.IndexList(
+        shape, [np.flatnonzero((first == r) | (second == r)) for r in range(nprocs)]
+    )
+
+
+KINDS = {
+    "block_cyclic": block_cyclic,
+    "floor_plan": floor_plan,
+    "index_list": index_list,
+    "targets": targets,
+}
 
 
 def layout(rng, shape, nprocs):

@@ -227,16 +227,42 @@ def test_a_function_tells_targets(comm, rng):
 
 
 def test_auto_says_why(comm):
-    """Its choice is the fastest of what it measured, the same everywhere, and measured once."""
+    """Ours, if nothing measured is faster by a tenth; the same everywhere, and measured once."""
     d = dm.Distribution(comm, np.arange(100) % comm.size)
     for elem_bytes in (1, 4, 64, 1000):
         said = d.explain(elem_bytes)
         size = 4 if elem_bytes < 16 else 64
         for place, name in ((False, said["method"]), (True, said["in_place"])):
             rows = [r for r in said["measured"] if r[1] == place and r[2] == size]
-            assert name == min(rows, key=lambda r: r[3])[0]
+            ours = next(r[3] for r in rows if r[0] == "partition")
+            fastest = min(rows, key=lambda r: r[3])
+            assert name == (fastest[0] if fastest[3] < 0.9 * ours else "partition")
         assert comm.allgather(said) == [said] * comm.size
     again = dm.Distribution(comm, np.arange(5) % comm.size).explain()
     assert again["measured"] == said["measured"]
     d.move(np.zeros(100, "S64"))
     assert d.counters()["method"] == said["method"]
+
+
+def test_a_distribution_is_a_plan(comm, rng):
+    """Made of its layouts, it moves as the distribution does, back and on to another layout."""
+    targets = drawn_targets(rng, comm.size, "random", 60)
+    targets = [np.where(rng.random(len(t)) < 0.2, -1, t) for t in targets]
+    values = [r * 1000.0 + np.arange(len(t)) for r, t in enumerate(targets)]
+    d = dm.Distribution(comm, targets[comm.rank], method="sendrecv", stable=False)
+    source, destination = d.layouts()
+    plan = dm.redistribute(source, destination)
+    arrived = np.full(d.received, -1.0)
+    dm.Mover(plan, values[comm.rank], arrived, comm=comm)()
+    same_bytes(arrived, expected(comm.rank, values, targets))
+
+    home = np.zeros(d.elems)
+    dm.Mover(plan.reversed(), arrived, home, op="add", comm=comm)()
+    same_bytes(home, np.where(targets[comm.rank] >= 0, values[comm.rank], 0.0))
+
+    rows = dm.BlockCyclic(source.shape, "(block)", comm.size)
+    on = np.full(rows.local_shape(comm.rank), -1.0)
+    dm.Mover(dm.redistribute(destination, rows), arrived, on, comm=comm)()
+    whole = np.concatenate(values)
+    whole[np.concatenate(targets) < 0] = -1.0
+    same_bytes(on, whole[rows.global_indices(comm.rank)[0]])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Does a message of more than 2^31 bytes arrive? (In `make test-long`; else of some megabytes.)"""
+"""Do more than 2^31 bytes, and elements, arrive? (In `make test-long`; else some millions.)"""
 
 import numpy as np
 
@@ -27,3 +27,29 @@ def test_one_large_message(comm, cases):
             np.testing.assert_array_equal(grid[-5:], [1, 2, 3, 4, 5])
             assert grid[MEGABYTE] == 7 and np.count_nonzero(grid) == 6
             grid[...] = 9
+
+
+def test_more_elements_than_an_int_counts(comm, cases):
+    if comm.size != 2:
+        return
+    n = (2049 if cases > 1 else 3) * MEGABYTE
+    mine = n if comm.rank == 0 else 5
+    targets = np.full(mine, 1 - comm.rank, "i1")
+    targets[:3] = comm.rank
+    elements = np.resize(np.arange(251, dtype="u1"), mine)
+    out = np.empty(8 if comm.rank == 0 else n, "u1")
+    for method in ("partition", "alltoallv"):
+        d = dm.Distribution(comm, targets, method=method)
+        assert d.received == (5 if comm.rank == 0 else n)
+        out[...] = 255
+        arrived = d.move(elements, out=out)
+        if comm.rank == 0:
+            np.testing.assert_array_equal(arrived, [0, 1, 2, 3, 4])
+        else:
+            np.testing.assert_array_equal(arrived[-3:], [0, 1, 2])
+            for begin in range(0, n - 3, 64 * MEGABYTE):
+                part = arrived[begin : min(begin + 64 * MEGABYTE, n - 3)]
+                right = np.resize(
+                    np.roll(np.arange(251, dtype="u1"), -(begin + 3) % 251), len(part)
+                )
+                np.testing.assert_array_equal(part, right)

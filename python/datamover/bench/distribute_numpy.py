@@ -11,6 +11,7 @@ import json
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
@@ -131,7 +132,7 @@ def main() -> None:
         if not comm.allreduce(same, MPI.LAND):
             line: dict[str, object] = {"left_out": "numpy", "case": name, "reason": "wrong data"}
         else:
-            samples = samples_of(comm, seconds, lambda e=elements, t=targets: by_numpy(e, t))
+            samples = samples_of(comm, seconds, partial(by_numpy, elements, targets))
             line = {
                 "case": name,
                 "phase": "once",

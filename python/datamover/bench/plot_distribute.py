@@ -22,6 +22,7 @@ COLOURS = {
     "datamover:alltoallw": "tab:green",
     "datamover:sendrecv": "tab:red",
     "datamover:sort": "tab:purple",
+    "datamover:reverse": "tab:pink",
     "counting_sort_alltoallv": "black",
     "numpy": "tab:brown",
     "memcpy": "tab:gray",
@@ -117,7 +118,9 @@ def _draw_bars(panel: Any, rows: Rows, phase: str, count: int) -> None:
                 label=contender.removeprefix("datamover:") if example == "B" else None,
             )  # fmt: skip
     panel.set_yscale("log")
-    panel.set_xticks(range(len(processes)), [f"{p} processes" for p in processes])
+    panel.set_xticks(
+        range(len(processes)), [f"{p} process{'' if p == 1 else 'es'}" for p in processes]
+    )
     _finish(panel)
 
 
