@@ -170,10 +170,18 @@ std::vector<std::int64_t> peer_coordinates(const AxisSet& set, std::int64_t set_
         found.push_back(c);
     };
     const std::int64_t period = common_period(set.period, b * p);
-    const std::int64_t stop = period < hi - lo ? lo + period + set.period : hi;
+    const std::int64_t stop = period < hi - lo ? lo + period + std::max(set.period, b) : hi;
     const auto full = [&] { return static_cast<std::int64_t>(found.size()) == p; };
+    if (b > set.period) {  // the grid's blocks are fewer: look which of them hold anything
+        for (std::int64_t i = (other_lo + lo) / b * b; i - other_lo < std::min(stop, hi) && !full();
+             i += b) {
+            const std::int64_t x = std::max(lo, i - other_lo) + set_lo - set.first;
+            const std::int64_t y = std::min(hi, i + b - other_lo) + set_lo - set.first;
+            if (x % set.period < set.length || (x / set.period + 1) * set.period < y) note(i);
+        }
+    }
     for (std::int64_t k = std::max<std::int64_t>(0, (lo + set_lo - set.first) / set.period);
-         !full(); ++k) {
+         b <= set.period && !full(); ++k) {
         const std::int64_t x = std::max(lo, set.first + k * set.period - set_lo);
         const std::int64_t y = std::min(hi, set.first + k * set.period - set_lo + set.length);
         if (x >= stop || x >= hi) break;
