@@ -276,16 +276,16 @@ inline void carry_out(const MotionPlan& plan, World& from, World& to, Way way,
             auto& destination = to.data[static_cast<std::size_t>(receiver)];
             if (way == Way::direct) {
                 plan::compile(peer.part, side(from, peer.rank), side(to, receiver), order)
-                    .copy(source.data(), destination.data());
+                    .kernel()(source.data(), destination.data());
                 continue;
             }
             const PairPart sent = plan.part(peer.rank, receiver);
             ASSERT_EQ(sent.size(), peer.part.size());
             std::vector<std::int32_t> message(static_cast<std::size_t>(sent.size()), -9);
             plan::compile(sent, side(from, peer.rank), no_memory, order)
-                .copy(source.data(), message.data());
+                .kernel()(source.data(), message.data());
             plan::compile(peer.part, no_memory, side(to, receiver), order)
-                .copy(message.data(), destination.data());
+                .kernel()(message.data(), destination.data());
         }
     }
 }
