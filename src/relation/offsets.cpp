@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstring>
 #include <limits>
 #include <numeric>
 
@@ -122,10 +123,13 @@ namespace {
 template <std::int64_t width>
 void read_offsets(const unsigned char* at, std::int64_t n, std::int64_t base, std::int64_t unit,
                   std::int64_t* addresses) {
-    for (std::int64_t i = 0; i < n; ++i, at += width) {
+    // Three bytes are read as four, which is why data end with padding.
+    constexpr std::size_t read = width == 3 ? 4 : width;
+    constexpr std::uint64_t mask = width == 3 ? 0xFFFFFF : ~std::uint64_t{0};
+    for (std::int64_t i = 0; i < n; ++i) {
         std::uint64_t offset = 0;
-        for (std::int64_t b = width; b-- > 0;) offset = offset << 8 | at[b];
-        addresses[i] = base + static_cast<std::int64_t>(offset) * unit;
+        std::memcpy(&offset, at + i * width, read);
+        addresses[i] = base + static_cast<std::int64_t>(offset & mask) * unit;
     }
 }
 

@@ -8,7 +8,14 @@ from pathlib import Path
 from typing import Any
 
 #: Contenders that are drawn as marks above the bars: what one would write without relations.
-MARKS = {"loop": "_", "memcpy": "^", "mpi_pack": "x", "numpy": "o", "recompute": "+"}
+MARKS = {
+    "loop": "_",
+    "stride": "d",
+    "memcpy": "^",
+    "mpi_pack": "x",
+    "numpy": "o",
+    "recompute": "+",
+}
 
 
 def draw_encodings(rows: Sequence[dict[str, Any]], encodings: Sequence[str], path: Path) -> None:
@@ -37,7 +44,9 @@ def draw_encodings(rows: Sequence[dict[str, Any]], encodings: Sequence[str], pat
         _draw_phase(panel, cases, speeds, encodings)
         panel.set_title(phase, loc="left")
     handles, labels = panels[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper right", ncols=len(labels), frameon=False)
+    figure.legend(
+        handles, labels, loc="outside upper center", ncols=-(-len(labels) // 2), frameon=False
+    )
     figure.savefig(path, dpi=120)
 
 
