@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Is what was measured of a machine kept, read again, used, and never taken from another machine?"""
+"""Is what was measured of a machine kept, read again, and used, and on no other machine?"""
 
 import dataclasses
 import json
