@@ -56,9 +56,7 @@ def relabelled(plan: MotionPlan, among: Sequence[int] | bool) -> Relabelling:
     destination = plan.destination
     holders = _holders(destination)
     ranks = holders if among is True else _checked(among, plan.nprocs, len(holders))
-    moved = _elems(plan)
     kept = _elems_held(plan)
-    before = int(moved.sum() - moved.trace())
     chosen = _best(kept[np.ix_(ranks, holders)], ranks)
     # Roles stay where nothing is gained by changing them.
     if kept[chosen, holders].sum() > kept[holders, holders].sum() or among is not True:
@@ -68,13 +66,7 @@ def relabelled(plan: MotionPlan, among: Sequence[int] | bool) -> Relabelling:
     result = MotionPlan(plan.source, destination)
     for term in range(len(plan)):
         result.add(plan[term])
-    after = sum(
-        elems
-        for rank in range(plan.nprocs)
-        for peer, elems in result.outgoing(rank).items()
-        if peer != rank
-    )
-    return Relabelling(result, destination, before, after)
+    return Relabelling(result, destination, _crossing(_elems(plan)), _crossing(_elems(result)))
 
 
 def _best(kept: np.ndarray, ranks: np.ndarray) -> np.ndarray:
@@ -93,6 +85,11 @@ def _elems(plan: MotionPlan) -> np.ndarray:
     """Return the elements that each rank (row) sends to each rank (column)."""
     _, elems = _plan.traffic_matrix(plan, plan.nprocs)
     return np.asarray(elems).reshape(plan.nprocs, plan.nprocs)
+
+
+def _crossing(elems: np.ndarray) -> int:
+    """Return how many elements go from one rank to another."""
+    return int(elems.sum() - elems.trace())
 
 
 def _elems_held(plan: MotionPlan) -> np.ndarray:

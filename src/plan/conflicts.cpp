@@ -3,10 +3,13 @@
 #include "conflicts.hpp"
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <functional>
 #include <limits>
 #include <optional>
 #include <string>
+#include <unordered_map>
 
 #include "compile.hpp"
 #include "datamover/error.hpp"
@@ -51,30 +54,44 @@ Region section(const Layout& layout, std::int64_t block, const Piece& piece, boo
     return {lo, hi};
 }
 
-/// Which bytes of a range of addresses have been touched.
+/// Which addresses have been touched: one bit each, in chunks, since a user's blocks may lie
+/// terabytes apart.
 class TouchedBytes {
 public:
-    TouchedBytes(std::uintptr_t begin, std::uintptr_t end)
-        : begin_(begin), end_(end), touched_(end - begin, false) {}
-
     /// The first address in [from, to) that was touched before.
     std::optional<std::uintptr_t> first_touched(std::uintptr_t from, std::uintptr_t to) const {
-        const std::uintptr_t lo = std::max(from, begin_), hi = std::min(to, end_);
-        if (lo >= hi) return {};
-        const auto end = touched_.begin() + static_cast<std::ptrdiff_t>(hi - begin_);
-        const auto found =
-            std::find(touched_.begin() + static_cast<std::ptrdiff_t>(lo - begin_), end, true);
-        if (found == end) return {};
-        return begin_ + static_cast<std::uintptr_t>(found - touched_.begin());
+        std::optional<std::uintptr_t> found;
+        for_each_word(from, to, [&](std::uintptr_t word, std::uint64_t mask) {
+            const auto chunk = chunks_.find(word / words_per_chunk);
+            if (found || chunk == chunks_.end()) return;
+            const std::uint64_t hit = chunk->second[word % words_per_chunk] & mask;
+            if (hit != 0)
+                found = word * bits_per_word + static_cast<std::uintptr_t>(std::countr_zero(hit));
+        });
+        return found;
     }
     void touch(std::uintptr_t from, std::uintptr_t to) {
-        std::fill(touched_.begin() + static_cast<std::ptrdiff_t>(from - begin_),
-                  touched_.begin() + static_cast<std::ptrdiff_t>(to - begin_), true);
+        for_each_word(from, to, [&](std::uintptr_t word, std::uint64_t mask) {
+            chunks_[word / words_per_chunk][word % words_per_chunk] |= mask;
+        });
     }
 
 private:
-    std::uintptr_t begin_, end_;
-    std::vector<bool> touched_;
+    static constexpr std::uintptr_t bits_per_word = 64, words_per_chunk = 64;
+
+    /// Calls visit(number of a word of bits, those of its bits that stand for [from, to)).
+    template <class Visit>
+    static void for_each_word(std::uintptr_t from, std::uintptr_t to, Visit&& visit) {
+        while (from < to) {
+            const std::uintptr_t word = from / bits_per_word;
+            const std::uintptr_t end = std::min(to, (word + 1) * bits_per_word);
+            const std::uint64_t ones = ~std::uint64_t{0} >> (bits_per_word - (end - from));
+            visit(word, ones << (from % bits_per_word));
+            from = end;
+        }
+    }
+
+    std::unordered_map<std::uintptr_t, std::array<std::uint64_t, words_per_chunk>> chunks_;
 };
 
 using VisitAddresses = std::function<void(std::uintptr_t from, std::uintptr_t to)>;
@@ -107,11 +124,7 @@ struct Writer {
 class ConflictSearch {
 public:
     ConflictSearch(const BoundMemory& source, const BoundMemory& destination, std::int64_t rank)
-        : source_(source),
-          destination_(destination),
-          rank_(rank),
-          written_(destination.base + static_cast<std::uintptr_t>(destination.memory->begin_bytes),
-                   destination.base + static_cast<std::uintptr_t>(destination.memory->end_bytes)) {}
+        : source_(source), destination_(destination), rank_(rank) {}
 
     void note_writes(const std::vector<PeerPart>& incoming, bool combines) {
         for (const PeerPart& peer : incoming)

@@ -22,7 +22,7 @@ struct BoundMemory {
 /// that blocks and arrays that share memory are seen. Throws invalid_argument naming process,
 /// blocks and regions when a byte is written twice (unless `combines`: contributions are then
 /// combined) or written and read; out_of_range as compile does. Local. Time and memory follow the
-/// bytes of the destination's memory, one bit each.
+/// bytes that are moved, about one bit each.
 void check_conflicts(const BoundMemory& source, const std::vector<PeerPart>& outgoing,
                      const BoundMemory& destination, const std::vector<PeerPart>& incoming,
                      std::int64_t rank, bool combines);

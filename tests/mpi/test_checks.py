@@ -111,6 +111,30 @@ def test_arrays_that_share_memory(comm):
     np.testing.assert_array_equal(interleaved[1::2], interleaved[::2])
 
 
+def test_blocks_far_apart_in_memory(comm):
+    """A small array and one of pages of its own lie in different corners of the address space."""
+    size = comm.size
+    shape = (size, 300_000)
+    boxes = [
+        dm.Region((r, lo), (r + 1, hi)) for r in range(size) for lo, hi in [(0, 2), (2, 300_000)]
+    ]
+    blocks = dm.FloorPlan(boxes, [r for r in range(size) for _ in range(2)], size)
+    rows = dm.BlockCyclic(shape, "(block, *)", size)
+    whole = np.arange(np.prod(shape), dtype="f8").reshape(shape)
+    mine = {b: np.zeros(blocks.region(b).shape) for b in blocks.blocks_of(comm.rank)}
+    plan = dm.redistribute(rows, blocks)
+    dm.Mover(plan, whole[comm.rank : comm.rank + 1], mine, check=True, comm=comm)()
+    for block, array in mine.items():
+        np.testing.assert_array_equal(array, whole[blocks.region(block).slices()])
+    plan.copy(comm.size - 1, dm.Region((size - 1, 5), (size, 6)), 1, dm.Region((0, 5), (1, 6)))
+    message = refused(
+        comm,
+        dm.InvalidArgument,
+        lambda: dm.Mover(plan, whole[comm.rank : comm.rank + 1], mine, check=True, comm=comm),
+    )
+    assert "block 1, region [0:1, 5:6)" in message
+
+
 def test_processes_that_bring_different_moves(comm):
     if comm.size == 1:
         pytest.skip("one process cannot differ")
