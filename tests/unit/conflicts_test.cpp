@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Are an element written twice and an element read while written found, by addresses, and only
+// they?
+#include "plan/conflicts.hpp"
+
+#include <map>
+#include <set>
+
+#include "layout_oracle.hpp"
+
+namespace datamover {
+namespace {
+
+using layout_oracle::cases;
+using layout_oracle::expect_error;
+using layout_oracle::Random;
+using layout_oracle::seed_of;
+
+/// Four blocks of one process, terabytes apart, rows upward or downward in memory.
+struct Memory {
+    Layout layout;
+    MemoryLayout memory;
+    std::int64_t elem_bytes;
+
+    explicit Memory(Random& random) : elem_bytes(random.integer(1, 24)) {
+        std::vector<Region> regions;
+        for (std::int64_t b = 0; b < 4; ++b)
+            regions.emplace_back(Point{5 * b, 0}, Point{5 * b + 5, 6});
+        layout = FloorPlan(regions, {0, 0, 0, 0}, 1);
+        for (std::int64_t b = 0; b < 4; ++b) {
+            const bool upward = random.chance(50);
+            const std::int64_t row = 6 * elem_bytes + random.integer(0, 9);
+            const std::int64_t offset = (b << 41) + random.integer(0, 99) + (upward ? 0 : 4 * row);
+            memory.blocks.push_back(
+                {b, offset, {upward ? row : -row, elem_bytes}, Region({0, 0}, {5, 6})});
+        }
+        memory.end_bytes = std::int64_t{1} << 44;
+    }
+    plan::BoundMemory bound() const { return {&layout, &memory, 1 << 20, elem_bytes}; }
+};
+
+Region random_box(Random& random, std::int64_t block) {
+    Point lo{5 * block + random.integer(0, 4), random.integer(0, 5)}, hi = lo;
+    hi[0] = random.integer(lo[0] + 1, std::min(lo[0] + 2, 5 * block + 5));
+    hi[1] = random.integer(lo[1] + 1, std::min<std::int64_t>(lo[1] + 3, 6));
+    return {lo, hi};
+}
+
+TEST(Conflicts, AgainstCountingElements) {
+    std::set<std::string> seen;
+    for (std::int64_t i = 0; i < cases(400); ++i) {
+        Random random(seed_of(i));
+        const Memory array(random);
+        MotionPlan plan(array.layout, array.layout);
+        std::map<std::vector<std::int64_t>, int> reads, writes;
+        for (std::int64_t n = random.integer(1, 4); n > 0; --n) {
+            const std::int64_t from = random.integer(0, 3), to = random.integer(0, 3);
+            const Region box = random_box(random, from);
+            const Point lo{5 * to + random.integer(0, 5 - box.extent(0)),
+                           random.integer(0, 6 - box.extent(1))};
+            const Region target(lo, lo + box.shape());
+            plan.copy(from, box, to, target);
+            box.for_each([&](const Point& p) { ++reads[p.to_vector()]; });
+            target.for_each([&](const Point& p) { ++writes[p.to_vector()]; });
+        }
+        bool twice = false, both = false;
+        for (const auto& [index, times] : writes) {
+            twice = twice || times > 1;
+            both = both || reads.count(index) > 0;
+        }
+        seen.insert(std::string(twice ? "twice" : "") + (both ? "both" : ""));
+        const auto check = [&](bool combines) {
+            plan::check_conflicts(array.bound(), plan.outgoing(0), array.bound(), plan.incoming(0),
+                                  0, combines);
+        };
+        if (twice || both)
+            expect_error(ErrorCode::invalid_argument, [&] { check(false); });
+        else
+            EXPECT_NO_THROW(check(false));
+        if (both)
+            expect_error(ErrorCode::invalid_argument, [&] { check(true); });
+        else
+            EXPECT_NO_THROW(check(true));
+    }
+    EXPECT_EQ(seen.size(), 4u);
+}
+
+TEST(Conflicts, SectionsAreNamedInGlobalIndices) {
+    Random random(1);
+    const Memory array(random);
+    MotionPlan plan(array.layout, array.layout);
+    plan.copy(1, Region({6, 2}, {8, 4}), 3, Region({15, 0}, {17, 2}));
+    const auto parts = plan.outgoing(0);
+    const Piece& piece = parts.front().part.pieces.front();
+    EXPECT_EQ(plan::source_section(array.layout, piece), Region({6, 2}, {8, 4}));
+    EXPECT_EQ(plan::destination_section(array.layout, piece), Region({15, 0}, {17, 2}));
+
+    const Layout dealt = BlockCyclic(Point{20}, "(cyclic(3))", 2);
+    const auto outgoing = redistribute(dealt, BlockCyclic(Point{20}, "(block)", 2)).outgoing(1);
+    EXPECT_EQ(plan::source_section(dealt, outgoing.front().part.pieces.front()),
+              Region(Point{3}, Point{10}));
+}
+
+}  // namespace
+}  // namespace datamover
