@@ -99,7 +99,6 @@ struct Word<8> {
     typedef std::uint64_t type __attribute__((may_alias, aligned(1)));
 };
 
-#if !defined(DATAMOVER_GATHERS)
 /// Every step-th element to a packed row. The step is known to the compiler, which then loads whole
 /// vectors and picks from them.
 template <std::int64_t bytes, std::int64_t step>
@@ -109,7 +108,6 @@ void pick_row(const char* __restrict s, char* __restrict d, std::int64_t n) {
     T* to = reinterpret_cast<T*>(d);
     for (std::int64_t i = 0; i < n; ++i) to[i] = from[i * step];
 }
-#endif
 
 /// False when the step is none of those.
 template <std::int64_t bytes>

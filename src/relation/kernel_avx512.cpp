@@ -31,49 +31,6 @@ template <std::int64_t bytes>
 using Width = std::integral_constant<std::int64_t, bytes>;
 constexpr std::int64_t inline_piece_bytes = 1024;
 
-/// Picks every step-th of the elements in two vectors, as a half or a whole vector's worth.
-template <std::int64_t bytes, std::int64_t step>
-[[gnu::always_inline]] inline __m512i pick_two(__m512i first, __m512i second) {
-    if constexpr (bytes == 8) {
-        const __m512i at = _mm512_setr_epi64(0, step, 2 * step, 3 * step, 4 * step & 15,
-                                             5 * step & 15, 6 * step & 15, 7 * step & 15);
-        return _mm512_permutex2var_epi64(first, at, second);
-    } else {
-        const __m512i at = _mm512_mullo_epi32(
-            _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15),
-            _mm512_set1_epi32(static_cast<int>(step)));
-        return _mm512_permutex2var_epi32(first, at, second);
-    }
-}
-
-/// Of a vector, only the elements that are picked: what lies behind the last may not be memory.
-template <std::int64_t bytes, std::int64_t step>
-[[gnu::always_inline]] inline __m512i load_picked(const char* s) {
-    constexpr unsigned lanes = step == 2 ? 0x5555 : 0x1111;
-    if constexpr (bytes == 8)
-        return _mm512_maskz_loadu_epi64(static_cast<__mmask8>(lanes & 0xFF), s);
-    else
-        return _mm512_maskz_loadu_epi32(static_cast<__mmask16>(lanes), s);
-}
-
-/// Every second or fourth element to a packed row: whole lines are read, and picked from.
-template <std::int64_t bytes, std::int64_t step>
-inline void pick_row(const char* s, char* d, std::int64_t n) {
-    constexpr std::int64_t lanes = 64 / bytes;
-    std::int64_t i = 0;
-    for (; i + lanes <= n; i += lanes, s += 64 * step, d += 64) {
-        __m512i picked =
-            pick_two<bytes, step>(_mm512_loadu_si512(s), load_picked<bytes, step>(s + 64));
-        if constexpr (step == 4) {
-            const __m512i rest = pick_two<bytes, step>(_mm512_loadu_si512(s + 128),
-                                                       load_picked<bytes, step>(s + 192));
-            picked = _mm512_inserti64x4(picked, _mm512_castsi512_si256(rest), 1);
-        }
-        _mm512_storeu_si512(d, picked);
-    }
-    for (; i < n; ++i, s += bytes * step, d += bytes) __builtin_memcpy(d, s, bytes);
-}
-
 /// Eight offsets as 32-bit numbers. Reads up to four bytes behind the eighth.
 template <std::int64_t width>
 [[gnu::always_inline]] inline __m256i load_offsets(const unsigned char* at) {

@@ -327,3 +327,44 @@ class TestCopy:
             np.testing.assert_array_equal(destination, before)
         with pytest.raises(dm.InvalidArgument):
             dm.copy(a[:3], np.zeros(3), op="average")
+
+    @given(
+        hnp.array_shapes(min_dims=1, max_dims=3, max_side=5),
+        st.sampled_from([None, *sorted(UFUNCS)]),
+        st.data(),
+    )
+    def test_rows_that_are_chosen_are_numpys(self, shape, op, data):
+        n = data.draw(st.integers(0, 8))
+        a, b = data.draw(views("i4", shape)), data.draw(views("f8", shape))
+        rows = st.integers(-shape[0], shape[0] - 1)
+        chosen = np.array(data.draw(st.lists(rows, min_size=n, max_size=n)), dtype=int)
+        at = np.array(data.draw(st.lists(rows, min_size=n, max_size=n)), dtype=int)
+        repeats = len(np.unique(at % shape[0])) < n
+        expected = b.copy()
+        if op is None:
+            expected[at] = a[chosen]
+        else:
+            UFUNCS[op].at(expected, at, a[chosen])
+        if op is None and repeats:
+            before = b.copy()
+            with pytest.raises(dm.InvalidArgument):
+                dm.copy(a, b, source_index=chosen, destination_index=at)
+            np.testing.assert_array_equal(b, before)
+            return
+        dm.copy(a, b, op=op, source_index=chosen, destination_index=at)
+        np.testing.assert_array_equal(b, expected)
+
+    def test_choices_that_make_no_sense_are_refused(self):
+        a, b = np.ones((3, 2)), np.zeros((3, 2))
+        for options, error in [
+            ({"source_index": [3]}, dm.OutOfRange),
+            ({"destination_index": [0, -4, 1]}, dm.OutOfRange),
+            ({"source_index": [0, 1]}, dm.Mismatch),
+            ({"source_index": [0.5, 1, 2]}, dm.WrongType),
+            ({"source_index": [[0, 1, 2]]}, dm.WrongType),
+        ]:
+            with pytest.raises(error):
+                dm.copy(a, b, **options)
+        with pytest.raises(dm.InvalidArgument):
+            dm.copy(np.array(1.0), np.array(2.0), source_index=[0])
+        assert not b.any()

@@ -21,7 +21,7 @@ REDISTRIBUTIONS = {
     "block_rows-block_cols": ("(*, block)", "(block, *)", None),
     "block-cyclic": ("(*, block)", "(*, cyclic)", None),
     "cyclic-block": ("(*, cyclic)", "(*, block)", None),
-    "transpose": ("(cyclic, *)", "(*, cyclic)", (1, 0)),
+    "transpose": ("(cyclic, *)", "(cyclic, *)", (1, 0)),
 }
 
 
