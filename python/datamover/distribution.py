@@ -296,8 +296,8 @@ class Distribution:
         >>> from mpi4py import MPI
         >>> import datamover as dm
         >>> source, destination = dm.Distribution(MPI.COMM_SELF, [0, -1, 0]).layouts()
-        >>> source.indices_of(0), destination.indices_of(0)
-        (array([0, 1, 2]), array([0, 2]))
+        >>> source.indices_of(0).tolist(), destination.indices_of(0).tolist()
+        ([0, 1, 2], [0, 2])
         """
         counts = self.comm.allgather(self.elems)
         starts = np.concatenate(([0], np.cumsum(counts)))
