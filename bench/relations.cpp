@@ -65,11 +65,17 @@ void add_relations(Contest& contest, const AddressRelation& relation, const void
 void recompute(const Redistribution& r, std::int64_t n, const std::string& phase,
                const double* from, double* to) {
     std::int64_t position = 0;
-    bench::for_each_pair(r, n, [&](std::int64_t source, std::int64_t destination) {
-        to[phase == "assembly" ? position : destination] =
-            from[phase == "disassembly" ? position : source];
-        ++position;
-    });
+    if (phase == "assembly")
+        bench::for_each_pair(
+            r, n, [&](std::int64_t source, std::int64_t) { to[position++] = from[source]; });
+    else if (phase == "disassembly")
+        bench::for_each_pair(r, n, [&](std::int64_t, std::int64_t destination) {
+            to[destination] = from[position++];
+        });
+    else
+        bench::for_each_pair(r, n, [&](std::int64_t source, std::int64_t destination) {
+            to[destination] = from[source];
+        });
 }
 
 #if defined(DATAMOVER_BENCH_MPI)
