@@ -133,10 +133,11 @@ public:
     }
 
     void run() {
-        for (const char* transport : {"shared", "p2p", "auto"}) {
+        for (const char* transport : {"shared", "p2p", "auto"})
             add_mover(transport, "library", source_.part(), destination_.part());
+        for (const char* transport : {"read", "staged", "p2p", "auto"})
             add_mover(transport, "user", user_source_->part, user_destination_->part);
-        }
+        add_mover("auto", "bounded", user_source_->part, user_destination_->part, 1 << 20);
         add_loops();
         add_alltoallw();
         add_memcpy();
@@ -153,14 +154,17 @@ private:
     }
 
     void add_mover(const std::string& transport, const char* memory, const ArrayPart& source,
-                   const ArrayPart& destination) {
+                   const ArrayPart& destination, std::int64_t max_bytes = 0) {
         double setup = 0;
         contest_.add_made(
             "datamover:" + transport + ":" + memory,
             [&]() -> std::function<void()> {
                 const double start = MPI_Wtime();
                 const auto plan = plan_of(case_, size_);
-                Mover mover(comm_, plan, source, destination, {datamover::Op::replace, transport});
+                datamover::MoverOptions options;
+                options.transport = transport;
+                options.max_bytes = max_bytes;
+                Mover mover(comm_, plan, source, destination, options);
                 setup = MPI_Wtime() - start;
                 return [mover]() mutable { mover(); };
             },

@@ -277,7 +277,9 @@ typedef struct datamover_mover_leg {
     int64_t elems;
     int64_t bytes;
     int64_t relation_bytes; /* that the encoded relation occupies */
+    int64_t chunks;         /* in so many pieces it goes, per round */
     char transport[16];
+    char why[80]; /* why this transport */
     char encoding[16];
     char kernel[96]; /* the copy loops */
 } datamover_mover_leg;

@@ -43,9 +43,15 @@ void write_text(const std::string& text, char (&to)[n]) {
 }
 
 datamover_mover_leg described(const MoverLeg& leg) {
-    datamover_mover_leg line{leg.peer,           leg.sends, leg.elems, leg.bytes,
-                             leg.relation_bytes, {},        {},        {}};
+    datamover_mover_leg line{};
+    line.peer = leg.peer;
+    line.sends = leg.sends;
+    line.elems = leg.elems;
+    line.bytes = leg.bytes;
+    line.relation_bytes = leg.relation_bytes;
+    line.chunks = leg.chunks;
     write_text(leg.transport, line.transport);
+    write_text(leg.why, line.why);
     write_text(leg.encoding, line.encoding);
     write_text(leg.kernel, line.kernel);
     return line;

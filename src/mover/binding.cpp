@@ -3,6 +3,8 @@
 #include "binding.hpp"
 
 #include <algorithm>
+#include <cstdlib>
+#include <cstring>
 #include <limits>
 #include <string>
 #include <utility>
@@ -78,6 +80,13 @@ void check_arguments(const mpi::ProcessGroup& group, const MotionPlan& plan,
         throw Error(ErrorCode::invalid_argument, side_name("destination", rank) + " is read-only");
 }
 
+void check_limit(std::int64_t max_bytes) {
+    if (max_bytes >= 0) return;
+    throw Error(ErrorCode::invalid_argument,
+                "max_bytes is " + std::to_string(max_bytes) +
+                    "; it must be positive, or left out (0 in C and C++) for no limit");
+}
+
 /// Gives processes that hold no elements the element type of those that do, so that all agree on
 /// messages. Throws on all processes when two hold elements of different types. Collective.
 void agree_on_types(const mpi::ProcessGroup& group, ArrayPart& source, ArrayPart& destination) {
@@ -147,6 +156,12 @@ MoverCounters round_counters(const std::vector<PeerPart>& sends,
     return c;
 }
 
+/// Whether processes may read each other's memory where the system permits it.
+bool may_read_peers() {
+    const char* text = std::getenv("DATAMOVER_PEER_READS");
+    return !text || std::strcmp(text, "0") != 0;
+}
+
 memory::AllocationPtr signal_memory(const mpi::ProcessGroup& group) {
     const int node_size = static_cast<int>(group.node_ranks().size());
     if (node_size == 1) return nullptr;
@@ -196,7 +211,10 @@ BoundTransports bind_transports(const mpi::ProcessGroupPtr& group, const Process
                                 ArrayPart source, ArrayPart destination,
                                 const MoverOptions& options) {
     const std::int64_t me = group->rank();
-    mpi::collectively(*group, [&] { check_arguments(*group, mine.plan, source, destination); });
+    mpi::collectively(*group, [&] {
+        check_arguments(*group, mine.plan, source, destination);
+        check_limit(options.max_bytes);
+    });
     agree_on_types(*group, source, destination);
     check_types(source, destination, options);
     if (mine.check) check_bound(*group, mine, source, destination, options);
@@ -209,18 +227,21 @@ BoundTransports bind_transports(const mpi::ProcessGroupPtr& group, const Process
     context.update = update_of(source, destination, options);
     context.tag = group->next_tag();
     context.control = signal_memory(*group);
-    NodeOffers offers = exchange_on_node(*group, source, destination, context.control);
+    const bool try_reading = group->peers_readable().value_or(may_read_peers());
+    NodeOffers offers = exchange_on_node(*group, source, destination, context.control, try_reading);
+    context.node = std::move(offers.peers);
 
     BoundTransports bound;
     bound.per_round = round_counters(mine.outgoing, mine.incoming, me, context.wire().bytes);
-    const bool plain = context.update.is_plain_copy();
     const bool lines_missing = group->node_ranks().size() > 1 && !context.control;
     const bool needs_memory =
-        needs_message_memory(*group, mine, {*group, offers, true, plain}, options.transport);
+        needs_message_memory(*group, mine, {context, offers, {true, false}}, options.transport);
     const auto votes =
         group->maximum({lines_missing || !offers.mapped, prefers_row_major(destination),
-                        bound.per_round.bytes_sent, bound.per_round.bytes_received, needs_memory});
-    const FactFinder facts(*group, offers, votes[0] == 0, plain);
+                        bound.per_round.bytes_sent, bound.per_round.bytes_received, needs_memory,
+                        !offers.readable, !offers.permitted});
+    group->peers_readable() = votes[6] == 0;
+    const FactFinder facts(context, offers, {votes[0] == 0, votes[5] == 0, votes[2], votes[3]});
     context.order = votes[1] ? plan::MessageOrder::row_major : plan::MessageOrder::column_major;
     // The less loaded side copies. Between equals the sender: the cache lines around a face are
     // rewritten by their owner in every step, those of a ghost are only read (measured: a halo of
@@ -234,7 +255,6 @@ BoundTransports bind_transports(const mpi::ProcessGroupPtr& group, const Process
     context.slots = memory.slots;
     context.lanes_in = memory.staging.lanes_in;
     context.lanes_out = memory.staging.lanes_out;
-    context.node = std::move(offers.peers);
 
     mpi::collectively(*group, [&] {
         auto chosen = choose_legs(*group, mine, facts, memory.staging, options.transport);

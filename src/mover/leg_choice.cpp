@@ -6,6 +6,8 @@
 #include <limits>
 #include <string_view>
 
+#include "plan/run_length.hpp"
+
 namespace datamover {
 namespace {
 
@@ -30,8 +32,8 @@ bool needs_memory(const PairFacts& facts, const std::string& transport) {
 template <class Visit>
 void for_each_leg(const mpi::ProcessGroup& group, const ProcessPlan& plan, const FactFinder& facts,
                   Visit&& visit) {
-    for (const PeerPart& p : plan.outgoing) visit(facts(group.rank(), p.rank), true, p);
-    for (const PeerPart& p : plan.incoming) visit(facts(p.rank, group.rank()), false, p);
+    for (const PeerPart& p : plan.outgoing) visit(facts(group.rank(), p.rank, p.part), true, p);
+    for (const PeerPart& p : plan.incoming) visit(facts(p.rank, group.rank(), p.part), false, p);
 }
 
 /// Bytes that each process of the node sends here through staging memory.
@@ -40,7 +42,7 @@ std::vector<std::int64_t> staged_bytes(const mpi::ProcessGroup& group, const Pro
                                        const std::string& transport) {
     std::vector<std::int64_t> bytes(group.node_ranks().size(), 0);
     for (const PeerPart& p : plan.incoming) {
-        PairFacts f = facts(p.rank, group.rank());
+        PairFacts f = facts(p.rank, group.rank(), p.part);
         if (!f.same_node || f.same_process) continue;
         f.staged = true;
         if (transport::choose_transport(f, transport).name != std::string_view("staged")) continue;
@@ -55,10 +57,6 @@ std::vector<std::int64_t> staged_bytes(const mpi::ProcessGroup& group, const Pro
 std::int64_t share_of_limit(const mpi::ProcessGroup& group, const ProcessPlan& plan,
                             const FactFinder& facts, std::int64_t elem_bytes,
                             const MoverOptions& options) {
-    if (options.max_bytes < 0)
-        throw Error(ErrorCode::invalid_argument, "max_bytes is " +
-                                                     std::to_string(options.max_bytes) +
-                                                     "; it must be positive, or 0 for no limit");
     std::int64_t legs = 0;
     for_each_leg(group, plan, facts, [&](const PairFacts& f, bool, const PeerPart&) {
         legs += needs_memory(f, options.transport);
@@ -81,20 +79,48 @@ bool wants_staging(const mpi::ProcessGroup& group, const std::string& transport)
 
 }  // namespace
 
-PairFacts FactFinder::operator()(std::int64_t from, std::int64_t to) const {
+PairFacts FactFinder::operator()(std::int64_t from, std::int64_t to, const PairPart& part) const {
+    const mpi::ProcessGroup& group = *context_.group;
     PairFacts facts;
     facts.source_rank = from;
     facts.destination_rank = to;
     facts.same_process = from == to;
-    facts.plain_copy = plain_copy_;
-    const int source = group_.node_position(from), destination = group_.node_position(to);
+    facts.plain_copy = context_.update.is_plain_copy();
+    const int source = group.node_position(from), destination = group.node_position(to);
     if (source < 0 || destination < 0) return facts;
     facts.same_node = true;
-    if (!usable_) return facts;
+    if (!use_.mapped) return facts;
     // A side can be reached only if both processes have signal lines, which offers imply.
     facts.source_shared = offers_.source_shared[static_cast<std::size_t>(source)];
     facts.destination_shared = offers_.destination_shared[static_cast<std::size_t>(destination)];
+    if (use_.readable && !facts.same_process) add_reading(facts, part);
     return facts;
+}
+
+/// Both sides know both memories, and so come to the same decision.
+void FactFinder::add_reading(PairFacts& facts, const PairPart& part) const {
+    const mpi::ProcessGroup& group = *context_.group;
+    const bool sends = facts.source_rank == group.rank();
+    const auto& peer = context_.node[static_cast<std::size_t>(
+        group.node_position(sends ? facts.destination_rank : facts.source_rank))];
+    const MemoryLayout& source = sends ? context_.source->memory : peer.source.memory;
+    const MemoryLayout& destination =
+        sends ? peer.destination.memory : context_.destination->memory;
+    const std::int64_t source_run =
+        plan::mean_run_bytes(part, source, true, context_.source->elem_bytes);
+    const std::int64_t destination_run =
+        plan::mean_run_bytes(part, destination, false, context_.destination->elem_bytes);
+    facts.readable = true;
+    // Two writers could meet in one element: elements are combined by their owner. Between equals,
+    // long runs belong on the far side.
+    if (!facts.plain_copy)
+        facts.receiver_reads = true;
+    else if (use_.most_sent_bytes == use_.most_received_bytes)
+        facts.receiver_reads = source_run >= destination_run;
+    else
+        facts.receiver_reads = use_.most_received_bytes < use_.most_sent_bytes;
+    if (plan::fastest_alike(part, source, destination))
+        facts.direct_run_bytes = std::min(source_run, destination_run);
 }
 
 bool needs_message_memory(const mpi::ProcessGroup& group, const ProcessPlan& plan,

@@ -13,20 +13,28 @@
 
 namespace datamover {
 
+/// What all processes have found out together about what was offered on their nodes.
+struct NodeUse {
+    bool mapped = true;    ///< everything could be mapped by all
+    bool readable = true;  ///< the arrays that are not shared can be read by all
+    /// Who should copy, where either side could: the one whose busiest process has less to copy.
+    std::int64_t most_sent_bytes = 0, most_received_bytes = 0;
+};
+
 /// The facts of the direction from one rank to another, one of which is this process.
 class FactFinder {
 public:
-    /// `usable`: what was offered on the node could be mapped by all.
-    FactFinder(const mpi::ProcessGroup& group, const NodeOffers& offers, bool usable,
-               bool plain_copy)
-        : group_(group), offers_(offers), usable_(usable), plain_copy_(plain_copy) {}
+    FactFinder(const transport::BindContext& context, const NodeOffers& offers, const NodeUse& use)
+        : context_(context), offers_(offers), use_(use) {}
 
-    transport::PairFacts operator()(std::int64_t from, std::int64_t to) const;
+    transport::PairFacts operator()(std::int64_t from, std::int64_t to, const PairPart& part) const;
 
 private:
-    const mpi::ProcessGroup& group_;
+    void add_reading(transport::PairFacts& facts, const PairPart& part) const;
+
+    const transport::BindContext& context_;
     const NodeOffers& offers_;
-    bool usable_, plain_copy_;
+    NodeUse use_;
 };
 
 /// Memory that messages may take.

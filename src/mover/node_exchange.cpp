@@ -2,7 +2,12 @@
 // What do the processes of a node tell each other when a mover is bound?
 #include "node_exchange.hpp"
 
+#include <unistd.h>
+
+#include <chrono>
 #include <utility>
+
+#include "memory/process_memory.hpp"
 
 namespace datamover {
 namespace {
@@ -23,10 +28,25 @@ void put(Words& words, const memory::Allocation* allocation) {
                                allocation->segment_offset_bytes});
 }
 
+std::int64_t address_of(const void* p) {
+    return static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(p));
+}
+
+/// A word that others look for, to be sure that they read this process's memory and no other's.
+const std::int64_t& own_mark() {
+    static const std::int64_t mark = std::chrono::steady_clock::now().time_since_epoch().count() ^
+                                     (std::int64_t{getpid()} << 32);
+    return mark;
+}
+
 /// An array that cannot be reached needs no description of its blocks.
-void put(Words& words, const ArrayPart& part) {
+void put(Words& words, const ArrayPart& part, bool describe) {
     put(words, part.allocation.get());
-    if (!part.allocation || !part.allocation->segment) return;
+    const bool shared = part.allocation && part.allocation->segment;
+    words.push_back(shared || describe);
+    if (!shared && !describe) return;
+    words.insert(words.end(),
+                 {address_of(part.base), part.memory.begin_bytes, part.memory.end_bytes});
     words.push_back(static_cast<std::int64_t>(part.memory.blocks.size()));
     for (const BlockMemory& b : part.memory.blocks) {
         words.insert(words.end(), {b.block, b.offset_bytes, b.strides_bytes.dims()});
@@ -64,8 +84,17 @@ public:
         return true;
     }
 
-    bool array(transport::PeerArray& array, bool& mapped) {
-        if (!segment(array.segment, array.base, mapped)) return false;
+    /// True when the array is shared. One that is described but not shared is tried to be read.
+    bool array(transport::PeerArray& array, bool& mapped, std::int64_t pid, bool& readable) {
+        const bool shared = segment(array.segment, array.base, mapped);
+        if (next() == 0) return shared;
+        const std::int64_t base = next();
+        array.address = reinterpret_cast<std::byte*>(static_cast<std::uintptr_t>(base));
+        array.memory.begin_bytes = next();
+        array.memory.end_bytes = next();
+        if (!shared && array.memory.end_bytes > array.memory.begin_bytes)
+            readable = readable && can_read(pid, base + array.memory.begin_bytes) &&
+                       can_read(pid, base + array.memory.end_bytes - 1);
         const std::int64_t count = next();
         for (std::int64_t i = 0; i < count; ++i) {
             BlockMemory b;
@@ -77,10 +106,25 @@ public:
             b.valid = Region(lo, hi);
             array.memory.blocks.push_back(std::move(b));
         }
-        return true;
+        return shared;
+    }
+
+    /// Whether the marked word of a process is where it says.
+    bool mark_is_there(std::int64_t pid, bool try_reading) {
+        const std::int64_t address = next(), mark = next();
+        std::int64_t found = 0;
+        return try_reading &&
+               memory::read_from_process(pid, static_cast<std::uint64_t>(address), &found,
+                                         sizeof(found)) &&
+               found == mark;
     }
 
 private:
+    static bool can_read(std::int64_t pid, std::int64_t address) {
+        char byte = 0;
+        return memory::read_from_process(pid, static_cast<std::uint64_t>(address), &byte, 1);
+    }
+
     const Words& words_;
     memory::SegmentMap& segments_;
     std::size_t at_ = 0;
@@ -89,20 +133,28 @@ private:
 }  // namespace
 
 NodeOffers exchange_on_node(const mpi::ProcessGroup& group, const ArrayPart& source,
-                            const ArrayPart& destination, const memory::AllocationPtr& control) {
-    Words mine;
+                            const ArrayPart& destination, const memory::AllocationPtr& control,
+                            bool try_reading) {
+    Words mine{getpid(), address_of(&own_mark()), own_mark()};
     put(mine, control.get());
-    put(mine, source);
-    put(mine, destination);
+    put(mine, source, try_reading);
+    put(mine, destination, try_reading);
     const auto all = group.gather_on_node(mine);
     NodeOffers offers;
+    offers.readable = offers.permitted = try_reading;
     for (std::size_t i = 0; i < all.size(); ++i) {
         transport::NodePeer peer;
         peer.rank = group.node_ranks()[i];
         Reader reader(all[i], group.segments());
+        peer.pid = reader.next();
+        const bool permitted = reader.mark_is_there(peer.pid, try_reading);
+        bool readable = permitted;
         const bool signals = reader.segment(peer.control_segment, peer.control, offers.mapped);
-        const bool source_shared = reader.array(peer.source, offers.mapped);
-        const bool destination_shared = reader.array(peer.destination, offers.mapped);
+        const bool source_shared = reader.array(peer.source, offers.mapped, peer.pid, readable);
+        const bool destination_shared =
+            reader.array(peer.destination, offers.mapped, peer.pid, readable);
+        offers.readable = offers.readable && readable;
+        offers.permitted = offers.permitted && permitted;
         offers.source_shared.push_back(signals && source_shared);
         offers.destination_shared.push_back(signals && destination_shared);
         offers.peers.push_back(std::move(peer));

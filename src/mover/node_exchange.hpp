@@ -14,11 +14,17 @@ struct NodeOffers {
     std::vector<transport::NodePeer> peers;
     std::vector<bool> source_shared, destination_shared;
     bool mapped = true;  ///< all that was offered to this process could be mapped
+    /// The system lets this process read the arrays of all processes of the node that are not
+    /// shared.
+    bool readable = false;
+    bool permitted = false;  ///< the system lets this process read memory of all of them at all
 };
 
 /// Exchanges segments, memory layouts and signal lines on the node. `control` may be null (no
-/// shared memory to be had here). Collective on the node.
+/// shared memory to be had here). `try_reading`: also says where arrays lie that are not shared,
+/// and tries whether they can be read. Collective on the node.
 NodeOffers exchange_on_node(const mpi::ProcessGroup& group, const ArrayPart& source,
-                            const ArrayPart& destination, const memory::AllocationPtr& control);
+                            const ArrayPart& destination, const memory::AllocationPtr& control,
+                            bool try_reading);
 
 }  // namespace datamover

@@ -11,10 +11,10 @@
 
 namespace datamover {
 
-/// How much staging memory there may be, and in which portions.
+/// How much staging memory there may be, and in which portions (measured; see docs/decisions).
 struct StagingSizes {
-    std::int64_t chunk_bytes = std::int64_t{256} << 10;
-    std::int64_t slots = 4;
+    std::int64_t chunk_bytes = std::int64_t{512} << 10;
+    std::int64_t slots = 2;
     std::int64_t most_bytes = std::int64_t{64} << 20;  ///< of one process for one mover
     std::int64_t lane_bytes = std::numeric_limits<std::int64_t>::max();  ///< of one lane
 };

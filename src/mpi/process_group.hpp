@@ -54,6 +54,10 @@ public:
     std::shared_ptr<distribute::NodeChannel>& node_channel() { return node_channel_; }
     std::shared_ptr<const distribute::MethodTimes>& method_times() { return method_times_; }
 
+    /// Whether the processes of every node may read each other's memory, as the room that binds
+    /// movers has found out; empty before it has tried.
+    std::optional<bool>& peers_readable() { return peers_readable_; }
+
     /// A message tag for one more mover; the same on all processes that call it in the same order.
     int next_tag();
 
@@ -101,6 +105,7 @@ private:
     mutable std::vector<std::shared_ptr<const void>> abandoned_;
     std::shared_ptr<distribute::NodeChannel> node_channel_;
     std::shared_ptr<const distribute::MethodTimes> method_times_;
+    std::optional<bool> peers_readable_;
 };
 
 /// Runs `work` and, whether it throws or not, agrees with all processes of the group on the

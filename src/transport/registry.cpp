@@ -10,15 +10,13 @@ namespace datamover::transport {
 
 extern const TransportKind self_kind;
 extern const TransportKind shared_kind;
+extern const TransportKind read_kind;
 extern const TransportKind staged_kind;
 extern const TransportKind p2p_kind;
 
 const std::vector<TransportKind>& transport_kinds() {
     static const std::vector<TransportKind> kinds{
-        self_kind,
-        shared_kind,
-        staged_kind,
-        p2p_kind,
+        self_kind, shared_kind, read_kind, staged_kind, p2p_kind,
     };
     return kinds;
 }
@@ -59,7 +57,13 @@ std::string reason_for(const TransportKind& kind, const PairFacts& facts, std::s
     if (name == "shared")
         return facts.source_shared ? "the source array is in shared memory"
                                    : "the destination array is in shared memory";
-    if (name == "staged") return "neither array can be reached";
+    const std::string runs = "runs of " + std::to_string(facts.direct_run_bytes) + " bytes";
+    if (name == "read") return runs + " on both sides";
+    if (name == "staged" && !facts.readable) return "neither array can be reached";
+    if (name == "staged" && !facts.plain_copy) return "elements are combined or converted";
+    if (name == "staged")
+        return facts.direct_run_bytes > 0 ? runs + " are too short to be read"
+                                          : "the two arrays run along different axes";
     return "no shared memory is to be had";
 }
 

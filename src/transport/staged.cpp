@@ -36,9 +36,17 @@ class StagedTransport final : public Transport {
 public:
     StagedTransport(const BindContext& context, const std::vector<Leg>& sends,
                     const std::vector<Leg>& receives)
-        : source_(context.source->base), destination_(context.destination->base) {
+        : group_(context.group),
+          source_(context.source->base),
+          destination_(context.destination->base) {
         for (const Leg& leg : sends) sends_.push_back(outgoing_flow(context, leg));
         for (const Leg& leg : receives) receives_.push_back(incoming_flow(context, leg));
+    }
+
+    /// After a round that failed, a sender may still be filling slots.
+    ~StagedTransport() override {
+        for (const Flow& flow : receives_)
+            if (!flow.complete()) group_->abandon(flow.lane.memory);
     }
 
     void start() override {
@@ -98,6 +106,7 @@ private:
                                        .kernel(context.packing_update()));
         for (const plan::PartChunk& c : cut.chunks)
             flow.chunks.push_back({c.shape, plan::source_shift_bytes(cut, c, *side.memory)});
+        flow.next = flow.chunks.size();
         return flow;
     }
 
@@ -111,6 +120,7 @@ private:
                                        .kernel(context.unpacking_update()));
         for (const plan::PartChunk& c : cut.chunks)
             flow.chunks.push_back({c.shape, plan::destination_shift_bytes(cut, c, *side.memory)});
+        flow.next = flow.chunks.size();
         return flow;
     }
 
@@ -157,6 +167,7 @@ private:
         return true;
     }
 
+    mpi::ProcessGroupPtr group_;
     const std::byte* source_;
     std::byte* destination_;
     std::vector<Flow> sends_, receives_;

@@ -28,6 +28,10 @@ struct PairFacts {
     bool destination_shared = false;  ///< likewise the destination array
     bool plain_copy = true;           ///< no update, no conversion
     bool staged = false;              ///< the destination has set a staging lane aside
+    bool readable = false;            ///< the system lets each access the other's memory
+    bool receiver_reads = true;       ///< then: the receiver reads, else the sender writes
+    std::int64_t direct_run_bytes = 0;  ///< then: the shorter of the mean runs on both sides, where
+                                        ///< runs come in the same order; else 0
 
     /// Whether one copy between the two arrays does it.
     bool in_one_copy() const { return source_shared || (destination_shared && plain_copy); }
@@ -40,16 +44,18 @@ struct Leg {
     PairFacts facts;
 };
 
-/// An array of another process of this node, mapped here.
+/// An array of another process of this node, mapped here where it is shared.
 struct PeerArray {
     std::shared_ptr<memory::SharedSegment> segment;  ///< null: cannot be mapped
     std::byte* base = nullptr;
+    std::byte* address = nullptr;  ///< of the base, in the other process
     MemoryLayout memory;
 };
 
 /// What a peer on this node told at binding.
 struct NodePeer {
     int rank = 0;
+    std::int64_t pid = 0;
     PeerArray source, destination;
     std::shared_ptr<memory::SharedSegment> control_segment;
     std::byte* control = nullptr;  ///< the peer's signal lines for this mover

@@ -177,7 +177,7 @@ def max_bytes(rng, nprocs):
 
 
 #: Transports that need a common node.
-NODE_TRANSPORTS = ("shared", "staged")
+NODE_TRANSPORTS = ("shared", "read", "staged")
 
 
 def impossible(plan, transport):

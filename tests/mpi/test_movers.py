@@ -258,6 +258,17 @@ class TestBadArguments:
         if comm.size > 1:
             self.assert_refused(comm, dm.InvalidArgument, plan, a, b, transport="pigeon")
 
+    def test_limits_that_make_no_sense_or_no_progress(self, comm, plan):
+        a, b = self.both(comm, plan)
+        mine, out = a.local.copy(), b.local.copy()
+        self.assert_refused(comm, dm.InvalidArgument, plan, mine, out, max_bytes=-1)
+        if comm.size == 1:
+            return
+        for transport in TRANSPORTS:
+            if transport != "shared" and not drawn.impossible(plan, transport):
+                options = {"max_bytes": 1, "transport": transport}
+                self.assert_refused(comm, dm.InvalidArgument, plan, mine, out, **options)
+
     def test_op_on_elements_that_are_no_numbers(self, comm, plan):
         a = dm.XArray(comm, plan.source, "S8")
         b = dm.XArray(comm, plan.destination, "S8")

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How long are the unbroken runs of memory that a part touches?
+#pragma once
+
+#include <cstdint>
+
+#include "datamover/memory_layout.hpp"
+#include "datamover/pair_part.hpp"
+
+namespace datamover::plan {
+
+/// The mean length in bytes of the contiguous runs of a part in its source's (else destination's)
+/// memory, worked out from the tables; at least one element. Equal on all processes that know the
+/// memory layout. O(size of the tables).
+std::int64_t mean_run_bytes(const PairPart& part, const MemoryLayout& memory, bool of_source,
+                            std::int64_t elem_bytes);
+
+/// Whether both memories are fastest along the same axes: only then long runs of both come in the
+/// same order. O(axes).
+bool fastest_alike(const PairPart& part, const MemoryLayout& source,
+                   const MemoryLayout& destination);
+
+}  // namespace datamover::plan

@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Do arrays that users bring move right, in many chunks, by every transport, in little memory?"""
+
+import drawn
+import numpy as np
+import pytest
+
+import datamover as dm
+from datamover.mpi import core
+
+TRANSPORTS = ["auto", *(name for name in core().transports() if name not in ("self", "shared"))]
+
+#: Large enough for several chunks between any two of up to seven processes.
+SHAPE = (840, 1260)
+
+LAYOUTS = [
+    ("(block, *)", "(*, block)", (0, 1)),
+    ("(cyclic(3), *)", "(*, cyclic(7))", (0, 1)),
+    ("(block, *)", "(block, *)", (1, 0)),
+    ("(*, cyclic(64))", "(cyclic, *)", (1, 0)),
+]
+
+
+def user_array(layout, rank, dtype, order):
+    return np.empty(layout.local_shape(rank), dtype, order=order)
+
+
+def part_of(whole, layout, rank):
+    return whole[np.ix_(*layout.global_indices(rank))]
+
+
+class Case:
+    """Two layouts and this process's arrays, filled anew for every round."""
+
+    def __init__(self, comm, rng, words, dtypes=("f8", "f8")):
+        source, destination, self.axes = words
+        self.comm = comm
+        self.whole = rng.integers(0, 100, SHAPE).astype(dtypes[0])
+        turned = tuple(SHAPE[a] for a in self.axes)
+        self.plan = dm.redistribute(
+            dm.BlockCyclic(SHAPE, source, comm.size),
+            dm.BlockCyclic(turned, destination, comm.size),
+            axes=self.axes,
+        )
+        orders = rng.choice(["C", "F"], 2)
+        self.a = user_array(self.plan.source, comm.rank, dtypes[0], orders[0])
+        self.b = user_array(self.plan.destination, comm.rank, dtypes[1], orders[1])
+        self.a[...] = part_of(self.whole, self.plan.source, comm.rank)
+        self.b[...] = 1
+
+    def mover(self, **options):
+        return dm.Mover(self.plan, self.a, self.b, comm=self.comm, **options)
+
+    def assert_moved(self, factor=1, before=0):
+        want = part_of(self.whole.transpose(self.axes), self.plan.destination, self.comm.rank)
+        np.testing.assert_array_equal(self.b, want * factor + before)
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS)
+@pytest.mark.parametrize("words", LAYOUTS)
+def test_many_chunks(comm, rng, transport, words):
+    case = Case(comm, rng, words)
+    if drawn.impossible(case.plan, transport):
+        with pytest.raises(dm.Unsupported):
+            case.mover(transport=transport)
+        return
+    for limit in (None, 400_000):
+        case.b[...] = -1
+        mover = case.mover(transport=transport, max_bytes=limit)
+        for _ in range(3):
+            mover()
+        case.assert_moved()
+        assert limit is None or mover.counters()["extra_bytes"] <= limit
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS)
+def test_chunks_are_combined_and_converted(comm, rng, transport):
+    for words in LAYOUTS[1:3]:
+        case = Case(comm, rng, words, ("i4", "f8"))
+        if drawn.impossible(case.plan, transport):
+            return
+        case.mover(transport=transport, op="add", alpha=2, max_bytes=300_000)()
+        case.assert_moved(factor=2, before=1)
+
+
+def test_a_sender_may_be_through_and_gone_before_the_receiver_begins(comm):
+    """Only the last process receives; the others free their mover and use its memory again."""
+    last = comm.size - 1
+    boxes = [dm.Region((10 * r,), (10 * r + 10,)) for r in range(comm.size)]
+    pieces = dm.FloorPlan(boxes, list(range(comm.size)))
+    whole = dm.FloorPlan([dm.Region((0,), (10 * comm.size,))], [last], comm.size)
+    plan = dm.redistribute(pieces, whole)
+    if comm.size == 1 or drawn.crosses_nodes(plan):
+        return
+    mine = np.arange(10.0) + 10 * comm.rank
+    total = np.zeros(10 * comm.size) if comm.rank == last else None
+    mover = dm.Mover(plan, mine, total, comm=comm, transport="staged")
+    if comm.rank != last:
+        mover()
+        mover.free()
+        mine[...] = -1
+    other = dm.XArray(comm, dm.BlockCyclic((1000 * comm.size,), "(block)", comm.size))
+    other.local[...] = -2
+    comm.barrier()
+    if comm.rank == last:
+        mover()
+        np.testing.assert_array_equal(total, np.arange(10.0 * comm.size))
+
+
+def test_several_in_flight(comm, rng):
+    cases = [Case(comm, rng, words) for words in LAYOUTS]
+    movers = [case.mover() for case in cases]
+    for mover in movers:
+        mover.start()
+    for mover in reversed(movers):
+        mover.wait()
+    for case in cases:
+        case.assert_moved()
+
+
+def test_explain_says_which_transport_and_why(comm, rng):
+    case = Case(comm, rng, LAYOUTS[1])
+    for leg in case.mover(transport="p2p").explain():
+        local = leg["peer"] == comm.rank
+        assert leg["transport"] == ("self" if local else "p2p")
+        assert leg["why"] == ("within the process" if local else "asked for")
+    for leg in case.mover(max_bytes=100_000).explain():
+        other_node = (
+            drawn.NODE_SIZE and leg["peer"] // drawn.NODE_SIZE != comm.rank // drawn.NODE_SIZE
+        )
+        assert (leg["why"] == "on another node") == bool(other_node)
+        if leg["transport"] in ("p2p", "staged"):
+            assert leg["chunks"] > 1
+
+
+def test_without_shared_memory_messages_are_sent(comm, rng, monkeypatch):
+    fresh = comm.Dup()
+    layout = dm.BlockCyclic((comm.size << 16,), "(block)", comm.size)
+    taken = [dm.XArray(fresh, layout, "u1")]
+    monkeypatch.setenv("DATAMOVER_SHARED_BYTES", "0")
+    monkeypatch.setenv("DATAMOVER_PEER_READS", "0")
+    while comm.allreduce(taken[-1].shared):
+        taken.append(dm.XArray(fresh, layout, "u1"))
+    case = Case(fresh, rng, LAYOUTS[0])
+    mover = case.mover()
+    mover()
+    case.assert_moved()
+    assert {leg["transport"] for leg in mover.explain()} <= {"self", "p2p"}
+
+
+def test_where_reading_is_not_wanted_others_carry(comm, rng, monkeypatch):
+    monkeypatch.setenv("DATAMOVER_PEER_READS", "0")
+    case = Case(comm.Dup(), rng, LAYOUTS[0])
+    mover = case.mover()
+    mover()
+    case.assert_moved()
+    assert "read" not in {leg["transport"] for leg in mover.explain()}
+    if comm.size > 1:
+        with pytest.raises(dm.Unsupported):
+            case.mover(transport="read")
