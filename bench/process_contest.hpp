@@ -75,11 +75,15 @@ public:
              const std::function<double()>& setup = {}) {
         check.clear();
         MPI_Barrier(comm_);
+        double first_seconds = -MPI_Wtime();
         work();
-        MPI_Barrier(comm_);
+        first_seconds += MPI_Wtime();
+        MPI_Allreduce(MPI_IN_PLACE, &first_seconds, 1, MPI_DOUBLE, MPI_MAX, comm_);
         int right = check.right() ? 1 : 0;
         MPI_Allreduce(MPI_IN_PLACE, &right, 1, MPI_INT, MPI_MIN, comm_);
         if (!right) return leave_out(contender, "it moved wrong data");
+        // Who is so slow is timed once; the call before found the memory.
+        if (seconds_ > 0 && first_seconds > 2 * seconds_) return time_once(contender, work);
         double setup_seconds = setup ? setup() : -1;
         MPI_Allreduce(MPI_IN_PLACE, &setup_seconds, 1, MPI_DOUBLE, MPI_MAX, comm_);
         contenders_.push_back({contender, std::move(work), 1, {}, setup_seconds, {}});

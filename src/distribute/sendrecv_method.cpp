@@ -44,8 +44,9 @@ public:
                     if (codes[e] != all.drop_code) put(static_cast<int>(codes[e]), i);
         });
         for (int r = 0; r < s_.nprocs(); ++r) flush(r);
-        while (std::any_of(left_.begin(), left_.end(), [](std::int64_t n) { return n > 0; }))
-            receive();
+        const auto comes = [](std::int64_t elems) { return elems > 0; };
+        NodeChannel::Wait wait(*s_.channel);
+        for (; std::any_of(left_.begin(), left_.end(), comes); wait.pause()) receive();
         for (Buffer& buffer : buffers_)
             mpi::check(MPI_Waitall(2, buffer.requests, MPI_STATUSES_IGNORE), "MPI_Waitall");
     }
@@ -102,11 +103,13 @@ private:
         ++s_.counters.messages;
         buffer.half = 1 - buffer.half;
         buffer.elems = 0;
-        int free = 0;
-        while (!free) {
+        NodeChannel::Wait wait(*s_.channel);
+        for (;; wait.pause()) {
+            int free = 0;
             receive();
             mpi::check(MPI_Test(&buffer.requests[buffer.half], &free, MPI_STATUS_IGNORE),
                        "MPI_Test");
+            if (free) break;
         }
     }
 
