@@ -21,7 +21,7 @@ namespace datamover {
 /// How a mover works; all optional.
 struct MoverOptions {
     Op op = Op::replace;             ///< how arriving elements are combined
-    std::string transport = "auto";  ///< or the name of one: "shared", "staged", "p2p"
+    std::string transport = "auto";  ///< or the name of one: "shared", "read", "staged", "p2p"
     std::complex<double> alpha = 1;  ///< factor of arriving elements
     std::complex<double> beta = 1;   ///< factor of those in place, with Op::add
     bool conjugate = false;          ///< arriving complex elements are conjugated

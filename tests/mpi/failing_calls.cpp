@@ -154,8 +154,8 @@ struct Movement {
         p2p.transport = "p2p";
         messages = Mover(comm, plan, dense_part(rows, sent), dense_part(columns, received), p2p);
         p2p.max_bytes = 384 * size;
-        bounded = Mover(comm, plan, dense_part(rows, sent), dense_part(columns, received_in_rounds),
-                        p2p);
+        bounded =
+            Mover(comm, plan, dense_part(rows, sent), dense_part(columns, received_in_rounds), p2p);
         preferred = Mover(comm, plan, from, to);
     }
 
