@@ -96,10 +96,9 @@ def test_in_place_keeps_the_order_of_those_that_stay(comm, rng, method):
 @pytest.mark.parametrize("method", ["alltoallv", "sort"])
 @pytest.mark.parametrize("stable", [False, True])
 def test_in_place_takes_little_memory(comm, rng, method, stable):
-    n = 20000 // comm.size
-    targets = [rng.integers(0, comm.size, n) for _ in range(comm.size)]
-    mine = elements_of(comm.rank, targets[comm.rank])
-    for max_bytes, elems in ((None, 1024), (1, 2 * comm.size)):
+    for max_bytes, elems, given in ((None, 1024, 20000), (1, 2 * comm.size, 2000)):
+        targets = rng.integers(0, comm.size, (comm.size, given // comm.size))
+        mine = elements_of(comm.rank, targets[comm.rank])
         d = dm.Distribution(comm, targets[comm.rank], method=method, max_bytes=max_bytes)
         moved = in_place(d, mine, stable)
         assert d.counters()["staged_bytes"] <= elems * mine.itemsize
