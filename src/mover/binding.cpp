@@ -236,12 +236,13 @@ BoundTransports bind_transports(const mpi::ProcessGroupPtr& group, const Process
     const bool lines_missing = group->node_ranks().size() > 1 && !context.control;
     const bool needs_memory =
         needs_message_memory(*group, mine, {context, offers, {true, false}}, options.transport);
-    const auto votes =
-        group->maximum({lines_missing || !offers.mapped, prefers_row_major(destination),
-                        bound.per_round.bytes_sent, bound.per_round.bytes_received, needs_memory,
-                        !offers.readable, !offers.permitted});
+    const auto votes = group->maximum(
+        {lines_missing || !offers.mapped, prefers_row_major(destination),
+         bound.per_round.bytes_sent, bound.per_round.bytes_received, needs_memory, !offers.readable,
+         !offers.permitted, bound.per_round.bytes_sent + bound.per_round.bytes_received});
     group->peers_readable() = votes[6] == 0;
-    const FactFinder facts(context, offers, {votes[0] == 0, votes[5] == 0, votes[2], votes[3]});
+    const FactFinder facts(context, offers,
+                           {votes[0] == 0, votes[5] == 0, votes[2], votes[3], votes[7]});
     context.order = votes[1] ? plan::MessageOrder::row_major : plan::MessageOrder::column_major;
     // The less loaded side copies. Between equals the sender: the cache lines around a face are
     // rewritten by their owner in every step, those of a ghost are only read (measured: a halo of

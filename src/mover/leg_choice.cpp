@@ -110,6 +110,8 @@ void FactFinder::add_reading(PairFacts& facts, const PairPart& part) const {
         plan::mean_run_bytes(part, source, true, context_.source->elem_bytes);
     const std::int64_t destination_run =
         plan::mean_run_bytes(part, destination, false, context_.destination->elem_bytes);
+    const std::int64_t most = use_.most_sent_bytes + use_.most_received_bytes;
+    facts.balanced = most - use_.most_exchanged_bytes <= most / 4;
     facts.readable = true;
     // Two writers could meet in one element: elements are combined by their owner. Between equals,
     // long runs belong on the far side.

@@ -19,6 +19,7 @@ struct NodeUse {
     bool readable = true;  ///< the arrays that are not shared can be read by all
     /// Who should copy, where either side could: the one whose busiest process has less to copy.
     std::int64_t most_sent_bytes = 0, most_received_bytes = 0;
+    std::int64_t most_exchanged_bytes = 0;  ///< both together, of one process
 };
 
 /// The facts of the direction from one rank to another, one of which is this process.

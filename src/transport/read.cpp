@@ -172,7 +172,8 @@ const TransportKind read_kind{
     "read",
     [](const PairFacts& facts) { return facts.readable && !facts.same_process; },
     [](const PairFacts& facts) {
-        return facts.plain_copy && facts.direct_run_bytes >= least_paying_run_bytes;
+        return facts.plain_copy && facts.balanced &&
+               facts.direct_run_bytes >= least_paying_run_bytes;
     },
     [](const BindContext& context, std::vector<Leg> sends,
        std::vector<Leg> receives) -> std::unique_ptr<Transport> {

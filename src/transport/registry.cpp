@@ -61,6 +61,7 @@ std::string reason_for(const TransportKind& kind, const PairFacts& facts, std::s
     if (name == "read") return runs + " on both sides";
     if (name == "staged" && !facts.readable) return "neither array can be reached";
     if (name == "staged" && !facts.plain_copy) return "elements are combined or converted";
+    if (name == "staged" && !facts.balanced) return "both sides share the work of the busier one";
     if (name == "staged")
         return facts.direct_run_bytes > 0 ? runs + " are too short to be read"
                                           : "the two arrays run along different axes";

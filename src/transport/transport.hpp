@@ -29,6 +29,7 @@ struct PairFacts {
     bool plain_copy = true;           ///< no update, no conversion
     bool staged = false;              ///< the destination has set a staging lane aside
     bool readable = false;            ///< the system lets each access the other's memory
+    bool balanced = true;             ///< those who send most also receive most
     bool receiver_reads = true;       ///< then: the receiver reads, else the sender writes
     std::int64_t direct_run_bytes = 0;  ///< then: the shorter of the mean runs on both sides, where
                                         ///< runs come in the same order; else 0
