@@ -232,6 +232,7 @@ BoundTransports bind_transports(const mpi::ProcessGroupPtr& group, const Process
     context.node = std::move(offers.peers);
 
     BoundTransports bound;
+    bound.control = context.control;
     bound.per_round = round_counters(mine.outgoing, mine.incoming, me, context.wire().bytes);
     const bool lines_missing = group->node_ranks().size() > 1 && !context.control;
     const bool needs_memory =

@@ -33,6 +33,7 @@ struct BoundTransports {
     std::vector<std::unique_ptr<transport::Transport>> transports;
     MoverCounters per_round;
     std::vector<LegReason> reasons;
+    memory::AllocationPtr control;  ///< where the peers of this node signal
 
     /// How each pair is carried, and why.
     std::vector<MoverLeg> legs() const;

@@ -42,6 +42,9 @@ struct Mover::State {
         } catch (const Error& e) {
             in_flight = false;
             group->fail(e);
+            // Peers that do not know yet may still write there.
+            for (const auto& memory : {bound.control, source.allocation, destination.allocation})
+                group->keep(memory);
             throw;
         }
     }

@@ -70,7 +70,9 @@ public:
     void check_alive_while_waiting() const { board_->check_while_waiting(); }
     /// Waits for a request; throws mpi, or peer_failed when meanwhile a process has failed.
     void complete(MPI_Request& request, const char* call) const;
-    /// Keeps memory that an operation which can never end may still touch.
+    /// Keeps memory that processes of this node may still write to, as long as this group.
+    void keep(std::shared_ptr<const void> memory) const { kept_.push_back(std::move(memory)); }
+    /// Keeps memory that an operation of MPI which can never end may still touch, for ever.
     void abandon(std::shared_ptr<const void> memory) const {
         abandoned_.push_back(std::move(memory));
     }
@@ -102,7 +104,7 @@ private:
     std::shared_ptr<memory::SegmentPool> pool_;
     std::shared_ptr<memory::SegmentMap> segments_;
     std::unique_ptr<FailureBoard> board_;
-    mutable std::vector<std::shared_ptr<const void>> abandoned_;
+    mutable std::vector<std::shared_ptr<const void>> kept_, abandoned_;
     std::shared_ptr<distribute::NodeChannel> node_channel_;
     std::shared_ptr<const distribute::MethodTimes> method_times_;
     std::optional<bool> peers_readable_;

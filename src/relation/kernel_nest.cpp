@@ -167,8 +167,12 @@ std::int64_t span_bytes(const LoopShape& l) {
 ShapeLeaf shape_leaf(LoopShape shape) {
     const CopyLoops& loops = copy_loops();
     const int size = size_class(shape.bytes);
-    const bool far = span_bytes(shape) >= far_bytes && shape.inner >= 4 * far_tile_elems &&
-                     shape.outer >= far_tile_elems;
+    // Rows that are picked from whole vectors are quick enough one by one.
+    const bool picked =
+        shape.inner_destination == shape.bytes &&
+        (shape.inner_source == 2 * shape.bytes || shape.inner_source == 4 * shape.bytes);
+    const bool far = !picked && span_bytes(shape) >= far_bytes &&
+                     shape.inner >= 4 * far_tile_elems && shape.outer >= far_tile_elems;
     if (size >= 0 && far) {
         shape.outer_tile = far_tile_elems;
         shape.inner_tile = far_tile_elems;
