@@ -240,15 +240,18 @@ BoundTransports bind_transports(const mpi::ProcessGroupPtr& group, const Process
     const auto votes = group->maximum(
         {lines_missing || !offers.mapped, prefers_row_major(destination),
          bound.per_round.bytes_sent, bound.per_round.bytes_received, needs_memory, !offers.readable,
-         !offers.permitted, bound.per_round.bytes_sent + bound.per_round.bytes_received});
+         !offers.permitted, bound.per_round.bytes_sent + bound.per_round.bytes_received,
+         bound.per_round.bytes_kept + bound.per_round.bytes_sent,
+         bound.per_round.bytes_kept + bound.per_round.bytes_received});
     group->peers_readable() = votes[6] == 0;
     const FactFinder facts(context, offers,
                            {votes[0] == 0, votes[5] == 0, votes[2], votes[3], votes[7]});
     context.order = votes[1] ? plan::MessageOrder::row_major : plan::MessageOrder::column_major;
-    // The less loaded side copies. Between equals the sender: the cache lines around a face are
-    // rewritten by their owner in every step, those of a ghost are only read (measured: a halo of
-    // 16³ blocks takes a third of the time that it takes when receivers copy).
-    context.receivers_copy = votes[3] < votes[2];
+    // The less loaded side copies, what a process keeps included. Between equals the sender: the
+    // cache lines around a face are rewritten by their owner in every step, those of a ghost are
+    // only read (measured: a halo of 16³ blocks takes a third of the time that it takes when
+    // receivers copy).
+    context.receivers_copy = votes[9] < votes[8];
     MessageMemory memory;
     memory.staging = StagingOffers::none(group->node_ranks().size());
     if (votes[0] || votes[4])
