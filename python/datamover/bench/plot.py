@@ -32,6 +32,8 @@ def draw_encodings(rows: Sequence[dict[str, Any]], encodings: Sequence[str], pat
     from matplotlib.figure import Figure
 
     phases = [p for p in ("assembly", "disassembly", "copy") if any(r["phase"] == p for r in rows)]
+    drawn = {r["contender"] for r in rows if r["phase"] in phases}
+    encodings = [encoding for encoding in encodings if encoding in drawn]
     figure = Figure(figsize=(14, 3.6 * len(phases)), layout="constrained")
     panels = figure.subplots(len(phases), 1, squeeze=False)[:, 0]
     for panel, phase in zip(panels, phases, strict=True):
