@@ -326,7 +326,8 @@ class Distribution:
         dict
             `method` and `in_place`: what `move` and `move_in_place` are carried by; `measured`:
             (method, in place, element bytes, seconds) of each sample that "auto" chooses from,
-            measured once per communicator; empty where another method was asked for.
+            measured once per communicator; empty where another method was asked for. "alltoallv"
+            is among them where MPI has 64-bit counts (MPI 4).
 
         Examples
         --------
@@ -335,8 +336,9 @@ class Distribution:
         >>> d = dm.Distribution(MPI.COMM_SELF, [0, 0], method="sort")
         >>> d.explain()
         {'method': 'sort', 'in_place': 'sort', 'measured': []}
-        >>> sorted({row[0] for row in dm.Distribution(MPI.COMM_SELF, [0]).explain()["measured"]})
-        ['alltoallv', 'partition', 'sendrecv']
+        >>> measured = dm.Distribution(MPI.COMM_SELF, [0]).explain()["measured"]
+        >>> {"partition", "sendrecv"} <= {method for method, *_ in measured}
+        True
         """
         if self.method != "auto":
             return {"method": self.method, "in_place": self.method, "measured": []}
