@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// On which side of a move does something lie: where elements come from, or where they go?
+#pragma once
+
+#include <array>
+#include <cstddef>
+
+namespace datamover {
+
+enum class Side : std::size_t { source = 0, destination = 1 };
+
+inline constexpr std::array<Side, 2> both_sides{Side::source, Side::destination};
+
+constexpr Side other(Side side) {
+    return side == Side::source ? Side::destination : Side::source;
+}
+
+/// "source" or "destination", for messages.
+constexpr const char* side_name(Side side) {
+    return side == Side::source ? "source" : "destination";
+}
+
+/// One thing for each side.
+template <class T>
+struct PerSide {
+    T source{}, destination{};
+
+    T& operator[](Side side) { return side == Side::source ? source : destination; }
+    const T& operator[](Side side) const { return side == Side::source ? source : destination; }
+};
+
+}  // namespace datamover
