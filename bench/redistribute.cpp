@@ -6,11 +6,12 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "datamover/mover.hpp"
-#include "memory/segment_pool.hpp"
+#include "memory/offer.hpp"
 #include "process_contest.hpp"
 #include "redistribute_alltoallw.hpp"
 #include "redistribute_case.hpp"
@@ -78,34 +79,28 @@ struct UserArray {
 /// The addresses, here, of every process's part of a library array; empty where they cannot be
 /// reached. The hand-written loops run on the same memory as the movers.
 std::vector<std::byte*> reach_all(MPI_Comm comm, const XArray& array,
-                                  datamover::memory::SegmentMap& segments,
                                   std::vector<std::shared_ptr<void>>& keep) {
     int size = 1, rank = 0;
     MPI_Comm_size(comm, &size);
     MPI_Comm_rank(comm, &rank);
-    const auto& allocation = array.part().allocation;
-    std::vector<std::int64_t> mine(7, 0), all(static_cast<std::size_t>(size) * 7);
-    if (array.shared()) {
-        const auto& name = allocation->segment->name();
-        mine = {1,
-                name.pid,
-                name.fd,
-                name.device,
-                name.inode,
-                name.bytes,
-                allocation->segment_offset_bytes};
-    }
-    MPI_Allgather(mine.data(), 7, MPI_INT64_T, all.data(), 7, MPI_INT64_T, comm);
+    constexpr std::size_t words = 8;
+    std::vector<std::int64_t> mine;
+    datamover::memory::put_offer(mine, array.part().allocation.get());
+    mine.resize(words);
+    std::vector<std::int64_t> all(static_cast<std::size_t>(size) * words);
+    MPI_Allgather(mine.data(), words, MPI_INT64_T, all.data(), words, MPI_INT64_T, comm);
     std::vector<std::byte*> addresses;
     for (int p = 0; p < size; ++p) {
-        const std::int64_t* v = all.data() + 7 * p;
-        if (v[0] == 0) return {};
+        datamover::memory::OfferReader offer{
+            std::span{all}.subspan(static_cast<std::size_t>(p) * words, words)};
+        const auto place = offer.shared_place();
+        if (!place) return {};
         if (p == rank) {
             addresses.push_back(array.part().base);
             continue;
         }
-        auto segment = segments.open({v[1], v[2], v[3], v[4], v[5]});
-        addresses.push_back(segment->data() + v[6]);
+        auto segment = datamover::memory::SegmentMap::of_process().open(place->name);
+        addresses.push_back(segment->data() + place->offset_bytes);
         keep.push_back(segment);
     }
     return addresses;
@@ -172,8 +167,8 @@ private:
     }
 
     void add_loops() {
-        const auto from = reach_all(comm_, source_, segments_, keep_);
-        const auto to = reach_all(comm_, destination_, segments_, keep_);
+        const auto from = reach_all(comm_, source_, keep_);
+        const auto to = reach_all(comm_, destination_, keep_);
         int reached = !from.empty() && !to.empty();
         MPI_Allreduce(MPI_IN_PLACE, &reached, 1, MPI_INT, MPI_MIN, comm_);
         if (!reached) return contest_.leave_out("loop", "there is no shared memory");
@@ -216,7 +211,6 @@ private:
     XArray source_, destination_;
     std::unique_ptr<UserArray> user_source_, user_destination_;
     std::vector<double> share_from_, share_to_;
-    datamover::memory::SegmentMap segments_;
     std::vector<std::shared_ptr<void>> keep_;
 };
 

@@ -5,8 +5,10 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "casters.hpp"
@@ -64,6 +66,15 @@ UserArray user_array(const nb::tuple& t) {
     return user;
 }
 
+/// A Python object as an owner of memory: released by whichever thread drops it last.
+std::shared_ptr<const void> kept_alive(nb::object object) {
+    return {object.release().ptr(), [](const void* p) {
+                if (!Py_IsInitialized()) return;
+                const nb::gil_scoped_acquire acquired;
+                Py_DECREF(static_cast<PyObject*>(const_cast<void*>(p)));
+            }};
+}
+
 /// All bytes of an array's memory on this process as a NumPy array that keeps them alive.
 nb::ndarray<nb::numpy, std::uint8_t, nb::ndim<1>> bytes_of(const XArray& array) {
     auto* kept = new ArrayPart(array.part());
@@ -110,20 +121,22 @@ void bind_arrays(nb::module_& m) {
     m.def(
         "user_part",
         [](const Layout& layout, nb::list blocks, std::int64_t elem_bytes, const std::string& type,
-           bool writable) {
+           bool writable, nb::object owner) {
             std::vector<UserBlock> places;
             for (nb::handle h : blocks) {
                 const UserArray user = user_array(nb::cast<nb::tuple>(h));
                 check_extents(user, layout);
                 places.push_back(user.place);
             }
-            return user_part(layout, places, elem_bytes, scalar_from_name(type), writable);
+            ArrayPart part =
+                user_part(layout, places, elem_bytes, scalar_from_name(type), writable);
+            part.owner = kept_alive(std::move(owner));
+            return part;
         },
         nb::arg("layout"), nb::arg("blocks"), nb::arg("elem_bytes"), nb::arg("type"),
-        nb::arg("writable"),
+        nb::arg("writable"), nb::arg("owner"),
         "The part that arrays of the user make up; blocks are (number, address, shape, byte "
-        "strides, "
-        "ghost_lower, ghost_upper). The arrays must outlive the movers bound to it. Local.");
+        "strides, ghost_lower, ghost_upper). `owner` lives as long as the part. Local.");
     m.def(
         "agree",
         [](std::uintptr_t comm, std::optional<std::string> code, const std::string& message) {

@@ -8,13 +8,36 @@
 #include <string>
 
 #include "errors.hpp"
+#include "mpi/waiting.hpp"
 
 namespace nb = nanobind;
+
+namespace {
+
+/// A signal that Python has a handler for ends a wait: Ctrl-C with KeyboardInterrupt.
+bool signal_handler_raised() {
+    if (!Py_IsInitialized()) return false;
+    const nb::gil_scoped_acquire acquired;
+    return PyErr_CheckSignals() != 0;
+}
+
+/// The exception that the signal handler raised is set already.
+void translate_interrupted(const std::exception_ptr& error, void*) {
+    try {
+        std::rethrow_exception(error);
+    } catch (const datamover::mpi::Interrupted&) {
+        if (!PyErr_Occurred()) PyErr_SetNone(PyExc_KeyboardInterrupt);
+    }
+}
+
+}  // namespace
 
 NB_MODULE(_mover, m) {
     nb::set_leak_warnings(false);  // plans kept to the end of a program are no fault to print
     nb::module_::import_("datamover._plan");
     datamover::bindings::register_error_translator();
+    nb::register_exception_translator(translate_interrupted);
+    datamover::mpi::set_interrupt_check(signal_handler_raised);
     m.doc() = "Arrays and movers: the rooms of datamover that need MPI.";
     m.def(
         "mpi_library_version",

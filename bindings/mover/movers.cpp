@@ -3,9 +3,16 @@
 #include <nanobind/stl/complex.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <span>
+#include <string>
+#include <vector>
 
 #include "casters.hpp"
 #include "datamover/mover.hpp"
+#include "datamover/progress.hpp"
+#include "errors.hpp"
 #include "module.hpp"
 #include "transport/transport.hpp"
 
@@ -27,23 +34,30 @@ nb::dict counters_of(const Mover& mover) {
     return d;
 }
 
-nb::list legs_of(const Mover& mover) {
-    nb::list legs;
-    for (const MoverLeg& leg : mover.legs()) {
+nb::list pairs_of(const Mover& mover) {
+    nb::list pairs;
+    for (const MoverPair& pair : mover.pairs()) {
         nb::dict d;
-        d["peer"] = leg.peer;
-        d["sends"] = leg.sends;
-        d["transport"] = leg.transport;
-        d["why"] = leg.why;
-        d["elems"] = leg.elems;
-        d["bytes"] = leg.bytes;
-        d["encoding"] = leg.encoding;
-        d["relation_bytes"] = leg.relation_bytes;
-        d["kernel"] = leg.kernel;
-        d["chunks"] = leg.chunks;
-        legs.append(d);
+        d["peer"] = pair.peer;
+        d["sends"] = pair.sends;
+        d["transport"] = pair.transport;
+        d["why"] = pair.why;
+        d["elems"] = pair.elems;
+        d["bytes"] = pair.bytes;
+        d["encoding"] = pair.encoding;
+        d["relation_bytes"] = pair.relation_bytes;
+        d["kernel"] = pair.kernel;
+        d["chunks"] = pair.chunks;
+        pairs.append(d);
     }
-    return legs;
+    return pairs;
+}
+
+/// Whether a transport needs both processes on one node.
+bool needs_common_node(const transport::TransportKind& kind) {
+    transport::PairFacts far;
+    far.destination_rank = 1;
+    return !kind.carries(far);
 }
 
 }  // namespace
@@ -53,38 +67,68 @@ void bind_movers(nb::module_& m) {
     nb::class_<Mover>(m, "Mover", "Carries out a plan between two parts, again and again.")
         .def(
             "__init__",
-            [](Mover* self, std::uintptr_t comm, const MotionPlan& plan, const ArrayPart& source,
-               const ArrayPart& destination, const std::string& op, const std::string& transport,
-               std::complex<double> alpha, std::complex<double> beta, bool conjugate, bool check,
-               std::int64_t max_bytes) {
-                new (self)
-                    Mover(comm_at(comm), plan, source, destination,
-                          {op_from_name(op), transport, alpha, beta, conjugate, check, max_bytes});
+            [](Mover* self, std::uintptr_t comm, const std::vector<MotionPlan>& plans,
+               const std::vector<std::vector<ArrayPart>>& sources,
+               const std::vector<std::vector<ArrayPart>>& destinations, const std::string& op,
+               const std::string& transport, std::complex<double> alpha, std::complex<double> beta,
+               bool conjugate, bool check, std::int64_t max_bytes) {
+                std::vector<PlannedArrays> moves;
+                for (std::size_t i = 0; i < plans.size(); ++i)
+                    moves.push_back({plans[i], sources[i], destinations[i]});
+                const MoverOptions options{op_from_name(op), transport, alpha, beta,
+                                           conjugate,        check,     max_bytes};
+                const nb::gil_scoped_release released;
+                new (self) Mover(comm_at(comm), moves, options);
             },
-            nb::arg("comm_address"), nb::arg("plan"), nb::arg("source"), nb::arg("destination"),
+            nb::arg("comm_address"), nb::arg("plans"), nb::arg("sources"), nb::arg("destinations"),
             nb::arg("op"), nb::arg("transport"), nb::arg("alpha"), nb::arg("beta"),
-            nb::arg("conjugate"), nb::arg("check"), nb::arg("max_bytes"), Released())
-        .def("rebind", &Mover::rebind, nb::arg("source"), nb::arg("destination"), Released(),
-             "Goes over to other arrays of the same plan. Collective.")
+            nb::arg("conjugate"), nb::arg("check"), nb::arg("max_bytes"))
+        .def(
+            "rebind",
+            [](Mover& m, const std::vector<ArrayPart>& sources,
+               const std::vector<ArrayPart>& destinations) {
+                const nb::gil_scoped_release released;
+                m.rebind(std::span(sources), std::span(destinations));
+            },
+            nb::arg("sources"), nb::arg("destinations"),
+            "Goes over to other arrays of the same plans. Collective.")
         .def("start", &Mover::start, Released(), "Begins to move; returns without waiting.")
         .def("test", &Mover::test, Released(),
              "Does what can be done now; True when complete here.")
         .def("wait", &Mover::wait, nb::arg("timeout_seconds").none() = nb::none(), Released(),
              "Returns when complete here.")
-        .def("__call__", &Mover::operator(), Released(), "start and wait.")
+        .def("__call__", &Mover::operator(), nb::arg("timeout_seconds").none() = nb::none(),
+             Released(), "start and wait.")
         .def_prop_ro("in_flight", &Mover::in_flight, "Whether started and not yet complete.")
         .def_prop_ro("extra_bytes", &Mover::extra_bytes, "Bytes of buffers besides the arrays.")
         .def("counters", &counters_of, "What one round moves and what has been done so far. Local.")
-        .def("legs", &legs_of, "How each pair is carried. Local.")
-        .def("free", &Mover::free, "Gives back buffers and references. Local.");
+        .def("pairs", &pairs_of, "How each pair is carried. Local.")
+        .def("free", &Mover::free, "Gives back buffers and references. Local.")
+        .def("give_up", &Mover::give_up,
+             "The same; in flight it gives the round up, which all processes are told. Local.");
+    m.def(
+        "refuse_binding",
+        [](std::uintptr_t comm, const std::string& code, const std::string& message) {
+            Mover::refuse(comm_at(comm), Error(error_code_from_name(code), message));
+        },
+        nb::arg("comm_address"), nb::arg("code"), nb::arg("message"), Released(),
+        "Takes part in a binding of the other processes as one that cannot. Collective.");
+    nb::class_<ProgressThread>(m, "ProgressThread", "A thread that pushes on movers in flight.")
+        .def(nb::init<>())
+        .def_prop_ro("carries_messages", &ProgressThread::carries_messages,
+                     "Whether it also carries messages.");
+    m.def("default_timeout", &default_timeout, "Seconds after which waits give up. Local.");
+    m.def("set_default_timeout", &set_default_timeout, nb::arg("seconds").none(),
+          "Sets it; None: never. Local.");
     m.def(
         "transports",
         [] {
-            nb::list names;
-            for (const auto& kind : transport::transport_kinds()) names.append(kind.name);
-            return names;
+            nb::dict kinds;
+            for (const auto& kind : transport::transport_kinds())
+                kinds[kind.name] = needs_common_node(kind);
+            return kinds;
         },
-        "The names of all transports, in order of preference. Local.");
+        "All transports, in order of preference, and whether each needs a common node. Local.");
 }
 
 }  // namespace datamover::bindings

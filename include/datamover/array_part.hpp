@@ -15,8 +15,8 @@ namespace memory {
 struct Allocation;
 }
 
-/// The memory of one process's blocks, whoever owns it. The memory must live as long as movers that
-/// are bound to it.
+/// The memory of one process's blocks, whoever owns it. It must live as long as movers that are
+/// bound to it; `allocation` and `owner` see to that where they are set.
 struct ArrayPart {
     std::byte* base = nullptr;
     MemoryLayout memory;
@@ -26,6 +26,8 @@ struct ArrayPart {
     bool writable = true;
     /// Set when the memory is the library's: then other processes of the node may reach it.
     std::shared_ptr<const memory::Allocation> allocation;
+    /// Keeps memory of the user's alive, also after a move that was given up.
+    std::shared_ptr<const void> owner;
 };
 
 }  // namespace datamover

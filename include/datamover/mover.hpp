@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -25,9 +26,10 @@ struct MoverOptions {
     std::complex<double> alpha = 1;  ///< factor of arriving elements
     std::complex<double> beta = 1;   ///< factor of those in place, with Op::add
     bool conjugate = false;          ///< arriving complex elements are conjugated
-    /// Verifies at binding that all processes hold the same plan and options, sizes match per pair,
-    /// no element is written twice, and none is read that is written. Where one process asks, all
-    /// do. Takes time and memory in the elements moved; errors are mismatch and invalid_argument.
+    /// Verifies at binding that sizes match per pair, no element is written twice, and none is read
+    /// that is written. Where one process asks, all do. Takes time and memory in the elements
+    /// moved; errors are mismatch and invalid_argument. (That all processes hold the same plans and
+    /// options is always verified.)
     bool check = false;
     /// Most bytes of message buffers and staging memory of this process, 0 for no limit. Messages
     /// then go in rounds. Too little for an element per message: invalid_argument.
@@ -45,8 +47,8 @@ struct MoverCounters {
     double wait_seconds = 0;      ///< spent in wait, all rounds
 };
 
-/// How one pair's part is carried, for explain.
-struct MoverLeg {
+/// How what goes to or comes from one process is carried, for explain.
+struct MoverPair {
     std::int64_t peer = 0;
     bool sends = false;
     std::string transport;
@@ -59,46 +61,74 @@ struct MoverLeg {
     std::int64_t chunks = 1;  ///< in so many pieces it goes, per round
 };
 
-/// Carries out a plan between two arrays as one collective operation, any number of times. Arrays
-/// of different number types convert as NumPy's astype does; the narrower type crosses the wire.
-/// Between start and wait the caller writes neither source nor destination. Movers between the same
-/// processes are started in the same order everywhere; several may be in flight. After binding
-/// nothing is allocated and no collective is called. Source: KeLP's Mover.
+/// A plan, and the arrays between which it is carried out: source k goes to destination k.
+struct PlannedArrays {
+    MotionPlan plan;
+    std::vector<ArrayPart> sources, destinations;
+};
+
+/// Carries out plans between arrays as one collective operation, any number of times: one plan
+/// between two arrays, or several arrays and several plans at once, in one message per pair of
+/// processes and round. Arrays of different number types convert as NumPy's astype does; the
+/// narrower type crosses the wire. Between start and wait the caller writes neither source nor
+/// destination. Movers between the same processes are started in the same order everywhere; several
+/// may be in flight, and are waited for in any order. After binding nothing is allocated and no
+/// collective is called.
+///
+/// A mover that goes while it is in flight has failed, and all processes are told: the others raise
+/// peer_failed where they wait, or at their next call. Memory that peers may still touch stays.
+/// Source: KeLP's Mover.
 class Mover {
 public:
     Mover() = default;
-    /// Binds. Collective over `comm`. Throws, on all processes or none and before anything moves:
-    /// mismatch (the plan or the arrays do not fit each other or the communicator), wrong_type,
-    /// out_of_range (a section outside what a block's memory holds), invalid_argument (unknown
-    /// transport, read-only destination), unsupported, no_memory.
+    /// Binds. Collective over `comm`: a reduction, an exchange on each node (two where data goes
+    /// through buffers there) and a second reduction. Throws, on all processes or none and before
+    /// anything moves: mismatch (plans or options that differ between processes; a plan and arrays
+    /// that do not fit each other or the communicator), wrong_type, out_of_range (a section outside
+    /// what a block's memory holds), invalid_argument (unknown transport, read-only destination),
+    /// unsupported, no_memory.
     Mover(MPI_Comm comm, const MotionPlan& plan, const ArrayPart& source,
           const ArrayPart& destination, const MoverOptions& options = {});
     Mover(MPI_Comm comm, const MotionPlan& plan, const XArray& source, const XArray& destination,
           const MoverOptions& options = {});
+    /// Several plans, each between one or several pairs of arrays, with the same options. Errors as
+    /// above, and invalid_argument where a plan has no or not equally many sources and
+    /// destinations.
+    Mover(MPI_Comm comm, std::span<const PlannedArrays> moves, const MoverOptions& options = {});
+    /// Takes part in a binding of the other processes as one that cannot: all throw `error`, or
+    /// that of a lower process. Collective.
+    [[noreturn]] static void refuse(MPI_Comm comm, const Error& error);
 
-    /// Goes over to other arrays of the same plan, without planning again. Collective; errors as in
-    /// the constructor, after which the mover is bound as before. Throws invalid_state in flight.
+    /// Goes over to other arrays of the same plans, without planning again; arrays are given in the
+    /// order of the constructor. Collective; errors as in the constructor, after which the mover is
+    /// bound as before. Throws invalid_state in flight.
     void rebind(const ArrayPart& source, const ArrayPart& destination);
+    void rebind(std::span<const ArrayPart> sources, std::span<const ArrayPart> destinations);
 
-    /// Begins to move; returns without waiting. Throws invalid_state when already started.
+    /// Begins to move. Never waits for another process, but does by itself what can be done now:
+    /// on a node that is often all the copying. With a progress thread it only announces the move
+    /// (see progress.hpp). Throws invalid_state when already started, peer_failed.
     void start();
     /// Does what can be done now; true when complete here. Throws invalid_state when not started.
     bool test();
     /// Returns when the destination is complete here and the source may be overwritten. Throws
     /// invalid_state when not started, and timeout (naming the processes waited for) when
-    /// `timeout_seconds` pass first; the mover is then still in flight.
+    /// `timeout_seconds` (default: default_timeout() of progress.hpp) pass first; the mover is then
+    /// still in flight and can be waited for again.
     void wait(std::optional<double> timeout_seconds = {});
     /// start and wait.
-    void operator()();
+    void operator()(std::optional<double> timeout_seconds = {});
     bool in_flight() const;
 
     MoverCounters counters() const;
     /// How each pair is carried. Local.
-    std::vector<MoverLeg> legs() const;
+    std::vector<MoverPair> pairs() const;
     /// Bytes of buffers besides the arrays.
     std::int64_t extra_bytes() const;
     /// Gives back buffers and references to the arrays. Local. Throws invalid_state in flight.
     void free();
+    /// The same; in flight it gives the round up, which all processes are told. Local, never waits.
+    void give_up() noexcept;
 
 private:
     struct State;

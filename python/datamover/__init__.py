@@ -43,7 +43,8 @@ if TYPE_CHECKING:
     from .distribution import Distribution, distribute
     from .explanation import explain
     from .files import move
-    from .movers import Mover
+    from .movers import Mover, MoverSet
+    from .progress import progress_thread, set_timeout
 
 __all__ = [
     "AddressRelation",
@@ -62,6 +63,7 @@ __all__ = [
     "Mismatch",
     "MotionPlan",
     "Mover",
+    "MoverSet",
     "MpiError",
     "NoMemory",
     "OutOfRange",
@@ -83,7 +85,9 @@ __all__ = [
     "explain",
     "halo",
     "move",
+    "progress_thread",
     "redistribute",
+    "set_timeout",
     "targets",
 ]
 
@@ -91,11 +95,14 @@ __all__ = [
 _LAZY = {
     "Distribution": "distribution",
     "Mover": "movers",
+    "MoverSet": "movers",
     "UserArrays": "arrays",
     "XArray": "arrays",
     "distribute": "distribution",
     "explain": "explanation",
     "move": "files",
+    "progress_thread": "progress",
+    "set_timeout": "progress",
 }
 
 

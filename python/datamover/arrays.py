@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -234,9 +234,9 @@ class UserArrays:
 
     Parameters
     ----------
-    arrays : ndarray, mapping of block to ndarray, or sequence of ndarray
-        One array (for a process with one block), or one per local block (a sequence: in ascending
-        order of blocks). Any strides; ghosts included. None where a process has no block.
+    arrays : ndarray or mapping of block to ndarray
+        One array (for a process with one block), or one per local block, by its number. Any
+        strides; ghosts included. None, or an empty mapping, where a process has no block.
     ghost : int, sequence of int, or sequence of (int, int)
         As for `XArray`.
 
@@ -250,7 +250,7 @@ class UserArrays:
 
     def __init__(
         self,
-        arrays: np.ndarray | Mapping[int, np.ndarray] | Sequence[np.ndarray] | None,
+        arrays: np.ndarray | Mapping[int, np.ndarray] | None,
         ghost: ArrayLike = 0,
     ):
         self._given = arrays
@@ -258,7 +258,10 @@ class UserArrays:
         listed = self._listed()
         for array in listed:
             if not isinstance(array, np.ndarray):
-                raise WrongType(f"a {type(array).__name__} was given, it must be a NumPy array")
+                raise WrongType(
+                    f"a {type(array).__name__} was given, it must be a NumPy array"
+                    " (or a mapping {block: array}, for the blocks of one array)"
+                )
         dtypes = {array.dtype for array in listed}
         if len(dtypes) > 1:
             raise WrongType(f"the blocks have different dtypes: {', '.join(map(str, dtypes))}")
@@ -269,7 +272,7 @@ class UserArrays:
             return []
         if isinstance(self._given, Mapping):
             return list(self._given.values())
-        return list(self._given) if isinstance(self._given, (list, tuple)) else [self._given]
+        return [self._given]
 
     def _by_block(self, layout: Layout, rank: int) -> dict[int, np.ndarray]:
         blocks = list(layout.blocks_of(rank))
@@ -285,7 +288,8 @@ class UserArrays:
             return {}
         if len(listed) != len(blocks):
             raise Mismatch(
-                f"process {rank} was given {len(listed)} arrays for its {len(blocks)} blocks"
+                f"process {rank} was given {len(listed)} arrays for its {len(blocks)} blocks; "
+                "the blocks of one array are given as a mapping {block: array}"
             )
         return dict(zip(blocks, listed, strict=True))
 
@@ -299,4 +303,6 @@ class UserArrays:
             address = array.__array_interface__["data"][0]
             described.append((block, address, array.shape, array.strides, lower, upper))
             writable = writable and array.flags.writeable
-        return core().user_part(layout, described, dtype.itemsize, number_name(dtype), writable)
+        return core().user_part(
+            layout, described, dtype.itemsize, number_name(dtype), writable, self._listed()
+        )

@@ -1,37 +1,47 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How is a plan carried out between two arrays, again and again?"""
+"""How is a plan carried out between arrays, again and again?"""
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ._plan import MotionPlan
 from .arrays import UserArrays, XArray, number_name
 from .errors import InvalidArgument, Mismatch, WrongType
-from .mpi import collectively, comm_address, core
+from .mover_pairs import MoverPairs
+from .mpi import comm_address, core, take_part_with
 
 if TYPE_CHECKING:
     from mpi4py import MPI
 
-    from ._plan import MotionPlan
+    #: The parts of one distributed array on this process.
+    OneArray = XArray | UserArrays | np.ndarray | Mapping[int, np.ndarray] | None
+    Arrays = OneArray | Sequence[OneArray]
 
-    Arrays = (
-        XArray | UserArrays | np.ndarray | Mapping[int, np.ndarray] | Sequence[np.ndarray] | None
-    )
-
-
-def _wrapped(arrays: Arrays) -> XArray | UserArrays:
-    return arrays if isinstance(arrays, (XArray, UserArrays)) else UserArrays(arrays)
+_OPS = ("replace", "add", "multiply", "min", "max")
 
 
-def _communicator(comm: MPI.Comm | None, *arrays: Arrays) -> MPI.Comm:
+def _listed(arrays: Arrays) -> list[OneArray]:
+    """List the arrays that were given: several in a list or tuple, else one."""
+    return list(arrays) if isinstance(arrays, (list, tuple)) else [arrays]
+
+
+def _wrapped(array: OneArray) -> XArray | UserArrays:
+    return array if isinstance(array, (XArray, UserArrays)) else UserArrays(array)
+
+
+def _communicator(comm: MPI.Comm | None, moves: Sequence[tuple]) -> MPI.Comm:
     if comm is not None:
         return comm
-    for array in arrays:
-        if isinstance(array, XArray):
-            return array.comm
+    for move in moves:
+        for arrays in move[1:]:
+            for array in _listed(arrays):
+                if isinstance(array, XArray):
+                    return array.comm
     raise InvalidArgument("comm is needed when neither source nor destination is an XArray")
 
 
@@ -41,20 +51,278 @@ def _converts(source: np.dtype, destination: np.dtype) -> bool:
     return numbers and np.can_cast(source, destination, "same_kind")
 
 
-class Mover:
-    """Carries out a plan between two arrays as one collective operation, any number of times.
+def _text(value: Any, name: str) -> str:
+    if not isinstance(value, str):
+        raise WrongType(f"{name} is {value!r}, it must be a string")
+    return value
+
+
+def _number(value: Any, name: str) -> complex:
+    try:
+        return complex(value) if not isinstance(value, str) else complex(None)
+    except TypeError:
+        raise WrongType(f"{name} is {value!r}, it must be a number") from None
+
+
+def _limit(value: Any) -> int:
+    if value is None:
+        return 0
+    try:
+        limit = operator.index(value)
+    except TypeError:
+        raise WrongType(f"max_bytes is {value!r}, it must be an integer or None") from None
+    if limit < 1:
+        raise InvalidArgument(f"max_bytes is {limit}; it must be positive, or None for no limit")
+    return limit
+
+
+class _Options:
+    """How a mover works, checked."""
+
+    def __init__(
+        self,
+        op: str | None,
+        transport: str,
+        alpha: complex,
+        beta: complex,
+        conjugate: bool,
+        check: bool,
+        max_bytes: int | None,
+    ):
+        self.op = "replace" if op is None else _text(op, "op")
+        if self.op not in _OPS:
+            raise InvalidArgument(f'op is "{op}", known are None and {", ".join(_OPS)}')
+        self.transport = _text(transport, "transport")
+        self.alpha, self.beta = _number(alpha, "alpha"), _number(beta, "beta")
+        self.conjugate, self.check = bool(conjugate), bool(check)
+        self.max_bytes = _limit(max_bytes)
+
+
+class _Parts:
+    """What the engine binds for one plan: sources and destinations, checked here."""
+
+    def __init__(self, comm: MPI.Comm, plan: MotionPlan, source: Arrays, destination: Arrays):
+        if not isinstance(plan, MotionPlan):
+            raise WrongType(f"a {type(plan).__name__} was given, it must be a MotionPlan")
+        if plan.nprocs != comm.size:
+            raise Mismatch(
+                f"the plan is for {plan.nprocs} processes, the communicator has {comm.size}"
+            )
+        sources, destinations = _listed(source), _listed(destination)
+        if len(sources) != len(destinations):
+            raise Mismatch(
+                f"{len(sources)} sources and {len(destinations)} destinations were given"
+                + self._hint(plan, comm.rank, sources, destinations)
+            )
+        self.plan = plan
+        self.sources: list[Any] = []
+        self.destinations: list[Any] = []
+        for a, b in zip(sources, destinations, strict=True):
+            self._add(comm.rank, _wrapped(a), _wrapped(b))
+
+    @staticmethod
+    def _hint(plan: MotionPlan, rank: int, *lists: list) -> str:
+        layouts = (plan.source, plan.destination)
+        for layout, arrays in zip(layouts, lists, strict=True):
+            if len(arrays) > 1 and len(arrays) == len(layout.blocks_of(rank)):
+                return "; the blocks of one array are given as a mapping {block: array}"
+        return ""
+
+    def _add(self, rank: int, source: XArray | UserArrays, dest: XArray | UserArrays) -> None:
+        dtypes = [array.dtype for array in (source, dest) if array.dtype is not None]
+        if len(set(dtypes)) > 1 and not _converts(*dtypes):
+            raise WrongType(
+                f"source elements are {dtypes[0]}, destination elements {dtypes[1]}: "
+                'NumPy does not convert these under "same_kind"'
+            )
+        dtype = dtypes[0] if dtypes else np.dtype("u1")
+        for parts, array, layout in (
+            (self.sources, source, self.plan.source),
+            (self.destinations, dest, self.plan.destination),
+        ):
+            shared = isinstance(array, XArray)
+            parts.append(array.part() if shared else array.part(layout, rank, dtype))
+
+
+class MoverSet:
+    """Carries out several plans, between several arrays each, at once.
+
+    Everything that goes from one process to another travels together: over messages, one per pair
+    of processes and round. Otherwise like `Mover`, which is the case of one plan.
+
+    Parameters
+    ----------
+    moves : sequence of (MotionPlan, source, destination)
+        Each source and destination is an array or a list of arrays as for `Mover`. All processes
+        give equally many, in the same order.
+    op, alpha, beta, conjugate, transport, check, max_bytes, comm
+        As for `Mover`; they hold for all moves.
+
+    Raises
+    ------
+    Error
+        As `Mover`, on all processes.
+
+    Examples
+    --------
+    >>> from mpi4py import MPI
+    >>> import numpy as np, datamover as dm
+    >>> rows = dm.BlockCyclic((2, 2), "(block, *)", nprocs=1)
+    >>> a, b, c = np.arange(4.0).reshape(2, 2), np.zeros((2, 2)), np.zeros((2, 2), "f4")
+    >>> turn, keep = dm.redistribute(rows, rows, axes=(1, 0)), dm.redistribute(rows, rows)
+    >>> dm.MoverSet([(turn, a, b), (keep, a, c)], comm=MPI.COMM_SELF)()
+    >>> b.tolist(), c.tolist()
+    ([[0.0, 2.0], [1.0, 3.0]], [[0.0, 1.0], [2.0, 3.0]])
+    """
+
+    def __init__(
+        self,
+        moves: Sequence[tuple[MotionPlan, Arrays, Arrays]],
+        *,
+        op: str | None = None,
+        transport: str = "auto",
+        alpha: complex = 1,
+        beta: complex = 1,
+        conjugate: bool = False,
+        check: bool = False,
+        max_bytes: int | None = None,
+        comm: MPI.Comm | None = None,
+    ):
+        moves = list(moves)
+        self._comm = _communicator(comm, moves)
+        self._address = comm_address(self._comm)
+        try:
+            options = _Options(op, transport, alpha, beta, conjugate, check, max_bytes)
+            parts = [_Parts(self._comm, *move) for move in moves]
+        except BaseException as error:
+            take_part_with(core().refuse_binding, self._address, error)
+        self._plans = [p.plan for p in parts]
+        self._core = core().Mover(
+            self._address,
+            self._plans,
+            [p.sources for p in parts],
+            [p.destinations for p in parts],
+            **vars(options),
+        )
+
+    def rebind(self, *arrays: tuple[Arrays, Arrays]) -> None:
+        """Go over to other arrays of the same plans, without planning again. Collective.
+
+        Parameters
+        ----------
+        *arrays : (source, destination)
+            One pair per plan, in order.
+
+        Raises
+        ------
+        Error
+            As when the mover was made; it is then bound as before. InvalidState in flight.
+        """
+        try:
+            if len(arrays) != len(self._plans):
+                raise Mismatch(f"{len(arrays)} pairs of arrays for {len(self._plans)} plans")
+            parts = [
+                _Parts(self._comm, plan, *pair)
+                for plan, pair in zip(self._plans, arrays, strict=True)
+            ]
+        except BaseException as error:
+            take_part_with(core().refuse_binding, self._address, error)
+        self._core.rebind(
+            [s for p in parts for s in p.sources], [d for p in parts for d in p.destinations]
+        )
+
+    def start(self) -> None:
+        """Begin to move. Never waits for another process, but does what can be done now.
+
+        On a node that is often all the copying. While a progress thread runs (`progress_thread`),
+        it only announces the move. InvalidState when started already.
+        """
+        self._core.start()
+
+    def test(self) -> bool:
+        """Do what can be done now; True when complete here. InvalidState when not started."""
+        return self._core.test()
+
+    def wait(self, timeout: float | None = None) -> None:
+        """Return when the destinations are complete here and the sources may be overwritten.
+
+        Ctrl-C interrupts it.
+
+        Parameters
+        ----------
+        timeout : float, optional
+            Seconds after which `Timeout` is raised, naming the processes waited for; `set_timeout`
+            gives a default. After a `Timeout` or an interrupt the mover is still in flight and can
+            be waited for again.
+        """
+        self._core.wait(timeout)
+
+    def __call__(self, timeout: float | None = None) -> None:
+        """Do start and wait."""
+        self._core(timeout)
+
+    @property
+    def in_flight(self) -> bool:
+        """Whether started and not yet complete."""
+        return self._core.in_flight
+
+    def explain(self) -> MoverPairs:
+        """Tell for each pair here: transport and why, elements, bytes, encoding, loops. Local.
+
+        Prints as a table; a sequence of dicts for programs.
+        """
+        return MoverPairs(self._core.pairs())
+
+    def counters(self) -> dict[str, int | float]:
+        """Count messages and bytes per round, rounds, and seconds spent waiting. Local."""
+        return {**self._core.counters(), "extra_bytes": self._core.extra_bytes}
+
+    def free(self) -> None:
+        """Give back buffers and references to the arrays. Local. InvalidState in flight."""
+        self._core.free()
+
+    def __enter__(self) -> MoverSet:
+        return self
+
+    def __exit__(self, kind: type | None, *_: object) -> None:
+        """Free the mover; one that is left in flight has failed, which all processes are told."""
+        left = self.in_flight
+        self._core.give_up()
+        if left and kind is None:
+            raise InvalidArgument("a mover was left in flight at the end of its with block")
+
+    def __repr__(self) -> str:
+        counters = self._core.counters()
+        return (
+            f"{type(self).__name__}({len(self._plans)} plans, process {self._comm.rank} of "
+            f"{self._comm.size}: sends {counters['messages_sent']} messages, "
+            f"{counters['bytes_sent']} bytes, receives {counters['messages_received']}, "
+            f"{counters['bytes_received']} bytes; {counters['rounds']} rounds"
+            f"{', in flight' if self.in_flight else ''})"
+        )
+
+    def _repr_html_(self) -> str:
+        return self.explain()._repr_html_()
+
+
+class Mover(MoverSet):
+    """Carries out a plan between arrays as one collective operation, any number of times.
 
     Collective to make; all choices are made then, and errors are raised then, on all processes and
     before anything moves. Between `start` and `wait` the caller writes neither source nor
-    destination. Several movers may be in flight; all processes start them in the same order.
+    destination. Several movers may be in flight; all processes start them in the same order, and
+    wait for them in any order. A mover that is dropped in flight has failed: the other processes
+    raise `PeerFailed`.
 
     Parameters
     ----------
     plan : MotionPlan
         What goes where.
-    source, destination : XArray, ndarray, mapping, sequence or UserArrays
-        The library's arrays or the user's (see `UserArrays`); they may be the same array. User
-        arrays are used in place and must be kept; None where a process holds no block.
+    source, destination : XArray, ndarray, mapping or UserArrays, or a list of them
+        The library's arrays or the user's (see `UserArrays`); they may be the same array. A mapping
+        holds the blocks of one array, an empty one where a process has none; a list holds several
+        arrays, which travel together, each to the one at the same place of the other list. User
+        arrays are used in place, and kept alive.
     op : {None, "add", "multiply", "min", "max"}
         How arriving elements are combined with those in place; None replaces them.
     alpha : number
@@ -66,22 +334,22 @@ class Mover:
     transport : str
         "auto", or the name of a transport that must carry all that leaves a process.
     check : bool
-        Whether to verify, here and in `rebind`, that all processes bring the same plan and options,
-        that sizes match for every pair, that no element is written twice (without `op`), and that
-        none is read that is written, also through arrays that share memory. The error names
-        process, block and region. Where one process asks, all do. Takes time and memory in the
-        elements.
+        Whether to verify, here and in `rebind`, that sizes match for every pair, that no element is
+        written twice (without `op`), and that none is read that is written, also through arrays
+        that share memory. The error names process, block and region. Where one process asks, all
+        do. Takes time and memory in the elements. (That all processes bring the same plan and
+        options is always verified.)
     max_bytes : int, optional
-        Most bytes of message buffers and staging memory of this process; what does not fit goes in
-        rounds, with the same result. `counters()["extra_bytes"]` tells what is used.
+        Most bytes of message buffers and shared slots of this process; what does not fit goes in
+        pieces, with the same result. `counters()["extra_bytes"]` tells what is used.
     comm : mpi4py.MPI.Comm, optional
         The processes; needed when no array is an `XArray`.
 
     Raises
     ------
     Mismatch
-        Layouts, shapes or numbers of processes that do not fit each other; with `check` also plans
-        or options that differ between processes.
+        Layouts, shapes or numbers of processes that do not fit each other; plans or options that
+        differ between processes.
     WrongType
         Dtypes that NumPy does not convert under "same_kind" (number types otherwise convert on the
         way, and the narrower crosses the wire), or arithmetic on elements that are no numbers.
@@ -129,49 +397,22 @@ class Mover:
         max_bytes: int | None = None,
         comm: MPI.Comm | None = None,
     ):
-        self._comm = _communicator(comm, source, destination)
-        self._address = comm_address(self._comm)
-        self.plan = plan
-        arrays, parts = self._checked(source, destination)
-        self._core = core().Mover(
-            self._address,
-            plan,
-            *parts,
-            op or "replace",
-            transport,
-            alpha,
-            beta,
-            conjugate,
-            check,
-            max_bytes or 0,
+        super().__init__(
+            [(plan, source, destination)],
+            op=op,
+            transport=transport,
+            alpha=alpha,
+            beta=beta,
+            conjugate=conjugate,
+            check=check,
+            max_bytes=max_bytes,
+            comm=comm,
         )
-        self._arrays = arrays  # the memory lives as long as the mover is bound to it
 
-    def _checked(self, source: Arrays, destination: Arrays) -> tuple[tuple, tuple]:
-        """Check both arrays on all processes; give them and what the engine binds. Collective."""
-
-        def prepare() -> tuple[tuple, tuple]:
-            if self.plan.nprocs != self._comm.size:
-                raise Mismatch(
-                    f"the plan is for {self.plan.nprocs} processes, "
-                    f"the communicator has {self._comm.size}"
-                )
-            arrays = (_wrapped(source), _wrapped(destination))
-            dtypes = [array.dtype for array in arrays if array.dtype is not None]
-            if len(set(dtypes)) > 1 and not _converts(*dtypes):
-                raise WrongType(
-                    f"source elements are {dtypes[0]}, destination elements {dtypes[1]}: "
-                    'NumPy does not convert these under "same_kind"'
-                )
-            dtype = dtypes[0] if dtypes else np.dtype("u1")
-            layouts = (self.plan.source, self.plan.destination)
-            rank = self._comm.rank
-            return arrays, tuple(
-                array.part() if isinstance(array, XArray) else array.part(layout, rank, dtype)
-                for array, layout in zip(arrays, layouts, strict=True)
-            )
-
-        return collectively(self._address, prepare)
+    @property
+    def plan(self) -> MotionPlan:
+        """The plan that is carried out."""
+        return self._plans[0]
 
     def rebind(self, source: Arrays, destination: Arrays) -> None:
         """Go over to other arrays of the same plan, without planning again. Collective.
@@ -179,53 +420,4 @@ class Mover:
         Errors are those of making a mover, after which it is bound as before; InvalidState in
         flight.
         """
-        arrays, parts = self._checked(source, destination)
-        self._core.rebind(*parts)
-        self._arrays = arrays
-
-    def start(self) -> None:
-        """Begin to move; returns without waiting. InvalidState when started already."""
-        self._core.start()
-
-    def test(self) -> bool:
-        """Do what can be done now; True when complete here. InvalidState when not started."""
-        return self._core.test()
-
-    def wait(self, timeout: float | None = None) -> None:
-        """Return when the destination is complete here and the source may be overwritten.
-
-        Parameters
-        ----------
-        timeout : float, optional
-            Seconds after which `Timeout` is raised, naming the processes waited for; the mover is
-            then still in flight.
-        """
-        self._core.wait(timeout)
-
-    def __call__(self) -> None:
-        """Do start and wait."""
-        self._core()
-
-    @property
-    def in_flight(self) -> bool:
-        """Whether started and not yet complete."""
-        return self._core.in_flight
-
-    def explain(self) -> list[dict[str, Any]]:
-        """Tell for each pair here: transport, elements, bytes, encoding, loops. Local."""
-        return self._core.legs()
-
-    def counters(self) -> dict[str, int | float]:
-        """Count messages and bytes per round, rounds, and seconds spent waiting. Local."""
-        return {**self._core.counters(), "extra_bytes": self._core.extra_bytes}
-
-    def free(self) -> None:
-        """Give back buffers and references to the arrays. Local. InvalidState in flight."""
-        self._core.free()
-        self._arrays = ()
-
-    def __enter__(self) -> Mover:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.free()
+        super().rebind((source, destination))

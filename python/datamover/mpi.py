@@ -9,9 +9,17 @@ from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from .errors import Error, InvalidArgument, MpiError
+from .errors import (
+    Error,
+    InvalidArgument,
+    MpiError,
+    NoMemory,
+    OutOfRange,
+    PeerFailed,
+    WrongType,
+)
 from .launch import check_launch
 
 if TYPE_CHECKING:
@@ -19,6 +27,14 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from mpi4py import MPI
+
+#: What built-in exceptions are called by the library; the first that fits counts.
+_KINDS = (
+    (MemoryError, NoMemory),
+    (LookupError, OutOfRange),
+    ((TypeError, AttributeError), WrongType),
+    ((ValueError, ArithmeticError), InvalidArgument),
+)
 
 
 def _loaded_mpi_libraries() -> set[str]:
@@ -73,17 +89,52 @@ def comm_address(comm: MPI.Comm) -> int:
 
     if not isinstance(comm, MPI.Comm):
         raise InvalidArgument(f"comm is a {type(comm).__name__}, it must be an mpi4py communicator")
+    if comm == MPI.COMM_NULL:
+        raise InvalidArgument("comm is MPI.COMM_NULL, or a communicator that was freed")
     core()
     check_launch(comm)
     return MPI._addressof(comm)
 
 
+def error_of(error: BaseException) -> Error:
+    """Say what an exception of any kind says as an error of the library's, for other processes.
+
+    Examples
+    --------
+    >>> error_of(TypeError("a list is no number")).code
+    'wrong_type'
+    """
+    if isinstance(error, Error):
+        return error
+    words = str(error) or type(error).__name__
+    for builtin, kind in _KINDS:
+        if isinstance(error, builtin):
+            return kind(words)
+    return PeerFailed(f"{type(error).__name__}: {words}")
+
+
 def collectively(address: int, work: Callable[[], Any]) -> Any:
-    """Run `work` on every process; where it raises on any, raise that error on all. Collective."""
+    """Run `work` on every process; where it raises on any, raise that on all. Collective.
+
+    An exception that is no error of the library's becomes one; what ends a program
+    (KeyboardInterrupt, SystemExit) goes on where it happened, and is an error for the others.
+    """
     try:
         result = work()
-    except Error as error:
-        core().agree(address, error.code, str(error))
-        raise
+    except BaseException as error:
+        take_part_with(core().agree, address, error)
     core().agree(address, None, "")
     return result
+
+
+def take_part_with(
+    agree: Callable[[int, str, str], None], address: int, error: BaseException
+) -> NoReturn:
+    """Tell the others an error in a collective call that they make; raise it here. Collective."""
+    said = error_of(error)
+    try:
+        agree(address, said.code, str(said))
+    except Error as agreed:
+        if isinstance(error, Exception):
+            raise agreed from (None if isinstance(error, Error) else error)
+    raise error

@@ -42,7 +42,7 @@ void write_text(const std::string& text, char (&to)[n]) {
     to[text.copy(to, n - 1)] = 0;
 }
 
-datamover_mover_leg described(const MoverLeg& leg) {
+datamover_mover_leg described(const MoverPair& leg) {
     datamover_mover_leg line{};
     line.peer = leg.peer;
     line.sends = leg.sends;
@@ -120,7 +120,7 @@ int datamover_mover_counters_get(const datamover_mover* mover, datamover_mover_c
 int datamover_mover_legs(const datamover_mover* mover, datamover_mover_leg* legs, int64_t capacity,
                          int64_t* count) {
     return guarded([&] {
-        const auto all = value_of(mover, "mover").legs();
+        const auto all = value_of(mover, "mover").pairs();
         announce_count(static_cast<int64_t>(all.size()), legs, capacity, count, "legs");
         if (legs) std::transform(all.begin(), all.end(), legs, described);
     });

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <new>
 
+#include "memory/offer.hpp"
 #include "mpi/checked_call.hpp"
 
 #if defined(__x86_64__) || defined(__i386__)
@@ -36,9 +37,7 @@ NodeChannel::NodeChannel(mpi::ProcessGroup& group)
         memory_ = group.pool().allocate_shared(static_cast<std::int64_t>(n * sizeof(Mailbox)));
         boxes_ = reinterpret_cast<Mailbox*>(memory_->data);
         for (std::size_t i = 0; i < n; ++i) new (boxes_ + i) Mailbox{};
-        const auto& name = memory_->segment->name();
-        words = {name.pid,   name.fd,    name.device,
-                 name.inode, name.bytes, memory_->segment_offset_bytes};
+        memory::put_offer(words, memory_.get());
     } catch (const Error&) {
         words = {};
     }
@@ -46,13 +45,14 @@ NodeChannel::NodeChannel(mpi::ProcessGroup& group)
     bool usable = true;
     peers_.resize(n);
     for (std::size_t i = 0; i < n; ++i) {
-        const auto& w = all[i];
-        usable = usable && w.size() == 6;
+        usable = usable && !all[i].empty();
         if (!usable) break;
         if (static_cast<int>(i) == me_) continue;
         try {
-            peers_[i].segment = group.segments().open({w[0], w[1], w[2], w[3], w[4]});
-            peers_[i].theirs = reinterpret_cast<Mailbox*>(peers_[i].segment->data() + w[5]) + me_;
+            const auto place = memory::OfferReader(all[i]).shared_place();
+            peers_[i].segment = group.segments().open(place->name);
+            peers_[i].theirs =
+                reinterpret_cast<Mailbox*>(peers_[i].segment->data() + place->offset_bytes) + me_;
         } catch (const Error&) {
             usable = false;
         }

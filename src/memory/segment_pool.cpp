@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <iterator>
 #include <string>
 
 #include "datamover/error.hpp"
@@ -14,6 +15,10 @@ namespace {
 constexpr std::int64_t alignment_bytes = 64;
 constexpr std::int64_t small_slab_bytes = std::int64_t{4} << 20;
 constexpr std::int64_t page_bytes = std::int64_t{2} << 20;
+/// Segments of other processes that stay mapped although nobody uses them.
+constexpr std::size_t most_kept = 32;
+/// Beyond so many, names of segments that are gone are forgotten.
+constexpr std::size_t most_known = 256;
 /// More than this is not kept idle.
 constexpr std::int64_t kept_bytes = std::int64_t{4} << 30;
 
@@ -23,16 +28,34 @@ std::int64_t rounded_up(std::int64_t bytes, std::int64_t unit) {
 
 }  // namespace
 
+SegmentPool& SegmentPool::of_process() {
+    static auto* pool = new SegmentPool;
+    return *pool;
+}
+
 AllocationPtr SegmentPool::take(Slab& slab, std::int64_t offset, std::int64_t bytes) {
     const auto free = slab.free.find(offset);
     const std::int64_t rest = free->second - bytes;
     slab.free.erase(free);
     if (rest > 0) slab.free.emplace(offset + bytes, rest);
-    const auto back = [pool = shared_from_this()](const Allocation* a) {
-        pool->give_back(a->segment.get(), a->segment_offset_bytes, a->bytes);
-        delete a;
-    };
-    return {new Allocation{slab.segment->data() + offset, bytes, slab.segment, offset}, back};
+    const AllocationPtr taken(
+        new Allocation{slab.segment->data() + offset, bytes, slab.segment, offset, {}},
+        [this](const Allocation* a) {
+            give_back(*a);
+            delete a;
+        });
+    used_[taken->data] = taken;
+    return taken;
+}
+
+AllocationPtr SegmentPool::find(const std::byte* begin, const std::byte* end) const {
+    // Outlives the lock: the last reference goes back to this pool.
+    AllocationPtr found;
+    const std::lock_guard lock(mutex_);
+    const auto after = used_.upper_bound(begin);
+    if (after == used_.begin()) return nullptr;
+    found = std::prev(after)->second.lock();
+    return found && end <= found->data + found->bytes ? found : nullptr;
 }
 
 AllocationPtr SegmentPool::allocate_shared(std::int64_t bytes) {
@@ -56,8 +79,8 @@ AllocationPtr SegmentPool::allocate_private(std::int64_t bytes) {
     void* data = std::aligned_alloc(alignment_bytes, static_cast<std::size_t>(bytes));
     if (!data)
         throw Error(ErrorCode::no_memory,
-                    std::to_string(bytes) + " bytes of memory are not to be had");
-    return {new Allocation{static_cast<std::byte*>(data), bytes, nullptr, 0},
+                    std::to_string(bytes) + " bytes of memory cannot be allocated");
+    return {new Allocation{static_cast<std::byte*>(data), bytes, nullptr, 0, {}},
             [](const Allocation* a) {
                 std::free(a->data);
                 delete a;
@@ -67,8 +90,10 @@ AllocationPtr SegmentPool::allocate_private(std::int64_t bytes) {
 AllocationPtr SegmentPool::allocate(std::int64_t bytes) {
     try {
         return allocate_shared(bytes);
-    } catch (const Error&) {
-        return allocate_private(bytes);
+    } catch (const Error& e) {
+        const AllocationPtr memory = allocate_private(bytes);
+        return {new Allocation{memory->data, memory->bytes, nullptr, 0, e.what()},
+                [memory](const Allocation* a) { delete a; }};
     }
 }
 
@@ -79,11 +104,13 @@ std::int64_t SegmentPool::idle_bytes() const {
     return idle;
 }
 
-void SegmentPool::give_back(SharedSegment* segment, std::int64_t offset, std::int64_t bytes) {
+void SegmentPool::give_back(const Allocation& allocation) {
     const std::lock_guard lock(mutex_);
+    used_.erase(allocation.data);
+    const SharedSegment* segment = allocation.segment.get();
     const auto slab = std::find_if(slabs_.begin(), slabs_.end(),
                                    [&](const Slab& s) { return s.segment.get() == segment; });
-    auto here = slab->free.emplace(offset, bytes).first;
+    auto here = slab->free.emplace(allocation.segment_offset_bytes, allocation.bytes).first;
     const auto next = std::next(here);
     if (next != slab->free.end() && here->first + here->second == next->first) {
         here->second += next->second;
@@ -100,12 +127,23 @@ void SegmentPool::give_back(SharedSegment* segment, std::int64_t offset, std::in
     if (all_free && idle_bytes() > kept_bytes) slabs_.erase(slab);
 }
 
+SegmentMap& SegmentMap::of_process() {
+    static auto* map = new SegmentMap;
+    return *map;
+}
+
 std::shared_ptr<SharedSegment> SegmentMap::open(const SegmentName& name) {
     const std::lock_guard lock(mutex_);
+    if (open_.size() > most_known)
+        std::erase_if(open_, [](const auto& entry) { return entry.second.expired(); });
     std::weak_ptr<SharedSegment>& known = open_[name];
     if (auto segment = known.lock()) return segment;
     auto segment = SharedSegment::open(name);
     known = segment;
+    if (name.bytes <= small_slab_bytes) {
+        kept_.push_back(segment);
+        if (kept_.size() > most_kept) kept_.pop_front();
+    }
     return segment;
 }
 

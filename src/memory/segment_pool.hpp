@@ -3,37 +3,43 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <vector>
 
 #include "shared_segment.hpp"
 
 namespace datamover::memory {
 
-class SegmentPool;
-
-/// Some bytes, aligned to 64. In a shared segment where that was to be had, else private. Goes back
-/// to its pool with the last reference, locally.
+/// Some bytes, aligned to 64: in a shared segment, or in private memory where none can be made.
+/// Goes back to its pool with the last reference, locally.
 struct Allocation {
     std::byte* data = nullptr;
     std::int64_t bytes = 0;
     std::shared_ptr<SharedSegment> segment;  ///< null: private memory
     std::int64_t segment_offset_bytes = 0;
+    std::string why_private;  ///< what went wrong, where shared memory was wanted
 };
 using AllocationPtr = std::shared_ptr<const Allocation>;
 
 /// Shared segments of this process, used again after they are given back, since fresh pages cost
 /// more than the copy. Small allocations share a segment. Thread-safe.
-class SegmentPool : public std::enable_shared_from_this<SegmentPool> {
+class SegmentPool {
 public:
+    /// The one of this process; it is never destroyed.
+    static SegmentPool& of_process();
+
     /// Shared memory. Throws no_memory.
     AllocationPtr allocate_shared(std::int64_t bytes);
-    /// Shared memory, or private where that cannot be had.
+    /// Shared memory, or private where there is none.
     AllocationPtr allocate(std::int64_t bytes);
     /// Private memory. Throws no_memory.
     static AllocationPtr allocate_private(std::int64_t bytes);
+    /// The shared allocation that a range of addresses lies in, or null. O(log allocations).
+    AllocationPtr find(const std::byte* begin, const std::byte* end) const;
 
 private:
     struct Slab {
@@ -41,22 +47,31 @@ private:
         std::map<std::int64_t, std::int64_t> free;  ///< offset to length, in bytes
     };
 
+    SegmentPool() = default;
     AllocationPtr take(Slab& slab, std::int64_t offset, std::int64_t bytes);
-    void give_back(SharedSegment* segment, std::int64_t offset, std::int64_t bytes);
+    void give_back(const Allocation& allocation);
     std::int64_t idle_bytes() const;
 
-    std::mutex mutex_;
+    mutable std::mutex mutex_;
     std::vector<Slab> slabs_;
+    std::map<const std::byte*, std::weak_ptr<const Allocation>> used_;  ///< by first address
 };
 
-/// Maps segments of other processes, each once for as long as someone uses it.
+/// Segments of other processes that are mapped here, each once. Those that hold many small
+/// allocations stay mapped for a while, since the next mover will want them too. Thread-safe.
 class SegmentMap {
 public:
+    /// The one of this process; it is never destroyed.
+    static SegmentMap& of_process();
+
+    /// Throws no_memory when the segment cannot be mapped.
     std::shared_ptr<SharedSegment> open(const SegmentName& name);
 
 private:
+    SegmentMap() = default;
     std::mutex mutex_;
     std::map<SegmentName, std::weak_ptr<SharedSegment>> open_;
+    std::deque<std::shared_ptr<SharedSegment>> kept_;  ///< the last one mapped at the end
 };
 
 }  // namespace datamover::memory

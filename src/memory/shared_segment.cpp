@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <limits>
+#include <mutex>
 #include <string>
 
 #include "datamover/error.hpp"
@@ -23,6 +24,10 @@ namespace {
     throw Error(ErrorCode::no_memory, what + ": " + std::strerror(errno));
 }
 
+std::int64_t rounded_up(std::int64_t bytes, std::int64_t unit) {
+    return (bytes + unit - 1) / unit * unit;
+}
+
 /// Bytes of shared memory that this process may make, from the environment.
 std::int64_t limit_bytes() {
     const char* text = std::getenv("DATAMOVER_SHARED_BYTES");
@@ -31,45 +36,115 @@ std::int64_t limit_bytes() {
 
 std::atomic<std::int64_t> made_bytes{0};
 
-void count_against_limit(std::int64_t bytes) {
-    if (made_bytes.fetch_add(bytes) + bytes <= limit_bytes()) return;
-    made_bytes.fetch_sub(bytes);
-    throw Error(ErrorCode::no_memory, "a shared segment of " + std::to_string(bytes) +
-                                          " bytes exceeds DATAMOVER_SHARED_BYTES");
+/// Bytes that count against this process's limit for as long as this object lives.
+class CountedBytes {
+public:
+    explicit CountedBytes(std::int64_t bytes) : bytes_(bytes) {
+        if (made_bytes.fetch_add(bytes) + bytes <= limit_bytes()) return;
+        made_bytes.fetch_sub(bytes);
+        throw Error(ErrorCode::no_memory, "a shared segment of " + std::to_string(bytes) +
+                                              " bytes exceeds DATAMOVER_SHARED_BYTES");
+    }
+    ~CountedBytes() { made_bytes.fetch_sub(bytes_); }
+    CountedBytes(const CountedBytes&) = delete;
+    CountedBytes& operator=(const CountedBytes&) = delete;
+
+private:
+    std::int64_t bytes_;
+};
+
+/// The file in memory that holds this process's segments. It only grows: the pages of a part that
+/// is given back go, its place is never used again.
+class SegmentFile {
+public:
+    static SegmentFile& of_process() {
+        static auto* file = new SegmentFile;
+        return *file;
+    }
+
+    /// The name of a new part, without pages yet.
+    SegmentName append(std::int64_t bytes) {
+        const std::lock_guard lock(mutex_);
+        // A child that was forked needs a file of its own: the parent's grows without it.
+        if (name_.pid != getpid()) open_file();
+        // Where large pages fit, they need an aligned beginning.
+        constexpr std::int64_t large_page_bytes = std::int64_t{2} << 20;
+        const std::int64_t page_bytes = sysconf(_SC_PAGESIZE);
+        SegmentName name = name_;
+        name.offset_bytes =
+            bytes < large_page_bytes ? end_bytes_ : rounded_up(end_bytes_, large_page_bytes);
+        name.bytes = bytes;
+        const std::int64_t end = rounded_up(name.offset_bytes + bytes, page_bytes);
+        if (ftruncate(static_cast<int>(name_.fd), static_cast<off_t>(end)) != 0)
+            no_memory("a shared segment of " + std::to_string(bytes) + " bytes could not be made");
+        end_bytes_ = end;
+        return name;
+    }
+
+private:
+    void open_file() {
+        const int fd = memfd_create("datamover", MFD_CLOEXEC);
+        struct stat status{};
+        if (fd < 0 || fstat(fd, &status) != 0) {
+            const int error = errno;
+            if (fd >= 0) close(fd);
+            errno = error;
+            no_memory("a file for shared segments could not be made");
+        }
+        name_ = {getpid(),
+                 fd,
+                 static_cast<std::int64_t>(status.st_dev),
+                 static_cast<std::int64_t>(status.st_ino),
+                 0,
+                 0};
+        end_bytes_ = 0;
+    }
+
+    std::mutex mutex_;
+    SegmentName name_;
+    std::int64_t end_bytes_ = 0;
+};
+
+void give_back_pages(const SegmentName& name) {
+    fallocate(static_cast<int>(name.fd), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+              static_cast<off_t>(name.offset_bytes), static_cast<off_t>(name.bytes));
 }
 
-/// Touches all pages now: a later first touch of a page that is not to be had would kill the
-/// process.
-bool reserve_pages(int fd, void* data, std::size_t bytes) {
+/// Touches all pages now: a later first touch of a page that does not exist would kill the process.
+bool reserve_pages(const SegmentName& name, void* data) {
+    const auto bytes = static_cast<std::size_t>(name.bytes);
     madvise(data, bytes, MADV_HUGEPAGE);
 #ifdef MADV_POPULATE_WRITE
     if (madvise(data, bytes, MADV_POPULATE_WRITE) == 0) return true;
     if (errno != EINVAL) return false;
 #endif
-    errno = posix_fallocate(fd, 0, static_cast<off_t>(bytes));
+    errno = posix_fallocate(static_cast<int>(name.fd), static_cast<off_t>(name.offset_bytes),
+                            static_cast<off_t>(name.bytes));
     return errno == 0;
+}
+
+std::byte* map_segment(int fd, const SegmentName& name) {
+    void* data = mmap(nullptr, static_cast<std::size_t>(name.bytes), PROT_READ | PROT_WRITE,
+                      MAP_SHARED, fd, static_cast<off_t>(name.offset_bytes));
+    return data == MAP_FAILED ? nullptr : static_cast<std::byte*>(data);
 }
 
 }  // namespace
 
+/// What the owner of a segment holds besides the mapping.
+struct SharedSegment::Owned {
+    explicit Owned(std::int64_t bytes) : counted(bytes) {}
+    CountedBytes counted;
+};
+
 std::shared_ptr<SharedSegment> SharedSegment::create(std::int64_t bytes) {
-    count_against_limit(bytes);
     std::shared_ptr<SharedSegment> segment(new SharedSegment);
-    segment->counted_bytes_ = bytes;
-    segment->name_ = {getpid(), memfd_create("datamover", MFD_CLOEXEC), 0, 0, bytes};
-    const int fd = static_cast<int>(segment->name_.fd);
-    const auto size = static_cast<std::size_t>(bytes);
-    if (fd < 0 || ftruncate(fd, static_cast<off_t>(bytes)) != 0)
-        no_memory("a shared segment of " + std::to_string(bytes) + " bytes could not be made");
-    void* data = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    if (data == MAP_FAILED) no_memory("a shared segment could not be mapped");
-    segment->data_ = static_cast<std::byte*>(data);
-    if (!reserve_pages(fd, data, size))
+    segment->owned_ = std::make_unique<Owned>(bytes);
+    segment->name_ = SegmentFile::of_process().append(bytes);
+    segment->data_ = map_segment(static_cast<int>(segment->name_.fd), segment->name_);
+    if (!segment->data_) no_memory("a shared segment could not be mapped");
+    if (!reserve_pages(segment->name_, segment->data_))
         no_memory("pages for a shared segment of " + std::to_string(bytes) + " bytes");
-    struct stat status{};
-    if (fstat(fd, &status) != 0) no_memory("a shared segment cannot be identified");
-    segment->name_.device = static_cast<std::int64_t>(status.st_dev);
-    segment->name_.inode = static_cast<std::int64_t>(status.st_ino);
     return segment;
 }
 
@@ -82,27 +157,24 @@ std::shared_ptr<SharedSegment> SharedSegment::open(const SegmentName& name) {
     const bool same = fstat(fd, &status) == 0 &&
                       static_cast<std::int64_t>(status.st_dev) == name.device &&
                       static_cast<std::int64_t>(status.st_ino) == name.inode;
-    if (!same) {
-        close(fd);
-        throw Error(ErrorCode::no_memory, path + " is not the segment that was announced");
-    }
-    void* data = mmap(nullptr, static_cast<std::size_t>(name.bytes), PROT_READ | PROT_WRITE,
-                      MAP_SHARED | MAP_POPULATE, fd, 0);
+    std::byte* data = same ? map_segment(fd, name) : nullptr;
     const int error = errno;
     close(fd);
+    if (!same)
+        throw Error(ErrorCode::no_memory, path + " is not the segment that was announced");
     errno = error;
-    if (data == MAP_FAILED) no_memory("shared memory of another process could not be mapped");
+    if (!data) no_memory("shared memory of another process could not be mapped");
     std::shared_ptr<SharedSegment> segment(new SharedSegment);
-    segment->data_ = static_cast<std::byte*>(data);
+    segment->data_ = data;
     segment->name_ = name;
-    segment->name_.fd = -1;
     return segment;
 }
 
+SharedSegment::SharedSegment() = default;
+
 SharedSegment::~SharedSegment() {
     if (data_) munmap(data_, static_cast<std::size_t>(name_.bytes));
-    if (name_.fd >= 0) close(static_cast<int>(name_.fd));
-    made_bytes.fetch_sub(counted_bytes_);
+    if (owned_ && name_.pid == getpid()) give_back_pages(name_);
 }
 
 }  // namespace datamover::memory

@@ -1,51 +1,54 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // How does a mover come to know its peers, and which transport carries each?
+//
+// In three steps: a survey of what all bring (one reduction), what the processes of a node offer
+// each other (one exchange, a second one where data goes through slots), and an agreement that all
+// could bind. Between them every process works alone; what goes wrong there waits for the next step.
 #include "binding.hpp"
 
 #include <algorithm>
-#include <cstdlib>
-#include <cstring>
-#include <limits>
 #include <string>
 #include <utility>
 
 #include "check.hpp"
-#include "leg_choice.hpp"
-#include "node_exchange.hpp"
+#include "choice.hpp"
+#include "slot_offers.hpp"
+#include "survey.hpp"
 #include "transport/signal_lines.hpp"
 
 namespace datamover {
 namespace {
 
 using transport::BindContext;
+using transport::BoundMotion;
 
-std::string side_name(const char* side, std::int64_t rank) {
-    return std::string(side) + " array on process " + std::to_string(rank);
+std::string array_name(Side side, std::int64_t rank) {
+    return std::string(side_name(side)) + " array on process " + std::to_string(rank);
 }
 
-void check_part(const ArrayPart& part, const Layout& layout, const char* side, std::int64_t rank) {
+void check_array(const ArrayPart& part, const Layout& layout, Side side, std::int64_t rank) {
     if (part.elem_bytes < 1)
-        throw Error(ErrorCode::wrong_type, side_name(side, rank) + " has elements of " +
+        throw Error(ErrorCode::wrong_type, array_name(side, rank) + " has elements of " +
                                                std::to_string(part.elem_bytes) + " bytes");
     if (part.layout.valid() && !(part.layout == layout))
-        throw Error(ErrorCode::mismatch, side_name(side, rank) + " is laid out as " +
-                                             part.layout.describe() + ", the plan's " + side +
-                                             " as " + layout.describe());
+        throw Error(ErrorCode::mismatch, array_name(side, rank) + " is laid out as " +
+                                             part.layout.describe() + ", the plan's " +
+                                             side_name(side) + " as " + layout.describe());
     for (const std::int64_t block : layout.blocks_of(rank)) {
         const BlockMemory* memory = part.memory.find(block);
         if (!memory)
-            throw Error(ErrorCode::mismatch, side_name(side, rank) + " lacks block " +
+            throw Error(ErrorCode::mismatch, array_name(side, rank) + " lacks block " +
                                                  std::to_string(block) + " of its layout");
         const Region interior = Region::from_shape(layout.block_extents(block));
         if (!memory->valid.contains(interior))
             throw Error(ErrorCode::mismatch,
-                        side_name(side, rank) + ": block " + std::to_string(block) +
+                        array_name(side, rank) + ": block " + std::to_string(block) +
                             " has room for local indices " + memory->valid.to_string() +
                             ", its layout needs " + interior.to_string());
     }
     if (!part.base && part.memory.end_bytes > part.memory.begin_bytes)
         throw Error(ErrorCode::invalid_state,
-                    side_name(side, rank) + " has no memory (was it freed?)");
+                    array_name(side, rank) + " has no memory (was it freed?)");
 }
 
 std::string elements_of(const ArrayPart& part) {
@@ -71,216 +74,340 @@ void check_types(const ArrayPart& source, const ArrayPart& destination,
             "op, alpha and conjugate need elements of a number type, not " + elements_of(source));
 }
 
-void check_arguments(const mpi::ProcessGroup& group, const MotionPlan& plan,
-                     const ArrayPart& source, const ArrayPart& destination) {
-    const int rank = group.rank();
-    check_part(source, plan.source(), "source", rank);
-    check_part(destination, plan.destination(), "destination", rank);
-    if (!destination.writable)
-        throw Error(ErrorCode::invalid_argument, side_name("destination", rank) + " is read-only");
+void check_plan(const MotionPlan& plan, const mpi::ProcessGroup& group) {
+    if (!plan.source().valid()) throw Error(ErrorCode::invalid_argument, "the plan is empty");
+    if (plan.nprocs() != group.size())
+        throw Error(ErrorCode::mismatch, "the plan is for " + std::to_string(plan.nprocs()) +
+                                             " processes, the communicator has " +
+                                             std::to_string(group.size()));
 }
 
-void check_limit(std::int64_t max_bytes) {
-    if (max_bytes >= 0) return;
-    throw Error(ErrorCode::invalid_argument,
-                "max_bytes is " + std::to_string(max_bytes) +
-                    "; it must be positive, or left out (0 in C and C++) for no limit");
+void check_options(const MoverOptions& options) {
+    transport::check_transport_name(options.transport);
+    if (options.max_bytes < 0)
+        throw Error(ErrorCode::invalid_argument,
+                    "max_bytes is " + std::to_string(options.max_bytes) +
+                        "; it must be positive, or left out (0 in C and C++) for no limit");
 }
 
-/// Gives processes that hold no elements the element type of those that do, so that all agree on
-/// messages. Throws on all processes when two hold elements of different types. Collective.
-void agree_on_types(const mpi::ProcessGroup& group, ArrayPart& source, ArrayPart& destination) {
-    constexpr std::int64_t nothing = std::numeric_limits<std::int64_t>::min();
-    std::vector<std::int64_t> values;
-    for (const ArrayPart* part : {&source, &destination}) {
-        const bool holds = part->memory.end_bytes > part->memory.begin_bytes;
-        for (const std::int64_t v : {part->elem_bytes, static_cast<std::int64_t>(part->type)}) {
-            values.push_back(holds ? v : nothing);
-            values.push_back(holds ? -v : nothing);
-        }
-    }
-    const auto extremes = group.maximum(values);
-    std::size_t i = 0;
-    for (ArrayPart* part : {&source, &destination}) {
-        const std::int64_t elem_bytes = extremes[i], type = extremes[i + 2];
-        if (elem_bytes != nothing && (elem_bytes != -extremes[i + 1] || type != -extremes[i + 3]))
-            throw Error(ErrorCode::wrong_type,
-                        std::string(part == &source ? "source" : "destination") +
-                            " arrays have elements of different types on different processes");
-        if (elem_bytes != nothing) {
-            part->elem_bytes = elem_bytes;
-            part->type = static_cast<ScalarType>(type);
-        }
-        i += 4;
+void check_arguments(const Moves& moves, const mpi::ProcessGroup& group,
+                     const MoverOptions& options) {
+    check_options(options);
+    for (const PlannedParts& planned : moves.plans) check_plan(planned.plan, group);
+    for (const Motion& motion : moves.motions) {
+        const MotionPlan& plan = moves.plans[motion.plan].plan;
+        check_array(motion.array.source, plan.source(), Side::source, group.rank());
+        check_array(motion.array.destination, plan.destination(), Side::destination, group.rank());
+        if (!motion.array.destination.writable)
+            throw Error(ErrorCode::invalid_argument,
+                        array_name(Side::destination, group.rank()) + " is read-only");
     }
 }
 
-ElementUpdate update_of(const ArrayPart& source, const ArrayPart& destination,
-                        const MoverOptions& options) {
-    const ElementUpdate update{options.op,        source.type,   destination.type,
-                               options.conjugate, options.alpha, options.beta};
+bool replicated(const Moves& moves) {
+    return std::any_of(moves.plans.begin(), moves.plans.end(), [](const PlannedParts& p) {
+        const BlockCyclic* source = p.plan.source().block_cyclic();
+        return source && source->replicas() > 1;
+    });
+}
+
+ElementUpdate update_of(const PerSide<ArrayPart>& array, const MoverOptions& options) {
+    const ElementUpdate update{options.op,        array.source.type, array.destination.type,
+                               options.conjugate, options.alpha,     options.beta};
     return update.is_plain_copy() ? ElementUpdate{} : update;
 }
 
-bool prefers_row_major(const ArrayPart& part) {
-    for (const BlockMemory& b : part.memory.blocks) {
-        const int last = b.strides_bytes.dims() - 1;
-        if (last > 0 && std::abs(b.strides_bytes[last]) <= std::abs(b.strides_bytes[0]))
-            return true;
-    }
-    return false;
+/// What one round moves. Elements that cross a pair are counted as they cross it.
+void count(MoverCounters& c, const PlannedParts& parts, std::int64_t me, std::int64_t wire_bytes) {
+    for (const PeerPart& p : parts.outgoing)
+        if (p.rank != me) c.bytes_sent += p.part.size() * wire_bytes;
+    for (const PeerPart& p : parts.incoming)
+        (p.rank == me ? c.bytes_kept : c.bytes_received) += p.part.size() * wire_bytes;
 }
 
-std::int64_t bytes_to_others(const std::vector<PeerPart>& parts, std::int64_t me,
-                             std::int64_t elem_bytes) {
-    std::int64_t elems = 0;
-    for (const PeerPart& p : parts)
-        if (p.rank != me) elems += p.part.size();
-    return elems * elem_bytes;
+std::int64_t wire_bytes(const Motion& motion) {
+    return std::min(motion.array.source.elem_bytes, motion.array.destination.elem_bytes);
 }
 
-MoverCounters round_counters(const std::vector<PeerPart>& sends,
-                             const std::vector<PeerPart>& receives, std::int64_t me,
-                             std::int64_t elem_bytes) {
-    MoverCounters c;
-    const auto others = [&](const std::vector<PeerPart>& parts) {
-        return std::count_if(parts.begin(), parts.end(),
-                             [&](const PeerPart& p) { return p.rank != me; });
+/// Messages are what a process exchanges with each other process, of all motions together.
+void count_messages(MoverCounters& c, const Moves& moves, std::int64_t me) {
+    const auto peers = [&](auto parts) {
+        std::vector<std::int64_t> ranks;
+        for (const PlannedParts& planned : moves.plans)
+            for (const PeerPart& p : planned.*parts)
+                if (p.rank != me) ranks.push_back(p.rank);
+        std::sort(ranks.begin(), ranks.end());
+        return std::unique(ranks.begin(), ranks.end()) - ranks.begin();
     };
-    c.messages_sent = others(sends);
-    c.messages_received = others(receives);
-    c.bytes_sent = bytes_to_others(sends, me, elem_bytes);
-    c.bytes_received = bytes_to_others(receives, me, elem_bytes);
-    for (const PeerPart& p : receives)
-        if (p.rank == me) c.bytes_kept += p.part.size() * elem_bytes;
-    return c;
+    c.messages_sent = peers(&PlannedParts::outgoing);
+    c.messages_received = peers(&PlannedParts::incoming);
 }
 
-/// Whether processes may read each other's memory where the system permits it.
-bool may_read_peers() {
-    const char* text = std::getenv("DATAMOVER_PEER_READS");
-    return !text || std::strcmp(text, "0") != 0;
-}
+/// One binding on its way.
+class Binder {
+public:
+    Binder(const mpi::ProcessGroupPtr& group, Moves& moves, const MoverOptions& options)
+        : group_(group), moves_(moves), options_(options) {}
 
-memory::AllocationPtr signal_memory(const mpi::ProcessGroup& group) {
-    const int node_size = static_cast<int>(group.node_ranks().size());
-    if (node_size == 1) return nullptr;
-    try {
-        auto lines = group.pool().allocate_shared(transport::signal_bytes(node_size));
-        transport::clear_signal_lines(lines->data, node_size);
-        return lines;
-    } catch (const Error&) {
-        return nullptr;
+    Binding operator()(const std::optional<Error>& mine) {
+        error_ = mine;
+        survey();
+        if (survey_.checks.holds()) check_bound(*group_, moves_, options_);
+        first_tag_ = group_->next_tags(static_cast<int>(transport::transport_kinds().size()));
+        std::optional<Binding> bound = attempt(true);
+        if (!bound) bound = attempt(false);
+        return *std::move(bound);
     }
-}
 
-bool replicated(const Layout& layout) {
-    return layout.block_cyclic() && layout.block_cyclic()->replicas() > 1;
-}
+private:
+    /// Runs what one process does alone; an error waits for the next agreement.
+    template <class Work>
+    void alone(Work&& work) {
+        if (error_) return;
+        try {
+            work();
+        } catch (...) {
+            error_ = mpi::current_error(*group_);
+        }
+    }
 
-/// The lowest rank on the node of each rank. Collective.
-std::vector<std::int64_t> nodes_of_all(const mpi::ProcessGroup& group) {
-    std::vector<std::int64_t> nodes(static_cast<std::size_t>(group.size()), 0);
-    nodes[static_cast<std::size_t>(group.rank())] = group.node_ranks().front();
-    return group.maximum(std::move(nodes));
-}
+    void survey() {
+        alone([&] { check_arguments(moves_, *group_, options_); });
+        alone([&] {
+            if (!replicated(moves_) || group_->knows_nodes()) work_out_parts();
+        });
+        signals_ = signal_memory();
+        fill_survey();
+        survey_.reduce(*group_, error_);
+        if (!survey_.plans.same() || !survey_.options.same() || !survey_.motions.same())
+            throw_difference(*group_, moves_, options_);
+        if (survey_.needs_nodes.holds()) {
+            group_->find_nodes();
+            alone([&] { work_out_parts(); });
+            fill_survey();
+            survey_.reduce(*group_, error_);
+        }
+        settle_types();
+    }
+
+    void work_out_parts() {
+        const std::int64_t me = group_->rank();
+        for (PlannedParts& p : moves_.plans) {
+            if (!p.outgoing.empty() || !p.incoming.empty()) continue;
+            p.outgoing = p.plan.outgoing(me, group_->nodes());
+            p.incoming = p.plan.incoming(me, group_->nodes());
+        }
+    }
+
+    void fill_survey() {
+        survey_ = {};
+        motions_.assign(moves_.motions.size(), {});
+        if (error_) return;
+        survey_.plans.take(digest_of(moves_));
+        survey_.options.take(digest_of(options_));
+        survey_.motions.take(static_cast<std::int64_t>(moves_.motions.size()));
+        survey_.checks.take(options_.check);
+        survey_.needs_nodes.take(replicated(moves_) && !group_->knows_nodes());
+        survey_.has_limit.take(options_.max_bytes > 0);
+        survey_.lacks_signals.take(group_->node_ranks().size() > 1 && !signals_);
+        for (std::size_t m = 0; m < motions_.size(); ++m)
+            for (const Side side : both_sides)
+                motions_[m].take(side, moves_.motions[m].array[side]);
+        if (!motions_.empty()) survey_.first_motion = motions_.front();
+        take_loads();
+    }
+
+    void take_loads() {
+        MoverCounters c;
+        for (std::size_t m = 0; m < motions_.size(); ++m)
+            count(c, moves_.parts_of(m), group_->rank(), wire_bytes(moves_.motions[m]));
+        survey_.sent_bytes.take(c.bytes_sent);
+        survey_.received_bytes.take(c.bytes_received);
+        survey_.exchanged_bytes.take(c.bytes_sent + c.bytes_received);
+        survey_.sent_and_kept_bytes.take(c.bytes_sent + c.bytes_kept);
+        survey_.received_and_kept_bytes.take(c.bytes_received + c.bytes_kept);
+    }
+
+    void settle_types() {
+        if (!motions_.empty()) motions_.front() = survey_.first_motion;
+        if (motions_.size() > 1) reduce(*group_, motions_);
+        for (std::size_t m = 0; m < motions_.size(); ++m)
+            for (const Side side : both_sides) {
+                ArrayPart& part = moves_.motions[m].array[side];
+                if (!motions_[m].element[side].same()) throw_different_types(*group_, side, part);
+                motions_[m].settle(side, part);
+            }
+        alone([&] {
+            for (const Motion& motion : moves_.motions)
+                check_types(motion.array.source, motion.array.destination, options_);
+        });
+    }
+
+    memory::AllocationPtr signal_memory() const {
+        const std::size_t lines =
+            group_->node_ranks().size() * transport::transport_kinds().size();
+        if (group_->node_ranks().size() == 1) return nullptr;
+        try {
+            auto memory = group_->pool().allocate_shared(
+                static_cast<std::int64_t>(lines * sizeof(transport::SignalLine)));
+            transport::clear_signal_lines(memory->data, lines);
+            return memory;
+        } catch (const Error&) {
+            return nullptr;
+        }
+    }
+
+    BindContext context() const {
+        BindContext made;
+        made.group = group_;
+        made.signals = signals_;
+        made.first_tag = first_tag_;
+        // The less loaded side copies, what a process keeps included. Between equals the sender:
+        // the cache lines around a face are rewritten by their owner in every step, those of a
+        // ghost are only read (measured: a halo of 16³ blocks takes a third of the time that it
+        // takes when receivers copy).
+        made.receivers_copy =
+            survey_.received_and_kept_bytes.value < survey_.sent_and_kept_bytes.value;
+        for (std::size_t m = 0; m < moves_.motions.size(); ++m) {
+            const Motion& motion = moves_.motions[m];
+            made.motions.push_back({&moves_.parts_of(m).plan,
+                                    {&motion.array.source, &motion.array.destination},
+                                    update_of(motion.array, options_),
+                                    motions_[m].prefers_row_major.holds()
+                                        ? plan::MessageOrder::row_major
+                                        : plan::MessageOrder::column_major});
+        }
+        return made;
+    }
+
+    /// Nothing where memory that was offered could not be mapped by a process: then nobody maps.
+    std::optional<Binding> attempt(bool shares) {
+        BindContext context = this->context();
+        shares = shares && !survey_.lacks_signals.holds();
+        auto node = exchange_offers();
+        context.node = &node;
+        const FactFinder facts(context, {shares, survey_.sent_bytes.value,
+                                         survey_.received_bytes.value,
+                                         survey_.exchanged_bytes.value});
+        const MessageSizes sizes =
+            message_sizes(context, moves_, facts, options_, survey_.has_limit.holds());
+        context.chunk_bytes = sizes.chunk_bytes;
+        context.buffers = sizes.buffers;
+        const SlotOffers slots = exchange_slots(context, facts, sizes);
+        context.rings_in = slots.in;
+        context.rings_out = slots.out;
+        Binding bound;
+        alone([&] { bound = bind_transports(context, facts, slots); });
+        const bool cannot_map = shares && error_ && error_->code() == ErrorCode::no_memory;
+        const auto votes = group_->maximum(
+            {cannot_map, error_ && !cannot_map ? group_->size() - group_->rank() : 0});
+        if (votes[1] > 0) group_->throw_error_of(group_->size() - static_cast<int>(votes[1]), error_);
+        error_.reset();
+        if (votes[0] > 0) return {};
+        return bound;
+    }
+
+    transport::NodeMemory exchange_offers() {
+        std::vector<std::vector<std::int64_t>> offers(1);
+        if (group_->node_ranks().size() > 1) {
+            std::vector<transport::OwnArrays> arrays;
+            for (const Motion& m : moves_.motions)
+                arrays.push_back({&m.array.source, &m.array.destination});
+            offers = group_->gather_on_node(
+                transport::offer_to_node(arrays, signals_.get(), group_->peers_readable()));
+        }
+        return {*group_, std::move(offers), moves_.motions.size()};
+    }
+
+    /// Whether any pair may need slots: where both its arrays may be private, or on request.
+    bool may_need_slots(const BindContext& context) const {
+        if (group_->node_ranks().size() == 1) return false;
+        if (options_.transport != "auto") return options_.transport == "staged";
+        for (std::size_t m = 0; m < motions_.size(); ++m) {
+            const bool plain = context.motions[m].update.is_plain_copy();
+            if (motions_[m].in_private_memory.source.holds() &&
+                (motions_[m].in_private_memory.destination.holds() || !plain))
+                return true;
+        }
+        return survey_.lacks_signals.holds();
+    }
+
+    SlotOffers exchange_slots(const BindContext& context, const FactFinder& facts,
+                              const MessageSizes& sizes) {
+        if (!may_need_slots(context)) return SlotOffers::none(group_->node_ranks().size());
+        std::vector<std::int64_t> bytes(group_->node_ranks().size(), 0);
+        alone([&] { bytes = bytes_through_slots(context, moves_, facts, options_.transport); });
+        if (error_) std::fill(bytes.begin(), bytes.end(), 0);
+        SlotSizes slot_sizes;
+        if (sizes.share_bytes > 0) slot_sizes.ring_bytes = sizes.share_bytes;
+        std::int64_t elem_bytes = 1;
+        for (const BoundMotion& m : context.motions)
+            elem_bytes = std::max(elem_bytes, m.wire().bytes);
+        try {
+            return offer_slots(*group_, bytes, elem_bytes, slot_sizes);
+        } catch (...) {
+            if (!error_) error_ = mpi::current_error(*group_);
+            return SlotOffers::none(group_->node_ranks().size());
+        }
+    }
+
+    Binding bind_transports(BindContext& context, const FactFinder& facts,
+                            const SlotOffers& slots) const {
+        Binding bound;
+        for (std::size_t m = 0; m < moves_.motions.size(); ++m)
+            count(bound.per_round, moves_.parts_of(m), group_->rank(),
+                  wire_bytes(moves_.motions[m]));
+        count_messages(bound.per_round, moves_, group_->rank());
+        ChosenPairs chosen = choose_pairs(context, moves_, facts, slots, options_.transport);
+        bound.reasons = std::move(chosen.reasons);
+        // Far peers are served first, the own copy last: it needs nobody.
+        const auto& kinds = transport::transport_kinds();
+        for (std::size_t i = kinds.size(); i-- > 0;) {
+            if (chosen.kinds[i].empty()) continue;
+            context.kind = i;
+            bound.transports.push_back(kinds[i].bind(context, chosen.kinds[i]));
+            bound.sends_messages = bound.sends_messages || kinds[i].sends_messages;
+        }
+        keep_memory(context, bound);
+        return bound;
+    }
+
+    void keep_memory(const BindContext& context, Binding& bound) const {
+        bound.memory.push_back(signals_);
+        for (const auto& segment : context.node->mapped()) bound.memory.push_back(segment);
+        for (const transport::SlotRing& ring : context.rings_in) bound.memory.push_back(ring.memory);
+        for (const Motion& motion : moves_.motions)
+            for (const Side side : both_sides) {
+                bound.memory.push_back(motion.array[side].allocation);
+                bound.memory.push_back(motion.array[side].owner);
+            }
+        std::erase(bound.memory, nullptr);
+    }
+
+    const mpi::ProcessGroupPtr& group_;
+    Moves& moves_;
+    const MoverOptions& options_;
+    std::optional<Error> error_;  ///< of what this process did alone
+    Survey survey_;
+    std::vector<MotionSurvey> motions_;
+    memory::AllocationPtr signals_;
+    int first_tag_ = 0;
+};
 
 }  // namespace
 
-ProcessPlan plan_for_process(const mpi::ProcessGroup& group, const MotionPlan& plan,
-                             const MoverOptions& options) {
-    ProcessPlan mine;
-    mpi::collectively(group, [&] {
-        if (!plan.source().valid()) throw Error(ErrorCode::invalid_argument, "the plan is empty");
-        if (plan.nprocs() != group.size())
-            throw Error(ErrorCode::mismatch, "the plan is for " + std::to_string(plan.nprocs()) +
-                                                 " processes, the communicator has " +
-                                                 std::to_string(group.size()));
-    });
-    const auto wishes = group.maximum({options.check, replicated(plan.source())});
-    if (wishes[0]) check_same_plan(group, plan, options);
-    const auto nodes = wishes[1] ? nodes_of_all(group) : std::vector<std::int64_t>{};
-    mpi::collectively(group, [&] {
-        const int me = group.rank();
-        mine = {plan, plan.outgoing(me, nodes), plan.incoming(me, nodes), wishes[0] != 0};
-    });
-    return mine;
+Binding bind_moves(const mpi::ProcessGroupPtr& group, Moves& moves, const MoverOptions& options,
+             const std::optional<Error>& mine) {
+    return Binder(group, moves, options)(mine);
 }
 
-BoundTransports bind_transports(const mpi::ProcessGroupPtr& group, const ProcessPlan& mine,
-                                ArrayPart source, ArrayPart destination,
-                                const MoverOptions& options) {
-    const std::int64_t me = group->rank();
-    mpi::collectively(*group, [&] {
-        check_arguments(*group, mine.plan, source, destination);
-        check_limit(options.max_bytes);
-    });
-    agree_on_types(*group, source, destination);
-    check_types(source, destination, options);
-    if (mine.check) check_bound(*group, mine, source, destination, options);
-
-    BindContext context;
-    context.group = group;
-    context.plan = &mine.plan;
-    context.source = &source;
-    context.destination = &destination;
-    context.update = update_of(source, destination, options);
-    context.tag = group->next_tag();
-    context.control = signal_memory(*group);
-    const bool try_reading = group->peers_readable().value_or(may_read_peers());
-    NodeOffers offers = exchange_on_node(*group, source, destination, context.control, try_reading);
-    context.node = std::move(offers.peers);
-
-    BoundTransports bound;
-    bound.control = context.control;
-    bound.per_round = round_counters(mine.outgoing, mine.incoming, me, context.wire().bytes);
-    const bool lines_missing = group->node_ranks().size() > 1 && !context.control;
-    const bool needs_memory =
-        needs_message_memory(*group, mine, {context, offers, {true, false}}, options.transport);
-    const auto votes = group->maximum(
-        {lines_missing || !offers.mapped, prefers_row_major(destination),
-         bound.per_round.bytes_sent, bound.per_round.bytes_received, needs_memory, !offers.readable,
-         !offers.permitted, bound.per_round.bytes_sent + bound.per_round.bytes_received,
-         bound.per_round.bytes_kept + bound.per_round.bytes_sent,
-         bound.per_round.bytes_kept + bound.per_round.bytes_received});
-    group->peers_readable() = votes[6] == 0;
-    const FactFinder facts(context, offers,
-                           {votes[0] == 0, votes[5] == 0, votes[2], votes[3], votes[7]});
-    context.order = votes[1] ? plan::MessageOrder::row_major : plan::MessageOrder::column_major;
-    // The less loaded side copies, what a process keeps included. Between equals the sender: the
-    // cache lines around a face are rewritten by their owner in every step, those of a ghost are
-    // only read (measured: a halo of 16³ blocks takes a third of the time that it takes when
-    // receivers copy).
-    context.receivers_copy = votes[9] < votes[8];
-    MessageMemory memory;
-    memory.staging = StagingOffers::none(group->node_ranks().size());
-    if (votes[0] || votes[4])
-        memory = message_memory(*group, mine, facts, context.wire().bytes, options);
-    context.chunk_bytes = memory.chunk_bytes;
-    context.slots = memory.slots;
-    context.lanes_in = memory.staging.lanes_in;
-    context.lanes_out = memory.staging.lanes_out;
-
-    mpi::collectively(*group, [&] {
-        auto chosen = choose_legs(*group, mine, facts, memory.staging, options.transport);
-        bound.reasons = std::move(chosen.reasons);
-        // Far peers are served first, the own copy last: it needs nobody.
-        for (std::size_t i = chosen.kinds.size(); i-- > 0;) {
-            auto& [sends, receives] = chosen.kinds[i];
-            if (!sends.empty() || !receives.empty())
-                bound.transports.push_back(transport::transport_kinds()[i].bind(
-                    context, std::move(sends), std::move(receives)));
-        }
-    });
-    return bound;
-}
-
-std::vector<MoverLeg> BoundTransports::legs() const {
-    std::vector<MoverLeg> lines;
+std::vector<MoverPair> Binding::pairs() const {
+    std::vector<MoverPair> lines;
     for (const auto& t : transports) t->report(lines);
-    for (MoverLeg& line : lines)
-        for (const LegReason& r : reasons)
-            if (r.peer == line.peer && r.sends == line.sends) line.why = r.why;
+    for (MoverPair& line : lines)
+        for (const PairReason& r : reasons)
+            if (r.peer == line.peer && r.sends == line.sends && r.transport == line.transport)
+                line.why = r.why;
     return lines;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "datamover/mover.hpp"
@@ -10,39 +11,53 @@
 
 namespace datamover {
 
-/// A plan, and what this process sends and receives under it.
-struct ProcessPlan {
+/// What this process sends and receives under one plan.
+struct PlannedParts {
     MotionPlan plan;
     std::vector<PeerPart> outgoing, incoming;
-    bool check = false;  ///< whether any process asked to have each binding checked
 };
 
-/// Works out this process's part of a plan. Collective; throws the same error on all processes.
-ProcessPlan plan_for_process(const mpi::ProcessGroup& group, const MotionPlan& plan,
-                             const MoverOptions& options);
+/// One plan between two arrays; several motions may share a plan.
+struct Motion {
+    std::size_t plan = 0;  ///< number among the plans
+    PerSide<ArrayPart> array;
+};
+
+/// All that a mover moves in one round.
+struct Moves {
+    std::vector<PlannedParts> plans;
+    std::vector<Motion> motions;
+
+    const PlannedParts& parts_of(std::size_t motion) const {
+        return plans[motions[motion].plan];
+    }
+};
 
 /// Why a pair is carried as it is.
-struct LegReason {
+struct PairReason {
     std::int64_t peer = 0;
     bool sends = false;
+    std::string transport;
     std::string why;
 };
 
 /// What binding yields: the transports, ready to run, and what one round moves.
-struct BoundTransports {
+struct Binding {
     std::vector<std::unique_ptr<transport::Transport>> transports;
+    bool sends_messages = false;
     MoverCounters per_round;
-    std::vector<LegReason> reasons;
-    memory::AllocationPtr control;  ///< where the peers of this node signal
+    std::vector<PairReason> reasons;
+    /// What peers of this node may touch: signal lines, slots, arrays.
+    std::vector<std::shared_ptr<const void>> memory;
 
     /// How each pair is carried, and why.
-    std::vector<MoverLeg> legs() const;
+    std::vector<MoverPair> pairs() const;
 };
 
-/// Validates, exchanges what peers must know of each other, chooses and binds transports.
-/// Collective; throws the same error on all processes.
-BoundTransports bind_transports(const mpi::ProcessGroupPtr& group, const ProcessPlan& plan,
-                                ArrayPart source, ArrayPart destination,
-                                const MoverOptions& options);
+/// Validates, works out parts where `moves` has none yet, agrees, exchanges what peers must know of
+/// each other, chooses and binds transports. `mine` is an error that this process has already: it
+/// then only takes part in the agreement. Collective; throws the same error on all processes.
+Binding bind_moves(const mpi::ProcessGroupPtr& group, Moves& moves, const MoverOptions& options,
+             const std::optional<Error>& mine = {});
 
 }  // namespace datamover

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -12,17 +13,6 @@
 
 namespace datamover {
 namespace {
-
-std::int64_t digest_of(const MoverOptions& options) {
-    plan::PlanWriter words;
-    words.put(static_cast<std::int64_t>(options.op));
-    words.put(options.transport);
-    for (const double part :
-         {options.alpha.real(), options.alpha.imag(), options.beta.real(), options.beta.imag()})
-        words.put(std::bit_cast<std::int64_t>(part));
-    words.put(std::int64_t{options.conjugate});
-    return words.digest();
-}
 
 /// What `term` says, for an error text.
 std::string text_of(const PlanTerm& term) {
@@ -37,21 +27,51 @@ std::string text_of(const PlanTerm& term) {
     return "ghosts " + halo.lower.to_string() + " and " + halo.upper.to_string() + " deep";
 }
 
-/// Where the digests of this process part from those of process 0; empty where they are the same.
-std::string difference(const MotionPlan& plan, const std::vector<std::int64_t>& mine,
-                       const std::vector<std::int64_t>& of_first) {
-    constexpr std::size_t heads = 3;  // options, source layout, destination layout
-    if (mine[0] != of_first[0]) return "op, transport, alpha, beta or conjugate";
-    if (mine[1] != of_first[1]) return "the source layout, here " + plan.source().describe();
-    if (mine[2] != of_first[2])
-        return "the destination layout, here " + plan.destination().describe();
-    for (std::size_t i = heads; i < mine.size(); ++i) {
-        if (mine[i] == of_first[i]) continue;
-        const auto term = static_cast<std::int64_t>(i - heads);
-        return "term " + std::to_string(term) + ", here " +
-               (term < plan.size() ? text_of(plan[term]) : "missing");
+/// Everything that has to be the same, in order: options, number of motions, then per motion the
+/// digests of its plan.
+std::vector<std::int64_t> digests_of(const Moves& moves, const MoverOptions& options) {
+    std::vector<std::int64_t> all{digest_of(options),
+                                  static_cast<std::int64_t>(moves.motions.size())};
+    for (const Motion& motion : moves.motions) {
+        const auto of_plan = plan::plan_digests(moves.plans[motion.plan].plan);
+        all.insert(all.end(), of_plan.begin(), of_plan.end());
     }
+    return all;
+}
+
+/// Where the digests of one plan part.
+std::string difference(const MotionPlan& plan, std::span<const std::int64_t> mine,
+                       std::span<const std::int64_t> of_first) {
+    const auto differs = [&](std::size_t i) { return i >= of_first.size() || mine[i] != of_first[i]; };
+    constexpr std::size_t heads = 2;
+    if (differs(0)) return "the source layout, here " + plan.source().describe();
+    if (differs(1)) return "the destination layout, here " + plan.destination().describe();
+    for (std::size_t i = heads; i < mine.size(); ++i)
+        if (differs(i)) {
+            const auto term = static_cast<std::int64_t>(i - heads);
+            return "term " + std::to_string(term) + ", here " + text_of(plan[term]);
+        }
     return {};
+}
+
+/// Where the digests of this process part from those of process 0; empty where they do not.
+std::string difference(const Moves& moves, const std::vector<std::int64_t>& mine,
+                       const std::vector<std::int64_t>& of_first) {
+    if (mine[0] != of_first[0]) return "op, transport, alpha, beta or conjugate";
+    if (mine[1] != of_first[1])
+        return "the number of arrays, here " + std::to_string(mine[1]) + ", there " +
+               std::to_string(of_first[1]);
+    std::size_t at = 2;
+    for (const Motion& motion : moves.motions) {
+        const MotionPlan& plan = moves.plans[motion.plan].plan;
+        const auto length = static_cast<std::size_t>(plan.size()) + 2;
+        const auto rest = std::span(of_first).subspan(std::min(at, of_first.size()));
+        const std::string what =
+            difference(plan, std::span(mine).subspan(at, length), rest);
+        if (!what.empty()) return what;
+        at += length;
+    }
+    return mine.size() == of_first.size() ? "" : "the number of terms of a plan";
 }
 
 std::int64_t elems_for(const std::vector<PeerPart>& parts, std::int64_t rank) {
@@ -60,20 +80,20 @@ std::int64_t elems_for(const std::vector<PeerPart>& parts, std::int64_t rank) {
     return found == parts.end() ? 0 : found->part.size();
 }
 
-void check_sizes(const mpi::ProcessGroup& group, const ProcessPlan& mine) {
+void check_sizes(const mpi::ProcessGroup& group, const PlannedParts& mine) {
     std::vector<std::int64_t> sent(static_cast<std::size_t>(group.size()), 0);
     for (const PeerPart& p : mine.outgoing) sent[static_cast<std::size_t>(p.rank)] = p.part.size();
-    const auto told = group.exchange(std::move(sent));
+    const auto sent_here = group.exchange(std::move(sent));
     mpi::collectively(group, [&] {
-        for (std::size_t peer = 0; peer < told.size(); ++peer) {
+        for (std::size_t peer = 0; peer < sent_here.size(); ++peer) {
             const auto rank = static_cast<std::int64_t>(peer);
             const std::int64_t expected = elems_for(mine.incoming, rank);
-            if (told[peer] == expected) continue;
+            if (sent_here[peer] == expected) continue;
             throw Error(ErrorCode::mismatch, "process " + std::to_string(group.rank()) +
                                                  " expects " + std::to_string(expected) +
                                                  " elements of process " + std::to_string(rank) +
                                                  ", which would send " +
-                                                 std::to_string(told[peer]));
+                                                 std::to_string(sent_here[peer]));
         }
     });
 }
@@ -84,37 +104,56 @@ plan::BoundMemory bound_memory(const ArrayPart& part, const Layout& layout) {
 
 }  // namespace
 
-void check_same_plan(const mpi::ProcessGroup& group, const MotionPlan& plan,
-                     const MoverOptions& options) {
-    std::vector<std::int64_t> mine;
-    mpi::collectively(group, [&] {
-        mine = plan::plan_digests(plan);
-        mine.insert(mine.begin(), digest_of(options));
-    });
+std::int64_t digest_of(const MoverOptions& options) {
+    plan::PlanWriter words;
+    words.put(static_cast<std::int64_t>(options.op));
+    words.put(options.transport);
+    for (const double part :
+         {options.alpha.real(), options.alpha.imag(), options.beta.real(), options.beta.imag()})
+        words.put(std::bit_cast<std::int64_t>(part));
+    words.put(std::int64_t{options.conjugate});
+    return words.digest();
+}
+
+std::int64_t digest_of(const Moves& moves) {
+    plan::PlanWriter words;
+    for (const PlannedParts& planned : moves.plans)
+        words.put_all(plan::plan_digests(planned.plan));
+    for (const Motion& motion : moves.motions) words.put(static_cast<std::int64_t>(motion.plan));
+    return words.digest();
+}
+
+void throw_difference(const mpi::ProcessGroup& group, const Moves& moves,
+                      const MoverOptions& options) {
+    auto mine = digests_of(moves, options);
     const auto longest = group.maximum({static_cast<std::int64_t>(mine.size())});
     // No digest is negative: the maximum is that of process 0.
     constexpr std::int64_t none = -1;
-    const auto length = static_cast<std::size_t>(longest[0]);
-    mine.resize(length, none);
-    const auto of_first =
-        group.maximum(group.rank() == 0 ? mine : std::vector<std::int64_t>(length, none));
+    std::vector<std::int64_t> of_first(static_cast<std::size_t>(longest[0]), none);
+    if (group.rank() == 0) std::copy(mine.begin(), mine.end(), of_first.begin());
+    of_first = group.maximum(std::move(of_first));
+    std::erase(of_first, none);
     mpi::collectively(group, [&] {
-        const std::string what = difference(plan, mine, of_first);
+        const std::string what = difference(moves, mine, of_first);
         if (!what.empty())
             throw Error(ErrorCode::mismatch, "process " + std::to_string(group.rank()) +
                                                  " brings another move than process 0: they "
                                                  "differ in " +
                                                  what);
     });
+    throw Error(ErrorCode::mismatch, "the processes bring different moves");
 }
 
-void check_bound(const mpi::ProcessGroup& group, const ProcessPlan& mine, const ArrayPart& source,
-                 const ArrayPart& destination, const MoverOptions& options) {
-    check_sizes(group, mine);
+void check_bound(const mpi::ProcessGroup& group, const Moves& moves, const MoverOptions& options) {
+    for (const PlannedParts& planned : moves.plans) check_sizes(group, planned);
     mpi::collectively(group, [&] {
-        plan::check_conflicts(bound_memory(source, mine.plan.source()), mine.outgoing,
-                              bound_memory(destination, mine.plan.destination()), mine.incoming,
-                              group.rank(), options.op != Op::replace);
+        for (std::size_t m = 0; m < moves.motions.size(); ++m) {
+            const PlannedParts& p = moves.parts_of(m);
+            const auto& array = moves.motions[m].array;
+            plan::check_conflicts(bound_memory(array.source, p.plan.source()), p.outgoing,
+                                  bound_memory(array.destination, p.plan.destination()), p.incoming,
+                                  group.rank(), options.op != Op::replace);
+        }
     });
 }
 

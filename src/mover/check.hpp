@@ -6,15 +6,19 @@
 
 namespace datamover {
 
-/// Verifies that plan and options are the same on all processes. Throws mismatch on all of them,
-/// naming a process that differs from process 0 and what differs. Collective.
-void check_same_plan(const mpi::ProcessGroup& group, const MotionPlan& plan,
-                     const MoverOptions& options);
+/// What has to be the same on all processes, as one number each. Local; the plans' own digests are
+/// worked out once per plan.
+std::int64_t digest_of(const Moves& moves);
+std::int64_t digest_of(const MoverOptions& options);
+
+/// Throws mismatch on all processes, naming one that brings another move than process 0 and what
+/// differs. Collective.
+[[noreturn]] void throw_difference(const mpi::ProcessGroup& group, const Moves& moves,
+                                   const MoverOptions& options);
 
 /// Verifies that what is sent is what is expected, for every pair, that no element is written twice
 /// and that none is read that is written. Throws mismatch, invalid_argument or out_of_range on all
 /// processes, naming process, blocks and regions. Collective; memory O(processes).
-void check_bound(const mpi::ProcessGroup& group, const ProcessPlan& mine, const ArrayPart& source,
-                 const ArrayPart& destination, const MoverOptions& options);
+void check_bound(const mpi::ProcessGroup& group, const Moves& moves, const MoverOptions& options);
 
 }  // namespace datamover

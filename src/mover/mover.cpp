@@ -1,203 +1,214 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How is a plan carried out between two arrays, again and again?
+// How is a plan carried out between arrays, again and again?
 #include "datamover/mover.hpp"
 
-#include <unistd.h>
-
-#include <algorithm>
-#include <chrono>
 #include <string>
 #include <utility>
 
 #include "binding.hpp"
 #include "mpi/waiting.hpp"
+#include "progress_from_environment.hpp"
+#include "round.hpp"
 
 namespace datamover {
+namespace {
 
-struct Mover::State {
-    mpi::ProcessGroupPtr group;
-    ProcessPlan plan;
-    MoverOptions options;
-    ArrayPart source, destination;
-    BoundTransports bound;
-    MoverCounters counters;
-    std::vector<bool> complete;  ///< per transport, in this round
-    int spins = 0;
-    bool in_flight = false;
-    bool freed = false;
+/// A bound mover as something that goes in rounds.
+class BoundOperation final : public Operation {
+public:
+    explicit BoundOperation(mpi::ProcessGroupPtr group) : group_(std::move(group)) {}
 
-    void bind(const ArrayPart& from, const ArrayPart& to) {
-        BoundTransports fresh = bind_transports(group, plan, from, to, options);
-        source = from;
-        destination = to;
-        bound = std::move(fresh);
-        complete.assign(bound.transports.size(), false);
+    void take(Binding binding) {
+        binding_ = std::move(binding);
+        complete_.assign(binding_.transports.size(), 0);
     }
+    const Binding& binding() const { return binding_; }
 
-    /// Runs a part of a round. Where it fails, all processes are told and the round is over.
-    template <class Work>
-    auto in_round(Work&& work) {
-        try {
-            return work();
-        } catch (const Error& e) {
-            in_flight = false;
-            group->fail(e);
-            // Peers that do not know yet may still write there.
-            for (const auto& memory : {bound.control, source.allocation, destination.allocation})
-                group->keep(memory);
-            throw;
+    void announce() override {
+        for (const auto& t : binding_.transports) t->announce();
+    }
+    void begin() override {
+        for (std::size_t i = 0; i < complete_.size(); ++i) {
+            complete_[i] = 0;
+            binding_.transports[i]->start();
         }
     }
-
-    void begin() {
-        group->check_alive();
-        in_flight = true;
-        std::fill(complete.begin(), complete.end(), false);
-        in_round([&] {
-            for (const auto& t : bound.transports) t->announce();
-            for (const auto& t : bound.transports) t->start();
-        });
-    }
-
-    bool progress() {
-        return in_round([&] {
-            const bool done = progress_transports();
-            if (!done) group->check_alive_while_waiting();
-            return done;
-        });
-    }
-
-    bool progress_transports() {
+    bool progress() override {
         bool all = true;
-        for (std::size_t i = 0; i < complete.size(); ++i) {
-            if (!complete[i]) complete[i] = bound.transports[i]->progress();
-            all = all && complete[i];
-        }
-        if (all) {
-            in_flight = false;
-            ++counters.rounds;
+        for (std::size_t i = 0; i < complete_.size(); ++i) {
+            if (!complete_[i]) complete_[i] = binding_.transports[i]->progress();
+            all = all && complete_[i];
         }
         return all;
     }
-
-    std::string waiting_for() const {
+    std::vector<std::int64_t> waiting_for() const override {
         std::vector<std::int64_t> peers;
-        for (std::size_t i = 0; i < complete.size(); ++i) {
-            if (complete[i]) continue;
-            const auto more = bound.transports[i]->waiting_for();
+        for (std::size_t i = 0; i < complete_.size(); ++i) {
+            if (complete_[i]) continue;
+            const auto more = binding_.transports[i]->waiting_for();
             peers.insert(peers.end(), more.begin(), more.end());
         }
-        std::sort(peers.begin(), peers.end());
-        peers.erase(std::unique(peers.begin(), peers.end()), peers.end());
-        std::string text;
-        for (const std::int64_t peer : peers)
-            text += (text.empty() ? "" : ", ") + std::to_string(peer);
-        return text;
+        return peers;
     }
+    bool sends_messages() const override { return binding_.sends_messages; }
+    void keep_memory() noexcept override {
+        for (const auto& memory : binding_.memory) group_->keep(memory);
+    }
+
+private:
+    mpi::ProcessGroupPtr group_;
+    Binding binding_;
+    std::vector<char> complete_;  ///< per transport, in this round
 };
 
-namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-    return std::chrono::duration<double>(Clock::now() - start).count();
+std::vector<PlannedArrays> one_move(const MotionPlan& plan, const ArrayPart& source,
+                                    const ArrayPart& destination) {
+    return {{plan, {source}, {destination}}};
 }
 
-/// Turns of spinning before the processor is given away; few when there are fewer cores than
-/// processes on the node.
-int spins_for(std::size_t node_processes) {
-    const long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    return static_cast<long>(node_processes) > cores ? 16 : 4096;
+Moves moves_of(std::span<const PlannedArrays> given) {
+    Moves moves;
+    for (const PlannedArrays& planned : given) {
+        if (planned.sources.size() != planned.destinations.size() || planned.sources.empty())
+            throw Error(ErrorCode::invalid_argument,
+                        "plan " + std::to_string(moves.plans.size()) + " comes with " +
+                            std::to_string(planned.sources.size()) + " sources and " +
+                            std::to_string(planned.destinations.size()) +
+                            " destinations; it needs equally many, at least one");
+        for (std::size_t i = 0; i < planned.sources.size(); ++i)
+            moves.motions.push_back(
+                {moves.plans.size(), {planned.sources[i], planned.destinations[i]}});
+        moves.plans.push_back({planned.plan, {}, {}});
+    }
+    if (moves.motions.empty())
+        throw Error(ErrorCode::invalid_argument, "a mover needs at least one plan with arrays");
+    return moves;
 }
 
 }  // namespace
 
+struct Mover::State {
+    mpi::ProcessGroupPtr group;
+    MoverOptions options;
+    Moves moves;
+    BoundOperation operation;
+    Round round;
+    bool freed = false;
+
+    State(mpi::ProcessGroupPtr of_group, const MoverOptions& given)
+        : group(std::move(of_group)),
+          options(given),
+          operation(group),
+          round(group, operation, "mover") {}
+};
+
+Mover::Mover(MPI_Comm comm, std::span<const PlannedArrays> moves, const MoverOptions& options) {
+    start_thread_if_environment_says_so();
+    const auto group = mpi::ProcessGroup::of(comm);
+    auto state = std::make_shared<State>(group, options);
+    std::optional<Error> mine;
+    try {
+        state->moves = moves_of(moves);
+    } catch (const Error& e) {
+        mine = e;
+    }
+    state->operation.take(bind_moves(group, state->moves, options, mine));
+    state_ = std::move(state);
+}
+
 Mover::Mover(MPI_Comm comm, const MotionPlan& plan, const ArrayPart& source,
              const ArrayPart& destination, const MoverOptions& options)
-    : state_(std::make_shared<State>()) {
-    State& s = *state_;
-    s.group = mpi::ProcessGroup::of(comm);
-    s.options = options;
-    s.plan = plan_for_process(*s.group, plan, options);
-    s.bind(source, destination);
-    s.counters = s.bound.per_round;
-    s.spins = spins_for(static_cast<std::size_t>(s.group->node_ranks().size()));
-}
+    : Mover(comm, one_move(plan, source, destination), options) {}
 
 Mover::Mover(MPI_Comm comm, const MotionPlan& plan, const XArray& source, const XArray& destination,
              const MoverOptions& options)
     : Mover(comm, plan, source.part(), destination.part(), options) {}
 
+void Mover::refuse(MPI_Comm comm, const Error& error) {
+    Moves nothing;
+    bind_moves(mpi::ProcessGroup::of(comm), nothing, {}, error);
+    throw error;
+}
+
 void Mover::rebind(const ArrayPart& source, const ArrayPart& destination) {
-    if (!state_ || state_->freed || state_->in_flight)
+    rebind(std::span(&source, 1), std::span(&destination, 1));
+}
+
+void Mover::rebind(std::span<const ArrayPart> sources, std::span<const ArrayPart> destinations) {
+    if (!state_ || state_->freed || in_flight())
         throw Error(ErrorCode::invalid_state, "a mover in flight (or freed) cannot be bound again");
-    state_->bind(source, destination);
+    Moves moves = state_->moves;
+    std::optional<Error> mine;
+    if (sources.size() != moves.motions.size() || destinations.size() != moves.motions.size())
+        mine = Error(ErrorCode::invalid_argument,
+                     "the mover has " + std::to_string(moves.motions.size()) + " pairs of arrays, " +
+                         std::to_string(sources.size()) + " sources and " +
+                         std::to_string(destinations.size()) + " destinations were given");
+    for (std::size_t m = 0; !mine && m < moves.motions.size(); ++m)
+        moves.motions[m].array = {sources[m], destinations[m]};
+    Binding fresh = bind_moves(state_->group, moves, state_->options, mine);
+    state_->operation.take(std::move(fresh));
+    state_->moves = std::move(moves);
 }
 
 void Mover::start() {
     if (!state_ || state_->freed)
         throw Error(ErrorCode::invalid_state, "the mover is not bound (or was freed)");
-    State& s = *state_;
-    if (s.in_flight) throw Error(ErrorCode::invalid_state, "start was called twice without wait");
-    s.begin();
+    state_->round.start();
 }
 
 bool Mover::test() {
-    if (!in_flight()) throw Error(ErrorCode::invalid_state, "test was called without start");
-    return state_->progress();
+    if (!state_) throw Error(ErrorCode::invalid_state, "test was called without start");
+    return state_->round.test();
 }
 
 void Mover::wait(std::optional<double> timeout_seconds) {
-    if (!in_flight()) throw Error(ErrorCode::invalid_state, "wait was called without start");
-    State& s = *state_;
-    if (s.progress()) return;
-    const auto began = Clock::now();
-    Backoff backoff(s.spins);
-    while (!s.progress()) {
-        backoff.pause();
-        if (timeout_seconds && seconds_since(began) > *timeout_seconds) {
-            s.counters.wait_seconds += seconds_since(began);
-            throw Error(ErrorCode::timeout, "process " + std::to_string(s.group->rank()) +
-                                                " waited " + std::to_string(*timeout_seconds) +
-                                                " s and still waits for processes " +
-                                                s.waiting_for());
-        }
-    }
-    s.counters.wait_seconds += seconds_since(began);
+    if (!state_) throw Error(ErrorCode::invalid_state, "wait was called without start");
+    state_->round.wait(timeout_seconds);
 }
 
-void Mover::operator()() {
+void Mover::operator()(std::optional<double> timeout_seconds) {
     start();
-    wait();
+    wait(timeout_seconds);
 }
 
 bool Mover::in_flight() const {
-    return state_ && state_->in_flight;
+    return state_ && state_->round.in_flight();
 }
 
 MoverCounters Mover::counters() const {
-    return state_ ? state_->counters : MoverCounters{};
+    if (!state_) return {};
+    MoverCounters c = state_->operation.binding().per_round;
+    c.rounds = state_->round.completed();
+    c.wait_seconds = state_->round.wait_seconds();
+    return c;
 }
 
-std::vector<MoverLeg> Mover::legs() const {
-    return state_ ? state_->bound.legs() : std::vector<MoverLeg>{};
+std::vector<MoverPair> Mover::pairs() const {
+    return state_ ? state_->operation.binding().pairs() : std::vector<MoverPair>{};
 }
 
 std::int64_t Mover::extra_bytes() const {
     std::int64_t bytes = 0;
     if (state_)
-        for (const auto& t : state_->bound.transports) bytes += t->extra_bytes();
+        for (const auto& t : state_->operation.binding().transports) bytes += t->extra_bytes();
     return bytes;
 }
 
 void Mover::free() {
     if (!state_) return;
-    if (state_->in_flight)
+    if (in_flight())
         throw Error(ErrorCode::invalid_state, "a mover in flight cannot be freed: wait first");
-    state_->bound.transports.clear();
-    state_->complete.clear();
-    state_->source = state_->destination = {};
+    give_up();
+}
+
+void Mover::give_up() noexcept {
+    if (!state_) return;
+    state_->round.give_up();
+    Binding empty;
+    empty.per_round = state_->operation.binding().per_round;
+    state_->operation.take(std::move(empty));
+    state_->moves.motions.clear();
     state_->freed = true;
 }
 

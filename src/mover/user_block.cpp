@@ -6,6 +6,7 @@
 #include <string>
 
 #include "datamover/error.hpp"
+#include "memory/segment_pool.hpp"
 
 namespace datamover {
 namespace {
@@ -86,6 +87,10 @@ ArrayPart user_part(const Layout& layout, std::span<const UserBlock> blocks,
     std::sort(part.memory.blocks.begin(), part.memory.blocks.end(),
               [](const BlockMemory& a, const BlockMemory& b) { return a.block < b.block; });
     check_no_block_twice(part.memory);
+    // Memory of the library's, or a piece of it, can be reached by the node.
+    if (part.base && part.memory.end_bytes > part.memory.begin_bytes)
+        part.allocation = memory::SegmentPool::of_process().find(
+            part.base + part.memory.begin_bytes, part.base + part.memory.end_bytes);
     return part;
 }
 

@@ -38,7 +38,7 @@ public:
 
     void add_send(const void* buffer, std::int64_t bytes, int peer, int tag, MPI_Comm comm);
     void add_receive(void* buffer, std::int64_t bytes, int peer, int tag, MPI_Comm comm);
-    MPI_Request* data() { return requests_.data(); }
+    std::size_t size() const { return requests_.size(); }
     MPI_Request operator[](std::size_t i) const { return requests_[i]; }
     /// Frees one, if MPI still runs. One under way (its round failed) is cancelled first. False: it
     /// could not be ended, its memory has to stay. Never waits.

@@ -14,18 +14,23 @@
 namespace datamover::mpi {
 
 void ProcessGroup::complete(MPI_Request& request, const char* call) const {
-    constexpr int spins = 256;
-    Backoff backoff(spins);
+    Waiting waiting(spins_);
     while (true) {
         int done = 0;
         check(MPI_Test(&request, &done, MPI_STATUS_IGNORE), call);
         if (done) return;
         // Boards are put up with the first collectives, which have none yet.
         if (board_) check_alive_while_waiting();
-        backoff.pause();
+        waiting.pause();
+        if (waiting.expired())
+            throw Error(ErrorCode::timeout, "process " + std::to_string(rank_) + " waited " +
+                                                std::to_string(waiting.timeout_seconds()) +
+                                                " s in " + call + " for the other processes");
     }
 }
 
+/// What was begun cannot be taken back: where a process gives up, all are told, and the memory
+/// stays.
 template <class Buffers, class Post>
 void ProcessGroup::run_collective(std::shared_ptr<Buffers> buffers, const char* call,
                                   Post&& post) const {
@@ -34,10 +39,25 @@ void ProcessGroup::run_collective(std::shared_ptr<Buffers> buffers, const char* 
     try {
         check(post(*buffers, &request), call);
         complete(request, call);
-    } catch (const Error& e) {
-        if (board_) fail(e);
+    } catch (...) {
+        if (board_) fail(current_error(*this));
         if (request != MPI_REQUEST_NULL) abandon(std::move(buffers));
         throw;
+    }
+}
+
+Error current_error(const ProcessGroup& group) {
+    const std::string process = "process " + std::to_string(group.rank());
+    try {
+        throw;
+    } catch (const Error& e) {
+        return e;
+    } catch (const std::bad_alloc&) {
+        return Error(ErrorCode::no_memory, process + " ran out of memory");
+    } catch (const std::exception& e) {
+        return Error(ErrorCode::peer_failed, process + " failed: " + e.what());
+    } catch (...) {
+        return Error(ErrorCode::peer_failed, process + " failed for a reason that it does not say");
     }
 }
 
@@ -64,15 +84,25 @@ std::vector<std::int64_t> ProcessGroup::exchange(std::vector<std::int64_t> value
     return std::move(buffers->heard);
 }
 
+/// What an error says, and on which process it arose where its own words do not tell.
+std::string ProcessGroup::named_process(const Error& error) const {
+    std::string text = error.what();
+    const std::string process = "process " + std::to_string(rank_);
+    if (size_ > 1 && text.find("process ") == std::string::npos) text += " (on " + process + ")";
+    return text;
+}
+
 void ProcessGroup::agree(const std::optional<Error>& mine) const {
     // The largest number comes from the lowest rank with an error.
     const std::int64_t first = maximum({mine ? size_ - rank_ : 0})[0];
-    if (first == 0) return;
-    const int lowest = size_ - static_cast<int>(first);
+    if (first > 0) throw_error_of(size_ - static_cast<int>(first), mine);
+}
+
+void ProcessGroup::throw_error_of(int lowest, const std::optional<Error>& mine) const {
     const auto head = std::make_shared<std::vector<std::int64_t>>(2, 0);
     const auto text = std::make_shared<std::string>();
     if (lowest == rank_) {
-        *text = mine->what();
+        *text = named_process(*mine);
         *head = {static_cast<std::int64_t>(mine->code()), static_cast<std::int64_t>(text->size())};
     }
     run_collective(head, "MPI_Ibcast", [&](auto& v, MPI_Request* request) {

@@ -2,14 +2,19 @@
 // Who takes part, who shares a node with whom, and how do all agree?
 #include "process_group.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
-#include <mutex>
-#include <numeric>
+#include <new>
+#include <utility>
 
 #include "byte_message.hpp"
 #include "checked_call.hpp"
+#include "memory/offer.hpp"
+#include "memory/process_memory.hpp"
 
 namespace datamover::mpi {
 namespace {
@@ -35,6 +40,12 @@ int cache_key() {
 int pretend_node_size() {
     const char* text = std::getenv("DATAMOVER_NODE_SIZE");
     return text ? std::max(0, std::atoi(text)) : 0;
+}
+
+/// Whether processes may read each other's memory where the system permits it.
+bool may_read_peers() {
+    const char* text = std::getenv("DATAMOVER_PEER_READS");
+    return !text || std::strcmp(text, "0") != 0;
 }
 
 void check_usable(MPI_Comm comm) {
@@ -64,9 +75,7 @@ ProcessGroupPtr ProcessGroup::of(MPI_Comm user_comm) {
     return group;
 }
 
-ProcessGroup::ProcessGroup(MPI_Comm user_comm)
-    : pool_(std::make_shared<memory::SegmentPool>()),
-      segments_(std::make_shared<memory::SegmentMap>()) {
+ProcessGroup::ProcessGroup(MPI_Comm user_comm) {
     check(MPI_Comm_dup(user_comm, &comm_), "MPI_Comm_dup");
     check(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
     check(MPI_Comm_rank(comm_, &rank_), "MPI_Comm_rank");
@@ -77,12 +86,21 @@ ProcessGroup::ProcessGroup(MPI_Comm user_comm)
           "MPI_Comm_get_attr");
     if (present) tag_limit_ = *tag_ub;
     find_node();
-    if (put_up_boards()) return;
+    spins_ = static_cast<long>(node_ranks_.size()) > sysconf(_SC_NPROCESSORS_ONLN) ? 16 : 4096;
+    if (!put_up_boards()) stand_alone();
+    try_reading();
+}
+
+/// Where memory cannot be shared, each process of the node is a node of its own. The processes of
+/// this node, and only they, have come to this together.
+void ProcessGroup::stand_alone() {
+    MPI_Comm alone = MPI_COMM_NULL;
+    check(MPI_Comm_split(node_comm_, my_node_position_, 0, &alone), "MPI_Comm_split");
+    std::swap(alone, node_comm_);
+    check(MPI_Comm_free(&alone), "MPI_Comm_free");
+    check(MPI_Comm_set_errhandler(node_comm_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
     node_ranks_ = {rank_};
     my_node_position_ = 0;
-    check(MPI_Comm_free(&node_comm_), "MPI_Comm_free");
-    check(MPI_Comm_split(comm_, rank_, 0, &node_comm_), "MPI_Comm_split");
-    check(MPI_Comm_set_errhandler(node_comm_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
     put_up_boards();
 }
 
@@ -127,11 +145,12 @@ bool ProcessGroup::put_up_boards() {
     const bool alone = node_ranks_.size() == 1;
     memory::AllocationPtr own;
     try {
-        own = alone ? memory::SegmentPool::allocate_private(bytes) : pool_->allocate_shared(bytes);
+        own = alone ? memory::SegmentPool::allocate_private(bytes) : pool().allocate_shared(bytes);
         auto* board = new (own->data) FailureBoard::Board{};
         board->notice.rank = rank_;
-    } catch (const Error&) {
+    } catch (const Error& e) {
         if (alone) throw;
+        why_no_shared_memory_ = e.what();
     }
     std::vector<FailureBoard::PeerBoard> peers;
     if (!alone && !map_boards(own.get(), peers)) return false;
@@ -145,29 +164,32 @@ bool ProcessGroup::put_up_boards() {
 /// Whether every process of the node could map every other's board and found it to be theirs.
 /// Collective on the node; `own` is null where this process could not make one.
 bool ProcessGroup::map_boards(const memory::Allocation* own,
-                              std::vector<FailureBoard::PeerBoard>& peers) const {
+                              std::vector<FailureBoard::PeerBoard>& peers) {
     std::vector<std::int64_t> words;
-    if (own) {
-        const memory::SegmentName& name = own->segment->name();
-        words = {name.pid, name.fd, name.device, name.inode, name.bytes, own->segment_offset_bytes};
-    }
+    memory::put_offer(words, own);
     const auto all = gather_on_node(words);
     bool works = true;
     for (std::size_t i = 0; i < all.size() && works; ++i) {
-        const auto& v = all[i];
-        works = v.size() == 6;
-        if (!works || static_cast<int>(i) == my_node_position_) continue;
+        if (static_cast<int>(i) == my_node_position_) continue;
         try {
+            memory::OfferReader offer(all[i]);
+            const auto place = offer.shared_place();
+            works = place.has_value();
+            if (!works) break;
             FailureBoard::PeerBoard peer;
-            peer.segment = segments_->open({v[0], v[1], v[2], v[3], v[4]});
-            peer.board = reinterpret_cast<FailureBoard::Board*>(peer.segment->data() + v[5]);
+            peer.segment = segments().open(place->name);
+            peer.board =
+                reinterpret_cast<FailureBoard::Board*>(peer.segment->data() + place->offset_bytes);
             works = peer.board->notice.rank == node_ranks_[i];
             peers.push_back(std::move(peer));
-        } catch (const Error&) {
+        } catch (const Error& e) {
             works = false;
+            why_no_shared_memory_ = e.what();
         }
     }
-    for (const auto& vote : gather_on_node({works ? 1 : 0})) works = works && vote[0] == 1;
+    for (const auto& vote : gather_on_node({works && own ? 1 : 0})) works = works && vote[0] == 1;
+    if (!works && why_no_shared_memory_.empty())
+        why_no_shared_memory_ = "another process of the node cannot share memory";
     return works;
 }
 
@@ -176,10 +198,37 @@ int ProcessGroup::node_position(std::int64_t rank) const {
     return it != node_ranks_.end() && *it == rank ? static_cast<int>(it - node_ranks_.begin()) : -1;
 }
 
-int ProcessGroup::next_tag() {
+void ProcessGroup::find_nodes() {
+    std::vector<std::int64_t> nodes(static_cast<std::size_t>(size_), 0);
+    nodes[static_cast<std::size_t>(rank_)] = node_ranks_.front();
+    nodes_ = maximum(std::move(nodes));
+}
+
+/// Every process of the node tries to read a word of every other that only that one has.
+void ProcessGroup::try_reading() {
+    if (node_ranks_.size() == 1) return;
+    static const std::int64_t own_mark =
+        std::chrono::steady_clock::now().time_since_epoch().count() ^ (std::int64_t{getpid()} << 32);
+    const auto address = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(&own_mark));
+    bool readable = may_read_peers();
+    for (const auto& words : gather_on_node({getpid(), address, own_mark})) {
+        std::int64_t found = 0;
+        readable = readable &&
+                   memory::read_from_process(words[0], static_cast<std::uint64_t>(words[1]), &found,
+                                             sizeof found) &&
+                   found == words[2];
+    }
+    peers_readable_ = true;
+    for (const auto& vote : gather_on_node({readable ? 1 : 0}))
+        peers_readable_ = peers_readable_ && vote[0] == 1;
+}
+
+int ProcessGroup::next_tags(int count) {
     static_assert(FailureNotice::tag == 0);
-    tag_count_ = tag_count_ == tag_limit_ ? 1 : tag_count_ + 1;
-    return tag_count_;
+    if (tag_count_ > tag_limit_ - count) tag_count_ = 0;
+    const int first = tag_count_ + 1;
+    tag_count_ += count;
+    return first;
 }
 
 }  // namespace datamover::mpi

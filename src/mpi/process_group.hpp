@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -47,19 +48,33 @@ public:
     int node_position(std::int64_t rank) const;
     int my_node_position() const { return my_node_position_; }
 
-    memory::SegmentPool& pool() const { return *pool_; }
-    memory::SegmentMap& segments() const { return *segments_; }
+    /// Turns that a wait spins before it lets other processes run; few where there are more
+    /// processes on the node than processors.
+    int spins() const { return spins_; }
+    /// Why this process shares no memory with others of its node; empty where it does, or is alone.
+    const std::string& why_no_shared_memory() const { return why_no_shared_memory_; }
+
+    memory::SegmentPool& pool() const { return memory::SegmentPool::of_process(); }
+    memory::SegmentMap& segments() const { return memory::SegmentMap::of_process(); }
 
     /// What the room that distributes elements keeps with the group; null before its first use.
     std::shared_ptr<distribute::NodeChannel>& node_channel() { return node_channel_; }
     std::shared_ptr<const distribute::MethodTimes>& method_times() { return method_times_; }
 
-    /// Whether the processes of every node may read each other's memory, as the room that binds
-    /// movers has found out; empty before it has tried.
-    std::optional<bool>& peers_readable() { return peers_readable_; }
+    /// Whether the processes of this node may read each other's memory. DATAMOVER_PEER_READS=0:
+    /// they shall not.
+    bool peers_readable() const { return peers_readable_; }
 
-    /// A message tag for one more mover; the same on all processes that call it in the same order.
-    int next_tag();
+    /// A number of the node of each rank (the lowest rank there); empty before find_nodes.
+    std::span<const std::int64_t> nodes() const { return nodes_; }
+    bool knows_nodes() const { return !nodes_.empty(); }
+    /// Collective.
+    void find_nodes();
+
+    /// The first of `count` message tags that follow each other, for one more mover; the same on
+    /// all processes that call it in the same order.
+    int next_tags(int count);
+    int next_tag() { return next_tags(1); }
 
     /// An MPI call failed here: all processes are told, and from now on whatever they do with this
     /// group throws peer_failed. Local, never waits.
@@ -80,6 +95,8 @@ public:
     /// All processes call it; if any brings an error, all throw that of the lowest rank.
     /// Collective.
     void agree(const std::optional<Error>& mine) const;
+    /// Throws on all processes the error that process `rank` has. Collective.
+    [[noreturn]] void throw_error_of(int rank, const std::optional<Error>& mine) const;
     /// Collective: the largest of each value over all processes.
     std::vector<std::int64_t> maximum(std::vector<std::int64_t> values) const;
     /// Collective: takes a value for each rank, gives the value that each rank had for this one.
@@ -91,9 +108,11 @@ public:
 private:
     explicit ProcessGroup(MPI_Comm user_comm);
     void find_node();
+    void stand_alone();
+    void try_reading();
     bool put_up_boards();
-    bool map_boards(const memory::Allocation* own,
-                    std::vector<FailureBoard::PeerBoard>& peers) const;
+    bool map_boards(const memory::Allocation* own, std::vector<FailureBoard::PeerBoard>& peers);
+    std::string named_process(const Error& error) const;
     template <class Buffers, class Post>
     void run_collective(std::shared_ptr<Buffers> buffers, const char* call, Post&& post) const;
 
@@ -101,27 +120,28 @@ private:
     MPI_Comm node_comm_ = MPI_COMM_NULL;
     int rank_ = 0, size_ = 1, my_node_position_ = 0, tag_count_ = 0, tag_limit_ = 32767;
     std::vector<int> node_ranks_;
-    std::shared_ptr<memory::SegmentPool> pool_;
-    std::shared_ptr<memory::SegmentMap> segments_;
+    int spins_ = 0;
+    std::string why_no_shared_memory_;
     std::unique_ptr<FailureBoard> board_;
     mutable std::vector<std::shared_ptr<const void>> kept_, abandoned_;
     std::shared_ptr<distribute::NodeChannel> node_channel_;
     std::shared_ptr<const distribute::MethodTimes> method_times_;
-    std::optional<bool> peers_readable_;
+    std::vector<std::int64_t> nodes_;
+    bool peers_readable_ = false;
 };
 
-/// Runs `work` and, whether it throws or not, agrees with all processes of the group on the
-/// outcome.
+/// What an exception of any kind says, as an Error; for use in a catch block.
+Error current_error(const ProcessGroup& group);
+
+/// Runs `work` and, whether it throws or not, and whatever it throws, agrees with all processes of
+/// the group on the outcome. Collective.
 template <class Work>
 void collectively(const ProcessGroup& group, Work&& work) {
     std::optional<Error> mine;
     try {
         work();
-    } catch (const Error& e) {
-        mine = e;
-    } catch (const std::bad_alloc&) {
-        mine = Error(ErrorCode::no_memory,
-                     "process " + std::to_string(group.rank()) + " ran out of memory");
+    } catch (...) {
+        mine = current_error(group);
     }
     group.agree(mine);
 }

@@ -1,33 +1,59 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How does a process wait without taking the processor from those it waits for?
+// How does a process wait, anywhere in the library, for something that another one does?
 #pragma once
 
-#include <sched.h>
+#include <chrono>
+#include <exception>
+#include <optional>
 
-#if defined(__x86_64__) || defined(__i386__)
-#include <immintrin.h>
-#endif
+namespace datamover::mpi {
 
-namespace datamover {
+class ProcessGroup;
 
-/// Spins for a while, then yields at every turn. With more processes than cores it yields at once.
-class Backoff {
+/// Seconds after which a wait that names no deadline of its own gives up: set_default_timeout's,
+/// else those of DATAMOVER_TIMEOUT in the environment, else none.
+std::optional<double> default_timeout();
+/// Throws invalid_argument for a value that is not a positive number of seconds.
+void set_default_timeout(std::optional<double> seconds);
+
+/// Asked every now and then by whoever waits: true when the wait has to end with Interrupted. For a
+/// language with signals of its own.
+using InterruptCheck = bool (*)();
+void set_interrupt_check(InterruptCheck check) noexcept;
+
+/// A wait was ended by the interrupt check; what was waited for is still under way.
+class Interrupted : public std::exception {
 public:
-    explicit Backoff(int spins) : spins_left_(spins) {}
-
-    void pause() {
-        if (spins_left_ > 0) {
-            --spins_left_;
-#if defined(__x86_64__) || defined(__i386__)
-            _mm_pause();
-#endif
-        } else {
-            sched_yield();
-        }
-    }
-
-private:
-    int spins_left_;
+    const char* what() const noexcept override { return "the wait was interrupted"; }
 };
 
-}  // namespace datamover
+/// The pauses of one wait. Spins at first, then lets others run, then sleeps for a small part of
+/// the time waited so far. Looks at the failures of the group, at the deadline and for an interrupt.
+class Waiting {
+public:
+    /// Looks for failures of `group` in each pause. Without `timeout_seconds`: default_timeout.
+    explicit Waiting(const ProcessGroup& group, std::optional<double> timeout_seconds = {});
+    /// For those who look for failures themselves, or where there is no group yet.
+    explicit Waiting(int spins, std::optional<double> timeout_seconds = {});
+
+    /// One turn. Throws peer_failed when a process of the group has failed, Interrupted.
+    void pause();
+    /// Whether the deadline has passed.
+    bool expired() const { return expired_; }
+    double seconds() const;
+    double timeout_seconds() const { return timeout_seconds_.value_or(0); }
+
+private:
+    using Clock = std::chrono::steady_clock;
+
+    void rest(double waited_seconds);
+
+    const ProcessGroup* group_ = nullptr;
+    int spins_left_;
+    bool expired_ = false;
+    std::optional<double> timeout_seconds_;
+    Clock::time_point begin_;
+    double next_interrupt_check_;
+};
+
+}  // namespace datamover::mpi

@@ -1,163 +1,235 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How does data move by messages? One per pair of processes, packed unless it is contiguous.
+// How does data move by messages? One per chunk of a pair, packed unless it lies in memory as it
+// lies in the message.
+//
+// Receives are posted and messages sent in the order of the chunks, which MPI keeps. A pair has a
+// few buffers, used in turn: nobody waits for anything but a buffer of its own, so no order of
+// processes can lock.
 #include <algorithm>
 #include <utility>
 
 #include "mpi/byte_message.hpp"
 #include "mpi/checked_call.hpp"
-#include "p2p_rounds.hpp"
 #include "transport.hpp"
 
 namespace datamover::transport {
 namespace {
 
-/// A peer's message: its buffer (none where the array itself is contiguous) and the relation
-/// between array and message.
-struct Message {
+/// Messages of one pair under way at the same time where no buffers are needed.
+constexpr std::size_t unbuffered_width = 4;
+
+/// One direction of one pair.
+struct ChunkMessages {
     std::int64_t peer = 0;
-    std::int64_t bytes = 0;
-    AddressRelation relation;
-    CopyKernel kernel;
-    memory::AllocationPtr buffer;
+    bool sends = false;
+    PairProgram program;
+    memory::AllocationPtr buffers;  ///< none where the arrays themselves are sent and received
+    std::int64_t buffer_bytes = 0;
+    std::size_t width = 1;         ///< messages that may be under way
+    std::size_t first_active = 0;  ///< of this pair's `width` places among the active requests
+    /// Of this pair's requests: per chunk, or, with buffers, per buffer and message size.
+    std::size_t first_request = 0, request_count = 0;
+    std::vector<std::size_t> size_of_chunk;  ///< with buffers: number of the message size
+    std::vector<std::size_t> chunk_at;       ///< per place
+    std::vector<char> busy;                  ///< per place
+    std::size_t posted = 0, completed = 0;
+
+    bool complete() const { return completed == program.chunks(); }
+    std::byte* buffer(std::size_t place) const {
+        return buffers->data + static_cast<std::int64_t>(place) * buffer_bytes;
+    }
+    std::size_t request_for(std::size_t chunk, std::size_t place) const {
+        if (!buffers) return first_request + chunk;
+        return first_request + place * (request_count / width) + size_of_chunk[chunk];
+    }
+};
+
+/// Makes buffers and requests of one direction of one pair.
+class ChunkMessagesMaker {
+public:
+    ChunkMessagesMaker(const BindContext& context, const Pair& pair,
+                       mpi::PersistentRequests& requests)
+        : context_(context), requests_(requests) {
+        made_.peer = pair.peer;
+        made_.sends = pair.sends();
+        made_.program = context.message_program(pair, {context.chunk_bytes});
+        made_.first_request = requests.size();
+        const std::size_t chunks = made_.program.chunks();
+        const bool direct = made_.program.all_in_place();
+        const auto most = direct ? unbuffered_width : static_cast<std::size_t>(context.buffers);
+        made_.width = std::min(most, std::max<std::size_t>(1, chunks));
+        made_.chunk_at.assign(made_.width, 0);
+        made_.busy.assign(made_.width, 0);
+        if (direct) {
+            for (std::size_t chunk = 0; chunk < chunks; ++chunk)
+                add_request(made_.program.in_place(chunk), made_.program.chunk_bytes(chunk));
+        } else {
+            make_buffers();
+        }
+        made_.request_count = requests.size() - made_.first_request;
+    }
+
+    ChunkMessages take() { return std::move(made_); }
+
+private:
+    void make_buffers() {
+        std::vector<std::int64_t> sizes;
+        for (std::size_t chunk = 0; chunk < made_.program.chunks(); ++chunk)
+            sizes.push_back(made_.program.chunk_bytes(chunk));
+        const std::vector<std::int64_t> of_chunks = sizes;
+        std::sort(sizes.begin(), sizes.end());
+        sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
+        for (const std::int64_t bytes : of_chunks)
+            made_.size_of_chunk.push_back(static_cast<std::size_t>(
+                std::lower_bound(sizes.begin(), sizes.end(), bytes) - sizes.begin()));
+        constexpr std::int64_t line_bytes = 64;
+        made_.buffer_bytes = (sizes.back() + line_bytes - 1) / line_bytes * line_bytes;
+        made_.buffers = memory::SegmentPool::allocate_private(
+            made_.buffer_bytes * static_cast<std::int64_t>(made_.width));
+        for (std::size_t place = 0; place < made_.width; ++place)
+            for (const std::int64_t bytes : sizes) add_request(made_.buffer(place), bytes);
+    }
+
+    void add_request(std::byte* data, std::int64_t bytes) {
+        const int peer = mpi::to_int(made_.peer, "rank");
+        const MPI_Comm comm = context_.group->comm();
+        if (made_.sends)
+            requests_.add_send(data, bytes, peer, context_.tag(), comm);
+        else
+            requests_.add_receive(data, bytes, peer, context_.tag(), comm);
+    }
+
+    const BindContext& context_;
+    mpi::PersistentRequests& requests_;
+    ChunkMessages made_;
 };
 
 class P2pTransport final : public Transport {
 public:
-    P2pTransport(const BindContext& context, const std::vector<Leg>& sends,
-                 const std::vector<Leg>& receives)
-        : group_(context.group),
-          source_(context.source->base),
-          destination_(context.destination->base) {
-        const auto message_side = context.message_side();
-        const ElementUpdate packing = context.packing_update();
-        const ElementUpdate unpacking = context.unpacking_update();
-        for (const Leg& leg : receives) {
-            Message m = message_of(
-                leg, message_side.elem_bytes,
-                plan::compile(*leg.part, message_side, context.destination_side(), context.order));
-            m.kernel = m.relation.kernel(unpacking);
-            if (!unpacking.is_plain_copy() || !m.relation.destination_contiguous())
-                m.buffer = memory::SegmentPool::allocate_private(m.bytes);
-            receives_.push_back(std::move(m));
-        }
-        for (const Leg& leg : sends) {
-            Message m = message_of(
-                leg, message_side.elem_bytes,
-                plan::compile(*leg.part, context.source_side(), message_side, context.order));
-            m.kernel = m.relation.kernel(packing);
-            if (!packing.is_plain_copy() || !m.relation.source_contiguous())
-                m.buffer = memory::SegmentPool::allocate_private(m.bytes);
-            sends_.push_back(std::move(m));
-        }
-        arrived_.resize(receives_.size());
-        make_requests(context);
+    P2pTransport(const BindContext& context, const std::vector<Pair>& pairs)
+        : group_(context.group) {
+        for (const bool sends : {false, true})
+            for (const Pair& pair : pairs)
+                if (pair.sends() == sends) add(context, pair);
+        active_.assign(pair_at_.size(), MPI_REQUEST_NULL);
+        ended_.resize(pair_at_.size());
+        statuses_.resize(pair_at_.size());
+        for (const BoundMotion& motion : context.motions)
+            for (const Side side : both_sides) owners_.push_back(motion.array[side]->owner);
     }
 
     ~P2pTransport() override {
-        end(receive_requests_, receives_);
-        end(send_requests_, sends_);
+        bool all_ended = true;
+        for (const ChunkMessages& pair : pairs_)
+            for (std::size_t i = 0; i < pair.request_count; ++i) {
+                if (requests_.free(pair.first_request + i)) continue;
+                group_->abandon(pair.buffers);
+                all_ended = false;
+            }
+        if (!all_ended)
+            for (auto& owner : owners_) group_->abandon(std::move(owner));
     }
 
     void start() override {
-        unpacked_ = 0;
-        sent_ = false;
-        if (!receives_.empty())
-            mpi::check(MPI_Startall(static_cast<int>(receives_.size()), receive_requests_.data()),
-                       "MPI_Startall");
-        for (std::size_t i = 0; i < sends_.size(); ++i) {
-            Message& m = sends_[i];
-            if (m.buffer) m.kernel(source_, m.buffer->data);
-            mpi::check(MPI_Start(send_requests_.data() + i), "MPI_Start");
-        }
+        for (ChunkMessages& pair : pairs_) pair.posted = pair.completed = 0;
+        complete_ = 0;
+        start_receives();
+        for (ChunkMessages& pair : pairs_)
+            if (pair.sends) post(pair);
     }
 
     bool progress() override {
-        if (unpacked_ < receives_.size()) unpack_arrived();
-        if (!sent_) {
-            int done = 1;
-            mpi::check(MPI_Testall(static_cast<int>(sends_.size()), send_requests_.data(), &done,
-                                   MPI_STATUSES_IGNORE),
-                       "MPI_Testall");
-            sent_ = done != 0;
-        }
-        return sent_ && unpacked_ == receives_.size();
+        int count = 0;
+        const int code =
+            MPI_Testsome(static_cast<int>(active_.size()), active_.data(), &count, ended_.data(),
+                         statuses_.data());
+        if (code == MPI_ERR_IN_STATUS)
+            for (int k = 0; k < count; ++k)
+                mpi::check(statuses_[static_cast<std::size_t>(k)].MPI_ERROR, "MPI_Testsome");
+        mpi::check(code, "MPI_Testsome");
+        for (int k = 0; k < count; ++k)
+            end(static_cast<std::size_t>(ended_[static_cast<std::size_t>(k)]));
+        return complete_ == pairs_.size();
     }
 
     std::vector<std::int64_t> waiting_for() const override {
         std::vector<std::int64_t> peers;
-        for (std::size_t i = 0; i < receives_.size(); ++i) {
-            int done = 0;
-            MPI_Request_get_status(receive_requests_[i], &done, MPI_STATUS_IGNORE);
-            if (!done) peers.push_back(receives_[i].peer);
-        }
-        if (!sent_)
-            for (const Message& m : sends_) peers.push_back(m.peer);
+        for (const ChunkMessages& pair : pairs_)
+            if (!pair.complete()) peers.push_back(pair.peer);
         return peers;
     }
 
-    void report(std::vector<MoverLeg>& lines) const override {
-        for (const Message& m : sends_)
-            lines.push_back(leg_line(m.peer, true, "p2p", m.relation, m.kernel));
-        for (const Message& m : receives_)
-            lines.push_back(leg_line(m.peer, false, "p2p", m.relation, m.kernel));
+    void report(std::vector<MoverPair>& lines) const override {
+        for (const ChunkMessages& p : pairs_)
+            lines.push_back(pair_line(p.peer, p.sends, "p2p", p.program));
     }
 
     std::int64_t extra_bytes() const override {
         std::int64_t bytes = 0;
-        for (const auto* messages : {&sends_, &receives_})
-            for (const Message& m : *messages) bytes += m.buffer ? m.buffer->bytes : 0;
+        for (const ChunkMessages& pair : pairs_) bytes += pair.buffers ? pair.buffers->bytes : 0;
         return bytes;
     }
 
 private:
-    static Message message_of(const Leg& leg, std::int64_t elem_bytes, AddressRelation relation) {
-        Message m;
-        m.peer = leg.peer;
-        m.bytes = relation.size() * elem_bytes;
-        m.relation = std::move(relation);
-        return m;
+    void add(const BindContext& context, const Pair& pair) {
+        ChunkMessages messages = ChunkMessagesMaker(context, pair, requests_).take();
+        messages.first_active = pair_at_.size();
+        pair_at_.insert(pair_at_.end(), messages.width, pairs_.size());
+        if (!messages.sends) receive_places_ = pair_at_.size();
+        pairs_.push_back(std::move(messages));
     }
 
-    void make_requests(const BindContext& context) {
-        for (const Message& m : receives_) {
-            std::byte* data = m.buffer ? m.buffer->data
-                                       : destination_ + m.relation.destination_bounds().begin_bytes;
-            receive_requests_.add_receive(data, m.bytes, mpi::to_int(m.peer, "rank"), context.tag,
-                                          context.group->comm());
+    /// Posts as many receives as there are places, all at once: they come first.
+    void start_receives() {
+        for (ChunkMessages& pair : pairs_) {
+            if (pair.sends) break;
+            for (std::size_t place = 0; place < pair.width; ++place) {
+                active_[pair.first_active + place] = requests_[pair.request_for(place, place)];
+                pair.busy[place] = 1;
+                pair.chunk_at[place] = place;
+            }
+            pair.posted = pair.width;
         }
-        for (const Message& m : sends_) {
-            const std::byte* data =
-                m.buffer ? m.buffer->data : source_ + m.relation.source_bounds().begin_bytes;
-            send_requests_.add_send(data, m.bytes, mpi::to_int(m.peer, "rank"), context.tag,
-                                    context.group->comm());
+        if (receive_places_ > 0)
+            mpi::check(MPI_Startall(static_cast<int>(receive_places_), active_.data()),
+                       "MPI_Startall");
+    }
+
+    /// Posts chunks, in order, as long as the next one's place is free.
+    void post(ChunkMessages& pair) {
+        while (pair.posted < pair.program.chunks()) {
+            const std::size_t place = pair.posted % pair.width;
+            if (pair.busy[place]) return;
+            if (pair.sends && pair.buffers) pair.program.pack(pair.posted, pair.buffer(place));
+            MPI_Request& active = active_[pair.first_active + place];
+            active = requests_[pair.request_for(pair.posted, place)];
+            mpi::check(MPI_Start(&active), "MPI_Start");
+            pair.busy[place] = 1;
+            pair.chunk_at[place] = pair.posted++;
         }
     }
 
-    void end(mpi::PersistentRequests& requests, const std::vector<Message>& messages) {
-        for (std::size_t i = 0; i < messages.size(); ++i)
-            if (!requests.free(i)) group_->abandon(messages[i].buffer);
-    }
-
-    void unpack_arrived() {
-        int count = 0;
-        mpi::check(MPI_Testsome(static_cast<int>(receives_.size()), receive_requests_.data(),
-                                &count, arrived_.data(), MPI_STATUSES_IGNORE),
-                   "MPI_Testsome");
-        for (int k = 0; k < count; ++k) {
-            Message& m = receives_[static_cast<std::size_t>(arrived_[static_cast<std::size_t>(k)])];
-            if (m.buffer) m.kernel(m.buffer->data, destination_);
-            ++unpacked_;
-        }
+    void end(std::size_t active) {
+        ChunkMessages& pair = pairs_[pair_at_[active]];
+        const std::size_t place = active - pair.first_active;
+        if (!pair.sends && pair.buffers)
+            pair.program.unpack(pair.chunk_at[place], pair.buffer(place));
+        pair.busy[place] = 0;
+        ++pair.completed;
+        complete_ += pair.complete();
+        post(pair);
     }
 
     mpi::ProcessGroupPtr group_;
-    const std::byte* source_;
-    std::byte* destination_;
-    std::vector<Message> sends_, receives_;
-    mpi::PersistentRequests send_requests_, receive_requests_;
-    std::vector<int> arrived_;
-    std::size_t unpacked_ = 0;
-    bool sent_ = true;
+    std::vector<std::shared_ptr<const void>> owners_;  ///< of arrays that messages lie in
+    std::vector<ChunkMessages> pairs_;                 ///< receives before sends
+    mpi::PersistentRequests requests_;
+    std::vector<MPI_Request> active_;   ///< per place of every pair: the request under way there
+    std::vector<std::size_t> pair_at_;  ///< whose place it is
+    std::vector<int> ended_;
+    std::vector<MPI_Status> statuses_;
+    std::size_t receive_places_ = 0;
+    std::size_t complete_ = 0;  ///< pairs that are through in this round
 };
 
 }  // namespace
@@ -165,15 +237,16 @@ private:
 extern const TransportKind p2p_kind;
 const TransportKind p2p_kind{
     "p2p",
+    MessageMemory::buffers,
+    true,
     [](const PairFacts& facts) { return !facts.same_process; },
     [](const PairFacts&) { return true; },
-    [](const BindContext& context, std::vector<Leg> sends,
-       std::vector<Leg> receives) -> std::unique_ptr<Transport> {
-        const auto long_one = [&](const Leg& leg) { return goes_in_rounds(context, leg); };
-        if (std::any_of(sends.begin(), sends.end(), long_one) ||
-            std::any_of(receives.begin(), receives.end(), long_one))
-            return messages_in_rounds(context, sends, receives);
-        return std::make_unique<P2pTransport>(context, sends, receives);
+    [](const PairFacts& facts) {
+        if (!facts.same_node) return std::string("on another node");
+        return facts.why_far.empty() ? "there is no shared memory for it" : facts.why_far;
+    },
+    [](const BindContext& context, const std::vector<Pair>& pairs) -> std::unique_ptr<Transport> {
+        return std::make_unique<P2pTransport>(context, pairs);
     },
 };
 

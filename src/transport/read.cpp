@@ -2,7 +2,7 @@
 // How does data move between processes of a node whose runs of memory are long? The copying side
 // has the system read the other process's memory, or write to it: one copy, no shared memory.
 //
-// Where runs are short, or elements are combined or converted, they stop over in a buffer that fits
+// Where runs are short, or elements are combined or converted, they go through a buffer that fits
 // the cache.
 #include <algorithm>
 #include <cstdlib>
@@ -10,7 +10,6 @@
 
 #include "memory/process_memory.hpp"
 #include "one_sided.hpp"
-#include "plan/part_chunks.hpp"
 
 namespace datamover::transport {
 namespace {
@@ -21,25 +20,24 @@ using memory::ProcessCopy;
 constexpr std::int64_t least_paying_run_bytes = std::int64_t{8} << 10;
 /// From this mean run on the system may well go through both lists itself.
 constexpr std::int64_t least_direct_run_bytes = 1024;
-constexpr std::int64_t stop_over_bytes = std::int64_t{256} << 10;
+constexpr std::int64_t most_buffer_bytes = std::int64_t{256} << 10;
 
-/// A system call, and what is done with the buffer before (sending) or after it (receiving).
+/// A copy by the system, and what is done with the buffer before (sending) or after it (receiving).
 struct Step {
     ProcessCopy transfer;
-    std::size_t kernel = 0;
-    std::int64_t shift_bytes = 0;  ///< in the own array
+    std::size_t chunk = 0;
 };
 
 struct Copy {
     std::int64_t peer = 0;
     bool sends = false, direct = false;
-    AddressRelation relation;
-    std::vector<CopyKernel> kernels;
+    PairProgram program;  ///< between the own arrays and the buffer
     std::vector<Step> steps;
 };
 
 /// The part with the axes of its products ordered as the far memory is: then runs there are whole.
-PairPart ordered_along(PairPart part, const MemoryLayout& memory, bool of_source) {
+PairPart ordered_along(PairPart part, const MemoryLayout& memory, Side side) {
+    const bool of_source = side == Side::source;
     for (Piece& piece : part.pieces) {
         auto* product = std::get_if<ProductPiece>(&piece.content);
         const BlockMemory* block =
@@ -58,17 +56,12 @@ PairPart ordered_along(PairPart part, const MemoryLayout& memory, bool of_source
 
 class ReadTransport final : public OneSided {
 public:
-    ReadTransport(const BindContext& context, const std::vector<Leg>& sends,
-                  const std::vector<Leg>& receives)
-        : OneSided(context, "read"),
-          source_(context.source->base),
-          destination_(context.destination->base) {
-        const std::int64_t most = context.chunk_bytes > 0
-                                      ? std::min(context.chunk_bytes, stop_over_bytes)
-                                      : stop_over_bytes;
-        buffer_bytes_ = std::max(most, context.source->elem_bytes);
-        for (const Leg& leg : sends) add(context, leg, true);
-        for (const Leg& leg : receives) add(context, leg, false);
+    ReadTransport(const BindContext& context, const std::vector<Pair>& pairs) : OneSided("read") {
+        buffer_bytes_ = std::min(context.chunk_bytes, most_buffer_bytes);
+        for (const BoundMotion& motion : context.motions)
+            buffer_bytes_ = std::max(buffer_bytes_, motion.array.source->elem_bytes);
+        for (const Pair& pair : pairs)
+            for (const bool by_receiver : {true, false}) add(context, pair, by_receiver);
     }
 
     std::int64_t extra_bytes() const override { return buffer_ ? buffer_->bytes : 0; }
@@ -77,92 +70,95 @@ private:
     void copy(std::size_t i) const override {
         const Copy& c = copies_[i];
         for (const Step& step : c.steps) {
-            if (c.sends && !c.direct)
-                c.kernels[step.kernel](source_ + step.shift_bytes, buffer_->data);
+            if (c.sends && !c.direct) c.program.pack(step.chunk, buffer_->data);
             step.transfer.run();
-            if (!c.sends && !c.direct)
-                c.kernels[step.kernel](buffer_->data, destination_ + step.shift_bytes);
+            if (!c.sends && !c.direct) c.program.unpack(step.chunk, buffer_->data);
         }
     }
 
-    MoverLeg copy_line(std::size_t i) const override {
+    MoverPair copy_line(std::size_t i) const override {
         const Copy& c = copies_[i];
-        MoverLeg line = leg_line(c.peer, c.sends, "read", c.relation,
-                                 c.kernels.empty() ? CopyKernel() : c.kernels.front());
+        MoverPair line = pair_line(c.peer, c.sends, "read", c.program);
         if (c.direct) line.kernel = "the system's copy";
         line.chunks = static_cast<std::int64_t>(c.steps.size());
         return line;
     }
 
-    void add(const BindContext& context, const Leg& leg, bool sends) {
-        if (!add_pair(context, leg, sends, leg.facts.receiver_reads)) return;
-        const auto [from, to] = sides(context, leg, sends);
-        const auto& far = sends ? to : from;
-        const PairPart part = ordered_along(*leg.part, *far.memory, !sends);
+    /// Adds those arrays of a pair that the receiver reads, or those that the sender writes.
+    void add(const BindContext& context, const Pair& pair, bool by_receiver) {
+        Pair some{pair.peer, pair.direction, {}};
+        for (const PairShare& share : pair.shares)
+            if (share.facts.receiver_reads == by_receiver) some.shares.push_back(share);
+        if (some.shares.empty() || !add_pair(context, some, by_receiver)) return;
         Copy copy;
-        copy.peer = leg.peer;
-        copy.sends = sends;
-        copy.relation = plan::compile(part, from, to);
-        copy.direct =
-            context.update.is_plain_copy() && leg.facts.direct_run_bytes >= least_direct_run_bytes;
+        copy.peer = pair.peer;
+        copy.sends = pair.sends();
+        copy.direct = std::all_of(
+            some.shares.begin(), some.shares.end(), [](const PairShare& share) {
+                return share.facts.plain_copy &&
+                       share.facts.direct_run_bytes >= least_direct_run_bytes;
+            });
         if (copy.direct)
-            add_direct_step(context, leg, copy);
+            add_direct_step(context, some, copy);
         else
-            add_steps(context, leg, part, copy);
+            add_steps(context, some, copy);
         copies_.push_back(std::move(copy));
     }
 
-    static std::byte* far_base(const BindContext& context, const Leg& leg, bool sends) {
-        const NodePeer& peer = peer_of(context, leg);
-        return sends ? peer.destination.address : peer.source.address;
+    static ProcessCopy::Direction direction(const Copy& copy) {
+        return copy.sends ? ProcessCopy::Direction::write : ProcessCopy::Direction::read;
     }
 
-    void add_direct_step(const BindContext& context, const Leg& leg, Copy& copy) const {
-        std::byte* far = far_base(context, leg, copy.sends);
-        const auto& r = copy.relation;
-        copy.steps.push_back(
-            {copy.sends ? ProcessCopy(peer_of(context, leg).pid, ProcessCopy::Direction::write,
-                                      r.source_pieces(source_), r.destination_pieces(far))
-                        : ProcessCopy(peer_of(context, leg).pid, ProcessCopy::Direction::read,
-                                      r.destination_pieces(destination_), r.source_pieces(far))});
+    static void add_direct_step(const BindContext& context, const Pair& pair, Copy& copy) {
+        const Side far = copy.sends ? Side::destination : Side::source;
+        std::vector<ArrayMotion> motions = context.motions_to_peer(pair, BindContext::Reach::by_address);
+        std::vector<PairPart> ordered(motions.size());
+        for (std::size_t i = 0; i < motions.size(); ++i) {
+            ordered[i] = ordered_along(*motions[i].part, *motions[i].side[far].memory, far);
+            motions[i].part = &ordered[i];
+        }
+        copy.program = PairProgram::for_copies(motions);
+        copy.steps.push_back({ProcessCopy(context.node->peer(pair.peer).pid, direction(copy),
+                                          copy.program.copied_pieces(other(far)),
+                                          copy.program.copied_pieces(far)),
+                              0});
     }
 
     /// Chunk by chunk through the buffer, which holds elements as the source has them.
-    void add_steps(const BindContext& context, const Leg& leg, const PairPart& part, Copy& copy) {
-        const auto [from, to] = sides(context, leg, copy.sends);
-        const plan::RelationSide message{nullptr, nullptr, from.elem_bytes, from.rank};
-        const auto cut =
-            plan::cut_into_chunks(part, buffer_bytes_ / from.elem_bytes,
-                                  plan::MessageOrder::row_major, plan::ChunkForm::ranges);
-        std::vector<AddressRelation> far_relations;
-        for (const PairPart& shape : cut.shapes) {
-            const auto gathered = plan::compile(shape, from, message);
-            const auto scattered = plan::compile(shape, message, to);
-            copy.kernels.push_back((copy.sends ? gathered : scattered).kernel(context.update));
-            far_relations.push_back(copy.sends ? scattered : gathered);
+    void add_steps(const BindContext& context, const Pair& pair, Copy& copy) {
+        const Side far = copy.sends ? Side::destination : Side::source;
+        std::vector<ArrayMotion> near = context.motions_to_peer(pair, BindContext::Reach::by_address);
+        std::vector<PairPart> ordered(near.size());
+        for (std::size_t i = 0; i < near.size(); ++i) {
+            ordered[i] = ordered_along(*near[i].part, *near[i].side[far].memory, far);
+            near[i].part = &ordered[i];
+            near[i].order = plan::MessageOrder::row_major;
         }
+        std::vector<ArrayMotion> there = near;
+        for (std::size_t i = 0; i < near.size(); ++i) {
+            const auto& source = near[i].side.source;
+            const plan::RelationSide buffer{nullptr, nullptr, source.elem_bytes, source.rank};
+            near[i].side[far] = buffer;
+            there[i].side[other(far)] = buffer;
+            there[i].update = {};
+        }
+        ChunkRules rules{buffer_bytes_, plan::ChunkForm::ranges, false};
+        copy.program = PairProgram::for_messages(near, rules);
+        rules.runs = false;
+        const PairProgram far_program = PairProgram::for_messages(there, rules);
         if (!buffer_) buffer_ = memory::SegmentPool::allocate_private(buffer_bytes_);
-        for (const plan::PartChunk& c : cut.chunks) {
-            const std::int64_t in_source = plan::source_shift_bytes(cut, c, *from.memory);
-            const std::int64_t in_destination = plan::destination_shift_bytes(cut, c, *to.memory);
-            const AddressRelation& r = far_relations[c.shape];
-            std::byte* far = far_base(context, leg, copy.sends);
-            const auto there = copy.sends ? r.destination_pieces(far + in_destination)
-                                          : r.source_pieces(far + in_source);
-            const auto bytes = static_cast<std::size_t>(cut.shape_elems[c.shape] * from.elem_bytes);
-            copy.steps.push_back({ProcessCopy(peer_of(context, leg).pid,
-                                              copy.sends ? ProcessCopy::Direction::write
-                                                         : ProcessCopy::Direction::read,
-                                              {{buffer_->data, bytes}}, there),
-                                  c.shape, copy.sends ? in_source : in_destination});
+        for (std::size_t chunk = 0; chunk < copy.program.chunks(); ++chunk) {
+            const auto bytes = static_cast<std::size_t>(copy.program.chunk_bytes(chunk));
+            copy.steps.push_back(
+                {ProcessCopy(context.node->peer(pair.peer).pid, direction(copy),
+                             {MemoryPiece{buffer_->data, bytes}}, far_program.pieces(chunk)),
+                 chunk});
         }
     }
 
-    const std::byte* source_;
-    std::byte* destination_;
     std::vector<Copy> copies_;
     std::int64_t buffer_bytes_ = 0;
-    memory::AllocationPtr buffer_;  ///< where elements stop over, one chunk at a time
+    memory::AllocationPtr buffer_;  ///< one chunk at a time
 };
 
 }  // namespace
@@ -170,14 +166,18 @@ private:
 extern const TransportKind read_kind;
 const TransportKind read_kind{
     "read",
+    MessageMemory::buffers,
+    false,
     [](const PairFacts& facts) { return facts.readable && !facts.same_process; },
     [](const PairFacts& facts) {
         return facts.plain_copy && facts.balanced &&
                facts.direct_run_bytes >= least_paying_run_bytes;
     },
-    [](const BindContext& context, std::vector<Leg> sends,
-       std::vector<Leg> receives) -> std::unique_ptr<Transport> {
-        return std::make_unique<ReadTransport>(context, sends, receives);
+    [](const PairFacts& facts) {
+        return "runs of " + std::to_string(facts.direct_run_bytes) + " bytes on both sides";
+    },
+    [](const BindContext& context, const std::vector<Pair>& pairs) -> std::unique_ptr<Transport> {
+        return std::make_unique<ReadTransport>(context, pairs);
     },
 };
 

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // How does data move within one process? By one copy between the two arrays.
-#include <utility>
-
 #include "transport.hpp"
 
 namespace datamover::transport {
@@ -9,29 +7,22 @@ namespace {
 
 class SelfTransport final : public Transport {
 public:
-    SelfTransport(const BindContext& context, const std::vector<Leg>& receives)
-        : source_(context.source->base),
-          destination_(context.destination->base),
-          rank_(context.group->rank()) {
-        for (const Leg& leg : receives)
-            relation_ = plan::compile(*leg.part, context.source_side(), context.destination_side(),
-                                      context.order);
-        kernel_ = relation_.kernel(context.update);
+    SelfTransport(const BindContext& context, const std::vector<Pair>& pairs)
+        : rank_(context.group->rank()) {
+        for (const Pair& pair : pairs)
+            if (!pair.sends()) program_ = context.copy_program(pair);
     }
 
-    void start() override { kernel_(source_, destination_); }
+    void start() override { program_.copy(); }
     bool progress() override { return true; }
     std::vector<std::int64_t> waiting_for() const override { return {}; }
-    void report(std::vector<MoverLeg>& lines) const override {
-        lines.push_back(leg_line(rank_, true, "self", relation_, kernel_));
+    void report(std::vector<MoverPair>& lines) const override {
+        lines.push_back(pair_line(rank_, true, "self", program_));
     }
 
 private:
-    const std::byte* source_;
-    std::byte* destination_;
     std::int64_t rank_;
-    AddressRelation relation_;
-    CopyKernel kernel_;
+    PairProgram program_;
 };
 
 }  // namespace
@@ -39,11 +30,13 @@ private:
 extern const TransportKind self_kind;
 const TransportKind self_kind{
     "self",
+    MessageMemory::none,
+    false,
     [](const PairFacts& facts) { return facts.same_process; },
     [](const PairFacts&) { return true; },
-    [](const BindContext& context, std::vector<Leg>,
-       std::vector<Leg> receives) -> std::unique_ptr<Transport> {
-        return std::make_unique<SelfTransport>(context, receives);
+    [](const PairFacts&) { return std::string("within the process"); },
+    [](const BindContext& context, const std::vector<Pair>& pairs) -> std::unique_ptr<Transport> {
+        return std::make_unique<SelfTransport>(context, pairs);
     },
 };
 

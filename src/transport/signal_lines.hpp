@@ -9,7 +9,7 @@
 
 namespace datamover::transport {
 
-/// Whether a signal concerns data that comes to the owner of the line, or that leaves it.
+/// Whether data comes to this process, or leaves it.
 enum Direction : std::size_t { incoming = 0, outgoing = 1 };
 
 /// One cache line, owned (read) by one process and written by one other. The values are numbers of
@@ -22,19 +22,14 @@ struct alignas(64) SignalLine {
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 static_assert(sizeof(SignalLine) == 64);
 
-/// Line `writer` (a position on the node) among those that a process owns for one mover.
-inline SignalLine& signal_line(std::byte* control, int writer) {
-    return reinterpret_cast<SignalLine*>(control)[writer];
-}
-
-inline std::int64_t signal_bytes(int node_size) {
-    return static_cast<std::int64_t>(sizeof(SignalLine)) * node_size;
+inline SignalLine& signal_line(std::byte* lines, std::size_t number) {
+    return reinterpret_cast<SignalLine*>(lines)[number];
 }
 
 /// Puts zeroed lines into fresh memory.
-inline void clear_signal_lines(std::byte* control, int node_size) {
-    for (int i = 0; i < node_size; ++i)
-        new (control + sizeof(SignalLine) * static_cast<std::size_t>(i)) SignalLine{};
+inline void clear_signal_lines(std::byte* lines, std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i)
+        new (lines + sizeof(SignalLine) * i) SignalLine{};
 }
 
 }  // namespace datamover::transport

@@ -1,57 +1,53 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // How does data move between processes of a node whose arrays neither can reach? The sender packs
-// into shared memory of the library, the receiver unpacks from there, chunk by chunk, both at once.
+// into slots of shared memory, the receiver unpacks from there, chunk by chunk, both at once.
 //
 // The memory is the receiver's, so a sender is through when it has packed, and may even free its
 // mover before the receiver has begun. Chunks are so small that they are unpacked out of the cache.
 #include <utility>
 
-#include "plan/part_chunks.hpp"
-#include "staging_lane.hpp"
+#include "slot_ring.hpp"
 #include "transport.hpp"
 
 namespace datamover::transport {
 namespace {
 
-/// A chunk ready to run: which kernel, and where in the array.
-struct Chunk {
-    std::size_t shape = 0;
-    std::int64_t shift_bytes = 0;
-};
-
 /// One direction of one pair. Numbers of chunks count on from round to round.
-struct Flow {
+struct ChunkStream {
     std::int64_t peer = 0;
-    StagingLane lane;
-    AddressRelation relation;
-    std::vector<CopyKernel> kernels;  ///< per shape
-    std::vector<Chunk> chunks;
+    SlotRing ring;
+    PairProgram program;
     std::size_t next = 0;     ///< chunk of this round to be moved
     std::uint64_t moved = 0;  ///< chunks moved in all rounds
     std::uint64_t seen = 0;   ///< of the other side's chunks, at the last look
-    bool complete() const { return next == chunks.size(); }
+    bool complete() const { return next == program.chunks(); }
 };
 
 class StagedTransport final : public Transport {
 public:
-    StagedTransport(const BindContext& context, const std::vector<Leg>& sends,
-                    const std::vector<Leg>& receives)
-        : group_(context.group),
-          source_(context.source->base),
-          destination_(context.destination->base) {
-        for (const Leg& leg : sends) sends_.push_back(outgoing_flow(context, leg));
-        for (const Leg& leg : receives) receives_.push_back(incoming_flow(context, leg));
+    StagedTransport(const BindContext& context, const std::vector<Pair>& pairs)
+        : group_(context.group) {
+        for (const Pair& pair : pairs) {
+            const auto& rings = pair.sends() ? context.rings_out : context.rings_in;
+            ChunkStream stream;
+            stream.peer = pair.peer;
+            stream.ring = rings[static_cast<std::size_t>(context.group->node_position(pair.peer))];
+            stream.program = context.message_program(
+                pair, {stream.ring.slot_bytes, plan::ChunkForm::tiles});
+            stream.next = stream.program.chunks();
+            (pair.sends() ? sends_ : receives_).push_back(std::move(stream));
+        }
     }
 
     /// After a round that failed, a sender may still be filling slots.
     ~StagedTransport() override {
-        for (const Flow& flow : receives_)
-            if (!flow.complete()) group_->abandon(flow.lane.memory);
+        for (const ChunkStream& stream : receives_)
+            if (!stream.complete()) group_->abandon(stream.ring.memory);
     }
 
     void start() override {
-        for (Flow& flow : sends_) flow.next = 0;
-        for (Flow& flow : receives_) flow.next = 0;
+        for (ChunkStream& stream : sends_) stream.next = 0;
+        for (ChunkStream& stream : receives_) stream.next = 0;
         progress();
     }
 
@@ -60,13 +56,13 @@ public:
         while (moved && !complete) {
             moved = false;
             complete = true;
-            for (Flow& flow : sends_) {
-                moved |= pack_one(flow);
-                complete &= flow.complete();
+            for (ChunkStream& stream : sends_) {
+                moved |= pack_one(stream);
+                complete &= stream.complete();
             }
-            for (Flow& flow : receives_) {
-                moved |= unpack_one(flow);
-                complete &= flow.complete();
+            for (ChunkStream& stream : receives_) {
+                moved |= unpack_one(stream);
+                complete &= stream.complete();
             }
         }
         return complete;
@@ -74,115 +70,74 @@ public:
 
     std::vector<std::int64_t> waiting_for() const override {
         std::vector<std::int64_t> peers;
-        for (const auto* flows : {&sends_, &receives_})
-            for (const Flow& flow : *flows)
-                if (!flow.complete()) peers.push_back(flow.peer);
+        for (const auto* streams : {&sends_, &receives_})
+            for (const ChunkStream& stream : *streams)
+                if (!stream.complete()) peers.push_back(stream.peer);
         return peers;
     }
 
-    void report(std::vector<MoverLeg>& lines) const override {
-        for (const auto* flows : {&sends_, &receives_})
-            for (const Flow& f : *flows) {
-                lines.push_back(leg_line(f.peer, flows == &sends_, "staged", f.relation,
-                                         f.kernels.empty() ? CopyKernel() : f.kernels.front()));
-                lines.back().chunks = static_cast<std::int64_t>(f.chunks.size());
-            }
+    void report(std::vector<MoverPair>& lines) const override {
+        for (const auto* streams : {&sends_, &receives_})
+            for (const ChunkStream& s : *streams)
+                lines.push_back(pair_line(s.peer, streams == &sends_, "staged", s.program));
     }
 
     std::int64_t extra_bytes() const override {
         std::int64_t bytes = 0;
-        for (const Flow& flow : receives_) bytes += flow.lane.bytes();
+        for (const ChunkStream& stream : receives_) bytes += stream.ring.bytes();
         return bytes;
     }
 
 private:
-    Flow outgoing_flow(const BindContext& context, const Leg& leg) const {
-        const auto side = context.source_side(), message = context.message_side();
-        Flow flow = flow_of(context, leg, context.lanes_out);
-        flow.relation = plan::compile(*leg.part, side, message, context.order);
-        const auto cut = cut_for(flow.lane, *leg.part, context);
-        for (const PairPart& shape : cut.shapes)
-            flow.kernels.push_back(plan::compile(shape, side, message, context.order)
-                                       .kernel(context.packing_update()));
-        for (const plan::PartChunk& c : cut.chunks)
-            flow.chunks.push_back({c.shape, plan::source_shift_bytes(cut, c, *side.memory)});
-        flow.next = flow.chunks.size();
-        return flow;
-    }
-
-    Flow incoming_flow(const BindContext& context, const Leg& leg) const {
-        const auto side = context.destination_side(), message = context.message_side();
-        Flow flow = flow_of(context, leg, context.lanes_in);
-        flow.relation = plan::compile(*leg.part, message, side, context.order);
-        const auto cut = cut_for(flow.lane, *leg.part, context);
-        for (const PairPart& shape : cut.shapes)
-            flow.kernels.push_back(plan::compile(shape, message, side, context.order)
-                                       .kernel(context.unpacking_update()));
-        for (const plan::PartChunk& c : cut.chunks)
-            flow.chunks.push_back({c.shape, plan::destination_shift_bytes(cut, c, *side.memory)});
-        flow.next = flow.chunks.size();
-        return flow;
-    }
-
-    static Flow flow_of(const BindContext& context, const Leg& leg,
-                        const std::vector<StagingLane>& lanes) {
-        Flow flow;
-        flow.peer = leg.peer;
-        flow.lane = lanes[static_cast<std::size_t>(context.group->node_position(leg.peer))];
-        return flow;
-    }
-
-    static plan::ChunkedPart cut_for(const StagingLane& lane, const PairPart& part,
-                                     const BindContext& context) {
-        return plan::cut_into_chunks(part, lane.slot_bytes / context.wire().bytes, context.order,
-                                     plan::ChunkForm::tiles);
-    }
-
     /// Packs the next chunk if a slot is free.
-    bool pack_one(Flow& flow) const {
-        if (flow.complete()) return false;
-        const auto slots = static_cast<std::uint64_t>(flow.lane.slots);
-        if (flow.moved - flow.seen >= slots) {
-            flow.seen = flow.lane.drained().load(std::memory_order_acquire);
-            if (flow.moved - flow.seen >= slots) return false;
+    static bool pack_one(ChunkStream& s) {
+        if (s.complete()) return false;
+        const auto slots = static_cast<std::uint64_t>(s.ring.slots);
+        if (s.moved - s.seen >= slots) {
+            s.seen = s.ring.drained().load(std::memory_order_acquire);
+            if (s.moved - s.seen >= slots) return false;
         }
-        const Chunk& chunk = flow.chunks[flow.next];
-        flow.kernels[chunk.shape](source_ + chunk.shift_bytes, flow.lane.slot(flow.moved));
-        ++flow.next;
-        flow.lane.filled().store(++flow.moved, std::memory_order_release);
+        s.program.pack(s.next++, s.ring.slot(s.moved));
+        s.ring.filled().store(++s.moved, std::memory_order_release);
         return true;
     }
 
     /// Unpacks the next chunk if it has come.
-    bool unpack_one(Flow& flow) const {
-        if (flow.complete()) return false;
-        if (flow.seen == flow.moved) {
-            flow.seen = flow.lane.filled().load(std::memory_order_acquire);
-            if (flow.seen == flow.moved) return false;
+    static bool unpack_one(ChunkStream& s) {
+        if (s.complete()) return false;
+        if (s.seen == s.moved) {
+            s.seen = s.ring.filled().load(std::memory_order_acquire);
+            if (s.seen == s.moved) return false;
         }
-        const Chunk& chunk = flow.chunks[flow.next];
-        flow.kernels[chunk.shape](flow.lane.slot(flow.moved), destination_ + chunk.shift_bytes);
-        ++flow.next;
-        flow.lane.drained().store(++flow.moved, std::memory_order_release);
+        s.program.unpack(s.next++, s.ring.slot(s.moved));
+        s.ring.drained().store(++s.moved, std::memory_order_release);
         return true;
     }
 
     mpi::ProcessGroupPtr group_;
-    const std::byte* source_;
-    std::byte* destination_;
-    std::vector<Flow> sends_, receives_;
+    std::vector<ChunkStream> sends_, receives_;
 };
+
+std::string reason(const PairFacts& facts) {
+    if (!facts.readable) return "neither array can be reached";
+    if (!facts.plain_copy) return "elements are combined or converted";
+    if (!facts.balanced) return "both sides share the work of the busier one";
+    if (facts.direct_run_bytes == 0) return "the two arrays run along different axes";
+    return "runs of " + std::to_string(facts.direct_run_bytes) + " bytes are too short to be read";
+}
 
 }  // namespace
 
 extern const TransportKind staged_kind;
 const TransportKind staged_kind{
     "staged",
-    [](const PairFacts& facts) { return facts.staged; },
+    MessageMemory::slots,
+    false,
+    [](const PairFacts& facts) { return facts.slots; },
     [](const PairFacts&) { return true; },
-    [](const BindContext& context, std::vector<Leg> sends,
-       std::vector<Leg> receives) -> std::unique_ptr<Transport> {
-        return std::make_unique<StagedTransport>(context, sends, receives);
+    reason,
+    [](const BindContext& context, const std::vector<Pair>& pairs) -> std::unique_ptr<Transport> {
+        return std::make_unique<StagedTransport>(context, pairs);
     },
 };
 

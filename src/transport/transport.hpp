@@ -8,17 +8,18 @@
 #include <string_view>
 #include <vector>
 
-#include "datamover/address_relation.hpp"
 #include "datamover/array_part.hpp"
 #include "datamover/mover.hpp"
 #include "mpi/process_group.hpp"
-#include "plan/compile.hpp"
-#include "staging_lane.hpp"
+#include "node_memory.hpp"
+#include "pair_program.hpp"
+#include "slot_ring.hpp"
 
 namespace datamover::transport {
 
-/// What a pair of processes knows of each other before anything is chosen. Both sides of a pair see
-/// the same facts about the direction from `source_rank` to `destination_rank`.
+/// What a pair of processes knows of each other before anything is chosen, for one array. Both
+/// sides of a pair see the same facts about the direction from `source_rank` to
+/// `destination_rank`.
 struct PairFacts {
     std::int64_t source_rank = 0;
     std::int64_t destination_rank = 0;
@@ -27,39 +28,35 @@ struct PairFacts {
     bool source_shared = false;       ///< the source array lies in a segment the other side can map
     bool destination_shared = false;  ///< likewise the destination array
     bool plain_copy = true;           ///< no update, no conversion
-    bool staged = false;              ///< the destination has set a staging lane aside
+    bool slots = false;               ///< the destination has set slots of shared memory aside
     bool readable = false;            ///< the system lets each access the other's memory
     bool balanced = true;             ///< those who send most also receive most
     bool receiver_reads = true;       ///< then: the receiver reads, else the sender writes
-    std::int64_t direct_run_bytes = 0;  ///< then: the shorter of the mean runs on both sides, where
-                                        ///< runs come in the same order; else 0
+    /// Where the other's memory is readable: the shorter of the mean runs on both sides, where runs
+    /// come in the same order; else 0.
+    std::int64_t direct_run_bytes = 0;
+    std::string why_far;  ///< why nothing can be shared although the node is the same
 
     /// Whether one copy between the two arrays does it.
     bool in_one_copy() const { return source_shared || (destination_shared && plain_copy); }
 };
 
-/// One direction of one pair: this process sends to, or receives from, `peer`.
-struct Leg {
-    std::int64_t peer = 0;
-    const PairPart* part = nullptr;  ///< lives as long as the binding
+/// What one array adds to a pair.
+struct PairShare {
+    std::size_t motion = 0;  ///< number of the binding's motion
+    const PairPart* part = nullptr;
     PairFacts facts;
 };
 
-/// An array of another process of this node, mapped here where it is shared.
-struct PeerArray {
-    std::shared_ptr<memory::SharedSegment> segment;  ///< null: cannot be mapped
-    std::byte* base = nullptr;
-    std::byte* address = nullptr;  ///< of the base, in the other process
-    MemoryLayout memory;
-};
+/// One direction of one pair, with all arrays that one transport carries: this process sends to, or
+/// receives from, `peer`.
+struct Pair {
+    std::int64_t peer = 0;
+    Direction direction = outgoing;
+    std::vector<PairShare> shares;
 
-/// What a peer on this node told at binding.
-struct NodePeer {
-    int rank = 0;
-    std::int64_t pid = 0;
-    PeerArray source, destination;
-    std::shared_ptr<memory::SharedSegment> control_segment;
-    std::byte* control = nullptr;  ///< the peer's signal lines for this mover
+    bool sends() const { return direction == outgoing; }
+    std::int64_t elems() const;
 };
 
 /// The elements of a message: of the source's or of the destination's type, whichever is narrower.
@@ -68,33 +65,56 @@ struct WireElement {
     std::int64_t bytes = 0;
 };
 
-/// All that a transport may look at while it binds.
-struct BindContext {
-    mpi::ProcessGroupPtr group;
+/// One plan between two arrays; a binding has one or several.
+struct BoundMotion {
     const MotionPlan* plan = nullptr;
-    const ArrayPart* source = nullptr;
-    const ArrayPart* destination = nullptr;
+    PerSide<const ArrayPart*> array;
     ElementUpdate update;
     plan::MessageOrder order = plan::MessageOrder::row_major;
-    bool receivers_copy = true;  ///< on a node: who copies, if both arrays could be reached
-    int tag = 0;
-    std::vector<NodePeer> node;     ///< in order of the group's node_ranks
-    memory::AllocationPtr control;  ///< this process's signal lines for this mover
-    std::int64_t chunk_bytes = 0;   ///< longest message under a limit of memory; 0: no limit
-    std::int64_t slots = 1;         ///< under a limit: buffers per direction of a pair
-    std::vector<StagingLane> lanes_in, lanes_out;  ///< from and to each process of the node
 
-    plan::RelationSide source_side() const;
-    plan::RelationSide destination_side() const;
-    plan::RelationSide message_side() const;
     WireElement wire() const;
     /// What happens to elements on the way into a message, and out of it.
     ElementUpdate packing_update() const;
     ElementUpdate unpacking_update() const;
 };
 
-/// A way to carry, bound to one mover's legs. start, then progress until it says true; again and
-/// again. Neither allocates.
+/// All that a transport may look at while it binds.
+class BindContext {
+public:
+    mpi::ProcessGroupPtr group;
+    std::vector<BoundMotion> motions;
+    bool receivers_copy = true;  ///< on a node: who copies, if both arrays could be reached
+    std::size_t kind = 0;        ///< number of the transport that binds
+    int first_tag = 0;           ///< of the messages of this mover; one per kind of transport
+    NodeMemory* node = nullptr;
+    memory::AllocationPtr signals;   ///< this process's signal lines: per kind, per process
+    std::int64_t chunk_bytes = 0;    ///< longest message
+    std::int64_t buffers = 1;        ///< per direction of a pair, where messages need buffers
+    std::vector<SlotRing> rings_in;  ///< from each process of the node, in order of node_ranks
+    std::vector<SlotRing> rings_out;  ///< to each process of the node
+
+    int tag() const { return first_tag + static_cast<int>(kind); }
+    /// The line that a peer writes for this transport, and the peer's line that is written here.
+    SignalLine& own_signal_line(std::int64_t peer) const;
+    SignalLine& peer_signal_line(std::int64_t peer) const;
+
+    /// Packing (for a pair that sends) or unpacking.
+    PairProgram message_program(const Pair& pair, const ChunkRules& rules) const;
+    /// Copying between the arrays here and those of the peer (or of this process), which are
+    /// mapped. Throws no_memory where they cannot be.
+    PairProgram copy_program(const Pair& pair) const;
+    /// What a pair moves, between the arrays here and those of the peer: where they are mapped, or
+    /// at their addresses in the other process.
+    enum class Reach { mapped, by_address };
+    std::vector<ArrayMotion> motions_to_peer(const Pair& pair, Reach reach) const;
+
+private:
+    plan::RelationSide own_side(const BoundMotion& motion, Side side) const;
+    ArrayMotion own_motion(const PairShare& share) const;
+};
+
+/// A way to carry, bound to the pairs of one mover. start, then progress until it says true; again
+/// and again. Neither allocates.
 class Transport {
 public:
     virtual ~Transport() = default;
@@ -107,23 +127,28 @@ public:
     virtual bool progress() = 0;
     /// The peers that this round still waits for.
     virtual std::vector<std::int64_t> waiting_for() const = 0;
-    virtual void report(std::vector<MoverLeg>& lines) const = 0;
+    virtual void report(std::vector<MoverPair>& lines) const = 0;
     /// Bytes of buffers that this transport holds besides the user's arrays.
     virtual std::int64_t extra_bytes() const { return 0; }
 };
 
-/// The line of `explain` for a leg.
-MoverLeg leg_line(std::int64_t peer, bool sends, const char* transport,
-                  const AddressRelation& relation, const CopyKernel& kernel);
+/// The line of `explain` for a pair.
+MoverPair pair_line(std::int64_t peer, bool sends, const char* transport,
+                    const PairProgram& program);
+
+/// What a transport needs of this process's memory for each direction of a pair.
+enum class MessageMemory { none, buffers, slots };
 
 /// A kind of transport: its name, which pairs it can carry, for which of them it is the better
-/// choice than all that come later in the list, and how it is bound.
+/// choice than all that come later in the list, why, and how it is bound.
 struct TransportKind {
     const char* name;
+    MessageMemory memory;
+    bool sends_messages;  ///< calls MPI while it carries
     bool (*carries)(const PairFacts&);
     bool (*pays)(const PairFacts&);
-    std::unique_ptr<Transport> (*bind)(const BindContext&, std::vector<Leg> sends,
-                                       std::vector<Leg> receives);
+    std::string (*reason)(const PairFacts&);
+    std::unique_ptr<Transport> (*bind)(const BindContext&, const std::vector<Pair>& pairs);
 };
 
 /// All kinds, in order of preference. A new transport is one file and one line in registry.cpp.
@@ -132,8 +157,7 @@ const std::vector<TransportKind>& transport_kinds();
 /// The kind that carries a pair: the first that can and pays, or, when `forced` names one, that one
 /// (pairs within a process are always copied by "self"). Throws unsupported, invalid_argument.
 const TransportKind& choose_transport(const PairFacts& facts, std::string_view forced);
-
-/// Why that kind was chosen, for explain.
-std::string reason_for(const TransportKind& kind, const PairFacts& facts, std::string_view forced);
+/// Throws invalid_argument for a name that is neither "auto" nor one of a kind.
+void check_transport_name(std::string_view name);
 
 }  // namespace datamover::transport

@@ -10,6 +10,7 @@ import os
 import numpy as np
 
 import datamover as dm
+from datamover.mpi import core
 
 NODE_SIZE = int(os.environ.get("DATAMOVER_NODE_SIZE", "0"))
 DTYPES = ["f8", "i4", "u1", "i2", "c16", "f4", ">i8", "S3", "S24", [("a", "u1"), ("b", "f8")]]
@@ -176,13 +177,14 @@ def max_bytes(rng, nprocs):
     return None if rng.random() < 0.4 else int(least * rng.uniform(1, 6))
 
 
-#: Transports that need a common node.
-NODE_TRANSPORTS = ("shared", "read", "staged")
+def transports(*without):
+    """"auto" and the names of all transports but some, in order of preference."""
+    return ["auto", *(name for name in core().transports() if name not in without)]
 
 
 def impossible(plan, transport):
     """Whether a forced transport must be refused: it needs one node, the plan crosses nodes."""
-    return transport in NODE_TRANSPORTS and crosses_nodes(plan)
+    return core().transports().get(transport, False) and crosses_nodes(plan)
 
 
 def crosses_nodes(plan):

@@ -155,7 +155,7 @@ def test_processes_that_bring_different_moves(comm):
     assert "term 1" in message(same + other if last else same)
     longer = dm.FloorPlan([*(blocks.region(i) for i in range(comm.size)), blocks.domain],
                           [*range(comm.size), 0])  # fmt: skip
-    assert "source layout" in message(dm.MotionPlan(longer, blocks) if last else same)
+    assert "laid out as" in message(dm.MotionPlan(longer, blocks) if last else same)
     # One process that asks is enough.
     assert "op" in message(same, check=last, op="add" if last else None)
     assert (b.local == 7).all()

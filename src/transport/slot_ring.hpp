@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Through which shared memory does one process of a node hand chunks to another?
+// Through which slots of shared memory does one process of a node hand chunks to another?
 #pragma once
 
 #include <atomic>
@@ -12,7 +12,7 @@ namespace datamover::transport {
 
 /// Memory of the receiver: two lines of signals, then slots of equal size, used in turn. The sender
 /// counts the chunks that it has filled, the receiver those that it has drained.
-struct StagingLane {
+struct SlotRing {
     static constexpr std::int64_t line_bytes = 64;
     static constexpr std::int64_t signal_bytes = 2 * line_bytes;
 

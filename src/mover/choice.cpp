@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Which transport carries each pair, and how much memory is there for messages?
+#include "choice.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <string_view>
+
+#include "plan/run_length.hpp"
+
+namespace datamover {
+namespace {
+
+using transport::BindContext;
+using transport::MessageMemory;
+using transport::Pair;
+using transport::PairFacts;
+using transport::SlotRing;
+
+constexpr std::int64_t line_bytes = SlotRing::line_bytes;
+constexpr std::int64_t no_limit = std::numeric_limits<std::int64_t>::max();
+/// Longer messages go in chunks of this length, so that buffers stay small and in reach of the
+/// caches (measured; see docs/decisions).
+constexpr std::int64_t default_chunk_bytes = std::int64_t{1} << 20;
+constexpr std::int64_t default_buffers = 3;
+
+/// Calls visit(motion, facts, direction, part of the peer) for everything that this process sends,
+/// then for everything that it receives.
+template <class Visit>
+void for_each_share(const BindContext& context, const Moves& moves, const FactFinder& facts,
+                    Visit&& visit) {
+    const std::int64_t me = context.group->rank();
+    for (std::size_t m = 0; m < moves.motions.size(); ++m)
+        for (const PeerPart& p : moves.parts_of(m).outgoing)
+            visit(m, facts(m, me, p.rank, p.part), transport::outgoing, p);
+    for (std::size_t m = 0; m < moves.motions.size(); ++m)
+        for (const PeerPart& p : moves.parts_of(m).incoming)
+            visit(m, facts(m, p.rank, me, p.part), transport::incoming, p);
+}
+
+std::int64_t wire_bytes(const BindContext& context, std::size_t motion) {
+    return context.motions[motion].wire().bytes;
+}
+
+std::int64_t most_wire_bytes(const BindContext& context) {
+    std::int64_t most = 1;
+    for (std::size_t m = 0; m < context.motions.size(); ++m)
+        most = std::max(most, wire_bytes(context, m));
+    return most;
+}
+
+/// The kind for a pair, supposing that the receiver has slots for it.
+const transport::TransportKind& kind_with_slots(PairFacts facts, const std::string& transport) {
+    facts.slots = facts.same_node && !facts.same_process;
+    return transport::choose_transport(facts, transport);
+}
+
+/// What one direction of one pair may take of this process's memory, or no_limit. Throws
+/// invalid_argument.
+std::int64_t share_of_limit(const BindContext& context, const Moves& moves, const FactFinder& facts,
+                            const MoverOptions& options) {
+    if (options.max_bytes == 0) return no_limit;
+    std::vector<std::pair<std::int64_t, transport::Direction>> pairs;
+    for_each_share(context, moves, facts,
+                   [&](std::size_t, const PairFacts& f, transport::Direction d, const PeerPart& p) {
+                       if (kind_with_slots(f, options.transport).memory != MessageMemory::none)
+                           pairs.emplace_back(p.rank, d);
+                   });
+    std::sort(pairs.begin(), pairs.end());
+    pairs.erase(std::unique(pairs.begin(), pairs.end()), pairs.end());
+    if (pairs.empty()) return no_limit;
+    const auto count = static_cast<std::int64_t>(pairs.size());
+    const std::int64_t share = options.max_bytes / count;
+    const std::int64_t least = SlotRing::signal_bytes + whole_lines(most_wire_bytes(context));
+    if (share < least)
+        throw Error(ErrorCode::invalid_argument,
+                    "max_bytes is " + std::to_string(options.max_bytes) + ", but process " +
+                        std::to_string(context.group->rank()) + " sends and receives " +
+                        std::to_string(count) + " messages and needs " +
+                        std::to_string(count * least) + " bytes for them");
+    return share;
+}
+
+}  // namespace
+
+PairFacts FactFinder::operator()(std::size_t motion, std::int64_t from, std::int64_t to,
+                                 const PairPart& part) const {
+    const mpi::ProcessGroup& group = *context_.group;
+    PairFacts facts;
+    facts.source_rank = from;
+    facts.destination_rank = to;
+    facts.same_process = from == to;
+    facts.plain_copy = context_.motions[motion].update.is_plain_copy();
+    const std::string& why = group.why_no_shared_memory();
+    if (!why.empty()) facts.why_far = "shared memory does not work on this node: " + why;
+    if (group.node_position(from) < 0 || group.node_position(to) < 0) return facts;
+    facts.same_node = true;
+    if (facts.same_process || !use_.shares) return facts;
+    add_sharing(facts, motion);
+    if (group.peers_readable()) add_reading(facts, motion, part);
+    return facts;
+}
+
+void FactFinder::add_sharing(PairFacts& facts, std::size_t motion) const {
+    const bool sends = facts.source_rank == context_.group->rank();
+    const auto& peer = context_.node->peer(sends ? facts.destination_rank : facts.source_rank);
+    const bool signals = context_.signals && peer.signals;
+    for (const Side side : both_sides) {
+        const bool here = (side == Side::source) == sends;
+        const ArrayPart& own = *context_.motions[motion].array[side];
+        const bool shared = here ? own.allocation && own.allocation->segment
+                                 : peer.arrays[motion][side].place.has_value();
+        (side == Side::source ? facts.source_shared : facts.destination_shared) = shared && signals;
+        if (here && own.allocation && !own.allocation->why_private.empty())
+            facts.why_far = std::string("the ") + side_name(side) +
+                            " array is in private memory: " + own.allocation->why_private;
+    }
+}
+
+/// Both sides know both memories, and so come to the same decision.
+void FactFinder::add_reading(PairFacts& facts, std::size_t motion, const PairPart& part) const {
+    const bool sends = facts.source_rank == context_.group->rank();
+    const auto& peer = context_.node->peer(sends ? facts.destination_rank : facts.source_rank);
+    if (!context_.signals || !peer.signals) return;
+    const transport::BoundMotion& bound = context_.motions[motion];
+    const MemoryLayout& source =
+        sends ? bound.array.source->memory : peer.arrays[motion].source.memory;
+    const MemoryLayout& destination =
+        sends ? peer.arrays[motion].destination.memory : bound.array.destination->memory;
+    const std::int64_t source_run =
+        plan::mean_run_bytes(part, source, true, bound.array.source->elem_bytes);
+    const std::int64_t destination_run =
+        plan::mean_run_bytes(part, destination, false, bound.array.destination->elem_bytes);
+    const std::int64_t most = use_.most_sent_bytes + use_.most_received_bytes;
+    facts.balanced = most - use_.most_exchanged_bytes <= most / 4;
+    facts.readable = true;
+    // Two writers could meet in one element: elements are combined by their owner. Between equals,
+    // long runs belong on the far side.
+    if (!facts.plain_copy)
+        facts.receiver_reads = true;
+    else if (use_.most_sent_bytes == use_.most_received_bytes)
+        facts.receiver_reads = source_run >= destination_run;
+    else
+        facts.receiver_reads = use_.most_received_bytes < use_.most_sent_bytes;
+    if (plan::fastest_alike(part, source, destination))
+        facts.direct_run_bytes = std::min(source_run, destination_run);
+}
+
+MessageSizes message_sizes(const BindContext& context, const Moves& moves, const FactFinder& facts,
+                           const MoverOptions& options, bool has_limit) {
+    MessageSizes sizes{default_chunk_bytes, default_buffers, 0};
+    if (!has_limit) return sizes;
+    std::int64_t share = no_limit;
+    mpi::collectively(*context.group,
+                      [&] { share = share_of_limit(context, moves, facts, options); });
+    share = -context.group->maximum({-share})[0];
+    if (share == no_limit) return sizes;
+    // Several buffers, so that one is packed while another is sent, unless elements are too large.
+    const std::int64_t elem_bytes = whole_lines(most_wire_bytes(context));
+    sizes.share_bytes = share;
+    sizes.buffers = std::clamp<std::int64_t>(share / elem_bytes, 1, 2);
+    sizes.chunk_bytes =
+        std::min(default_chunk_bytes, share / sizes.buffers / line_bytes * line_bytes);
+    return sizes;
+}
+
+std::vector<std::int64_t> bytes_through_slots(const BindContext& context, const Moves& moves,
+                                              const FactFinder& facts,
+                                              const std::string& transport) {
+    std::vector<std::int64_t> bytes(context.group->node_ranks().size(), 0);
+    for_each_share(context, moves, facts,
+                   [&](std::size_t m, const PairFacts& f, transport::Direction d,
+                       const PeerPart& p) {
+                       if (d == transport::outgoing || !f.same_node || f.same_process) return;
+                       if (kind_with_slots(f, transport).memory != MessageMemory::slots) return;
+                       bytes[static_cast<std::size_t>(context.group->node_position(p.rank))] +=
+                           p.part.size() * wire_bytes(context, m);
+                   });
+    return bytes;
+}
+
+ChosenPairs choose_pairs(const BindContext& context, const Moves& moves, const FactFinder& facts,
+                         const SlotOffers& slots, const std::string& transport) {
+    const auto& kinds = transport::transport_kinds();
+    ChosenPairs chosen;
+    chosen.kinds.resize(kinds.size());
+    for_each_share(context, moves, facts,
+                   [&](std::size_t m, PairFacts f, transport::Direction d, const PeerPart& p) {
+                       const int position = context.group->node_position(p.rank);
+                       f.slots = d == transport::outgoing ? slots.sends_to(position)
+                                                          : slots.receives_from(position);
+                       const auto& kind = transport::choose_transport(f, transport);
+                       auto& pairs = chosen.kinds[static_cast<std::size_t>(&kind - kinds.data())];
+                       auto pair = std::find_if(pairs.begin(), pairs.end(), [&](const Pair& x) {
+                           return x.peer == p.rank && x.direction == d;
+                       });
+                       if (pair == pairs.end()) pair = pairs.insert(pairs.end(), {p.rank, d, {}});
+                       pair->shares.push_back({m, &p.part, f});
+                       const std::string why = transport == kind.name ? "asked for"
+                                                                      : kind.reason(f);
+                       chosen.reasons.push_back(
+                           {p.rank, d == transport::outgoing, kind.name, why});
+                   });
+    return chosen;
+}
+
+}  // namespace datamover

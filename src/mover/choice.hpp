@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Which transport carries each pair, and how much memory is there for messages?
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "binding.hpp"
+#include "slot_offers.hpp"
+#include "transport/transport.hpp"
+
+namespace datamover {
+
+/// What all processes have come to know of the binding together.
+struct NodeUse {
+    bool shares = true;  ///< memory of others may be mapped
+    std::int64_t most_sent_bytes = 0, most_received_bytes = 0;  ///< of one process
+    std::int64_t most_exchanged_bytes = 0;                      ///< both together
+};
+
+/// The facts of the direction from one rank to another, one of which is this process.
+class FactFinder {
+public:
+    FactFinder(const transport::BindContext& context, const NodeUse& use)
+        : context_(context), use_(use) {}
+
+    transport::PairFacts operator()(std::size_t motion, std::int64_t from, std::int64_t to,
+                                    const PairPart& part) const;
+
+private:
+    void add_sharing(transport::PairFacts& facts, std::size_t motion) const;
+    void add_reading(transport::PairFacts& facts, std::size_t motion, const PairPart& part) const;
+
+    const transport::BindContext& context_;
+    NodeUse use_;
+};
+
+/// Memory that messages may take, and how it is used.
+struct MessageSizes {
+    std::int64_t chunk_bytes = 0;  ///< longest message
+    std::int64_t buffers = 1;      ///< per direction of a pair
+    std::int64_t share_bytes = 0;  ///< most bytes of one direction of a pair; 0: no limit
+};
+
+/// The sizes under `max_bytes`, the same on all processes. Collective where `has_limit`; throws
+/// invalid_argument, on all processes, for a limit that leaves no room for an element per message.
+MessageSizes message_sizes(const transport::BindContext& context, const Moves& moves,
+                           const FactFinder& facts, const MoverOptions& options, bool has_limit);
+
+/// Bytes that each process of the node sends here through slots, in order of node_ranks.
+std::vector<std::int64_t> bytes_through_slots(const transport::BindContext& context,
+                                              const Moves& moves, const FactFinder& facts,
+                                              const std::string& transport);
+
+/// Pairs sorted by the transport that carries them, in order of transport_kinds(), and why.
+struct ChosenPairs {
+    std::vector<std::vector<transport::Pair>> kinds;
+    std::vector<PairReason> reasons;
+};
+
+/// Local. Throws as choose_transport does.
+ChosenPairs choose_pairs(const transport::BindContext& context, const Moves& moves,
+                         const FactFinder& facts, const SlotOffers& slots,
+                         const std::string& transport);
+
+}  // namespace datamover

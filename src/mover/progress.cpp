@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Who moves data while the program computes, and how long does anybody wait?
+#include "datamover/progress.hpp"
+
+#include <mpi.h>
+
+#include <cstdlib>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "mpi/byte_message.hpp"
+#include "mpi/checked_call.hpp"
+#include "mpi/waiting.hpp"
+#include "progress_from_environment.hpp"
+#include "round.hpp"
+
+namespace datamover {
+namespace {
+
+/// MPI calls this for MPI_COMM_SELF before it ends.
+int end_thread(MPI_Comm, int, void*, void*) {
+    ProgressEngine::of_process().stop_thread();
+    return MPI_SUCCESS;
+}
+
+void start_until_mpi_ends() {
+    int key = MPI_KEYVAL_INVALID;
+    mpi::check(MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, end_thread, &key, nullptr),
+               "MPI_Comm_create_keyval");
+    ProgressEngine::of_process().start_thread();
+    mpi::check(MPI_Comm_set_attr(MPI_COMM_SELF, key, nullptr), "MPI_Comm_set_attr");
+}
+
+}  // namespace
+
+ProgressThread::ProgressThread() {
+    if (!mpi::is_running())
+        throw Error(ErrorCode::mpi, "a progress thread needs MPI: call MPI_Init_thread before");
+    ProgressEngine::of_process().start_thread();
+    runs_ = true;
+}
+
+ProgressThread::~ProgressThread() {
+    if (runs_) ProgressEngine::of_process().stop_thread();
+}
+
+ProgressThread::ProgressThread(ProgressThread&& other) noexcept
+    : runs_(std::exchange(other.runs_, false)) {}
+
+ProgressThread& ProgressThread::operator=(ProgressThread&& other) noexcept {
+    std::swap(runs_, other.runs_);
+    return *this;
+}
+
+bool ProgressThread::carries_messages() const {
+    return ProgressEngine::of_process().thread_may_send();
+}
+
+std::optional<double> default_timeout() {
+    return mpi::default_timeout();
+}
+
+void set_default_timeout(std::optional<double> seconds) {
+    mpi::set_default_timeout(seconds);
+}
+
+void start_thread_if_environment_says_so() {
+    static const std::string wanted = [] {
+        const char* text = std::getenv("DATAMOVER_PROGRESS");
+        return std::string(text ? text : "");
+    }();
+    if (wanted.empty()) return;
+    if (wanted != "thread")
+        throw Error(ErrorCode::invalid_argument,
+                    "DATAMOVER_PROGRESS is \"" + wanted + "\"; it may be \"thread\", or not set");
+    static std::once_flag once;
+    std::call_once(once, start_until_mpi_ends);
+}
+
+}  // namespace datamover

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Who pushes rounds on besides those who wait for them?
+#include <chrono>
+#include <condition_variable>
+#include <cstdlib>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "mpi/thread_level.hpp"
+#include "round.hpp"
+
+#if defined(__x86_64__) || defined(__i386__)
+#include <immintrin.h>
+#endif
+
+namespace datamover {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// While rounds wait for peers the thread sleeps, longer and longer: it must not take a processor
+/// from those that compute.
+constexpr auto shortest_sleep = 20us;
+constexpr auto longest_sleep = 200us;
+
+/// Held for a few instructions only, never while anything is pushed.
+class ListLock {
+public:
+    explicit ListLock(std::atomic_flag& flag) : flag_(flag) {
+        while (flag_.test_and_set(std::memory_order_acquire)) {
+#if defined(__x86_64__) || defined(__i386__)
+            _mm_pause();
+#endif
+        }
+    }
+    ~ListLock() { flag_.clear(std::memory_order_release); }
+    ListLock(const ListLock&) = delete;
+    ListLock& operator=(const ListLock&) = delete;
+
+private:
+    std::atomic_flag& flag_;
+};
+
+}  // namespace
+
+struct ProgressEngine::Thread {
+    std::mutex mutex;
+    std::condition_variable wake;
+    int users = 0;
+    bool stopping = false;
+    std::thread thread;
+};
+
+ProgressEngine& ProgressEngine::of_process() {
+    static auto* engine = new ProgressEngine;
+    return *engine;
+}
+
+void ProgressEngine::add(Round& round) {
+    {
+        const ListLock lock(list_lock_);
+        round.next_ = first_;
+        round.previous_ = nullptr;
+        if (first_) first_->previous_ = &round;
+        first_ = &round;
+        count_.fetch_add(1, std::memory_order_relaxed);
+    }
+    if (thread_runs()) {
+        const std::lock_guard lock(thread_->mutex);
+        thread_->wake.notify_one();
+    }
+}
+
+void ProgressEngine::remove(Round& round) {
+    const ListLock lock(list_lock_);
+    unlink(round);
+}
+
+void ProgressEngine::unlink(Round& round) {
+    if (!round.previous_ && first_ != &round) return;
+    (round.previous_ ? round.previous_->next_ : first_) = round.next_;
+    if (round.next_) round.next_->previous_ = round.previous_;
+    round.next_ = round.previous_ = nullptr;
+    count_.fetch_sub(1, std::memory_order_relaxed);
+}
+
+bool ProgressEngine::thread_may_push(const Round& round) const {
+    return thread_may_send_ || !round.operation_.sends_messages();
+}
+
+/// Releases the claim of `after`, which leaves the list where it has come to its end, and takes
+/// that of the next round that can be pushed. A claimed round is removed by nobody else, so its
+/// place in the list holds.
+Round* ProgressEngine::next_claimed(Round* after, const Round* own, bool by_thread) {
+    const ListLock lock(list_lock_);
+    Round* round = after ? after->next_ : first_;
+    if (after) {
+        if (after->status_.load(std::memory_order_relaxed) != Round::Status::in_flight)
+            unlink(*after);
+        after->release();
+    }
+    for (; round; round = round->next_)
+        if (round != own && (!by_thread || thread_may_push(*round)) && round->claim()) break;
+    return round;
+}
+
+bool ProgressEngine::push_others(const Round* own, bool by_thread) {
+    if (count_.load(std::memory_order_relaxed) <= (own ? 1 : 0)) return false;
+    bool ended = false;
+    for (Round* r = next_claimed(nullptr, own, by_thread); r; r = next_claimed(r, own, by_thread)) {
+        const bool before = r->status_.load(std::memory_order_relaxed) == Round::Status::in_flight;
+        r->push();
+        const bool after = r->status_.load(std::memory_order_relaxed) == Round::Status::in_flight;
+        ended = ended || before != after;
+    }
+    return ended;
+}
+
+bool ProgressEngine::has_thread(const Operation& operation) const {
+    return thread_runs() && (thread_may_send_ || !operation.sends_messages());
+}
+
+void ProgressEngine::start_thread() {
+    if (!thread_) thread_ = new Thread;
+    const std::lock_guard lock(thread_->mutex);
+    if (thread_->users++ > 0) return;
+    thread_->stopping = false;
+    thread_may_send_ = mpi::any_thread_may_call();
+    thread_->thread = std::thread([this] { run_thread(); });
+    thread_runs_.store(true, std::memory_order_release);
+}
+
+void ProgressEngine::stop_thread() {
+    std::thread ending;
+    {
+        if (!thread_) return;
+        const std::lock_guard lock(thread_->mutex);
+        if (thread_->users == 0 || --thread_->users > 0) return;
+        thread_->stopping = true;
+        thread_runs_.store(false, std::memory_order_release);
+        thread_->wake.notify_one();
+        ending = std::move(thread_->thread);
+    }
+    ending.join();
+}
+
+void ProgressEngine::run_thread() {
+    auto sleep = shortest_sleep;
+    while (true) {
+        {
+            std::unique_lock lock(thread_->mutex);
+            thread_->wake.wait(lock, [&] {
+                return thread_->stopping || count_.load(std::memory_order_relaxed) > 0;
+            });
+            if (thread_->stopping) return;
+        }
+        if (push_others(nullptr, true)) {
+            sleep = shortest_sleep;
+            continue;
+        }
+        std::this_thread::sleep_for(sleep);
+        sleep = std::min(2 * sleep, longest_sleep);
+    }
+}
+
+}  // namespace datamover

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Does the environment ask for a progress thread?
+#pragma once
+
+namespace datamover {
+
+/// Starts the progress thread at the first call, once, where DATAMOVER_PROGRESS is "thread"; it
+/// ends before MPI does. Throws invalid_argument for other words.
+void start_thread_if_environment_says_so();
+
+}  // namespace datamover

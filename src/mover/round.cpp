@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What happens between start and wait, and who pushes it on?
+#include "round.hpp"
+
+#include <algorithm>
+#include <thread>
+#include <utility>
+
+#include "mpi/byte_message.hpp"
+#include "mpi/thread_level.hpp"
+#include "mpi/waiting.hpp"
+
+namespace datamover {
+
+Round::~Round() {
+    give_up();
+}
+
+void Round::start() {
+    if (in_flight())
+        throw Error(ErrorCode::invalid_state, "start was called twice without wait");
+    if (operation_.sends_messages()) mpi::check_thread();
+    group_->check_alive();
+    begun_ = false;
+    error_.reset();
+    claimed_.store(true, std::memory_order_relaxed);
+    status_.store(Status::in_flight, std::memory_order_relaxed);
+    ProgressEngine& engine = ProgressEngine::of_process();
+    try {
+        operation_.announce();
+    } catch (...) {
+        fail(mpi::current_error(*group_));
+    }
+    if (!engine.has_thread(operation_)) push();
+    const Status status = status_.load(std::memory_order_relaxed);
+    if (status == Status::in_flight) engine.add(*this);
+    release();
+    if (status == Status::failed) finished();
+}
+
+void Round::push() noexcept {
+    if (status_.load(std::memory_order_relaxed) != Status::in_flight) return;
+    try {
+        if (!begun_) {
+            begun_ = true;
+            operation_.begin();
+        }
+        if (operation_.progress()) {
+            status_.store(Status::complete, std::memory_order_release);
+            return;
+        }
+        group_->check_alive();
+    } catch (...) {
+        fail(mpi::current_error(*group_));
+    }
+}
+
+void Round::fail(const Error& why) noexcept {
+    error_ = why;
+    group_->fail(why);
+    operation_.keep_memory();
+    status_.store(Status::failed, std::memory_order_release);
+}
+
+/// Another holder of the claim only pushes, which never waits.
+void Round::claim_for_good() {
+    while (!claim()) std::this_thread::yield();
+}
+
+void Round::push_if_free() {
+    if (!claim()) return;
+    push();
+    release();
+}
+
+/// Once a process of the group has failed, nothing more will come: the round is over.
+void Round::look_for_failures() {
+    try {
+        group_->check_alive_while_waiting();
+    } catch (...) {
+        give_up();
+        throw;
+    }
+}
+
+bool Round::finished() {
+    const Status status = status_.load(std::memory_order_acquire);
+    if (status == Status::in_flight) return false;
+    claim_for_good();
+    ProgressEngine::of_process().remove(*this);
+    status_.store(Status::idle, std::memory_order_relaxed);
+    release();
+    if (status == Status::failed) throw *error_;
+    ++completed_;
+    return true;
+}
+
+void Round::require_in_flight(const char* call) const {
+    if (!in_flight())
+        throw Error(ErrorCode::invalid_state, std::string(call) + " was called without start");
+}
+
+bool Round::test() {
+    require_in_flight("test");
+    push_if_free();
+    if (finished()) return true;
+    look_for_failures();
+    return false;
+}
+
+void Round::wait(std::optional<double> timeout_seconds) {
+    require_in_flight("wait");
+    push_if_free();
+    if (finished()) return;
+    mpi::Waiting waiting(group_->spins(), timeout_seconds);
+    struct Account {
+        double& sum;
+        mpi::Waiting& waiting;
+        ~Account() { sum += waiting.seconds(); }
+    } account{wait_seconds_, waiting};
+    while (true) {
+        look_for_failures();
+        waiting.pause();
+        push_if_free();
+        if (finished()) return;
+        ProgressEngine::of_process().push_others(this, false);
+        if (waiting.expired()) throw_timeout(waiting.timeout_seconds());
+    }
+}
+
+void Round::throw_timeout(double seconds) {
+    claim_for_good();
+    std::vector<std::int64_t> peers = operation_.waiting_for();
+    release();
+    std::sort(peers.begin(), peers.end());
+    peers.erase(std::unique(peers.begin(), peers.end()), peers.end());
+    std::string text;
+    for (const std::int64_t peer : peers) text += (text.empty() ? "" : ", ") + std::to_string(peer);
+    throw Error(ErrorCode::timeout, "process " + std::to_string(group_->rank()) + " waited " +
+                                        std::to_string(seconds) +
+                                        " s and still waits for processes " + text + "; the " +
+                                        what_ + " is still in flight");
+}
+
+void Round::give_up() noexcept {
+    if (!in_flight()) return;
+    try {
+        claim_for_good();
+        ProgressEngine::of_process().remove(*this);
+        if (mpi::is_running()) push();
+        if (mpi::is_running() && status_.load(std::memory_order_relaxed) == Status::in_flight)
+            fail(Error(ErrorCode::peer_failed, "process " + std::to_string(group_->rank()) +
+                                                   " gave up a " + what_ + " in flight"));
+    } catch (...) {
+        // Only the memory for a message can be missing here; peers have their deadlines.
+    }
+    status_.store(Status::idle, std::memory_order_release);
+    release();
+}
+
+}  // namespace datamover

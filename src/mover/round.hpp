@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What happens between start and wait, and who pushes it on?
+//
+// A round is pushed on by its owner's test and wait, by any other wait of the same process, or by
+// the progress thread. Whoever pushes it holds its claim, so nobody else does at the same time.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "datamover/error.hpp"
+#include "mpi/process_group.hpp"
+
+namespace datamover {
+
+/// What a round carries out: a bound mover, or another operation in which processes move data.
+class Operation {
+public:
+    virtual ~Operation() = default;
+    /// Tells peers that this process has started. Never waits, moves nothing.
+    virtual void announce() = 0;
+    /// Begins without waiting.
+    virtual void begin() = 0;
+    /// Does what can be done now; true when complete here.
+    virtual bool progress() = 0;
+    virtual std::vector<std::int64_t> waiting_for() const = 0;
+    /// Whether it calls MPI.
+    virtual bool sends_messages() const = 0;
+    /// The round was given up: keeps whatever peers may still touch. Never waits.
+    virtual void keep_memory() noexcept = 0;
+};
+
+/// The state of one start … wait of an operation; used again for the next.
+class Round {
+public:
+    /// `what` names the operation in messages: "mover".
+    Round(mpi::ProcessGroupPtr group, Operation& operation, const char* what)
+        : group_(std::move(group)), operation_(operation), what_(what) {}
+    /// In flight, the round is given up, and all processes are told.
+    ~Round();
+    Round(const Round&) = delete;
+    Round& operator=(const Round&) = delete;
+
+    /// Throws invalid_state in flight, and from a thread that may not call MPI; peer_failed.
+    void start();
+    /// Does what can be done now; true when complete. Throws invalid_state when not started, and
+    /// what went wrong: then the round is over.
+    bool test();
+    /// Throws timeout, naming the processes waited for, or mpi::Interrupted: the round is then
+    /// still in flight.
+    void wait(std::optional<double> timeout_seconds);
+    /// Ends a round in flight, telling all processes that it was given up. Never waits for peers.
+    void give_up() noexcept;
+    bool in_flight() const { return status_.load(std::memory_order_acquire) != Status::idle; }
+    double wait_seconds() const { return wait_seconds_; }
+    std::int64_t completed() const { return completed_; }
+
+private:
+    friend class ProgressEngine;
+    enum class Status { idle, in_flight, complete, failed };
+
+    bool claim() { return !claimed_.exchange(true, std::memory_order_acquire); }
+    void release() { claimed_.store(false, std::memory_order_release); }
+    void claim_for_good();
+    /// Pushes on; only for the holder of the claim. Never throws.
+    void push() noexcept;
+    void fail(const Error& why) noexcept;
+    /// Takes note of an end; false while in flight.
+    bool finished();
+    void require_in_flight(const char* call) const;
+    void push_if_free();
+    void look_for_failures();
+    [[noreturn]] void throw_timeout(double seconds);
+
+    mpi::ProcessGroupPtr group_;
+    Operation& operation_;
+    const char* what_;
+    std::atomic<Status> status_{Status::idle};
+    std::atomic<bool> claimed_{false};
+    bool begun_ = false;  ///< guarded by the claim
+    std::optional<Error> error_;
+    double wait_seconds_ = 0;
+    std::int64_t completed_ = 0;
+    Round *next_ = nullptr, *previous_ = nullptr;  ///< among the rounds in flight
+};
+
+/// All rounds in flight of this process.
+class ProgressEngine {
+public:
+    /// The one of this process; it is never destroyed.
+    static ProgressEngine& of_process();
+
+    void add(Round& round);
+    /// The caller holds the claim of `round`, which may be there or not.
+    void remove(Round& round);
+    /// Pushes all rounds on but one, those that nobody else pushes now. `by_thread`: only those
+    /// that the progress thread may push. True when any came to its end.
+    bool push_others(const Round* own, bool by_thread);
+
+    /// Whether a thread pushes rounds on, so that start has nothing to do but announce.
+    bool has_thread(const Operation& operation) const;
+    /// Starts the thread, or adds a user to the one that runs; stop takes one away.
+    void start_thread();
+    void stop_thread();
+    bool thread_runs() const { return thread_runs_.load(std::memory_order_acquire); }
+    bool thread_may_send() const { return thread_may_send_; }
+
+private:
+    ProgressEngine() = default;
+    struct Thread;
+    void run_thread();
+    Round* next_claimed(Round* after, const Round* own, bool by_thread);
+    void unlink(Round& round);
+    bool thread_may_push(const Round& round) const;
+
+    std::atomic_flag list_lock_ = ATOMIC_FLAG_INIT;
+    Round* first_ = nullptr;
+    std::atomic<int> count_{0};
+    std::atomic<bool> thread_runs_{false};
+    bool thread_may_send_ = false;
+    Thread* thread_ = nullptr;
+};
+
+}  // namespace datamover

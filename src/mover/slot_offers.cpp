@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Which slots of shared memory do the processes of a node set aside to receive through?
+#include "slot_offers.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "memory/offer.hpp"
+
+namespace datamover {
+namespace {
+
+using transport::SlotRing;
+
+constexpr std::int64_t line_bytes = SlotRing::line_bytes;
+
+/// Below this, slots are too small to hide what a hand-over costs: fewer are better.
+constexpr std::int64_t least_slot_bytes = 4096;
+
+/// The ring for a message in so much room, which is enough for one element.
+SlotRing ring_for(std::int64_t message_bytes, std::int64_t elem_bytes, std::int64_t room_bytes,
+                     const SlotSizes& sizes) {
+    const std::int64_t least = std::max(least_slot_bytes, whole_lines(elem_bytes));
+    const std::int64_t slots_room = room_bytes - SlotRing::signal_bytes;
+    SlotRing ring;
+    ring.slots = std::clamp<std::int64_t>(slots_room / least, 1, sizes.slots);
+    const std::int64_t most = std::min(std::max(sizes.chunk_bytes, whole_lines(elem_bytes)),
+                                       slots_room / ring.slots / line_bytes * line_bytes);
+    ring.slot_bytes = std::min(whole_lines(message_bytes), most);
+    // A short message needs one slot in this round, and one in the next.
+    if (message_bytes <= ring.slot_bytes) ring.slots = std::min<std::int64_t>(ring.slots, 2);
+    return ring;
+}
+
+/// One allocation for all rings of this process; null when there is not enough.
+memory::AllocationPtr allocate(const mpi::ProcessGroup& group, std::vector<SlotRing>& rings) {
+    std::int64_t bytes = 0;
+    for (const SlotRing& ring : rings) bytes += ring.slots > 0 ? ring.bytes() : 0;
+    if (bytes == 0) return nullptr;
+    try {
+        auto memory = group.pool().allocate_shared(bytes);
+        std::byte* at = memory->data;
+        for (SlotRing& ring : rings) {
+            if (ring.slots == 0) continue;
+            ring.data = at;
+            ring.memory = memory;
+            ring.clear_counts();
+            at += ring.bytes();
+        }
+        return memory;
+    } catch (const Error&) {
+        return nullptr;
+    }
+}
+
+/// A place, then slot size and number of slots for each process of the node.
+std::vector<std::int64_t> offer_of(const memory::AllocationPtr& memory,
+                                   const std::vector<SlotRing>& rings) {
+    std::vector<std::int64_t> words;
+    memory::put_offer(words, memory.get());
+    for (const SlotRing& ring : rings)
+        words.insert(words.end(), {ring.data ? ring.data - memory->data : 0, ring.slot_bytes,
+                                   memory ? ring.slots : 0});
+    return words;
+}
+
+/// The ring from this process to the one that offered these words, if there is one.
+SlotRing mapped_ring(const std::vector<std::int64_t>& words, int my_position,
+                     memory::SegmentMap& segments) {
+    memory::OfferReader offer(words);
+    const auto place = offer.shared_place();
+    SlotRing ring;
+    if (!place) return ring;
+    std::int64_t offset_bytes = 0;
+    for (int position = 0; position <= my_position; ++position) {
+        offset_bytes = offer.next();
+        ring.slot_bytes = offer.next();
+        ring.slots = offer.next();
+    }
+    if (ring.slots == 0) return {};
+    auto segment = segments.open(place->name);
+    ring.data = segment->data() + place->offset_bytes + offset_bytes;
+    ring.memory = std::move(segment);
+    return ring;
+}
+
+}  // namespace
+
+std::int64_t whole_lines(std::int64_t bytes) {
+    return (bytes + line_bytes - 1) / line_bytes * line_bytes;
+}
+
+SlotOffers offer_slots(const mpi::ProcessGroup& group,
+                       const std::vector<std::int64_t>& incoming_bytes, std::int64_t elem_bytes,
+                       const SlotSizes& sizes) {
+    const auto senders = std::count_if(incoming_bytes.begin(), incoming_bytes.end(),
+                                       [](std::int64_t bytes) { return bytes > 0; });
+    SlotOffers offers;
+    for (const std::int64_t bytes : incoming_bytes) {
+        SlotRing& ring = offers.in.emplace_back();
+        if (bytes == 0) continue;
+        const std::int64_t room =
+            std::max(sizes.most_bytes / senders, SlotRing::signal_bytes + whole_lines(elem_bytes));
+        ring = ring_for(bytes, elem_bytes, std::min(room, sizes.ring_bytes), sizes);
+    }
+    const auto memory = allocate(group, offers.in);
+    if (!memory) offers.in.assign(incoming_bytes.size(), {});
+    for (const auto& words : group.gather_on_node(offer_of(memory, offers.in)))
+        offers.out.push_back(mapped_ring(words, group.my_node_position(), group.segments()));
+    return offers;
+}
+
+SlotOffers SlotOffers::none(std::size_t node_size) {
+    return {std::vector<SlotRing>(node_size), std::vector<SlotRing>(node_size)};
+}
+
+bool SlotOffers::receives_from(int position) const {
+    return position >= 0 && in[static_cast<std::size_t>(position)].slots > 0;
+}
+
+bool SlotOffers::sends_to(int position) const {
+    return position >= 0 && out[static_cast<std::size_t>(position)].slots > 0;
+}
+
+}  // namespace datamover

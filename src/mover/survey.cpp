@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What does each process bring to a binding, and what do all of them bring together?
+#include "survey.hpp"
+
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+namespace datamover {
+namespace {
+
+bool holds_elements(const ArrayPart& part) {
+    return part.memory.end_bytes > part.memory.begin_bytes;
+}
+
+/// Size and type of an element in one number.
+constexpr std::int64_t types = 256;
+
+std::int64_t element_code(const ArrayPart& part) {
+    return part.elem_bytes * types + static_cast<std::int64_t>(part.type);
+}
+
+bool prefers_row_major(const ArrayPart& part) {
+    for (const BlockMemory& b : part.memory.blocks) {
+        const int last = b.strides_bytes.dims() - 1;
+        if (last > 0 && std::abs(b.strides_bytes[last]) <= std::abs(b.strides_bytes[0]))
+            return true;
+    }
+    return false;
+}
+
+/// Surveys consist of numbers of which the largest counts.
+template <class Numbers>
+void reduce_numbers(const mpi::ProcessGroup& group, Numbers* first, std::size_t count) {
+    static_assert(std::is_trivially_copyable_v<Numbers>);
+    static_assert(sizeof(Numbers) % sizeof(std::int64_t) == 0);
+    std::vector<std::int64_t> words(count * sizeof(Numbers) / sizeof(std::int64_t));
+    std::memcpy(words.data(), first, count * sizeof(Numbers));
+    words = group.maximum(std::move(words));
+    std::memcpy(static_cast<void*>(first), words.data(), count * sizeof(Numbers));
+}
+
+}  // namespace
+
+void MotionSurvey::take(Side side, const ArrayPart& part) {
+    if (side == Side::destination) prefers_row_major.take(datamover::prefers_row_major(part));
+    if (!holds_elements(part)) return;
+    element[side].take(element_code(part));
+    in_private_memory[side].take(!part.allocation || !part.allocation->segment);
+}
+
+void MotionSurvey::settle(Side side, ArrayPart& part) const {
+    if (!element[side].any()) return;
+    part.elem_bytes = element[side].number.value / types;
+    part.type = static_cast<ScalarType>(element[side].number.value % types);
+}
+
+void Survey::reduce(const mpi::ProcessGroup& group, const std::optional<Error>& mine) {
+    failed.take(mine ? group.size() - group.rank() : 0);
+    reduce_numbers(group, this, 1);
+    if (failed.value > 0)
+        group.throw_error_of(group.size() - static_cast<int>(failed.value), mine);
+}
+
+void reduce(const mpi::ProcessGroup& group, std::vector<MotionSurvey>& motions) {
+    reduce_numbers(group, motions.data(), motions.size());
+}
+
+void throw_different_types(const mpi::ProcessGroup& group, Side side, const ArrayPart& part) {
+    std::vector<std::int64_t> codes(static_cast<std::size_t>(group.size()), Largest::none);
+    if (holds_elements(part)) codes[static_cast<std::size_t>(group.rank())] = element_code(part);
+    codes = group.maximum(std::move(codes));
+    std::size_t first = 0;
+    while (codes[first] == Largest::none) ++first;
+    std::size_t second = first;
+    while (codes[second] == Largest::none || codes[second] == codes[first]) ++second;
+    const auto described = [&](std::size_t rank) {
+        return "process " + std::to_string(rank) + " has elements of " +
+               std::to_string(codes[rank] / types) + " bytes, " +
+               scalar_name(static_cast<ScalarType>(codes[rank] % types));
+    };
+    throw Error(ErrorCode::wrong_type, std::string("the ") + side_name(side) +
+                                           " arrays have different types: " + described(first) +
+                                           "; " + described(second) +
+                                           "; all processes must bring the same");
+}
+
+}  // namespace datamover

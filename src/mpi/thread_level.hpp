@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Which threads may call MPI?
+#pragma once
+
+namespace datamover::mpi {
+
+/// Whether MPI was initialised with MPI_THREAD_MULTIPLE. Throws mpi.
+bool any_thread_may_call();
+/// Throws invalid_state when this thread may not call MPI at the level that it was initialised
+/// with. Cheap.
+void check_thread();
+
+}  // namespace datamover::mpi

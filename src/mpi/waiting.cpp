@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How does a process wait, anywhere in the library, for something that another one does?
+#include "waiting.hpp"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+#include <string>
+#include <thread>
+
+#include "datamover/error.hpp"
+#include "process_group.hpp"
+
+#if defined(__x86_64__) || defined(__i386__)
+#include <immintrin.h>
+#endif
+
+namespace datamover::mpi {
+namespace {
+
+constexpr double interrupt_interval_seconds = 0.03;
+/// Up to here a wait spins and gives way; what it waits for may be a moment away.
+constexpr double awake_seconds = 1e-3;
+constexpr double longest_sleep_seconds = 1e-3;
+/// Sleeping for this part of the time waited so far delays the end by no larger a part.
+constexpr double slept_part = 1.0 / 32;
+
+constexpr double unset = -1;
+constexpr double none = std::numeric_limits<double>::infinity();
+
+/// Seconds; `unset` until asked for or set.
+std::atomic<double> timeout{unset};
+std::atomic<InterruptCheck> interrupt_check{nullptr};
+
+double timeout_from_environment() {
+    const char* text = std::getenv("DATAMOVER_TIMEOUT");
+    if (!text || !*text) return none;
+    char* end = nullptr;
+    const double seconds = std::strtod(text, &end);
+    if (*end != '\0' || !(seconds > 0))
+        throw Error(ErrorCode::invalid_argument, "DATAMOVER_TIMEOUT is \"" + std::string(text) +
+                                                     "\"; it must be a number of seconds above 0");
+    return seconds;
+}
+
+}  // namespace
+
+std::optional<double> default_timeout() {
+    double seconds = timeout.load(std::memory_order_relaxed);
+    if (seconds == unset) {
+        seconds = timeout_from_environment();
+        timeout.store(seconds, std::memory_order_relaxed);
+    }
+    return seconds == none ? std::nullopt : std::optional(seconds);
+}
+
+void set_default_timeout(std::optional<double> seconds) {
+    if (seconds && !(*seconds > 0 && std::isfinite(*seconds)))
+        throw Error(ErrorCode::invalid_argument, "a timeout of " + std::to_string(*seconds) +
+                                                     " s was given; it must be above 0 s");
+    timeout.store(seconds.value_or(none), std::memory_order_relaxed);
+}
+
+void set_interrupt_check(InterruptCheck check) noexcept {
+    interrupt_check.store(check, std::memory_order_relaxed);
+}
+
+Waiting::Waiting(int spins, std::optional<double> timeout_seconds)
+    : spins_left_(spins),
+      timeout_seconds_(timeout_seconds ? timeout_seconds : default_timeout()),
+      begin_(Clock::now()),
+      next_interrupt_check_(interrupt_interval_seconds) {}
+
+Waiting::Waiting(const ProcessGroup& group, std::optional<double> timeout_seconds)
+    : Waiting(group.spins(), timeout_seconds) {
+    group_ = &group;
+}
+
+double Waiting::seconds() const {
+    return std::chrono::duration<double>(Clock::now() - begin_).count();
+}
+
+void Waiting::pause() {
+    if (group_) group_->check_alive_while_waiting();
+    if (spins_left_ > 0) {
+        --spins_left_;
+#if defined(__x86_64__) || defined(__i386__)
+        _mm_pause();
+#endif
+        return;
+    }
+    const double waited = seconds();
+    expired_ = timeout_seconds_ && waited > *timeout_seconds_;
+    if (waited >= next_interrupt_check_) {
+        next_interrupt_check_ = waited + interrupt_interval_seconds;
+        const InterruptCheck check = interrupt_check.load(std::memory_order_relaxed);
+        if (check && check()) throw Interrupted();
+    }
+    if (!expired_) rest(waited);
+}
+
+void Waiting::rest(double waited_seconds) {
+    if (waited_seconds < awake_seconds) {
+        sched_yield();
+        return;
+    }
+    const double sleep = std::min(waited_seconds * slept_part, longest_sleep_seconds);
+    std::this_thread::sleep_for(std::chrono::duration<double>(sleep));
+}
+
+}  // namespace datamover::mpi
