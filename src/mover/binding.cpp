@@ -7,6 +7,8 @@
 #include "binding.hpp"
 
 #include <algorithm>
+#include <atomic>
+#include <random>
 #include <string>
 #include <utility>
 
@@ -143,6 +145,13 @@ void count_messages(MoverCounters& c, const Moves& moves, std::int64_t me) {
     c.messages_received = peers(&PlannedParts::incoming);
 }
 
+/// Tells a binding from all others of this process, and from most other words in memory.
+std::uint64_t next_number() {
+    static std::atomic<std::uint64_t> count{std::random_device{}()};
+    constexpr std::uint64_t mixer = 0x9E3779B97F4A7C15;
+    return (count.fetch_add(1, std::memory_order_relaxed) + 1) * mixer | 1;
+}
+
 /// One binding on its way.
 class Binder {
 public:
@@ -248,10 +257,12 @@ private:
             group_->node_ranks().size() * transport::transport_kinds().size();
         if (group_->node_ranks().size() == 1) return nullptr;
         try {
-            auto memory = group_->pool().allocate_shared(
+            const auto memory = group_->pool().allocate_shared(
                 static_cast<std::int64_t>(lines * sizeof(transport::SignalLine)));
-            transport::clear_signal_lines(memory->data, lines);
-            return memory;
+            transport::clear_signal_lines(memory->data, lines, number_);
+            return {memory.get(), [memory, lines](const memory::Allocation*) {
+                        transport::retire_signal_lines(memory->data, lines);
+                    }};
         } catch (const Error&) {
             return nullptr;
         }
@@ -344,7 +355,7 @@ private:
         for (const BoundMotion& m : context.motions)
             elem_bytes = std::max(elem_bytes, m.wire().bytes);
         try {
-            return offer_slots(*group_, bytes, elem_bytes, slot_sizes);
+            return offer_slots(*group_, bytes, elem_bytes, slot_sizes, number_);
         } catch (...) {
             if (!error_) error_ = mpi::current_error(*group_);
             return SlotOffers::none(group_->node_ranks().size());
@@ -392,6 +403,7 @@ private:
     std::vector<MotionSurvey> motions_;
     memory::AllocationPtr signals_;
     int first_tag_ = 0;
+    std::uint64_t number_ = next_number();  ///< of this binding, among this process's
 };
 
 }  // namespace

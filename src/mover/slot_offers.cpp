@@ -33,20 +33,28 @@ SlotRing ring_for(std::int64_t message_bytes, std::int64_t elem_bytes, std::int6
 }
 
 /// One allocation for all rings of this process; null when there is not enough.
-memory::AllocationPtr allocate(const mpi::ProcessGroup& group, std::vector<SlotRing>& rings) {
+memory::AllocationPtr allocate(const mpi::ProcessGroup& group, std::vector<SlotRing>& rings,
+                               std::uint64_t binding) {
     std::int64_t bytes = 0;
     for (const SlotRing& ring : rings) bytes += ring.slots > 0 ? ring.bytes() : 0;
     if (bytes == 0) return nullptr;
     try {
-        auto memory = group.pool().allocate_shared(bytes);
+        const auto memory = group.pool().allocate_shared(bytes);
         std::byte* at = memory->data;
         for (SlotRing& ring : rings) {
             if (ring.slots == 0) continue;
             ring.data = at;
-            ring.memory = memory;
-            ring.clear_counts();
+            ring.clear_counts(binding);
             at += ring.bytes();
         }
+        // A sender that has not heard that the rings are gone must not fill them.
+        const std::shared_ptr<const void> retiring(
+            memory->data, [memory, offered = rings](const void*) {
+                for (const SlotRing& ring : offered)
+                    if (ring.data) ring.binding().store(0, std::memory_order_release);
+            });
+        for (SlotRing& ring : rings)
+            if (ring.slots > 0) ring.memory = retiring;
         return memory;
     } catch (const Error&) {
         return nullptr;
@@ -92,7 +100,7 @@ std::int64_t whole_lines(std::int64_t bytes) {
 
 SlotOffers offer_slots(const mpi::ProcessGroup& group,
                        const std::vector<std::int64_t>& incoming_bytes, std::int64_t elem_bytes,
-                       const SlotSizes& sizes) {
+                       const SlotSizes& sizes, std::uint64_t binding) {
     const auto senders = std::count_if(incoming_bytes.begin(), incoming_bytes.end(),
                                        [](std::int64_t bytes) { return bytes > 0; });
     SlotOffers offers;
@@ -103,7 +111,7 @@ SlotOffers offer_slots(const mpi::ProcessGroup& group,
             std::max(sizes.most_bytes / senders, SlotRing::signal_bytes + whole_lines(elem_bytes));
         ring = ring_for(bytes, elem_bytes, std::min(room, sizes.ring_bytes), sizes);
     }
-    const auto memory = allocate(group, offers.in);
+    const auto memory = allocate(group, offers.in, binding);
     if (!memory) offers.in.assign(incoming_bytes.size(), {});
     for (const auto& words : group.gather_on_node(offer_of(memory, offers.in)))
         offers.out.push_back(mapped_ring(words, group.my_node_position(), group.segments()));

@@ -87,8 +87,9 @@ ProcessGroup::ProcessGroup(MPI_Comm user_comm) {
     if (present) tag_limit_ = *tag_ub;
     find_node();
     spins_ = static_cast<long>(node_ranks_.size()) > sysconf(_SC_NPROCESSORS_ONLN) ? 16 : 4096;
-    if (!put_up_boards()) stand_alone();
     try_reading();
+    // Last: from then on a failure of another process ends what this one waits for.
+    if (!put_up_boards()) stand_alone();
 }
 
 /// Where memory cannot be shared, each process of the node is a node of its own. The processes of
@@ -109,9 +110,11 @@ void ProcessGroup::stand_alone() {
 ProcessGroup::~ProcessGroup() {
     if (!is_running()) return;
     if (board_ && board_->shows_failure()) {
-        // Messages that nobody will receive, and operations that never end, keep the communicators
-        // and this memory in use.
+        // Messages that nobody will receive, operations that never end, and processes that have not
+        // heard yet keep the communicators and this memory in use.
         new auto(std::move(abandoned_));
+        new auto(std::move(kept_));
+        board_.release();
         return;
     }
     if (node_comm_ != MPI_COMM_NULL) MPI_Comm_free(&node_comm_);

@@ -6,12 +6,32 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
 #include <vector>
 
+#include "datamover/error.hpp"
 #include "signal_lines.hpp"
 #include "transport.hpp"
 
 namespace datamover::transport {
+
+/// The line of a peer, for as long as the peer keeps its side of the mover.
+class PeerLine {
+public:
+    explicit PeerLine(const SignalLine& line)
+        : line_(&line), binding_(line.binding.load(std::memory_order_acquire)) {}
+
+    /// Throws peer_failed where the peer has given the line back.
+    void require(std::int64_t peer) const {
+        if (line_->binding.load(std::memory_order_acquire) == binding_) return;
+        throw Error(ErrorCode::peer_failed, "process " + std::to_string(peer) +
+                                                " has freed its side of the mover, or gave it up");
+    }
+
+private:
+    const SignalLine* line_;
+    std::uint64_t binding_;
+};
 
 /// A transport in which one side of each pair does all the work. What a copy is, the derived class
 /// knows.
@@ -19,7 +39,11 @@ class OneSided : public Transport {
 public:
     void announce() override {
         ++round_;
-        for (const Offer& offer : offers_) offer.go->store(round_, std::memory_order_release);
+        for (const OwnCopy& copy : copies_) copy.theirs.require(copy.peer);
+        for (const Offer& offer : offers_) {
+            offer.theirs.require(offer.peer);
+            offer.go->store(round_, std::memory_order_release);
+        }
     }
 
     void start() override {
@@ -75,14 +99,14 @@ protected:
         const Direction here = pair.direction;
         const Direction there = pair.sends() ? incoming : outgoing;
         if (receiver_copies != pair.sends()) {
-            copies_.push_back({pair.peer, &mine.go[here], &theirs.done[there]});
+            copies_.push_back({pair.peer, PeerLine(theirs), &mine.go[here], &theirs.done[there]});
             return true;
         }
         std::int64_t bytes = 0;
         for (const PairShare& share : pair.shares)
             bytes += share.part->size() * context.motions[share.motion].wire().bytes;
-        offers_.push_back({pair.peer, pair.sends(), pair.elems(), bytes, &theirs.go[there],
-                           &mine.done[here]});
+        offers_.push_back({pair.peer, PeerLine(theirs), pair.sends(), pair.elems(), bytes,
+                           &theirs.go[there], &mine.done[here]});
         return false;
     }
 
@@ -90,6 +114,7 @@ private:
     /// A pair in which this process copies.
     struct OwnCopy {
         std::int64_t peer = 0;
+        PeerLine theirs;
         std::atomic<std::uint64_t>* go = nullptr;    ///< own line: the peer has begun
         std::atomic<std::uint64_t>* done = nullptr;  ///< the peer's line: written when copied
         bool pending = false;
@@ -97,6 +122,7 @@ private:
     /// A pair in which the other process copies.
     struct Offer {
         std::int64_t peer = 0;
+        PeerLine theirs;
         bool sends = false;
         std::int64_t elems = 0, bytes = 0;
         std::atomic<std::uint64_t>* go = nullptr;    ///< the peer's line: written at the start

@@ -18,6 +18,7 @@ enum Direction : std::size_t { incoming = 0, outgoing = 1 };
 struct alignas(64) SignalLine {
     std::atomic<std::uint64_t> go[2];
     std::atomic<std::uint64_t> done[2];
+    std::atomic<std::uint64_t> binding;  ///< the owner's number of the binding; 0: it is gone
 };
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 static_assert(sizeof(SignalLine) == 64);
@@ -26,10 +27,18 @@ inline SignalLine& signal_line(std::byte* lines, std::size_t number) {
     return reinterpret_cast<SignalLine*>(lines)[number];
 }
 
-/// Puts zeroed lines into fresh memory.
-inline void clear_signal_lines(std::byte* lines, std::size_t count) {
+/// Puts zeroed lines of a binding into fresh memory.
+inline void clear_signal_lines(std::byte* lines, std::size_t count, std::uint64_t binding) {
+    for (std::size_t i = 0; i < count; ++i) {
+        auto* line = new (lines + sizeof(SignalLine) * i) SignalLine{};
+        line->binding.store(binding, std::memory_order_relaxed);
+    }
+}
+
+/// Marks lines as given back: a peer that has not heard must not write there any more.
+inline void retire_signal_lines(std::byte* lines, std::size_t count) {
     for (std::size_t i = 0; i < count; ++i)
-        new (lines + sizeof(SignalLine) * i) SignalLine{};
+        signal_line(lines, i).binding.store(0, std::memory_order_release);
 }
 
 }  // namespace datamover::transport

@@ -4,8 +4,10 @@
 //
 // The memory is the receiver's, so a sender is through when it has packed, and may even free its
 // mover before the receiver has begun. Chunks are so small that they are unpacked out of the cache.
+#include <string>
 #include <utility>
 
+#include "datamover/error.hpp"
 #include "slot_ring.hpp"
 #include "transport.hpp"
 
@@ -16,6 +18,7 @@ namespace {
 struct ChunkStream {
     std::int64_t peer = 0;
     SlotRing ring;
+    std::uint64_t binding = 0;  ///< the receiver's number of it
     PairProgram program;
     std::size_t next = 0;     ///< chunk of this round to be moved
     std::uint64_t moved = 0;  ///< chunks moved in all rounds
@@ -34,6 +37,7 @@ public:
             stream.ring = rings[static_cast<std::size_t>(context.group->node_position(pair.peer))];
             stream.program = context.message_program(
                 pair, {stream.ring.slot_bytes, plan::ChunkForm::tiles});
+            stream.binding = stream.ring.binding().load(std::memory_order_acquire);
             stream.next = stream.program.chunks();
             (pair.sends() ? sends_ : receives_).push_back(std::move(stream));
         }
@@ -43,6 +47,14 @@ public:
     ~StagedTransport() override {
         for (const ChunkStream& stream : receives_)
             if (!stream.complete()) group_->abandon(stream.ring.memory);
+    }
+
+    void announce() override {
+        for (const ChunkStream& stream : sends_)
+            if (stream.ring.binding().load(std::memory_order_acquire) != stream.binding)
+                throw Error(ErrorCode::peer_failed,
+                            "process " + std::to_string(stream.peer) +
+                                " has freed its side of the mover, or gave it up");
     }
 
     void start() override {
