@@ -40,6 +40,7 @@ void PersistentRequests::add_send(const void* buffer, std::int64_t bytes, int pe
                                   MPI_Comm comm) {
     const ByteMessage message(bytes);
     requests_.push_back(MPI_REQUEST_NULL);
+    receives_.push_back(false);
     check(
         MPI_Send_init(buffer, message.count(), message.type(), peer, tag, comm, &requests_.back()),
         "MPI_Send_init");
@@ -49,6 +50,7 @@ void PersistentRequests::add_receive(void* buffer, std::int64_t bytes, int peer,
                                      MPI_Comm comm) {
     const ByteMessage message(bytes);
     requests_.push_back(MPI_REQUEST_NULL);
+    receives_.push_back(true);
     check(
         MPI_Recv_init(buffer, message.count(), message.type(), peer, tag, comm, &requests_.back()),
         "MPI_Recv_init");
@@ -59,8 +61,9 @@ bool PersistentRequests::free(std::size_t i) noexcept {
     MPI_Request& request = requests_[i];
     if (request == MPI_REQUEST_NULL || !is_running()) return true;
     int ended = 0;
-    // An inactive request counts as ended.
-    if (MPI_Test(&request, &ended, MPI_STATUS_IGNORE) == MPI_SUCCESS && !ended) {
+    // An inactive request counts as ended. A send is not cancelled: MPI may not be able to (mpich 5
+    // crashes), its buffer stays.
+    if (MPI_Test(&request, &ended, MPI_STATUS_IGNORE) == MPI_SUCCESS && !ended && receives_[i]) {
         MPI_Cancel(&request);
         for (int n = 0; n < tries && !ended; ++n)
             if (MPI_Test(&request, &ended, MPI_STATUS_IGNORE) != MPI_SUCCESS) break;

@@ -40,12 +40,13 @@ public:
     void add_receive(void* buffer, std::int64_t bytes, int peer, int tag, MPI_Comm comm);
     std::size_t size() const { return requests_.size(); }
     MPI_Request operator[](std::size_t i) const { return requests_[i]; }
-    /// Frees one, if MPI still runs. One under way (its round failed) is cancelled first. False: it
-    /// could not be ended, its memory has to stay. Never waits.
+    /// Frees one, if MPI still runs. A receive under way (its round failed) is cancelled first.
+    /// False: it could not be ended, its memory has to stay. Never waits.
     bool free(std::size_t i) noexcept;
 
 private:
     std::vector<MPI_Request> requests_;
+    std::vector<bool> receives_;
 };
 
 /// True between MPI_Init and MPI_Finalize.

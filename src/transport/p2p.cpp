@@ -114,20 +114,12 @@ public:
         active_.assign(pair_at_.size(), MPI_REQUEST_NULL);
         ended_.resize(pair_at_.size());
         statuses_.resize(pair_at_.size());
-        for (const BoundMotion& motion : context.motions)
-            for (const Side side : both_sides) owners_.push_back(motion.array[side]->owner);
     }
 
     ~P2pTransport() override {
-        bool all_ended = true;
         for (const ChunkMessages& pair : pairs_)
-            for (std::size_t i = 0; i < pair.request_count; ++i) {
-                if (requests_.free(pair.first_request + i)) continue;
-                group_->abandon(pair.buffers);
-                all_ended = false;
-            }
-        if (!all_ended)
-            for (auto& owner : owners_) group_->abandon(std::move(owner));
+            for (std::size_t i = 0; i < pair.request_count; ++i)
+                if (!requests_.free(pair.first_request + i)) group_->abandon(pair.buffers);
     }
 
     void start() override {
@@ -221,8 +213,7 @@ private:
     }
 
     mpi::ProcessGroupPtr group_;
-    std::vector<std::shared_ptr<const void>> owners_;  ///< of arrays that messages lie in
-    std::vector<ChunkMessages> pairs_;                 ///< receives before sends
+    std::vector<ChunkMessages> pairs_;  ///< receives before sends
     mpi::PersistentRequests requests_;
     std::vector<MPI_Request> active_;   ///< per place of every pair: the request under way there
     std::vector<std::size_t> pair_at_;  ///< whose place it is

@@ -137,15 +137,17 @@ private:
     void append_messages(const ArrayMotion& motion) {
         const Compiled& c = compile(motion);
         std::byte* base = motion.base[program_.array_side_];
-        open_.bytes = aligned(open_.bytes);
         for (std::size_t i = 0; i < c.shapes.size(); ++i) {
             const std::int64_t bytes = c.shape_bytes[c.shapes[i]];
-            const bool full = !rules_.merges ||
-                              (rules_.most_bytes > 0 && open_.bytes + bytes > rules_.most_bytes);
-            if (full) end_chunk();
+            std::int64_t offset_bytes = i == 0 ? aligned(open_.bytes) : open_.bytes;
+            if (!rules_.merges ||
+                (rules_.most_bytes > 0 && offset_bytes + bytes > rules_.most_bytes)) {
+                end_chunk();
+                offset_bytes = 0;
+            }
             program_.segments_.push_back(
-                {c.units[c.shapes[i]], base + c.shift_bytes[i], open_.bytes});
-            open_.bytes += bytes;
+                {c.units[c.shapes[i]], base + c.shift_bytes[i], offset_bytes});
+            open_.bytes = offset_bytes + bytes;
         }
     }
 

@@ -1,0 +1,271 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What happens between start and wait: any order, late peers, dropped movers, interrupts, threads?"""
+
+import gc
+import signal
+import threading
+import time
+
+import drawn
+import numpy as np
+import pytest
+from mpi4py import MPI
+
+import datamover as dm
+
+TRANSPORTS = drawn.transports("self")
+
+
+def rows_to_columns(n, nprocs):
+    return dm.redistribute(
+        dm.BlockCyclic((n, n), "(block, *)", nprocs), dm.BlockCyclic((n, n), "(*, block)", nprocs)
+    )
+
+
+def library_arrays(comm, plan, dtype="i8"):
+    return dm.XArray(comm, plan.source, dtype), dm.XArray(comm, plan.destination, dtype)
+
+
+def user_arrays(comm, plan):
+    return tuple(
+        np.zeros(layout.local_shape(comm.rank)) for layout in (plan.source, plan.destination)
+    )
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS)
+def test_processes_may_wait_in_different_orders(comm, transport):
+    """Each wait pushes all movers on: otherwise two that go in many pieces would lock."""
+    plan = rows_to_columns(96 * comm.size, comm.size)
+    if transport == "shared" or drawn.impossible(plan, transport):
+        return
+    arrays = [user_arrays(comm, plan) for _ in range(3)]
+    movers = [
+        dm.Mover(plan, *pair, comm=comm, transport=transport, max_bytes=20_000 * comm.size)
+        for pair in arrays
+    ]
+    for step in range(2):
+        for k, (a, _) in enumerate(arrays):
+            a[...] = 10 * step + k
+        for mover in movers:
+            mover.start()
+        for mover in movers if comm.rank % 2 == 0 else reversed(movers):
+            mover.wait()
+        for k, (_, b) in enumerate(arrays):
+            assert (b == 10 * step + k).all()
+
+
+def test_after_a_timeout_the_mover_can_be_waited_for_again(comm):
+    if comm.size == 1:
+        return
+    plan = rows_to_columns(2 * comm.size, comm.size)
+    a, b = library_arrays(comm, plan)
+    a.local[...] = 3
+    mover = dm.Mover(plan, a, b)
+    if comm.rank > 0:
+        mover.start()
+        for _ in range(2):
+            with pytest.raises(dm.Timeout, match=r"\b0\b.*still in flight"):
+                mover.wait(timeout=0.02)
+            assert mover.in_flight
+    comm.barrier()
+    if comm.rank == 0:
+        mover.start()
+    mover.wait()
+    assert (b.local == 3).all()
+
+
+def test_a_default_timeout_holds_for_every_wait(comm):
+    if comm.size == 1:
+        return
+    plan = rows_to_columns(2 * comm.size, comm.size)
+    mover = dm.Mover(plan, *library_arrays(comm, plan))
+    if comm.rank > 0:
+        dm.set_timeout(0.02)
+        try:
+            with pytest.raises(dm.Timeout):
+                mover()
+        finally:
+            dm.set_timeout(None)
+    comm.barrier()
+    if comm.rank == 0:
+        mover.start()
+    mover.wait()
+    for wrong, error in ((0, dm.InvalidArgument), (-1, dm.InvalidArgument), ("x", dm.WrongType)):
+        with pytest.raises(error):
+            dm.set_timeout(wrong)
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS)
+@pytest.mark.parametrize("how", ["dropped", "with"])
+def test_a_mover_dropped_in_flight_is_a_failure_that_all_hear(comm, transport, how):
+    """Its arrays' memory is not given to anybody else before a late peer is through with it."""
+    plan = rows_to_columns(64 * comm.size, comm.size)
+    if comm.size == 1 or drawn.impossible(plan, transport):
+        return
+    fresh = comm.Dup()
+    a, b = library_arrays(fresh, plan)
+    a.local[...], b.local[...] = 7, 8
+    if transport == "shared" and not a.shared:
+        return
+    mover = dm.Mover(plan, a, b, transport=transport)
+    comm.barrier()  # all are through with binding
+    if comm.rank == 0:
+        if how == "with":
+            with pytest.raises(KeyError), mover:
+                mover.start()
+                raise KeyError("the user's own exception comes through")
+        else:
+            mover.start()
+        del mover, a, b
+        gc.collect()
+        taken = [dm.XArray(MPI.COMM_SELF, dm.BlockCyclic((64, 64 * comm.size), "(*, *)", 1), "i8")
+                 for _ in range(4)]  # fmt: skip
+        for x in taken:
+            x.local[...] = -1
+    comm.barrier()
+    if comm.rank > 0:
+        with pytest.raises(dm.PeerFailed):
+            mover()
+        del mover
+    comm.barrier()
+    if comm.rank == 0:
+        assert all((x.local == -1).all() for x in taken)
+    with pytest.raises(dm.PeerFailed):
+        dm.XArray(fresh, plan.source)
+    # A new communicator works.
+    again = comm.Dup()
+    a, b = library_arrays(again, plan)
+    a.local[...] = 9
+    dm.Mover(plan, a, b)()
+    assert (b.local == 9).all()
+
+
+def test_a_peer_that_has_freed_its_mover_is_not_written_to(comm):
+    plan = rows_to_columns(8 * comm.size, comm.size)
+    if comm.size == 1 or drawn.crosses_nodes(plan):
+        return
+    fresh = comm.Dup()
+    mover = dm.Mover(plan, *user_arrays(fresh, plan), comm=fresh, transport="staged")
+    mover()
+    if comm.rank == 0:
+        mover.free()
+    comm.barrier()
+    if comm.rank > 0:
+        with pytest.raises(dm.PeerFailed, match="process"):
+            mover.start()
+            mover.wait()
+    comm.barrier()
+
+
+def test_wait_is_interrupted_and_goes_on(comm):
+    """A signal with a handler that raises ends the wait; the mover stays in flight."""
+    if comm.size == 1:
+        return
+    plan = rows_to_columns(2 * comm.size, comm.size)
+    a, b = library_arrays(comm, plan)
+    a.local[...] = 4
+    mover = dm.Mover(plan, a, b)
+
+    class AlarmError(Exception):
+        pass
+
+    def ring(*_):
+        raise AlarmError
+
+    if comm.rank > 0:
+        before = signal.signal(signal.SIGALRM, ring)
+        try:
+            mover.start()
+            signal.setitimer(signal.ITIMER_REAL, 0.05)
+            with pytest.raises(AlarmError):
+                mover.wait()
+            assert mover.in_flight
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, before)
+    comm.barrier()
+    if comm.rank == 0:
+        mover.start()
+    mover.wait()
+    assert (b.local == 4).all()
+
+
+class TestProgressThread:
+    @pytest.mark.parametrize("transport", TRANSPORTS)
+    def test_movers_complete_without_the_program(self, comm, transport):
+        plan = rows_to_columns(64 * comm.size, comm.size)
+        if drawn.impossible(plan, transport):
+            return
+        arrays = [library_arrays(comm, plan) for _ in range(3)]
+        if transport == "shared" and not all(a.shared for pair in arrays for a in pair):
+            return
+        with dm.progress_thread() as thread:
+            assert thread.carries_messages
+            movers = [dm.Mover(plan, *pair, transport=transport) for pair in arrays]
+            for step in range(3):
+                for k, (a, _) in enumerate(arrays):
+                    a.local[...] = 10 * step + k
+                for mover in movers:
+                    mover.start()
+                while not all((b.local == 10 * step + k).all() for k, (_, b) in enumerate(arrays)):
+                    time.sleep(0)  # the program calls nothing of the library
+                for mover in movers:
+                    mover.wait()
+        mover = movers[0]
+        mover()  # and without the thread again
+
+    def test_threads_that_come_and_go(self, comm):
+        plan = rows_to_columns(4 * comm.size, comm.size)
+        a, b = library_arrays(comm, plan)
+        mover = dm.Mover(plan, a, b)
+        for step in range(20):
+            a.local[...] = step
+            if step % 3 == 0:
+                thread = dm.progress_thread()
+            mover.start()
+            if step % 3 == 1:
+                thread.stop()
+            mover.wait()
+            assert (b.local == step).all()
+        del thread
+
+    def test_two_threads_of_the_program_move_at_once(self, comm):
+        plan = rows_to_columns(4 * comm.size, comm.size)
+        comms = [comm.Dup() for _ in range(2)]
+        arrays = [library_arrays(c, plan) for c in comms]
+        movers = [dm.Mover(plan, *pair) for pair in arrays]
+        problems = []
+
+        def work(k):
+            a, b = arrays[k]
+            for step in range(50):
+                a.local[...] = 100 * step + k
+                movers[k]()
+                if not (b.local == 100 * step + k).all():
+                    problems.append((k, step))
+
+        threads = [threading.Thread(target=work, args=(k,)) for k in range(2)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        assert problems == []
+
+
+def test_memory_of_the_library_is_reached_through_views(comm):
+    """Parts of an XArray, and arrays inside a slab, are copied straight between processes."""
+    plan = rows_to_columns(8 * comm.size, comm.size)
+    if comm.size == 1 or drawn.crosses_nodes(plan):
+        return
+    slab = dm.XArray(comm, dm.BlockCyclic((2, 64, comm.size**2), "(*, *, block)", comm.size), "f8")
+    if not comm.allreduce(int(slab.shared), op=MPI.MIN):
+        return
+    flat = slab.local.reshape(-1)
+    n = 8 * 8 * comm.size
+    a = flat[:n].reshape(plan.source.local_shape(comm.rank))
+    b = flat[n : 2 * n].reshape(plan.destination.local_shape(comm.rank))
+    a[...], b[...] = 5, 6
+    mover = dm.Mover(plan, a, b, comm=comm)
+    assert {p["transport"] for p in mover.explain()} == {"self", "shared"}
+    mover()
+    assert (b == 5).all()

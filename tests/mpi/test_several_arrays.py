@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Do several arrays and several plans move right together, in one message per pair?"""
+
+import drawn
+import numpy as np
+import pytest
+
+import datamover as dm
+
+TRANSPORTS = drawn.transports("self")
+
+
+class DrawnMove:
+    """A plan between two random layouts and one or several pairs of arrays."""
+
+    def __init__(self, comm, rng, local_rng, arrays):
+        shape = drawn.shape(rng, elems=600)
+        self.axes = tuple(int(a) for a in rng.permutation(len(shape)))
+        turned = tuple(shape[a] for a in self.axes)
+        source = drawn.layout(rng, shape, comm.size)
+        destination = drawn.layout(rng, turned, comm.size)
+        self.plan = dm.redistribute(source, destination, axes=self.axes)
+        self.wholes, self.a, self.b = [], [], []
+        for _ in range(arrays):
+            dtype = str(rng.choice(drawn.NUMBER_DTYPES))
+            self.wholes.append(rng.integers(0, 100, shape).astype(dtype))
+            self.a.append(drawn.Part(comm, rng, local_rng, source, dtype))
+            self.b.append(drawn.Part(comm, rng, local_rng, destination, dtype))
+
+    def arguments(self):
+        sources, destinations = [p.arrays for p in self.a], [p.arrays for p in self.b]
+        if len(sources) == 1:
+            return self.plan, sources[0], destinations[0]
+        return self.plan, sources, destinations
+
+    def fill(self, factor):
+        for part, whole in zip(self.a, self.wholes, strict=True):
+            part.fill((whole * factor).astype(whole.dtype))
+
+    def assert_moved(self, factor):
+        for part, whole in zip(self.b, self.wholes, strict=True):
+            part.assert_holds((whole * factor).astype(whole.dtype).transpose(self.axes))
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS)
+def test_random_plans_and_arrays_together(comm, rng, cases, transport):
+    local_rng = np.random.default_rng([comm.rank, 7])
+    for _ in range(4 * cases):
+        moves = [
+            DrawnMove(comm, rng, local_rng, int(rng.integers(1, 4)))
+            for _ in range(int(rng.integers(1, 4)))
+        ]
+        options = {"transport": transport, "comm": comm}
+        if rng.random() < 0.5:
+            options["max_bytes"] = 64 * 1024
+        make = lambda: dm.MoverSet([m.arguments() for m in moves], **options)  # noqa: E731, B023
+        if transport == "shared" or any(drawn.impossible(m.plan, transport) for m in moves):
+            try:
+                mover = make()
+            except dm.Unsupported:
+                continue
+        else:
+            mover = make()
+        for factor in (1, 2):
+            for m in moves:
+                m.fill(factor)
+            mover()
+            for m in moves:
+                m.assert_moved(factor)
+
+
+def test_one_message_per_pair_carries_all_arrays(comm):
+    rows = dm.BlockCyclic((4 * comm.size, 8), "(block, *)", comm.size)
+    columns = dm.BlockCyclic((4 * comm.size, 8 * comm.size), "(*, block)", comm.size)
+    rows = dm.BlockCyclic(columns.shape, "(block, *)", comm.size)
+    dtypes = ["f8", "i2", "u1", "f4", "c16"]
+    sources = [np.full(rows.local_shape(comm.rank), k, d) for k, d in enumerate(dtypes)]
+    targets = [np.zeros(columns.local_shape(comm.rank), d) for d in dtypes]
+    mover = dm.Mover(
+        dm.redistribute(rows, columns), sources, targets, comm=comm, transport="p2p"
+    )
+    mover()
+    for k, target in enumerate(targets):
+        assert (target == k).all()
+    counters = mover.counters()
+    assert counters["messages_sent"] == counters["messages_received"] == comm.size - 1
+    others = [pair for pair in mover.explain() if pair["peer"] != comm.rank]
+    assert len(others) == 2 * (comm.size - 1)
+    assert sum(p["elems"] for p in others if p["sends"]) == 5 * 32 * (comm.size - 1)
+
+
+def test_halos_of_several_fields(comm, rng):
+    domain = dm.Region((0, 0), (4 * comm.size, 6))
+    blocks = dm.FloorPlan.uniform(domain, grid=(comm.size, 1), nprocs=comm.size)
+    fields = [dm.XArray(comm, blocks, d, ghost=1) for d in ("f8", "f4", "i4")]
+    plan = dm.halo(blocks, width=1, periodic=domain)
+    wholes = [rng.integers(0, 1000, domain.shape).astype(f.dtype) for f in fields]
+    for field, whole in zip(fields, wholes, strict=True):
+        for block in field.blocks:
+            field.interior(block)[...] = whole[blocks.region(block).slices()]
+    dm.Mover(plan, fields, fields)()
+    for field, whole in zip(fields, wholes, strict=True):
+        padded = np.pad(whole, 1, mode="wrap")
+        for block, grid in field.grids():
+            (r0, _), (r1, _) = blocks.region(block).lo, blocks.region(block).hi
+            np.testing.assert_array_equal(grid, padded[r0 : r1 + 2])
+
+
+def test_another_set_of_arrays_is_bound(comm):
+    line = dm.BlockCyclic((3 * comm.size,), "(block)", comm.size)
+    back = dm.BlockCyclic((3 * comm.size,), "(cyclic)", comm.size)
+    plan = dm.redistribute(line, back)
+    arrays = [[np.arange(3.0) + 3 * comm.rank + 100 * k for k in range(2)] for _ in range(2)]
+    out = [[np.zeros(3) for _ in range(2)] for _ in range(2)]
+    mover = dm.Mover(plan, arrays[0], out[0], comm=comm)
+    mover.rebind(arrays[1], out[1])
+    mover()
+    want = comm.rank + comm.size * np.arange(3.0)
+    for k in range(2):
+        np.testing.assert_array_equal(out[1][k], want + 100 * k)
+        assert (out[0][k] == 0).all()
+    with pytest.raises(dm.Mismatch):
+        mover.rebind(arrays[1], out[1][0])
+
+
+class TestBadArguments:
+    @pytest.fixture
+    def plan(self, comm):
+        line = dm.BlockCyclic((2 * comm.size,), "(block)", comm.size)
+        return dm.redistribute(line, line)
+
+    def test_lists_of_different_length(self, comm, plan):
+        a = [np.zeros(2), np.zeros(2)]
+        with pytest.raises(dm.Mismatch):
+            dm.Mover(plan, a, a[: 1 if comm.rank == 0 else 2], comm=comm)
+
+    def test_a_list_where_blocks_are_meant_names_the_mapping(self, comm):
+        boxes = [dm.Region((i,), (i + 1,)) for i in range(2 * comm.size)]
+        blocks = dm.FloorPlan(boxes, [i // 2 for i in range(2 * comm.size)], comm.size)
+        line = dm.BlockCyclic((2 * comm.size,), "(block)", comm.size)
+        plan = dm.redistribute(blocks, line)
+        with pytest.raises(dm.Mismatch, match="mapping"):
+            dm.Mover(plan, [np.zeros(1), np.zeros(1)], np.zeros(2), comm=comm)
+
+    def test_sets_that_differ_between_processes(self, comm, plan):
+        if comm.size == 1:
+            return
+        a, b = np.zeros(2), np.ones(2)
+        moves = [(plan, a, b)] * (1 if comm.rank == 0 else 2)
+        with pytest.raises(dm.Mismatch, match="number of arrays"):
+            dm.MoverSet(moves, comm=comm)
+        assert (b == 1).all()
+
+    def test_no_arrays_at_all(self, comm, plan):
+        with pytest.raises(dm.InvalidArgument):
+            dm.MoverSet([], comm=comm)
+        with pytest.raises(dm.InvalidArgument):
+            dm.Mover(plan, [], [], comm=comm)
+
+    def test_the_type_of_one_array_differs_on_one_process(self, comm, plan):
+        if comm.size == 1:
+            return
+        dtype = "f4" if comm.rank == 1 else "f8"
+        a, b = [np.zeros(2), np.zeros(2, dtype)], [np.ones(2), np.ones(2)]
+        with pytest.raises(dm.WrongType, match=r"process 0 .*process 1"):
+            dm.Mover(plan, a, b, comm=comm)
+        assert (b[0] == 1).all() and (b[1] == 1).all()
