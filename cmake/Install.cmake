@@ -9,16 +9,34 @@ install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/datamover"
         FILES_MATCHING PATTERN "*.hpp" PATTERN "*.h")
 install(EXPORT datamoverTargets NAMESPACE datamover:: DESTINATION "${package_dir}" COMPONENT cpp)
 
-configure_package_config_file(
-  "${PROJECT_SOURCE_DIR}/cmake/datamoverConfig.cmake.in"
-  "${PROJECT_BINARY_DIR}/datamoverConfig.cmake" INSTALL_DESTINATION "${package_dir}")
 write_basic_package_version_file(
   "${PROJECT_BINARY_DIR}/datamoverConfigVersion.cmake" COMPATIBILITY SameMinorVersion)
 install(FILES "${PROJECT_BINARY_DIR}/datamoverConfig.cmake"
               "${PROJECT_BINARY_DIR}/datamoverConfigVersion.cmake"
         DESTINATION "${package_dir}" COMPONENT cpp)
 
+# The libraries are static: what links them links the C++ run time too, which a C or Fortran compiler
+# does not do by itself.
+set(cxx_runtime_libs ${CMAKE_CXX_IMPLICIT_LINK_LIBRARIES})
+list(REMOVE_DUPLICATES cxx_runtime_libs)
+list(FILTER cxx_runtime_libs INCLUDE REGEX "^(stdc\\+\\+|c\\+\\+|c\\+\\+abi|m)$")
+
+# The wrappers of the same MPI for C and Fortran, beside that for C++.
+foreach(pair IN ITEMS "C;mpicc" "Fortran;mpifort")
+  list(GET pair 0 language)
+  list(GET pair 1 wrapper)
+  string(REGEX REPLACE "mpi(cxx|c\\+\\+|CC)([^/]*)$" "${wrapper}\\2" datamover_wrapper_${language}
+         "${MPI_CXX_COMPILER}")
+endforeach()
+
+configure_package_config_file(
+  "${PROJECT_SOURCE_DIR}/cmake/datamoverConfig.cmake.in"
+  "${PROJECT_BINARY_DIR}/datamoverConfig.cmake" INSTALL_DESTINATION "${package_dir}")
+
 set(pkgconfig_files datamover-plan)
+set(pc_cxx_libs ${cxx_runtime_libs})
+list(TRANSFORM pc_cxx_libs PREPEND "-l")
+list(JOIN pc_cxx_libs " " pc_cxx_libs)
 file(RELATIVE_PATH pc_prefix "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/")
 if(DATAMOVER_MPI)
   list(APPEND pkgconfig_files datamover datamover-scalapack)
