@@ -31,4 +31,5 @@
 #include "datamover/side.hpp"
 #include "datamover/targets.hpp"
 #include "datamover/user_block.hpp"
+#include "datamover/version.h"
 #include "datamover/x_array.hpp"

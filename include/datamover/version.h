@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Which version of datamover is compiled against, and which one is linked? From C and from C++. */
+#ifndef DATAMOVER_VERSION_H
+#define DATAMOVER_VERSION_H
+
+/* Of the headers. Before 1.0 another minor version may break programs. */
+#define DATAMOVER_VERSION_MAJOR 0
+#define DATAMOVER_VERSION_MINOR 1
+#define DATAMOVER_VERSION_PATCH 0
+#define DATAMOVER_VERSION_STRING "0.1.0"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Of the library, as "0.1.0": it fits headers whose DATAMOVER_VERSION_STRING is the same. Static;
+ * needs no MPI. */
+const char* datamover_version(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
