@@ -3,6 +3,7 @@
 #ifndef DATAMOVER_DATAMOVER_H
 #define DATAMOVER_DATAMOVER_H
 
+#include <datamover/version.h>
 #include <mpi.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -19,6 +20,9 @@ extern "C" {
  * - An index, extent or region is an array of as many int64_t as there are dimensions (1 to 8).
  *   Regions are half-open, [lo, hi). Blocks, ranks, indices and dimensions count from 0.
  * - Sizes in bytes end in _bytes, all else counts elements.
+ * - A NULL pointer, where none is allowed, is DATAMOVER_INVALID_ARGUMENT. What cannot be checked is
+ *   the caller's to get right: that a pointer points to as much as it should, a string ends in 0, a
+ *   handle has not been freed, a communicator neither.
  * - A handle that a function makes is the caller's, who gives it back with the _free function of
  * its kind: local, sets the handle to NULL, and does nothing with a NULL handle. A handle may be
  * freed while others made from it live on.
@@ -333,7 +337,7 @@ int datamover_relation_nbytes(const datamover_relation* relation, int64_t* nbyte
 /* Name of the encoding; the string is static. */
 int datamover_relation_encoding(const datamover_relation* relation, const char** encoding);
 /* The bytes that a side touches, counted from its base: [begin, end). The functions below trust the
- * memory that they are given; this is what to check it against. */
+ * memory that they are given, but for NULL; this is what to check it against. */
 typedef enum datamover_side { DATAMOVER_SOURCE = 0, DATAMOVER_DESTINATION = 1 } datamover_side;
 int datamover_relation_bounds(const datamover_relation* relation, datamover_side side,
                               int64_t* begin_bytes, int64_t* end_bytes);
@@ -422,6 +426,10 @@ int datamover_layout_to_descriptor(const datamover_layout* layout, int64_t rank,
 int datamover_array_of_matrix(datamover_array** array, const datamover_layout* layout, int64_t rank,
                               const int descriptor[9], datamover_type type, int64_t elem_bytes,
                               void* data);
+/* The same, for memory that is only read: it can be a source, not a destination. */
+int datamover_array_of_const_matrix(datamover_array** array, const datamover_layout* layout,
+                                    int64_t rank, const int descriptor[9], datamover_type type,
+                                    int64_t elem_bytes, const void* data);
 
 /* sub(B) = sub(A), as ScaLAPACK's p?gemr2d: A(ia : ia + m - 1, ja : ja + n - 1) goes to
  * B(ib : ib + m - 1, jb : jb + n - 1), 1-based, between matrices dealt to different grids of one

@@ -27,7 +27,31 @@ ArrayPart part_of_blocks(const datamover_layout* layout, datamover_type type,
                          point_or_none(b.ghost_lower, dims, "ghost_lower"),
                          point_or_none(b.ghost_upper, dims, "ghost_upper")});
     }
-    return user_part(l, users, elem_bytes, scalar_type(type), writable);
+    return user_part(l, users, elem_bytes, scalar_type(type, elem_bytes), writable);
+}
+
+ArrayPart part_of_matrix(const datamover_layout* layout, std::int64_t rank, const int* descriptor,
+                         datamover_type type, std::int64_t elem_bytes, const void* data,
+                         bool writable) {
+    const Layout& l = value_of(layout, "layout");
+    if (!l.block_cyclic())
+        throw Error(ErrorCode::unsupported,
+                    "a ScaLAPACK matrix is block-cyclic, not " + l.describe());
+    if (rank < 0 || rank >= l.nprocs())
+        throw Error(ErrorCode::out_of_range, "rank " + std::to_string(rank) +
+                                                 " is not one of the layout's " +
+                                                 std::to_string(l.nprocs()));
+    const auto d = ScalapackDescriptor::from_entries(entries_of(descriptor, "descriptor"));
+    ArrayPart part;
+    part.layout = l;
+    part.elem_bytes = elem_bytes;
+    part.type = scalar_type(type, elem_bytes);
+    part.writable = writable;
+    part.memory = d.memory(*l.block_cyclic(), rank, elem_bytes);
+    if (part.memory.blocks.empty()) return part;
+    part.base = const_cast<std::byte*>(
+        memory_for(l.local_elems(rank), static_cast<const std::byte*>(data), "data"));
+    return part;
 }
 
 }  // namespace
@@ -40,7 +64,7 @@ int datamover_array_new(datamover_array** array, MPI_Comm comm, const datamover_
             given(array, "array");
             const Layout& l = value_of(layout, "layout");
             return NewArray{l,
-                            {scalar_type(type),
+                            {scalar_type(type, elem_bytes),
                              column_major ? ElementOrder::column_major : ElementOrder::row_major,
                              point_or_none(ghost_lower, l.dims(), "ghost_lower"),
                              point_or_none(ghost_upper, l.dims(), "ghost_upper")}};
@@ -71,18 +95,17 @@ int datamover_array_of_matrix(datamover_array** array, const datamover_layout* l
                               const int descriptor[9], datamover_type type, int64_t elem_bytes,
                               void* data) {
     return guarded([&] {
-        const Layout& l = value_of(layout, "layout");
-        if (!l.block_cyclic())
-            throw Error(ErrorCode::unsupported,
-                        "a ScaLAPACK matrix is block-cyclic, not " + l.describe());
-        const auto d = ScalapackDescriptor::from_entries(entries_of(descriptor, "descriptor"));
-        ArrayPart part;
-        part.layout = l;
-        part.elem_bytes = elem_bytes;
-        part.type = scalar_type(type);
-        part.memory = d.memory(*l.block_cyclic(), rank, elem_bytes);
-        part.base = part.memory.blocks.empty() ? nullptr : static_cast<std::byte*>(data);
-        hand_out(array, "array", std::move(part));
+        hand_out(array, "array",
+                 part_of_matrix(layout, rank, descriptor, type, elem_bytes, data, true));
+    });
+}
+
+int datamover_array_of_const_matrix(datamover_array** array, const datamover_layout* layout,
+                                    int64_t rank, const int descriptor[9], datamover_type type,
+                                    int64_t elem_bytes, const void* data) {
+    return guarded([&] {
+        hand_out(array, "array",
+                 part_of_matrix(layout, rank, descriptor, type, elem_bytes, data, false));
     });
 }
 

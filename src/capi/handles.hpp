@@ -7,6 +7,7 @@
 #include <exception>
 #include <new>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -48,8 +49,12 @@ int guarded(Work&& work) noexcept {
         return fail(e.code(), e.what());
     } catch (const std::bad_alloc&) {
         return fail(ErrorCode::no_memory, "out of memory");
+    } catch (const std::length_error&) {
+        return fail(ErrorCode::no_memory, "more entries than memory can hold");
     } catch (const std::exception& e) {
         return fail(ErrorCode::invalid_state, e.what());
+    } catch (...) {
+        return fail(ErrorCode::invalid_state, "an exception of unknown type was thrown");
     }
 }
 
@@ -78,6 +83,15 @@ int release(Handle** handle, const char* name) noexcept {
     return guarded([&] { delete std::exchange(given(handle, name), nullptr); });
 }
 
+/// The memory for `elems` elements, which may be NULL for none.
+template <class T>
+T* memory_for(std::int64_t elems, T* memory, const char* name) {
+    if (!memory && elems > 0)
+        throw Error(ErrorCode::invalid_argument, std::string(name) + " is NULL, and there are " +
+                                                     std::to_string(elems) + " elements for it");
+    return memory;
+}
+
 /// `count` values that start at a pointer, NULL being right for none.
 template <class T>
 std::vector<T> values(const T* first, std::int64_t count, const char* name) {
@@ -98,8 +112,17 @@ inline void announce_count(std::int64_t needed, bool asked_for, std::int64_t cap
     given(count, "count") = needed;
 }
 
+/// Checked before as many entries are read.
+inline int checked_dims(int dims) {
+    if (dims < 1 || dims > max_dims)
+        throw Error(
+            ErrorCode::invalid_argument,
+            "dims is " + std::to_string(dims) + "; it must be 1 to " + std::to_string(max_dims));
+    return dims;
+}
+
 inline Point point(const std::int64_t* coordinates, int dims, const char* name) {
-    return Point(std::span<const std::int64_t>(values(coordinates, dims, name)));
+    return Point(std::span<const std::int64_t>(values(coordinates, checked_dims(dims), name)));
 }
 
 /// The point, or one without dimensions for NULL.
@@ -124,6 +147,18 @@ inline ScalarType scalar_type(datamover_type type) {
         throw Error(ErrorCode::invalid_argument,
                     "element type " + std::to_string(type) + " is unknown");
     return static_cast<ScalarType>(type);
+}
+
+/// The type of elements of a size.
+inline ScalarType scalar_type(datamover_type type, std::int64_t elem_bytes) {
+    const ScalarType scalar = scalar_type(type);
+    const std::int64_t bytes = scalar_bytes(scalar);
+    if (elem_bytes < 1 || (bytes != 0 && bytes != elem_bytes))
+        throw Error(ErrorCode::wrong_type,
+                    "elem_bytes is " + std::to_string(elem_bytes) + "; it must be " +
+                        (bytes == 0 ? "at least 1"
+                                    : std::to_string(bytes) + " for " + scalar_name(scalar)));
+    return scalar;
 }
 
 /// Converts the arguments of a collective call; where that throws on one process, all throw.

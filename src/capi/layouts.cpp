@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // How does a C program say and ask who owns what?
 #include <algorithm>
+#include <limits>
 
 #include "datamover/scalapack_descriptor.hpp"
 #include "handles.hpp"
@@ -39,9 +40,10 @@ int datamover_layout_block_cyclic(datamover_layout** layout, int dims, const int
                                   const char* distribution, int64_t nprocs,
                                   const datamover_block_cyclic_options* options) {
     return guarded([&] {
+        const Point extents = point(shape, dims, "shape");
         hand_out(layout, "layout",
-                 BlockCyclic(point(shape, dims, "shape"), &given(distribution, "distribution"),
-                             nprocs, options_of(options, dims)));
+                 BlockCyclic(extents, &given(distribution, "distribution"), nprocs,
+                             options_of(options, dims)));
     });
 }
 
@@ -49,7 +51,7 @@ int datamover_layout_floor_plan(datamover_layout** layout, int dims, int64_t num
                                 const int64_t* lo, const int64_t* hi, const int64_t* owners,
                                 int64_t nprocs) {
     return guarded([&] {
-        const Point table{num_blocks, dims};
+        const Point table{num_blocks, checked_dims(dims)};
         hand_out(
             layout, "layout",
             FloorPlan(dims, values(lo, table.product(), "lo"), values(hi, table.product(), "hi"),
@@ -79,9 +81,10 @@ int datamover_layout_tiles(datamover_layout** layout, int dims, const int64_t* l
 int datamover_layout_index_list(datamover_layout** layout, int dims, const int64_t* shape,
                                 int64_t nprocs, const int64_t* offsets, const int64_t* indices) {
     return guarded([&] {
-        if (nprocs < 1)
+        if (nprocs < 1 || nprocs == std::numeric_limits<std::int64_t>::max())
             throw Error(ErrorCode::invalid_argument,
-                        "nprocs is " + std::to_string(nprocs) + ", it must be at least 1");
+                        "nprocs is " + std::to_string(nprocs) +
+                            "; it must be at least 1, and offsets have one entry more");
         const auto starts = values(offsets, nprocs + 1, "offsets");
         hand_out(layout, "layout",
                  IndexList(point(shape, dims, "shape"), starts,

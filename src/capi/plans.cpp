@@ -134,7 +134,10 @@ int datamover_plan_save(const datamover_plan* plan, const char* path) {
 }
 
 int datamover_plan_load(datamover_plan** plan, const char* path) {
-    return guarded([&] { hand_out(plan, "plan", MotionPlan::load(&given(path, "path"))); });
+    return guarded([&] {
+        given(plan, "plan");
+        hand_out(plan, "plan", MotionPlan::load(&given(path, "path")));
+    });
 }
 
 int datamover_plan_free(datamover_plan** plan) {

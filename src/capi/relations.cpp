@@ -82,17 +82,28 @@ int datamover_relation_encoding(const datamover_relation* relation, const char**
 
 int datamover_relation_copy(const datamover_relation* relation, const void* source,
                             void* destination) {
-    return guarded([&] { value_of(relation, "relation").copy(source, destination); });
+    return guarded([&] {
+        const AddressRelation& r = value_of(relation, "relation");
+        r.copy(memory_for(r.size(), source, "source"),
+               memory_for(r.size(), destination, "destination"));
+    });
 }
 
 int datamover_relation_gather(const datamover_relation* relation, const void* source,
                               void* buffer) {
-    return guarded([&] { value_of(relation, "relation").gather(source, buffer); });
+    return guarded([&] {
+        const AddressRelation& r = value_of(relation, "relation");
+        r.gather(memory_for(r.size(), source, "source"), memory_for(r.size(), buffer, "buffer"));
+    });
 }
 
 int datamover_relation_scatter(const datamover_relation* relation, const void* buffer,
                                void* destination) {
-    return guarded([&] { value_of(relation, "relation").scatter(buffer, destination); });
+    return guarded([&] {
+        const AddressRelation& r = value_of(relation, "relation");
+        r.scatter(memory_for(r.size(), buffer, "buffer"),
+                  memory_for(r.size(), destination, "destination"));
+    });
 }
 
 int datamover_relation_bounds(const datamover_relation* relation, datamover_side side,
@@ -115,7 +126,9 @@ int datamover_relation_update(const datamover_relation* relation, const void* so
         update.op = op_from_name(&given(op, "op"));
         update.source_type = scalar_type(source_type);
         update.destination_type = scalar_type(destination_type);
-        value_of(relation, "relation").copy(source, destination, update);
+        const AddressRelation& r = value_of(relation, "relation");
+        r.copy(memory_for(r.size(), source, "source"),
+               memory_for(r.size(), destination, "destination"), update);
     });
 }
 
@@ -178,13 +191,17 @@ int datamover_relation_datatype(const datamover_relation* relation, datamover_si
 int datamover_relation_put_message(const datamover_relation* relation, const void* source,
                                    void* message, int64_t capacity, int64_t* length) {
     return guarded([&] {
-        write_out(put_message(value_of(relation, "relation"), source), message, capacity, length);
+        const AddressRelation& r = value_of(relation, "relation");
+        write_out(put_message(r, memory_for(r.size(), source, "source")), message, capacity,
+                  length);
     });
 }
 
 int datamover_accept_put(const void* message, int64_t length, void* destination,
                          int64_t begin_bytes, int64_t end_bytes) {
     return guarded([&] {
+        // Nothing lies in an empty range.
+        if (end_bytes > begin_bytes) given(static_cast<char*>(destination), "destination");
         accept_put(bytes_at(message, length, "message"), destination, {begin_bytes, end_bytes});
     });
 }
@@ -199,6 +216,7 @@ int datamover_answer_get(const void* request, int64_t request_length, const void
                          int64_t begin_bytes, int64_t end_bytes, void* answer, int64_t capacity,
                          int64_t* length) {
     return guarded([&] {
+        if (end_bytes > begin_bytes) given(static_cast<const char*>(source), "source");
         write_out(answer_get(bytes_at(request, request_length, "request"), source,
                              {begin_bytes, end_bytes}),
                   answer, capacity, length);
