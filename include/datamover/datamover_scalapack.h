@@ -3,6 +3,8 @@
 #ifndef DATAMOVER_DATAMOVER_SCALAPACK_H
 #define DATAMOVER_DATAMOVER_SCALAPACK_H
 
+#include <stddef.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -10,10 +12,16 @@ extern "C" {
 /* sub(B) = sub(A): A(ia : ia + m - 1, ja : ja + n - 1) goes to B(ib : ib + m - 1, jb : jb + n - 1),
  * 1-based, with the arguments of ScaLAPACK's Cp?gemr2d, between matrices on any two grids of
  * processes of the BLACS context `ctxt`. desca[1] (descb[1]) is -1 on processes outside the grid of
- * A (B), where nothing else of the descriptor and the matrix is looked at. Collective over `ctxt`.
- * Returns 0 or one of the codes of datamover.h, the same on all processes; then nothing has moved,
- * and datamover_error_message() says more. A call that repeats one of the last, also in its
- * addresses, does not plan again (see datamover_gemr2d).
+ * A (B), where nothing else of the descriptor and the matrix is looked at. As in ScaLAPACK, DTYPE
+ * is not looked at, LLD may be 0 where a process holds no rows, a matrix may be NULL where it holds
+ * nothing of the section, and nothing else is looked at where m or n is 0.
+ *
+ * Collective over `ctxt`. Returns 0 or one of the codes of datamover.h, the same on all processes;
+ * then nothing has moved, and datamover_error_message() says which entry of which matrix is wrong
+ * on which process. Arguments that differ between the processes of a matrix (m, n: between any) are
+ * such an error. A call that repeats one of the last, also in its addresses, does not plan again
+ * (see datamover_gemr2d), in a context made anew of the same processes either: what is kept lives
+ * until MPI ends.
  *
  * In the library datamover_scalapack, which calls the BLACS that the program is linked with: link
  * datamover_scalapack, datamover, then ScaLAPACK, all of one MPI. */
@@ -29,10 +37,15 @@ int datamover_pcgemr2d(int m, int n, const void* a, int ia, int ja, const int* d
 int datamover_pzgemr2d(int m, int n, const void* a, int ia, int ja, const int* desca, void* b,
                        int ib, int jb, const int* descb, int ctxt);
 
+/* Which argument this thread's last call was refused for, the same on all processes: its position
+ * from 1 on, or 100 i + j for entry j (from 1 on) of the descriptor that is argument i: 605 for MB
+ * of A. 0 where the call succeeded, or no argument is at fault. */
+int datamover_gemr2d_argument(void);
+
 /* The same by the names that Fortran calls: with this library before ScaLAPACK on the linker's
  * line, a program's `call pdgemr2d(...)` comes here unchanged. An error goes to the PXERBLA of the
- * program's ScaLAPACK, or the program's own, with the position of the wrong argument (11, the
- * context's, where the fault is none of one argument); datamover_error_message() says more. */
+ * program's ScaLAPACK, or the program's own, with the position of the wrong argument as
+ * datamover_gemr2d_argument tells it. */
 void pdgemr2d_(const int* m, const int* n, const double* a, const int* ia, const int* ja,
                const int* desca, double* b, const int* ib, const int* jb, const int* descb,
                const int* ictxt);
@@ -48,6 +61,13 @@ void pcgemr2d_(const int* m, const int* n, const void* a, const int* ia, const i
 void pzgemr2d_(const int* m, const int* n, const void* a, const int* ia, const int* ja,
                const int* desca, void* b, const int* ib, const int* jb, const int* descb,
                const int* ictxt);
+/* From Fortran, after a call: its code (0: it succeeded), the wrong argument's position, and the
+ * message, filled up with blanks:
+ *
+ *     character(200) :: text
+ *     call datamover_gemr2d_error(code, argument, text)
+ */
+void datamover_gemr2d_error_(int* code, int* argument, char* text, size_t text_length);
 
 #ifdef __cplusplus
 }

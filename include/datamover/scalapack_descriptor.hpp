@@ -32,6 +32,8 @@ struct ScalapackDescriptor {
     std::int64_t csrc = 0;  ///< grid column that holds the first column
     std::int64_t lld = 1;   ///< elements from one local column to the next
 
+    static constexpr int dense_matrix = 1;  ///< DTYPE_, the first entry
+
     /// From {1, CTXT, M, N, MB, NB, RSRC, CSRC, LLD}. Throws unsupported for another DTYPE_ and
     /// invalid_argument for entries that make no sense whatever the grid.
     static ScalapackDescriptor from_entries(std::span<const int, 9> entries);
@@ -47,7 +49,7 @@ struct ScalapackDescriptor {
     BlockCyclic layout(const ProcessGrid& grid, std::int64_t nprocs) const;
     /// Where `rank` keeps them: column-major with leading dimension `lld`, from A(1, 1) of the
     /// local array on. No blocks for a rank outside the grid. Throws invalid_argument when `lld` is
-    /// less than the local rows.
+    /// less than the local rows (0 is enough for none).
     MemoryLayout memory(const BlockCyclic& layout, std::int64_t rank,
                         std::int64_t elem_bytes) const;
 

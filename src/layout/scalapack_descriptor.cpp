@@ -11,8 +11,6 @@
 namespace datamover {
 namespace {
 
-constexpr int dense_matrix = 1;
-
 void require(bool holds, const char* entry, std::int64_t value, const std::string& rule) {
     if (!holds)
         throw Error(ErrorCode::invalid_argument, std::string(entry) + " of the descriptor is " +
@@ -100,13 +98,13 @@ MemoryLayout ScalapackDescriptor::memory(const BlockCyclic& layout, std::int64_t
     const std::int64_t block = layout.block_of(rank);
     if (block < 0) return memory;
     const Point extents = layout.block_extents(block);
-    if (lld < std::max<std::int64_t>(extents[0], 1))
+    // Descriptors of no rows at all with LLD_ = 0 occur, and ScaLAPACK takes them.
+    if (lld < extents[0])
         throw Error(ErrorCode::invalid_argument,
                     "LLD_ of the descriptor is " + std::to_string(lld) + " on process " +
                         std::to_string(rank) + ", which holds " + std::to_string(extents[0]) +
-                        " rows: it must be at least " +
-                        std::to_string(std::max<std::int64_t>(extents[0], 1)));
-    const Point strides{elem_bytes, Point{lld, elem_bytes}.product()};
+                        " rows: it must be at least that");
+    const Point strides{elem_bytes, Point{std::max<std::int64_t>(lld, 1), elem_bytes}.product()};
     memory.blocks.push_back({block, 0, strides, Region::from_shape(extents)});
     if (extents.product() > 0)
         memory.end_bytes = Point{extents[1] - 1, strides[1]}.product() + extents[0] * elem_bytes;

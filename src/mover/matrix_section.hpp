@@ -1,21 +1,24 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What does a mover need for a copy between sections of two ScaLAPACK matrices?
+// How is a section of one ScaLAPACK matrix copied to a section of another, given what each process
+// says of them?
 #pragma once
 
-#include <cstdint>
+#include <mpi.h>
 
-#include "datamover/scalapack_copy.hpp"
-#include "mover_cache.hpp"
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "matrix_arguments.hpp"
 
 namespace datamover {
 
-/// The plan for an m x n section and this process's parts of both matrices. Local. Throws as
+/// Finds the mover of an earlier call with the same `key` (all that this process knows of the call)
+/// on `comm`, or binds one, and moves. `arguments` is called on all processes or none; where it
+/// throws on one, all throw. `wrong_argument` is set to the position of the argument that is at
+/// fault (see WrongArgument), where that is known, on all processes. Collective. Throws as
 /// copy_matrix does.
-MoverArguments section_copy(std::int64_t m, std::int64_t n, const ScalapackMatrix& source,
-                            const ScalapackMatrix& destination, std::int64_t elem_bytes,
-                            std::int64_t rank, std::int64_t nprocs);
-
-/// Appends what tells one matrix's section from another on this process.
-void append_key(std::vector<std::int64_t>& key, const ScalapackMatrix& matrix);
+void copy_section(MPI_Comm comm, const std::vector<std::int64_t>& key,
+                  const std::function<CopyArguments()>& arguments, int& wrong_argument);
 
 }  // namespace datamover

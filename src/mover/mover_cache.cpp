@@ -14,7 +14,6 @@ namespace datamover {
 namespace {
 
 constexpr std::size_t max_movers = 16;
-constexpr std::int64_t max_buffer_bytes = std::int64_t{256} << 20;
 
 /// The movers of one communicator, the last used first: on all processes in the same order, since
 /// every decision is one that they agree on.
@@ -22,7 +21,8 @@ class MoverCache {
 public:
     static MoverCache& of(MPI_Comm comm);
     Mover find_or_bind(MPI_Comm comm, const std::vector<std::int64_t>& key,
-                       const std::function<MoverArguments()>& describe);
+                       const std::function<MoverArguments()>& describe,
+                       std::int64_t max_buffer_bytes);
 
 private:
     struct Entry {
@@ -33,7 +33,7 @@ private:
 
     std::list<Entry>::iterator find(const mpi::ProcessGroup& group,
                                     const std::vector<std::int64_t>& key);
-    void shrink();
+    void shrink(std::int64_t max_buffer_bytes);
 
     std::list<Entry> entries_;
 };
@@ -65,7 +65,8 @@ MoverCache& MoverCache::of(MPI_Comm comm) {
 }
 
 Mover MoverCache::find_or_bind(MPI_Comm comm, const std::vector<std::int64_t>& key,
-                               const std::function<MoverArguments()>& describe) {
+                               const std::function<MoverArguments()>& describe,
+                               std::int64_t max_buffer_bytes) {
     const auto group = mpi::ProcessGroup::of(comm);
     const auto found = find(*group, key);
     if (found != entries_.end()) {
@@ -77,7 +78,7 @@ Mover MoverCache::find_or_bind(MPI_Comm comm, const std::vector<std::int64_t>& k
     Mover mover(comm, arguments.plan, arguments.source, arguments.destination);
     const std::int64_t buffer_bytes = group->maximum({mover.extra_bytes()})[0];
     entries_.push_front({key, mover, buffer_bytes});
-    shrink();
+    shrink(max_buffer_bytes);
     return mover;
 }
 
@@ -93,12 +94,14 @@ std::list<MoverCache::Entry>::iterator MoverCache::find(const mpi::ProcessGroup&
                                    : std::next(entries_.begin(), agreed - differs.begin());
 }
 
-void MoverCache::shrink() {
+/// The last used is kept whatever its size: a program that repeats one large copy has it again.
+void MoverCache::shrink(std::int64_t max_buffer_bytes) {
     std::int64_t bytes = 0;
     std::size_t kept = 0;
     const auto first_dropped = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& e) {
         bytes += e.buffer_bytes;
-        return bytes > max_buffer_bytes || ++kept > max_movers;
+        const bool fits = bytes <= max_buffer_bytes && kept < max_movers;
+        return kept++ > 0 && !fits;
     });
     entries_.erase(first_dropped, entries_.end());
 }
@@ -106,10 +109,10 @@ void MoverCache::shrink() {
 }  // namespace
 
 Mover cached_mover(MPI_Comm comm, const std::vector<std::int64_t>& key,
-                   const std::function<MoverArguments()>& describe) {
+                   const std::function<MoverArguments()>& describe, std::int64_t max_buffer_bytes) {
     // The group first: it refuses communicators that nothing can be kept with.
     const auto group = mpi::ProcessGroup::of(comm);
-    return MoverCache::of(comm).find_or_bind(comm, key, describe);
+    return MoverCache::of(comm).find_or_bind(comm, key, describe, max_buffer_bytes);
 }
 
 }  // namespace datamover

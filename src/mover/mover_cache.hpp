@@ -22,8 +22,10 @@ struct MoverArguments {
 /// an earlier call, if all processes find it under their keys, else one bound now to what
 /// `describe` returns. `describe` runs on all processes or none and may call collectives of `comm`;
 /// where it throws on one, all throw. The last movers stay with `comm`, at most 16 of them with at
-/// most 256 MiB of buffers. Collective; one small reduction where the mover is found.
+/// most `max_buffer_bytes` of buffers, the very last whatever its size. Collective; one small
+/// reduction where the mover is found.
 Mover cached_mover(MPI_Comm comm, const std::vector<std::int64_t>& key,
-                   const std::function<MoverArguments()>& describe);
+                   const std::function<MoverArguments()>& describe,
+                   std::int64_t max_buffer_bytes = std::int64_t{256} << 20);
 
 }  // namespace datamover

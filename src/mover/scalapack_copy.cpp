@@ -3,102 +3,107 @@
 #include "datamover/scalapack_copy.hpp"
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "datamover/error.hpp"
 #include "matrix_section.hpp"
-#include "mpi/process_group.hpp"
+#include "mover_cache.hpp"
 
 namespace datamover {
 namespace {
 
+// ---------------------------------------------------------------- what a mover is bound to
+
 /// The section in 0-based, half-open indices.
-Region section_region(const ScalapackMatrix& matrix, std::int64_t m, std::int64_t n,
-                      const char* name) {
-    const auto d = ScalapackDescriptor::from_entries(matrix.descriptor);
-    const Region section(Point{matrix.row - 1, matrix.column - 1},
-                         Point{matrix.row - 1 + m, matrix.column - 1 + n});
-    if (!Region::from_shape({d.m, d.n}).contains(section))
-        throw Error(ErrorCode::out_of_range,
-                    "the section of " + std::to_string(m) + " x " + std::to_string(n) + " from (" +
-                        std::to_string(matrix.row) + ", " + std::to_string(matrix.column) +
-                        ") on (counted from 1) is not inside matrix " + name + " of " +
-                        std::to_string(d.m) + " x " + std::to_string(d.n));
-    return section;
+Region section_region(const CopyArguments& copy, const MatrixArguments& matrix) {
+    return {Point{matrix.row - 1, matrix.column - 1},
+            Point{matrix.row - 1 + copy.m, matrix.column - 1 + copy.n}};
 }
 
-ArrayPart part_of(const ScalapackMatrix& matrix, const BlockCyclic& layout, std::int64_t rank,
-                  std::int64_t elem_bytes, const char* name) {
+ScalapackDescriptor descriptor_of(const MatrixArguments& matrix) {
+    const auto& [dtype, context, m, n, mb, nb, rsrc, csrc, lld] = matrix.descriptor;
+    return {m, n, mb, nb, rsrc, csrc, lld};
+}
+
+BlockCyclic layout_of(const std::vector<CopyArguments>& all, MatrixArguments CopyArguments::* m) {
+    const MatrixArguments& matrix = known_matrix(all, m);
+    const ProcessGrid grid{matrix.nprow, matrix.npcol, false, ranks_of_grid(all, m)};
+    return descriptor_of(matrix).layout(grid, std::ssize(all));
+}
+
+ArrayPart part_of(const MatrixArguments& matrix, const BlockCyclic& layout, std::int64_t rank,
+                  std::int64_t elem_bytes) {
     ArrayPart part;
     part.layout = layout;
     part.elem_bytes = elem_bytes;
-    part.memory =
-        ScalapackDescriptor::from_entries(matrix.descriptor).memory(layout, rank, elem_bytes);
-    if (part.memory.blocks.empty()) return part;
+    if (!matrix.in_grid()) return part;
+    part.memory = descriptor_of(matrix).memory(layout, rank, elem_bytes);
     part.base = matrix.data;
-    if (!part.base && part.memory.end_bytes > 0)
-        throw Error(ErrorCode::invalid_argument, std::string("matrix ") + name +
-                                                     " is NULL on process " + std::to_string(rank) +
-                                                     ", which holds elements of it");
+    // Memory that the section does not touch need not be there.
+    if (!part.base) part.memory.end_bytes = part.memory.begin_bytes;
     return part;
 }
 
-/// What must be the same on all processes: everything but addresses and LLD.
-std::vector<std::int64_t> common_values(std::int64_t m, std::int64_t n,
-                                        const ScalapackMatrix& matrix) {
-    std::vector<std::int64_t> values{m,
-                                     n,
-                                     matrix.row,
-                                     matrix.column,
-                                     matrix.grid.nprow,
-                                     matrix.grid.npcol,
-                                     matrix.grid.column_major,
-                                     matrix.descriptor[0]};
-    values.insert(values.end(), matrix.descriptor.begin() + 2, matrix.descriptor.begin() + 8);
-    values.insert(values.end(), matrix.grid.ranks.begin(), matrix.grid.ranks.end());
-    return values;
+/// A plan that moves nothing, for as many processes.
+MoverArguments nothing(std::int64_t nprocs, std::int64_t elem_bytes) {
+    const Layout no_blocks = FloorPlan(1, {}, {}, {}, nprocs);
+    ArrayPart part;
+    part.layout = no_blocks;
+    part.elem_bytes = elem_bytes;
+    return {MotionPlan(no_blocks, no_blocks), part, part};
 }
 
-/// FNV-1a, kept positive so that it can be negated.
-std::int64_t hash_of(const std::vector<std::int64_t>& values) {
-    std::uint64_t hash = 14695981039346656037u;
-    for (const std::int64_t v : values)
-        for (int byte = 0; byte < 8; ++byte) {
-            hash ^= static_cast<std::uint64_t>(v) >> (8 * byte) & 0xff;
-            hash *= 1099511628211u;
-        }
-    return static_cast<std::int64_t>(hash >> 1);
+/// Collective. Throws WrongArgument, the same on all processes.
+MoverArguments section_copy(const mpi::ProcessGroup& group, const CopyArguments& mine) {
+    const auto all = told_by_all(group, mine);
+    check_arguments(all);
+    if (mine.nothing_to_copy()) return nothing(group.size(), mine.elem_bytes);
+    const BlockCyclic source = layout_of(all, &CopyArguments::a),
+                      destination = layout_of(all, &CopyArguments::b);
+    return {redistribute(source, section_region(mine, known_matrix(all, &CopyArguments::a)),
+                         destination, section_region(mine, known_matrix(all, &CopyArguments::b))),
+            part_of(mine.a, source, group.rank(), mine.elem_bytes),
+            part_of(mine.b, destination, group.rank(), mine.elem_bytes)};
 }
 
-void check_same_everywhere(const mpi::ProcessGroup& group, const std::vector<std::int64_t>& values,
-                           const char* name) {
-    const std::int64_t hash = hash_of(values);
-    const auto extremes = group.maximum({hash, -hash});
-    if (extremes[0] != -extremes[1])
-        throw Error(ErrorCode::mismatch,
-                    std::string("sizes, section, descriptor or grid of matrix ") + name +
-                        " are not the same on all processes");
-}
+// ---------------------------------------------------------------- grids that are given
 
-}  // namespace
-
-MoverArguments section_copy(std::int64_t m, std::int64_t n, const ScalapackMatrix& source,
-                            const ScalapackMatrix& destination, std::int64_t elem_bytes,
-                            std::int64_t rank, std::int64_t nprocs) {
-    if (m < 0 || n < 0)
-        throw Error(ErrorCode::invalid_argument, "a section of " + std::to_string(m) + " x " +
-                                                     std::to_string(n) +
-                                                     " elements makes no sense");
-    const Region from = section_region(source, m, n, "A");
-    const Region to = section_region(destination, m, n, "B");
-    const auto layout_of = [&](const ScalapackMatrix& matrix) {
-        return ScalapackDescriptor::from_entries(matrix.descriptor).layout(matrix.grid, nprocs);
-    };
-    const BlockCyclic source_layout = layout_of(source),
-                      destination_layout = layout_of(destination);
-    return {redistribute(source_layout, from, destination_layout, to),
-            part_of(source, source_layout, rank, elem_bytes, "A"),
-            part_of(destination, destination_layout, rank, elem_bytes, "B")};
+/// Where in a grid a rank stands. Throws for grids that make no sense.
+MatrixArguments arguments_of(const ScalapackMatrix& matrix, std::int64_t rank, std::int64_t nprocs,
+                             const char* name) {
+    const ProcessGrid& grid = matrix.grid;
+    if (matrix.descriptor[0] != ScalapackDescriptor::dense_matrix)
+        throw Error(ErrorCode::unsupported, "DTYPE_ of the descriptor of matrix " +
+                                                std::string(name) + " is " +
+                                                std::to_string(matrix.descriptor[0]) +
+                                                "; only dense matrices (1) are known");
+    if (grid.nprow < 1 || grid.npcol < 1 || grid.nprow > nprocs / grid.npcol)
+        throw Error(ErrorCode::invalid_argument,
+                    std::string("the grid of matrix ") + name + " is " +
+                        std::to_string(grid.nprow) + " x " + std::to_string(grid.npcol) +
+                        "; the communicator has " + std::to_string(nprocs) + " processes");
+    const std::int64_t places = grid.nprow * grid.npcol;
+    if (!grid.ranks.empty() && std::ssize(grid.ranks) != places)
+        throw Error(ErrorCode::invalid_argument,
+                    std::string("the grid of matrix ") + name + " has " + std::to_string(places) +
+                        " places and " + std::to_string(grid.ranks.size()) + " ranks");
+    MatrixArguments told;
+    told.data = matrix.data;
+    told.row = matrix.row, told.column = matrix.column;
+    told.nprow = grid.nprow, told.npcol = grid.npcol;
+    told.descriptor = matrix.descriptor;
+    for (std::int64_t i = 0; i < places; ++i) {
+        const std::int64_t at = grid.ranks.empty() ? i : grid.ranks[static_cast<std::size_t>(i)];
+        if (at < 0 || at >= nprocs)
+            throw Error(ErrorCode::out_of_range,
+                        "rank " + std::to_string(at) + " in the grid of matrix " + name +
+                            " is not one of the communicator's " + std::to_string(nprocs));
+        if (at != rank) continue;
+        told.grid_row = grid.column_major ? i % grid.nprow : i / grid.npcol;
+        told.grid_column = grid.column_major ? i / grid.nprow : i % grid.npcol;
+    }
+    return told;
 }
 
 void append_key(std::vector<std::int64_t>& key, const ScalapackMatrix& matrix) {
@@ -110,19 +115,45 @@ void append_key(std::vector<std::int64_t>& key, const ScalapackMatrix& matrix) {
     key.insert(key.end(), matrix.grid.ranks.begin(), matrix.grid.ranks.end());
 }
 
+}  // namespace
+
+void copy_section(MPI_Comm comm, const std::vector<std::int64_t>& key,
+                  const std::function<CopyArguments()>& arguments, int& wrong_argument) {
+    const auto group = mpi::ProcessGroup::of(comm);
+    Mover mover = cached_mover(comm, key, [&] {
+        CopyArguments mine;
+        mpi::collectively(*group, [&] { mine = arguments(); });
+        try {
+            return section_copy(*group, mine);
+        } catch (const WrongArgument& e) {
+            wrong_argument = e.position();
+            throw;
+        }
+    });
+    mover();
+}
+
 void copy_matrix(MPI_Comm comm, std::int64_t m, std::int64_t n, const ScalapackMatrix& source,
                  const ScalapackMatrix& destination, std::int64_t elem_bytes) {
     const auto group = mpi::ProcessGroup::of(comm);
-    if (m == 0 || n == 0) return;
-    std::vector<std::int64_t> key{m, n, elem_bytes};
-    append_key(key, source);
-    append_key(key, destination);
-    Mover mover = cached_mover(comm, key, [&] {
-        check_same_everywhere(*group, common_values(m, n, source), "A");
-        check_same_everywhere(*group, common_values(m, n, destination), "B");
-        return section_copy(m, n, source, destination, elem_bytes, group->rank(), group->size());
-    });
-    mover();
+    const CopyArguments sizes{m, n, elem_bytes, {}, {}};
+    std::vector<std::int64_t> key;
+    if (!sizes.nothing_to_copy()) {
+        key = {m, n, elem_bytes};
+        append_key(key, source);
+        append_key(key, destination);
+    }
+    int wrong_argument = 0;
+    copy_section(
+        comm, key,
+        [&] {
+            CopyArguments all = sizes;
+            if (all.nothing_to_copy()) return all;
+            all.a = arguments_of(source, group->rank(), group->size(), "A");
+            all.b = arguments_of(destination, group->rank(), group->size(), "B");
+            return all;
+        },
+        wrong_argument);
 }
 
 }  // namespace datamover

@@ -5,10 +5,14 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "datamover/datamover.h"
+#include "datamover/user_block.hpp"
+#include "mover/mover_cache.hpp"
 #include "mpi_test.hpp"
 
 namespace {
@@ -130,6 +134,41 @@ TEST(MatrixCopies, ManyCallsInTurnsAndAlternatingMemoryOnOneProcess) {
     comparisons.expect_all();
 }
 
+TEST(MatrixCopies, NothingToCopyMovesNothing) {
+    Draws draws(5);
+    const int rank = mpi_test::world_rank(), nprocs = mpi_test::world_size();
+    const Matrix a(draws, rank, nprocs, 4, 4);
+    Matrix b(draws, rank, nprocs, 4, 4);
+    const auto before = b.local;
+    for (const auto& [m, n] : {std::pair{0, 4}, {4, 0}, {0, 0}})
+        ASSERT_EQ(b.copy_from(a, m, n, 1, 1, 1, 1), DATAMOVER_SUCCESS) << datamover_error_message();
+    EXPECT_EQ(b.local, before);
+}
+
+/// Every mover is too large for a limit below 0.
+TEST(MatrixCopies, AMoverBeyondTheLimitIsKeptWhileItIsTheLastUsed) {
+    const int rank = mpi_test::world_rank(), nprocs = mpi_test::world_size();
+    const datamover::Layout layout = datamover::BlockCyclic({nprocs, 8}, "(block, *)", nprocs);
+    std::vector<std::int64_t> data(8, rank);
+    const datamover::UserBlock block{
+        rank, reinterpret_cast<std::byte*>(data.data()), {64, 8}, {}, {}};
+    const auto part = datamover::user_part(layout, std::span(&block, 1), 8);
+    int bound = 0;
+    const auto get = [&](std::int64_t key) {
+        return datamover::cached_mover(
+            MPI_COMM_WORLD, {key},
+            [&] {
+                ++bound;
+                return datamover::MoverArguments{datamover::MotionPlan(layout, layout), part, part};
+            },
+            -1);
+    };
+    get(1), get(1);
+    EXPECT_EQ(bound, 1);
+    get(2), get(1);
+    EXPECT_EQ(bound, 3);
+}
+
 /// A pair of matrices whose copy works, to be spoilt on one process or all.
 struct Pair {
     Matrix a, b;
@@ -172,6 +211,15 @@ TEST(MatrixCopies, BadArgumentsGiveTheSameErrorEverywhereAndMoveNothing) {
         {DATAMOVER_MISMATCH,
          [&](Pair& p) {
              if (last) ++p.a.descriptor[4];
+         }},
+        // Nothing to copy for one process alone: the others do not wait for it for ever.
+        {DATAMOVER_MISMATCH,
+         [&](Pair& p) {
+             if (last) p.m = 0;
+         }},
+        {DATAMOVER_MISMATCH,
+         [&](Pair& p) {
+             if (!last) p.n = 0;
          }},
     };
     Draws draws(4);

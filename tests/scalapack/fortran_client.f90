@@ -13,7 +13,8 @@ subroutine pxerbla(context, routine, argument)
     integer, intent(in) :: context, argument
     character(*), intent(in) :: routine
     reported_argument = argument
-    if (routine /= 'PDGEMR2D' .or. context < 0) reported_argument = -1
+    if (routine /= 'PDGEMR2D') reported_argument = -1
+    if (context < 0 .and. argument /= 11) reported_argument = -1
 end subroutine
 
 program fortran_client
@@ -180,21 +181,77 @@ contains
         end do
     end subroutine
 
+    ! Expects a report of a position (0: none), and that the message names what is wrong.
+    subroutine expect(position, word)
+        integer, intent(in) :: position
+        character(*), intent(in) :: word
+        integer :: code, argument
+        character(200) :: text
+        external :: datamover_gemr2d_error
+        call datamover_gemr2d_error(code, argument, text)
+        if (reported_argument /= position .or. argument /= position) wrong = wrong + 1
+        if ((code == 0) .neqv. (position == 0)) wrong = wrong + 1
+        if ((text == ' ') .neqv. (position == 0)) wrong = wrong + 1
+        if (index(text, word) == 0) wrong = wrong + 1
+        if (wrong > 0 .and. rank == 0) print *, position, reported_argument, argument, trim(text)
+        reported_argument = 0
+    end subroutine
+
     ! Wrong arguments are reported by their position, and nothing is moved.
     subroutine move_nonsense()
         double precision :: a(m + 2, n), b(m + 2, n)
-        integer :: desca(9), descb(9), rows, columns
+        integer :: desca(9), descb(9), good(9), rows, columns, local_rows, last
         external :: pdgemr2d
-        call describe(from, 2, 3, desca, rows, columns)
-        call describe(to, 4, 1, descb, rows, columns)
+        last = merge(1, 0, rank == nprocs - 1 .and. nprocs > 1)
+        call describe(from, 2, 3, desca, local_rows, columns)
+        call describe(to, 4, 1, good, rows, columns)
+        descb = good
         b = -1
         call pdgemr2d(-1, n, a, 1, 1, desca, b, 1, 1, descb, every)
-        if (reported_argument /= 1) wrong = wrong + 1
+        call expect(1, 'm is -1')
         call pdgemr2d(m, n, a, 1, 2, desca, b, 1, 1, descb, every)
-        if (reported_argument /= 5) wrong = wrong + 1
+        call expect(5, 'columns from 2')
+        call pdgemr2d(m, n, a, 1, 1, desca, b, 0, 1, descb, every)
+        call expect(8, 'matrix B')
         descb(5) = 0
         call pdgemr2d(m, n, a, 1, 1, desca, b, 1, 1, descb, every)
-        if (reported_argument /= 10) wrong = wrong + 1
+        call expect(1005, 'MB_ of the descriptor of matrix B is 0')
+        descb = good
+        descb(8) = nprocs
+        call pdgemr2d(m, n, a, 1, 1, desca, b, 1, 1, descb, every)
+        call expect(1008, 'CSRC_')
+        descb = good
+        descb(9) = m - 1
+        call pdgemr2d(m, n, a, 1, 1, desca, b, 1, 1, descb, every)
+        call expect(1009, 'LLD_ of the descriptor of matrix B is 16 on process 0')
+        descb = good
+        desca(2) = -1
+        call pdgemr2d(m, n, a, 1, 1, desca, b, 1, 1, descb, every)
+        call expect(602, 'matrix A')
+        desca(2) = from
+        call pdgemr2d(m, n, a, 1, 1, desca, b, 1, 1, descb, -1)
+        call expect(11, 'context -1')
+        if (nprocs > 1) then
+            ! The last process alone is wrong, and all are told.
+            call pdgemr2d(m - last, n, a, 1, 1, desca, b, 1, 1, descb, every)
+            call expect(1, 'm is 16')
+            call pdgemr2d(m, n * (1 - last), a, 1, 1, desca, b, 1, 1, descb, every)
+            call expect(2, 'n is 0')
+            call pdgemr2d(m - 1, n, a, 1 + last, 1, desca, b, 1, 1, descb, every)
+            call expect(4, 'first row of matrix A is 2')
+            desca(3) = m - last
+            call pdgemr2d(1, n, a, 1, 1, desca, b, 1, 1, descb, every)
+            call expect(603, 'M_')
+            desca(3) = m
+        end if
         if (any(nint(b) /= -1)) wrong = wrong + 1
+        ! What ScaLAPACK does not look at.
+        desca(1) = 4711 + last
+        call pdgemr2d(m, n, a, 1, 1, desca, b, 1, 1, descb, every)
+        call expect(0, ' ')
+        call pdgemr2d(0, n - last, a, -7, 99, desca, b, 0, 0, descb, every)
+        call expect(0, ' ')
+        call pdgemr2d(m, 0, a, 1, 1, desca, b, 1, 1, descb, -1)
+        call expect(0, ' ')
     end subroutine
 end program

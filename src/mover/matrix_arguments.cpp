@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What do the processes say of the two matrices of a copy, and which argument of whom is wrong?
+#include "matrix_arguments.hpp"
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "mpi/checked_call.hpp"
+
+namespace datamover {
+namespace {
+
+using Matrix = MatrixArguments CopyArguments::*;
+using Position = ArgumentPosition;
+
+/// Entries of a descriptor, as C counts them.
+enum Entry { dtype, ctxt, m_, n_, mb_, nb_, rsrc_, csrc_, lld_, entry_count };
+constexpr std::array<const char*, entry_count> entry_names{"DTYPE_", "CTXT_", "M_",    "N_",  "MB_",
+                                                           "NB_",    "RSRC_", "CSRC_", "LLD_"};
+
+// ---------------------------------------------------------------- told to all
+
+constexpr std::size_t matrix_words = 7 + entry_count;
+constexpr std::size_t copy_words = 3 + 2 * matrix_words;
+
+void append(std::vector<std::int64_t>& words, const MatrixArguments& matrix) {
+    words.insert(words.end(), {matrix.data != nullptr, matrix.row, matrix.column, matrix.nprow,
+                               matrix.npcol, matrix.grid_row, matrix.grid_column});
+    words.insert(words.end(), matrix.descriptor.begin(), matrix.descriptor.end());
+}
+
+MatrixArguments matrix_from(const std::int64_t* words) {
+    static std::byte somewhere{};  // stands for memory of another process
+    MatrixArguments matrix;
+    matrix.data = words[0] ? &somewhere : nullptr;
+    matrix.row = words[1], matrix.column = words[2];
+    matrix.nprow = words[3], matrix.npcol = words[4];
+    matrix.grid_row = words[5], matrix.grid_column = words[6];
+    std::transform(words + 7, words + matrix_words, matrix.descriptor.begin(),
+                   [](std::int64_t entry) { return static_cast<int>(entry); });
+    return matrix;
+}
+
+// ---------------------------------------------------------------- one matrix
+
+/// One matrix of the call, with the words for its arguments.
+struct Subject {
+    Matrix matrix;
+    const char* name;
+    int data_position;
+
+    int entry_position(int entry) const {
+        return 100 * (data_position + Position::descriptor_after_data) + entry + 1;
+    }
+    [[noreturn]] void refuse_entry(ErrorCode code, int entry, const std::string& rest) const {
+        throw WrongArgument(code,
+                            std::string(entry_names[static_cast<std::size_t>(entry)]) +
+                                " of the descriptor of matrix " + name + rest,
+                            entry_position(entry));
+    }
+};
+
+std::string is_value(std::int64_t value) {
+    return " is " + std::to_string(value);
+}
+
+std::string on_process(std::int64_t rank) {
+    return " on process " + std::to_string(rank);
+}
+
+std::size_t first_that_knows(const std::vector<CopyArguments>& all, const Subject& subject) {
+    const auto found = std::find_if(all.begin(), all.end(), [&](const CopyArguments& c) {
+        return (c.*subject.matrix).known();
+    });
+    if (found == all.end())
+        subject.refuse_entry(ErrorCode::invalid_argument, ctxt,
+                             " is the context of no process that calls: nobody holds the matrix");
+    return static_cast<std::size_t>(found - all.begin());
+}
+
+/// One argument of all that know the matrix.
+void check_same(const std::vector<CopyArguments>& all, const Subject& subject, std::size_t first,
+                const std::string& what, int position, auto&& value_of) {
+    const std::int64_t expected = value_of(all[first].*subject.matrix);
+    for (std::size_t rank = first; rank < all.size(); ++rank) {
+        const MatrixArguments& matrix = all[rank].*subject.matrix;
+        if (!matrix.known() || value_of(matrix) == expected) continue;
+        throw WrongArgument(ErrorCode::mismatch,
+                            what + " of matrix " + subject.name + is_value(value_of(matrix)) +
+                                on_process(static_cast<std::int64_t>(rank)) + " and " +
+                                std::to_string(expected) +
+                                on_process(static_cast<std::int64_t>(first)) +
+                                "; it must be the same on all processes of the matrix's grid",
+                            position);
+    }
+}
+
+void check_same_everywhere(const std::vector<CopyArguments>& all, const Subject& s,
+                           std::size_t first) {
+    using M = MatrixArguments;
+    check_same(all, s, first, "the section's first row", s.data_position + Position::row_after_data,
+               [](const M& m) { return m.row; });
+    check_same(all, s, first, "the section's first column",
+               s.data_position + Position::column_after_data, [](const M& m) { return m.column; });
+    check_same(all, s, first, "the number of grid rows", s.entry_position(ctxt),
+               [](const M& m) { return m.nprow; });
+    check_same(all, s, first, "the number of grid columns", s.entry_position(ctxt),
+               [](const M& m) { return m.npcol; });
+    for (const int entry : {m_, n_, mb_, nb_, rsrc_, csrc_}) {
+        const auto i = static_cast<std::size_t>(entry);
+        check_same(all, s, first, std::string(entry_names[i]) + " of the descriptor",
+                   s.entry_position(entry), [i](const M& m) { return m.descriptor[i]; });
+    }
+}
+
+void check_descriptor(const MatrixArguments& matrix, const Subject& s) {
+    const auto require = [&](bool holds, int entry, const std::string& rule) {
+        if (!holds)
+            s.refuse_entry(ErrorCode::invalid_argument, entry,
+                           is_value(matrix.descriptor[static_cast<std::size_t>(entry)]) +
+                               "; it must be " + rule);
+    };
+    require(matrix.descriptor[m_] >= 0, m_, "at least 0");
+    require(matrix.descriptor[n_] >= 0, n_, "at least 0");
+    require(matrix.descriptor[mb_] >= 1, mb_, "at least 1");
+    require(matrix.descriptor[nb_] >= 1, nb_, "at least 1");
+    require(matrix.descriptor[rsrc_] >= 0 && matrix.descriptor[rsrc_] < matrix.nprow, rsrc_,
+            "at least 0 and less than the " + std::to_string(matrix.nprow) + " grid rows");
+    require(matrix.descriptor[csrc_] >= 0 && matrix.descriptor[csrc_] < matrix.npcol, csrc_,
+            "at least 0 and less than the " + std::to_string(matrix.npcol) + " grid columns");
+}
+
+void check_range(std::int64_t first, std::int64_t count, std::int64_t extent,
+                 const std::string& what, const Subject& s, int position) {
+    if (first >= 1 && first - 1 <= extent - count) return;
+    throw WrongArgument(ErrorCode::out_of_range,
+                        "the section's " + std::to_string(count) + " " + what + " from " +
+                            std::to_string(first) + " on (counted from 1) are not inside matrix " +
+                            s.name + ", which has " + std::to_string(extent),
+                        position);
+}
+
+void check_section(const CopyArguments& copy, const MatrixArguments& matrix, const Subject& s) {
+    check_range(matrix.row, copy.m, matrix.descriptor[m_], "rows", s,
+                s.data_position + Position::row_after_data);
+    check_range(matrix.column, copy.n, matrix.descriptor[n_], "columns", s,
+                s.data_position + Position::column_after_data);
+}
+
+/// How many of the first `count` indices, dealt in blocks, are `place`'s, counted from the process
+/// that has the first. ScaLAPACK's NUMROC.
+std::int64_t dealt_to(std::int64_t place, std::int64_t nprocs, std::int64_t block,
+                      std::int64_t count) {
+    const std::int64_t cycle = block * nprocs;
+    return count / cycle * block +
+           std::clamp<std::int64_t>(count % cycle - place * block, 0, block);
+}
+
+/// The indices of one dimension that a process of the grid has.
+struct DealtAxis {
+    std::int64_t place, nprocs, block;
+
+    DealtAxis(std::int64_t coordinate, std::int64_t first_process, std::int64_t procs,
+              std::int64_t block_size)
+        : place((coordinate - first_process + procs) % procs), nprocs(procs), block(block_size) {}
+    std::int64_t below(std::int64_t index) const { return dealt_to(place, nprocs, block, index); }
+};
+
+void check_memory(const CopyArguments& copy, const MatrixArguments& matrix, const Subject& s,
+                  std::int64_t rank) {
+    const auto& d = matrix.descriptor;
+    const DealtAxis rows(matrix.grid_row, d[rsrc_], matrix.nprow, d[mb_]);
+    const DealtAxis columns(matrix.grid_column, d[csrc_], matrix.npcol, d[nb_]);
+    const std::int64_t local_rows = rows.below(d[m_]);
+    if (d[lld_] < local_rows || d[lld_] < 0)
+        s.refuse_entry(ErrorCode::invalid_argument, lld_,
+                       is_value(d[lld_]) + on_process(rank) + ", which holds " +
+                           std::to_string(local_rows) + " rows; it must be at least that");
+    const std::int64_t held =
+        (rows.below(matrix.row - 1 + copy.m) - rows.below(matrix.row - 1)) *
+        (columns.below(matrix.column - 1 + copy.n) - columns.below(matrix.column - 1));
+    if (!matrix.data && held > 0)
+        throw WrongArgument(ErrorCode::invalid_argument,
+                            std::string("matrix ") + s.name + " is NULL" + on_process(rank) +
+                                ", which holds " + std::to_string(held) +
+                                " elements of the section",
+                            s.data_position);
+}
+
+/// Every place of the grid is held by one process that calls.
+void check_grid(const std::vector<CopyArguments>& all, const Subject& s, std::size_t first) {
+    const MatrixArguments& known = all[first].*s.matrix;
+    const auto refuse = [&](ErrorCode code, std::int64_t place, const std::string& fault) {
+        throw WrongArgument(code,
+                            "row " + std::to_string(place / known.npcol) + ", column " +
+                                std::to_string(place % known.npcol) + " of the grid of matrix " +
+                                s.name + " is held by " + fault,
+                            Position::context);
+    };
+    const auto ranks = ranks_of_grid(all, s.matrix);
+    for (std::size_t rank = 0; rank < all.size(); ++rank) {
+        const MatrixArguments& matrix = all[rank].*s.matrix;
+        if (!matrix.in_grid()) continue;
+        const std::int64_t holder = ranks[static_cast<std::size_t>(matrix.place())];
+        if (holder != static_cast<std::int64_t>(rank))
+            refuse(ErrorCode::mismatch, matrix.place(),
+                   "processes " + std::to_string(rank) + " and " + std::to_string(holder));
+    }
+    const auto missing = std::find(ranks.begin(), ranks.end(), -1) - ranks.begin();
+    if (missing < std::ssize(ranks))
+        refuse(ErrorCode::invalid_argument, missing, "none of the processes that call");
+}
+
+void check_matrix(const std::vector<CopyArguments>& all, const Subject& subject) {
+    const std::size_t first = first_that_knows(all, subject);
+    check_same_everywhere(all, subject, first);
+    check_descriptor(all[first].*subject.matrix, subject);
+    check_section(all[first], all[first].*subject.matrix, subject);
+    check_grid(all, subject, first);
+    for (std::size_t rank = first; rank < all.size(); ++rank)
+        if (const MatrixArguments& matrix = all[rank].*subject.matrix; matrix.in_grid())
+            check_memory(all[rank], matrix, subject, static_cast<std::int64_t>(rank));
+}
+
+// ---------------------------------------------------------------- the whole call
+
+void check_size(const std::vector<CopyArguments>& all, std::int64_t CopyArguments::* size,
+                const char* name, int position) {
+    const std::int64_t expected = all[0].*size;
+    for (std::size_t rank = 1; rank < all.size(); ++rank)
+        if (all[rank].*size != expected)
+            throw WrongArgument(ErrorCode::mismatch,
+                                std::string(name) + is_value(all[rank].*size) +
+                                    on_process(static_cast<std::int64_t>(rank)) + " and " +
+                                    std::to_string(expected) +
+                                    " on process 0; it must be the same on all processes",
+                                position);
+    if (expected < 0)
+        throw WrongArgument(ErrorCode::invalid_argument,
+                            std::string(name) + is_value(expected) + "; it must be at least 0",
+                            position);
+}
+
+}  // namespace
+
+std::vector<CopyArguments> told_by_all(const mpi::ProcessGroup& group, const CopyArguments& mine) {
+    // Kept where the collective never ends because a process has failed.
+    struct Buffers {
+        std::vector<std::int64_t> told, heard;
+    };
+    const auto words = std::make_shared<Buffers>();
+    words->told = {mine.m, mine.n, mine.elem_bytes};
+    append(words->told, mine.a);
+    append(words->told, mine.b);
+    words->heard.resize(copy_words * static_cast<std::size_t>(group.size()));
+    MPI_Request request = MPI_REQUEST_NULL;
+    constexpr int count = static_cast<int>(copy_words);
+    try {
+        mpi::check(MPI_Iallgather(words->told.data(), count, MPI_INT64_T, words->heard.data(),
+                                  count, MPI_INT64_T, group.comm(), &request),
+                   "MPI_Iallgather");
+        group.complete(request, "MPI_Iallgather");
+    } catch (const Error& e) {
+        group.fail(e);
+        group.abandon(words);
+        throw;
+    }
+    std::vector<CopyArguments> all;
+    for (std::size_t at = 0; at < words->heard.size(); at += copy_words) {
+        const std::int64_t* w = words->heard.data() + at;
+        all.push_back({w[0], w[1], w[2], matrix_from(w + 3), matrix_from(w + 3 + matrix_words)});
+    }
+    return all;
+}
+
+void check_arguments(const std::vector<CopyArguments>& all) {
+    check_size(all, &CopyArguments::elem_bytes, "the size of an element in bytes", 0);
+    if (std::all_of(all.begin(), all.end(), std::mem_fn(&CopyArguments::nothing_to_copy))) return;
+    check_size(all, &CopyArguments::m, "m", Position::m);
+    check_size(all, &CopyArguments::n, "n", Position::n);
+    check_matrix(all, {&CopyArguments::a, "A", Position::data_a});
+    check_matrix(all, {&CopyArguments::b, "B", Position::data_b});
+}
+
+std::vector<std::int64_t> ranks_of_grid(const std::vector<CopyArguments>& all, Matrix matrix) {
+    const MatrixArguments& known = known_matrix(all, matrix);
+    std::vector<std::int64_t> ranks(static_cast<std::size_t>(known.nprow * known.npcol), -1);
+    for (std::size_t rank = 0; rank < all.size(); ++rank)
+        if (const MatrixArguments& told = all[rank].*matrix; told.in_grid())
+            ranks[static_cast<std::size_t>(told.place())] = static_cast<std::int64_t>(rank);
+    return ranks;
+}
+
+const MatrixArguments& known_matrix(const std::vector<CopyArguments>& all, Matrix matrix) {
+    const auto found = std::find_if(all.begin(), all.end(),
+                                    [&](const CopyArguments& c) { return (c.*matrix).known(); });
+    return (*found).*matrix;
+}
+
+}  // namespace datamover

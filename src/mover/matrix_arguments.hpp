@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What do the processes say of the two matrices of a copy, and which argument of whom is wrong?
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "datamover/error.hpp"
+#include "mpi/process_group.hpp"
+
+namespace datamover {
+
+/// What one process says of one matrix.
+struct MatrixArguments {
+    std::byte* data = nullptr;
+    std::int64_t row = 1, column = 1;   ///< of the section's first element, from 1
+    std::int64_t nprow = 0, npcol = 0;  ///< 0 where the process knows nothing of the matrix
+    std::int64_t grid_row = -1;         ///< of this process; -1 outside the grid
+    std::int64_t grid_column = -1;
+    std::array<int, 9> descriptor{};  ///< DTYPE and CTXT are not looked at
+
+    bool known() const { return nprow > 0; }
+    bool in_grid() const { return grid_row >= 0; }
+    std::int64_t place() const { return grid_row * npcol + grid_column; }
+};
+
+/// What one process says of a copy.
+struct CopyArguments {
+    std::int64_t m = 0, n = 0, elem_bytes = 0;
+    MatrixArguments a, b;
+
+    bool nothing_to_copy() const { return m == 0 || n == 0; }
+};
+
+/// An argument that makes no sense, or differs between processes.
+class WrongArgument : public Error {
+public:
+    WrongArgument(ErrorCode code, const std::string& message, int position)
+        : Error(code, message), position_(position) {}
+    /// As ScaLAPACK counts the arguments of p?gemr2d: from 1, and 100 i + j for entry j (from 1) of
+    /// a descriptor that is argument i; 0 for the element type.
+    int position() const noexcept { return position_; }
+
+private:
+    int position_;
+};
+
+/// The positions of the arguments of p?gemr2d. Those of a matrix follow its data.
+struct ArgumentPosition {
+    static constexpr int m = 1, n = 2, data_a = 3, data_b = 7, context = 11;
+    static constexpr int row_after_data = 1, column_after_data = 2, descriptor_after_data = 3;
+};
+
+/// Everybody's arguments, by rank. `data` of another process is only null or not. Collective.
+std::vector<CopyArguments> told_by_all(const mpi::ProcessGroup& group, const CopyArguments& mine);
+
+/// Throws WrongArgument, the same on all processes, as all look at the same. Where there is nothing
+/// to copy on any process, only that is looked at. Local, O(processes).
+void check_arguments(const std::vector<CopyArguments>& all);
+
+/// The rank at each place of a matrix's grid, row by row; -1 where nobody says to be there. Local.
+std::vector<std::int64_t> ranks_of_grid(const std::vector<CopyArguments>& all,
+                                        MatrixArguments CopyArguments::* matrix);
+
+/// What the first process that knows a matrix says of it. Local.
+const MatrixArguments& known_matrix(const std::vector<CopyArguments>& all,
+                                    MatrixArguments CopyArguments::* matrix);
+
+}  // namespace datamover
