@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What do the conformance cases say, and what must come out of them?
+
+Run as `python tests/conformance/make_cases.py`: writes redistribute.json and halo.json. Every
+expected number comes from HPF's formulas, applied index by index in plain Python; nothing of
+datamover is used, and no NumPy.
+"""
+
+import itertools
+import json
+import re
+from collections import Counter
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+UNTOUCHED = -1
+
+# name: source, destination (shape, distribution, grid[, ranks]), and what else is said.
+REDISTRIBUTIONS = {
+    "alone": (((3, 4), "(*, *)", (1, 1)), ((3, 4), "(*, *)", (1, 1)), {}),
+    "alone transposed": (((3, 4), "(*, *)", (1, 1)), ((4, 3), "(*, *)", (1, 1)), {"axes": (1, 0)}),
+    "vector to cyclic": (((11,), "(block)", (3,)), ((11,), "(cyclic)", (3,)), {}),
+    "vector with a process without elements": (
+        ((5,), "(block)", (4,)),
+        ((5,), "(cyclic(4))", (4,)),
+        {},
+    ),
+    "rows to columns": (((6, 8), "(block, *)", (4, 1)), ((6, 8), "(*, block)", (1, 4)), {}),
+    "rows to tiles": (((7, 9), "(block, *)", (4, 1)), ((7, 9), "(block, block)", (2, 2)), {}),
+    "cyclic blocks to others": (
+        ((10, 9), "(cyclic(2), cyclic(3))", (2, 2)),
+        ((10, 9), "(cyclic(3), cyclic)", (2, 2)),
+        {},
+    ),
+    "blocks of a given size": (
+        ((9, 4), "(block(4), *)", (3, 1)),
+        ((9, 4), "(*, cyclic)", (1, 3)),
+        {},
+    ),
+    "transpose": (
+        ((6, 5), "(block, *)", (3, 1)),
+        ((5, 6), "(cyclic(2), *)", (3, 1)),
+        {"axes": (1, 0)},
+    ),
+    "three dimensions": (
+        ((4, 3, 5), "(block, *, *)", (4, 1, 1)),
+        ((4, 3, 5), "(*, block, cyclic(2))", (1, 2, 2)),
+        {},
+    ),
+    "three dimensions turned": (
+        ((4, 3, 2), "(block, block, *)", (2, 2, 1)),
+        ((2, 4, 3), "(*, cyclic, block)", (1, 2, 2)),
+        {"axes": (2, 0, 1)},
+    ),
+    "section": (
+        ((8, 7), "(block, *)", (3, 1)),
+        ((6, 9), "(*, cyclic(2))", (1, 3)),
+        {"source_section": ((1, 2), (5, 6)), "destination_section": ((2, 4), (6, 8))},
+    ),
+    "section turned": (
+        ((8, 7), "(cyclic, cyclic)", (2, 2)),
+        ((7, 9), "(block, block)", (2, 2)),
+        {
+            "source_section": ((3, 1), (8, 4)),
+            "destination_section": ((4, 0), (7, 5)),
+            "axes": (1, 0),
+        },
+    ),
+    "empty section": (
+        ((4, 4), "(block, *)", (2, 1)),
+        ((4, 4), "(*, block)", (1, 2)),
+        {"source_section": ((1, 1), (1, 3)), "destination_section": ((2, 0), (2, 2))},
+    ),
+    "other ranks": (
+        ((6, 6), "(block, *)", (4, 1), (2, 0, 3, 1)),
+        ((6, 6), "(block, block)", (2, 2), (3, 2, 1, 0)),
+        {},
+    ),
+    "from fewer to more": (((12,), "(block)", (2,)), ((12,), "(cyclic)", (7,)), {"processes": 7}),
+}
+
+# name: region, grid, lower and upper widths, and what else is said.
+HALOS = {
+    "line": (((0,), (12,)), (3,), (1,), (1,), {}),
+    "ring": (((0,), (12,)), (4,), (2,), (2,), {"periodic": True}),
+    "ring of one block": (((0,), (5,)), (1,), (2,), (2,), {"periodic": True}),
+    "one side": (((-3,), (5,)), (4,), (1,), (0,), {}),
+    "deeper than a block": (((0,), (6,)), (3,), (3,), (3,), {"periodic": True}),
+    "plane": (((0, 0), (6, 4)), (2, 2), (1, 1), (1, 1), {}),
+    "plane without corners": (((0, 0), (6, 4)), (2, 2), (1, 1), (1, 1), {"corners": False}),
+    "torus": (((2, -1), (8, 3)), (2, 2), (1, 2), (2, 1), {"periodic": True}),
+    "cylinder": (((0, 0), (4, 4)), (2, 2), (1, 1), (1, 1), {"periodic": True, "wraps": (1, 0)}),
+    "two blocks each": (((0, 0), (4, 4)), (4, 1), (1, 1), (1, 1), {"processes": 2}),
+    "space": (((0, 0, 0), (2, 4, 2)), (1, 2, 2), (1, 1, 1), (1, 1, 1), {"periodic": True}),
+}
+
+
+def points(lo, hi):
+    """Every index of [lo, hi), the last dimension fastest."""
+    return itertools.product(*(range(a, b) for a, b in zip(lo, hi, strict=True)))
+
+
+def flat(index, lo, hi):
+    """The number of an index within [lo, hi), the last dimension fastest."""
+    number = 0
+    for i, a, b in zip(index, lo, hi, strict=True):
+        number = number * (b - a) + i - a
+    return number
+
+
+def owner_of(index, shape, distribution, grid, ranks=None):
+    """The rank that HPF gives an index to: BLOCK is ceil(N / P), CYCLIC(k) deals blocks of k."""
+    place = 0
+    for i, n, said, procs in zip(index, shape, distribution[1:-1].split(","), grid, strict=True):
+        kind, size = re.fullmatch(r"(\*|block|cyclic)(?:\((\d+)\))?", said.strip()).groups()
+        block = int(size) if size else -(-n // procs) if kind == "block" else 1
+        place = place * procs + (0 if kind == "*" else i // block % procs)
+    return ranks[place] if ranks else place
+
+
+def redistribution(source, destination, processes=None, axes=None, **sections):
+    """One case with what every process holds afterwards, and who sends how much to whom."""
+    source_shape, shape = source[0], destination[0]
+    axes = axes or tuple(range(len(shape)))
+    from_lo, _ = sections.get("source_section", ((0,) * len(shape), source_shape))
+    lo, hi = sections.get("destination_section", ((0,) * len(shape), shape))
+    count = 1
+    for procs in source[2]:
+        count *= procs
+    processes = processes or count
+    held, traffic = [[] for _ in range(processes)], Counter()
+    # Walking in order, each process meets its elements in the order of its local array.
+    for index in points((0,) * len(shape), shape):
+        to = owner_of(index, *destination)
+        inside = all(a <= i < b for i, a, b in zip(index, lo, hi, strict=True))
+        if not inside:
+            held[to].append(UNTOUCHED)
+            continue
+        come_from = [0] * len(shape)
+        for k, axis in enumerate(axes):
+            come_from[axis] = from_lo[axis] + index[k] - lo[k]
+        held[to].append(flat(come_from, (0,) * len(shape), source_shape))
+        traffic[owner_of(come_from, *source), to] += 1
+    return {
+        "operation": "redistribute",
+        "processes": processes,
+        "source": layout(*source),
+        "destination": layout(*destination),
+        **({"axes": axes} if axes != tuple(range(len(shape))) else {}),
+        **sections,
+        "expected": held,
+        "traffic": [[*pair, elems] for pair, elems in sorted(traffic.items())],
+    }
+
+
+def layout(shape, distribution, grid, ranks=None):
+    """A layout as it stands in a case."""
+    said = {"shape": shape, "distribution": distribution, "grid": grid}
+    return said | ({"ranks": ranks} if ranks else {})
+
+
+def halo(region, grid, lower, upper, processes=None, periodic=False, wraps=None, corners=True):
+    """One case; `expected` holds each process's blocks one after the other, ghosts included."""
+    lo, hi = region
+    blocks = 1
+    for procs in grid:
+        blocks *= procs
+    processes = processes or blocks
+    held = [[] for _ in range(processes)]
+    extents = [(b - a) // g for a, b, g in zip(lo, hi, grid, strict=True)]
+    for block, place in enumerate(points((0,) * len(grid), grid)):
+        first = [a + e * p for a, e, p in zip(lo, extents, place, strict=True)]
+        last = [f + e for f, e in zip(first, extents, strict=True)]
+        around = points(
+            [f - w for f, w in zip(first, lower, strict=True)],
+            [x + w for x, w in zip(last, upper, strict=True)],
+        )
+        for index in around:
+            outside = sum(not f <= i < x for i, f, x in zip(index, first, last, strict=True))
+            wrapped = list(index)
+            for d, (i, a, b) in enumerate(zip(index, lo, hi, strict=True)):
+                if periodic and (wraps is None or wraps[d]):
+                    wrapped[d] = a + (i - a) % (b - a)
+            known = all(a <= i < b for i, a, b in zip(wrapped, lo, hi, strict=True))
+            filled = known and (corners or outside <= 1)
+            held[block % processes].append(flat(wrapped, lo, hi) if filled else UNTOUCHED)
+    return {
+        "operation": "halo",
+        "processes": processes,
+        "region": region,
+        "grid": grid,
+        "lower": lower,
+        "upper": upper,
+        **({"periodic": region} if periodic else {}),
+        **({"wraps": wraps} if wraps else {}),
+        "corners": corners,
+        "expected": held,
+    }
+
+
+def cases():
+    """The two files' contents by name."""
+    return {
+        "redistribute.json": [
+            {"name": name} | redistribution(source, destination, **more)
+            for name, (source, destination, more) in REDISTRIBUTIONS.items()
+        ],
+        "halo.json": [
+            {"name": name} | halo(*said, **more) for name, (*said, more) in HALOS.items()
+        ],
+    }
+
+
+def text_of(case_list):
+    """As JSON, one case a line."""
+    lines = ",\n".join(json.dumps(case) for case in case_list)
+    return f"[\n{lines}\n]\n"
+
+
+if __name__ == "__main__":
+    for file_name, listed in cases().items():
+        (HERE / file_name).write_text(text_of(listed))

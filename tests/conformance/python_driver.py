@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What comes out of the conformance cases in Python?
+
+`mpiexec -n P python python_driver.py CASES DIRECTORY`, with the cases as JSON, writes
+DIRECTORY/RANK: a case's name and this process's elements, or `error` and the code, a line.
+"""
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+from mpi4py import MPI
+
+import datamover as dm
+
+WORLD = MPI.COMM_WORLD
+UNTOUCHED = -1
+
+
+def layout_of(said):
+    """The layout that a case says."""
+    return dm.BlockCyclic(
+        said["shape"],
+        said["distribution"],
+        nprocs=WORLD.size,
+        grid=said["grid"],
+        ranks=said.get("ranks"),
+    )
+
+
+def redistribute(case):
+    """Between NumPy arrays."""
+    source, destination = layout_of(case["source"]), layout_of(case["destination"])
+    regions = {}
+    for side in ("source", "destination"):
+        if bounds := case.get(f"{side}_section"):
+            regions[f"{side}_region"] = dm.Region(*map(tuple, bounds))
+    plan = dm.redistribute(source, destination, case.get("axes"), **regions)
+    numbers = np.arange(np.prod(case["source"]["shape"])).reshape(case["source"]["shape"])
+    a = np.empty(source.local_shape(WORLD.rank), np.int64)
+    for local in np.ndindex(a.shape):
+        a[local] = numbers[tuple(source.global_index(WORLD.rank, local))]
+    b = np.full(destination.local_shape(WORLD.rank), UNTOUCHED, np.int64)
+    dm.Mover(plan, a, b, comm=WORLD)()
+    return b.ravel().tolist()
+
+
+def halo(case):
+    """Within an XArray."""
+    lo, hi = map(tuple, case["region"])
+    blocks = dm.FloorPlan.uniform(dm.Region(lo, hi), case["grid"], nprocs=WORLD.size)
+    width = list(zip(case["lower"], case["upper"], strict=True))
+    periodic = dm.Region(*map(tuple, case["periodic"])) if "periodic" in case else None
+    wraps = [bool(w) for w in case["wraps"]] if "wraps" in case else None
+    plan = dm.halo(blocks, width, periodic=periodic, wraps=wraps, corners=case["corners"])
+    array = dm.XArray(WORLD, blocks, np.int64, ghost=width)
+    shape = np.subtract(hi, lo)
+    numbers = np.arange(np.prod(shape)).reshape(shape)
+    for block, grid in array.grids():
+        grid[...] = UNTOUCHED
+        first = np.subtract(blocks.region(block).lo, lo)
+        last = np.subtract(blocks.region(block).hi, lo)
+        within = tuple(slice(f, e) for f, e in zip(first, last, strict=True))
+        inner = tuple(
+            slice(w, w + e - f) for w, f, e in zip(case["lower"], first, last, strict=True)
+        )
+        grid[inner] = numbers[within]
+    dm.Mover(plan, array, array, comm=WORLD)()
+    return [number for _, grid in array.grids() for number in grid.ravel().tolist()]
+
+
+def main(cases, directory):
+    """Run all cases."""
+    lines = []
+    for case in json.loads(Path(cases).read_text()):
+        try:
+            elements = {"redistribute": redistribute, "halo": halo}[case["operation"]](case)
+        except dm.Error as error:
+            elements = ["error", type(error).__name__]
+        lines.append(" ".join(map(str, [case["name"].replace(" ", "_"), *elements])) + "\n")
+    (Path(directory) / str(WORLD.rank)).write_text("".join(lines))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
