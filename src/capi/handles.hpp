@@ -99,6 +99,9 @@ std::vector<T> values(const T* first, std::int64_t count, const char* name) {
         throw Error(ErrorCode::invalid_argument,
                     std::string(name) + " has " + std::to_string(count) + " entries");
     if (count > 0) given(first, name);
+    if (static_cast<std::uint64_t>(count) > std::vector<T>().max_size())
+        throw Error(ErrorCode::no_memory, std::string(name) + " has " + std::to_string(count) +
+                                              " entries, more than memory can hold");
     return std::vector<T>(first, first + count);
 }
 

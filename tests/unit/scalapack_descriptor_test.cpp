@@ -106,6 +106,15 @@ TEST(ScalapackDescriptor, NonsenseIsRefused) {
     EXPECT_EQ(place(with(7, 2)), ErrorCode::invalid_argument);
     EXPECT_EQ(place(with(8, 5)), ErrorCode::invalid_argument);  // process 0 holds 6 rows
     EXPECT_EQ(place(with(8, 6)), ErrorCode{});
+    // No rows need no distance between columns; ScaLAPACK takes such descriptors too.
+    BlockCyclicOptions rows;
+    rows.grid = {2, 1};
+    const BlockCyclic few({2, 4}, "(cyclic(2), cyclic(2))", 2, rows);
+    const auto of_few = [&](int lld) {
+        return code_of([&] { ScalapackDescriptor{2, 4, 2, 2, 0, 0, lld}.memory(few, 1, 8); });
+    };
+    EXPECT_EQ(of_few(0), ErrorCode{});
+    EXPECT_EQ(of_few(-1), ErrorCode::invalid_argument);
     EXPECT_EQ(code_of([] { ScalapackDescriptor::of(BlockCyclic({8}, "(block)", 2), 0); }),
               ErrorCode::invalid_argument);
     EXPECT_EQ(code_of([] {
