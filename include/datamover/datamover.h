@@ -435,9 +435,9 @@ int datamover_array_of_const_matrix(datamover_array** array, const datamover_lay
  * B(ib : ib + m - 1, jb : jb + n - 1), 1-based, between matrices dealt to different grids of one
  * communicator. Elements have `elem_bytes` bytes. All processes give the same sizes, sections,
  * descriptors (but LLD, and CTXT is not looked at) and grids; `a` and `b` are not looked at outside
- * their grids. Collective. The movers of the last calls stay with the communicator (at most 16, and
- * 256 MiB of buffers), so that a call that repeats one of them, also in its addresses, plans
- * nothing. */
+ * their grids. Collective, also where m or n is 0, which moves nothing. The movers of the last
+ * calls stay with the communicator (at most 16, and 256 MiB of buffers; the very last whatever its
+ * size), so that a call that repeats one of them, also in its addresses, plans nothing. */
 int datamover_gemr2d(MPI_Comm comm, int64_t elem_bytes, int m, int n, const void* a, int ia, int ja,
                      const int desca[9], const datamover_process_grid* grid_a, void* b, int ib,
                      int jb, const int descb[9], const datamover_process_grid* grid_b);
