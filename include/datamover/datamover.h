@@ -256,10 +256,10 @@ typedef struct datamover_mover_options {
     const double* beta;    /* the same for those in place, with "add"; NULL: 1 */
     int conjugate;         /* not 0: arriving complex elements are conjugated */
     int64_t max_bytes;     /* of message buffers and staging on this process; 0: no limit */
-    /* Not 0: verifies, here and in rebind, that all processes bring the same plan and options,
-     * sizes match for every pair, no element is written twice and none is read that is written; the
-     * message names process, block and region. Where one process asks, all do. Takes time and
-     * memory in the elements. */
+    /* Not 0: verifies, here and in rebind, that sizes match for every pair, no element is written
+     * twice and none is read that is written; the message names process, block and region. Where
+     * one process asks, all do. Takes time and memory in the elements. (That all processes bring
+     * the same plan and options is always verified.) */
     int check;
 } datamover_mover_options;
 
@@ -275,7 +275,7 @@ typedef struct datamover_mover_counters {
 } datamover_mover_counters;
 
 /* How one pair's part is carried; texts end in 0, and long ones are cut. */
-typedef struct datamover_mover_leg {
+typedef struct datamover_mover_pair {
     int64_t peer;
     int sends; /* 1: to the peer, 0: from it */
     int64_t elems;
@@ -286,36 +286,61 @@ typedef struct datamover_mover_leg {
     char why[80]; /* why this transport */
     char encoding[16];
     char kernel[96]; /* the copy loops */
-} datamover_mover_leg;
+} datamover_mover_pair;
 
 /* Binds a plan to two arrays, to be carried out any number of times. `options` may be NULL.
  * Collective; all processes give the same plan and options. */
 int datamover_mover_new(datamover_mover** mover, MPI_Comm comm, const datamover_plan* plan,
                         const datamover_array* source, const datamover_array* destination,
                         const datamover_mover_options* options);
-/* Goes over to other arrays of the same layouts, without planning again. Collective; where it
- * fails, the mover is bound as before. */
+/* One plan, and the arrays between which it is carried out: sources[k] goes to destinations[k]. */
+typedef struct datamover_move {
+    const datamover_plan* plan;
+    int64_t num_arrays; /* at least 1 */
+    const datamover_array* const* sources;
+    const datamover_array* const* destinations;
+} datamover_move;
+/* Binds several plans and several arrays at once: what goes from one process to another travels
+ * together, in one message per round where it is sent. Collective; all processes give as many
+ * moves, with the same plans. */
+int datamover_mover_new_set(datamover_mover** mover, MPI_Comm comm, const datamover_move* moves,
+                            int64_t num_moves, const datamover_mover_options* options);
+/* Goes over to other arrays of the same layouts, without planning again; of a mover of one plan
+ * between two arrays. Collective; where it fails, the mover is bound as before. */
 int datamover_mover_rebind(datamover_mover* mover, MPI_Comm comm, const datamover_array* source,
                            const datamover_array* destination);
-/* Begins to move; returns without waiting. Movers between the same processes are started in the
- * same order on all of them; several may be in flight. Until wait returns (or test is done) the
- * caller writes neither source nor destination. */
+/* Begins to move. Never waits for another process, but does by itself what can be done now: on a
+ * node that is often all the copying (with a progress thread it only announces the move). Movers
+ * between the same processes are started in the same order on all of them; several may be in
+ * flight. Until wait returns (or test is done) the caller writes neither source nor destination. */
 int datamover_mover_start(datamover_mover* mover);
 /* Does what can be done now; `done` is set to 1 when complete here, else to 0. */
 int datamover_mover_test(datamover_mover* mover, int* done);
 /* Returns when the destination is complete here and the source may be overwritten. After
- * `timeout_seconds` (below 0: no limit) it returns DATAMOVER_TIMEOUT, the message naming the
- * processes still waited for, and the mover is still in flight. */
+ * `timeout_seconds` (below 0: those of datamover_set_timeout) it returns DATAMOVER_TIMEOUT, the
+ * message naming the processes still waited for, and the mover is still in flight. */
 int datamover_mover_wait(datamover_mover* mover, double timeout_seconds);
 /* start and wait. */
 int datamover_mover_move(datamover_mover* mover);
 int datamover_mover_counters_get(const datamover_mover* mover, datamover_mover_counters* counters);
-/* How each pair is carried. `count` is set to the number of legs; `legs` may be NULL to ask for
+/* How each pair is carried. `count` is set to the number of pairs; `pairs` may be NULL to ask for
  * that alone, else it has room for `capacity`, and less than `count` is DATAMOVER_OUT_OF_RANGE. */
-int datamover_mover_legs(const datamover_mover* mover, datamover_mover_leg* legs, int64_t capacity,
-                         int64_t* count);
+int datamover_mover_pairs(const datamover_mover* mover, datamover_mover_pair* pairs,
+                          int64_t capacity, int64_t* count);
 /* DATAMOVER_INVALID_STATE, and nothing freed, while the mover is in flight. */
 int datamover_mover_free(datamover_mover** mover);
+/* The same; in flight it gives the round up: the other processes get DATAMOVER_PEER_FAILED where
+ * they wait, and memory that they may still touch stays. Local, never waits. */
+int datamover_mover_give_up(datamover_mover** mover);
+
+/* Seconds after which waits that are given none of their own return DATAMOVER_TIMEOUT; 0: never.
+ * DATAMOVER_TIMEOUT in the environment sets them too. Local. */
+int datamover_set_timeout(double seconds);
+/* Starts a thread that moves data while the program computes: start of a mover then only announces
+ * the move. Messages need MPI initialised with MPI_THREAD_MULTIPLE; `carries_messages` (may be
+ * NULL) tells. Each call needs one of datamover_progress_stop before MPI_Finalize. Local. */
+int datamover_progress_start(int* carries_messages);
+int datamover_progress_stop(void);
 
 /* ------------------------------------------------------------------ relations: address to address
  */

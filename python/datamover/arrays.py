@@ -67,6 +67,12 @@ def _per_side(ghost: Any, dims: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
     return tuple(pairs[:, 0].tolist()), tuple(pairs[:, 1].tolist())
 
 
+def _layout_types() -> tuple[type, ...]:
+    from ._plan import BlockCyclic, FloorPlan, IndexList
+
+    return BlockCyclic, FloorPlan, IndexList
+
+
 def _block_dims(layout: Layout) -> int:
     from ._plan import IndexList
 
@@ -128,6 +134,10 @@ class XArray:
         address = comm_address(comm)
 
         def prepare() -> tuple[np.dtype, tuple, tuple]:
+            if not isinstance(layout, _layout_types()):
+                raise WrongType(f"a {type(layout).__name__} was given, it must be a layout")
+            if order not in ("C", "F"):
+                raise InvalidArgument(f'order {order!r} is neither "C" nor "F"')
             return (element_dtype(dtype), *_per_side(ghost, _block_dims(layout)))
 
         self.dtype, self._ghost_lower, self._ghost_upper = collectively(address, prepare)

@@ -43,22 +43,54 @@ void write_text(const std::string& text, char (&to)[n]) {
     to[text.copy(to, n - 1)] = 0;
 }
 
-datamover_mover_leg described(const MoverPair& leg) {
-    datamover_mover_leg line{};
-    line.peer = leg.peer;
-    line.sends = leg.sends;
-    line.elems = leg.elems;
-    line.bytes = leg.bytes;
-    line.relation_bytes = leg.relation_bytes;
-    line.chunks = leg.chunks;
-    write_text(leg.transport, line.transport);
-    write_text(leg.why, line.why);
-    write_text(leg.encoding, line.encoding);
-    write_text(leg.kernel, line.kernel);
+datamover_mover_pair described(const MoverPair& pair) {
+    datamover_mover_pair line{};
+    line.peer = pair.peer;
+    line.sends = pair.sends;
+    line.elems = pair.elems;
+    line.bytes = pair.bytes;
+    line.relation_bytes = pair.relation_bytes;
+    line.chunks = pair.chunks;
+    write_text(pair.transport, line.transport);
+    write_text(pair.why, line.why);
+    write_text(pair.encoding, line.encoding);
+    write_text(pair.kernel, line.kernel);
     return line;
 }
 
+std::vector<ArrayPart> parts(const datamover_array* const* arrays, std::int64_t count,
+                             const char* name) {
+    std::vector<ArrayPart> all;
+    for (const datamover_array* array : values(arrays, count, name))
+        all.push_back(value_of(array, name));
+    return all;
+}
+
+struct NewSet {
+    std::vector<PlannedArrays> moves;
+    MoverOptions options;
+};
+
+std::vector<PlannedArrays> planned(const datamover_move* moves, std::int64_t count) {
+    std::vector<PlannedArrays> all;
+    for (const datamover_move& move : values(moves, count, "moves"))
+        all.push_back({value_of(move.plan, "plan"), parts(move.sources, move.num_arrays, "sources"),
+                       parts(move.destinations, move.num_arrays, "destinations")});
+    return all;
+}
+
 }  // namespace
+
+int datamover_mover_new_set(datamover_mover** mover, MPI_Comm comm, const datamover_move* moves,
+                            int64_t num_moves, const datamover_mover_options* options) {
+    return guarded([&] {
+        const NewSet args = capi::collectively(comm, [&] {
+            given(mover, "mover");
+            return NewSet{planned(moves, num_moves), options_of(options)};
+        });
+        hand_out(mover, "mover", Mover(comm, args.moves, args.options));
+    });
+}
 
 int datamover_mover_new(datamover_mover** mover, MPI_Comm comm, const datamover_plan* plan,
                         const datamover_array* source, const datamover_array* destination,
@@ -120,18 +152,25 @@ int datamover_mover_counters_get(const datamover_mover* mover, datamover_mover_c
     });
 }
 
-int datamover_mover_legs(const datamover_mover* mover, datamover_mover_leg* legs, int64_t capacity,
-                         int64_t* count) {
+int datamover_mover_pairs(const datamover_mover* mover, datamover_mover_pair* pairs,
+                          int64_t capacity, int64_t* count) {
     return guarded([&] {
         const auto all = value_of(mover, "mover").pairs();
-        announce_count(static_cast<int64_t>(all.size()), legs, capacity, count, "legs");
-        if (legs) std::transform(all.begin(), all.end(), legs, described);
+        announce_count(static_cast<int64_t>(all.size()), pairs, capacity, count, "pairs");
+        if (pairs) std::transform(all.begin(), all.end(), pairs, described);
     });
 }
 
 int datamover_mover_free(datamover_mover** mover) {
     return guarded([&] {
         if (given(mover, "mover")) (*mover)->value.free();
+        delete std::exchange(*mover, nullptr);
+    });
+}
+
+int datamover_mover_give_up(datamover_mover** mover) {
+    return guarded([&] {
+        if (given(mover, "mover")) (*mover)->value.give_up();
         delete std::exchange(*mover, nullptr);
     });
 }

@@ -233,8 +233,9 @@ const TransportKind p2p_kind{
     [](const PairFacts& facts) { return !facts.same_process; },
     [](const PairFacts&) { return true; },
     [](const PairFacts& facts) {
-        if (!facts.same_node) return std::string("on another node");
-        return facts.why_far.empty() ? "there is no shared memory for it" : facts.why_far;
+        if (!facts.why_far.empty()) return facts.why_far;
+        return std::string(facts.same_node ? "there is no shared memory for it"
+                                           : "on another node");
     },
     [](const BindContext& context, const std::vector<Pair>& pairs) -> std::unique_ptr<Transport> {
         return std::make_unique<P2pTransport>(context, pairs);

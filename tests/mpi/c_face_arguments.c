@@ -358,7 +358,7 @@ static void test_movers(void) {
     datamover_plan* plan = NULL;
     datamover_mover* mover = NULL;
     datamover_mover_counters counters;
-    datamover_mover_leg leg;
+    datamover_mover_pair pair;
     int64_t number = 7;
     int done;
     SUCCEEDS(datamover_redistribute(&plan, rows, rows, NULL));
@@ -371,9 +371,9 @@ static void test_movers(void) {
     REFUSES_NULL(datamover_mover_move(NULL));
     REFUSES_NULL(datamover_mover_counters_get(NULL, &counters));
     REFUSES_NULL(datamover_mover_counters_get(mover, NULL));
-    REFUSES_NULL(datamover_mover_legs(NULL, &leg, 1, &number));
-    REFUSES_NULL(datamover_mover_legs(mover, &leg, 1, NULL));
-    REFUSES(DATAMOVER_OUT_OF_RANGE, datamover_mover_legs(mover, &leg, -1, &number));
+    REFUSES_NULL(datamover_mover_pairs(NULL, &pair, 1, &number));
+    REFUSES_NULL(datamover_mover_pairs(mover, &pair, 1, NULL));
+    REFUSES(DATAMOVER_OUT_OF_RANGE, datamover_mover_pairs(mover, &pair, -1, &number));
     REFUSES_NULL(datamover_mover_free(NULL));
     CHECK(number == 7);
     SUCCEEDS(datamover_mover_move(mover));

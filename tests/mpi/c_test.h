@@ -20,14 +20,14 @@ static void check(int holds, const char* what, int line) {
 #define SUCCEEDS(call) check((call) == DATAMOVER_SUCCESS, #call, __LINE__)
 #define FAILS(code, call) check((call) == (code), #call " gives " #code, __LINE__)
 
-static datamover_layout* block_cyclic(int64_t rows, int64_t columns, const char* distribution) {
+static inline datamover_layout* block_cyclic(int64_t rows, int64_t columns, const char* distribution) {
     const int64_t shape[2] = {rows, columns};
     datamover_layout* layout = NULL;
     SUCCEEDS(datamover_layout_block_cyclic(&layout, 2, shape, distribution, size, NULL));
     return layout;
 }
 
-static datamover_array* array_of(const datamover_layout* layout, int column_major) {
+static inline datamover_array* array_of(const datamover_layout* layout, int column_major) {
     datamover_array* array = NULL;
     SUCCEEDS(datamover_array_new(&array, MPI_COMM_WORLD, layout, DATAMOVER_INT64, 8, column_major,
                                  NULL, NULL));
@@ -35,13 +35,13 @@ static datamover_array* array_of(const datamover_layout* layout, int column_majo
 }
 
 /* Starts MPI; `finish` ends it and gives the exit code, the same on all processes. */
-static void begin(int* argc, char*** argv) {
+static inline void begin(int* argc, char*** argv) {
     MPI_Init(argc, argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
 }
 
-static int finish(void) {
+static inline int finish(void) {
     int all = 0;
     MPI_Allreduce(&failures, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
     MPI_Finalize();

@@ -273,7 +273,7 @@ bool run_case(int k, Failure failure, int culprit) {
     constexpr int mpi_code = static_cast<int>(ErrorCode::mpi);
     constexpr int peer_code = static_cast<int>(ErrorCode::peer_failed);
     // The file of this process's shared memory stays.
-    mpi::ProcessGroup::of(MPI_COMM_WORLD);
+    mpi::ProcessGroup::of(MPI_COMM_WORLD)->pool().allocate_shared(1);
     const int files_before = open_files();
     MPI_Comm comm = MPI_COMM_NULL;
     PMPI_Comm_dup(MPI_COMM_WORLD, &comm);

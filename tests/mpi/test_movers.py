@@ -163,9 +163,9 @@ def test_counters_and_explain_agree_with_the_plan(comm):
     assert counters["messages_sent"] == counters["messages_received"] == others
     assert counters["bytes_sent"] == counters["bytes_received"] == others * 16 * 8
     assert counters["bytes_kept"] == 16 * 8
-    legs = mover.explain()
-    assert sum(leg["bytes"] for leg in legs if leg["sends"]) == comm.size * 16 * 8
-    assert {leg["peer"] for leg in legs} == set(range(comm.size))
+    pairs = mover.explain()
+    assert sum(pair["bytes"] for pair in pairs if pair["sends"]) == comm.size * 16 * 8
+    assert {pair["peer"] for pair in pairs} == set(range(comm.size))
 
 
 def test_calls_at_the_wrong_time(comm):

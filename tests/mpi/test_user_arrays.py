@@ -120,17 +120,17 @@ def test_several_in_flight(comm, rng):
 
 def test_explain_says_which_transport_and_why(comm, rng):
     case = Case(comm, rng, LAYOUTS[1])
-    for leg in case.mover(transport="p2p").explain():
-        local = leg["peer"] == comm.rank
-        assert leg["transport"] == ("self" if local else "p2p")
-        assert leg["why"] == ("within the process" if local else "asked for")
-    for leg in case.mover(max_bytes=100_000).explain():
+    for pair in case.mover(transport="p2p").explain():
+        local = pair["peer"] == comm.rank
+        assert pair["transport"] == ("self" if local else "p2p")
+        assert pair["why"] == ("within the process" if local else "asked for")
+    for pair in case.mover(max_bytes=100_000).explain():
         other_node = (
-            drawn.NODE_SIZE and leg["peer"] // drawn.NODE_SIZE != comm.rank // drawn.NODE_SIZE
+            drawn.NODE_SIZE and pair["peer"] // drawn.NODE_SIZE != comm.rank // drawn.NODE_SIZE
         )
-        assert (leg["why"] == "on another node") == bool(other_node)
-        if leg["transport"] in ("p2p", "staged"):
-            assert leg["chunks"] > 1
+        assert (pair["why"] == "on another node") == bool(other_node)
+        if pair["transport"] in ("p2p", "staged"):
+            assert pair["chunks"] > 1
 
 
 def test_without_shared_memory_messages_are_sent(comm, rng, monkeypatch):
@@ -145,7 +145,7 @@ def test_without_shared_memory_messages_are_sent(comm, rng, monkeypatch):
     mover = case.mover()
     mover()
     case.assert_moved()
-    assert {leg["transport"] for leg in mover.explain()} <= {"self", "p2p"}
+    assert {pair["transport"] for pair in mover.explain()} <= {"self", "p2p"}
 
 
 def test_where_reading_is_not_wanted_others_carry(comm, rng, monkeypatch):
@@ -154,7 +154,7 @@ def test_where_reading_is_not_wanted_others_carry(comm, rng, monkeypatch):
     mover = case.mover()
     mover()
     case.assert_moved()
-    assert "read" not in {leg["transport"] for leg in mover.explain()}
+    assert "read" not in {pair["transport"] for pair in mover.explain()}
     if comm.size > 1:
         with pytest.raises(dm.Unsupported):
             case.mover(transport="read")

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Does a C program move several arrays at once, on a progress thread too, and give a mover up? */
+#include "c_test.h"
+
+enum { rows_per_process = 3 };
+
+static datamover_array* own_array(const datamover_layout* layout, datamover_type type,
+                                  int64_t bytes, void* data) {
+    datamover_array* array = NULL;
+    datamover_block block = {0};
+    const int64_t strides[1] = {bytes};
+    block.block = rank;
+    block.origin = data;
+    block.strides_bytes = strides;
+    SUCCEEDS(datamover_array_of_blocks(&array, layout, type, bytes, &block, 1));
+    return array;
+}
+
+int main(int argc, char** argv) {
+    int level = 0, carries = -1, round = 0, i = 0;
+    MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    const int64_t shape[1] = {(int64_t)rows_per_process * size};
+    datamover_layout *block = NULL, *cyclic = NULL;
+    SUCCEEDS(datamover_layout_block_cyclic(&block, 1, shape, "(block)", size, NULL));
+    SUCCEEDS(datamover_layout_block_cyclic(&cyclic, 1, shape, "(cyclic)", size, NULL));
+    datamover_plan* plan = NULL;
+    SUCCEEDS(datamover_redistribute(&plan, block, cyclic, NULL));
+
+    double a[rows_per_process], b[rows_per_process] = {0};
+    int32_t c[rows_per_process], d[rows_per_process] = {0};
+    const datamover_array* sources[2] = {own_array(block, DATAMOVER_FLOAT64, 8, a),
+                                         own_array(block, DATAMOVER_INT32, 4, c)};
+    const datamover_array* destinations[2] = {own_array(cyclic, DATAMOVER_FLOAT64, 8, b),
+                                              own_array(cyclic, DATAMOVER_INT32, 4, d)};
+    const datamover_move move = {plan, 2, sources, destinations};
+    datamover_mover* mover = NULL;
+    SUCCEEDS(datamover_mover_new_set(&mover, MPI_COMM_WORLD, &move, 1, NULL));
+    for (round = 0; round < 4; ++round) {
+        if (round == 2) {
+            SUCCEEDS(datamover_progress_start(&carries));
+            CHECK(carries == (level == MPI_THREAD_MULTIPLE));
+        }
+        for (i = 0; i < rows_per_process; ++i) {
+            a[i] = 100 * round + rank * rows_per_process + i;
+            c[i] = (int32_t)(-100 * round - rank * rows_per_process - i);
+        }
+        SUCCEEDS(datamover_mover_start(mover));
+        SUCCEEDS(datamover_mover_wait(mover, -1));
+        for (i = 0; i < rows_per_process; ++i) {
+            CHECK(b[i] == 100 * round + rank + i * size);
+            CHECK(d[i] == -100 * round - rank - i * size);
+        }
+        MPI_Barrier(MPI_COMM_WORLD);
+    }
+    SUCCEEDS(datamover_progress_stop());
+    FAILS(DATAMOVER_INVALID_STATE, datamover_progress_stop());
+    FAILS(DATAMOVER_INVALID_ARGUMENT, datamover_set_timeout(-1));
+    SUCCEEDS(datamover_set_timeout(1000));
+    SUCCEEDS(datamover_set_timeout(0));
+    FAILS(DATAMOVER_INVALID_ARGUMENT,
+          datamover_mover_new_set(&mover, MPI_COMM_WORLD, rank == 0 ? NULL : &move, 1, NULL));
+    {
+        const datamover_move nothing = {plan, 0, sources, destinations};
+        FAILS(DATAMOVER_INVALID_ARGUMENT,
+              datamover_mover_new_set(&mover, MPI_COMM_WORLD, &nothing, 1, NULL));
+    }
+    SUCCEEDS(datamover_mover_give_up(&mover));
+    CHECK(mover == NULL);
+
+    for (i = 0; i < 2; ++i) {
+        datamover_array *source = (datamover_array*)sources[i],
+                        *destination = (datamover_array*)destinations[i];
+        SUCCEEDS(datamover_array_free(&source));
+        SUCCEEDS(datamover_array_free(&destination));
+    }
+    SUCCEEDS(datamover_plan_free(&plan));
+    SUCCEEDS(datamover_layout_free(&block));
+    SUCCEEDS(datamover_layout_free(&cyclic));
+    return finish();
+}
