@@ -33,13 +33,17 @@ public:
             binding_.transports[i]->start();
         }
     }
-    bool progress() override {
-        bool all = true;
+    Progress progress() override {
+        bool all = true, any = false;
         for (std::size_t i = 0; i < complete_.size(); ++i) {
-            if (!complete_[i]) complete_[i] = binding_.transports[i]->progress();
+            if (complete_[i]) continue;
+            const Progress made = binding_.transports[i]->progress();
+            any = any || made != Progress::none;
+            complete_[i] = made == Progress::complete;
             all = all && complete_[i];
         }
-        return all;
+        if (all) return Progress::complete;
+        return any ? Progress::some : Progress::none;
     }
     std::vector<std::int64_t> waiting_for() const override {
         std::vector<std::int64_t> peers;

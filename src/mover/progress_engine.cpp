@@ -107,14 +107,10 @@ Round* ProgressEngine::next_claimed(Round* after, const Round* own, bool by_thre
 
 bool ProgressEngine::push_others(const Round* own, bool by_thread) {
     if (count_.load(std::memory_order_relaxed) <= (own ? 1 : 0)) return false;
-    bool ended = false;
-    for (Round* r = next_claimed(nullptr, own, by_thread); r; r = next_claimed(r, own, by_thread)) {
-        const bool before = r->status_.load(std::memory_order_relaxed) == Round::Status::in_flight;
-        r->push();
-        const bool after = r->status_.load(std::memory_order_relaxed) == Round::Status::in_flight;
-        ended = ended || before != after;
-    }
-    return ended;
+    bool moved = false;
+    for (Round* r = next_claimed(nullptr, own, by_thread); r; r = next_claimed(r, own, by_thread))
+        moved = r->push() || moved;
+    return moved;
 }
 
 bool ProgressEngine::has_thread(const Operation& operation) const {

@@ -38,20 +38,22 @@ void Round::start() {
     if (status == Status::failed) finished();
 }
 
-void Round::push() noexcept {
-    if (status_.load(std::memory_order_relaxed) != Status::in_flight) return;
+bool Round::push() noexcept {
+    if (status_.load(std::memory_order_relaxed) != Status::in_flight) return false;
     try {
         if (!begun_) {
             begun_ = true;
             operation_.begin();
         }
-        if (operation_.progress()) {
+        const Progress made = operation_.progress();
+        if (made == Progress::complete)
             status_.store(Status::complete, std::memory_order_release);
-            return;
-        }
-        group_->check_alive();
+        else
+            group_->check_alive();
+        return made != Progress::none;
     } catch (...) {
         fail(mpi::current_error(*group_));
+        return true;
     }
 }
 
@@ -67,10 +69,11 @@ void Round::claim_for_good() {
     while (!claim()) std::this_thread::yield();
 }
 
-void Round::push_if_free() {
-    if (!claim()) return;
-    push();
+bool Round::push_if_free() {
+    if (!claim()) return false;
+    const bool moved = push();
     release();
+    return moved;
 }
 
 /// Once a process of the group has failed, nothing more will come: the round is over.
@@ -121,9 +124,9 @@ void Round::wait(std::optional<double> timeout_seconds) {
     while (true) {
         look_for_failures();
         waiting.pause();
-        push_if_free();
+        if (push_if_free()) waiting.restart();
         if (finished()) return;
-        ProgressEngine::of_process().push_others(this, false);
+        if (ProgressEngine::of_process().push_others(this, false)) waiting.restart();
         if (waiting.expired()) throw_timeout(waiting.timeout_seconds());
     }
 }

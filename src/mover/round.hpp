@@ -13,6 +13,7 @@
 
 #include "datamover/error.hpp"
 #include "mpi/process_group.hpp"
+#include "transport/progress_state.hpp"
 
 namespace datamover {
 
@@ -24,8 +25,8 @@ public:
     virtual void announce() = 0;
     /// Begins without waiting.
     virtual void begin() = 0;
-    /// Does what can be done now; true when complete here.
-    virtual bool progress() = 0;
+    /// Does what can be done now.
+    virtual Progress progress() = 0;
     virtual std::vector<std::int64_t> waiting_for() const = 0;
     /// Whether it calls MPI.
     virtual bool sends_messages() const = 0;
@@ -65,13 +66,13 @@ private:
     bool claim() { return !claimed_.exchange(true, std::memory_order_acquire); }
     void release() { claimed_.store(false, std::memory_order_release); }
     void claim_for_good();
-    /// Pushes on; only for the holder of the claim. Never throws.
-    void push() noexcept;
+    /// Pushes on; only for the holder of the claim. Never throws. True when anything was done.
+    bool push() noexcept;
     void fail(const Error& why) noexcept;
     /// Takes note of an end; false while in flight.
     bool finished();
     void require_in_flight(const char* call) const;
-    void push_if_free();
+    bool push_if_free();
     void look_for_failures();
     [[noreturn]] void throw_timeout(double seconds);
 
@@ -97,7 +98,7 @@ public:
     /// The caller holds the claim of `round`, which may be there or not.
     void remove(Round& round);
     /// Pushes all rounds on but one, those that nobody else pushes now. `by_thread`: only those
-    /// that the progress thread may push. True when any came to its end.
+    /// that the progress thread may push. True when anything was done.
     bool push_others(const Round* own, bool by_thread);
 
     /// Whether a thread pushes rounds on, so that start has nothing to do but announce.

@@ -70,7 +70,8 @@ void set_interrupt_check(InterruptCheck check) noexcept {
 }
 
 Waiting::Waiting(int spins, std::optional<double> timeout_seconds)
-    : spins_left_(spins),
+    : spins_(spins),
+      spins_left_(spins),
       timeout_seconds_(timeout_seconds ? timeout_seconds : default_timeout()),
       begin_(Clock::now()),
       next_interrupt_check_(interrupt_interval_seconds) {}
@@ -100,7 +101,12 @@ void Waiting::pause() {
         const InterruptCheck check = interrupt_check.load(std::memory_order_relaxed);
         if (check && check()) throw Interrupted();
     }
-    if (!expired_) rest(waited);
+    if (!expired_) rest(waited - awake_since_seconds_);
+}
+
+void Waiting::restart() {
+    spins_left_ = spins_;
+    awake_since_seconds_ = seconds();
 }
 
 void Waiting::rest(double waited_seconds) {

@@ -38,6 +38,8 @@ public:
 
     /// One turn. Throws peer_failed when a process of the group has failed, Interrupted.
     void pause();
+    /// Something has come, and more may soon: awake again. The deadline stays.
+    void restart();
     /// Whether the deadline has passed.
     bool expired() const { return expired_; }
     double seconds() const;
@@ -49,10 +51,11 @@ private:
     void rest(double waited_seconds);
 
     const ProcessGroup* group_ = nullptr;
-    int spins_left_;
+    int spins_, spins_left_;
     bool expired_ = false;
     std::optional<double> timeout_seconds_;
     Clock::time_point begin_;
+    double awake_since_seconds_ = 0;
     double next_interrupt_check_;
 };
 

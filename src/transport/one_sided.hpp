@@ -52,7 +52,8 @@ public:
         progress();
     }
 
-    bool progress() override {
+    Progress progress() override {
+        Progress made = Progress::none;
         if (pending_ > 0) {
             for (std::size_t i = 0; i < copies_.size(); ++i) {
                 OwnCopy& c = copies_[i];
@@ -61,12 +62,13 @@ public:
                 c.done->store(round_, std::memory_order_release);
                 c.pending = false;
                 --pending_;
+                made = Progress::some;
             }
-            if (pending_ > 0) return false;
+            if (pending_ > 0) return made;
         }
         for (const Offer& offer : offers_)
-            if (offer.done->load(std::memory_order_acquire) < round_) return false;
-        return true;
+            if (offer.done->load(std::memory_order_acquire) < round_) return made;
+        return Progress::complete;
     }
 
     std::vector<std::int64_t> waiting_for() const override {

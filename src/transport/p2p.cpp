@@ -130,7 +130,7 @@ public:
             if (pair.sends) post(pair);
     }
 
-    bool progress() override {
+    Progress progress() override {
         int count = 0;
         const int code =
             MPI_Testsome(static_cast<int>(active_.size()), active_.data(), &count, ended_.data(),
@@ -141,7 +141,8 @@ public:
         mpi::check(code, "MPI_Testsome");
         for (int k = 0; k < count; ++k)
             end(static_cast<std::size_t>(ended_[static_cast<std::size_t>(k)]));
-        return complete_ == pairs_.size();
+        if (complete_ == pairs_.size()) return Progress::complete;
+        return count > 0 ? Progress::some : Progress::none;
     }
 
     std::vector<std::int64_t> waiting_for() const override {

@@ -14,7 +14,7 @@ public:
     }
 
     void start() override { program_.copy(); }
-    bool progress() override { return true; }
+    Progress progress() override { return Progress::complete; }
     std::vector<std::int64_t> waiting_for() const override { return {}; }
     void report(std::vector<MoverPair>& lines) const override {
         lines.push_back(pair_line(rank_, true, "self", program_));

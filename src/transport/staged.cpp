@@ -63,8 +63,8 @@ public:
         progress();
     }
 
-    bool progress() override {
-        bool moved = true, complete = false;
+    Progress progress() override {
+        bool moved = true, complete = false, any = false;
         while (moved && !complete) {
             moved = false;
             complete = true;
@@ -76,8 +76,10 @@ public:
                 moved |= unpack_one(stream);
                 complete &= stream.complete();
             }
+            any |= moved;
         }
-        return complete;
+        if (complete) return Progress::complete;
+        return any ? Progress::some : Progress::none;
     }
 
     std::vector<std::int64_t> waiting_for() const override {

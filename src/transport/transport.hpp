@@ -13,6 +13,7 @@
 #include "mpi/process_group.hpp"
 #include "node_memory.hpp"
 #include "pair_program.hpp"
+#include "progress_state.hpp"
 #include "slot_ring.hpp"
 
 namespace datamover::transport {
@@ -113,7 +114,7 @@ private:
     ArrayMotion own_motion(const PairShare& share) const;
 };
 
-/// A way to carry, bound to the pairs of one mover. start, then progress until it says true; again
+/// A way to carry, bound to the pairs of one mover. start, then progress until it is complete; again
 /// and again. Neither allocates.
 class Transport {
 public:
@@ -123,8 +124,8 @@ public:
     virtual void announce() {}
     /// Begins the work of one round without waiting for anyone.
     virtual void start() = 0;
-    /// Does what can be done now; true when all of the round is complete.
-    virtual bool progress() = 0;
+    /// Does what can be done now.
+    virtual Progress progress() = 0;
     /// The peers that this round still waits for.
     virtual std::vector<std::int64_t> waiting_for() const = 0;
     virtual void report(std::vector<MoverPair>& lines) const = 0;
