@@ -14,6 +14,7 @@
 
 #include "check.hpp"
 #include "choice.hpp"
+#include "plan/in_place.hpp"
 #include "slot_offers.hpp"
 #include "survey.hpp"
 #include "transport/signal_lines.hpp"
@@ -152,6 +153,12 @@ std::uint64_t next_number() {
     return (count.fetch_add(1, std::memory_order_relaxed) + 1) * mixer | 1;
 }
 
+/// Whether one array is source and destination at once: what would go to itself stays where it is.
+bool in_place(const Motion& motion) {
+    const ArrayPart &from = motion.array.source, &to = motion.array.destination;
+    return from.base == to.base && from.memory == to.memory && from.elem_bytes == to.elem_bytes;
+}
+
 /// One binding on its way.
 class Binder {
 public:
@@ -201,10 +208,19 @@ private:
 
     void work_out_parts() {
         const std::int64_t me = group_->rank();
-        for (PlannedParts& p : moves_.plans) {
-            if (!p.outgoing.empty() || !p.incoming.empty()) continue;
+        for (std::size_t i = 0; i < moves_.plans.size(); ++i) {
+            PlannedParts& p = moves_.plans[i];
+            const auto moves_in_place = [&](const Motion& m) { return m.plan != i || in_place(m); };
+            const bool all_in_place =
+                std::all_of(moves_.motions.begin(), moves_.motions.end(), moves_in_place);
+            if ((!p.outgoing.empty() || !p.incoming.empty()) && p.in_place == all_in_place)
+                continue;
             p.outgoing = p.plan.outgoing(me, group_->nodes());
             p.incoming = p.plan.incoming(me, group_->nodes());
+            p.in_place = all_in_place;
+            if (!all_in_place) continue;
+            p.outgoing = plan::without_identities(std::move(p.outgoing));
+            p.incoming = plan::without_identities(std::move(p.incoming));
         }
     }
 

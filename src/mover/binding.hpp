@@ -15,6 +15,7 @@ namespace datamover {
 struct PlannedParts {
     MotionPlan plan;
     std::vector<PeerPart> outgoing, incoming;
+    bool in_place = false;  ///< the parts are without what would go to itself
 };
 
 /// One plan between two arrays; several motions may share a plan.

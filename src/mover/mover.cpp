@@ -78,7 +78,7 @@ Moves moves_of(std::span<const PlannedArrays> given) {
         for (std::size_t i = 0; i < planned.sources.size(); ++i)
             moves.motions.push_back(
                 {moves.plans.size(), {planned.sources[i], planned.destinations[i]}});
-        moves.plans.push_back({planned.plan, {}, {}});
+        moves.plans.push_back({planned.plan, {}, {}, false});
     }
     if (moves.motions.empty())
         throw Error(ErrorCode::invalid_argument, "a mover needs at least one plan with arrays");

@@ -62,7 +62,7 @@ private:
     /// The side with the ghosts expands its own blocks; the other side expands the blocks whose
     /// ghosts may touch its interiors, and keeps what concerns it.
     void collect(const HaloExchange& halo) {
-        const FloorPlan& fp = *source_.floor_plan();
+        const FloorPlan& fp = *source_.boxes();
         const bool own_ghosts = (side_ == Side::receives) != halo.reversed;
         std::set<std::int64_t> ghost_blocks;
         for (const std::int64_t block : fp.blocks_of(rank_)) {
