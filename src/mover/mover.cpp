@@ -141,8 +141,8 @@ void Mover::rebind(std::span<const ArrayPart> sources, std::span<const ArrayPart
     std::optional<Error> mine;
     if (sources.size() != moves.motions.size() || destinations.size() != moves.motions.size())
         mine = Error(ErrorCode::invalid_argument,
-                     "the mover has " + std::to_string(moves.motions.size()) + " pairs of arrays, " +
-                         std::to_string(sources.size()) + " sources and " +
+                     "the mover has " + std::to_string(moves.motions.size()) +
+                         " pairs of arrays, " + std::to_string(sources.size()) + " sources and " +
                          std::to_string(destinations.size()) + " destinations were given");
     for (std::size_t m = 0; !mine && m < moves.motions.size(); ++m)
         moves.motions[m].array = {sources[m], destinations[m]};

@@ -18,6 +18,8 @@ bool is_identity(const PieceAxis& axis) {
            std::all_of(table.tail().begin(), table.tail().end(), stays);
 }
 
+}  // namespace
+
 bool is_identity(const Piece& piece) {
     if (piece.source_block != piece.destination_block) return false;
     if (const auto* product = std::get_if<ProductPiece>(&piece.content))
@@ -27,15 +29,6 @@ bool is_identity(const Piece& piece) {
         return reshape->source == reshape->destination;
     const auto& indices = std::get<IndexPiece>(piece.content);
     return indices.source == indices.destination;
-}
-
-}  // namespace
-
-std::vector<PeerPart> without_identities(std::vector<PeerPart> parts) {
-    for (PeerPart& peer : parts)
-        std::erase_if(peer.part.pieces, [](const Piece& piece) { return is_identity(piece); });
-    std::erase_if(parts, [](const PeerPart& peer) { return peer.part.empty(); });
-    return parts;
 }
 
 }  // namespace datamover::plan

@@ -2,14 +2,21 @@
 // What is left to move where one array is source and destination at once?
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
-#include "datamover/pair_part.hpp"
+#include "datamover/motion_plan.hpp"
+#include "plan/replicas.hpp"
 
 namespace datamover::plan {
 
-/// The parts without the pieces that bring every element of a block to itself: in one array they
-/// stay where they are, whatever the operation. O(size of the tables).
-std::vector<PeerPart> without_identities(std::vector<PeerPart> parts);
+/// As MotionPlan::outgoing and incoming, without the pieces of redistributions that bring elements
+/// of a block to themselves: they stay where they are, whatever the operation. A section copy to
+/// itself is what its author says, and stays in.
+std::vector<PeerPart> outgoing_in_place(const MotionPlan& plan, std::int64_t rank, Nodes nodes);
+std::vector<PeerPart> incoming_in_place(const MotionPlan& plan, std::int64_t rank, Nodes nodes);
+
+/// Whether each element goes to itself.
+bool is_identity(const Piece& piece);
 
 }  // namespace datamover::plan
