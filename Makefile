@@ -7,6 +7,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 MPICC ?=
+FUZZ_SECONDS ?= 60
 BUILD ?= build/$(patsubst .%,%,$(notdir $(VENV)))
 
 BIN := $(VENV)/bin
@@ -48,21 +49,23 @@ demo: install $(VENV)/.ready-demo
 test: test-build
 	$(BIN)/python tests/run --build $(BUILD) --mpiexec $(MPIEXEC)
 
-test-long: test-build fuzz
+test-long: test-build
+	$(MAKE) fuzz FUZZ_SECONDS=3600
 	$(BIN)/python tests/run --build $(BUILD) --mpiexec $(MPIEXEC) --long
 
 test-build: $(VENV)/.ready-test
 	scripts/system-packages libgtest-dev
 	$(MAKE) install DATAMOVER_TESTS=ON
 
-# Fuzzers of what reads bytes, with Clang.
+# Fuzzers of what reads bytes, with Clang, each for FUZZ_SECONDS.
 fuzz: $(VENV)/.ready-test
 	scripts/system-packages clang libclang-rt-dev
 	$(BIN)/cmake -S . -B build/fuzz -G Ninja -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN))/ninja \
 	    -DCMAKE_CXX_COMPILER=clang++ -DCMAKE_BUILD_TYPE=RelWithDebInfo -DDATAMOVER_MPI=OFF \
 	    -DDATAMOVER_SANITIZE=fuzzer-no-link,address,undefined
 	$(BIN)/cmake --build build/fuzz
-	$(BIN)/python tests/run --build build/fuzz --mpiexec $(MPIEXEC) --layers fuzz
+	$(BIN)/python tests/run --build build/fuzz --mpiexec $(MPIEXEC) --layers fuzz \
+	    --fuzz-seconds $(FUZZ_SECONDS)
 
 bench: install
 	$(BIN)/datamover bench latency -n 2

@@ -15,8 +15,8 @@
 namespace nanobind::detail {
 
 /// From an integer (one dimension) or a sequence of integers, to a tuple. None, where an argument
-/// allows it, is the point of no dimensions. Too many dimensions are an error of the library, which
-/// from_python may not throw: it is thrown when the value is taken.
+/// allows it, is the point of no dimensions. Too many dimensions, and numbers beyond 64 bits, are
+/// errors of the library, which from_python may not throw: they are thrown when the value is taken.
 template <>
 struct type_caster<datamover::Point> {
     using Value = datamover::Point;
@@ -30,6 +30,7 @@ struct type_caster<datamover::Point> {
 
     bool from_python(handle source, uint8_t, cleanup_list*) noexcept {
         coordinates_.clear();
+        too_large_ = false;
         if (source.is_none()) return true;
         if (PyUnicode_Check(source.ptr())) return false;
         // An array of NumPy answers both questions; one of no dimensions has no length.
@@ -54,6 +55,9 @@ struct type_caster<datamover::Point> {
                                    "at most " + std::to_string(datamover::max_dims) +
                                        " dimensions are possible, not " +
                                        std::to_string(coordinates_.size()));
+        if (too_large_)
+            throw datamover::Error(datamover::ErrorCode::out_of_range,
+                                   "a coordinate or extent does not fit 64 bits");
         return Value(std::span<const std::int64_t>(coordinates_));
     }
 
@@ -69,7 +73,10 @@ private:
     bool append(PyObject* item) noexcept {
         if (!PyIndex_Check(item)) return false;
         const object number = steal(PyNumber_Index(item));
-        const long long value = number.is_valid() ? PyLong_AsLongLong(number.ptr()) : -1;
+        int overflow = 0;
+        const long long value =
+            number.is_valid() ? PyLong_AsLongLongAndOverflow(number.ptr(), &overflow) : -1;
+        too_large_ = too_large_ || overflow != 0;
         if (PyErr_Occurred()) {
             PyErr_Clear();
             return false;
@@ -79,6 +86,7 @@ private:
     }
 
     std::vector<std::int64_t> coordinates_;
+    bool too_large_ = false;
 };
 
 /// A layout is in Python simply an object of its kind: BlockCyclic, FloorPlan or IndexList.

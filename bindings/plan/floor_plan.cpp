@@ -81,10 +81,10 @@ void bind_floor_plan_cuts(nb::class_<FloorPlan>& c) {
              return FloorPlan::uniform(domain, in_all_dims(grid, domain.dims()), nprocs);
          },
          "domain"_a, "grid"_a, "nprocs"_a,
-         R"doc(A domain cut into a grid of blocks of ceil(extent / grid) points per dimension.
+         R"doc(A domain cut evenly into a grid of blocks.
 
-Block i (last dimension fastest) goes to rank i % nprocs; the last blocks of a dimension may be
-smaller, or empty. Raises InvalidArgument, Mismatch (dimensions).
+Along a dimension the extents of blocks differ by at most one, the larger ones first. Block i (last
+dimension fastest) goes to rank i % nprocs. Raises InvalidArgument, Mismatch (dimensions).
 
 Examples
 --------

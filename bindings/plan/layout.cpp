@@ -36,13 +36,12 @@ BlockCyclic make_block_cyclic(const Point& shape, const std::string& distributio
 }
 
 nb::list global_indices(const BlockCyclic& layout, std::int64_t rank) {
-    Layout(layout).blocks_of(rank);  // throws where the rank is none
     const std::int64_t block = layout.block_of(rank);
-    const Point at = block < 0 ? layout.grid() : layout.grid_coordinates(block);
     nb::list lists;
     for (int d = 0; d < layout.dims(); ++d) {
-        const AxisSet set = layout.axis_set(d, at[d]);
-        std::vector<std::int64_t> indices(static_cast<std::size_t>(block < 0 ? 0 : set.size()));
+        const AxisSet set = block < 0 ? AxisSet::interval(0, 0)
+                                      : layout.axis_set(d, layout.grid_coordinates(block)[d]);
+        std::vector<std::int64_t> indices(static_cast<std::size_t>(set.size()));
         for (std::size_t i = 0; i < indices.size(); ++i)
             indices[i] = set.global(static_cast<std::int64_t>(i));
         lists.append(array_of(std::move(indices)));
@@ -288,7 +287,7 @@ array. Takes time and memory in the sum of the local extents. Raises OutOfRange.
 )doc")
         .def("__hash__",
              [](const BlockCyclic& l) {
-                 return nb::hash(nb::make_tuple(l.shape(), l.distribution(), l.nprocs(), l.grid()));
+                 return nb::hash(nb::make_tuple(l.shape(), l.nprocs(), l.grid(), l.block()));
              })
         .def("__repr__", &repr_of)
         .def("__getstate__", &state_of)

@@ -65,7 +65,12 @@ valid : Region
         .def_ro("valid", &BlockMemory::valid, "The local indices that exist, ghosts included.")
         .def(
             "__eq__", [](const BlockMemory& a, const BlockMemory& b) { return a == b; },
-            nb::is_operator());
+            nb::is_operator())
+        .def("__repr__", [](const BlockMemory& b) {
+            return "<BlockMemory of block " + std::to_string(b.block) + ": " + b.valid.to_string() +
+                   ", strides " + b.strides_bytes.to_string() + " bytes from byte " +
+                   std::to_string(b.offset_bytes) + ">";
+        });
 
     nb::class_<MemoryLayout>(m, "MemoryLayout",
                              R"doc(The memory of one process: where each of its blocks lies.
@@ -93,7 +98,11 @@ begin_bytes, end_bytes : int
         .def_ro("end_bytes", &MemoryLayout::end_bytes, "One past the highest address.")
         .def(
             "__eq__", [](const MemoryLayout& a, const MemoryLayout& b) { return a == b; },
-            nb::is_operator());
+            nb::is_operator())
+        .def("__repr__", [](const MemoryLayout& l) {
+            return "<MemoryLayout of " + std::to_string(l.blocks.size()) + " blocks in bytes " +
+                   std::to_string(l.begin_bytes) + " to " + std::to_string(l.end_bytes) + ">";
+        });
 
     m.def("dense_memory", &dense, "layout"_a, "rank"_a, "elem_bytes"_a, "order"_a = "C",
           "ghost"_a = 0, "ghost_upper"_a.none() = nb::none());

@@ -146,7 +146,7 @@ Unsupported
             "__delitem__", [](MotionPlan& plan, std::int64_t i) { plan.erase(counted(plan, i)); },
             "index"_a)
         .def("__add__", &MotionPlan::merged, "other"_a, nb::is_operator())
-        .def("filter", &MotionPlan::filtered, "keep"_a,
+        .def("filter", &MotionPlan::filter, "keep"_a,
              R"doc(The plan of those sections for which keep(section) is true.
 
 A term of which all sections are kept stays as it is; else its kept sections become terms of their
@@ -161,7 +161,35 @@ Examples
 True
 )doc")
         .def("reversed", &MotionPlan::reversed,
-             "The plan that brings everything back: source and destination are exchanged.")
+             R"doc(The plan that brings everything back: source and destination are exchanged.
+
+Where several blocks hold an element, one of them sends it and all receive it, in either direction.
+`adjoint` is the plan in which all send.
+)doc")
+        .def(
+            "adjoint", &MotionPlan::adjoint,
+            R"doc(Each pair of elements the other way: all copies come back to where they came from.
+
+What several blocks received comes back from all of them to the one that sent it, and with
+``op="add"`` is summed there. It is the adjoint (transpose) of the plan as a linear map, and
+equals `reversed` where nobody holds copies.
+
+Examples
+--------
+>>> import datamover as dm
+>>> owned, needed = dm.IndexList(4, [[0, 1], [2, 3]]), dm.IndexList(4, [[0, 3], [3, 0]])
+>>> plan = dm.redistribute(owned, needed)
+>>> plan.reversed().incoming(0), plan.adjoint().incoming(0)
+({0: 1}, {0: 1, 1: 1})
+
+Blocks that share nodes: first all contributions to a node are summed by the lowest block that
+holds it, then that one tells the others; both with one array as source and destination.
+
+>>> shared = dm.FloorPlan([dm.Region(0, 5), dm.Region(4, 9)], [0, 1])
+>>> tell = dm.redistribute(shared, shared)
+>>> [(s.source_block, s.destination_block, s.source_region) for s in tell.adjoint().sections(1)]
+[(1, 0, Region((4,), (5,))), (1, 1, Region((5,), (9,)))]
+)doc")
         .def("then", &MotionPlan::composed, "next"_a,
              R"doc(What this plan and then another one do, as one plan of section copies.
 
@@ -294,21 +322,21 @@ void bind_builders(nb::module_& m) {
         "redistribute",
         [](const Layout& source, const Layout& destination, const Axes& axes,
            const std::optional<Region>& source_region,
-           const std::optional<Region>& destination_region) {
+           const std::optional<Region>& destination_region, bool partial) {
             return redistribute(source, source_region.value_or(source.domain()), destination,
-                                destination_region.value_or(destination.domain()), axes_of(axes));
+                                destination_region.value_or(destination.domain()), axes_of(axes),
+                                partial);
         },
         "source"_a, "destination"_a, "axes"_a = nb::none(), "source_region"_a = nb::none(),
-        "destination_region"_a = nb::none());
+        "destination_region"_a = nb::none(), "partial"_a = false);
     m.def(
         "halo",
-        [](const FloorPlan& plan, const Point& lower, const Point& upper, const Region& periodic,
+        [](const Layout& layout, const Point& lower, const Point& upper, const Region& periodic,
            const std::optional<std::vector<bool>>& wraps, bool corners) {
-            return halo(plan, in_all_dims(lower, plan.dims()), in_all_dims(upper, plan.dims()),
-                        periodic, wrapping(wraps), corners);
+            return halo(layout, in_all_dims(lower, layout.dims()),
+                        in_all_dims(upper, layout.dims()), periodic, wrapping(wraps), corners);
         },
-        "floorplan"_a, "lower"_a, "upper"_a, "periodic"_a, "wraps"_a = nb::none(),
-        "corners"_a = true);
+        "layout"_a, "lower"_a, "upper"_a, "periodic"_a, "wraps"_a = nb::none(), "corners"_a = true);
 }
 
 }  // namespace
@@ -409,7 +437,11 @@ InvalidArgument
     When the bytes are not those of a plan: cut off, changed, of another version or byte order.
 )doc")
         .def("save", &MotionPlan::save, "path"_a,
-             "Write what `to_bytes` gives to a file, which appears when complete. Raises IoError.")
+             R"doc(Write what `to_bytes` gives to a file.
+
+The file appears under its name when it is complete and on the disk; a symbolic link there is
+replaced. Nothing is left behind by a failure. Raises IoError.
+)doc")
         .def_static("load", &MotionPlan::load, "path"_a,
                     "The plan in a file that `save` wrote. Raises IoError, or as `from_bytes`.");
     c.attr("__hash__") = nb::none();

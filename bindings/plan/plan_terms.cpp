@@ -108,20 +108,30 @@ source_region, destination_region : Region
     In global indices.
 axes : sequence of int, optional
     Dimension k of the destination is dimension axes[k] of the source.
+partial : bool
+    Whether elements of the destination that no block of the source holds stay as they are; else
+    they are an error where the plan is bound.
 )doc")
         .def(
             "__init__",
             [](Redistribution* self, const Region& source_region, const Region& destination_region,
-               const Axes& axes) {
-                new (self) Redistribution{source_region, destination_region, axes_of(axes)};
+               const Axes& axes, bool partial) {
+                new (self)
+                    Redistribution{source_region, destination_region, axes_of(axes), partial};
             },
-            "source_region"_a, "destination_region"_a, "axes"_a = nb::none())
+            "source_region"_a, "destination_region"_a, "axes"_a = nb::none(), "partial"_a = false)
         .def_ro("source_region", &Redistribution::source_region, "What is read.")
         .def_ro("destination_region", &Redistribution::destination_region, "What is written.")
         .def_prop_ro(
             "axes", [](const Redistribution& r) { return axes_object(r.axes); },
             nb::sig("def axes(self) -> tuple[int, ...] | None"),
             "How dimensions are permuted on the way, or None.")
+        .def_ro("partial", &Redistribution::partial,
+                "Whether elements that no block of the source holds stay as they are.")
+        .def_ro("reversed", &Redistribution::reversed,
+                "Whether it is the source of which all must be held by the destination.")
+        .def_ro("adjoint", &Redistribution::adjoint,
+                "Whether this is the term of an adjoint plan: all copies of an element send.")
         .def(
             "__eq__", [](const Redistribution& a, const Redistribution& b) { return a == b; },
             nb::is_operator())
@@ -133,15 +143,19 @@ axes : sequence of int, optional
         .def("__repr__",
              [](const Redistribution& r) {
                  return "Redistribution(" + text_of(nb::cast(r.source_region)) + ", " +
-                        text_of(nb::cast(r.destination_region)) + axes_text(r.axes) + ")";
+                        text_of(nb::cast(r.destination_region)) + axes_text(r.axes) +
+                        (r.partial ? ", partial=True)" : ")") + (r.reversed ? " reversed" : "") +
+                        (r.adjoint ? " adjoint" : "");
              })
         .def("__getstate__",
              [](const Redistribution& r) {
-                 return nb::make_tuple(r.source_region, r.destination_region, r.axes);
+                 return nb::make_tuple(r.source_region, r.destination_region, r.axes, r.partial,
+                                       r.reversed, r.adjoint);
              })
         .def("__setstate__", [](Redistribution& self, const nb::tuple& s) {
-            new (&self) Redistribution{nb::cast<Region>(s[0]), nb::cast<Region>(s[1]),
-                                       nb::cast<std::vector<int>>(s[2])};
+            new (&self) Redistribution{
+                nb::cast<Region>(s[0]), nb::cast<Region>(s[1]), nb::cast<std::vector<int>>(s[2]),
+                nb::cast<bool>(s[3]),   nb::cast<bool>(s[4]),   nb::cast<bool>(s[5])};
         });
 }
 

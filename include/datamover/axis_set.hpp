@@ -48,9 +48,14 @@ struct AxisSet {
 /// The least common multiple of two periods, or the largest integer when it does not fit.
 std::int64_t common_period(std::int64_t a, std::int64_t b);
 
+/// Throws unsupported where a table would take too long to make because so many blocks lie in what
+/// two sets have to be compared over. No size in a plan's bytes then makes work without bound.
+void check_blocks_to_walk(std::int64_t blocks);
+
 /// For t in [0, extent): where source_lo + t is in `source` and destination_lo + t is in
 /// `destination`, their local positions meet; ordered by t. The cost follows the number of blocks
-/// in one common period of the two sets, never `extent`.
+/// in one common period of the two sets, never `extent`. Throws unsupported where those are more
+/// than 2^24.
 AxisTable intersect(const AxisSet& source, std::int64_t source_lo, const AxisSet& destination,
                     std::int64_t destination_lo, std::int64_t extent);
 

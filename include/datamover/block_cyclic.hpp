@@ -42,9 +42,9 @@ class BlockCyclic {
 public:
     BlockCyclic() = default;
     /// Throws invalid_argument on a shape or block or grid that is not positive, a grid dimension
-    /// other than 1 where the distribution says `*`, more blocks than processes, a number of ranks
-    /// other than that of the blocks, a rank twice; and out_of_range for ranks outside 0 ..
-    /// nprocs-1.
+    /// other than 1 where the distribution says `*`, more blocks than processes, more processes
+    /// than 2^31 - 1, a number of ranks other than that of the blocks, a rank twice; and
+    /// out_of_range for ranks outside 0 .. nprocs-1, and for more elements than 63 bits can count.
     BlockCyclic(const Point& shape, const std::string& distribution, std::int64_t nprocs,
                 const BlockCyclicOptions& options = {});
 
@@ -52,7 +52,7 @@ public:
     const Point& shape() const { return shape_; }
     std::int64_t nprocs() const { return nprocs_; }
     const Point& grid() const { return grid_; }
-    const Point& block() const { return block_; }  ///< block size per dimension
+    const Point& block() const { return block_; }  ///< block size per dimension, <= shape
     const Point& first_process() const { return first_process_; }
     bool column_major_grid() const { return column_major_grid_; }
     const std::vector<std::int64_t>& ranks() const { return ranks_; }
@@ -62,7 +62,8 @@ public:
     std::int64_t num_blocks() const { return grid_.product() * replicas_; }
     /// Rank of a block. O(1). Throws out_of_range.
     std::int64_t owner(std::int64_t block) const;
-    /// Block of a rank, or -1 for a rank without one. O(1), O(log P) with ranks given.
+    /// Block of a rank, or -1 for a rank without one. O(1), O(log P) with ranks given. This and all
+    /// below throw out_of_range for a rank, block, dimension, coordinate or index that is none.
     std::int64_t block_of(std::int64_t rank) const;
     Point grid_coordinates(std::int64_t block) const;
     /// The block of the first replica.
@@ -70,21 +71,28 @@ public:
 
     /// The indices along dimension d of the processes at grid coordinate c in that dimension.
     AxisSet axis_set(int d, std::int64_t coordinate) const;
+    /// Whether every process holds one interval along dimension d: `block`, `*`, or cyclic blocks
+    /// of which nobody holds two.
+    bool holds_intervals(int d) const;
     /// Extents of a block's dense local array.
     Point block_extents(std::int64_t block) const;
     /// Extents of a rank's local array; zeros for a rank outside the grid.
     Point local_shape(std::int64_t rank) const;
     /// Grid coordinate along d of the processes that hold index i.
     std::int64_t coordinate_of_index(int d, std::int64_t i) const;
-    /// Rank that owns an index, of the first replica. Throws out_of_range.
+    /// Rank that owns an index, of the first replica.
     std::int64_t owner_of(const Point& index) const;
-    /// Global index to the local one on its owner, and back. Throw out_of_range.
+    /// Global index to the local one on its owner, and back.
     Point local_index(const Point& global) const;
     Point global_index(std::int64_t rank, const Point& local) const;
 
     /// "(block, cyclic(64), *)" as given, blocks made explicit where the user gave them.
     const std::string& distribution() const { return distribution_; }
-    bool operator==(const BlockCyclic&) const = default;
+    /// The same blocks of the same extents at the same ranks, however the distribution was written.
+    bool operator==(const BlockCyclic& other) const;
+    /// A number that equal layouts share, and different ones almost surely not; never negative.
+    /// O(1), O(P) with ranks given.
+    std::int64_t digest() const;
 
 private:
     Point shape_, grid_, block_, first_process_;

@@ -34,8 +34,8 @@ public:
     FloorPlan(int dims, std::span<const std::int64_t> lo, std::span<const std::int64_t> hi,
               std::span<const std::int64_t> owners, std::int64_t nprocs = -1);
 
-    /// `domain` cut into a `grid` of blocks of ceil(extent / grid) points per dimension (the last
-    /// ones smaller, or empty), block i (row-major) owned by rank i % nprocs. Throws
+    /// `domain` cut evenly into a `grid` of blocks: along a dimension their extents differ by at
+    /// most one, the larger ones first. Block i (row-major) is owned by rank i % nprocs. Throws
     /// invalid_argument when a grid dimension or nprocs is not positive, mismatch (dimensions),
     /// out_of_range or no_memory (too many blocks). O(blocks).
     static FloorPlan uniform(const Region& domain, const Point& grid, std::int64_t nprocs);
@@ -85,12 +85,14 @@ public:
 
     /// The same table: regions, owners and number of processes. O(n).
     bool operator==(const FloorPlan& other) const;
+    /// A number that equal tables share, and different ones almost surely not; never negative. O(n)
+    /// at the first call for copies of one plan, then O(1).
+    std::int64_t digest() const;
 
     struct Table;
 
 private:
     const Table& table() const;
-    void check_block(std::int64_t block) const;
 
     std::shared_ptr<const Table> table_;
 };

@@ -30,12 +30,15 @@ public:
     std::int64_t num_blocks() const { return nprocs(); }
     std::span<const std::int64_t> indices_of(std::int64_t rank) const;
 
-    /// The holders of an index as (rank, position in its list), ascending. O(log n).
+    /// The holders of an index as (rank, position in its list), ascending. O(log n). Throws
+    /// out_of_range for an index outside the shape.
     struct Holder {
         std::int64_t index, rank, position;
     };
     std::span<const Holder> holders(std::int64_t flat_index) const;
     bool operator==(const IndexList& other) const;
+    /// A number that equal lists share, and different ones almost surely not; never negative. O(1).
+    std::int64_t digest() const;
 
 private:
     struct Table;

@@ -18,6 +18,7 @@ namespace datamover {
 
 /// One of BlockCyclic, FloorPlan, IndexList: numbered blocks, each with an owner. A block is the
 /// unit of local storage (KeLP's Grid). A cheap value: what it holds is shared and never changed.
+/// Throws out_of_range for a block or rank that it does not have.
 class Layout {
 public:
     Layout() = default;
@@ -25,7 +26,7 @@ public:
     Layout(FloorPlan layout);
     Layout(IndexList layout);
 
-    bool valid() const { return layout_ != nullptr; }
+    bool valid() const { return shared_ != nullptr; }
     int dims() const;
     std::int64_t nprocs() const;
     std::int64_t num_blocks() const;
@@ -39,6 +40,10 @@ public:
     Point block_extents(std::int64_t block) const;
     /// The sets of global indices, per dimension, whose product is the block. Not for index lists.
     std::vector<AxisSet> axis_sets(std::int64_t block) const;
+    /// The blocks as boxes of equal numbers: a floor plan itself, or one made of a block-cyclic
+    /// layout (in O(P), once) of which everybody holds one interval in each dimension. Else
+    /// nullptr.
+    const FloorPlan* boxes() const;
     /// Number of elements that a rank holds.
     std::int64_t local_elems(std::int64_t rank) const;
 
@@ -48,10 +53,15 @@ public:
     /// One line for people: "block-cyclic (block, *) on grid (4, 1)".
     std::string describe() const;
     bool operator==(const Layout& other) const;
+    /// A number that equal layouts share, and different ones almost surely not; never negative.
+    /// O(1) but for the first call of a floor plan, and for a block-cyclic layout with ranks given.
+    std::int64_t digest() const;
 
 private:
     using Any = std::variant<BlockCyclic, FloorPlan, IndexList>;
-    std::shared_ptr<const Any> layout_;
+    struct Shared;
+    const Any& any() const;
+    std::shared_ptr<const Shared> shared_;
 };
 
 }  // namespace datamover

@@ -15,6 +15,10 @@
 
 namespace datamover {
 
+namespace plan {
+struct PlanDigests;
+}
+
 /// (destination block on destination region) <= (source block on source region), regions in global
 /// indices. With `axes`, dimension k of the destination region is dimension axes[k] of the source
 /// region (as in numpy.transpose). Without, regions of different shapes but equally many points are
@@ -30,18 +34,29 @@ struct SectionCopy {
 };
 
 /// Everything of `source_region` of the source layout goes to `destination_region` of the
-/// destination layout, whoever owns it.
+/// destination layout, whoever owns it. Where several source blocks of a floor plan or an index
+/// list hold an element, the lowest sends; all destination blocks that hold it receive. Each
+/// element that a destination block holds in the region must be held by a source block, else
+/// `incoming` throws; with `partial` such elements stay as they are. `reversed`, as reversed plans
+/// say: the destination takes what there is, but each element that a source block holds must be
+/// held by a destination block, else `outgoing` throws. `adjoint`: the pairs of elements of the
+/// redistribution from `destination` to `source`, the other way: every source block that holds an
+/// element sends it, and the destination block that would have sent it receives.
 struct Redistribution {
     Region source_region;
     Region destination_region;
     std::vector<int> axes;
+    bool partial = false;
+    bool reversed = false;
+    bool adjoint = false;
 
     bool operator==(const Redistribution&) const = default;
 };
 
-/// The ghosts of every block of a floor plan, `lower`/`upper` deep per side of each dimension,
-/// from the interiors that hold them; across the ends of `periodic` where a dimension of it is not
-/// empty. Expanded only for the blocks that are asked for.
+/// The ghosts of every block of a floor plan (or of a block-cyclic layout of boxes),
+/// `lower`/`upper` deep per side of each dimension, from the interiors that hold them; across the
+/// ends of `periodic` where a dimension of it is not empty. Expanded only for the blocks that are
+/// asked for.
 struct HaloExchange {
     Point lower;
     Point upper;
@@ -84,8 +99,14 @@ public:
     /// The plan of those sections for which keep(section) is true. A term of which all sections are
     /// kept stays as it is; else its kept sections become terms. The cost follows the sections.
     /// Throws unsupported for index lists.
-    MotionPlan filtered(const std::function<bool(const SectionCopy&)>& keep) const;
+    MotionPlan filter(const std::function<bool(const SectionCopy&)>& keep) const;
+    /// Source and destination are exchanged: the plan that brings everything back. Where several
+    /// blocks hold an element, one of them sends it and all receive it, in either direction.
     MotionPlan reversed() const;
+    /// Each pair of elements the other way, also where several blocks hold an element: what was
+    /// received by several comes back from all of them to the one that sent it, so that op=add sums
+    /// it there (the adjoint of the plan as a linear map; equal to reversed() without copies).
+    MotionPlan adjoint() const;
     /// What this plan and then `next` do, as section copies: first this.destination == next.source.
     /// Throws mismatch when those layouts differ. Elements that `next` reads and this plan does not
     /// write are left out.
@@ -96,7 +117,9 @@ public:
     /// ascending rank, itself included. Local; the cost follows the rank's own part of the plan.
     /// Of a replicated block-cyclic source the nearest replica sends: the receiver's own, then the
     /// lowest rank on the receiver's node, then the lowest rank. `nodes` holds a number of the node
-    /// of each rank; without it each process is taken for a node of its own.
+    /// of each rank; without it each process is taken for a node of its own. Throws mismatch where
+    /// the rank needs (or has to bring back) an element that nobody holds, and names it: see
+    /// Redistribution.
     std::vector<PeerPart> outgoing(std::int64_t rank,
                                    std::span<const std::int64_t> nodes = {}) const;
     std::vector<PeerPart> incoming(std::int64_t rank,
@@ -117,33 +140,45 @@ public:
     /// Throws invalid_argument when the bytes are not those of a plan (cut off, changed, of another
     /// version or byte order) or what they say makes no plan; nothing in them is trusted.
     static MotionPlan from_bytes(std::span<const std::uint8_t> bytes);
-    /// The same bytes in a file, which appears under its name when it is complete. Throws io.
+    /// The same bytes in a file, which appears under its name when it is complete and on the disk;
+    /// a symbolic link there is replaced. Throws io and leaves nothing behind then.
     void save(const std::string& path) const;
-    /// Throws io when the file cannot be read, else as from_bytes.
+    /// Throws io when the file cannot be read or is no regular file, else as from_bytes.
     static MotionPlan load(const std::string& path);
 
 private:
+    friend struct plan::PlanDigests;
+    void forget_digests();
+
     Layout source_, destination_;
     std::vector<PlanTerm> terms_;
+    std::shared_ptr<plan::PlanDigests> digests_;  ///< of these layouts and terms, once known
 };
 
 /// Everything of `source` to the same index of `destination`; with axes, destination dimension k is
-/// source dimension axes[k]. The domains' shapes must agree. Throws mismatch, invalid_argument.
-/// Local, O(1).
+/// source dimension axes[k]. The domains' shapes must agree. An element of the destination that no
+/// source block holds is an error where the plan is bound (or asked for `incoming`); with `partial`
+/// it stays as it is. Elements that no destination block holds are simply not sent. Bound to one
+/// array as source and destination, an element that would go to itself is left out. Throws
+/// mismatch, invalid_argument. Local, O(1).
 MotionPlan redistribute(const Layout& source, const Layout& destination,
-                        const std::vector<int>& axes = {});
+                        const std::vector<int>& axes = {}, bool partial = false);
 /// The same for a section: source_region of the source goes to destination_region (same shape after
 /// axes). Throws out_of_range when a region is not inside its domain.
 MotionPlan redistribute(const Layout& source, const Region& source_region,
                         const Layout& destination, const Region& destination_region,
-                        const std::vector<int>& axes = {});
+                        const std::vector<int>& axes = {}, bool partial = false);
 
-/// Fills the ghosts of a floor plan's blocks, `width` deep on both sides. `periodic` is the domain
-/// that wraps around (an empty region: none), in the dimensions where `wraps` is true (empty: all).
-/// Deeper than a block and any number of periodic images are fine. Where interiors overlap, the
-/// lowest block number sends. Without corners only faces are filled. Local, O(1).
-/// Source: KeLP's halo update from grow and intersect.
-MotionPlan halo(const FloorPlan& floorplan, const Point& lower, const Point& upper,
+/// Fills the ghosts of a layout's blocks, `lower` and `upper` deep per dimension. The layout is a
+/// floor plan, or block-cyclic with one interval per process in each dimension (`block`, `*`).
+/// `periodic` is the domain that wraps around (an empty region: none), in the dimensions where
+/// `wraps` is true (empty: all). Deeper than a block and up to a million periodic images of a block
+/// are fine. Where interiors overlap, the lowest block number sends. Without corners only faces are
+/// filled. Ghosts that no interior or image holds stay as they are. Throws mismatch (dimensions),
+/// invalid_argument (negative widths, a periodic domain shorter than the blocks together),
+/// unsupported (index lists; cyclic dimensions). Local, O(1), but O(P) for P processes of a
+/// block-cyclic layout. Source: KeLP's halo update from grow and intersect.
+MotionPlan halo(const Layout& layout, const Point& lower, const Point& upper,
                 const Region& periodic = {}, const std::vector<bool>& wraps = {},
                 bool corners = true);
 

@@ -52,7 +52,7 @@ struct Piece {
 struct PairPart {
     std::vector<Piece> pieces;
 
-    std::int64_t size() const;  ///< elements
+    std::int64_t size() const;  ///< elements; throws out_of_range beyond 63 bits
     bool empty() const { return pieces.empty(); }
 };
 

@@ -9,6 +9,7 @@ Importing the package loads no MPI; `XArray`, `UserArrays` and `Mover` do when t
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from . import notebook as _notebook  # noqa: F401
 from ._plan import __version__
 from .errors import (
     Error,

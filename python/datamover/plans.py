@@ -16,7 +16,15 @@ from numbers import Integral
 from typing import TYPE_CHECKING, Literal, overload
 
 from . import _plan
-from ._plan import FloorPlan, HaloExchange, MotionPlan, Redistribution, Region, SectionCopy
+from ._plan import (
+    BlockCyclic,
+    FloorPlan,
+    HaloExchange,
+    MotionPlan,
+    Redistribution,
+    Region,
+    SectionCopy,
+)
 from .errors import Mismatch
 from .layouts import Layout
 
@@ -48,6 +56,7 @@ def redistribute(
     source_region: Region | None = None,
     destination_region: Region | None = None,
     relabel: Literal[False] = False,
+    partial: bool = False,
 ) -> MotionPlan: ...
 @overload
 def redistribute(
@@ -58,6 +67,7 @@ def redistribute(
     destination_region: Region | None = None,
     *,
     relabel: Literal[True] | Sequence[int],
+    partial: bool = False,
 ) -> Relabelling: ...
 def redistribute(
     source: Layout,
@@ -66,6 +76,7 @@ def redistribute(
     source_region: Region | None = None,
     destination_region: Region | None = None,
     relabel: bool | Sequence[int] = False,
+    partial: bool = False,
 ) -> MotionPlan | Relabelling:
     """Plan that everything of one layout goes to the same index of another.
 
@@ -82,6 +93,11 @@ def redistribute(
         bytes cross between processes: among the ranks that have a role there (True), or among
         those given. The assignment problem is solved by SciPy's `linear_sum_assignment`, in time
         and memory of at least the square of the number of processes.
+    partial : bool
+        Whether elements of the destination that no block of the source holds stay as they are.
+        Without it they are an error, Mismatch, that names the index and the process: when the plan
+        is bound to arrays, or asked what that process receives. Elements of the source that no
+        block of the destination holds are not sent, in either case.
 
     Returns
     -------
@@ -111,8 +127,19 @@ def redistribute(
     >>> plan, layout, before, after = dm.redistribute(rows, reverse, relabel=True)
     >>> before, after, layout.ranks.tolist()
     (24, 0, [1, 0])
+
+    What is there of an old set of boxes goes to a new one:
+
+    >>> old = dm.FloorPlan([dm.Region(0, 4), dm.Region(6, 8)], [0, 1])
+    >>> new = dm.FloorPlan([dm.Region(0, 8)], [0], nprocs=2)
+    >>> dm.redistribute(old, new, partial=True).incoming(0)
+    {0: 4, 1: 2}
+    >>> dm.redistribute(old, new).incoming(0)
+    Traceback (most recent call last):
+    datamover.errors.Mismatch: process 0 needs index (4) of the source for its block 0, and no \
+block of the source holds it; a partial redistribution leaves out such elements
     """
-    plan = _plan.redistribute(source, destination, axes, source_region, destination_region)
+    plan = _plan.redistribute(source, destination, axes, source_region, destination_region, partial)
     if relabel is False:
         return plan
     from .relabelling import relabelled
@@ -121,7 +148,7 @@ def redistribute(
 
 
 def halo(
-    floorplan: FloorPlan,
+    layout: FloorPlan | BlockCyclic,
     width: Width,
     periodic: Region | bool | None = None,
     wraps: Sequence[bool] | None = None,
@@ -131,13 +158,17 @@ def halo(
 
     Parameters
     ----------
-    floorplan : FloorPlan
-        The interiors. Where they overlap, the block with the lowest number sends.
+    layout : FloorPlan or BlockCyclic
+        The interiors. Where they overlap, the block with the lowest number sends. Of a block-cyclic
+        layout every process must hold one interval in each dimension (`block` or `*`): between
+        separate blocks a local array has no room for ghosts. Tiles that are dealt out cyclically
+        are a floor plan, `FloorPlan.tiles(domain, tile, nprocs, "cyclic")`.
     width : int, sequence of int, or sequence of (int, int)
         How deep: everywhere, for each dimension, or below and above for each dimension. May exceed
         the extent of a block.
     periodic : Region or bool, optional
-        The domain that wraps around; True for the floor plan's bounding box.
+        The domain that wraps around, at least as long as the blocks together in each dimension that
+        wraps; True for `layout.domain`.
     wraps : sequence of bool, optional
         The dimensions that wrap around, where not all of a periodic domain do.
     corners : bool
@@ -146,14 +177,18 @@ def halo(
     Returns
     -------
     MotionPlan
-        Of one term, from the floor plan to itself. Local; takes no time, whatever the sizes.
+        Of one term, from the layout to itself. Ghosts that no interior and no periodic image holds
+        stay as they are. Local; takes no time, whatever the sizes (a block-cyclic layout: time in
+        the number of processes).
 
     Raises
     ------
     InvalidArgument
-        When a width is negative.
+        When a width is negative, or the periodic domain is shorter than the blocks together.
     Mismatch
-        When `width`, `periodic` or `wraps` have other dimensions than the floor plan.
+        When `width`, `periodic` or `wraps` have other dimensions than the layout.
+    Unsupported
+        When a process holds several separate blocks of a block-cyclic layout; for index lists.
 
     Notes
     -----
@@ -167,13 +202,16 @@ def halo(
     {1: 4, 2: 4, 3: 1}
     >>> dm.halo(blocks, ((1, 0), (0, 0)), periodic=True).incoming(0)
     {2: 4}
+    >>> rows = dm.BlockCyclic((8, 8), "(block, *)", nprocs=4)
+    >>> dm.halo(rows, (1, 0)).incoming(1)
+    {0: 8, 2: 8}
     """
-    lower, upper = _sides(width, floorplan.dims)
+    lower, upper = _sides(width, layout.dims)
     if periodic is True:
-        periodic = floorplan.domain
+        periodic = layout.domain
     elif periodic is None or periodic is False:
-        periodic = Region.empty_region(floorplan.dims)
-    return _plan.halo(floorplan, lower, upper, periodic, wraps, corners)
+        periodic = Region.empty_region(layout.dims)
+    return _plan.halo(layout, lower, upper, periodic, wraps, corners)
 
 
 def _sides(width: Width, dims: int) -> tuple[Sequence[int], Sequence[int]]:
@@ -181,9 +219,7 @@ def _sides(width: Width, dims: int) -> tuple[Sequence[int], Sequence[int]]:
     if isinstance(width, Integral):
         width = (width,) * dims
     if len(width) != dims:
-        raise Mismatch(
-            f"width {width!r} has {len(width)} entries, the floor plan {dims} dimensions"
-        )
+        raise Mismatch(f"width {width!r} has {len(width)} entries, the layout {dims} dimensions")
     pairs = [(w, w) if isinstance(w, Integral) else tuple(w) for w in width]
     if any(len(pair) != 2 for pair in pairs):
         raise Mismatch(f"width {width!r} must hold a number, or (lower, upper), for each dimension")

@@ -38,9 +38,6 @@ int datamover_halo(datamover_plan** plan, const datamover_layout* floor_plan, co
     return guarded([&] {
         const Layout& layout = value_of(floor_plan, "floor_plan");
         const int dims = layout.dims();
-        if (!layout.floor_plan())
-            throw Error(ErrorCode::unsupported,
-                        "a halo needs a floor plan, not " + layout.describe());
         const bool periodic = periodic_lo || periodic_hi;
         const Region domain =
             periodic ? region(periodic_lo, periodic_hi, dims, "periodic_lo or periodic_hi")
@@ -48,8 +45,8 @@ int datamover_halo(datamover_plan** plan, const datamover_layout* floor_plan, co
         std::vector<bool> wrapping;
         for (int d = 0; wraps && d < dims; ++d) wrapping.push_back(wraps[d] != 0);
         hand_out(plan, "plan",
-                 halo(*layout.floor_plan(), point(lower, dims, "lower"),
-                      point(upper, dims, "upper"), domain, wrapping, corners != 0));
+                 halo(layout, point(lower, dims, "lower"), point(upper, dims, "upper"), domain,
+                      wrapping, corners != 0));
     });
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <string>
 
 #include "datamover/error.hpp"
@@ -33,6 +34,22 @@ inline std::int64_t multiply(std::int64_t a, std::int64_t b) {
     std::int64_t result = 0;
     if (__builtin_mul_overflow(a, b, &result)) throw_overflow(a, "*", b);
     return result;
+}
+
+/// Holds the product of any two coordinates, and sums of such.
+__extension__ typedef __int128 Wide;
+
+/// The sum and the product of two integers, the first not negative and, for the product, neither;
+/// the largest integer where that is smaller.
+inline std::int64_t bounded_add(std::int64_t a, std::int64_t b) {
+    std::int64_t result = 0;
+    return __builtin_add_overflow(a, b, &result) ? std::numeric_limits<std::int64_t>::max()
+                                                 : result;
+}
+inline std::int64_t bounded_multiply(std::int64_t a, std::int64_t b) {
+    std::int64_t result = 0;
+    return __builtin_mul_overflow(a, b, &result) ? std::numeric_limits<std::int64_t>::max()
+                                                 : result;
 }
 
 /// The quotient rounded down, and rounded up. The divisor is positive.

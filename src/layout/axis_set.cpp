@@ -2,25 +2,30 @@
 // Where do two periodic sets of indices meet, without walking over the indices?
 #include "datamover/axis_set.hpp"
 
-#include <limits>
 #include <numeric>
+#include <string>
 #include <utility>
+
+#include "datamover/error.hpp"
+#include "geometry/checked.hpp"
 
 namespace datamover {
 namespace {
 
-std::int64_t floor_div(std::int64_t a, std::int64_t b) {
-    return a >= 0 ? a / b : -((-a + b - 1) / b);
-}
+using geometry::bounded_add;
+using geometry::bounded_multiply;
 
-/// An AxisSet in the coordinate t that both sides share, restricted to the window [lo, hi).
+/// An AxisSet in the coordinate t that both sides share, restricted to the window [lo, hi) with
+/// lo >= max(0, set.first). Blocks that begin or end beyond all integers begin or end at the
+/// largest: no window reaches further.
 struct Periodic {
     AxisSet set;
 
-    std::int64_t block_at_or_before(std::int64_t t) const {
-        return floor_div(t - set.first, set.period);
+    std::int64_t block_at_or_before(std::int64_t t) const { return (t - set.first) / set.period; }
+    std::int64_t begin(std::int64_t k) const {
+        return bounded_add(bounded_multiply(k, set.period), set.first);
     }
-    std::int64_t begin(std::int64_t k) const { return set.first + k * set.period; }
+    std::int64_t end(std::int64_t k) const { return bounded_add(begin(k), set.length); }
     std::int64_t local(std::int64_t k, std::int64_t t) const {
         return k * set.length + (t - begin(k));
     }
@@ -35,9 +40,9 @@ struct Window {
 /// If only one block of `p` touches the window, narrows the window to it and says so.
 bool narrow_to_single_block(const Periodic& p, Window& w) {
     std::int64_t k = p.block_at_or_before(w.lo);
-    if (w.lo >= p.begin(k) + p.set.length) ++k;
+    if (w.lo - p.begin(k) >= p.set.length) ++k;
     if (p.begin(k + 1) < w.hi) return false;
-    w = {std::max(w.lo, p.begin(k)), std::min(w.hi, p.begin(k) + p.set.length)};
+    w = {std::max(w.lo, p.begin(k)), std::min(w.hi, p.end(k))};
     return true;
 }
 
@@ -47,15 +52,15 @@ template <class Emit>
 void meet_block(const Periodic& outer, std::int64_t k, const Periodic& inner, Window w,
                 Emit&& emit) {
     w.lo = std::max(w.lo, outer.begin(k));
-    w.hi = std::min(w.hi, outer.begin(k) + outer.set.length);
+    w.hi = std::min(w.hi, outer.end(k));
     if (w.empty()) return;
     const auto one = [&](std::int64_t j) {
         const std::int64_t lo = std::max(w.lo, inner.begin(j));
-        const std::int64_t hi = std::min(w.hi, inner.begin(j) + inner.set.length);
+        const std::int64_t hi = std::min(w.hi, inner.end(j));
         if (lo < hi) emit(AxisRun{outer.local(k, lo), inner.local(j, lo), hi - lo, 1, 0, 0});
     };
     const auto whole = [&](std::int64_t j) {
-        return inner.begin(j) >= w.lo && inner.begin(j) + inner.set.length <= w.hi;
+        return inner.begin(j) >= w.lo && w.hi - inner.begin(j) >= inner.set.length;
     };
     const std::int64_t first = inner.block_at_or_before(w.lo);
     const std::int64_t last = inner.block_at_or_before(w.hi - 1);
@@ -96,10 +101,10 @@ std::int64_t first_meeting(const Periodic& a, const Periodic& b, const Window& w
     const std::int64_t last = outer.block_at_or_before(w.hi - 1);
     for (std::int64_t k = outer.block_at_or_before(w.lo); k <= last; ++k) {
         const std::int64_t lo = std::max(w.lo, outer.begin(k));
-        const std::int64_t hi = std::min(w.hi, outer.begin(k) + outer.set.length);
+        const std::int64_t hi = std::min(w.hi, outer.end(k));
         if (lo >= hi) continue;
         std::int64_t j = inner.block_at_or_before(lo);
-        if (lo >= inner.begin(j) + inner.set.length) ++j;
+        if (lo - inner.begin(j) >= inner.set.length) ++j;
         const std::int64_t t = std::max(lo, inner.begin(j));
         if (t < hi) return t;
     }
@@ -132,19 +137,25 @@ AxisTable folded_table(std::vector<AxisRun> runs, std::int64_t periods, std::int
 }  // namespace
 
 std::int64_t common_period(std::int64_t a, std::int64_t b) {
-    std::int64_t period = 0;
-    return __builtin_mul_overflow(a / std::gcd(a, b), b, &period)
-               ? std::numeric_limits<std::int64_t>::max()
-               : period;
+    return bounded_multiply(a / std::gcd(a, b), b);
+}
+
+void check_blocks_to_walk(std::int64_t blocks) {
+    constexpr std::int64_t most_blocks = 1 << 24;  // about a second, and some hundred megabytes
+    if (blocks > most_blocks)
+        throw Error(ErrorCode::unsupported,
+                    "two distributions repeat together only after " + std::to_string(blocks) +
+                        " blocks, more than " + std::to_string(most_blocks) +
+                        ": choose block sizes or grids with common factors");
 }
 
 AxisTable intersect(const AxisSet& source, std::int64_t source_lo, const AxisSet& destination,
                     std::int64_t destination_lo, std::int64_t extent) {
     Periodic a{source}, b{destination};
-    a.set.first -= source_lo;
-    a.set.end -= source_lo;
-    b.set.first -= destination_lo;
-    b.set.end -= destination_lo;
+    a.set.first = geometry::subtract(a.set.first, source_lo);
+    a.set.end = geometry::subtract(a.set.end, source_lo);
+    b.set.first = geometry::subtract(b.set.first, destination_lo);
+    b.set.end = geometry::subtract(b.set.end, destination_lo);
     Window w{std::max({std::int64_t{0}, a.set.first, b.set.first}),
              std::min({extent, a.set.end, b.set.end})};
     if (w.empty()) return {};
@@ -165,6 +176,8 @@ AxisTable intersect(const AxisSet& source, std::int64_t source_lo, const AxisSet
     // What does not meet within one period never meets.
     const std::int64_t period = common_period(a.set.period, b.set.period);
     const Window searched{w.lo, period < w.hi - w.lo ? w.lo + period : w.hi};
+    const std::int64_t longer = a.set.length >= b.set.length ? a.set.period : b.set.period;
+    check_blocks_to_walk((searched.hi - searched.lo) / longer);
     w.lo = first_meeting(a, b, searched);
     if (w.lo == searched.hi) return {};
     if (period >= w.hi - w.lo) {

@@ -3,8 +3,12 @@
 #include "datamover/block_cyclic.hpp"
 
 #include <algorithm>
+#include <charconv>
 
+#include "bounds.hpp"
 #include "datamover/error.hpp"
+#include "geometry/checked.hpp"
+#include "geometry/word_digest.hpp"
 
 namespace datamover {
 namespace {
@@ -26,13 +30,13 @@ void check_shape(const Point& shape, std::int64_t nprocs) {
                     shape.to_string() + " is not positive");
     }
     shape.product();
-    if (nprocs < 1) invalid("nprocs is " + std::to_string(nprocs) + ", it must be at least 1");
+    layout::check_nprocs(nprocs);
 }
 
 /// The prime factors of n, largest first.
 std::vector<std::int64_t> prime_factors(std::int64_t n) {
     std::vector<std::int64_t> factors;
-    for (std::int64_t p = 2; p * p <= n; ++p)
+    for (std::int64_t p = 2; p <= n / p; ++p)
         for (; n % p == 0; n /= p) factors.push_back(p);
     if (n > 1) factors.push_back(n);
     std::reverse(factors.begin(), factors.end());
@@ -94,10 +98,10 @@ Point block_sizes(const Point& shape, const Point& grid,
     Point block = shape;
     for (int d = 0; d < shape.dims(); ++d) {
         const AxisDistribution& a = axes[static_cast<std::size_t>(d)];
-        const std::int64_t even = (shape[d] + grid[d] - 1) / grid[d];
+        const std::int64_t even = geometry::divide_up(shape[d], grid[d]);
         if (a.kind == AxisDistribution::Kind::block) {
-            block[d] = a.block > 0 ? a.block : even;
-            if (block[d] * grid[d] < shape[d])
+            block[d] = std::min(a.block > 0 ? a.block : even, shape[d]);
+            if (block[d] < even)
                 invalid("block(" + std::to_string(block[d]) + ")" + at_dimension(d) + " on " +
                         std::to_string(grid[d]) + " processes covers less than the extent " +
                         std::to_string(shape[d]) + ": it must be at least " + std::to_string(even));
@@ -127,13 +131,16 @@ AxisDistribution parse_axis(const std::string& word, const std::string& text) {
     const Kind kind = name == "block" ? Kind::block : Kind::cyclic;
     if (open == std::string::npos) return {kind, 0};
     const std::string digits = word.substr(open + 1, word.size() - open - 2);
-    const bool number =
-        !digits.empty() && digits.size() < 19 && word.back() == ')' &&
-        std::all_of(digits.begin(), digits.end(), [](char c) { return c >= '0' && c <= '9'; });
-    if (!number || std::stoll(digits) < 1)
+    const char* end = digits.data() + digits.size();
+    std::int64_t block = 0;
+    const auto read = std::from_chars(digits.data(), end, block);
+    if (read.ec == std::errc::result_out_of_range)
+        invalid("block size in '" + word + "' of distribution \"" + text +
+                "\" does not fit 63 bits");
+    if (read.ec != std::errc{} || read.ptr != end || word.back() != ')' || block < 1)
         invalid("block size in '" + word + "' of distribution \"" + text +
                 "\" is not a positive integer");
-    return {kind, std::stoll(digits)};
+    return {kind, block};
 }
 
 }  // namespace
@@ -209,14 +216,13 @@ BlockCyclic::BlockCyclic(const Point& shape, const std::string& distribution, st
 }
 
 std::int64_t BlockCyclic::owner(std::int64_t block) const {
-    if (block < 0 || block >= num_blocks())
-        throw Error(ErrorCode::out_of_range, "block " + std::to_string(block) + " is not in 0.." +
-                                                 std::to_string(num_blocks() - 1));
+    layout::check_number("block", block, num_blocks());
     return ranks_.empty() ? block : ranks_[static_cast<std::size_t>(block)];
 }
 
 std::int64_t BlockCyclic::block_of(std::int64_t rank) const {
-    if (ranks_.empty()) return rank >= 0 && rank < num_blocks() ? rank : -1;
+    layout::check_number("rank", rank, nprocs_);
+    if (ranks_.empty()) return rank < num_blocks() ? rank : -1;
     const auto it = std::lower_bound(
         positions_by_rank_.begin(), positions_by_rank_.end(), rank,
         [&](std::int64_t p, std::int64_t r) { return ranks_[static_cast<std::size_t>(p)] < r; });
@@ -226,6 +232,7 @@ std::int64_t BlockCyclic::block_of(std::int64_t rank) const {
 }
 
 Point BlockCyclic::grid_coordinates(std::int64_t block) const {
+    layout::check_number("block", block, num_blocks());
     block %= grid_.product();
     Point c = Point::filled(dims(), 0);
     for (int i = 0; i < dims(); ++i) {
@@ -238,18 +245,35 @@ Point BlockCyclic::grid_coordinates(std::int64_t block) const {
 
 std::int64_t BlockCyclic::block_at(const Point& c) const {
     std::int64_t block = 0;
+    if (c.dims() != dims())
+        throw Error(ErrorCode::mismatch,
+                    "grid coordinates " + c.to_string() + " for the grid " + grid_.to_string());
     for (int i = 0; i < dims(); ++i) {
         const int d = column_major_grid_ ? dims() - 1 - i : i;
+        layout::check_number("grid coordinate", c[d], grid_[d]);
         block = block * grid_[d] + c[d];
     }
     return block;
 }
 
 AxisSet BlockCyclic::axis_set(int d, std::int64_t coordinate) const {
-    const std::int64_t n = shape_[d];
+    layout::check_number("dimension", d, dims());
+    layout::check_number("grid coordinate", coordinate, grid_[d]);
+    const std::int64_t n = shape_[d], block = block_[d];
     if (grid_[d] == 1) return AxisSet::interval(0, n);
     const std::int64_t position = (coordinate - first_process_[d] + grid_[d]) % grid_[d];
-    return {position * block_[d], block_[d], block_[d] * grid_[d], n};
+    if (position > (n - 1) / block) return AxisSet::interval(n, n);
+    const std::int64_t first = position * block;
+    // Where not all integers hold a second round of blocks, the array does not either.
+    std::int64_t period = 0;
+    if (__builtin_mul_overflow(block, grid_[d], &period))
+        return AxisSet::interval(first, n - first > block ? first + block : n);
+    return {first, block, period, n};
+}
+
+bool BlockCyclic::holds_intervals(int d) const {
+    layout::check_number("dimension", d, dims());
+    return grid_[d] == 1 || (shape_[d] - 1) / block_[d] < grid_[d];
 }
 
 Point BlockCyclic::block_extents(std::int64_t block) const {
@@ -265,6 +289,8 @@ Point BlockCyclic::local_shape(std::int64_t rank) const {
 }
 
 std::int64_t BlockCyclic::coordinate_of_index(int d, std::int64_t i) const {
+    layout::check_number("dimension", d, dims());
+    layout::check_number("index", i, shape_[d]);
     return grid_[d] == 1 ? 0 : (i / block_[d] + first_process_[d]) % grid_[d];
 }
 
@@ -277,6 +303,23 @@ void check_index(const Point& index, const Point& shape) {
 }
 
 }  // namespace
+
+bool BlockCyclic::operator==(const BlockCyclic& other) const {
+    return shape_ == other.shape_ && grid_ == other.grid_ && block_ == other.block_ &&
+           first_process_ == other.first_process_ && nprocs_ == other.nprocs_ &&
+           replicas_ == other.replicas_ && column_major_grid_ == other.column_major_grid_ &&
+           ranks_ == other.ranks_;
+}
+
+std::int64_t BlockCyclic::digest() const {
+    geometry::WordDigest digest;
+    for (const Point& point : {shape_, grid_, block_, first_process_})
+        digest.put_all(point.to_vector());
+    for (const std::int64_t word : {nprocs_, replicas_, std::int64_t{column_major_grid_}})
+        digest.put(word);
+    digest.put_all(ranks_);
+    return digest.value();
+}
 
 std::int64_t BlockCyclic::owner_of(const Point& index) const {
     check_index(index, shape_);

@@ -9,9 +9,11 @@
 #include <numeric>
 #include <stdexcept>
 
+#include "bounds.hpp"
 #include "box_index.hpp"
 #include "datamover/error.hpp"
 #include "geometry/checked.hpp"
+#include "geometry/word_digest.hpp"
 
 namespace datamover {
 namespace {
@@ -40,10 +42,7 @@ void check_lengths(int dims, Rows lo, Rows hi, Rows owners) {
 }
 
 std::int64_t checked_nprocs(Rows owners, std::int64_t nprocs) {
-    if (nprocs < 1 && nprocs != -1) {
-        throw Error(ErrorCode::invalid_argument,
-                    "a floor plan for " + std::to_string(nprocs) + " processes; at least 1");
-    }
+    if (nprocs != -1) layout::check_nprocs(nprocs);
     std::int64_t largest = 0;
     for (std::size_t i = 0; i < owners.size(); ++i) {
         if (owners[i] < 0 || (nprocs != -1 && owners[i] >= nprocs)) {
@@ -54,12 +53,13 @@ std::int64_t checked_nprocs(Rows owners, std::int64_t nprocs) {
         }
         largest = std::max(largest, owners[i]);
     }
-    return nprocs == -1 ? geometry::add(largest, 1) : nprocs;
+    if (nprocs == -1) layout::check_nprocs(nprocs = geometry::add(largest, 1));
+    return nprocs;
 }
 
 }  // namespace
 
-/// What copies of a floor plan share. Only the two lookup structures come later, each once.
+/// What copies of a floor plan share. Lookup structures and the digest come later, each once.
 struct FloorPlan::Table {
     int dims = 0;
     std::int64_t nprocs = 0;
@@ -72,12 +72,14 @@ struct FloorPlan::Table {
 
     const layout::BoxIndex& boxes() const;
     Rows blocks_of(std::int64_t rank) const;
+    std::int64_t digest() const;
 
 private:
     void canonicalise_and_bound();
     void sort_by_owner() const;
 
-    mutable std::once_flag boxes_once_, ranks_once_;
+    mutable std::once_flag boxes_once_, ranks_once_, digest_once_;
+    mutable std::int64_t digest_ = 0;
     mutable layout::BoxIndex boxes_;
     // Blocks by rank and number; those of ranks_[i] are blocks_by_rank_[first_[i] .. first_[i+1]).
     mutable std::vector<std::int64_t> ranks_, first_, blocks_by_rank_;
@@ -143,6 +145,17 @@ Rows FloorPlan::Table::blocks_of(std::int64_t rank) const {
     return Rows(blocks_by_rank_).subspan(first_[i], first_[i + 1] - first_[i]);
 }
 
+std::int64_t FloorPlan::Table::digest() const {
+    std::call_once(digest_once_, [this] {
+        geometry::WordDigest digest;
+        digest.put(dims);
+        digest.put(nprocs);
+        for (const Rows rows : {Rows(lo), Rows(hi), Rows(owners)}) digest.put_all(rows);
+        digest_ = digest.value();
+    });
+    return digest_;
+}
+
 FloorPlan::FloorPlan(int dims, Rows lo, Rows hi, Rows owners, std::int64_t nprocs) {
     check_lengths(dims, lo, hi, owners);
     nprocs = checked_nprocs(owners, nprocs);
@@ -198,16 +211,8 @@ std::int64_t FloorPlan::nprocs() const {
     return table().nprocs;
 }
 
-void FloorPlan::check_block(std::int64_t block) const {
-    if (block < 0 || block >= num_blocks()) {
-        throw Error(ErrorCode::out_of_range, "block " + std::to_string(block) +
-                                                 " of a floor plan with " +
-                                                 std::to_string(num_blocks()) + " blocks");
-    }
-}
-
 Region FloorPlan::region(std::int64_t block) const {
-    check_block(block);
+    layout::check_number("block", block, num_blocks());
     const auto d = static_cast<std::size_t>(dims());
     const auto first = static_cast<std::size_t>(block) * d;
     return Region(Point(lower_corners().subspan(first, d)),
@@ -215,16 +220,12 @@ Region FloorPlan::region(std::int64_t block) const {
 }
 
 std::int64_t FloorPlan::owner(std::int64_t block) const {
-    check_block(block);
+    layout::check_number("block", block, num_blocks());
     return table().owners[block];
 }
 
 Rows FloorPlan::blocks_of(std::int64_t rank) const {
-    if (rank < 0 || rank >= nprocs()) {
-        throw Error(ErrorCode::out_of_range, "rank " + std::to_string(rank) +
-                                                 " of a floor plan for " +
-                                                 std::to_string(nprocs()) + " processes");
-    }
+    layout::check_number("rank", rank, nprocs());
     return table().blocks_of(rank);
 }
 
@@ -259,6 +260,10 @@ std::vector<Region> FloorPlan::exclusive_regions(std::int64_t block) const {
         lower.push_back(region(other));
     }
     return subtract_all(own, lower);
+}
+
+std::int64_t FloorPlan::digest() const {
+    return table().digest();
 }
 
 bool FloorPlan::operator==(const FloorPlan& other) const {

@@ -6,6 +6,7 @@
 #include <new>
 #include <stdexcept>
 
+#include "bounds.hpp"
 #include "datamover/error.hpp"
 #include "datamover/floor_plan.hpp"
 #include "geometry/checked.hpp"
@@ -15,13 +16,6 @@ namespace {
 
 // Cut positions per dimension, both ends of the domain included.
 using Cuts = std::vector<std::vector<std::int64_t>>;
-
-void check_nprocs(std::int64_t nprocs) {
-    if (nprocs < 1) {
-        throw Error(ErrorCode::invalid_argument,
-                    "a floor plan for " + std::to_string(nprocs) + " processes; at least 1");
-    }
-}
 
 void check_domain(const Region& domain) {
     if (domain.dims() < 1) {
@@ -45,16 +39,23 @@ void check_positive(const Region& domain, const Point& counts, const char* what)
     }
 }
 
-// `count` blocks of `width` points, the last ones cut off at the end of the domain.
-std::vector<std::int64_t> even_cuts(const Region& domain, int d, std::int64_t count,
+// `count` blocks whose sizes differ by at most one, the larger ones first.
+std::vector<std::int64_t> even_cuts(const Region& domain, int d, std::int64_t count) {
+    const std::int64_t size = domain.extent(d) / count, larger = domain.extent(d) % count;
+    std::vector<std::int64_t> cuts;
+    cuts.reserve(static_cast<std::size_t>(geometry::add(count, 1)));
+    for (std::int64_t i = 0; i <= count; ++i)
+        cuts.push_back(domain.lo()[d] + i * size + std::min(i, larger));
+    return cuts;
+}
+
+// `count` blocks of `width` points, the last one cut off at the end of the domain.
+std::vector<std::int64_t> tile_cuts(const Region& domain, int d, std::int64_t count,
                                     std::int64_t width) {
     std::vector<std::int64_t> cuts;
     cuts.reserve(static_cast<std::size_t>(geometry::add(count, 1)));
-    std::int64_t cut = domain.lo()[d];
-    for (std::int64_t i = 0; i <= count; ++i) {
-        cuts.push_back(cut);
-        cut = domain.hi()[d] - cut > width ? cut + width : domain.hi()[d];
-    }
+    for (std::int64_t i = 0; i < count; ++i) cuts.push_back(domain.lo()[d] + i * width);
+    cuts.push_back(domain.hi()[d]);
     return cuts;
 }
 
@@ -135,13 +136,14 @@ void bisect(const Region& region, const std::vector<double>& weights, std::size_
         return;
     }
     const std::size_t middle = begin + (end - begin) / 2;
+    // Relative to the heaviest: sums then neither overflow nor vanish.
+    const double heaviest = *std::max_element(weights.begin() + begin, weights.begin() + end);
     double lower = 0, upper = 0;
-    for (std::size_t i = begin; i < middle; ++i) lower += weights[i];
-    for (std::size_t i = middle; i < end; ++i) upper += weights[i];
+    for (std::size_t i = begin; i < middle; ++i) lower += weights[i] / heaviest;
+    for (std::size_t i = middle; i < end; ++i) upper += weights[i] / heaviest;
     const int d = longest_dim(region);
     Point cut_hi = region.hi(), cut_lo = region.lo();
-    // Halved, since the sum of two large weights may overflow to infinity.
-    const double share = lower / 2 / (lower / 2 + upper / 2);
+    const double share = lower / (lower + upper);
     cut_hi[d] = cut_lo[d] = region.lo()[d] + points_in_share(region.extent(d), share);
     bisect(Region(region.lo(), cut_hi), weights, begin, middle, blocks);
     bisect(Region(cut_lo, region.hi()), weights, middle, end, blocks);
@@ -151,14 +153,11 @@ void bisect(const Region& region, const std::vector<double>& weights, std::size_
 
 FloorPlan FloorPlan::uniform(const Region& domain, const Point& grid, std::int64_t nprocs) {
     check_positive(domain, grid, "grid");
-    check_nprocs(nprocs);
+    layout::check_nprocs(nprocs);
     grid.product();  // refused before anything is allocated
     return within_memory([&] {
         Cuts cuts;
-        for (int d = 0; d < domain.dims(); ++d) {
-            const std::int64_t width = geometry::divide_up(domain.extent(d), grid[d]);
-            cuts.push_back(even_cuts(domain, d, grid[d], width));
-        }
+        for (int d = 0; d < domain.dims(); ++d) cuts.push_back(even_cuts(domain, d, grid[d]));
         return between_cuts(cuts, nprocs, [&](std::int64_t i) { return i % nprocs; });
     });
 }
@@ -166,7 +165,7 @@ FloorPlan FloorPlan::uniform(const Region& domain, const Point& grid, std::int64
 FloorPlan FloorPlan::tiles(const Region& domain, const Point& tile, std::int64_t nprocs,
                            const std::string& mapping) {
     check_positive(domain, tile, "tile");
-    check_nprocs(nprocs);
+    layout::check_nprocs(nprocs);
     if (mapping != "block" && mapping != "cyclic") {
         throw Error(ErrorCode::invalid_argument,
                     "the mapping \"" + mapping + "\"; it must be \"block\" or \"cyclic\"");
@@ -179,7 +178,7 @@ FloorPlan FloorPlan::tiles(const Region& domain, const Point& tile, std::int64_t
     return within_memory([&] {
         Cuts cuts;
         for (int d = 0; d < domain.dims(); ++d) {
-            cuts.push_back(even_cuts(domain, d, grid[d], tile[d]));
+            cuts.push_back(tile_cuts(domain, d, grid[d], tile[d]));
         }
         return between_cuts(cuts, nprocs, [&](std::int64_t i) {
             return mapping == "cyclic" ? i % nprocs : owner_in_shares(i, blocks, nprocs);
@@ -191,7 +190,7 @@ FloorPlan FloorPlan::from_splits(const Region& domain,
                                  const std::vector<std::vector<std::int64_t>>& splits,
                                  std::int64_t nprocs) {
     check_domain(domain);
-    check_nprocs(nprocs);
+    layout::check_nprocs(nprocs);
     if (static_cast<int>(splits.size()) != domain.dims()) {
         throw Error(ErrorCode::mismatch, "cuts for " + std::to_string(splits.size()) +
                                              " dimensions of the domain " + domain.to_string() +

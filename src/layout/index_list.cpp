@@ -6,7 +6,9 @@
 #include <string>
 #include <tuple>
 
+#include "bounds.hpp"
 #include "datamover/error.hpp"
+#include "geometry/word_digest.hpp"
 
 namespace datamover {
 
@@ -14,6 +16,7 @@ struct IndexList::Table {
     std::vector<std::int64_t> offsets;
     std::vector<std::int64_t> indices;
     std::vector<Holder> holders;  ///< sorted by index, then rank
+    std::int64_t digest = 0;
 };
 
 IndexList::IndexList(const Point& shape, std::span<const std::int64_t> offsets,
@@ -25,7 +28,8 @@ IndexList::IndexList(const Point& shape, std::span<const std::int64_t> offsets,
         throw Error(ErrorCode::mismatch,
                     "offsets of an index list must ascend from 0 to the number of indices, " +
                         std::to_string(indices.size()));
-    const std::int64_t n = shape.product();
+    const std::int64_t n = Region::from_shape(shape).empty() ? 0 : shape.product();
+    layout::check_nprocs(static_cast<std::int64_t>(offsets.size()) - 1);
     auto table = std::make_shared<Table>();
     table->offsets.assign(offsets.begin(), offsets.end());
     table->indices.assign(indices.begin(), indices.end());
@@ -50,6 +54,11 @@ IndexList::IndexList(const Point& shape, std::span<const std::int64_t> offsets,
                                                          " stands twice in the list of rank " +
                                                          std::to_string(a.rank));
     }
+    geometry::WordDigest digest;
+    digest.put_all(shape_.to_vector());
+    digest.put_all(offsets);
+    digest.put_all(indices);
+    table->digest = digest.value();
     table_ = std::move(table);
 }
 
@@ -58,9 +67,7 @@ std::int64_t IndexList::nprocs() const {
 }
 
 std::span<const std::int64_t> IndexList::indices_of(std::int64_t rank) const {
-    if (rank < 0 || rank >= nprocs())
-        throw Error(ErrorCode::out_of_range, "rank " + std::to_string(rank) + " is not in 0.." +
-                                                 std::to_string(nprocs() - 1));
+    layout::check_number("rank", rank, nprocs());
     const auto r = static_cast<std::size_t>(rank);
     const auto first = static_cast<std::size_t>(table_->offsets[r]);
     const auto last = static_cast<std::size_t>(table_->offsets[r + 1]);
@@ -68,11 +75,18 @@ std::span<const std::int64_t> IndexList::indices_of(std::int64_t rank) const {
 }
 
 std::span<const IndexList::Holder> IndexList::holders(std::int64_t flat_index) const {
-    const auto less = [](const Holder& h, std::int64_t i) { return h.index < i; };
+    layout::check_number("index", flat_index, table_ ? shape_.product() : 0);
     const auto& all = table_->holders;
-    const auto first = std::lower_bound(all.begin(), all.end(), flat_index, less);
-    const auto last = std::lower_bound(first, all.end(), flat_index + 1, less);
+    const auto first =
+        std::lower_bound(all.begin(), all.end(), flat_index,
+                         [](const Holder& h, std::int64_t i) { return h.index < i; });
+    const auto last = std::upper_bound(first, all.end(), flat_index,
+                                       [](std::int64_t i, const Holder& h) { return i < h.index; });
     return {first, last};
+}
+
+std::int64_t IndexList::digest() const {
+    return table_ ? table_->digest : 0;
 }
 
 bool IndexList::operator==(const IndexList& other) const {

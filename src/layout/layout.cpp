@@ -2,49 +2,86 @@
 // What does any layout answer, whichever kind it is?
 #include "datamover/layout.hpp"
 
+#include <mutex>
+#include <optional>
+
+#include "bounds.hpp"
 #include "datamover/error.hpp"
+#include "geometry/checked.hpp"
+#include "geometry/word_digest.hpp"
 
 namespace datamover {
 
-Layout::Layout(BlockCyclic layout) : layout_(std::make_shared<Any>(std::move(layout))) {}
-Layout::Layout(FloorPlan layout) : layout_(std::make_shared<Any>(std::move(layout))) {}
-Layout::Layout(IndexList layout) : layout_(std::make_shared<Any>(std::move(layout))) {}
+namespace {
+
+/// The boxes that the processes of a block-cyclic layout hold, or none where some hold no box.
+std::optional<FloorPlan> boxes_of(const BlockCyclic& layout) {
+    for (int d = 0; d < layout.dims(); ++d)
+        if (!layout.holds_intervals(d)) return std::nullopt;
+    std::vector<std::int64_t> lo, hi, owners;
+    for (std::int64_t block = 0; block < layout.num_blocks(); ++block) {
+        const Point at = layout.grid_coordinates(block);
+        for (int d = 0; d < layout.dims(); ++d) {
+            const AxisSet held = layout.axis_set(d, at[d]);
+            lo.push_back(held.lower());
+            hi.push_back(held.upper());
+        }
+        owners.push_back(layout.owner(block));
+    }
+    return FloorPlan(layout.dims(), lo, hi, owners, layout.nprocs());
+}
+
+}  // namespace
+
+/// What copies of a layout share. The boxes come later, once.
+struct Layout::Shared {
+    explicit Shared(Any of_kind) : kind(std::move(of_kind)) {}
+
+    const Any kind;
+    mutable std::once_flag boxes_once;
+    mutable std::optional<FloorPlan> boxes;
+};
+
+Layout::Layout(BlockCyclic layout) : shared_(std::make_shared<Shared>(std::move(layout))) {}
+Layout::Layout(FloorPlan layout) : shared_(std::make_shared<Shared>(std::move(layout))) {}
+Layout::Layout(IndexList layout) : shared_(std::make_shared<Shared>(std::move(layout))) {}
+
+const Layout::Any& Layout::any() const {
+    if (!shared_) throw Error(ErrorCode::invalid_argument, "an empty layout was asked something");
+    return shared_->kind;
+}
 
 const BlockCyclic* Layout::block_cyclic() const {
-    return std::get_if<BlockCyclic>(layout_.get());
+    return std::get_if<BlockCyclic>(&any());
 }
 const FloorPlan* Layout::floor_plan() const {
-    return std::get_if<FloorPlan>(layout_.get());
+    return std::get_if<FloorPlan>(&any());
 }
 const IndexList* Layout::index_list() const {
-    return std::get_if<IndexList>(layout_.get());
+    return std::get_if<IndexList>(&any());
 }
 
 int Layout::dims() const {
-    return std::visit([](const auto& l) { return l.dims(); }, *layout_);
+    return std::visit([](const auto& l) { return l.dims(); }, any());
 }
 
 std::int64_t Layout::nprocs() const {
-    return std::visit([](const auto& l) { return l.nprocs(); }, *layout_);
+    return std::visit([](const auto& l) { return l.nprocs(); }, any());
 }
 
 std::int64_t Layout::num_blocks() const {
-    return std::visit([](const auto& l) { return l.num_blocks(); }, *layout_);
+    return std::visit([](const auto& l) { return l.num_blocks(); }, any());
 }
 
 std::int64_t Layout::owner(std::int64_t block) const {
     if (const auto* bc = block_cyclic()) return bc->owner(block);
     if (const auto* fp = floor_plan()) return fp->owner(block);
-    if (block < 0 || block >= num_blocks())
-        throw Error(ErrorCode::out_of_range, "block " + std::to_string(block) + " is not in 0.." +
-                                                 std::to_string(num_blocks() - 1));
+    layout::check_number("block", block, num_blocks());
     return block;
 }
 
 std::vector<std::int64_t> Layout::blocks_of(std::int64_t rank) const {
-    if (rank < 0 || rank >= nprocs())
-        throw Error(ErrorCode::out_of_range, "rank " + std::to_string(rank) + " is not in 0.." +
-                                                 std::to_string(nprocs() - 1));
+    layout::check_number("rank", rank, nprocs());
     if (const auto* bc = block_cyclic()) {
         const std::int64_t block = bc->block_of(rank);
         return block < 0 ? std::vector<std::int64_t>{} : std::vector<std::int64_t>{block};
@@ -82,9 +119,18 @@ std::vector<AxisSet> Layout::axis_sets(std::int64_t block) const {
     return sets;
 }
 
+const FloorPlan* Layout::boxes() const {
+    if (const FloorPlan* fp = floor_plan()) return fp;
+    const BlockCyclic* bc = block_cyclic();
+    if (!bc) return nullptr;
+    std::call_once(shared_->boxes_once, [&] { shared_->boxes = boxes_of(*bc); });
+    return shared_->boxes ? &*shared_->boxes : nullptr;
+}
+
 std::int64_t Layout::local_elems(std::int64_t rank) const {
     std::int64_t n = 0;
-    for (const std::int64_t block : blocks_of(rank)) n += block_extents(block).product();
+    for (const std::int64_t block : blocks_of(rank))
+        n = geometry::add(n, block_extents(block).product());
     return n;
 }
 
@@ -99,8 +145,15 @@ std::string Layout::describe() const {
     return "index lists over " + index_list()->shape().to_string() + processes;
 }
 
+std::int64_t Layout::digest() const {
+    geometry::WordDigest digest;
+    digest.put(static_cast<std::int64_t>(any().index()));
+    digest.put(std::visit([](const auto& l) { return l.digest(); }, any()));
+    return digest.value();
+}
+
 bool Layout::operator==(const Layout& other) const {
-    return layout_ == other.layout_ || (layout_ && other.layout_ && *layout_ == *other.layout_);
+    return shared_ == other.shared_ || (shared_ && other.shared_ && any() == other.any());
 }
 
 }  // namespace datamover

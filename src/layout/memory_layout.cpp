@@ -6,6 +6,7 @@
 #include <string>
 
 #include "datamover/error.hpp"
+#include "geometry/checked.hpp"
 
 namespace datamover {
 namespace {
@@ -31,7 +32,7 @@ Point dense_strides(const Point& shape, std::int64_t elem_bytes, ElementOrder or
     for (int i = 0; i < shape.dims(); ++i) {
         const int d = order == ElementOrder::row_major ? shape.dims() - 1 - i : i;
         strides[d] = stride;
-        stride *= shape[d];
+        stride = geometry::multiply(stride, shape[d]);
     }
     return strides;
 }
@@ -43,6 +44,19 @@ const BlockMemory* MemoryLayout::find(std::int64_t block) const {
         std::lower_bound(blocks.begin(), blocks.end(), block,
                          [](const BlockMemory& b, std::int64_t n) { return b.block < n; });
     return it != blocks.end() && it->block == block ? &*it : nullptr;
+}
+
+void check_addresses(const BlockMemory& memory, std::int64_t elem_bytes) {
+    if (memory.valid.empty()) return;
+    // What lies between the lowest and the highest address fits where these do.
+    std::int64_t lowest = memory.offset_bytes, highest = geometry::add(lowest, elem_bytes);
+    for (int d = 0; d < memory.valid.dims(); ++d) {
+        const std::int64_t stride = memory.strides_bytes[d];
+        const std::int64_t first = geometry::multiply(memory.valid.lo()[d], stride);
+        const std::int64_t last = geometry::multiply(memory.valid.hi()[d] - 1, stride);
+        lowest = geometry::add(lowest, std::min({std::int64_t{0}, first, last}));
+        highest = geometry::add(highest, std::max({std::int64_t{0}, first, last}));
+    }
 }
 
 MemoryLayout dense_memory(const Layout& layout, std::int64_t rank, std::int64_t elem_bytes,
@@ -61,11 +75,13 @@ MemoryLayout dense_memory(const Layout& layout, std::int64_t rank, std::int64_t 
         if (holds_elements) {
             m.valid = m.valid.grown(lower, upper);
             const Point shape = m.valid.shape();
-            const std::int64_t bytes = Point{shape.product(), elem_bytes}.product();
+            const std::int64_t bytes = geometry::multiply(shape.product(), elem_bytes);
             m.strides_bytes = dense_strides(shape, elem_bytes, order);
-            for (int d = 0; d < shape.dims(); ++d) m.offset_bytes += lower[d] * m.strides_bytes[d];
-            end +=
-                (bytes + block_alignment_bytes - 1) / block_alignment_bytes * block_alignment_bytes;
+            for (int d = 0; d < shape.dims(); ++d)
+                m.offset_bytes = geometry::add(m.offset_bytes, lower[d] * m.strides_bytes[d]);
+            end = geometry::add(
+                end, geometry::multiply(geometry::divide_up(bytes, block_alignment_bytes),
+                                        block_alignment_bytes));
         }
         memory.blocks.push_back(m);
     }

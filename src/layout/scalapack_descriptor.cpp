@@ -7,6 +7,7 @@
 #include <string>
 
 #include "datamover/error.hpp"
+#include "geometry/checked.hpp"
 
 namespace datamover {
 namespace {
@@ -104,10 +105,12 @@ MemoryLayout ScalapackDescriptor::memory(const BlockCyclic& layout, std::int64_t
                     "LLD_ of the descriptor is " + std::to_string(lld) + " on process " +
                         std::to_string(rank) + ", which holds " + std::to_string(extents[0]) +
                         " rows: it must be at least that");
-    const Point strides{elem_bytes, Point{std::max<std::int64_t>(lld, 1), elem_bytes}.product()};
+    const Point strides{elem_bytes,
+                        geometry::multiply(std::max<std::int64_t>(lld, 1), elem_bytes)};
     memory.blocks.push_back({block, 0, strides, Region::from_shape(extents)});
     if (extents.product() > 0)
-        memory.end_bytes = Point{extents[1] - 1, strides[1]}.product() + extents[0] * elem_bytes;
+        memory.end_bytes = geometry::add(geometry::multiply(extents[1] - 1, strides[1]),
+                                         geometry::multiply(extents[0], elem_bytes));
     return memory;
 }
 

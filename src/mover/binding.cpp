@@ -3,7 +3,8 @@
 //
 // In three steps: a survey of what all bring (one reduction), what the processes of a node offer
 // each other (one exchange, a second one where data goes through slots), and an agreement that all
-// could bind. Between them every process works alone; what goes wrong there waits for the next step.
+// could bind. Between them every process works alone; what goes wrong there waits for the next
+// step.
 #include "binding.hpp"
 
 #include <algorithm>
@@ -14,6 +15,7 @@
 
 #include "check.hpp"
 #include "choice.hpp"
+#include "plan/in_place.hpp"
 #include "slot_offers.hpp"
 #include "survey.hpp"
 #include "transport/signal_lines.hpp"
@@ -152,6 +154,12 @@ std::uint64_t next_number() {
     return (count.fetch_add(1, std::memory_order_relaxed) + 1) * mixer | 1;
 }
 
+/// Whether one array is source and destination at once: what would go to itself stays where it is.
+bool in_place(const Motion& motion) {
+    const ArrayPart &from = motion.array.source, &to = motion.array.destination;
+    return from.base == to.base && from.memory == to.memory && from.elem_bytes == to.elem_bytes;
+}
+
 /// One binding on its way.
 class Binder {
 public:
@@ -201,10 +209,19 @@ private:
 
     void work_out_parts() {
         const std::int64_t me = group_->rank();
-        for (PlannedParts& p : moves_.plans) {
-            if (!p.outgoing.empty() || !p.incoming.empty()) continue;
-            p.outgoing = p.plan.outgoing(me, group_->nodes());
-            p.incoming = p.plan.incoming(me, group_->nodes());
+        for (std::size_t i = 0; i < moves_.plans.size(); ++i) {
+            PlannedParts& p = moves_.plans[i];
+            const auto moves_in_place = [&](const Motion& m) { return m.plan != i || in_place(m); };
+            const bool all_in_place =
+                std::all_of(moves_.motions.begin(), moves_.motions.end(), moves_in_place);
+            if ((!p.outgoing.empty() || !p.incoming.empty()) && p.in_place == all_in_place)
+                continue;
+            const auto& nodes = group_->nodes();
+            p.outgoing = all_in_place ? plan::outgoing_in_place(p.plan, me, nodes)
+                                      : p.plan.outgoing(me, nodes);
+            p.incoming = all_in_place ? plan::incoming_in_place(p.plan, me, nodes)
+                                      : p.plan.incoming(me, nodes);
+            p.in_place = all_in_place;
         }
     }
 
@@ -253,8 +270,7 @@ private:
     }
 
     memory::AllocationPtr signal_memory() const {
-        const std::size_t lines =
-            group_->node_ranks().size() * transport::transport_kinds().size();
+        const std::size_t lines = group_->node_ranks().size() * transport::transport_kinds().size();
         if (group_->node_ranks().size() == 1) return nullptr;
         try {
             const auto memory = group_->pool().allocate_shared(
@@ -297,9 +313,9 @@ private:
         shares = shares && !survey_.lacks_signals.holds();
         auto node = exchange_offers();
         context.node = &node;
-        const FactFinder facts(context, {shares, survey_.sent_bytes.value,
-                                         survey_.received_bytes.value,
-                                         survey_.exchanged_bytes.value});
+        const FactFinder facts(context,
+                               {shares, survey_.sent_bytes.value, survey_.received_bytes.value,
+                                survey_.exchanged_bytes.value});
         const MessageSizes sizes =
             message_sizes(context, moves_, facts, options_, survey_.has_limit.holds());
         context.chunk_bytes = sizes.chunk_bytes;
@@ -312,7 +328,8 @@ private:
         const bool cannot_map = shares && error_ && error_->code() == ErrorCode::no_memory;
         const auto votes = group_->maximum(
             {cannot_map, error_ && !cannot_map ? group_->size() - group_->rank() : 0});
-        if (votes[1] > 0) group_->throw_error_of(group_->size() - static_cast<int>(votes[1]), error_);
+        if (votes[1] > 0)
+            group_->throw_error_of(group_->size() - static_cast<int>(votes[1]), error_);
         error_.reset();
         if (votes[0] > 0) return {};
         return bound;
@@ -386,7 +403,8 @@ private:
     void keep_memory(const BindContext& context, Binding& bound) const {
         bound.memory.push_back(signals_);
         for (const auto& segment : context.node->mapped()) bound.memory.push_back(segment);
-        for (const transport::SlotRing& ring : context.rings_in) bound.memory.push_back(ring.memory);
+        for (const transport::SlotRing& ring : context.rings_in)
+            bound.memory.push_back(ring.memory);
         for (const Motion& motion : moves_.motions)
             for (const Side side : both_sides) {
                 bound.memory.push_back(motion.array[side].allocation);
@@ -409,7 +427,7 @@ private:
 }  // namespace
 
 Binding bind_moves(const mpi::ProcessGroupPtr& group, Moves& moves, const MoverOptions& options,
-             const std::optional<Error>& mine) {
+                   const std::optional<Error>& mine) {
     return Binder(group, moves, options)(mine);
 }
 

@@ -15,6 +15,7 @@ namespace datamover {
 struct PlannedParts {
     MotionPlan plan;
     std::vector<PeerPart> outgoing, incoming;
+    bool in_place = false;  ///< the parts are without what would go to itself
 };
 
 /// One plan between two arrays; several motions may share a plan.
@@ -28,9 +29,7 @@ struct Moves {
     std::vector<PlannedParts> plans;
     std::vector<Motion> motions;
 
-    const PlannedParts& parts_of(std::size_t motion) const {
-        return plans[motions[motion].plan];
-    }
+    const PlannedParts& parts_of(std::size_t motion) const { return plans[motions[motion].plan]; }
 };
 
 /// Why a pair is carried as it is.
@@ -58,6 +57,6 @@ struct Binding {
 /// each other, chooses and binds transports. `mine` is an error that this process has already: it
 /// then only takes part in the agreement. Collective; throws the same error on all processes.
 Binding bind_moves(const mpi::ProcessGroupPtr& group, Moves& moves, const MoverOptions& options,
-             const std::optional<Error>& mine = {});
+                   const std::optional<Error>& mine = {});
 
 }  // namespace datamover

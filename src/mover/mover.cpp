@@ -82,7 +82,7 @@ Moves moves_of(std::span<const PlannedArrays> given) {
         for (std::size_t i = 0; i < planned.sources.size(); ++i)
             moves.motions.push_back(
                 {moves.plans.size(), {planned.sources[i], planned.destinations[i]}});
-        moves.plans.push_back({planned.plan, {}, {}});
+        moves.plans.push_back({planned.plan, {}, {}, false});
     }
     if (moves.motions.empty())
         throw Error(ErrorCode::invalid_argument, "a mover needs at least one plan with arrays");
@@ -145,8 +145,8 @@ void Mover::rebind(std::span<const ArrayPart> sources, std::span<const ArrayPart
     std::optional<Error> mine;
     if (sources.size() != moves.motions.size() || destinations.size() != moves.motions.size())
         mine = Error(ErrorCode::invalid_argument,
-                     "the mover has " + std::to_string(moves.motions.size()) + " pairs of arrays, " +
-                         std::to_string(sources.size()) + " sources and " +
+                     "the mover has " + std::to_string(moves.motions.size()) +
+                         " pairs of arrays, " + std::to_string(sources.size()) + " sources and " +
                          std::to_string(destinations.size()) + " destinations were given");
     for (std::size_t m = 0; !mine && m < moves.motions.size(); ++m)
         moves.motions[m].array = {sources[m], destinations[m]};

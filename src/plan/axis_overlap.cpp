@@ -13,6 +13,7 @@
 namespace datamover::plan {
 namespace {
 
+using geometry::Wide;
 using std::int64_t;
 
 constexpr int64_t max_dense_pairs = 4'000'000;
@@ -64,12 +65,13 @@ template <class Visit>
 void for_each_block(const DealtAxis& axis, int64_t c_begin, int64_t c_end, int64_t window,
                     Visit&& visit) {
     const auto positions = [&](int64_t from, int64_t to) {  // in the order of dealing
-        const int64_t length = (to - from) * axis.block;
-        int64_t begin = from * axis.block - axis.lo;
-        if (begin + length <= 0) begin += (-begin / axis.period()) * axis.period();
-        for (; begin < window; begin += axis.period()) {
-            const int64_t lo = std::max<int64_t>(begin, 0);
-            const int64_t hi = std::min(begin + length, window);
+        const Wide length = Wide{to - from} * axis.block;
+        const Wide period = Wide{axis.block} * axis.coordinates;
+        Wide begin = Wide{from} * axis.block - axis.lo;
+        if (begin + length <= 0) begin += (-begin / period) * period;
+        for (; begin < window; begin += period) {
+            const auto lo = static_cast<int64_t>(std::max<Wide>(begin, 0));
+            const auto hi = static_cast<int64_t>(std::min<Wide>(begin + length, window));
             if (lo < hi) visit(lo, hi);
         }
     };
@@ -80,7 +82,7 @@ void for_each_block(const DealtAxis& axis, int64_t c_begin, int64_t c_end, int64
 }
 
 bool one_block_each(const DealtAxis& axis, int64_t extent) {
-    return axis.coordinates == 1 || axis.lo + extent <= axis.period();
+    return axis.coordinates == 1 || axis.lo + extent <= axis.period();  // lo + extent <= shape
 }
 
 }  // namespace
@@ -88,8 +90,10 @@ bool one_block_each(const DealtAxis& axis, int64_t extent) {
 int64_t DealtAxis::below(int64_t t, int64_t upper) const {
     // Counted from index 0 in the order of dealing, where coordinates [0, upper) are a cyclic
     // range.
-    const auto count = [&](int64_t index, int64_t positions) {
-        return index / period() * positions * block + std::min(index % period(), positions * block);
+    const Wide round = Wide{block} * coordinates;
+    const auto count = [&](Wide index, int64_t positions) {
+        const Wide held = Wide{positions} * block;
+        return static_cast<int64_t>(index / round * held + std::min(index % round, held));
     };
     const auto range = [&](int64_t index) {
         const int64_t wrapped = std::min(first, upper);  // coordinates 0 .. first-1 come last
@@ -108,7 +112,9 @@ AxisOverlap::AxisOverlap(const DealtAxis& source, const DealtAxis& destination, 
       source_peers_(to_index(source.coordinates), 0),
       destination_peers_(to_index(destination.coordinates), 0) {
     const int64_t common = bounded_lcm(source.period(), destination.period(), extent);
-    const int64_t blocks = common / source.block + common / destination.block + source.coordinates;
+    const int64_t blocks =
+        geometry::bounded_add(geometry::bounded_add(common / source.block, source.coordinates),
+                              common / destination.block);
     if (blocks <= max_walked_blocks) {
         count_by_walking(common);
     } else if (one_block_each(source, extent)) {
@@ -172,23 +178,25 @@ void AxisOverlap::count_by_intervals(bool swapped) {
         }
         // Coordinates, counted from `begin`, hold rounds + 1 blocks up to `more`, then rounds.
         const int64_t rounds = blocks / q, more = blocks % q;
-        const int64_t first_missing = t - (dealt.block_end(t) - dealt.block);
-        const int64_t last_missing = dealt.block_end(end - 1) - end;
+        const int64_t first_missing = dealt.before_in_block(t);
+        const int64_t last_missing = dealt.behind_in_block(end - 1);
         const int64_t last = (blocks - 1) % q;
-        const auto full = [&](int64_t offset) {
-            return (rounds + (offset < more ? 1 : 0)) * dealt.block;
+        const auto add = [&](int64_t whole_blocks, Wide missing, int64_t pairs) {
+            const Wide size = Wide{whole_blocks} * dealt.block - missing;
+            if (pairs > 0) sizes.add(static_cast<int64_t>(size), pairs);
         };
+        const auto full = [&](int64_t offset) { return rounds + (offset < more ? 1 : 0); };
         if (last == 0) {
-            sizes.add(full(0) - first_missing - last_missing, 1);
+            add(full(0), Wide{first_missing} + last_missing, 1);
         } else {
-            sizes.add(full(0) - first_missing, 1);
-            sizes.add(full(last) - last_missing, 1);
+            add(full(0), first_missing, 1);
+            add(full(last), last_missing, 1);
         }
         const auto special = [&](int64_t from, int64_t to) {  // of the two ends, how many lie here
             return (0 >= from && 0 < to ? 1 : 0) + (last != 0 && last >= from && last < to ? 1 : 0);
         };
-        sizes.add((rounds + 1) * dealt.block, more - special(0, more));
-        sizes.add(rounds * dealt.block, q - more - special(more, q));
+        add(rounds + 1, 0, more - special(0, more));
+        add(rounds, 0, q - more - special(more, q));
     };
     for (int64_t a = 0; a < whole.coordinates; ++a)
         if (whole.coordinates == 1)

@@ -7,6 +7,8 @@
 #include <map>
 #include <vector>
 
+#include "geometry/checked.hpp"
+
 namespace datamover::plan {
 
 /// One dimension of a block-cyclic layout, counted from the lower end of the section that moves:
@@ -20,9 +22,15 @@ struct DealtAxis {
     std::int64_t coordinate_at(std::int64_t t) const {
         return ((t + lo) / block + first) % coordinates;
     }
-    /// Where the block that holds t ends.
-    std::int64_t block_end(std::int64_t t) const { return ((t + lo) / block + 1) * block - lo; }
-    std::int64_t period() const { return block * coordinates; }
+    /// How many positions of its block lie before t, and how many behind it.
+    std::int64_t before_in_block(std::int64_t t) const { return (t + lo) % block; }
+    std::int64_t behind_in_block(std::int64_t t) const { return block - 1 - (t + lo) % block; }
+    /// Where the block that holds t ends, or the largest integer.
+    std::int64_t block_end(std::int64_t t) const {
+        return geometry::bounded_add(t, behind_in_block(t) + 1);
+    }
+    /// The length of a round of blocks, or the largest integer.
+    std::int64_t period() const { return geometry::bounded_multiply(block, coordinates); }
     /// Number of positions in [0, t) that lie at a coordinate below `upper` (0 .. coordinates).
     std::int64_t below(std::int64_t t, std::int64_t upper) const;
 };

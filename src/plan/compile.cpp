@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "datamover/error.hpp"
+#include "geometry/checked.hpp"
 
 namespace datamover::plan {
 namespace {
@@ -48,6 +49,7 @@ const BlockMemory& memory_of(const RelationSide& side, std::int64_t block) {
         throw Error(ErrorCode::mismatch, "process " + std::to_string(side.rank) +
                                              " was given no memory for its block " +
                                              std::to_string(block));
+    check_addresses(*memory, side.elem_bytes);
     return *memory;
 }
 
@@ -72,6 +74,8 @@ public:
         : source_(source), destination_(destination), order_(order) {}
 
     AddressRelation operator()(const PairPart& part) {
+        // No place in the message lies beyond its end.
+        geometry::multiply(part.size(), std::max(source_.elem_bytes, destination_.elem_bytes));
         for (const Piece& piece : part.pieces) {
             if (piece.size() == 0) continue;
             std::visit([&](const auto& content) { add(piece, content); }, piece.content);

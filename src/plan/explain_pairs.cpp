@@ -65,9 +65,9 @@ private:
         destination_ghosts_.widen(halo.lower, halo.upper);
     }
     void take_ghosts(const SectionCopy& section) {
-        if (const FloorPlan* f = plan_.source().floor_plan())
+        if (const FloorPlan* f = plan_.source().boxes())
             source_ghosts_.widen(*f, section.source_block, section.source_region);
-        if (const FloorPlan* f = plan_.destination().floor_plan())
+        if (const FloorPlan* f = plan_.destination().boxes())
             destination_ghosts_.widen(*f, section.destination_block, section.destination_region);
     }
     MemoryLayout source_memory(int64_t rank) const {

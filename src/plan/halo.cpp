@@ -58,8 +58,8 @@ Region periods_to_meet(const Region& moved, const Region& fixed, const Point& pe
             end[d] = 1;
             continue;
         }
-        first[d] =
-            geometry::divide_down(geometry::subtract(fixed.lo()[d], moved.hi()[d]), period[d]) + 1;
+        first[d] = geometry::add(
+            geometry::divide_down(geometry::subtract(fixed.lo()[d], moved.hi()[d]), period[d]), 1);
         end[d] = geometry::divide_up(geometry::subtract(fixed.hi()[d], moved.lo()[d]), period[d]);
     }
     return Region(first, end);
@@ -68,8 +68,16 @@ Region periods_to_meet(const Region& moved, const Region& fixed, const Point& pe
 // Every image of an interior that meets `box`, in the order in which they send.
 std::vector<Image> images_meeting(const FloorPlan& floorplan, const Region& box,
                                   const Point& period) {
+    constexpr std::int64_t most_images = 1'000'000;
     std::vector<Image> images;
-    periods_to_meet(floorplan.bounding_box(), box, period).for_each([&](const Point& periods) {
+    const Region all_periods = periods_to_meet(floorplan.bounding_box(), box, period);
+    if (all_periods.size() > most_images)
+        throw Error(ErrorCode::out_of_range,
+                    "the ghosts around a block, " + box.to_string() + ", reach over " +
+                        std::to_string(all_periods.size()) + " periods of " + period.to_string() +
+                        "; at most " + std::to_string(most_images) +
+                        " are possible: use narrower ghosts");
+    all_periods.for_each([&](const Point& periods) {
         const Point shift = periods * period;
         for (const std::int64_t block : floorplan.find(box.shifted(-shift))) {
             images.push_back({block, periods, floorplan.region(block).shifted(shift)});
@@ -128,6 +136,25 @@ bool is_unshifted(const Image& image) {
 
 }  // namespace
 
+const FloorPlan& boxes_for_halo(const Layout& layout) {
+    if (const FloorPlan* boxes = layout.boxes()) return *boxes;
+    if (const BlockCyclic* grid = layout.block_cyclic()) {
+        for (int d = 0; d < grid->dims(); ++d) {
+            if (grid->holds_intervals(d)) continue;
+            const std::string block = std::to_string(grid->block()[d]);
+            throw Error(ErrorCode::unsupported,
+                        "a halo of " + layout.describe() + ": in dimension " + std::to_string(d) +
+                            " a process holds several separate blocks of " + block +
+                            ", and one local array has no room for ghosts between them; use block "
+                            "in that dimension, or a floor plan of tiles of " +
+                            block + " dealt out cyclically, each with ghosts of its own");
+        }
+    }
+    throw Error(ErrorCode::unsupported, "a halo of " + layout.describe() +
+                                            ": it has no neighbouring points; a halo needs a floor "
+                                            "plan or a block-cyclic layout of block and * only");
+}
+
 void check_halo_exchange(const FloorPlan& floorplan, const HaloExchange& exchange) {
     const int dims = floorplan.dims();
     if (exchange.lower.dims() != dims || exchange.upper.dims() != dims) {
@@ -158,6 +185,16 @@ void check_halo_exchange(const FloorPlan& floorplan, const HaloExchange& exchang
     if (wanted && exchange.domain.empty()) {
         throw Error(ErrorCode::invalid_argument,
                     "a dimension is to wrap around, but the periodic domain is empty");
+    }
+    const Region blocks = floorplan.bounding_box();
+    for (int d = 0; d < dims; ++d) {
+        if (!wraps(exchange, d) || blocks.extent(d) <= exchange.domain.extent(d)) continue;
+        throw Error(ErrorCode::invalid_argument,
+                    "the periodic domain " + exchange.domain.to_string() +
+                        " is shorter than the blocks, which span " + blocks.to_string() +
+                        ", in dimension " + std::to_string(d) +
+                        ": two of their points would be one and the same; it must be at least " +
+                        std::to_string(blocks.extent(d)) + " long there");
     }
 }
 
@@ -205,7 +242,7 @@ std::vector<std::int64_t> halo_readers_of(const FloorPlan& floorplan, const Halo
 
 }  // namespace plan
 
-MotionPlan halo(const FloorPlan& floorplan, const Point& lower, const Point& upper,
+MotionPlan halo(const Layout& layout, const Point& lower, const Point& upper,
                 const Region& periodic, const std::vector<bool>& wraps, bool corners) {
     HaloExchange exchange;
     exchange.lower = lower;
@@ -214,9 +251,9 @@ MotionPlan halo(const FloorPlan& floorplan, const Point& lower, const Point& upp
     exchange.corners = corners;
     exchange.periodic = wraps;
     if (wraps.empty()) {
-        exchange.periodic.assign(static_cast<std::size_t>(floorplan.dims()), !periodic.empty());
+        exchange.periodic.assign(static_cast<std::size_t>(layout.dims()), !periodic.empty());
     }
-    MotionPlan result{Layout(floorplan), Layout(floorplan)};
+    MotionPlan result{layout, layout};
     result.add(std::move(exchange));
     return result;
 }

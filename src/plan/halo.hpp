@@ -10,8 +10,13 @@ namespace datamover::plan {
 
 using VisitSection = std::function<void(const SectionCopy&)>;
 
+/// The blocks of a layout as boxes, numbered as the layout does. Throws unsupported where they are
+/// none, and says what would be right.
+const FloorPlan& boxes_for_halo(const Layout& layout);
+
 /// Throws mismatch or invalid_argument where an exchange does not fit a floor plan: dimensions,
-/// negative widths, a dimension that is to wrap around an empty domain.
+/// negative widths, a dimension that is to wrap around an empty domain or one shorter than the
+/// blocks together.
 void check_halo_exchange(const FloorPlan& floorplan, const HaloExchange& exchange);
 
 /// Every section that fills ghosts of `block`, in one fixed order. The source regions are where the

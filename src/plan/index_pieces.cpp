@@ -4,6 +4,7 @@
 #include <map>
 #include <vector>
 
+#include "coverage.hpp"
 #include "redistribution.hpp"
 
 namespace datamover::plan {
@@ -112,7 +113,10 @@ void index_pieces_from_source(const Layout& source, const Layout& destination,
         Point t = f.extent;
         for (int k = 0; k < t.dims(); ++k)
             t[k] = global[f.axes[static_cast<std::size_t>(k)]] - f.source_lo[k];
-        for (const Place& p : holders(destination, t + f.destination_lo))
+        const auto receivers = holders(destination, t + f.destination_lo);
+        if (receivers.empty() && term.reversed && !term.partial)
+            refuse_missing(source, source_block, Side::source, t + f.destination_lo);
+        for (const Place& p : receivers)
             if (sender(source, places, destination.owner(p.block), nodes).block == source_block)
                 by_block[p.block].push_back({flatten(t, f.extent), flat, p.flat});
     });
@@ -133,7 +137,9 @@ void index_pieces_into_destination(const Layout& source, const Layout& destinati
         for (int k = 0; k < t.dims(); ++k)
             at_source[f.axes[static_cast<std::size_t>(k)]] = t[k] + f.source_lo[k];
         const auto places = holders(source, at_source);
-        if (places.empty()) return;
+        if (places.empty() && (term.partial || term.reversed)) return;
+        if (places.empty())
+            refuse_missing(destination, destination_block, Side::destination, at_source);
         const Place& from = sender(source, places, receiver, nodes);
         by_block[from.block].push_back({flatten(t, f.extent), from.flat, flat});
     });

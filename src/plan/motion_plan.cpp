@@ -8,6 +8,7 @@
 
 #include "datamover/error.hpp"
 #include "halo.hpp"
+#include "plan_digests.hpp"
 #include "section_piece.hpp"
 
 namespace datamover {
@@ -49,27 +50,31 @@ void check_redistribution(const Layout& source, const Layout& destination,
                                              r.destination_region.shape().to_string());
 }
 
-PlanTerm reversed_term(const PlanTerm& term) {
-    return std::visit(Overload{[](const SectionCopy& s) -> PlanTerm {
-                                   return SectionCopy{s.destination_block, s.destination_region,
-                                                      s.source_block, s.source_region,
-                                                      plan::inverse_axes(s.axes)};
-                               },
-                               [](const Redistribution& r) -> PlanTerm {
-                                   return Redistribution{r.destination_region, r.source_region,
-                                                         plan::inverse_axes(r.axes)};
-                               },
-                               [](HaloExchange h) -> PlanTerm {
-                                   h.reversed = !h.reversed;
-                                   return h;
-                               }},
-                      term);
+/// The term the other way. `may_miss`: a layout need not hold every element of its domain.
+PlanTerm reversed_term(const PlanTerm& term, bool may_miss) {
+    return std::visit(
+        Overload{[](const SectionCopy& s) -> PlanTerm {
+                     return SectionCopy{s.destination_block, s.destination_region, s.source_block,
+                                        s.source_region, plan::inverse_axes(s.axes)};
+                 },
+                 [&](const Redistribution& r) -> PlanTerm {
+                     return Redistribution{r.destination_region,       r.source_region,
+                                           plan::inverse_axes(r.axes), r.partial,
+                                           may_miss && !r.reversed,    r.adjoint};
+                 },
+                 [](HaloExchange h) -> PlanTerm {
+                     h.reversed = !h.reversed;
+                     return h;
+                 }},
+        term);
 }
 
 }  // namespace
 
 MotionPlan::MotionPlan(Layout source, Layout destination)
-    : source_(std::move(source)), destination_(std::move(destination)) {
+    : source_(std::move(source)),
+      destination_(std::move(destination)),
+      digests_(std::make_shared<plan::PlanDigests>()) {
     if (!source_.valid() || !destination_.valid())
         throw Error(ErrorCode::invalid_argument, "a plan needs a source and a destination layout");
     if (source_.nprocs() != destination_.nprocs())
@@ -92,11 +97,10 @@ void check_term(const Layout& source, const Layout& destination, const PlanTerm&
         Overload{[&](const SectionCopy& s) { plan::check_section(source, destination, s); },
                  [&](const Redistribution& r) { check_redistribution(source, destination, r); },
                  [&](const HaloExchange& h) {
-                     if (!source.floor_plan() || !(source == destination))
+                     if (!(source == destination))
                          throw Error(ErrorCode::mismatch,
-                                     "a halo exchange needs one floor plan as source and "
-                                     "destination layout");
-                     plan::check_halo_exchange(*source.floor_plan(), h);
+                                     "a halo exchange needs one layout as source and destination");
+                     plan::check_halo_exchange(plan::boxes_for_halo(source), h);
                  }},
         term);
 }
@@ -106,6 +110,13 @@ void check_term(const Layout& source, const Layout& destination, const PlanTerm&
 void MotionPlan::add(PlanTerm term) {
     check_term(source_, destination_, term);
     terms_.push_back(std::move(term));
+    forget_digests();
+}
+
+/// Other copies of the plan keep theirs.
+void MotionPlan::forget_digests() {
+    if (digests_.use_count() != 1 || digests_->known)
+        digests_ = std::make_shared<plan::PlanDigests>();
 }
 
 const PlanTerm& MotionPlan::operator[](std::int64_t i) const {
@@ -118,12 +129,14 @@ const PlanTerm& MotionPlan::operator[](std::int64_t i) const {
 void MotionPlan::erase(std::int64_t i) {
     (*this)[i];
     terms_.erase(terms_.begin() + i);
+    forget_digests();
 }
 
 void MotionPlan::replace(std::int64_t i, PlanTerm term) {
     (*this)[i];
     check_term(source_, destination_, term);
     terms_[static_cast<std::size_t>(i)] = std::move(term);
+    forget_digests();
 }
 
 MotionPlan MotionPlan::merged(const MotionPlan& other) const {
@@ -131,12 +144,30 @@ MotionPlan MotionPlan::merged(const MotionPlan& other) const {
         throw Error(ErrorCode::mismatch, "plans between different layouts cannot be merged");
     MotionPlan result = *this;
     result.terms_.insert(result.terms_.end(), other.terms_.begin(), other.terms_.end());
+    result.forget_digests();
     return result;
 }
 
 MotionPlan MotionPlan::reversed() const {
     MotionPlan result(destination_, source_);
-    for (const PlanTerm& term : terms_) result.terms_.push_back(reversed_term(term));
+    const bool may_miss = !source_.block_cyclic() || !destination_.block_cyclic();
+    for (const PlanTerm& term : terms_) result.terms_.push_back(reversed_term(term, may_miss));
+    return result;
+}
+
+MotionPlan MotionPlan::adjoint() const {
+    MotionPlan result(destination_, source_);
+    for (const PlanTerm& term : terms_) result.terms_.push_back(reversed_term(term, false));
+    // A block-cyclic layout without replicas holds each element once: nothing to tell apart.
+    const auto holds_once = [](const Layout& layout) {
+        return layout.block_cyclic() && layout.block_cyclic()->replicas() == 1;
+    };
+    if (holds_once(source_) && holds_once(destination_)) return result;
+    for (std::size_t i = 0; i < terms_.size(); ++i)
+        if (auto* r = std::get_if<Redistribution>(&result.terms_[i])) {
+            r->adjoint = !r->adjoint;
+            r->reversed = std::get<Redistribution>(terms_[i]).reversed;
+        }
     return result;
 }
 
@@ -154,19 +185,19 @@ std::vector<int> given_axes(const std::vector<int>& axes) {
 
 MotionPlan redistribute(const Layout& source, const Region& source_region,
                         const Layout& destination, const Region& destination_region,
-                        const std::vector<int>& axes) {
+                        const std::vector<int>& axes, bool partial) {
     MotionPlan plan(source, destination);
     plan::check_axes(axes, source.dims());
-    plan.add(Redistribution{source_region, destination_region, given_axes(axes)});
+    plan.add(Redistribution{source_region, destination_region, given_axes(axes), partial});
     return plan;
 }
 
 MotionPlan redistribute(const Layout& source, const Layout& destination,
-                        const std::vector<int>& axes) {
+                        const std::vector<int>& axes, bool partial) {
     if (!source.valid() || !destination.valid())
         throw Error(ErrorCode::invalid_argument,
                     "redistribute needs a source and a destination layout");
-    return redistribute(source, source.domain(), destination, destination.domain(), axes);
+    return redistribute(source, source.domain(), destination, destination.domain(), axes, partial);
 }
 
 }  // namespace datamover

@@ -7,6 +7,7 @@
 #include "datamover/error.hpp"
 #include "datamover/motion_plan.hpp"
 #include "halo.hpp"
+#include "in_place.hpp"
 #include "part_builder.hpp"
 #include "redistribution.hpp"
 #include "section_piece.hpp"
@@ -19,12 +20,14 @@ enum class Side { sends, receives };
 /// Gathers the pieces of one process for one side of a plan, term by term.
 class PartCollector {
 public:
-    PartCollector(const MotionPlan& plan, std::int64_t rank, Side side, plan::Nodes nodes)
+    PartCollector(const MotionPlan& plan, std::int64_t rank, Side side, plan::Nodes nodes,
+                  bool in_place = false)
         : source_(plan.source()),
           destination_(plan.destination()),
           rank_(rank),
           side_(side),
-          nodes_(nodes) {
+          nodes_(nodes),
+          in_place_(in_place) {
         if (!nodes.empty() && static_cast<std::int64_t>(nodes.size()) != plan.nprocs())
             throw Error(ErrorCode::mismatch, "the nodes of " + std::to_string(nodes.size()) +
                                                  " ranks were given, the plan is for " +
@@ -47,6 +50,7 @@ private:
         if (r.source_region.empty()) return;
         const bool sends = side_ == Side::sends;
         const auto visit = [&](Piece&& piece, std::int64_t sequence) {
+            if (in_place_ && plan::is_identity(piece)) return;
             const std::int64_t peer = sends ? destination_.owner(piece.destination_block)
                                             : source_.owner(piece.source_block);
             builder_.add(peer, term_, sequence, std::move(piece));
@@ -62,7 +66,7 @@ private:
     /// The side with the ghosts expands its own blocks; the other side expands the blocks whose
     /// ghosts may touch its interiors, and keeps what concerns it.
     void collect(const HaloExchange& halo) {
-        const FloorPlan& fp = *source_.floor_plan();
+        const FloorPlan& fp = *source_.boxes();
         const bool own_ghosts = (side_ == Side::receives) != halo.reversed;
         std::set<std::int64_t> ghost_blocks;
         for (const std::int64_t block : fp.blocks_of(rank_)) {
@@ -100,6 +104,7 @@ private:
     std::int64_t rank_;
     Side side_;
     plan::Nodes nodes_;
+    bool in_place_;
     std::int64_t term_ = 0;
     plan::PartBuilder builder_;
 };
@@ -114,6 +119,16 @@ std::vector<PeerPart> MotionPlan::outgoing(std::int64_t rank,
 std::vector<PeerPart> MotionPlan::incoming(std::int64_t rank,
                                            std::span<const std::int64_t> nodes) const {
     return PartCollector(*this, rank, Side::receives, nodes).build();
+}
+
+std::vector<PeerPart> plan::outgoing_in_place(const MotionPlan& plan, std::int64_t rank,
+                                              Nodes nodes) {
+    return PartCollector(plan, rank, Side::sends, nodes, true).build();
+}
+
+std::vector<PeerPart> plan::incoming_in_place(const MotionPlan& plan, std::int64_t rank,
+                                              Nodes nodes) {
+    return PartCollector(plan, rank, Side::receives, nodes, true).build();
 }
 
 PairPart MotionPlan::part(std::int64_t source_rank, std::int64_t destination_rank) const {

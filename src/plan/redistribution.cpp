@@ -5,14 +5,14 @@
 #include <algorithm>
 #include <numeric>
 
+#include "coverage.hpp"
+#include "geometry/checked.hpp"
+#include "section_piece.hpp"
+
 namespace datamover::plan {
 namespace {
 
-/// A box of the shared coordinate t.
-struct Window {
-    Point lo, extent;
-};
-
+using geometry::Wide;
 using Table = std::shared_ptr<const AxisTable>;
 
 /// The part of t where `region` (of the side whose lower corner per destination dimension is `lo`,
@@ -27,6 +27,14 @@ Window window_of(const Region& region, const Point& lo, const std::vector<int>& 
             std::max<std::int64_t>(std::min(region.hi()[d] - lo[k], extent[k]) - w.lo[k], 0);
     }
     return w;
+}
+
+std::vector<Window> windows_of(const FloorPlan& plan, const std::vector<std::int64_t>& blocks,
+                               const Point& lo, const std::vector<int>& dims, const Point& extent) {
+    std::vector<Window> windows;
+    for (const std::int64_t block : blocks)
+        windows.push_back(window_of(plan.region(block), lo, dims, extent));
+    return windows;
 }
 
 /// Where a source block sends from: everywhere, or where no lower-numbered block of a floor plan
@@ -120,8 +128,9 @@ Region bounding_in(const std::vector<AxisSet>& sets, const std::vector<int>& set
     for (int k = 0; k < w.lo.dims(); ++k) {
         const AxisSet& s = sets[static_cast<std::size_t>(set_dims[static_cast<std::size_t>(k)])];
         const int d = other_dims[static_cast<std::size_t>(k)];
-        lo[d] = other_lo[k] + std::max(w.lo[k], s.lower() - set_lo[k]);
-        hi[d] = other_lo[k] + std::min(w.lo[k] + w.extent[k], s.upper() - set_lo[k]);
+        const std::int64_t end = w.lo[k] + w.extent[k];
+        lo[d] = other_lo[k] + std::clamp(s.lower() - set_lo[k], w.lo[k], end);
+        hi[d] = other_lo[k] + std::clamp(s.upper() - set_lo[k], w.lo[k], end);
     }
     return {lo, hi};
 }
@@ -135,6 +144,37 @@ std::vector<int> identity_axes(int dims) {
 const BlockCyclic* replicated_or_null(const Layout& layout) {
     const BlockCyclic* bc = layout.block_cyclic();
     return bc && bc->replicas() > 1 ? bc : nullptr;
+}
+
+std::vector<std::int64_t> sorted(std::vector<std::int64_t> numbers) {
+    std::sort(numbers.begin(), numbers.end());
+    return numbers;
+}
+
+/// The term that `term` is the adjoint of: from the destination to the source.
+Redistribution forward_of(const Redistribution& term) {
+    return {term.destination_region, term.source_region,
+            inverse_axes(term.axes), term.partial,
+            term.reversed,           false};
+}
+
+/// Visits pieces the other way round.
+VisitPiece turned(const VisitPiece& visit) {
+    return [&visit](Piece&& piece, std::int64_t sequence) {
+        std::swap(piece.source_block, piece.destination_block);
+        if (auto* product = std::get_if<ProductPiece>(&piece.content)) {
+            for (PieceAxis& axis : product->axes)
+                axis = {std::make_shared<const AxisTable>(axis.table->reversed()),
+                        axis.destination_dim, axis.source_dim};
+            std::sort(product->axes.begin(), product->axes.end(),
+                      [](const PieceAxis& a, const PieceAxis& b) {
+                          return a.destination_dim < b.destination_dim;
+                      });
+        } else if (auto* indices = std::get_if<IndexPiece>(&piece.content)) {
+            std::swap(indices->source, indices->destination);
+        }
+        visit(std::move(piece), sequence);
+    };
 }
 
 bool no_elements(const std::vector<AxisSet>& sets) {
@@ -169,31 +209,41 @@ std::vector<std::int64_t> peer_coordinates(const AxisSet& set, std::int64_t set_
         seen[static_cast<std::size_t>(c)] = true;
         found.push_back(c);
     };
-    const std::int64_t period = common_period(set.period, b * p);
-    const std::int64_t stop = period < hi - lo ? lo + period + std::max(set.period, b) : hi;
+    // What does not meet within one common period (and a block of each, cut off by `lo`) never
+    // does.
+    const std::int64_t period = geometry::bounded_add(
+        common_period(set.period, geometry::bounded_multiply(b, p)), std::max(set.period, b));
+    const std::int64_t stop = period < hi - lo ? lo + period : hi;
     const auto full = [&] { return static_cast<std::int64_t>(found.size()) == p; };
+    std::int64_t walked = 0;
     if (b > set.period) {  // the grid's blocks are fewer: look which of them hold anything
-        for (std::int64_t i = (other_lo + lo) / b * b; i - other_lo < std::min(stop, hi) && !full();
-             i += b) {
-            const std::int64_t x = std::max(lo, i - other_lo) + set_lo - set.first;
-            const std::int64_t y = std::min(hi, i + b - other_lo) + set_lo - set.first;
-            if (x % set.period < set.length || (x / set.period + 1) * set.period < y) note(i);
+        for (Wide i = (other_lo + lo) / b * b - other_lo; i < stop && !full(); i += b) {
+            check_blocks_to_walk(++walked);
+            const auto x = static_cast<std::int64_t>(std::max<Wide>(lo, i));
+            const auto y = static_cast<std::int64_t>(std::min<Wide>(hi, i + b));
+            const std::int64_t into = (x + set_lo - set.first) % set.period;
+            if (into < set.length || set.period - into < y - x) note(other_lo + x);
+        }
+        return sorted(std::move(found));
+    }
+    const Wide first = Wide{set.first} - set_lo;
+    for (Wide begin = first + (lo - first) / set.period * set.period; begin < stop && !full();
+         begin += set.period) {
+        const auto x = static_cast<std::int64_t>(std::max<Wide>(lo, begin));
+        const auto y = static_cast<std::int64_t>(std::min<Wide>(hi, begin + set.length));
+        for (Wide i = (other_lo + x) / b * b - other_lo; i < y && x < y && !full(); i += b) {
+            check_blocks_to_walk(++walked);
+            note(other_lo + static_cast<std::int64_t>(std::max<Wide>(i, x)));
         }
     }
-    for (std::int64_t k = std::max<std::int64_t>(0, (lo + set_lo - set.first) / set.period);
-         b <= set.period && !full(); ++k) {
-        const std::int64_t x = std::max(lo, set.first + k * set.period - set_lo);
-        const std::int64_t y = std::min(hi, set.first + k * set.period - set_lo + set.length);
-        if (x >= stop || x >= hi) break;
-        for (std::int64_t i = (other_lo + x) / b * b; i < other_lo + y && x < y && !full(); i += b)
-            note(std::max(i, other_lo + x));
-    }
-    std::sort(found.begin(), found.end());
-    return found;
+    return sorted(std::move(found));
 }
 
 void pieces_from_source(const Layout& source, const Layout& destination, const Redistribution& term,
                         std::int64_t source_block, Nodes nodes, const VisitPiece& visit) {
+    if (term.adjoint)
+        return pieces_into_destination(destination, source, forward_of(term), source_block, nodes,
+                                       turned(visit));
     if (source.index_list() || destination.index_list())
         return index_pieces_from_source(source, destination, term, source_block, nodes, visit);
     const BlockCyclic* replicated = replicated_or_null(source);
@@ -228,10 +278,22 @@ void pieces_from_source(const Layout& source, const Layout& destination, const R
             });
         } else {
             const Region box = bounding_in(sets, f.axes, f.source_lo, f.destination_lo, dims, w);
-            for (const std::int64_t block : destination.floor_plan()->find(box))
+            const std::vector<std::int64_t> blocks = destination.floor_plan()->find(box);
+            std::int64_t sent_elems = 0;
+            const VisitPiece visit_counted = [&](Piece&& piece, std::int64_t in_window) {
+                sent_elems += piece.size();
+                visit(std::move(piece), in_window);
+            };
+            for (const std::int64_t block : blocks)
                 if (sends_to(block))
                     visit_pair(sets, source_block, destination.axis_sets(block), block, f, w,
-                               sequence, visit);
+                               sequence, visit_counted);
+            const SectionBlock sending(source, source_block, Side::source, f);
+            // Where blocks overlap, more is sent than there is: then it is looked at closely.
+            if (term.reversed && !term.partial && sent_elems != sending.elems_in(w))
+                refuse_missing(sending, f, {w},
+                               windows_of(*destination.floor_plan(), blocks, f.destination_lo, dims,
+                                          f.extent));
         }
         ++sequence;
     }
@@ -240,6 +302,9 @@ void pieces_from_source(const Layout& source, const Layout& destination, const R
 void pieces_into_destination(const Layout& source, const Layout& destination,
                              const Redistribution& term, std::int64_t destination_block,
                              Nodes nodes, const VisitPiece& visit) {
+    if (term.adjoint)
+        return pieces_from_source(destination, source, forward_of(term), destination_block, nodes,
+                                  turned(visit));
     if (source.index_list() || destination.index_list())
         return index_pieces_into_destination(source, destination, term, destination_block, nodes,
                                              visit);
@@ -269,12 +334,24 @@ void pieces_into_destination(const Layout& source, const Layout& destination,
     }
     const auto dims = identity_axes(f.extent.dims());
     const Region box = bounding_in(sets, dims, f.destination_lo, f.source_lo, f.axes, whole);
-    for (const std::int64_t block : source.floor_plan()->find(box)) {
+    const std::vector<std::int64_t> blocks = source.floor_plan()->find(box);
+    std::int64_t found_elems = 0;
+    const VisitPiece visit_counted = [&](Piece&& piece, std::int64_t sequence) {
+        found_elems += piece.size();
+        visit(std::move(piece), sequence);
+    };
+    for (const std::int64_t block : blocks) {
         const auto source_sets = source.axis_sets(block);
         std::int64_t sequence = 0;
         for (const Window& w : sending_windows(source, block, f))
-            visit_pair(source_sets, block, sets, destination_block, f, w, sequence++, visit);
+            visit_pair(source_sets, block, sets, destination_block, f, w, sequence++,
+                       visit_counted);
     }
+    if (term.partial || term.reversed) return;
+    const SectionBlock needing(destination, destination_block, Side::destination, f);
+    if (found_elems != needing.elems_in(whole))
+        refuse_missing(needing, f, {whole},
+                       windows_of(*source.floor_plan(), blocks, f.source_lo, f.axes, f.extent));
 }
 
 }  // namespace datamover::plan

@@ -24,6 +24,9 @@ struct SectionFrame {
     std::vector<int> axes;
 };
 
+/// Every piece that begins in a source block (ends in a destination block). The second throws
+/// mismatch where the block needs an element that nobody holds, unless the term is partial; so does
+/// the first for an adjoint term.
 void pieces_from_source(const Layout& source, const Layout& destination, const Redistribution& term,
                         std::int64_t source_block, Nodes nodes, const VisitPiece& visit);
 void pieces_into_destination(const Layout& source, const Layout& destination,

@@ -6,6 +6,8 @@
 #include <cstdlib>
 #include <vector>
 
+#include "geometry/checked.hpp"
+
 namespace datamover::plan {
 namespace {
 
@@ -69,10 +71,12 @@ std::int64_t mean_run_bytes(const PairPart& part, const MemoryLayout& memory, bo
             for (int d = 0; d < box.dims(); ++d)
                 lines.push_back({std::abs(block->strides_bytes[d]), box.extent(d), 1});
         }
-        elems += size;
-        runs += std::max<std::int64_t>(1, size * elem_bytes / run_bytes(lines, elem_bytes));
+        elems = geometry::add(elems, size);
+        runs += std::max<std::int64_t>(
+            1, geometry::multiply(size, elem_bytes) / run_bytes(lines, elem_bytes));
     }
-    return runs == 0 ? elem_bytes : std::max(elem_bytes, elems * elem_bytes / runs);
+    return runs == 0 ? elem_bytes
+                     : std::max(elem_bytes, geometry::multiply(elems, elem_bytes) / runs);
 }
 
 bool fastest_alike(const PairPart& part, const MemoryLayout& source,

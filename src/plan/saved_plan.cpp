@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // How is a plan kept as bytes and made again from them?
-#include <cerrno>
-#include <cstdio>
-#include <fstream>
-#include <iterator>
 #include <string>
-#include <system_error>
 #include <utility>
 
 #include "datamover/error.hpp"
 #include "datamover/motion_plan.hpp"
+#include "geometry/word_digest.hpp"
+#include "plan_digests.hpp"
 #include "serial.hpp"
+#include "whole_file.hpp"
 
 namespace datamover {
 namespace {
@@ -78,6 +76,9 @@ void write(const Redistribution& term, PlanWriter& out) {
     out.put(term.source_region);
     out.put(term.destination_region);
     put_axes(term.axes, out);
+    out.put(std::int64_t{term.partial});
+    out.put(std::int64_t{term.reversed});
+    out.put(std::int64_t{term.adjoint});
 }
 
 void write(const HaloExchange& term, PlanWriter& out) {
@@ -158,6 +159,9 @@ Redistribution read_redistribution(PlanReader& in) {
     term.source_region = in.get_region();
     term.destination_region = in.get_region();
     term.axes = read_axes(in);
+    term.partial = in.get_flag();
+    term.reversed = in.get_flag();
+    term.adjoint = in.get_flag();
     return term;
 }
 
@@ -184,25 +188,34 @@ PlanTerm read_term(PlanReader& in) {
     }
 }
 
-[[noreturn]] void refuse_file(const std::string& path, const char* what) {
-    throw Error(ErrorCode::io,
-                path + " cannot be " + what + ": " + std::generic_category().message(errno));
-}
-
 }  // namespace
 
 namespace plan {
 
-std::vector<std::int64_t> plan_digests(const MotionPlan& plan) {
-    std::vector<std::int64_t> digests;
-    const auto add = [&](const auto& part) {
-        PlanWriter out;
-        write(part, out);
-        digests.push_back(out.digest());
-    };
-    add(plan.source());
-    add(plan.destination());
-    for (std::int64_t i = 0; i < plan.size(); ++i) std::visit(add, plan[i]);
+const std::vector<std::int64_t>& plan_digests(const MotionPlan& plan) {
+    return PlanDigests::of(plan).parts;
+}
+
+std::int64_t plan_digest(const MotionPlan& plan) {
+    return PlanDigests::of(plan).all;
+}
+
+const PlanDigests& PlanDigests::of(const MotionPlan& plan) {
+    if (!plan.source_.valid())
+        throw Error(ErrorCode::invalid_argument, "a plan without layouts has no digest");
+    PlanDigests& digests = *plan.digests_;
+    std::call_once(digests.once, [&] {
+        digests.parts = {plan.source_.digest(), plan.destination_.digest()};
+        for (const PlanTerm& term : plan.terms_) {
+            PlanWriter out;
+            std::visit([&](const auto& of_kind) { write(of_kind, out); }, term);
+            digests.parts.push_back(out.digest());
+        }
+        geometry::WordDigest all;
+        all.put_all(digests.parts);
+        digests.all = all.value();
+        digests.known = true;
+    });
     return digests;
 }
 
@@ -235,25 +248,11 @@ MotionPlan MotionPlan::from_bytes(std::span<const std::uint8_t> bytes) {
 }
 
 void MotionPlan::save(const std::string& path) const {
-    const auto bytes = to_bytes();
-    const std::string unfinished = path + ".unfinished";
-    std::ofstream file(unfinished, std::ios::binary);
-    file.write(reinterpret_cast<const char*>(bytes.data()),
-               static_cast<std::streamsize>(bytes.size()));
-    file.close();
-    if (!file || std::rename(unfinished.c_str(), path.c_str()) != 0) {
-        const int reason = errno;
-        std::remove(unfinished.c_str());
-        errno = reason;
-        refuse_file(path, "written");
-    }
+    plan::write_whole_file(path, to_bytes());
 }
 
 MotionPlan MotionPlan::load(const std::string& path) {
-    std::ifstream file(path, std::ios::binary);
-    const std::vector<char> bytes{std::istreambuf_iterator<char>(file), {}};
-    if (!file.is_open() || file.bad()) refuse_file(path, "read");
-    return from_bytes({reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()});
+    return from_bytes(plan::read_whole_file(path));
 }
 
 }  // namespace datamover

@@ -136,7 +136,7 @@ void SectionCursor::enter_term() {
     } else if (halo && other_rank != any_rank) {
         std::set<std::int64_t> readers;
         for (const std::int64_t block : layout.blocks_of(other_rank)) {
-            const auto of_block = halo_readers_of(*layout.floor_plan(), *halo, block);
+            const auto of_block = halo_readers_of(*layout.boxes(), *halo, block);
             readers.insert(of_block.begin(), of_block.end());
         }
         blocks_.assign(readers.begin(), readers.end());
@@ -159,15 +159,14 @@ void SectionCursor::expand(const Redistribution& term, std::int64_t block) {
 }
 
 void SectionCursor::expand(const HaloExchange& term, std::int64_t block) {
-    halo_sections_into(*plan_.source().floor_plan(), term, block,
-                       [&](const SectionCopy& into_ghosts) {
-                           SectionCopy section = into_ghosts;
-                           if (term.reversed) {
-                               std::swap(section.source_block, section.destination_block);
-                               std::swap(section.source_region, section.destination_region);
-                           }
-                           if (wanted(section)) sections_.push_back(std::move(section));
-                       });
+    halo_sections_into(*plan_.source().boxes(), term, block, [&](const SectionCopy& into_ghosts) {
+        SectionCopy section = into_ghosts;
+        if (term.reversed) {
+            std::swap(section.source_block, section.destination_block);
+            std::swap(section.source_region, section.destination_region);
+        }
+        if (wanted(section)) sections_.push_back(std::move(section));
+    });
 }
 
 bool SectionCursor::wanted(const SectionCopy& section) const {

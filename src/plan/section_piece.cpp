@@ -2,6 +2,7 @@
 // How does one explicit section copy look in the local indices of its two blocks?
 #include "section_piece.hpp"
 
+#include <algorithm>
 #include <string>
 
 #include "datamover/error.hpp"
@@ -26,6 +27,13 @@ Region local_box(const Layout& layout, std::int64_t block, const Region& region,
     if (const FloorPlan* fp = layout.floor_plan()) return region.shifted(-fp->region(block).lo());
     Point lo = region.lo(), hi = region.lo();
     const auto sets = layout.axis_sets(block);
+    const bool box = std::all_of(sets.begin(), sets.end(), [](const AxisSet& s) {
+        return 0 < s.size() && s.size() <= s.length;
+    });
+    if (box) {
+        for (int d = 0; d < region.dims(); ++d) lo[d] = sets[static_cast<std::size_t>(d)].first;
+        return region.shifted(-lo);
+    }
     for (int d = 0; d < region.dims(); ++d) {
         const AxisSet& s = sets[static_cast<std::size_t>(d)];
         const std::int64_t first = s.local(region.lo()[d]), last = s.local(region.hi()[d] - 1);

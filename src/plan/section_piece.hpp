@@ -6,8 +6,8 @@
 
 namespace datamover::plan {
 
-/// The piece of a section copy. Regions of floor-plan blocks may reach into ghosts (local indices
-/// outside the block's extents); regions of block-cyclic blocks must be held whole by the block.
+/// The piece of a section copy. Regions of blocks that are boxes may reach into ghosts (local
+/// indices outside the block's extents); those of other block-cyclic blocks must be held whole.
 /// Throws out_of_range where they are not, unsupported for index lists.
 Piece section_piece(const Layout& source, const Layout& destination, const SectionCopy& section);
 

@@ -19,7 +19,7 @@ Region image_of(const Region& part, const Region& outer, const Region& outer_ima
     Point lo = outer_image.lo(), hi = lo;
     for (int k = 0; k < lo.dims(); ++k) {
         const int d = axes.empty() ? k : axes[static_cast<std::size_t>(k)];
-        lo[k] = outer_image.lo()[k] + part.lo()[d] - outer.lo()[d];
+        lo[k] = outer_image.lo()[k] + (part.lo()[d] - outer.lo()[d]);
         hi[k] = lo[k] + part.extent(d);
     }
     return {lo, hi};
@@ -48,7 +48,7 @@ void MotionPlan::for_each_section(const std::function<void(const SectionCopy&)>&
     for (SectionCopy section; cursor.next(section);) visit(section);
 }
 
-MotionPlan MotionPlan::filtered(const std::function<bool(const SectionCopy&)>& keep) const {
+MotionPlan MotionPlan::filter(const std::function<bool(const SectionCopy&)>& keep) const {
     MotionPlan result(source_, destination_);
     for (const PlanTerm& term : terms_) {
         MotionPlan alone(source_, destination_);

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "datamover/error.hpp"
+#include "geometry/word_digest.hpp"
 #include "relation/serial.hpp"
 
 namespace datamover::plan {
@@ -58,7 +59,9 @@ std::vector<std::uint8_t> PlanWriter::finish() {
 }
 
 std::int64_t PlanWriter::digest() const {
-    return static_cast<std::int64_t>(serial_checksum(bytes_of(words_)) >> 1);
+    geometry::WordDigest digest;
+    for (const std::uint64_t word : words_) digest.put(static_cast<std::int64_t>(word));
+    return digest.value();
 }
 
 PlanReader::PlanReader(std::span<const std::uint8_t> bytes) {
@@ -111,6 +114,9 @@ std::string PlanReader::get_text() {
         const std::int64_t word = get();
         std::memcpy(text.data() + i, &word, std::min<std::size_t>(8, text.size() - i));
     }
+    // It may stand in the text of an error.
+    if (std::any_of(text.begin(), text.end(), [](char c) { return c < ' ' || c > '~'; }))
+        refuse("a text of other characters than ASCII's");
     return text;
 }
 

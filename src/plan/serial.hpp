@@ -12,7 +12,7 @@
 namespace datamover::plan {
 
 /// Word 0: magic and version; the last word is the checksum of all before it.
-constexpr std::uint64_t plan_magic = 0x314E4C50564F4D44;  // "DMOVPLN1" in little-endian order
+constexpr std::uint64_t plan_magic = 0x324E4C50564F4D44;  // "DMOVPLN2" in little-endian order
 
 /// Appends words and what they are made of.
 class PlanWriter {
@@ -53,7 +53,11 @@ private:
     std::span<const std::uint8_t> bytes_;
 };
 
-/// Checksums of the source layout, the destination layout and each term of a plan.
-std::vector<std::int64_t> plan_digests(const MotionPlan& plan);
+/// Digests of the source layout, the destination layout and each term of a plan, none negative.
+/// Kept in the plan: O(1) at the second call for copies of one plan, from any thread.
+const std::vector<std::int64_t>& plan_digests(const MotionPlan& plan);
+/// All of them in one number, never negative: equal plans have equal ones, and different plans
+/// almost surely different ones. As cheap.
+std::int64_t plan_digest(const MotionPlan& plan);
 
 }  // namespace datamover::plan

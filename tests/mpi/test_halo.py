@@ -101,3 +101,50 @@ def test_ghosts_too_shallow_are_an_error_everywhere(comm):
     with pytest.raises(dm.OutOfRange):
         dm.Mover(plan, array, array)
     assert (array.local == 7).all()
+
+
+def test_halo_of_a_block_cyclic_layout(comm, rng, cases):
+    for _ in range(cases * 5):
+        shape = drawn.shape(rng, int(rng.integers(1, 4)), 400)
+        words = ["block" if rng.integers(2) else "*" for _ in shape]
+        if "block" not in words:
+            words[0] = "block"
+        layout = dm.BlockCyclic(shape, f"({', '.join(words)})", comm.size)
+        width = [(int(rng.integers(0, n + 2)), int(rng.integers(0, n + 2))) for n in shape]
+        domain = dm.Region.from_shape(shape)
+        periodic = bool(rng.integers(2))
+        array = dm.XArray(comm, layout, "f8", ghost=width)
+        whole = np.arange(domain.size, dtype="f8").reshape(shape)
+        indices = layout.global_indices(comm.rank)
+        empty = any(len(i) == 0 for i in indices)
+        for block, grid in array.grids():
+            grid[...] = NOTHING
+            array.interior(block)[...] = whole[np.ix_(*indices)]
+        dm.Mover(dm.halo(layout, width, periodic=periodic), array, array, check=True)()
+        if empty:
+            continue
+        held = dm.Region([i[0] for i in indices], [i[-1] + 1 for i in indices])
+        lower, upper = zip(*width, strict=True)
+        want = wrapped(whole, held.grown(lower, upper), domain, periodic)
+        np.testing.assert_array_equal(array.local, want)
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS)
+def test_shared_nodes_are_summed_and_told_in_place(comm, transport):
+    """Blocks that share nodes: the adjoint plan sums contributions, the plan tells the sums."""
+    blocks = 2 * comm.size
+    regions = [dm.Region((3 * i, 0), (3 * i + 4 + i % 2 * 2, 5)) for i in range(blocks)]
+    layout = dm.FloorPlan(regions, [i % comm.size for i in range(blocks)], comm.size)
+    array = dm.XArray(comm, layout, "i8")
+    tell = dm.redistribute(layout, layout)
+    if drawn.impossible(tell, transport):
+        return
+    expected = np.zeros(layout.domain.shape, int)
+    for i, region in enumerate(regions):
+        expected[region.slices()] += i + 1
+    for block, grid in array.grids():
+        grid[...] = block + 1
+    dm.Mover(tell.adjoint(), array, array, op="add", transport=transport, check=True)()
+    dm.Mover(tell, array, array, transport=transport, check=True)()
+    for block, grid in array.grids():
+        np.testing.assert_array_equal(grid, expected[regions[block].slices()])

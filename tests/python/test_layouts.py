@@ -96,7 +96,7 @@ class TestRegion:
             dm.Region.from_shape((2, -1))
         with pytest.raises(dm.OutOfRange):
             dm.Region(2, 4).slices(origin=3)
-        with pytest.raises(TypeError):
+        with pytest.raises(dm.OutOfRange, match="64 bits"):
             dm.Region(2**70, 2**71)
 
 

@@ -359,8 +359,91 @@ class TestHalo:
         ]:
             with pytest.raises(error):
                 dm.halo(plan, *arguments)
-        with pytest.raises(TypeError):
-            dm.halo(dm.BlockCyclic((4, 4), "(block, *)", 2), 1)
+        with pytest.raises(dm.Unsupported, match=r"dimension 1 .* blocks of 2.* use block"):
+            dm.halo(dm.BlockCyclic((4, 8), "(block, cyclic(2))", 4, grid=(2, 2)), 1)
+        with pytest.raises(dm.Unsupported, match="floor plan"):
+            dm.halo(dm.IndexList(4, [[0, 1], [2, 3]]), 1)
+        blocks = dm.FloorPlan([dm.Region(0, 8), dm.Region(8, 16)], [0, 1])
+        with pytest.raises(dm.InvalidArgument, match="at least 16"):
+            dm.halo(blocks, 1, periodic=dm.Region(0, 6))
+
+
+class TestNeededElements:
+    """What a destination needs is held by somebody, or the plan is told to be partial."""
+
+    def test_index_lists(self):
+        owned, needed = dm.IndexList(4, [[0, 1], []]), dm.IndexList(4, [[3, 1], [0]])
+        plan = dm.redistribute(owned, needed)
+        assert plan.incoming(1) == {0: 1} and plan.outgoing(0) == {0: 1, 1: 1}
+        with pytest.raises(dm.Mismatch, match=r"process 0 needs index \(3\)"):
+            plan.incoming(0)
+        with pytest.raises(dm.Mismatch, match=r"process 0 needs index \(3\)"):
+            plan.adjoint().outgoing(0)
+        assert dm.redistribute(owned, needed, partial=True).incoming(0) == {0: 1}
+        # Back comes what is there, but it must have a place to go to.
+        assert plan.reversed().incoming(0) == {0: 1, 1: 1}
+        with pytest.raises(dm.Mismatch, match=r"process 0 is to bring back index \(3\)"):
+            plan.reversed().outgoing(0)
+        backwards = dm.redistribute(needed, owned, partial=True).reversed()
+        assert backwards.outgoing(0) == {0: 1, 1: 1}
+
+    def test_what_is_not_asked_for_may_be_missing(self):
+        holes = dm.FloorPlan([dm.Region(0, 3), dm.Region(5, 8)], [0, 1])
+        whole = dm.BlockCyclic(8, "block", nprocs=2)
+        with pytest.raises(dm.Mismatch, match=r"index \(3\)"):
+            dm.redistribute(holes, whole).incoming(0)
+        part = dm.Region(0, 3)
+        named = dm.redistribute(holes, whole, source_region=part, destination_region=part)
+        assert named.incoming(0) == {0: 3} and named.incoming(1) == {}
+        back = dm.redistribute(holes, whole).reversed()
+        with pytest.raises(dm.Mismatch, match=r"bring back index \(3\) .* block 0"):
+            back.outgoing(0)
+        assert back.incoming(0) == {0: 3} and named.reversed().outgoing(0) == {0: 3}
+        # Nobody wants what only the source holds.
+        assert dm.redistribute(whole, holes).incoming(0) == {0: 3}
+
+    def test_partial_is_kept(self):
+        holes = dm.FloorPlan([dm.Region(0, 3), dm.Region(5, 8)], [0, 1])
+        whole = dm.BlockCyclic(8, "block", nprocs=2)
+        plan = dm.redistribute(holes, whole, partial=True)
+        strict = dm.redistribute(holes, whole)
+        assert plan != strict and plan[0].partial and not strict[0].partial
+        for again in (
+            pickle.loads(pickle.dumps(plan)),
+            dm.MotionPlan.from_bytes(plan.to_bytes()),
+            plan.reversed().reversed(),
+        ):
+            assert again == plan and again.incoming(1) == {1: 3}
+
+
+@given(redistributions())
+def test_the_adjoint_sums_what_went_out(drawn):
+    """<A x, y> = <x, A* y>, for a plan as a linear map."""
+    source, destination, axes = drawn
+    plan = dm.redistribute(source, destination, axes)
+    x, y = World(source, "i4").fill(), World(destination, "i4").fill()
+    ax = World(destination, "i4")
+    for data in ax.data:
+        data[:] = 0
+    ax.receive(plan, x)
+    # The pairs of the adjoint, summed one by one.
+    sums = World(source, "i4")
+    for data in sums.data:
+        data[:] = 0
+    back = plan.adjoint()
+    for a, b in itertools.product(range(plan.nprocs), repeat=2):
+        relation = back.relation(
+            a, b, 4, source_memory=y.memory[a], destination_memory=sums.memory[b]
+        )
+        for s, d in zip(*relation.to_pairs(), strict=True):
+            sums.data[b][d // 4] += y.data[a][s // 4]
+
+    def inner(u, v):
+        return sum(
+            int((u.block(i).astype(int) * v.block(i)).sum()) for i in range(u.layout.num_blocks)
+        )
+
+    assert inner(ax, y) == inner(x, sums)
 
 
 def test_one_process_of_a_million():

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Does a saved plan come back as it was, and is anything else refused?"""
 
+import os
+import stat
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -88,6 +91,48 @@ def test_files(tmp_path):
         dm.MotionPlan.load(str(tmp_path / "missing.plan"))
     with pytest.raises(dm.IoError, match="nowhere"):
         plan.save(str(tmp_path / "nowhere" / "a.plan"))
+    for no_file in (tmp_path, "/dev/zero"):
+        with pytest.raises(dm.IoError, match="regular"):
+            dm.MotionPlan.load(str(no_file))
     (tmp_path / "text.plan").write_text("no plan at all")
     with pytest.raises(dm.InvalidArgument):
         dm.MotionPlan.load(str(tmp_path / "text.plan"))
+
+
+def small_plan():
+    rows = dm.BlockCyclic((40, 30), "(block, *)", nprocs=3)
+    return dm.redistribute(rows, dm.BlockCyclic((40, 30), "(*, cyclic(4))", nprocs=3))
+
+
+def test_saving_follows_no_link_and_touches_no_other_file(tmp_path):
+    victim = tmp_path / "victim"
+    victim.write_text("untouched")
+    names = ["plan", "plan.unfinished", "plan.tmp"]
+    for name in names:
+        (tmp_path / name).symlink_to(victim)
+    small_plan().save(str(tmp_path / "plan"))
+    assert victim.read_text() == "untouched"
+    assert not (tmp_path / "plan").is_symlink()
+    assert dm.MotionPlan.load(str(tmp_path / "plan")) == small_plan()
+    assert sorted(p.name for p in tmp_path.iterdir()) == sorted([*names, "victim"])
+    umask = os.umask(0)
+    os.umask(umask)
+    assert stat.S_IMODE((tmp_path / "plan").stat().st_mode) == 0o666 & ~umask
+
+
+def test_nothing_is_left_of_a_plan_that_cannot_be_saved(tmp_path):
+    (tmp_path / "plan").mkdir()
+    (tmp_path / "plan" / "inside").write_text("")
+    with pytest.raises(dm.IoError, match="plan"):
+        small_plan().save(str(tmp_path / "plan"))
+    assert [p.name for p in tmp_path.iterdir()] == ["plan"]
+
+
+def test_a_text_of_other_characters_is_refused():
+    words = np.frombuffer(small_plan().to_bytes(), "<u8").copy()
+    text = words.view("u1")
+    at = bytes(text).index(b"(block, *)")
+    text[at] = 0xFF
+    words[-1] = checksum(words[:-1])
+    with pytest.raises(dm.InvalidArgument, match="ASCII"):
+        dm.MotionPlan.from_bytes(words.tobytes())

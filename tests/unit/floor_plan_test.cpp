@@ -142,16 +142,29 @@ TEST(FloorPlan, ExclusiveRegionsTileTheUnion) {
     }
 }
 
-TEST(FloorPlan, UniformCutsIntoEqualBlocks) {
+TEST(FloorPlan, UniformCutsEvenly) {
     const FloorPlan plan = FloorPlan::uniform(Region({-1, 0}, {9, 3}), {4, 2}, 3);
     EXPECT_EQ(plan.num_blocks(), 8);
     EXPECT_EQ(plan.region(0), Region({-1, 0}, {2, 2}));
-    EXPECT_EQ(plan.region(7), Region({8, 2}, {9, 3}));
+    EXPECT_EQ(plan.region(7), Region({7, 2}, {9, 3}));
     EXPECT_EQ(plan.owner(7), 1);
-    // ceil(5 / 4) = 2 points each leave nothing for the last block.
-    const FloorPlan short_of_points = FloorPlan::uniform(Region({0}, {5}), {4}, 4);
-    EXPECT_EQ(short_of_points.region(2), Region({4}, {5}));
-    EXPECT_TRUE(short_of_points.region(3).empty());
+    Random random(23);
+    for (int run = 0; run < 200; ++run) {
+        const std::int64_t lo = random.integer(-50, 50), n = random.integer(1, 200);
+        const std::int64_t blocks = random.integer(1, 80);
+        const FloorPlan cut = FloorPlan::uniform(Region({lo}, {lo + n}), {blocks}, 3);
+        std::int64_t at = lo, last = n;
+        for (std::int64_t i = 0; i < blocks; ++i) {
+            const Region block = cut.region(i);
+            const std::int64_t size = block.size();
+            EXPECT_TRUE(size == 0 || block.lo()[0] == at);
+            EXPECT_TRUE(size == n / blocks || size == n / blocks + 1);
+            EXPECT_LE(size, last) << "the larger blocks come first";
+            last = size;
+            at += size;
+        }
+        EXPECT_EQ(at, lo + n);
+    }
 }
 
 TEST(FloorPlan, CutsTileTheDomain) {
@@ -248,10 +261,13 @@ TEST(FloorPlan, WithoutBlocksFindsNothing) {
 }
 
 TEST(FloorPlan, RanksMayBeManyMoreThanBlocks) {
-    const FloorPlan plan({Region({0}, {1}), Region({1}, {2})}, {largest - 1, 5}, largest);
+    const std::int64_t most = std::numeric_limits<std::int32_t>::max();
+    const std::vector<Region> regions{Region({0}, {1}), Region({1}, {2})};
+    const FloorPlan plan(regions, {most - 1, 5}, most);
     EXPECT_EQ(plan.blocks_of(5).front(), 1);
-    EXPECT_EQ(plan.blocks_of(largest - 1).front(), 0);
+    EXPECT_EQ(plan.blocks_of(most - 1).front(), 0);
     EXPECT_TRUE(plan.blocks_of(1).empty());
+    expect_error(ErrorCode::invalid_argument, [&] { FloorPlan(regions, {0, 5}, most + 1); });
 }
 
 TEST(FloorPlan, RefusesTablesThatDoNotFit) {

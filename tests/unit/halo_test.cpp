@@ -198,7 +198,7 @@ TEST(Halo, OverlappingAndScatteredBlocksMatchBruteForce) {
         const int dims = static_cast<int>(random.integer(1, 3));
         const std::int64_t side = dims == 1 ? 12 : dims == 2 ? 5 : 3;
         const Region domain = Region::from_shape(random.point(dims, 1, side));
-        // Some reach beyond the domain, so that a block overlaps its own images.
+        // Some reach beyond the domain.
         const std::int64_t overhang = random.chance(30) ? 3 : 0;
         std::vector<Region> regions;
         for (std::int64_t i = random.integer(1, 6); i > 0; --i) {
@@ -207,7 +207,11 @@ TEST(Halo, OverlappingAndScatteredBlocksMatchBruteForce) {
             regions.push_back(region);
         }
         const FloorPlan plan(regions, Map(regions.size(), 0));
-        check(plan, random_exchange(random, domain), false);
+        HaloExchange exchange = random_exchange(random, domain);
+        for (int d = 0; d < dims; ++d)
+            if (plan.bounding_box().extent(d) > domain.extent(d))
+                exchange.periodic[static_cast<std::size_t>(d)] = false;
+        check(plan, exchange, false);
     }
 }
 
@@ -303,6 +307,12 @@ TEST(Halo, RefusesExchangesThatDoNotFit) {
     refused(ErrorCode::mismatch, [](HaloExchange& e) { e.periodic = {true}; });
     refused(ErrorCode::invalid_argument, [](HaloExchange& e) { e.lower = {1, -1}; });
     refused(ErrorCode::invalid_argument, [](HaloExchange& e) { e.domain = Region(); });
+    refused(ErrorCode::invalid_argument, [](HaloExchange& e) {
+        e.domain = Region({0, 0}, {5, 6});  // points 5 apart would be one
+    });
+    HaloExchange open = good;
+    open.domain = Region({0, 0}, {6, 1});  // dimension 1 does not wrap
+    EXPECT_NO_THROW(plan::check_halo_exchange(plan, open));
     expect_error(ErrorCode::out_of_range, [&] { sections_into(plan, good, 6); });
     HaloExchange deep = good;
     deep.lower = {std::numeric_limits<std::int64_t>::max(), 1};
@@ -373,6 +383,61 @@ TEST(HaloPlan, WhatIsSentIsWhatIsExpected) {
             EXPECT_EQ(total, static_cast<std::int64_t>(ghosts));
         }
     }
+}
+
+TEST(HaloPlan, OfBlockCyclicBoxesIsThatOfTheirRegions) {
+    Random random(35);
+    for (int run = 0; run < 100; ++run) {
+        const int dims = static_cast<int>(random.integer(1, 3));
+        const Point shape = random.point(dims, 1, 9);
+        std::string words;
+        std::vector<std::int64_t> grid;
+        for (int d = 0; d < dims; ++d) {
+            grid.push_back(random.integer(1, 3));
+            const std::int64_t even = (shape[d] + grid.back() - 1) / grid.back();
+            const std::int64_t k = random.integer(even, shape[d]);
+            const std::string in_brackets = "(" + std::to_string(k) + ")";
+            const std::int64_t kind = random.integer(0, 2);
+            words += (d > 0 ? ", " : "");
+            words += kind == 0   ? "block"
+                     : kind == 1 ? "block" + in_brackets
+                                 : "cyclic" + in_brackets;
+        }
+        BlockCyclicOptions options;
+        options.grid = grid;
+        options.column_major_grid = random.chance(50);
+        const BlockCyclic dealt(shape, words, 30, options);
+        std::vector<Region> regions;
+        Map owners;
+        for (std::int64_t block = 0; block < dealt.num_blocks(); ++block) {
+            const Point extents = dealt.block_extents(block);
+            Point lo = extents;
+            for (int d = 0; d < dims && extents.product() > 0; ++d)
+                lo[d] = dealt.global_index(block, Point::filled(dims, 0))[d];
+            regions.push_back(Region(lo, lo + extents));
+            owners.push_back(dealt.owner(block));
+        }
+        const FloorPlan boxes(regions, owners, 30);
+        const Point lower = random.point(dims, 0, 4), upper = random.point(dims, 0, 4);
+        const Region domain = random.chance(50) ? Region::from_shape(shape) : Region();
+        const MotionPlan plan = halo(dealt, lower, upper, domain);
+        const MotionPlan expected = halo(boxes, lower, upper, domain);
+        EXPECT_EQ(plan.source(), Layout(dealt));
+        for (std::int64_t rank = 0; rank < 30; ++rank) {
+            std::vector<SectionCopy> mine, theirs;
+            plan.for_each_section([&](const SectionCopy& s) { mine.push_back(s); }, -1, rank);
+            expected.for_each_section([&](const SectionCopy& s) { theirs.push_back(s); }, -1, rank);
+            ASSERT_EQ(mine, theirs) << words;
+            const auto sent = plan.outgoing(rank), expected_sent = expected.outgoing(rank);
+            ASSERT_EQ(sent.size(), expected_sent.size());
+            for (std::size_t i = 0; i < sent.size(); ++i)
+                EXPECT_EQ(sent[i].part.size(), expected_sent[i].part.size());
+        }
+    }
+    expect_error(ErrorCode::unsupported,
+                 [&] { halo(BlockCyclic({8, 8}, "(block, cyclic(2))", 4), {1, 1}, {1, 1}); });
+    const std::vector<std::int64_t> offsets{0, 1}, indices{0};
+    expect_error(ErrorCode::unsupported, [&] { halo(IndexList({8}, offsets, indices), {1}, {1}); });
 }
 
 TEST(HaloPlan, RefusesWhatDoesNotFit) {

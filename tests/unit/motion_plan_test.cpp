@@ -2,9 +2,15 @@
 // Does a plan move what its sections say, also after it was edited, merged, reversed or composed?
 #include "datamover/motion_plan.hpp"
 
+#include <algorithm>
+#include <array>
 #include <set>
+#include <string>
+#include <thread>
 
 #include "layout_oracle.hpp"
+#include "plan/compile.hpp"
+#include "plan/serial.hpp"
 
 namespace datamover {
 namespace {
@@ -298,14 +304,14 @@ TEST(MotionPlan, FilteredKeepsWhatThePredicateKeeps) {
     const FloorPlan tiles = FloorPlan::uniform(Region(Point{0, 0}, Point{8, 8}), Point{2, 2}, 4);
     const MotionPlan plan = halo(tiles, Point{1, 1}, Point{1, 1});
     const auto is_face = [](const SectionCopy& s) { return s.source_region.size() > 1; };
-    const MotionPlan faces = plan.filtered(is_face);
+    const MotionPlan faces = plan.filter(is_face);
     std::vector<SectionCopy> expected;
     for (const SectionCopy& s : sections_of(plan))
         if (is_face(s)) expected.push_back(s);
     EXPECT_EQ(expected.size(), 8u);
     EXPECT_EQ(sections_of(faces), expected);
-    EXPECT_EQ(plan.filtered([](const SectionCopy&) { return true; }), plan);
-    EXPECT_EQ(plan.filtered([](const SectionCopy&) { return false; }).size(), 0);
+    EXPECT_EQ(plan.filter([](const SectionCopy&) { return true; }), plan);
+    EXPECT_EQ(plan.filter([](const SectionCopy&) { return false; }).size(), 0);
 }
 
 TEST(MotionPlan, TermsAreReadReplacedErasedAndMerged) {
@@ -383,6 +389,140 @@ TEST(MotionPlan, HalosMovePointByPoint) {
         carry_out(plan, from, to, random.chance(50) ? Way::direct : Way::message);
         ASSERT_EQ(to.data, expected.data) << "case " << i;
     }
+}
+
+/// From which element of the source to which of the destination, as (rank, byte, rank, byte).
+using ElementPairs = std::multiset<std::array<std::int64_t, 4>>;
+
+/// All pairs of a plan, by the addresses of both memories.
+ElementPairs element_pairs(const MotionPlan& plan, bool exchanged) {
+    ElementPairs pairs;
+    const auto memories = [](const Layout& layout) {
+        std::vector<MemoryLayout> all;
+        for (std::int64_t r = 0; r < layout.nprocs(); ++r)
+            all.push_back(dense_memory(layout, r, 1));
+        return all;
+    };
+    const auto from = memories(plan.source()), to = memories(plan.destination());
+    for (std::int64_t rank = 0; rank < plan.nprocs(); ++rank)
+        for (const PeerPart& peer : plan.outgoing(rank)) {
+            const auto r = static_cast<std::size_t>(rank), p = static_cast<std::size_t>(peer.rank);
+            std::vector<std::int64_t> s, d;
+            plan::compile(peer.part, {&plan.source(), &from[r], 1, rank},
+                          {&plan.destination(), &to[p], 1, peer.rank})
+                .to_pairs(s, d);
+            for (std::size_t i = 0; i < s.size(); ++i)
+                pairs.insert(exchanged ? std::array{peer.rank, d[i], rank, s[i]}
+                                       : std::array{rank, s[i], peer.rank, d[i]});
+        }
+    return pairs;
+}
+
+TEST(MotionPlan, TheAdjointHasEachPairOfElementsTheOtherWay) {
+    constexpr std::array kinds{Kind::block_cyclic, Kind::floor_plan, Kind::index_list};
+    for (std::int64_t i = 0; i < cases(200); ++i) {
+        Random random(seed_of(i));
+        const int dims = static_cast<int>(random.integer(1, 3));
+        const Point shape = layout_oracle::random_shape(random, dims);
+        const std::int64_t nprocs = random.integer(1, 4);
+        const auto draw = [&] {
+            return layout_oracle::random_layout(
+                random, kinds[static_cast<std::size_t>(random.integer(0, 2))], shape, nprocs);
+        };
+        const Layout a = draw(), b = draw();
+        const MotionPlan plan = redistribute(a, b);
+        const MotionPlan back = plan.adjoint();
+        ASSERT_EQ(element_pairs(back, true), element_pairs(plan, false)) << "case " << i;
+        ASSERT_EQ(back.adjoint(), plan);
+        ASSERT_EQ(back.reversed().reversed(), back);
+        for (std::int64_t rank = 0; rank < nprocs; ++rank)
+            for (const PeerPart& peer : back.incoming(rank)) {
+                std::int64_t sent = 0;
+                for (const PeerPart& p : back.outgoing(peer.rank))
+                    if (p.rank == rank) sent = p.part.size();
+                ASSERT_EQ(sent, peer.part.size()) << "case " << i;
+            }
+    }
+}
+
+TEST(MotionPlan, DigestsAreSharedByCopiesAndForgottenByChanges) {
+    const Layout rows = BlockCyclic({12, 10}, "(block, *)", 4);
+    const Layout dealt = BlockCyclic({12, 10}, "(cyclic(2), *)", 4);
+    MotionPlan plan = redistribute(rows, dealt);
+    const MotionPlan copy = plan;
+    EXPECT_EQ(&plan::plan_digests(copy), &plan::plan_digests(plan)) << "computed anew";
+    const std::int64_t digest = plan::plan_digest(plan);
+    EXPECT_GE(digest, 0);
+    EXPECT_EQ(digest, plan::plan_digest(redistribute(rows, dealt)));
+    EXPECT_EQ(digest, plan::plan_digest(MotionPlan::from_bytes(plan.to_bytes())));
+    plan.add(Redistribution{Region({0, 0}, {1, 1}), Region({3, 3}, {4, 4}), {}});
+    EXPECT_NE(digest, plan::plan_digest(plan));
+    EXPECT_EQ(digest, plan::plan_digest(copy));
+    EXPECT_EQ(plan::plan_digests(plan).size(), 4u);
+    plan.replace(1, Redistribution{Region({0, 0}, {1, 1}), Region({3, 3}, {4, 4}), {}, true});
+    const std::int64_t partial = plan::plan_digest(plan);
+    EXPECT_NE(partial, plan::plan_digest(plan.merged(copy)));
+    plan.erase(1);
+    EXPECT_EQ(digest, plan::plan_digest(plan));
+    EXPECT_NE(digest, plan::plan_digest(plan.reversed()));
+    // However the distribution is written.
+    const Layout spaced = BlockCyclic({12, 10}, "( BLOCK,* )", 4);
+    EXPECT_EQ(spaced, rows);
+    EXPECT_EQ(digest, plan::plan_digest(redistribute(spaced, dealt)));
+    std::vector<std::thread> threads;
+    const MotionPlan fresh = plan.merged(plan);
+    std::vector<std::int64_t> found(8);
+    for (std::size_t t = 0; t < found.size(); ++t)
+        threads.emplace_back([&, t] { found[t] = plan::plan_digest(MotionPlan(fresh)); });
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(found, std::vector<std::int64_t>(8, plan::plan_digest(fresh)));
+}
+
+/// What a destination needs must be held by a source: by brute force, element by element.
+TEST(MotionPlan, ElementsThatNobodyHoldsAreNamed) {
+    std::int64_t refused = 0;
+    for (std::int64_t i = 0; i < cases(300); ++i) {
+        Random random(seed_of(i));
+        const int dims = static_cast<int>(random.integer(1, 2));
+        const Point shape = random.point(dims, 1, 8);
+        const Region domain = Region::from_shape(shape);
+        std::vector<Region> regions{Region(Point::filled(dims, 0), Point::filled(dims, 1)),
+                                    Region(shape - Point::filled(dims, 1), shape)};
+        for (std::int64_t n = random.integer(0, 5); n > 0; --n)
+            regions.push_back(random.region(dims, -3, 8).intersected(domain));
+        const FloorPlan source(regions, Map(regions.size(), 0), 3);
+        const Layout destination = layout_oracle::random_layout(
+            random, random.chance(50) ? Kind::block_cyclic : Kind::floor_plan, shape, 3);
+        const MotionPlan plan = redistribute(source, destination);
+        for (std::int64_t rank = 0; rank < 3; ++rank) {
+            std::set<std::string> missing;
+            for (const std::int64_t block : destination.blocks_of(rank)) {
+                const auto sets = destination.axis_sets(block);
+                Region::from_shape(destination.block_extents(block)).for_each([&](const Point& p) {
+                    Point index = p;
+                    for (int d = 0; d < dims; ++d)
+                        index[d] = sets[static_cast<std::size_t>(d)].global(p[d]);
+                    const bool held =
+                        std::any_of(regions.begin(), regions.end(),
+                                    [&](const Region& r) { return r.contains(index); });
+                    if (!held) missing.insert(index.to_string());
+                });
+            }
+            EXPECT_NO_THROW(redistribute(source, destination, {}, true).incoming(rank));
+            try {
+                plan.incoming(rank);
+                ASSERT_TRUE(missing.empty()) << "case " << i;
+            } catch (const Error& e) {
+                ++refused;
+                ASSERT_EQ(e.code(), ErrorCode::mismatch);
+                const std::string text = e.what();
+                const std::size_t from = text.find('('), to = text.find(')');
+                EXPECT_NE(text.find("process " + std::to_string(rank)), std::string::npos);
+                ASSERT_EQ(missing.count(text.substr(from, to - from + 1)), 1u) << text;
+            }
+        }
+    }
+    EXPECT_GT(refused, 10);
 }
 
 }  // namespace

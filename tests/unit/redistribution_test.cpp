@@ -201,15 +201,17 @@ TEST(Redistribution, TheNearestReplicaSends) {
     }
 }
 
-TEST(Redistribution, WhatNobodyHoldsIsNotMoved) {
+TEST(Redistribution, WhatNobodyHoldsIsNotMovedByAPartialOne) {
     const std::vector<std::int64_t> offsets{0, 2, 3}, indices{7, 1, 4};
     const Layout lists = IndexList(Point{9}, offsets, indices);
     const Layout blocks = BlockCyclic(Point{9}, "(block)", 2);
     std::int64_t moved = 0;
     for (std::int64_t rank = 0; rank < 2; ++rank)
-        for (const PeerPart& peer : redistribute(lists, blocks).incoming(rank))
+        for (const PeerPart& peer : redistribute(lists, blocks, {}, true).incoming(rank))
             moved += peer.part.size();
     EXPECT_EQ(moved, 3);
+    layout_oracle::expect_error(ErrorCode::mismatch,
+                                [&] { redistribute(lists, blocks).incoming(0); });
 }
 
 TEST(Redistribution, PartOfOneProcessOfAMillion) {

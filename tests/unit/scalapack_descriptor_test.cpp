@@ -47,7 +47,7 @@ TEST(ScalapackDescriptor, LayoutAndMemoryFollowTheFormulas) {
         const auto descriptor = ScalapackDescriptor::from_entries(entries);
         EXPECT_EQ(descriptor.to_entries(5), entries);
         const ProcessGrid grid{p, q, round % 2 == 1, {}};
-        const BlockCyclic layout = descriptor.layout(grid, 16);
+        const BlockCyclic layout = descriptor.layout(grid, 17);
         for (int i = 0; i < m; ++i)
             for (int j = 0; j < n; ++j) {
                 const int row = holder(i, mb, rsrc, p), column = holder(j, nb, csrc, q);

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How do layouts and plans show themselves in a notebook? As small tables, whatever their size."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from html import escape
+from itertools import islice
+from typing import Any
+
+from ._plan import (
+    BlockCyclic,
+    FloorPlan,
+    HaloExchange,
+    IndexList,
+    MemoryLayout,
+    MotionPlan,
+    Redistribution,
+    SectionCopy,
+)
+
+#: So many blocks, ranks or terms are shown; the number of others is said.
+SHOWN = 8
+
+Row = tuple[Any, ...]
+
+
+def _table(caption: str, head: Row, rows: Iterable[Row], others: str = "") -> str:
+    """Return an HTML table; `others` is said in its last row."""
+    lines = [f"<table><caption>{escape(caption)}</caption>"]
+    if head:
+        lines.append("<tr>" + "".join(f"<th>{escape(str(c))}</th>" for c in head) + "</tr>")
+    columns = len(head)
+    for row in rows:
+        columns = len(row)
+        lines.append("<tr>" + "".join(f"<td>{escape(str(c))}</td>" for c in row) + "</tr>")
+    if others:
+        lines.append(f'<tr><td colspan="{columns}">{escape(others)}</td></tr>')
+    return "\n".join([*lines, "</table>"])
+
+
+def _others(total: int, what: str) -> str:
+    return f"and {total - SHOWN} more {what}" if total > SHOWN else ""
+
+
+def _slices(region: Any) -> str:
+    """Return a region as slices are written, such as [0:4, 2:8]."""
+    sides = zip(region.lo, region.hi, strict=True)
+    return "[" + ", ".join(f"{lo}:{hi}" for lo, hi in sides) + "]"
+
+
+def _block_cyclic(layout: BlockCyclic) -> str:
+    rows: list[Row] = [
+        ("shape", layout.shape),
+        ("distribution", layout.distribution),
+        ("processes", layout.nprocs),
+        ("grid", layout.grid),
+        ("block size", layout.block),
+    ]
+    if layout.replicas > 1:
+        rows.append(("replicas", layout.replicas))
+    return _table("BlockCyclic", (), rows)
+
+
+def _floor_plan(layout: FloorPlan) -> str:
+    caption = (
+        f"FloorPlan of {len(layout)} blocks in {_slices(layout.domain)} "
+        f"on {layout.nprocs} processes"
+    )
+    rows = (
+        (i, layout.owner(i), _slices(layout.region(i)), layout.region(i).shape)
+        for i in range(min(len(layout), SHOWN))
+    )
+    head = ("block", "rank", "region", "shape")
+    return _table(caption, head, rows, _others(len(layout), "blocks"))
+
+
+def _index_list(layout: IndexList) -> str:
+    rows = []
+    for rank in range(min(layout.nprocs, SHOWN)):
+        indices = layout.indices_of(rank)
+        first = ", ".join(map(str, indices[:SHOWN].tolist()))
+        rows.append((rank, len(indices), first + (", …" if len(indices) > SHOWN else "")))
+    caption = f"IndexList over {layout.shape} on {layout.nprocs} processes"
+    return _table(caption, ("rank", "number", "indices"), rows, _others(layout.nprocs, "ranks"))
+
+
+def _memory(memory: MemoryLayout) -> str:
+    rows = (
+        (b.block, b.offset_bytes, b.strides_bytes, _slices(b.valid))
+        for b in islice(memory.blocks, SHOWN)
+    )
+    caption = f"MemoryLayout: bytes {memory.begin_bytes} to {memory.end_bytes}"
+    head = ("block", "offset in bytes", "strides in bytes", "local indices")
+    return _table(caption, head, rows, _others(len(memory.blocks), "blocks"))
+
+
+def _term(term: SectionCopy | Redistribution | HaloExchange) -> Row:
+    """Return what a term says as (kind, from, to)."""
+    if isinstance(term, SectionCopy):
+        axes = f", axes {term.axes}" if term.axes else ""
+        return (
+            "section",
+            f"block {term.source_block} {_slices(term.source_region)}",
+            f"block {term.destination_block} {_slices(term.destination_region)}{axes}",
+        )
+    if isinstance(term, Redistribution):
+        flags = ("partial", "reversed", "adjoint")
+        kind = "".join(f"{flag} " for flag in flags if getattr(term, flag))
+        axes = f", axes {term.axes}" if term.axes else ""
+        destination = _slices(term.destination_region) + axes
+        return (f"{kind}redistribution", _slices(term.source_region), destination)
+    ghosts = f"ghosts, {term.lower} below and {term.upper} above"
+    if not term.corners:
+        ghosts += ", no corners"
+    if any(term.periodic):
+        ghosts += f", periodic in {_slices(term.domain)}"
+    return ("halo", ghosts, "interiors") if term.reversed else ("halo", "interiors", ghosts)
+
+
+def _plan(plan: MotionPlan) -> str:
+    caption = f"MotionPlan from {plan.source!r} to {plan.destination!r}"
+    rows = (_term(plan[i]) for i in range(min(len(plan), SHOWN)))
+    return _table(caption, ("term", "from", "to"), rows, _others(len(plan), "terms"))
+
+
+for _class, _html in (
+    (BlockCyclic, _block_cyclic),
+    (FloorPlan, _floor_plan),
+    (IndexList, _index_list),
+    (MemoryLayout, _memory),
+    (MotionPlan, _plan),
+):
+    _class._repr_html_ = _html

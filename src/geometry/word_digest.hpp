@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Which number do equal sequences of words share, and different ones almost surely not?
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+namespace datamover::geometry {
+
+class WordDigest {
+public:
+    void put(std::int64_t word) {
+        hash_ = (hash_ ^ static_cast<std::uint64_t>(word)) * 0x100000001B3;
+        hash_ ^= hash_ >> 29;
+    }
+    /// The number of words, then the words.
+    void put_all(std::span<const std::int64_t> words) {
+        put(static_cast<std::int64_t>(words.size()));
+        for (const std::int64_t word : words) put(word);
+    }
+    /// Never negative.
+    std::int64_t value() const { return static_cast<std::int64_t>(hash_ >> 1); }
+
+private:
+    std::uint64_t hash_ = 0xCBF29CE484222325;
+};
+
+}  // namespace datamover::geometry

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How are numbers of processes, blocks and ranks refused that a layout does not have?
+#pragma once
+
+#include <cstdint>
+
+namespace datamover::layout {
+
+/// MPI counts processes in an int.
+inline constexpr std::int64_t most_processes = 2147483647;
+
+/// Throws invalid_argument unless 1 <= nprocs <= 2^31 - 1.
+void check_nprocs(std::int64_t nprocs);
+
+/// Throws out_of_range unless 0 <= number < end: "block 7 is not in 0..5".
+void check_number(const char* what, std::int64_t number, std::int64_t end);
+
+}  // namespace datamover::layout

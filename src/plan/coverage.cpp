@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Does somebody hold the other end of each element that a block needs, or has to bring back?
+#include "coverage.hpp"
+
+#include <algorithm>
+#include <string>
+
+#include "datamover/error.hpp"
+
+namespace datamover::plan {
+namespace {
+
+/// The indices of a set that are less than `end`.
+AxisSet below(AxisSet set, std::int64_t end) {
+    set.end = std::min(set.end, end);
+    return set;
+}
+
+}  // namespace
+
+SectionBlock::SectionBlock(const Layout& layout, std::int64_t block, Side side,
+                           const SectionFrame& frame)
+    : layout(layout),
+      block(block),
+      side(side),
+      lo(side == Side::source ? frame.source_lo : frame.destination_lo) {
+    const auto of_layout = layout.axis_sets(block);
+    for (std::size_t k = 0; k < of_layout.size(); ++k)
+        sets.push_back(side == Side::source ? of_layout[static_cast<std::size_t>(frame.axes[k])]
+                                            : of_layout[k]);
+}
+
+std::int64_t SectionBlock::elems_in(const Window& window) const {
+    Point counts = window.extent;
+    for (int k = 0; k < counts.dims(); ++k) {
+        const AxisSet& set = sets[static_cast<std::size_t>(k)];
+        const std::int64_t begin = lo[k] + window.lo[k];
+        counts[k] = below(set, begin + window.extent[k]).size() - below(set, begin).size();
+    }
+    return counts.product();
+}
+
+bool SectionBlock::lowest_in(const Region& box, Point& t) const {
+    for (int k = 0; k < box.dims(); ++k) {
+        const AxisSet& set = sets[static_cast<std::size_t>(k)];
+        const std::int64_t before = below(set, lo[k] + box.lo()[k]).size();
+        if (before == set.size()) return false;
+        t[k] = set.global(before) - lo[k];
+        if (t[k] >= box.hi()[k]) return false;
+    }
+    return true;
+}
+
+void refuse_missing(const SectionBlock& block, const SectionFrame& frame,
+                    const std::vector<Window>& windows, const std::vector<Window>& held) {
+    const auto region_of = [](const Window& w) { return Region(w.lo, w.lo + w.extent); };
+    std::vector<Region> boxes;
+    for (const Window& w : held) boxes.push_back(region_of(w));
+    Point t = frame.extent;
+    for (const Window& w : windows)
+        for (const Region& free : subtract_all(region_of(w), boxes)) {
+            if (!block.lowest_in(free, t)) continue;
+            Point index = t;
+            for (int k = 0; k < t.dims(); ++k) {
+                const bool at_source = block.side == Side::destination;
+                index[at_source ? frame.axes[static_cast<std::size_t>(k)] : k] =
+                    t[k] + (at_source ? frame.source_lo : frame.destination_lo)[k];
+            }
+            refuse_missing(block.layout, block.block, block.side, index);
+        }
+}
+
+void refuse_missing(const Layout& layout, std::int64_t block, Side side, const Point& index) {
+    const std::string other_side = side_name(other(side));
+    throw Error(ErrorCode::mismatch,
+                "process " + std::to_string(layout.owner(block)) +
+                    (side == Side::destination ? " needs index " : " is to bring back index ") +
+                    index.to_string() + " of the " + other_side +
+                    (side == Side::destination ? " for" : " from") + " its block " +
+                    std::to_string(block) + ", and no block of the " + other_side +
+                    " holds it; a partial redistribution leaves out such elements");
+}
+
+}  // namespace datamover::plan

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Do layouts and plans show themselves shortly, also when they are huge?"""
+
+import xml.etree.ElementTree as xml
+
+import numpy as np
+import pytest
+
+import datamover as dm
+
+
+def rows_of(thing):
+    """The cells of the HTML table that a notebook would show."""
+    table = xml.fromstring(thing._repr_html_())
+    assert table.tag == "table"
+    return table.find("caption").text, [
+        ["".join(c.itertext()) for c in r] for r in table.iter("tr")
+    ]
+
+
+def test_layouts():
+    caption, rows = rows_of(dm.BlockCyclic((8, 6), "(cyclic(2), *)", nprocs=4))
+    assert caption == "BlockCyclic" and ["distribution", "(cyclic(2), *)"] in rows
+    caption, rows = rows_of(dm.FloorPlan([dm.Region((0, 1), (4, 5))], [1], nprocs=3))
+    assert rows[1] == ["0", "1", "[0:4, 1:5]", "(4, 4)"] and "3 processes" in caption
+    caption, rows = rows_of(dm.IndexList(40, [[3, 1], list(range(20))]))
+    assert rows[1] == ["0", "2", "3, 1"] and rows[2][2].endswith("7, …")
+    layout = dm.FloorPlan([dm.Region(0, 4)], [0])
+    assert rows_of(dm.dense_memory(layout, 0, 8, ghost=1))[1][1] == ["0", "8", "(8,)", "[-1:5]"]
+
+
+def test_plans():
+    halves = dm.FloorPlan([dm.Region((0, 0), (4, 4)), dm.Region((0, 4), (4, 8))], [0, 1])
+    plan = dm.halo(halves, 1, periodic=True) + dm.redistribute(halves, halves, partial=True)
+    plan.copy(0, dm.Region((0, 0), (2, 3)), 1, dm.Region((0, 4), (3, 6)), axes=(1, 0))
+    rows = rows_of(plan)[1][1:]
+    assert [row[0] for row in rows] == ["halo", "partial redistribution", "section"]
+    assert rows[2][1:] == ["block 0 [0:2, 0:3]", "block 1 [0:3, 4:6], axes (1, 0)"]
+    assert rows_of(plan.reversed())[1][1][2] == "interiors"
+
+
+@pytest.mark.parametrize("make", [
+    lambda n: dm.FloorPlan(np.stack([np.arange(n), np.arange(n) + 1], 1)[..., None], np.arange(n)),
+    lambda n: dm.IndexList(n, np.arange(n)[:, None]),
+    lambda n: dm.BlockCyclic(n, "block", nprocs=n, ranks=np.arange(n)[::-1]),
+])  # fmt: skip
+def test_large_ones_are_short(make):
+    layout = make(5000)
+    plan = dm.redistribute(layout, layout)
+    for _ in range(4):
+        plan = plan + plan
+    for thing in (layout, plan, dm.dense_memory(layout, 0, 8)):
+        assert len(repr(thing)) < 300 and "\n" not in repr(thing)
+        assert len(thing._repr_html_()) < 4000
+    assert "8 more terms" in plan._repr_html_()
