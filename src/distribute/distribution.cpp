@@ -14,7 +14,7 @@
 #include "method_choice.hpp"
 #include "mpi/all_to_all.hpp"
 #include "mpi/checked_call.hpp"
-#include "paper_methods.hpp"
+#include "alternatives/alternatives.hpp"
 
 namespace datamover {
 namespace {
@@ -106,11 +106,11 @@ std::vector<ElementColumn> with_strides(std::span<const ElementColumn> columns) 
 /// Why a method cannot carry this.
 std::optional<Error> wrong_method(const State& s, const std::string& name, bool in_place) {
     if (name == "auto" || name == "partition") return {};
-    const distribute::PaperMethod* method = distribute::paper_method(name);
+    const alternatives::Alternative* method = alternatives::find(name);
     if (!method)
         return Error(ErrorCode::invalid_argument, "unknown method \"" + name +
                                                       "\"; known are auto, partition, " +
-                                                      distribute::paper_method_names());
+                                                      alternatives::names());
     if (in_place && !method->move_in_place)
         return Error(ErrorCode::unsupported, name + " cannot move elements in place");
     if (!in_place && s.limit_bytes > 0 && !method->bounded)
@@ -145,7 +145,7 @@ void carry_all(State& s, const std::string& name, bool stable,
     const auto full = with_strides(columns);
     const std::string method = resolved(s, name, sizes_of(columns), false);
     begin_move(s, method);
-    if (const auto* paper = distribute::paper_method(method)) {
+    if (const auto* paper = alternatives::find(method)) {
         for (std::size_t c = 0; c < full.size(); ++c)
             paper->move(s, full[c], results[c].data, stable);
         return;
@@ -268,7 +268,7 @@ void Distribution::move_in_place(void* data, std::int64_t elem_bytes, std::int64
     if (method != how.method && method != "partition") stable = true;
     begin_move(s, method);
     auto* buffer = static_cast<std::byte*>(data);
-    if (const auto* paper = distribute::paper_method(method))
+    if (const auto* paper = alternatives::find(method))
         paper->move_in_place(s, buffer, elem_bytes, capacity_elems, stable);
     else
         distribute::carry_in_place(s, buffer, elem_bytes, stable);

@@ -9,7 +9,7 @@
 
 #include "mpi/all_to_all.hpp"
 #include "mpi/checked_call.hpp"
-#include "paper_methods.hpp"
+#include "alternatives/alternatives.hpp"
 
 namespace datamover::distribute {
 namespace {
@@ -87,7 +87,7 @@ void measure_moves(const mpi::ProcessGroupPtr& group, std::int64_t elem_bytes, M
     s.channel->remember(memory);
     const ElementBuffer result{memory->data, memory->bytes, memory};
     for (const std::string& name : candidates) {
-        const PaperMethod* method = paper_method(name);
+        const alternatives::Alternative* method = alternatives::find(name);
         if (!counts_suffice(name)) continue;
         const double seconds = fastest_turn([&] {
             if (method)
@@ -104,7 +104,7 @@ void measure_in_place(const mpi::ProcessGroupPtr& group, std::int64_t elem_bytes
     Sample sample(*group, elem_bytes, true);
     State s(group, sample.list(), {});
     for (const std::string& name : candidates) {
-        const PaperMethod* method = paper_method(name);
+        const alternatives::Alternative* method = alternatives::find(name);
         if (!counts_suffice(name) || (method && !method->move_in_place)) continue;
         const double seconds = fastest_turn([&] {
             if (method)

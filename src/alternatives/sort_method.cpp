@@ -13,10 +13,10 @@
 #include "element_runs.hpp"
 #include "exchange_in_place.hpp"
 #include "mpi/all_to_all.hpp"
-#include "paper_methods.hpp"
+#include "alternatives.hpp"
 #include "parallel_sort.hpp"
 
-namespace datamover::distribute {
+namespace datamover::alternatives {
 namespace {
 
 /// What the paper gives the in-place variant.
@@ -95,4 +95,4 @@ void exchange_by_alltoallv(State& s, std::byte* data, std::int64_t elem_bytes,
     exchange(s, data, elem_bytes, capacity_elems, stable, false);
 }
 
-}  // namespace datamover::distribute
+}  // namespace datamover::alternatives

@@ -13,7 +13,7 @@
 
 #include "mpi/checked_call.hpp"
 
-namespace datamover::distribute {
+namespace datamover::alternatives {
 namespace {
 
 /// Calls f(i, j) with i < j for Batcher's comparators between n items, in order.
@@ -166,4 +166,4 @@ ElementRuns sort_over_processes(const mpi::ProcessGroup& group, std::byte* data,
     return ProcessSort(group, data, elem_bytes, sorted, scratch, swapped_elems, tag).run();
 }
 
-}  // namespace datamover::distribute
+}  // namespace datamover::alternatives

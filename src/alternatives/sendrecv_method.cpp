@@ -9,9 +9,9 @@
 #include <memory>
 
 #include "mpi/checked_call.hpp"
-#include "paper_methods.hpp"
+#include "alternatives.hpp"
 
-namespace datamover::distribute {
+namespace datamover::alternatives {
 namespace {
 
 /// Elements per target that are sent together.
@@ -145,4 +145,4 @@ void carry_by_sendrecv(State& s, const ElementColumn& column, std::byte* result,
     Aggregator(s, column, result, stable).run();
 }
 
-}  // namespace datamover::distribute
+}  // namespace datamover::alternatives

@@ -1,15 +1,21 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which implementations does the paper name, and how are they called?
+// Which other ways to carry single elements are there, to be compared with ours?
+// Source: M. Hofmann, G. Rünger, Fine-grained Data Distribution Operations for Particle Codes,
+// section 4.
 #pragma once
 
 #include <string>
 
-#include "distribution_state.hpp"
+#include "distribute/distribution_state.hpp"
 
-namespace datamover::distribute {
+namespace datamover::alternatives {
+
+using distribute::Deal;
+using distribute::NodeChannel;
+using distribute::State;
 
 /// An implementation of the paper. All functions are collective.
-struct PaperMethod {
+struct Alternative {
     const char* name;
     /// Moves one column to `result`; in stable order where that is asked for.
     void (*move)(State&, const ElementColumn&, std::byte* result, bool stable);
@@ -21,8 +27,8 @@ struct PaperMethod {
 };
 
 /// The implementation of that name, or nullptr.
-const PaperMethod* paper_method(const std::string& name);
-std::string paper_method_names();
+const Alternative* find(const std::string& name);
+std::string names();
 
 void carry_by_alltoallv(State&, const ElementColumn&, std::byte* result, bool stable);
 void carry_by_alltoallw(State&, const ElementColumn&, std::byte* result, bool stable);
@@ -36,4 +42,4 @@ void exchange_by_alltoallv(State&, std::byte* data, std::int64_t elem_bytes,
 void exchange_by_sort(State&, std::byte* data, std::int64_t elem_bytes, std::int64_t capacity_elems,
                       bool stable);
 
-}  // namespace datamover::distribute
+}  // namespace datamover::alternatives

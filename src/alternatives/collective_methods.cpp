@@ -2,7 +2,7 @@
 // How do the paper's implementations with MPI's collective operations move elements?
 // Source: M. Hofmann, G. Rünger, Fine-grained Data Distribution Operations for Particle Codes,
 // section 4.
-#include "paper_methods.hpp"
+#include "alternatives.hpp"
 
 #include <mpi.h>
 
@@ -12,7 +12,7 @@
 #include "mpi/all_to_all.hpp"
 #include "mpi/checked_call.hpp"
 
-namespace datamover::distribute {
+namespace datamover::alternatives {
 namespace {
 
 /// One element as an MPI datatype, so that counts are elements.
@@ -90,13 +90,6 @@ private:
     std::vector<MPI_Datatype> types_;
 };
 
-constexpr PaperMethod methods[] = {
-    {"alltoallv", carry_by_alltoallv, exchange_by_alltoallv, true},
-    {"alltoallw", carry_by_alltoallw, nullptr, true},
-    {"sendrecv", carry_by_sendrecv, nullptr, true},
-    {"sort", carry_by_sort, exchange_by_sort, false},
-};
-
 /// How far a round goes that deals at most so many entries, at least one element.
 std::int64_t range_end(const Deal& range, std::int64_t elems, std::int64_t entries) {
     const std::int64_t limit = range.rows.first_entry(range.begin_elem) + entries;
@@ -106,19 +99,6 @@ std::int64_t range_end(const Deal& range, std::int64_t elems, std::int64_t entri
 }
 
 }  // namespace
-
-const PaperMethod* paper_method(const std::string& name) {
-    for (const PaperMethod& method : methods)
-        if (name == method.name) return &method;
-    return nullptr;
-}
-
-std::string paper_method_names() {
-    std::string names;
-    for (const PaperMethod& method : methods)
-        names += (names.empty() ? "" : ", ") + std::string(method.name);
-    return names;
-}
 
 void carry_by_alltoallv(State& s, const ElementColumn& column, std::byte* result, bool) {
     const std::int64_t bytes = column.elem_bytes;
@@ -183,4 +163,4 @@ void carry_by_alltoallw(State& s, const ElementColumn& column, std::byte* result
     mpi::check(code, "MPI_Alltoallw");
 }
 
-}  // namespace datamover::distribute
+}  // namespace datamover::alternatives
