@@ -15,27 +15,29 @@
 namespace datamover::alternatives {
 namespace {
 
-/// One element as an MPI datatype, so that counts are elements.
-class ElementType {
+/// Datatypes that are freed together.
+class Datatypes {
 public:
-    explicit ElementType(std::int64_t elem_bytes, std::int64_t stride_bytes = 0) {
-        mpi::check(MPI_Type_contiguous(mpi::to_int(elem_bytes, "element size"), MPI_BYTE, &type_),
-                   "MPI_Type_contiguous");
-        if (stride_bytes != 0 && stride_bytes != elem_bytes) {
-            MPI_Datatype dense = type_;
-            const int code = MPI_Type_create_resized(dense, 0, stride_bytes, &type_);
-            MPI_Type_free(&dense);
-            mpi::check(code, "MPI_Type_create_resized");
-        }
-        mpi::check(MPI_Type_commit(&type_), "MPI_Type_commit");
+    Datatypes() = default;
+    ~Datatypes() {
+        for (MPI_Datatype& type : types_)
+            if (type != MPI_DATATYPE_NULL) MPI_Type_free(&type);
     }
-    ~ElementType() { MPI_Type_free(&type_); }
-    ElementType(const ElementType&) = delete;
-    ElementType& operator=(const ElementType&) = delete;
-    MPI_Datatype type() const { return type_; }
+    Datatypes(const Datatypes&) = delete;
+    Datatypes& operator=(const Datatypes&) = delete;
+
+    /// Makes one more by make(MPI_Datatype*), which is the MPI function `call`.
+    template <class Make>
+    void add(const char* call, Make&& make) {
+        types_.push_back(MPI_DATATYPE_NULL);
+        mpi::check(make(&types_.back()), call);
+        mpi::check(MPI_Type_commit(&types_.back()), "MPI_Type_commit");
+    }
+    const MPI_Datatype* data() const { return types_.data(); }
+    MPI_Datatype back() const { return types_.back(); }
 
 private:
-    MPI_Datatype type_ = MPI_DATATYPE_NULL;
+    std::vector<MPI_Datatype> types_;
 };
 
 std::size_t at(std::int64_t i) {
@@ -52,43 +54,17 @@ void sort_range(const ElementColumn& column, const Deal& range, const mpi::Block
     deal(range, column, places.data());
 }
 
-/// Numbers of the elements that go to each rank, in order.
-std::vector<std::vector<int>> indices_by_target(const State& s) {
-    std::vector<std::vector<int>> indices(at(s.nprocs()));
+/// Where the elements that go to each rank lie, in order, from the column's first on.
+std::vector<std::vector<MPI_Aint>> places_by_target(const State& s, const ElementColumn& column) {
+    std::vector<std::vector<MPI_Aint>> places(at(s.nprocs()));
     const Deal all = s.deal();
     with_codes(s.codes, [&](const auto* codes) {
         for (std::int64_t i = 0; i < s.elems; ++i)
             for (std::int64_t e = all.rows.first_entry(i); e < all.rows.first_entry(i + 1); ++e)
-                if (codes[e] != all.drop_code)
-                    indices[codes[e]].push_back(mpi::to_int(i, "element number"));
+                if (codes[e] != all.drop_code) places[codes[e]].push_back(i * column.stride_bytes);
     });
-    return indices;
+    return places;
 }
-
-/// One indexed type per target (alltoallw); freed together.
-class IndexedTypes {
-public:
-    IndexedTypes(const State& s, MPI_Datatype element) {
-        for (const auto& indices : indices_by_target(s)) {
-            MPI_Datatype type = MPI_DATATYPE_NULL;
-            mpi::check(MPI_Type_create_indexed_block(
-                           mpi::to_int(static_cast<std::int64_t>(indices.size()), "count"), 1,
-                           indices.data(), element, &type),
-                       "MPI_Type_create_indexed_block");
-            types_.push_back(type);
-            mpi::check(MPI_Type_commit(&types_.back()), "MPI_Type_commit");
-        }
-    }
-    ~IndexedTypes() {
-        for (MPI_Datatype& type : types_) MPI_Type_free(&type);
-    }
-    IndexedTypes(const IndexedTypes&) = delete;
-    IndexedTypes& operator=(const IndexedTypes&) = delete;
-    const MPI_Datatype* data() const { return types_.data(); }
-
-private:
-    std::vector<MPI_Datatype> types_;
-};
 
 /// How far a round goes that deals at most so many entries, at least one element.
 std::int64_t range_end(const Deal& range, std::int64_t elems, std::int64_t entries) {
@@ -100,14 +76,16 @@ std::int64_t range_end(const Deal& range, std::int64_t elems, std::int64_t entri
 
 }  // namespace
 
-void carry_by_alltoallv(State& s, const ElementColumn& column, std::byte* result, bool) {
+namespace {
+
+void carry_column_by_alltoallv(State& s, const ElementColumn& column, std::byte* result) {
     const std::int64_t bytes = column.elem_bytes;
     Deal range = s.deal();
     mpi::Blocks received = mpi::Blocks::behind(s.recv_counts);
     if (s.limit_bytes == 0) {
         const auto sent = mpi::Blocks::behind(s.send_counts);
         const auto sorted = s.group->pool().allocate(sent.total() * bytes);
-        s.counters.staged_bytes = sent.total() * bytes;
+        s.counters.staged_bytes = std::max(s.counters.staged_bytes, sent.total() * bytes);
         sort_range(column, range, sent, sorted->data);
         mpi::all_to_all(sorted->data, sent, result, received, bytes, s.group->comm());
         return;
@@ -137,30 +115,44 @@ void carry_by_alltoallv(State& s, const ElementColumn& column, std::byte* result
     }
 }
 
-void carry_by_alltoallw(State& s, const ElementColumn& column, std::byte* result, bool) {
-    const ElementType strided(column.elem_bytes, column.stride_bytes), element(column.elem_bytes);
-    const IndexedTypes send_types(s, strided.type());
-    const auto n = at(s.nprocs());
-    std::vector<int> send_counts(n), no_starts(n, 0);
-    for (std::size_t r = 0; r < n; ++r) send_counts[r] = s.send_counts[r] > 0 ? 1 : 0;
+void carry_column_by_alltoallw(State& s, const ElementColumn& column, std::byte* result) {
+    Datatypes element, send_types, receive_types;
+    element.add("MPI_Type_contiguous", [&](MPI_Datatype* made) {
+        return MPI_Type_contiguous(mpi::to_int(column.elem_bytes, "element size"), MPI_BYTE, made);
+    });
+    const auto places = places_by_target(s, column);
+    std::vector<int> send_counts, receive_counts, no_starts(at(s.nprocs()), 0);
     // Displacements of MPI_Alltoallw are bytes in an int: the places go into the types instead.
-    std::vector<MPI_Datatype> recv_types;
-    std::vector<int> recv_counts;
-    for (std::size_t r = 0; r < n; ++r) {
+    for (std::size_t r = 0; r < places.size(); ++r) {
+        send_types.add("MPI_Type_create_hindexed_block", [&](MPI_Datatype* made) {
+            return MPI_Type_create_hindexed_block(
+                mpi::to_int(static_cast<std::int64_t>(places[r].size()), "count of elements"), 1,
+                places[r].data(), element.back(), made);
+        });
+        send_counts.push_back(places[r].empty() ? 0 : 1);
         const int count = mpi::to_int(s.recv_counts[r], "count of elements");
         const MPI_Aint start = s.recv_starts[r] * column.elem_bytes;
-        MPI_Datatype type = MPI_DATATYPE_NULL;
-        mpi::check(MPI_Type_create_hindexed(1, &count, &start, element.type(), &type),
-                   "MPI_Type_create_hindexed");
-        mpi::check(MPI_Type_commit(&type), "MPI_Type_commit");
-        recv_types.push_back(type);
-        recv_counts.push_back(count > 0 ? 1 : 0);
+        receive_types.add("MPI_Type_create_hindexed", [&](MPI_Datatype* made) {
+            return MPI_Type_create_hindexed(1, &count, &start, element.back(), made);
+        });
+        receive_counts.push_back(count > 0 ? 1 : 0);
     }
-    const int code =
-        MPI_Alltoallw(column.data, send_counts.data(), no_starts.data(), send_types.data(), result,
-                      recv_counts.data(), no_starts.data(), recv_types.data(), s.group->comm());
-    for (MPI_Datatype& type : recv_types) MPI_Type_free(&type);
-    mpi::check(code, "MPI_Alltoallw");
+    mpi::check(MPI_Alltoallw(column.data, send_counts.data(), no_starts.data(), send_types.data(),
+                             result, receive_counts.data(), no_starts.data(), receive_types.data(),
+                             s.group->comm()),
+               "MPI_Alltoallw");
+}
+
+}  // namespace
+
+void carry_by_alltoallv(State& s, const Carriage& carriage, bool) {
+    for (std::size_t c = 0; c < carriage.columns.size(); ++c)
+        carry_column_by_alltoallv(s, carriage.columns[c], carriage.results[c].data);
+}
+
+void carry_by_alltoallw(State& s, const Carriage& carriage, bool) {
+    for (std::size_t c = 0; c < carriage.columns.size(); ++c)
+        carry_column_by_alltoallw(s, carriage.columns[c], carriage.results[c].data);
 }
 
 }  // namespace datamover::alternatives
