@@ -198,7 +198,10 @@ void run_again(const Case& c) {
     auto home =
         std::make_shared<datamover::ElementBuffer>(d->allocate(d->elems() * c.elements.elem_bytes));
     contest.add("datamover:reverse",
-                [d, sent, home, &c] { d->reverse({sent->data, c.elements.elem_bytes, 0}, *home); },
+                [d, sent, home, &c] {
+                    d->reverse({sent->data, c.elements.elem_bytes}, *home, datamover::Op::replace,
+                               datamover::ArrivedBy::move);
+                },
                 {[home] { std::memset(home->data, 0, static_cast<std::size_t>(home->bytes)); },
                  [home, &c] {
                      return std::memcmp(home->data, c.elements.bytes.data(),

@@ -24,13 +24,12 @@ namespace {
 
 using Bytes = nb::ndarray<nb::numpy, std::uint8_t, nb::ndim<1>>;
 
-/// (address, element bytes, stride bytes) of a column.
-using ColumnTuple = std::tuple<std::uintptr_t, std::int64_t, std::int64_t>;
-
+/// (address, element bytes, stride bytes, type, name of the type) of a column.
 ElementColumn column_of(const nb::handle& described) {
     const nb::tuple t = nb::cast<nb::tuple>(described);
     return {reinterpret_cast<const void*>(nb::cast<std::uintptr_t>(t[0])),
-            nb::cast<std::int64_t>(t[1]), nb::cast<std::int64_t>(t[2])};
+            nb::cast<std::int64_t>(t[1]), nb::cast<std::int64_t>(t[2]),
+            scalar_type_of(nb::cast<std::string>(t[3])), nb::cast<std::string>(t[4])};
 }
 
 std::vector<ElementColumn> columns_of(const nb::list& described) {
@@ -54,6 +53,20 @@ Bytes bytes_of(ElementBuffer&& buffer) {
                  {static_cast<std::size_t>(kept->bytes)}, owner);
 }
 
+std::vector<ElementBuffer> buffers_of(const nb::list& described) {
+    std::vector<ElementBuffer> buffers;
+    for (const nb::handle h : described) buffers.push_back(buffer_of(h));
+    return buffers;
+}
+
+ArrivedBy arrived_by(const std::string& name) {
+    if (name.empty()) return ArrivedBy::any;
+    if (name == "move") return ArrivedBy::move;
+    if (name == "move_in_place") return ArrivedBy::move_in_place;
+    throw Error(ErrorCode::invalid_argument,
+                "after is \"" + name + "\", it must be \"move\" or \"move_in_place\"");
+}
+
 nb::dict counters_of(const Distribution& distribution) {
     const DistributionCounters c = distribution.counters();
     nb::dict d;
@@ -73,11 +86,25 @@ NumpyArray<std::int64_t> copy_of(std::span<const std::int64_t> counts) {
     return array_of(std::vector<std::int64_t>(counts.begin(), counts.end()));
 }
 
+template <class Number>
+using Values = nb::ndarray<const Number, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+TargetMap splitters_of(const nb::handle& array, std::int64_t nprocs) {
+    const auto make = [&]<class Number>(const Values<Number>& values) {
+        return TargetMap::splitters(
+            std::vector<Number>(values.data(), values.data() + values.size()), nprocs);
+    };
+    Values<std::int64_t> integers;
+    if (nb::try_cast(array, integers, false)) return make(integers);
+    Values<std::uint64_t> naturals;
+    if (nb::try_cast(array, naturals, false)) return make(naturals);
+    return make(nb::cast<Values<double>>(array));
+}
+
 TargetMap map_of(const std::string& kind, const nb::tuple& parameters, std::int64_t nprocs) {
     if (kind == "modulo") return TargetMap::modulo(nprocs);
     if (kind == "block") return TargetMap::block(nb::cast<std::int64_t>(parameters[0]), nprocs);
-    if (kind == "splitters")
-        return TargetMap::splitters(nb::cast<std::vector<double>>(parameters[0]));
+    if (kind == "splitters") return splitters_of(parameters[0], nprocs);
     const CellBox box{
         nb::cast<std::vector<double>>(parameters[1]), nb::cast<std::vector<double>>(parameters[2]),
         nb::cast<std::vector<std::int64_t>>(parameters[3]), nb::cast<bool>(parameters[4])};
@@ -87,9 +114,7 @@ TargetMap map_of(const std::string& kind, const nb::tuple& parameters, std::int6
     return TargetMap::cells(box, order, nprocs, owners.values());
 }
 
-void evaluate_targets(const std::string& kind, const nb::tuple& parameters, std::int64_t nprocs,
-                      const nb::tuple& described, std::uintptr_t result) {
-    const TargetMap map = map_of(kind, parameters, nprocs);
+void evaluate_targets(const TargetMap& map, const nb::tuple& described, std::uintptr_t result) {
     const ElementKeys keys{reinterpret_cast<const void*>(nb::cast<std::uintptr_t>(described[0])),
                            scalar_type_of(nb::cast<std::string>(described[1])),
                            nb::cast<std::int64_t>(described[2]),
@@ -107,7 +132,8 @@ void bind_distribution(nb::module_& m) {
             "__init__",
             [](Distribution* self, std::uintptr_t comm, std::int64_t elems, std::uintptr_t address,
                const std::string& typestr, std::int64_t stride_bytes, std::int64_t per_elem,
-               nb::object row_starts, std::int64_t max_bytes) {
+               nb::object row_starts, std::int64_t max_bytes, const std::string& method,
+               bool stable) {
                 TargetList targets;
                 targets.elems = elems;
                 targets.targets_per_elem = per_elem;
@@ -121,11 +147,11 @@ void bind_distribution(nb::module_& m) {
                     targets.row_starts = rows;
                 }
                 const nb::gil_scoped_release released;
-                new (self) Distribution(comm_at(comm), targets, {max_bytes});
+                new (self) Distribution(comm_at(comm), targets, {max_bytes, {method, stable}});
             },
             nb::arg("comm_address"), nb::arg("elems"), nb::arg("address"), nb::arg("typestr"),
             nb::arg("stride_bytes"), nb::arg("per_elem"), nb::arg("row_starts").none(),
-            nb::arg("max_bytes"))
+            nb::arg("max_bytes"), nb::arg("method"), nb::arg("stable"))
         .def_prop_ro("elems", &Distribution::elems, "Elements that this process gives.")
         .def_prop_ro("received", &Distribution::received, "Elements that arrive here.")
         .def(
@@ -136,53 +162,61 @@ void bind_distribution(nb::module_& m) {
             "Elements from each rank.")
         .def(
             "move",
-            [](Distribution& d, const nb::list& described, const std::string& method, bool stable) {
+            [](Distribution& d, const nb::list& described) {
                 const auto columns = columns_of(described);
                 std::vector<ElementBuffer> results;
                 {
                     const nb::gil_scoped_release released;
-                    results = d.move(columns, {method, stable});
+                    results = d.move(columns);
                 }
                 nb::list arrays;
                 for (ElementBuffer& result : results) arrays.append(bytes_of(std::move(result)));
                 return arrays;
             },
-            nb::arg("columns"), nb::arg("method"), nb::arg("stable"),
-            "Moves (address, element bytes, stride bytes) into pooled memory.")
+            nb::arg("columns"), "Moves described columns into pooled memory.")
+        .def(
+            "move_stably",
+            [](Distribution& d, const nb::object& described) {
+                const ElementColumn column = column_of(described);
+                std::vector<ElementBuffer> results;
+                {
+                    const nb::gil_scoped_release released;
+                    results = d.move({&column, 1}, CarryOptions{"partition", true});
+                }
+                return bytes_of(std::move(results.front()));
+            },
+            nb::arg("column"), "Moves one column in stable order, whatever was asked for.")
         .def(
             "move_into",
-            [](Distribution& d, const nb::list& described, const nb::list& memory,
-               const std::string& method, bool stable) {
+            [](Distribution& d, const nb::list& described, const nb::list& memory) {
                 const auto columns = columns_of(described);
-                std::vector<ElementBuffer> results;
-                for (const nb::handle h : memory) results.push_back(buffer_of(h));
+                const auto results = buffers_of(memory);
                 const nb::gil_scoped_release released;
-                d.move(columns, results, {method, stable});
+                d.move(columns, results);
             },
-            nb::arg("columns"), nb::arg("results"), nb::arg("method"), nb::arg("stable"),
-            "Likewise into memory of (address, bytes).")
+            nb::arg("columns"), nb::arg("results"), "Likewise into memory of (address, bytes).")
         .def(
             "move_in_place",
-            [](Distribution& d, std::uintptr_t address, std::int64_t elem_bytes,
-               std::int64_t capacity_elems, const std::string& method, bool stable) {
+            [](Distribution& d, const nb::object& described, std::int64_t capacity_elems,
+               const std::string& method, bool stable) {
+                const ElementColumn buffer = column_of(described);
                 const nb::gil_scoped_release released;
-                d.move_in_place(reinterpret_cast<void*>(address), elem_bytes, capacity_elems,
-                                {method, stable});
+                d.move_in_place(buffer, capacity_elems, CarryOptions{method, stable});
             },
-            nb::arg("address"), nb::arg("elem_bytes"), nb::arg("capacity_elems"), nb::arg("method"),
-            nb::arg("stable"), "Replaces the elements of a buffer by those that arrive.")
+            nb::arg("buffer"), nb::arg("capacity_elems"), nb::arg("method"), nb::arg("stable"),
+            "Replaces the elements of a buffer by those that arrive.")
         .def(
             "reverse",
-            [](Distribution& d, const nb::object& described, const nb::object& memory,
-               const std::string& op, const std::string& typestr) {
-                const ElementColumn values = column_of(described);
-                const ElementBuffer result = buffer_of(memory);
+            [](Distribution& d, const nb::list& described, const nb::list& memory,
+               const std::string& op, const std::string& after) {
+                const auto values = columns_of(described);
+                const auto results = buffers_of(memory);
                 const Op combine = op_from_name(op);
-                const ScalarType type = scalar_type_of(typestr);
+                const ArrivedBy by = arrived_by(after);
                 const nb::gil_scoped_release released;
-                d.reverse(values, result, combine, type);
+                d.reverse(values, results, combine, by);
             },
-            nb::arg("values"), nb::arg("result"), nb::arg("op"), nb::arg("typestr"),
+            nb::arg("values"), nb::arg("results"), nb::arg("op"), nb::arg("after"),
             "Takes values of received elements back to where the elements came from.")
         .def(
             "refuse",
@@ -218,9 +252,14 @@ void bind_distribution(nb::module_& m) {
             [](const Distribution& d, std::int64_t bytes) { return bytes_of(d.allocate(bytes)); },
             nb::arg("bytes"), "Pooled memory, as bytes.")
         .def("counters", &counters_of, "What it does on this process, in figures. Local.");
-    m.def("evaluate_targets", &evaluate_targets, nb::arg("kind"), nb::arg("parameters"),
-          nb::arg("nprocs"), nb::arg("keys"), nb::arg("result_address"),
-          "Writes the target ranks of all keys to memory for as many int64.");
+    nb::class_<TargetMap>(m, "TargetMap", "A map from keys to target ranks.")
+        .def(
+            "__init__",
+            [](TargetMap* self, const std::string& kind, const nb::tuple& parameters,
+               std::int64_t nprocs) { new (self) TargetMap(map_of(kind, parameters, nprocs)); },
+            nb::arg("kind"), nb::arg("parameters"), nb::arg("nprocs"))
+        .def("evaluate", &evaluate_targets, nb::arg("keys"), nb::arg("result_address"),
+             "Writes the target ranks of all keys to memory for as many int64.");
 }
 
 }  // namespace datamover::bindings

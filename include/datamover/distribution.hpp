@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -31,7 +32,8 @@ struct TargetList {
     std::span<const std::int64_t>
         row_starts{};  ///< CSR: n + 1 ascending numbers of entries, from 0
 
-    /// Integers in memory: one per entry, `stride_bytes` apart (a field of a structure, an array).
+    /// Integers in memory: one per entry, `stride_bytes` apart (a field of a structure, an array);
+    /// 0: one for all, negative: backwards.
     const void* data = nullptr;
     ScalarType type = ScalarType::int32;
     std::int64_t stride_bytes = 4;
@@ -44,11 +46,19 @@ struct TargetList {
     }
 };
 
-/// One array of which every element has as many bytes, `stride_bytes` apart.
+/// One array of which every element has as many bytes.
 struct ElementColumn {
+    /// The stride of elements that lie one behind the other.
+    static constexpr std::int64_t dense = std::numeric_limits<std::int64_t>::min();
+
     const void* data = nullptr;
     std::int64_t elem_bytes = 0;
-    std::int64_t stride_bytes = 0;
+    /// From element to element; 0: all are the one at `data`, negative: backwards.
+    std::int64_t stride_bytes = dense;
+    /// What `reverse` combines, if it does; an element may be several numbers of it.
+    ScalarType type = ScalarType::opaque;
+    /// The caller's name for the elements' type, the same on all processes.
+    std::string type_name{};
 };
 
 /// Memory for elements that arrive, dense. Pooled where the library made it: other processes of the
@@ -59,6 +69,18 @@ struct ElementBuffer {
     std::shared_ptr<const void> owner{};
 };
 
+/// By which implementation elements are carried, and in which order they arrive.
+struct CarryOptions {
+    /// "partition" is ours; "alltoallv", "alltoallw", "sendrecv" and "sort" are the paper's. "auto"
+    /// takes the first, or what was faster by a tenth when this communicator was first used with
+    /// "auto".
+    std::string method = "auto";
+    /// Elements arrive ordered by source process and by their position there. False lets
+    /// "sendrecv" and "sort", and all in place, deliver in an order of their own, the same for all
+    /// columns.
+    bool stable = true;
+};
+
 /// How a distribution is carried out; all optional.
 struct DistributionOptions {
     /// Extra memory that a move, in place or not, or a reverse may use on this process, for
@@ -66,16 +88,16 @@ struct DistributionOptions {
     /// per process each. 0: no limit. Where processes differ the smallest counts for reverse and in
     /// place.
     std::int64_t max_bytes = 0;
+    /// What moves do unless they are told something else; the same on all processes. In place
+    /// `stable` counts only where it is told there.
+    CarryOptions carry{};
 };
 
-/// By which implementation elements are carried, and in which order they arrive.
-struct CarryOptions {
-    /// "partition" is ours; "alltoallv", "alltoallw", "sendrecv" and "sort" are the paper's. "auto"
-    /// takes the first, or what was faster by a tenth when this communicator was first used with
-    /// "auto".
-    std::string method = "auto";
-    /// Elements arrive ordered by source process and by their position there; else in any order.
-    bool stable = true;
+/// By which call values that go back had arrived, where a distribution has delivered in two orders.
+enum class ArrivedBy : std::uint8_t {
+    any,            ///< all moves so far had one order
+    move,           ///< the last move
+    move_in_place,  ///< the last move in place
 };
 
 /// How long an implementation took for a sample, on the slowest process.
@@ -111,7 +133,8 @@ public:
     /// Reads every target once and exchanges counts; the targets are not needed afterwards.
     /// Collective. O(entries) + O(processes) memory. Throws, on all processes: out_of_range for a
     /// target outside the communicator (naming the process and its first such element),
-    /// invalid_argument, wrong_type, no_memory, mpi.
+    /// invalid_argument, wrong_type, no_memory, mpi; mismatch where `options.carry` differs between
+    /// processes. What `targets.evaluate` throws is thrown here, and told to the others.
     Distribution(MPI_Comm comm, const TargetList& targets, const DistributionOptions& options = {});
 
     std::int64_t elems() const;     ///< given by this process
@@ -121,35 +144,46 @@ public:
     std::span<const std::int64_t> receive_counts() const;
 
     /// Moves one element per target of each column into `results`, which have received() elements
-    /// each. "partition" takes at most one message per pair of processes (and round) for all
-    /// columns, other methods move one column after the other. Collective.
+    /// each. "partition" and "sendrecv" take all columns in the same messages ("partition" one per
+    /// pair of processes and round), other methods move one column after the other; either way all
+    /// columns arrive in the same order. Collective.
     /// Throws, before anything moves, on all processes: mismatch where a buffer is too small (the
-    /// message tells how much is needed) or elements have another size on another process;
-    /// invalid_argument (unknown method); unsupported ("sort" with max_bytes, too many elements for
-    /// the MPI's counts).
+    /// message tells how much is needed), elements have another size or type on another process, or
+    /// processes call different moves; invalid_argument (unknown method, no memory given, a result
+    /// that overlaps a column or another result); wrong_type; out_of_range (sizes beyond 64 bits);
+    /// unsupported ("sort" with max_bytes, too many elements for the MPI's counts).
     void move(std::span<const ElementColumn> columns, std::span<const ElementBuffer> results,
-              const CarryOptions& how = {});
+              const std::optional<CarryOptions>& how = {});
     /// The same into pooled memory.
     std::vector<ElementBuffer> move(std::span<const ElementColumn> columns,
-                                    const CarryOptions& how = {});
+                                    const std::optional<CarryOptions>& how = {});
 
     /// Replaces the elements of one dense buffer by those that arrive. Only for one target per
-    /// element. Not stable, "partition" keeps the order among those that stay, while arrivals take
-    /// the places of elements that left, then follow at the end: its cost, and its extra memory,
-    /// are the elements that leave and arrive. "sort" and "alltoallv" have an extra memory of 1024
-    /// elements (or 4 per process where that is more); max_bytes replaces the 1024, and makes
-    /// "partition" hand over to the stable "alltoallv" where it does not suffice. "auto" keeps the
-    /// order among those that stay.
-    /// Collective. Throws as `move` does, nothing has moved then.
+    /// element. Unless `how` asks for the stable order, "partition" keeps the order among those
+    /// that stay, while arrivals take the places of elements that left, then follow at the end: its
+    /// cost, and its extra memory, are the elements that leave and arrive. "sort" and "alltoallv"
+    /// have an extra memory of 1024 elements (or 4 per process where that is more); max_bytes
+    /// replaces the 1024, and makes "partition" hand over to the stable "alltoallv" where it does
+    /// not suffice. "auto" keeps the order among those that stay, and takes the same method for
+    /// elements of any size. Collective. Throws as `move` does, nothing has moved then.
     void move_in_place(void* data, std::int64_t elem_bytes, std::int64_t capacity_elems,
-                       const CarryOptions& how = {"auto", false});
+                       const std::optional<CarryOptions>& how = {});
+    /// The same with the type's name in `buffer`, which has to be dense.
+    void move_in_place(const ElementColumn& buffer, std::int64_t capacity_elems,
+                       const std::optional<CarryOptions>& how = {});
 
-    /// Takes values, one per received element in the (stable) order of arrival, to where the
+    /// Takes values, one per received element of each column in the order of arrival, to where the
     /// elements came from. Where an element had several targets its values are combined by `op` in
-    /// their order (replace: the last one stays); elements without target get zero. Collective.
-    /// Throws wrong_type when `op` combines and `type` does not divide the element; mismatch.
+    /// their order (replace: the last one stays); elements without target get zero. After moves
+    /// that delivered in an order of their own that order is found out first, once for each: it
+    /// takes 40 bytes per element for a while, 8 are kept. Collective.
+    /// Throws, before anything moves, on all processes: wrong_type when `op` combines and the type
+    /// does not divide the element; mismatch, invalid_argument, out_of_range as `move` does;
+    /// invalid_state where moves had different orders and `by` does not say which counts.
+    void reverse(std::span<const ElementColumn> values, std::span<const ElementBuffer> results,
+                 Op op = Op::replace, ArrivedBy by = ArrivedBy::any);
     void reverse(const ElementColumn& values, const ElementBuffer& result, Op op = Op::replace,
-                 ScalarType type = ScalarType::opaque);
+                 ArrivedBy by = ArrivedBy::any);
 
     /// Pooled memory that `move` and `reverse` reach without a second copy. Local.
     ElementBuffer allocate(std::int64_t bytes) const;

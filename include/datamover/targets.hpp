@@ -47,17 +47,24 @@ public:
     /// Integer keys from 0 to total - 1 in blocks of ceil(total / nprocs), HPF's BLOCK; others have
     /// no target and are an error.
     static TargetMap block(std::int64_t total, std::int64_t nprocs);
-    /// Keys up to (not including) splitters[0] go to process 0, and so on; ascending. By search:
-    /// O(log) each. Throws invalid_argument where they do not ascend.
-    static TargetMap splitters(std::vector<double> splitters);
+    /// Keys up to (not including) values[0] go to process 0, and so on. Number is double,
+    /// std::int64_t or std::uint64_t; integers, as values or as keys, are compared exactly. By
+    /// search: O(log) each. Throws invalid_argument where values do not ascend or are not numbers,
+    /// mismatch where they are not one fewer than processes.
+    template <class Number = double>
+    static TargetMap splitters(const std::vector<Number>& values, std::int64_t nprocs);
     /// Positions in space: the owner of the cell. `owners` tells the process of each cell along the
-    /// order; empty: equal parts of the order, one after the other. Throws invalid_argument,
-    /// mismatch (owners do not fit the cells).
+    /// order, or -1 to drop; empty: equal parts of the order, one after the other. Throws
+    /// invalid_argument, mismatch (owners do not fit the cells), out_of_range (2^31 cells or more,
+    /// an owner that is no rank).
     static TargetMap cells(const CellBox& box, CellOrder order, std::int64_t nprocs,
                            std::span<const std::int64_t> owners = {});
 
-    /// Writes the targets of `count` elements from `first` on. Keys that have none (not a number, a
-    /// block number outside) get -2, which a Distribution refuses. Throws wrong_type where the keys
+    /// What a key without a target gets (not a number, a block number outside); a Distribution
+    /// refuses it.
+    static constexpr std::int64_t no_target = -2;
+
+    /// Writes the targets of `count` elements from `first` on. Throws wrong_type where the keys
     /// are not of the kind that the map wants.
     void evaluate(const ElementKeys& keys, std::int64_t first, std::int64_t count,
                   std::int64_t* targets) const;

@@ -4,17 +4,18 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+import operator
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .element_arrays import Column, TargetArray, writable
-from .errors import Error, InvalidArgument, Mismatch
+from .element_arrays import Arrays, Column, TargetArray, is_several, writable
+from .errors import Error, InvalidArgument, Mismatch, OutOfRange, WrongType
 from .layouts import IndexList
-from .mpi import collectively, comm_address, core
-from .targets import TargetMap
+from .mpi import collectively, comm_address, core, take_part_with
+from .targets import NO_TARGET, TargetMap
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -49,7 +50,8 @@ class Distribution:
         first used with "auto"; `explain` tells.
     stable : bool
         Elements arrive ordered by source process, and those of one source in the order they had
-        there (the paper's definition). False lets "sendrecv" and "sort" deliver in any order.
+        there (the paper's definition). False lets "sendrecv" and "sort" deliver in an order of
+        their own, the same in all moves of this distribution.
     max_bytes : int, optional
         Extra memory for elements on their way, on this process; it works in rounds then. Not for
         "sort", except in place.
@@ -88,15 +90,14 @@ class Distribution:
     ):
         address = comm_address(comm)
 
-        def prepare() -> TargetArray:
+        def prepare() -> tuple[TargetArray, bool, int]:
             if method not in METHODS:
                 raise InvalidArgument(f"method {method!r} is none of {', '.join(METHODS)}")
-            return TargetArray(ranks)
+            return TargetArray(ranks), bool(stable), _checked_limit(max_bytes)
 
-        targets = collectively(address, prepare)
+        targets, self.stable, limit = collectively(address, prepare)
         self.comm = comm
         self.method = method
-        self.stable = bool(stable)
         self._core = core().Distribution(
             address,
             targets.elems,
@@ -105,16 +106,17 @@ class Distribution:
             targets.stride_bytes,
             targets.per_elem,
             targets.row_starts,
-            max_bytes or 0,
+            limit,
+            self.method,
+            self.stable,
         )
 
     def _prepared(self, work: Callable[[], Result]) -> Result:
         """Run `work` before a collective call; what it raises all processes raise in that call."""
         try:
             return work()
-        except Error as error:
-            self._core.refuse(error.code, str(error))
-            raise
+        except BaseException as error:
+            take_part_with(lambda _, code, text: self._core.refuse(code, text), 0, error)
 
     @property
     def elems(self) -> int:
@@ -136,51 +138,62 @@ class Distribution:
         """Elements from each rank to here."""
         return self._core.receive_counts()
 
-    def move(
-        self, *columns: ArrayLike, out: np.ndarray | Sequence[np.ndarray] | None = None
-    ) -> Any:
+    def move(self, *columns: Any, out: Any = None) -> Any:
         """Move any number of columns, one message per pair of processes. Collective.
 
         Parameters
         ----------
-        *columns : array_like
-            Arrays whose first dimension counts this process's elements; any dtype of fixed size.
-        out : ndarray or sequence of ndarray, optional
-            Where the results go: contiguous, with room for `received` elements. Results of earlier
-            calls are the fastest, since other processes reach them. Without it results lie in
-            memory of a pool, which is used again when they are gone.
+        *columns : array_like, or one list, tuple or mapping of ndarray
+            Arrays whose first dimension counts this process's elements; any dtype of fixed size,
+            the same on all processes. All arrive in the same order.
+        out : ndarray, sequence or mapping of ndarray, optional
+            Where the results go, for each column (by its key in a mapping): contiguous, with room
+            for `received` elements, memory of its own. Results of earlier calls are the fastest,
+            since other processes reach them. Without it results lie in memory of a pool, which is
+            used again when they are gone.
 
         Returns
         -------
-        ndarray or tuple of ndarray
-            The elements that arrive; `out`, cut to `received`, if it was given.
+        ndarray, or tuple, list or dict of ndarray
+            The elements that arrive, as the columns were given: one array for one, a tuple for
+            several or for a tuple, a list for a list, a dict for a mapping; `out`, cut to
+            `received`, if it was given.
 
         Raises
         ------
         Mismatch, WrongType, InvalidArgument
             On every process, and nothing has moved: columns or `out` that do not fit, on any of
-            them; elements of another size than on other processes.
+            them; an `out` that overlaps a column or another `out`; elements of another size or
+            dtype than on other processes.
+
+        Examples
+        --------
+        >>> from mpi4py import MPI
+        >>> import numpy as np, datamover as dm
+        >>> d = dm.Distribution(MPI.COMM_SELF, [0, -1, 0])
+        >>> d.move({"x": np.array([1.5, 2.5, 3.5]), "id": np.arange(3)})
+        {'x': array([1.5, 3.5]), 'id': array([0, 2])}
         """
-        given = None if out is None else [out] if isinstance(out, np.ndarray) else list(out)
 
-        def prepare() -> tuple[list[Column], list[tuple[int, int]]]:
-            listed = [Column(c, self.elems) for c in columns]
-            if given is None:
-                return listed, []
-            if len(given) != len(columns):
-                raise Mismatch(f"{len(columns)} columns and {len(given)} arrays as out")
-            pairs = zip(given, listed, strict=True)
-            return listed, [writable(o, c, self.received) for o, c in pairs]
+        def prepare() -> tuple[Arrays, list[Column], list[np.ndarray] | None, list[Any]]:
+            given = Arrays(columns)
+            listed = given.columns(self.elems)
+            outputs = given.outputs(out)
+            described = [c.described for c in listed]
+            if outputs is None:
+                return given, listed, None, [described]
+            pairs = zip(outputs, listed, strict=True)
+            places = [writable(o, c, self.received) for o, c in pairs]
+            return given, listed, outputs, [described, places]
 
-        listed, places = self._prepared(prepare)
-        described = [c.described for c in listed]
-        if given is None:
-            raw = self._core.move(described, self.method, self.stable)
-            moved = tuple(c.view(r, self.received) for c, r in zip(listed, raw, strict=True))
+        given, listed, outputs, arguments = self._prepared(prepare)
+        if outputs is None:
+            raw = self._core.move(*arguments)
+            moved = [c.view(r, self.received) for c, r in zip(listed, raw, strict=True)]
         else:
-            self._core.move_into(described, places, self.method, self.stable)
-            moved = tuple(array[: self.received] for array in given)
-        return moved[0] if len(moved) == 1 else moved
+            self._core.move_into(*arguments)
+            moved = [array[: self.received] for array in outputs]
+        return given.container_of(moved)
 
     def move_in_place(self, buffer: np.ndarray, *, stable: bool = False) -> np.ndarray:
         """Replace the first `elems` elements of a buffer by those that arrive. Collective.
@@ -219,59 +232,85 @@ class Distribution:
         array([5, 7])
         """
 
-        def prepare() -> Column:
-            if len(buffer) < self.elems:
-                raise Mismatch(f"the buffer has {len(buffer)} elements, {self.elems} are given")
+        def prepare() -> tuple[tuple[Any, ...], int, bool]:
             column = Column(buffer, len(buffer), "buffer")
             writable(buffer, column, 0)
-            return column
+            if len(buffer) < self.elems:
+                raise Mismatch(f"the buffer has {len(buffer)} elements, {self.elems} are given")
+            return column.described, len(buffer), bool(stable)
 
-        column = self._prepared(prepare)
-        self._core.move_in_place(
-            column.described[0], column.elem_bytes, len(buffer), self.method, bool(stable)
-        )
+        described, capacity, in_order = self._prepared(prepare)
+        self._core.move_in_place(described, capacity, self.method, in_order)
         return buffer[: self.received]
 
     def reverse(
-        self, values: ArrayLike, op: str | None = None, out: np.ndarray | None = None
-    ) -> np.ndarray:
+        self, values: Any, op: str | None = None, out: Any = None, *, after: str | None = None
+    ) -> Any:
         """Take values of the received elements home, in the original order. Collective.
 
         Parameters
         ----------
-        values : array_like
-            One per received element, in the order of arrival.
+        values : array_like, or list, tuple or mapping of ndarray
+            One per received element, in the order of arrival; several arrays go in one call.
         op : {None, "add", "multiply", "min", "max"}
             How the values of an element with several targets are combined, in their order; None:
             the last one stays.
-        out : ndarray, optional
-            Where the result goes: contiguous, with room for `elems` elements.
+        out : ndarray, sequence or mapping of ndarray, optional
+            Where the results go: contiguous, with room for `elems` elements, memory of its own.
+        after : {None, "move", "move_in_place"}
+            By which call, the last of its kind, the elements have arrived. None does where all
+            calls delivered in one order, as all do in stable order.
 
         Returns
         -------
-        ndarray
-            One value per element of this process; 0 for those without a target.
+        ndarray, or tuple, list or dict of ndarray
+            One value per element of this process, for each array; 0 for those without a target.
 
         Raises
         ------
         Mismatch, WrongType, InvalidArgument
-            On every process: values or `out` that do not fit, an unknown `op`.
+            On every process: values or `out` that do not fit, an unknown `op`, an `out` that
+            overlaps values or another `out`.
+        InvalidState
+            On every process: calls delivered in different orders, `after` does not say which.
+
+        Notes
+        -----
+        After moves with `stable=False`, and in place without `stable`, the order of arrival is
+        found out by a move of labels when values first go back, which takes 40 bytes per element
+        for a while and keeps 8.
+
+        Examples
+        --------
+        >>> from mpi4py import MPI
+        >>> import numpy as np, datamover as dm
+        >>> d = dm.Distribution(MPI.COMM_SELF, [-1, 0, 0])
+        >>> buffer = np.array([1.5, 2.5, 3.5])
+        >>> d.reverse(d.move_in_place(buffer) * 10)
+        array([ 0., 25., 35.])
         """
 
-        def prepare() -> tuple[Column, np.ndarray]:
-            column = Column(values, self.received, "column of values")
-            result = out
-            if result is None:
-                result = column.view(
-                    self._core.allocate(self.elems * column.elem_bytes), self.elems
-                )
+        def prepare() -> tuple[Arrays, list[np.ndarray], tuple[Any, ...]]:
             if op not in (None, "add", "multiply", "min", "max"):
                 raise InvalidArgument(f"op {op!r} is none of add, multiply, min, max")
-            return column, result, writable(result, column, self.elems)
+            if after not in (None, "move", "move_in_place"):
+                raise InvalidArgument(f"after {after!r} is neither move nor move_in_place")
+            given = Arrays((values,))
+            listed = given.columns(self.received, "column of values")
+            results = given.outputs(out)
+            if results is None:
+                results = [
+                    c.view(self._core.allocate(self.elems * c.elem_bytes), self.elems)
+                    for c in listed
+                ]
+            pairs = zip(results, listed, strict=True)
+            places = [writable(r, c, self.elems) for r, c in pairs]
+            described = [c.described for c in listed]
+            return given, results, (described, places, op or "replace", after or "")
 
-        column, result, place = self._prepared(prepare)
-        self._core.reverse(column.described, place, op or "replace", column.dtype.str)
-        return result[: self.elems]
+        given, results, arguments = self._prepared(prepare)
+        self._core.reverse(*arguments)
+        return given.container_of([result[: self.elems] for result in results])
 
     def layouts(self) -> tuple[IndexList, IndexList]:
         """Give where all elements lie before and after, as layouts. Collective.
@@ -310,8 +349,7 @@ class Distribution:
     def _core_moved(self, numbers: np.ndarray) -> np.ndarray:
         """Move numbers in stable order, whatever was asked for."""
         column = Column(numbers, self.elems)
-        raw = self._core.move([column.described], "partition", True)[0]
-        return column.view(raw, self.received).copy()
+        return column.view(self._core.move_stably(column.described), self.received).copy()
 
     def explain(self, elem_bytes: int = 8) -> dict[str, Any]:
         """Tell what carries elements of a size, and why. Collective.
@@ -353,27 +391,42 @@ class Distribution:
         return self._core.counters()
 
 
+def _checked_limit(max_bytes: int | None) -> int:
+    """Give a limit of memory as the engine wants it: 0 for none."""
+    if max_bytes is None:
+        return 0
+    try:
+        limit = operator.index(max_bytes)
+    except TypeError:
+        raise WrongType(f"max_bytes is {max_bytes!r}, it must be an integer") from None
+    if limit < 1 or limit > np.iinfo(np.int64).max:
+        raise InvalidArgument(f"max_bytes is {limit}; it must be positive and below 2**63")
+    return limit
+
+
 def distribute(
     comm: MPI.Comm,
-    elements: np.ndarray,
+    elements: Any,
     target: str | Targets | TargetMap | TargetFunction,
     *,
     method: str = "auto",
     stable: bool = True,
-    out: np.ndarray | None = None,
+    out: Any = None,
     max_bytes: int | None = None,
-) -> np.ndarray:
+) -> Any:
     """Take every element to its process, once. Collective.
 
     Parameters
     ----------
     comm : mpi4py.MPI.Comm
         The processes.
-    elements : ndarray
-        The first dimension counts elements; any dtype of fixed size, structured ones too.
+    elements : array_like, or list, tuple or mapping of ndarray
+        The first dimension counts elements; any dtype of fixed size, structured ones too. Several
+        arrays travel together, the same elements in each.
     target : str, array_like of int, pair of array_like of int, target map or function
-        A field of the elements that holds ranks; ranks as for `Distribution`; a map of
-        `datamover.targets`; or a function that is called once, with `elements`, and returns ranks.
+        A field of the elements, or the name of one array among several, that holds ranks; ranks as
+        for `Distribution`; a map of `datamover.targets`; or a function that is called once, with
+        `elements`, and returns ranks.
     method, stable, max_bytes
         As for `Distribution`.
     out : ndarray, optional
@@ -381,9 +434,9 @@ def distribute(
 
     Returns
     -------
-    ndarray
-        The elements whose target is this process; if `stable`, ordered by source process and then
-        as they were there.
+    ndarray, or tuple, list or dict of ndarray
+        The elements whose target is this process, as they were given; if `stable`, ordered by
+        source process and then as they were there.
 
     Raises
     ------
@@ -410,32 +463,69 @@ def distribute(
     address = comm_address(comm)
 
     def ranks_of() -> Targets:
-        array = np.asarray(elements)
-        if array.ndim == 0:
+        if isinstance(elements, Mapping):
+            given = {name: np.asarray(array) for name, array in elements.items()}
+            listed = list(given.values())
+        elif is_several(elements):
+            given, listed = elements, list(elements)
+        else:
+            given = np.asarray(elements)
+            listed = [given]
+        counts = {len(array) for array in listed if array.ndim > 0}
+        if any(array.ndim == 0 for array in listed) or not listed:
             raise InvalidArgument("elements must have at least one dimension")
-        if isinstance(target, str):
-            if array.dtype.names is None or target not in array.dtype.names:
-                raise InvalidArgument(f"elements of {array.dtype} have no field {target!r}")
-            return array[target]
-        if isinstance(target, TargetMap):
-            return target.ranks(array, comm.size)
-        if callable(target):
-            return checked(_called(target, array), array)
-        return checked(target, array)
-
-    def checked(targets: Targets, array: np.ndarray) -> Targets:
-        given = TargetArray(targets)
-        if given.elems != len(array):
-            raise Mismatch(f"targets for {given.elems} elements were given, there are {len(array)}")
-        return targets
+        if len(counts) > 1:
+            raise Mismatch(f"arrays of {sorted(counts)} elements cannot travel together")
+        return _ranks(given, target, counts.pop(), comm)
 
     ranks = collectively(address, ranks_of)
     d = Distribution(comm, ranks, method=method, stable=stable, max_bytes=max_bytes)
     return d.move(elements, out=out)
 
 
-def _called(target: TargetFunction, elements: np.ndarray) -> ArrayLike:
-    """Ask a user's function; whatever it raises becomes an error that all processes hear of."""
+def _ranks(
+    elements: Any, target: str | Targets | TargetMap | TargetFunction, elems: int, comm: MPI.Comm
+) -> Targets:
+    """Find the ranks of elements, whatever tells them."""
+    if isinstance(target, str):
+        return _field(elements, target)
+    if isinstance(target, TargetMap):
+        return _mapped(elements, target, comm)
+    ranks = _called(target, elements) if callable(target) else target
+    given = TargetArray(ranks)
+    if given.elems != elems:
+        raise Mismatch(f"targets for {given.elems} elements were given, there are {elems}")
+    return ranks
+
+
+def _field(elements: Any, name: str) -> np.ndarray:
+    """Give the ranks in a field of structured elements, or in one array among several."""
+    if isinstance(elements, list | tuple):
+        raise InvalidArgument(f"a list of arrays has no field {name!r}; give a mapping")
+    if isinstance(elements, Mapping):
+        if name not in elements:
+            raise InvalidArgument(f"there is no array {name!r} among {list(elements)}")
+    elif elements.dtype.names is None or name not in elements.dtype.names:
+        raise InvalidArgument(f"elements of {elements.dtype} have no field {name!r}")
+    return elements[name]
+
+
+def _mapped(elements: Any, target: TargetMap, comm: MPI.Comm) -> np.ndarray:
+    """Evaluate a map, and name the first key that has no target."""
+    if isinstance(elements, list | tuple):
+        raise InvalidArgument("a list of arrays has no key for a map; give a mapping")
+    ranks = target.ranks(elements, comm.size)
+    lost = np.flatnonzero(ranks == NO_TARGET)
+    if len(lost):
+        key = target.keys(elements)[lost[0]]
+        raise OutOfRange(
+            f"element {lost[0]} of process {comm.rank} has no target: its key is {key.tolist()}"
+        )
+    return ranks
+
+
+def _called(target: TargetFunction, elements: Any) -> ArrayLike:
+    """Ask a user's function; say so where it raises."""
     try:
         return target(elements)
     except Error:

@@ -3,13 +3,17 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.lib.format import dtype_to_descr
 from numpy.typing import ArrayLike
 
 from .arrays import element_dtype
 from .errors import InvalidArgument, Mismatch, WrongType
+from .targets import integers
 
 
 class TargetArray:
@@ -21,7 +25,7 @@ class TargetArray:
             if len(targets) != 2:
                 raise InvalidArgument("targets by rows are a pair (row starts, ranks)")
             starts, targets = targets
-            self.row_starts = np.ascontiguousarray(starts, dtype=np.int64)
+            self.row_starts = integers(starts, "row starts")
         self.ranks = np.asarray(targets)
         if self.ranks.size == 0:
             self.ranks = self.ranks.astype(np.int64)
@@ -59,7 +63,7 @@ class TargetArray:
 class Column:
     """An array of which the first dimension counts elements."""
 
-    def __init__(self, array: ArrayLike, elems: int, what: str = "column"):
+    def __init__(self, array: ArrayLike, elems: int, what: str = "column", name: Any = None):
         array = np.asarray(array)
         element_dtype(array.dtype)
         if array.ndim == 0 or len(array) != elems:
@@ -69,19 +73,84 @@ class Column:
         self.array = array
         self.dtype = array.dtype
         self.shape = array.shape[1:]
-        self.elem_bytes = array.dtype.itemsize * int(np.prod(self.shape, dtype=np.int64))
+        self.elem_bytes = array.dtype.itemsize * math.prod(self.shape)
+        self.name = name
         if self.elem_bytes == 0:
             raise WrongType(f"elements of shape {self.shape} have no bytes")
 
     @property
-    def described(self) -> tuple[int, int, int]:
-        """Address, bytes of an element, bytes from one to the next."""
+    def described(self) -> tuple[int, int, int, str, str]:
+        """Address, bytes of an element, bytes from one to the next, type and its name."""
         stride = self.array.strides[0] if len(self.array) else self.elem_bytes
-        return (self.array.__array_interface__["data"][0], self.elem_bytes, stride)
+        address = self.array.__array_interface__["data"][0]
+        return (address, self.elem_bytes, stride, self.dtype.str, self._type_name())
+
+    def _type_name(self) -> str:
+        """Name what has to be the same on all processes."""
+        kind = self.dtype.str if self.dtype.names is None else str(dtype_to_descr(self.dtype))
+        shape = f" × {self.shape}" if self.shape else ""
+        return (f"{self.name!r}: " if self.name is not None else "") + kind + shape
 
     def view(self, raw: np.ndarray, elems: int) -> np.ndarray:
         """View pooled bytes as elements like those of this column."""
         return raw[: elems * self.elem_bytes].view(self.dtype).reshape(elems, *self.shape)
+
+
+class Arrays:
+    """Several arrays in one call, and what comes back: as many, in the same kind of container.
+
+    Arguments one after the other come back as a tuple, one alone as it is; a list, a tuple or a
+    mapping of arrays as a list, a tuple or a dictionary. Anything else is one array.
+    """
+
+    def __init__(self, given: tuple[Any, ...]):
+        self.names: list[Any] | None = None
+        self.container: type = tuple
+        first = given[0] if len(given) == 1 else None
+        if isinstance(first, Mapping):
+            self.names, self.arrays = list(first), list(first.values())
+        elif is_several(first):
+            self.container, self.arrays = type(first), list(first)
+        else:
+            self.container = tuple if len(given) != 1 else _alone
+            self.arrays = list(given)
+
+    def columns(self, elems: int, what: str = "column") -> list[Column]:
+        """Look at each of them."""
+        names = self.names or [None] * len(self.arrays)
+        return [Column(a, elems, what, n) for a, n in zip(self.arrays, names, strict=True)]
+
+    def outputs(self, out: Any) -> list[np.ndarray] | None:
+        """Find the array for each of them in `out`, which is made up as they are."""
+        if out is None:
+            return None
+        if self.names is not None:
+            if not isinstance(out, Mapping) or set(out) != set(self.names):
+                raise InvalidArgument(f"out must be a mapping with the keys {self.names}")
+            return [out[name] for name in self.names]
+        if isinstance(out, np.ndarray):
+            out = [out]
+        if not isinstance(out, Sequence) or isinstance(out, (str, bytes)):
+            raise InvalidArgument(f"out is a {type(out).__name__}, it must be an array or several")
+        if len(out) != len(self.arrays):
+            raise Mismatch(f"{len(self.arrays)} columns and {len(out)} arrays as out")
+        return list(out)
+
+    def container_of(self, results: list[np.ndarray]) -> Any:
+        """Put results together as the arrays were."""
+        if self.names is not None:
+            return dict(zip(self.names, results, strict=True))
+        return self.container(results)
+
+
+def _alone(results: list[np.ndarray]) -> np.ndarray:
+    return results[0]
+
+
+def is_several(given: Any) -> bool:
+    """Whether something is a list or a tuple of arrays, and not one array in other words."""
+    listed = type(given) in (list, tuple) and len(given) > 0
+    return listed and all(isinstance(array, np.ndarray) for array in given)
 
 
 def writable(array: np.ndarray, like: Column, elems: int) -> tuple[int, int]:
@@ -94,6 +163,7 @@ def writable(array: np.ndarray, like: Column, elems: int) -> tuple[int, int]:
         raise WrongType(f"out must be an array of {like.dtype} with elements of shape {like.shape}")
     if not array.flags.c_contiguous or not array.flags.writeable:
         raise InvalidArgument("out must be contiguous and writable")
-    if len(array) < elems:
-        raise Mismatch(f"out has room for {len(array)} elements, {elems} are needed")
+    if array.ndim == 0 or len(array) < elems:
+        room = len(array) if array.ndim else 0
+        raise Mismatch(f"out has room for {room} elements, {elems} are needed")
     return array.__array_interface__["data"][0], array.nbytes

@@ -15,17 +15,20 @@ array([0, 1, 2, 3])
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import operator
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .errors import InvalidArgument
+from .errors import InvalidArgument, OutOfRange, WrongType
 from .mpi import core
 
 Box = tuple[ArrayLike, ArrayLike]
+#: What a map gives to keys that have no target.
+NO_TARGET = -2
 
 
 @dataclass(frozen=True)
@@ -39,20 +42,23 @@ class TargetMap:
     parameters : tuple
         What the map of this kind takes.
     key : str or None
-        The field of structured elements that is the key; None: the element itself.
+        The field of structured elements, or the name among arrays, that is the key; None: the
+        element itself.
     """
 
     kind: str
     parameters: tuple[Any, ...]
     key: str | None
+    _made: dict[int, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def ranks(self, elements: np.ndarray, nprocs: int) -> np.ndarray:
         """Evaluate the map for every element. Local, O(elements).
 
         Parameters
         ----------
-        elements : ndarray, (n,) or (n, d)
-            Keys, or structured elements that have the field `key`.
+        elements : ndarray, (n,) or (n, d), or mapping
+            Keys, or structured elements that have the field `key`, or arrays of which one is called
+            `key`.
         nprocs : int
             The number of processes.
 
@@ -63,31 +69,56 @@ class TargetMap:
 
         Raises
         ------
-        InvalidArgument, Mismatch, WrongType
+        InvalidArgument, Mismatch, OutOfRange, WrongType
             Parameters that make no sense, or keys that do not fit the map.
         """
-        keys = np.asarray(elements)
-        if keys.dtype.names is not None:
-            if self.key not in keys.dtype.names:
-                raise InvalidArgument(f"elements of {keys.dtype} have no field {self.key!r}")
-            keys = keys[self.key]
-        if keys.ndim not in (1, 2):
-            raise InvalidArgument(f"keys have shape {keys.shape}; it must be (n,) or (n, d)")
-        if not keys.dtype.isnative:
-            keys = keys.astype(keys.dtype.newbyteorder("="))
+        keys = self.keys(elements)
+        if nprocs not in self._made:
+            self._made[nprocs] = core().TargetMap(self.kind, self.parameters, nprocs)
         dims = 1 if keys.ndim == 1 else keys.shape[1]
-        if len(keys) and not keys[0].flags.c_contiguous:
-            keys = np.ascontiguousarray(keys)
         stride = keys.strides[0] if len(keys) else keys.itemsize
         result = np.empty(len(keys), np.int64)
-        core().evaluate_targets(
-            self.kind,
-            self.parameters,
-            nprocs,
+        self._made[nprocs].evaluate(
             (keys.__array_interface__["data"][0], keys.dtype.str, dims, stride, len(keys)),
             result.__array_interface__["data"][0],
         )
         return result
+
+    def keys(self, elements: np.ndarray | Mapping[str, np.ndarray]) -> np.ndarray:
+        """Give the keys of elements as the map reads them. Local.
+
+        Parameters
+        ----------
+        elements : ndarray or mapping
+            As for `ranks`.
+
+        Returns
+        -------
+        ndarray, (n,) or (n, d)
+            The keys of an element lie next to each other, in the machine's byte order.
+
+        Raises
+        ------
+        InvalidArgument
+            There is no such field, or keys of more dimensions.
+        """
+        if isinstance(elements, Mapping):
+            if self.key not in elements:
+                raise InvalidArgument(f"there is no array {self.key!r} among {list(elements)}")
+            keys = np.asarray(elements[self.key])
+        else:
+            keys = np.asarray(elements)
+            if keys.dtype.names is not None:
+                if self.key not in keys.dtype.names:
+                    raise InvalidArgument(f"elements of {keys.dtype} have no field {self.key!r}")
+                keys = keys[self.key]
+        if keys.ndim not in (1, 2):
+            raise InvalidArgument(f"keys have shape {keys.shape}; it must be (n,) or (n, d)")
+        if not keys.dtype.isnative:
+            keys = keys.astype(keys.dtype.newbyteorder("="))
+        if len(keys) and not keys[0].flags.c_contiguous:
+            keys = np.ascontiguousarray(keys)
+        return keys
 
 
 def modulo(key: str | None = None) -> TargetMap:
@@ -117,7 +148,7 @@ def block(total: int, key: str | None = None) -> TargetMap:
     >>> dm.targets.block(10).ranks(np.arange(10), nprocs=4)
     array([0, 0, 0, 1, 1, 1, 2, 2, 2, 3])
     """
-    return TargetMap("block", (int(total),), key)
+    return TargetMap("block", (operator.index(total),), key)
 
 
 def splitters(values: ArrayLike, key: str | None = None) -> TargetMap:
@@ -125,18 +156,66 @@ def splitters(values: ArrayLike, key: str | None = None) -> TargetMap:
 
     Parameters
     ----------
-    values : array_like of float, ascending
-        One fewer than processes.
+    values : array_like of float or int, ascending
+        One fewer than processes. Integers, as values or as keys, are compared exactly.
     key : str, optional
         The field of structured elements that is the key.
+
+    Raises
+    ------
+    WrongType
+        Values that are no numbers, or that no common 64-bit type holds.
 
     Examples
     --------
     >>> import numpy as np, datamover as dm
     >>> dm.targets.splitters([0.5, 2.0]).ranks(np.array([0.4, 0.5, 7.0]), nprocs=3)
     array([0, 1, 2])
+    >>> dm.targets.splitters([2**60]).ranks(np.array([2**60 - 1, 2**60]), nprocs=2)
+    array([0, 1])
     """
-    return TargetMap("splitters", (np.asarray(values, dtype=float).tolist(),), key)
+    return TargetMap("splitters", (_split_values(values),), key)
+
+
+def _split_values(values: ArrayLike) -> np.ndarray:
+    """Give splitters as they are, in a 64-bit type."""
+    given = np.asarray(values)
+    if given.ndim != 1:
+        raise InvalidArgument(f"splitters have shape {given.shape}, it must be (n,)")
+    kind = "f8" if given.size == 0 or given.dtype.kind == "f" else given.dtype.kind + "8"
+    if kind not in ("f8", "i8", "u8"):
+        raise WrongType(f"splitters must be real numbers of 64 bits, not of dtype {given.dtype}")
+    held = np.ascontiguousarray(given, dtype=kind)
+    # NumPy makes doubles of some lists of integers, and doubles of wider numbers.
+    for value, kept in zip(values, held.tolist(), strict=True):
+        if value == value and value != kept:
+            raise WrongType(f"splitter {value!r} does not fit a 64-bit type with the others")
+    return held
+
+
+def integers(values: ArrayLike, what: str) -> np.ndarray:
+    """Give integers as 64-bit ones, or refuse what would be rounded or cut off.
+
+    Parameters
+    ----------
+    values : array_like of int
+        What was given.
+    what : str
+        Their name in the error.
+
+    Raises
+    ------
+    WrongType
+        Something else than integers.
+    OutOfRange
+        Integers beyond 64 bits.
+    """
+    given = np.asarray(values)
+    if given.size and given.dtype.kind not in "iu":
+        raise WrongType(f"{what} must be integers, not of dtype {given.dtype}")
+    if given.dtype.kind == "u" and given.size and given.max() > np.iinfo(np.int64).max:
+        raise OutOfRange(f"{what} go up to {given.max()}; they must be below 2**63")
+    return np.ascontiguousarray(given, dtype=np.int64)
 
 
 def _cells(
@@ -148,8 +227,8 @@ def _cells(
     key: str | None,
 ) -> TargetMap:
     lo, hi = (np.asarray(corner, dtype=float).ravel().tolist() for corner in box)
-    table = None if owners is None else np.ascontiguousarray(owners, dtype=np.int64)
-    counts = [int(n) for n in cells]
+    table = None if owners is None else integers(owners, "owners of cells").ravel()
+    counts = integers(cells, "numbers of cells").ravel().tolist()
     return TargetMap("cells", (order, lo, hi, counts, bool(periodic), table), key)
 
 
@@ -170,7 +249,8 @@ def grid(
     cells : sequence of int
         How many cells in each dimension, 1 to 8 dimensions.
     owners : array_like of int, optional
-        The process of each cell, in their order; without it processes get equal parts of the order.
+        The process of each cell, in their order, -1 drops; without it processes get equal parts of
+        the order.
     periodic : bool
         Wrap positions outside the box; else they count to the nearest cell.
     key : str

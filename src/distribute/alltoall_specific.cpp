@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // How does a C program take every element to the process that is named for it?
+#include <algorithm>
 #include <limits>
 #include <string>
 
 #include "capi/handles.hpp"
 #include "datamover/distribute.h"
 #include "datamover/distribution.hpp"
+#include "geometry/checked.hpp"
 #include "mpi/checked_call.hpp"
 #include "mpi/process_group.hpp"
 
@@ -26,7 +28,9 @@ struct Call {
     }
 };
 
-std::int64_t extent_bytes(MPI_Datatype type) {
+std::int64_t extent_bytes(MPI_Datatype type, const char* name) {
+    if (type == MPI_DATATYPE_NULL)
+        throw Error(ErrorCode::invalid_argument, std::string(name) + " is MPI_DATATYPE_NULL");
     MPI_Aint low = 0, extent = 0;
     mpi::check(MPI_Type_get_extent(type, &low, &extent), "MPI_Type_get_extent");
     if (low != 0 || extent <= 0)
@@ -38,15 +42,22 @@ std::int64_t extent_bytes(MPI_Datatype type) {
 }
 
 std::int64_t checked_elem_bytes(const Call& call) {
-    const std::int64_t bytes = extent_bytes(call.recvtype);
+    if (call.recvbuf == MPI_IN_PLACE)
+        throw Error(ErrorCode::invalid_argument, "MPI_IN_PLACE stands for sendbuf, not recvbuf");
+    const std::int64_t bytes = extent_bytes(call.recvtype, "recvtype");
     if (call.sendcount < 0 || call.recvcount < 0)
         throw Error(ErrorCode::invalid_argument, "counts of " + std::to_string(call.sendcount) +
                                                      " and " + std::to_string(call.recvcount) +
                                                      " elements make no sense");
-    if (!call.in_place() && extent_bytes(call.sendtype) != bytes)
+    if (!call.in_place() && extent_bytes(call.sendtype, "sendtype") != bytes)
         throw Error(ErrorCode::wrong_type,
-                    "elements of " + std::to_string(extent_bytes(call.sendtype)) +
+                    "elements of " + std::to_string(extent_bytes(call.sendtype, "sendtype")) +
                         " bytes are sent, of " + std::to_string(bytes) + " bytes received");
+    if (call.sendcount > 0 && !call.elements())
+        throw Error(ErrorCode::invalid_argument,
+                    std::string(call.in_place() ? "recvbuf" : "sendbuf") +
+                        " is NULL, sendcount is " + std::to_string(call.sendcount));
+    geometry::multiply(bytes, std::max(call.sendcount, call.recvcount));
     return bytes;
 }
 
@@ -80,7 +91,7 @@ int run(const Call& call, std::int64_t* received, MPI_Comm comm, TargetsOf&& tar
 int run_with_field(const Call& call, std::int64_t tproc_pos, std::int64_t* received,
                    MPI_Comm comm) noexcept {
     return run(call, received, comm, [&](std::int64_t elem_bytes) {
-        if (tproc_pos < 0 || tproc_pos + static_cast<std::int64_t>(sizeof(int)) > elem_bytes)
+        if (tproc_pos < 0 || tproc_pos > elem_bytes - static_cast<std::int64_t>(sizeof(int)))
             throw Error(ErrorCode::out_of_range, "the target at byte " + std::to_string(tproc_pos) +
                                                      " is not inside an element of " +
                                                      std::to_string(elem_bytes) + " bytes");

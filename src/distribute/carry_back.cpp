@@ -14,18 +14,20 @@ namespace {
 
 class BackCarrier {
 public:
-    BackCarrier(State& state, const ElementColumn& values)
-        : s_(state), channel_(*state.channel), values_(values), sends_(state) {}
+    BackCarrier(State& state, const WayBack& way)
+        : s_(state),
+          channel_(*state.channel),
+          way_(way),
+          elem_bytes_(way.carriage.elem_bytes()),
+          sends_(state),
+          sources_(way.carriage.columns.size()) {}
 
-    void run(std::byte* result, Op op, ScalarType type) {
+    void run() {
         channel_.trim();
-        make_dense();
+        for (std::size_t c = 0; c < sources_.size(); ++c) make_dense(c);
         offer();
-        std::vector<const std::byte*> places = find_values();
-        const Deal all = s_.deal();
-        if (all.drops || !all.rows.one_each())
-            std::memset(result, 0, static_cast<std::size_t>(s_.elems * values_.elem_bytes));
-        collect_combined(all, places.data(), result, values_.elem_bytes, op, type);
+        find_values();
+        for (std::size_t c = 0; c < sources_.size(); ++c) collect_column(c);
         for (const int position : lenders_) channel_.acknowledge(position);
         sends_.wait();
         for (const int position : borrowers_) {
@@ -35,8 +37,20 @@ public:
     }
 
 private:
+    /// The values of a column, one behind the other in stable order.
+    struct Source {
+        const std::byte* base = nullptr;
+        Place place;
+        bool reachable = false;
+        memory::AllocationPtr copy;
+        std::vector<const std::byte*> from;  ///< per rank: where the values for elements here start
+    };
+
     static std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
-    std::int64_t bytes_of(std::int64_t elems) const { return elems * values_.elem_bytes; }
+    const ElementColumn& column(std::size_t c) const { return way_.carriage.columns[c]; }
+    std::int64_t bytes_of(std::int64_t elems, std::size_t c) const {
+        return elems * column(c).elem_bytes;
+    }
 
     bool anyone_on_node() const {
         for (int p = 0; p < channel_.size(); ++p)
@@ -45,93 +59,128 @@ private:
     }
 
     /// Values in private memory are copied once to where the node reaches them.
-    void make_dense() {
-        base_ = static_cast<const std::byte*>(values_.data);
-        const bool dense = values_.stride_bytes == values_.elem_bytes;
-        reachable_ = dense && find_place(s_, base_, place_);
-        if (reachable_ || (dense && !anyone_on_node())) return;
-        copy_ = s_.group->pool().allocate(bytes_of(s_.received()));
-        s_.counters.staged_bytes += bytes_of(s_.received());
+    void make_dense(std::size_t c) {
+        Source& source = sources_[c];
+        const ElementColumn& values = column(c);
+        source.base = static_cast<const std::byte*>(values.data);
+        const bool dense = values.stride_bytes == values.elem_bytes && way_.places.empty();
+        source.reachable = dense && find_place(s_, source.base, source.place);
+        if (source.reachable || (dense && !anyone_on_node())) return;
+        source.copy = s_.group->pool().allocate(bytes_of(s_.received(), c));
+        s_.counters.staged_bytes += bytes_of(s_.received(), c);
         if (dense) {
-            std::memcpy(copy_->data, base_, at(bytes_of(s_.received())));
+            if (s_.received() > 0)
+                std::memcpy(source.copy->data, source.base, at(bytes_of(s_.received(), c)));
         } else {
             for (std::int64_t i = 0; i < s_.received(); ++i)
-                std::memcpy(copy_->data + bytes_of(i), base_ + i * values_.stride_bytes,
-                            at(values_.elem_bytes));
+                std::memcpy(source.copy->data + bytes_of(i, c),
+                            source.base + way_.place(i) * values.stride_bytes,
+                            at(values.elem_bytes));
         }
-        base_ = copy_->data;
-        reachable_ = static_cast<bool>(copy_->segment);
-        if (reachable_) place_ = {copy_->segment->name(), copy_->segment_offset_bytes};
+        source.base = source.copy->data;
+        source.reachable = static_cast<bool>(source.copy->segment);
+        if (source.reachable)
+            source.place = {source.copy->segment->name(), source.copy->segment_offset_bytes};
+    }
+
+    bool all_reachable() const {
+        return std::all_of(sources_.begin(), sources_.end(),
+                           [](const Source& source) { return source.reachable; });
     }
 
     void offer() {
+        const bool reachable = all_reachable();
         for (int r = 0; r < s_.nprocs(); ++r) {
             const std::int64_t elems = s_.recv_counts[at(r)], first = s_.recv_starts[at(r)];
             if (elems == 0 || r == s_.rank()) continue;
             const int p = channel_.position(r);
             if (p >= 0) {
                 Letter& letter = channel_.draft(NodeChannel::opening, p);
-                letter.kind = reachable_ ? LetterKind::shared : LetterKind::private_;
-                letter.places[0] = place_;
-                letter.places[0].offset_bytes += bytes_of(first);
+                letter.kind = reachable ? LetterKind::shared : LetterKind::private_;
+                for (std::size_t c = 0; reachable && c < sources_.size(); ++c) {
+                    letter.places[c] = sources_[c].place;
+                    letter.places[c].offset_bytes += bytes_of(first, c);
+                }
                 channel_.send(NodeChannel::opening, p);
                 borrowers_.push_back(p);
             }
-            if (p < 0 || !reachable_) sends_.send(base_ + bytes_of(first), bytes_of(elems), r);
+            if (p < 0 || !reachable) send_values(r, first, elems);
         }
     }
 
-    /// Where the values for this process's elements start, per rank that they went to.
-    std::vector<const std::byte*> find_values() {
-        std::vector<const std::byte*> places(at(s_.nprocs()) + 1, nullptr);
+    void send_values(int rank, std::int64_t first, std::int64_t elems) {
+        std::vector<Part> parts;
+        for (std::size_t c = 0; c < sources_.size(); ++c)
+            parts.push_back({sources_[c].base + bytes_of(first, c), bytes_of(elems, c)});
+        sends_.send(parts, rank);
+    }
+
+    /// Learns where the values for this process's elements start, per rank that they went to.
+    void find_values() {
+        for (Source& source : sources_) source.from.assign(at(s_.nprocs()) + 1, nullptr);
         std::vector<int> by_message;
         std::int64_t bytes = 0;
         for (int r = 0; r < s_.nprocs(); ++r) {
-            if (s_.send_counts[at(r)] == 0) continue;
-            const int p = channel_.position(r);
-            if (r == s_.rank()) {
-                places[at(r)] = base_ + bytes_of(s_.recv_starts[at(r)]);
-                continue;
-            }
-            if (p >= 0) {
-                const Letter& letter = channel_.await(NodeChannel::opening, p);
-                lenders_.push_back(p);
-                if (letter.kind == LetterKind::shared) {
-                    places[at(r)] = channel_.address(p, letter.places[0]);
-                    continue;
-                }
-            }
+            const std::int64_t elems = s_.send_counts[at(r)];
+            if (elems == 0 || find_on_node(r)) continue;
             by_message.push_back(r);
-            bytes += bytes_of(s_.send_counts[at(r)]);
+            bytes += elems * elem_bytes_;
         }
-        if (by_message.empty()) return places;
+        if (by_message.empty()) return;
         arrived_ = s_.group->pool().allocate(bytes);
         s_.counters.staged_bytes += bytes;
         std::byte* next = arrived_->data;
         for (const int r : by_message) {
-            receive_bytes(s_, next, bytes_of(s_.send_counts[at(r)]), r);
-            places[at(r)] = next;
-            next += bytes_of(s_.send_counts[at(r)]);
+            const std::int64_t elems = s_.send_counts[at(r)];
+            receive_bytes(s_, next, elems * elem_bytes_, r);
+            for (std::size_t c = 0; c < sources_.size(); ++c) {
+                sources_[c].from[at(r)] = next;
+                next += bytes_of(elems, c);
+            }
         }
-        return places;
+    }
+
+    /// False where values come in a message.
+    bool find_on_node(int rank) {
+        const int p = channel_.position(rank);
+        if (rank == s_.rank()) {
+            for (std::size_t c = 0; c < sources_.size(); ++c)
+                sources_[c].from[at(rank)] =
+                    sources_[c].base + bytes_of(s_.recv_starts[at(rank)], c);
+            return true;
+        }
+        if (p < 0) return false;
+        const Letter& letter = channel_.await(NodeChannel::opening, p);
+        lenders_.push_back(p);
+        if (letter.kind != LetterKind::shared) return false;
+        for (std::size_t c = 0; c < sources_.size(); ++c)
+            sources_[c].from[at(rank)] = channel_.address(p, letter.places[c]);
+        return true;
+    }
+
+    void collect_column(std::size_t c) {
+        const Deal all = s_.deal();
+        std::byte* result = way_.carriage.results[c].data;
+        if ((all.drops || !all.rows.one_each()) && s_.elems > 0)
+            std::memset(result, 0, at(bytes_of(s_.elems, c)));
+        collect_combined(all, sources_[c].from.data(), result, column(c).elem_bytes, way_.op,
+                         column(c).type);
     }
 
     State& s_;
     NodeChannel& channel_;
-    const ElementColumn& values_;
+    const WayBack& way_;
+    std::int64_t elem_bytes_;  ///< of all columns
     PendingSends sends_;
-    const std::byte* base_ = nullptr;
-    Place place_;
-    bool reachable_ = false;
+    std::vector<Source> sources_;
     std::vector<int> lenders_, borrowers_;  ///< positions on the node
-    memory::AllocationPtr copy_, arrived_;
+    memory::AllocationPtr arrived_;
 };
 
 }  // namespace
 
-void carry_back(State& state, const ElementColumn& values, std::byte* result, Op op,
-                ScalarType type) {
-    BackCarrier(state, values).run(result, op, type);
+void carry_back(State& state, const WayBack& way) {
+    BackCarrier(state, way).run();
 }
 
 }  // namespace datamover::distribute

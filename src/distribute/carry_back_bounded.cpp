@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "distribution_state.hpp"
+#include "mpi/byte_message.hpp"
 #include "mpi/checked_call.hpp"
 
 namespace datamover::distribute {
@@ -22,17 +23,20 @@ std::size_t at(std::int64_t i) {
 
 class BoundedBackCarrier {
 public:
-    BoundedBackCarrier(State& state, const ElementColumn& values)
+    BoundedBackCarrier(State& state, const WayBack& way, std::size_t column)
         : s_(state),
-          values_(values),
-          bytes_(values.elem_bytes),
+          way_(way),
+          values_(way.carriage.columns[column]),
+          result_(way.carriage.results[column].data),
+          bytes_(values_.elem_bytes),
           chunk_(std::max<std::int64_t>(1, state.limit_bytes / (2 * bytes_ * state.nprocs()))),
           sends_(at(state.nprocs())),
           arrivals_(at(state.nprocs())) {}
 
-    void run(std::byte* result, Op op, ScalarType type) {
+    void run() {
         Deal range = s_.deal();
-        if (range.drops || !range.rows.one_each()) std::memset(result, 0, at(s_.elems * bytes_));
+        if ((range.drops || !range.rows.one_each()) && s_.elems > 0)
+            std::memset(result_, 0, at(s_.elems * bytes_));
         std::vector<const std::byte*> places(sends_.size() + 1, nullptr);
         for (NodeChannel::Wait wait(*s_.channel); range.begin_elem < s_.elems;) {
             progress();
@@ -43,7 +47,7 @@ public:
             }
             for (std::size_t r = 0; r < arrivals_.size(); ++r)
                 places[r] = arrivals_[r].buffer.data() + arrivals_[r].used * bytes_;
-            collect_combined(range, places.data(), result, bytes_, op, type);
+            collect_combined(range, places.data(), result_, bytes_, way_.op, values_.type);
             for (std::size_t r = 0; r < arrivals_.size(); ++r)
                 arrivals_[r].used = (places[r] - arrivals_[r].buffer.data()) / bytes_;
             range.begin_elem = range.end_elem;
@@ -70,8 +74,10 @@ private:
 
     void count_memory(std::int64_t bytes) { s_.counters.staged_bytes += bytes; }
 
+    /// The value that is number `elem` in stable order.
     const std::byte* value(std::int64_t elem) const {
-        return static_cast<const std::byte*>(values_.data) + elem * values_.stride_bytes;
+        return static_cast<const std::byte*>(values_.data) +
+               way_.place(elem) * values_.stride_bytes;
     }
 
     void pack(std::byte* to, std::int64_t first, std::int64_t elems) const {
@@ -98,7 +104,7 @@ private:
         if (!complete(send.request) || elems == 0) return;
         const std::int64_t first = s_.recv_starts[at(rank)] + send.done;
         const std::byte* from = value(first);
-        if (values_.stride_bytes != bytes_) {
+        if (values_.stride_bytes != bytes_ || !way_.places.empty()) {
             if (send.packed.empty()) {
                 send.packed.resize(at(elems * bytes_));
                 count_memory(elems * bytes_);
@@ -106,9 +112,10 @@ private:
             pack(send.packed.data(), first, elems);
             from = send.packed.data();
         }
+        const mpi::ByteMessage message(elems * bytes_);
         // Synchronous: so that MPI keeps no messages that nobody waits for.
-        mpi::check(MPI_Issend(from, mpi::to_int(elems * bytes_, "message"), MPI_BYTE, rank,
-                              s_.data_tag, s_.group->comm(), &send.request),
+        mpi::check(MPI_Issend(from, message.count(), message.type(), rank, s_.data_tag,
+                              s_.group->comm(), &send.request),
                    "MPI_Issend");
         ++s_.counters.messages;
         send.done += elems;
@@ -149,8 +156,9 @@ private:
             pack(to, s_.recv_starts[at(rank)] + a.asked, elems);
             a.there += elems;
         } else {
-            mpi::check(MPI_Irecv(to, mpi::to_int(elems * bytes_, "message"), MPI_BYTE, rank,
-                                 s_.data_tag, s_.group->comm(), &a.request),
+            const mpi::ByteMessage message(elems * bytes_);
+            mpi::check(MPI_Irecv(to, message.count(), message.type(), rank, s_.data_tag,
+                                 s_.group->comm(), &a.request),
                        "MPI_Irecv");
             a.coming = elems;
         }
@@ -176,7 +184,9 @@ private:
     }
 
     State& s_;
+    const WayBack& way_;
     const ElementColumn& values_;
+    std::byte* result_;
     std::int64_t bytes_;
     std::int64_t chunk_;  ///< values per message
     std::vector<Send> sends_;
@@ -185,9 +195,9 @@ private:
 
 }  // namespace
 
-void carry_back_bounded(State& state, const ElementColumn& values, std::byte* result, Op op,
-                        ScalarType type) {
-    BoundedBackCarrier(state, values).run(result, op, type);
+void carry_back_bounded(State& state, const WayBack& way) {
+    for (std::size_t c = 0; c < way.carriage.columns.size(); ++c)
+        BoundedBackCarrier(state, way, c).run();
 }
 
 }  // namespace datamover::distribute

@@ -3,18 +3,20 @@
 #include "datamover/distribution.hpp"
 
 #include <algorithm>
-#include <functional>
 #include <limits>
 #include <numeric>
 #include <optional>
 #include <string>
 #include <utility>
 
+#include "agreement.hpp"
+#include "alternatives/alternatives.hpp"
 #include "distribution_state.hpp"
+#include "geometry/checked.hpp"
 #include "method_choice.hpp"
 #include "mpi/all_to_all.hpp"
 #include "mpi/checked_call.hpp"
-#include "paper_methods.hpp"
+#include "overlaps.hpp"
 
 namespace datamover {
 namespace {
@@ -27,102 +29,93 @@ State& bound(const std::shared_ptr<State>& state) {
     return *state;
 }
 
-/// The sizes of all processes' elements differ: who has which?
-[[noreturn]] void refuse_sizes(const State& s, std::int64_t elem_bytes) {
-    std::vector<std::int64_t> all(static_cast<std::size_t>(s.nprocs()));
-    mpi::check(
-        MPI_Allgather(&elem_bytes, 1, MPI_INT64_T, all.data(), 1, MPI_INT64_T, s.group->comm()),
-        "MPI_Allgather");
-    for (std::size_t r = 1; r < all.size(); ++r)
-        if (all[r] != all[0])
-            throw Error(ErrorCode::mismatch, "process 0 moves elements of " +
-                                                 std::to_string(all[0]) + " bytes, process " +
-                                                 std::to_string(r) + " of " +
-                                                 std::to_string(all[r]) + " bytes");
-    throw Error(ErrorCode::mismatch,
-                "processes move columns of different element sizes, or in different ways");
-}
-
-/// Two bits of a notice's number are taken otherwise.
-constexpr std::uint64_t signature_limit = std::uint64_t{1} << 60;
-
-/// All throw the error of the lowest process that has one, or none does; likewise where `sizes`
-/// (bytes of the elements of each column) or the way to move them differ. True when anybody has to
-/// keep to a limit.
-bool agree(State& s, const std::optional<Error>& mine, std::span<const std::int64_t> sizes,
-           const std::string& way, bool limited = false) {
-    std::uint64_t signature = std::hash<std::string>()(way);
-    std::int64_t sum = 0;
-    for (const std::int64_t bytes : sizes) {
-        signature = signature * 1000003 + static_cast<std::uint64_t>(bytes);
-        sum += bytes;
-    }
-    const auto all = distribute::exchange_notices(
-        s, {mine.has_value(), limited, static_cast<std::int64_t>(signature % signature_limit)});
-    if (all.failed) s.group->agree(mine);
-    if (all.differ) refuse_sizes(s, sum);
-    return all.limited;
-}
-
-std::string way_of(const CarryOptions& how) {
-    return how.method + (how.stable ? " stable" : "");
-}
-
 std::vector<std::int64_t> sizes_of(std::span<const ElementColumn> columns) {
     std::vector<std::int64_t> sizes;
     for (const ElementColumn& c : columns) sizes.push_back(c.elem_bytes);
     return sizes;
 }
 
-std::optional<Error> too_small(const State& s, std::int64_t has_elems) {
-    if (has_elems >= s.received()) return {};
-    return Error(ErrorCode::mismatch, "process " + std::to_string(s.rank()) + " receives " +
-                                          std::to_string(s.received()) +
-                                          " elements, its buffer has room for " +
-                                          std::to_string(has_elems));
+void check_room(const State& s, std::int64_t needed_elems, std::int64_t has_bytes,
+                std::int64_t elem_bytes) {
+    const std::int64_t has_elems = has_bytes / elem_bytes;
+    if (has_elems < needed_elems)
+        throw Error(ErrorCode::mismatch, "process " + std::to_string(s.rank()) + " receives " +
+                                             std::to_string(needed_elems) +
+                                             " elements, its buffer has room for " +
+                                             std::to_string(has_elems));
 }
 
-std::optional<Error> wrong_columns(const State& s, std::span<const ElementColumn> columns,
-                                   std::span<const ElementBuffer> results) {
-    if (columns.size() != results.size())
-        return Error(ErrorCode::mismatch, std::to_string(columns.size()) + " columns and " +
-                                              std::to_string(results.size()) + " results");
-    for (std::size_t c = 0; c < columns.size(); ++c) {
-        if (columns[c].elem_bytes < 1)
-            return Error(ErrorCode::wrong_type, "elements must have at least one byte");
-        if (auto e = too_small(s, results[c].bytes / columns[c].elem_bytes)) return e;
+void check_memory(const State& s, const void* data, std::int64_t elems, const char* what) {
+    if (elems > 0 && !data)
+        throw Error(ErrorCode::invalid_argument,
+                    std::to_string(elems) + " elements of process " + std::to_string(s.rank()) +
+                        " are in no memory: the address of " + what + " is null");
+}
+
+/// Whatever is laid out for all columns together has a size of 64 bits.
+void check_sizes(const State& s, std::span<const ElementColumn> columns) {
+    constexpr std::int64_t line_bytes = 64;
+    const std::int64_t most = std::max({s.received(), s.elems, s.codes.entries});
+    std::int64_t bytes = 0;
+    for (const ElementColumn& c : columns) {
+        if (c.elem_bytes < 1)
+            throw Error(ErrorCode::wrong_type, "elements must have at least one byte, not " +
+                                                   std::to_string(c.elem_bytes));
+        bytes = geometry::add(bytes, c.elem_bytes);
     }
-    return {};
+    geometry::multiply(2, geometry::add(geometry::multiply(bytes, most),
+                                        line_bytes * static_cast<std::int64_t>(s.nprocs())));
+}
+
+/// Throws where columns of `elems` elements cannot become results of `result_elems` elements.
+void check_columns(const State& s, std::span<const ElementColumn> columns, std::int64_t elems,
+                   std::span<const ElementBuffer> results, std::int64_t result_elems) {
+    if (columns.size() != results.size())
+        throw Error(ErrorCode::mismatch, std::to_string(columns.size()) + " columns and " +
+                                             std::to_string(results.size()) + " results");
+    check_sizes(s, columns);
+    for (std::size_t c = 0; c < columns.size(); ++c) {
+        check_memory(s, columns[c].data, elems, "a column");
+        check_room(s, result_elems, results[c].bytes, columns[c].elem_bytes);
+        check_memory(s, results[c].data, result_elems, "a result");
+    }
+    const auto error = distribute::overlapping(columns, elems, results, result_elems, s.rank());
+    if (error) throw *error;
 }
 
 /// Columns of a dense kind may leave out their stride.
 std::vector<ElementColumn> with_strides(std::span<const ElementColumn> columns) {
     std::vector<ElementColumn> full(columns.begin(), columns.end());
     for (ElementColumn& c : full)
-        if (c.stride_bytes == 0) c.stride_bytes = c.elem_bytes;
+        if (c.stride_bytes == ElementColumn::dense) c.stride_bytes = c.elem_bytes;
     return full;
 }
 
-/// Why a method cannot carry this.
-std::optional<Error> wrong_method(const State& s, const std::string& name, bool in_place) {
-    if (name == "auto" || name == "partition") return {};
-    const distribute::PaperMethod* method = distribute::paper_method(name);
+/// Throws where a method cannot carry this.
+void check_method(const State& s, const std::string& name, std::span<const ElementColumn> columns,
+                  bool in_place) {
+    if (name == "auto" || name == "partition") return;
+    const alternatives::Alternative* method = alternatives::find(name);
     if (!method)
-        return Error(ErrorCode::invalid_argument, "unknown method \"" + name +
-                                                      "\"; known are auto, partition, " +
-                                                      distribute::paper_method_names());
+        throw Error(
+            ErrorCode::invalid_argument,
+            "unknown method \"" + name + "\"; known are auto, partition, " + alternatives::names());
     if (in_place && !method->move_in_place)
-        return Error(ErrorCode::unsupported, name + " cannot move elements in place");
+        throw Error(ErrorCode::unsupported, name + " cannot move elements in place");
     if (!in_place && s.limit_bytes > 0 && !method->bounded)
-        return Error(ErrorCode::unsupported,
-                     name + " keeps to max_bytes in place only; take another method");
+        throw Error(ErrorCode::unsupported,
+                    name + " keeps to max_bytes in place only; take another method");
+    if (name == "sendrecv") return;
+    constexpr std::int64_t most_int = std::numeric_limits<int>::max();
     const std::int64_t most = std::max({s.received(), s.elems, s.codes.entries});
-    const bool reaches = name == "alltoallw" ? most <= std::numeric_limits<int>::max()
-                                             : mpi::all_to_all_reaches(most);
-    if (name != "sendrecv" && !reaches)
-        return Error(ErrorCode::unsupported, name + " cannot move " + std::to_string(most) +
-                                                 " elements with the counts of this MPI");
-    return {};
+    const bool reaches = name == "alltoallw" ? most <= most_int : mpi::all_to_all_reaches(most);
+    if (!reaches)
+        throw Error(ErrorCode::unsupported, name + " cannot move " + std::to_string(most) +
+                                                " elements with the counts of this MPI");
+    for (const ElementColumn& c : columns)
+        if (c.elem_bytes > most_int)
+            throw Error(ErrorCode::unsupported, name + " cannot move elements of " +
+                                                    std::to_string(c.elem_bytes) + " bytes");
 }
 
 /// What a move is carried by; the same on all processes, since columns are. Collective for "auto".
@@ -140,20 +133,28 @@ void begin_move(State& s, const std::string& method) {
     ++s.counters.moves;
 }
 
-void carry_all(State& s, const std::string& name, bool stable,
-               std::span<const ElementColumn> columns, std::span<const ElementBuffer> results) {
-    const auto full = with_strides(columns);
-    const std::string method = resolved(s, name, sizes_of(columns), false);
+/// Moves columns that are known to fit. Collective.
+void carry_all(State& s, const CarryOptions& how, std::span<const ElementColumn> columns,
+               std::span<const ElementBuffer> results) {
+    const std::string method = resolved(s, how.method, sizes_of(columns), false);
     begin_move(s, method);
-    if (const auto* paper = distribute::paper_method(method)) {
-        for (std::size_t c = 0; c < full.size(); ++c)
-            paper->move(s, full[c], results[c].data, stable);
-        return;
+    // Without being asked for, no method takes an order of its own.
+    const bool stable = how.stable || method != how.method;
+    if (const auto* alternative = alternatives::find(method)) {
+        alternative->move(s, {columns, results}, stable);
+    } else {
+        for (std::size_t c = 0; c < columns.size(); c += distribute::letter_columns) {
+            const std::size_t n = std::min(distribute::letter_columns, columns.size() - c);
+            distribute::carry(s, {columns.subspan(c, n), results.subspan(c, n)});
+        }
     }
-    for (std::size_t c = 0; c < full.size(); c += distribute::letter_columns) {
-        const std::size_t n = std::min(distribute::letter_columns, full.size() - c);
-        distribute::carry(s, {std::span(full).subspan(c, n), results.subspan(c, n)});
-    }
+    std::optional<distribute::Delivery> delivery;
+    if (!stable && (method == "sendrecv" || method == "sort")) delivery = {method};
+    s.orders.record(ArrivedBy::move, delivery);
+}
+
+CarryOptions in_place_options(const State& s, const std::optional<CarryOptions>& how) {
+    return how ? *how : CarryOptions{s.options.carry.method, false};
 }
 
 }  // namespace
@@ -166,8 +167,7 @@ Distribution::State::State(mpi::ProcessGroupPtr of_group, const TargetList& targ
       elems(targets.elems),
       per_elem(targets.targets_per_elem),
       row_starts(targets.row_starts.begin(), targets.row_starts.end()) {
-    std::optional<Error> mine;
-    try {
+    const auto mine = distribute::trouble_of(*group, [&] {
         if (options.max_bytes < 0)
             throw Error(ErrorCode::invalid_argument,
                         "max_bytes is " + std::to_string(options.max_bytes));
@@ -176,11 +176,11 @@ Distribution::State::State(mpi::ProcessGroupPtr of_group, const TargetList& targ
         dropped = counts.back();
         counts.pop_back();
         send_counts = std::move(counts);
-    } catch (const Error& e) {
-        mine = e;
-    }
-    const auto all = distribute::exchange_counts(*this, {mine.has_value(), options.max_bytes > 0});
-    if (all.failed) group->agree(mine);
+    });
+    const distribute::Call call("makes a distribution", options.carry);
+    const auto all = distribute::exchange_counts(
+        *this, {mine.told.has_value(), options.max_bytes > 0, call.signature()});
+    distribute::raise_if_needed(*group, all, mine, call);
     if (all.limited) {
         constexpr std::int64_t none = std::numeric_limits<std::int64_t>::max();
         limit_bytes = -group->maximum({options.max_bytes > 0 ? -options.max_bytes : -none}).front();
@@ -214,7 +214,9 @@ std::span<const std::int64_t> Distribution::receive_counts() const {
     return bound(state_).recv_counts;
 }
 DistributionCounters Distribution::counters() const {
-    return bound(state_).counters;
+    DistributionCounters counters = bound(state_).counters;
+    counters.plan_bytes += bound(state_).orders.kept_bytes();
+    return counters;
 }
 
 ElementBuffer Distribution::allocate(std::int64_t bytes) const {
@@ -225,80 +227,123 @@ ElementBuffer Distribution::allocate(std::int64_t bytes) const {
 }
 
 void Distribution::move(std::span<const ElementColumn> columns,
-                        std::span<const ElementBuffer> results, const CarryOptions& how) {
+                        std::span<const ElementBuffer> results,
+                        const std::optional<CarryOptions>& given) {
     State& s = bound(state_);
-    std::optional<Error> mine = wrong_columns(s, columns, results);
-    if (!mine) mine = wrong_method(s, how.method, false);
-    agree(s, mine, sizes_of(columns), way_of(how));
-    carry_all(s, how.method, how.stable, columns, results);
+    const CarryOptions how = given.value_or(s.options.carry);
+    std::vector<ElementColumn> full;
+    const auto mine = distribute::trouble_of(*s.group, [&] {
+        full = with_strides(columns);
+        check_columns(s, full, s.elems, results, s.received());
+        check_method(s, how.method, full, false);
+    });
+    distribute::agree(s, mine, distribute::Call("moves", how).with(columns));
+    carry_all(s, how, full, results);
 }
 
 std::vector<ElementBuffer> Distribution::move(std::span<const ElementColumn> columns,
-                                              const CarryOptions& how) {
+                                              const std::optional<CarryOptions>& given) {
     State& s = bound(state_);
+    const CarryOptions how = given.value_or(s.options.carry);
+    std::vector<ElementColumn> full;
     std::vector<ElementBuffer> results;
-    std::optional<Error> mine = wrong_method(s, how.method, false);
-    try {
-        for (const ElementColumn& c : columns)
+    const auto mine = distribute::trouble_of(*s.group, [&] {
+        full = with_strides(columns);
+        check_method(s, how.method, full, false);
+        check_sizes(s, full);
+        for (const ElementColumn& c : full)
             results.push_back(allocate(s.received() * c.elem_bytes));
-        if (!mine) mine = wrong_columns(s, columns, results);
-    } catch (const Error& e) {
-        mine = e;
-    }
-    agree(s, mine, sizes_of(columns), way_of(how));
-    carry_all(s, how.method, how.stable, columns, results);
+        check_columns(s, full, s.elems, results, s.received());
+    });
+    distribute::agree(s, mine, distribute::Call("moves", how).with(columns));
+    carry_all(s, how, full, results);
     return results;
 }
 
 void Distribution::move_in_place(void* data, std::int64_t elem_bytes, std::int64_t capacity_elems,
-                                 const CarryOptions& how) {
+                                 const std::optional<CarryOptions>& how) {
+    move_in_place(ElementColumn{data, elem_bytes}, capacity_elems, how);
+}
+
+void Distribution::move_in_place(const ElementColumn& buffer, std::int64_t capacity_elems,
+                                 const std::optional<CarryOptions>& given) {
     State& s = bound(state_);
-    std::optional<Error> mine = wrong_method(s, how.method, true);
-    if (!mine) mine = too_small(s, capacity_elems);
-    if (!s.deal().rows.one_each())
-        mine = Error(ErrorCode::unsupported, "elements with several targets cannot move in place");
-    if (elem_bytes < 1) mine = Error(ErrorCode::wrong_type, "elements must have at least one byte");
-    const std::int64_t needed = distribute::in_place_bytes(s, elem_bytes);
-    const bool limited = agree(s, mine, {&elem_bytes, 1}, way_of(how) + " in place",
-                               s.limit_bytes > 0 && needed > s.limit_bytes);
-    std::string method = resolved(s, how.method, {&elem_bytes, 1}, true);
+    const CarryOptions how = in_place_options(s, given);
+    const std::int64_t bytes = buffer.elem_bytes;
+    bool beyond_limit = false;
+    const auto mine = distribute::trouble_of(*s.group, [&] {
+        if (!s.deal().rows.one_each())
+            throw Error(ErrorCode::unsupported,
+                        "elements with several targets cannot move in place");
+        check_sizes(s, {&buffer, 1});
+        check_method(s, how.method, {&buffer, 1}, true);
+        if (buffer.stride_bytes != ElementColumn::dense && buffer.stride_bytes != bytes)
+            throw Error(ErrorCode::invalid_argument,
+                        "elements that move in place must lie one behind the other");
+        check_memory(s, buffer.data, std::max(s.elems, s.received()), "the buffer");
+        if (capacity_elems < s.received()) check_room(s, s.received(), capacity_elems, 1);
+        beyond_limit = s.limit_bytes > 0 && distribute::in_place_bytes(s, bytes) > s.limit_bytes;
+    });
+    const bool limited = distribute::agree(
+        s, mine, distribute::Call("moves in place", how).with({&buffer, 1}), beyond_limit);
+    std::string method = resolved(s, how.method, {&bytes, 1}, true);
     bool stable = how.stable;
     if (method == "partition" && limited) method = "alltoallv";
     // Without being asked for, other methods keep the order among those that stay as ours does.
     if (method != how.method && method != "partition") stable = true;
     begin_move(s, method);
-    auto* buffer = static_cast<std::byte*>(data);
-    if (const auto* paper = distribute::paper_method(method))
-        paper->move_in_place(s, buffer, elem_bytes, capacity_elems, stable);
-    else
-        distribute::carry_in_place(s, buffer, elem_bytes, stable);
+    auto* data = static_cast<std::byte*>(const_cast<void*>(buffer.data));
+    std::optional<distribute::Delivery> delivery;
+    if (const auto* alternative = alternatives::find(method)) {
+        // Where more lie than may arrive there is room for them all the same.
+        const alternatives::Buffer whole{data, bytes, std::max(capacity_elems, s.elems),
+                                         alternatives::scratch_elems(s, bytes)};
+        alternative->move_in_place(s, whole, stable);
+        if (!stable)
+            delivery = {method, true, whole.capacity_elems, whole.scratch_elems, s.counters.moves};
+    } else {
+        distribute::carry_in_place(s, data, bytes, stable);
+        if (!stable) delivery = {method, true};
+    }
+    s.orders.record(ArrivedBy::move_in_place, delivery);
+}
+
+void Distribution::reverse(std::span<const ElementColumn> values,
+                           std::span<const ElementBuffer> results, Op op, ArrivedBy by) {
+    State& s = bound(state_);
+    std::vector<ElementColumn> full;
+    std::optional<distribute::Delivery> delivery;
+    const auto mine = distribute::trouble_of(*s.group, [&] {
+        full = with_strides(values);
+        check_columns(s, full, s.received(), results, s.elems);
+        for (const ElementColumn& c : full) {
+            const std::int64_t scalar = scalar_bytes(c.type);
+            if (op != Op::replace && (scalar == 0 || c.elem_bytes % scalar != 0))
+                throw Error(ErrorCode::wrong_type, "elements of " + std::to_string(c.elem_bytes) +
+                                                       " bytes cannot be combined as " +
+                                                       scalar_name(c.type));
+        }
+        delivery = s.orders.chosen(by);
+    });
+    const CarryOptions how{"partition", true};
+    distribute::agree(s, mine, distribute::Call("takes back", how).with(values).with(op, by));
+    const auto& places = s.orders.places(s, delivery);
+    begin_move(s, "partition");
+    const auto carry = s.limit_bytes > 0 ? distribute::carry_back_bounded : distribute::carry_back;
+    for (std::size_t c = 0; c < full.size(); c += distribute::letter_columns) {
+        const std::size_t n = std::min(distribute::letter_columns, full.size() - c);
+        carry(s, {{std::span(full).subspan(c, n), results.subspan(c, n)}, op, places});
+    }
 }
 
 void Distribution::reverse(const ElementColumn& values, const ElementBuffer& result, Op op,
-                           ScalarType type) {
-    State& s = bound(state_);
-    std::optional<Error> mine;
-    const std::int64_t scalar = scalar_bytes(type);
-    if (values.elem_bytes < 1)
-        mine = Error(ErrorCode::wrong_type, "elements must have at least one byte");
-    else if (op != Op::replace && (scalar == 0 || values.elem_bytes % scalar != 0))
-        mine = Error(ErrorCode::wrong_type,
-                     std::string("elements of ") + std::to_string(values.elem_bytes) +
-                         " bytes cannot be combined as " + scalar_name(type));
-    else if (result.bytes < s.elems * values.elem_bytes)
-        mine = Error(ErrorCode::mismatch, "process " + std::to_string(s.rank()) + " has " +
-                                              std::to_string(s.elems) +
-                                              " elements, its result has room for " +
-                                              std::to_string(result.bytes / values.elem_bytes));
-    agree(s, mine, {&values.elem_bytes, 1}, "back");
-    begin_move(s, "partition");
-    const ElementColumn column = with_strides({&values, 1}).front();
-    const auto carry = s.limit_bytes > 0 ? distribute::carry_back_bounded : distribute::carry_back;
-    carry(s, column, result.data, op, type);
+                           ArrivedBy by) {
+    reverse({&values, 1}, {&result, 1}, op, by);
 }
 
 void Distribution::refuse(const Error& error) {
-    agree(bound(state_), error, {}, {});
+    State& s = bound(state_);
+    distribute::agree(s, {error, {}}, distribute::Call("refuses", s.options.carry));
 }
 
 std::vector<MethodTime> Distribution::measured_methods() const {

@@ -6,10 +6,21 @@
 #include <memory>
 #include <vector>
 
+#include "arrival_order.hpp"
 #include "datamover/distribution.hpp"
 #include "mpi/process_group.hpp"
 #include "node_channel.hpp"
 #include "partition.hpp"
+
+namespace datamover::distribute {
+
+/// Elements of one source that arrived one after the other.
+struct SourceRun {
+    int source = 0;
+    std::int64_t elems = 0;
+};
+
+}  // namespace datamover::distribute
 
 namespace datamover {
 
@@ -31,6 +42,8 @@ struct Distribution::State {
     std::int64_t limit_bytes = 0;  ///< the smallest max_bytes of all processes; 0: none
     int data_tag = 0;
     DistributionCounters counters;
+    distribute::ArrivalOrders orders;
+    std::vector<distribute::SourceRun> free_order;  ///< of unstable messages, once there were any
 
     int rank() const { return group->rank(); }
     int nprocs() const { return group->size(); }
@@ -52,8 +65,6 @@ struct Distribution::State {
 
 namespace datamover::distribute {
 
-using State = Distribution::State;
-
 /// Where the columns of a move come from and go to; at most letter_columns.
 struct Carriage {
     std::span<const ElementColumn> columns;
@@ -73,12 +84,22 @@ void carry(State& state, const Carriage& carriage);
 void carry_in_place(State& state, std::byte* data, std::int64_t elem_bytes, bool stable);
 /// The extra memory that it takes on this process.
 std::int64_t in_place_bytes(const State& state, std::int64_t elem_bytes);
+/// What goes back: columns of values, into as many results; at most letter_columns.
+struct WayBack {
+    Carriage carriage;
+    Op op = Op::replace;
+    /// Where the value that is number i in stable order lies; empty: at place i.
+    std::span<const std::int64_t> places{};
+
+    std::int64_t place(std::int64_t i) const {
+        return places.empty() ? i : places[static_cast<std::size_t>(i)];
+    }
+};
+
 /// Takes values of received elements to where the elements came from. Collective.
-void carry_back(State& state, const ElementColumn& values, std::byte* result, Op op,
-                ScalarType type);
+void carry_back(State& state, const WayBack& way);
 /// Likewise within the limit of extra memory, but for one value per process and element.
-void carry_back_bounded(State& state, const ElementColumn& values, std::byte* result, Op op,
-                        ScalarType type);
+void carry_back_bounded(State& state, const WayBack& way);
 
 /// What a process tells all others before it moves anything.
 struct Notice {

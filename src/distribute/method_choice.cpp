@@ -7,9 +7,9 @@
 #include <algorithm>
 #include <limits>
 
+#include "alternatives/alternatives.hpp"
 #include "mpi/all_to_all.hpp"
 #include "mpi/checked_call.hpp"
-#include "paper_methods.hpp"
 
 namespace datamover::distribute {
 namespace {
@@ -87,11 +87,11 @@ void measure_moves(const mpi::ProcessGroupPtr& group, std::int64_t elem_bytes, M
     s.channel->remember(memory);
     const ElementBuffer result{memory->data, memory->bytes, memory};
     for (const std::string& name : candidates) {
-        const PaperMethod* method = paper_method(name);
+        const alternatives::Alternative* method = alternatives::find(name);
         if (!counts_suffice(name)) continue;
         const double seconds = fastest_turn([&] {
             if (method)
-                method->move(s, column, result.data, true);
+                method->move(s, {{&column, 1}, {&result, 1}}, true);
             else
                 carry(s, {{&column, 1}, {&result, 1}});
         });
@@ -104,11 +104,13 @@ void measure_in_place(const mpi::ProcessGroupPtr& group, std::int64_t elem_bytes
     Sample sample(*group, elem_bytes, true);
     State s(group, sample.list(), {});
     for (const std::string& name : candidates) {
-        const PaperMethod* method = paper_method(name);
+        const alternatives::Alternative* method = alternatives::find(name);
         if (!counts_suffice(name) || (method && !method->move_in_place)) continue;
         const double seconds = fastest_turn([&] {
             if (method)
-                method->move_in_place(s, sample.data.data(), elem_bytes, sample.capacity_elems(),
+                method->move_in_place(s,
+                                      {sample.data.data(), elem_bytes, sample.capacity_elems(),
+                                       alternatives::scratch_elems(s, elem_bytes)},
                                       true);
             else
                 carry_in_place(s, sample.data.data(), elem_bytes, false);
@@ -121,15 +123,21 @@ void measure_in_place(const mpi::ProcessGroupPtr& group, std::int64_t elem_bytes
 
 const std::string& MethodTimes::fastest(std::int64_t elem_bytes, bool in_place) const {
     const std::int64_t sampled = sampled_elem_bytes[elem_bytes < large_elem_bytes ? 0 : 1];
-    const MethodTime* best = nullptr;
-    double limit = 0;
+    std::vector<std::pair<const std::string*, double>> seconds;
     for (const MethodTime& time : times) {
-        if (time.elem_bytes != sampled || time.in_place != in_place) continue;
-        if (best && time.seconds >= limit) continue;
-        limit = best ? time.seconds : clearly_faster * time.seconds;
-        best = &time;
+        if (time.in_place != in_place || (!in_place && time.elem_bytes != sampled)) continue;
+        const auto known = std::find_if(seconds.begin(), seconds.end(),
+                                        [&](const auto& one) { return *one.first == time.method; });
+        if (known == seconds.end())
+            seconds.emplace_back(&time.method, time.seconds);
+        else
+            known->second += time.seconds;
     }
-    return best->method;
+    auto best = seconds.front();
+    best.second *= clearly_faster;
+    for (const auto& one : seconds)
+        if (one.second < best.second) best = one;
+    return *best.first;
 }
 
 const MethodTimes& method_times(const mpi::ProcessGroupPtr& group) {

@@ -10,22 +10,20 @@
 namespace datamover::distribute {
 namespace {
 
-/// A datatype for the places that a message with these elements fills, one per column.
-class ColumnsType {
+/// A datatype for parts of memory at their addresses.
+class PartsType {
 public:
-    ColumnsType(const Carriage& carriage, std::int64_t first_elem, std::int64_t elems) {
-        std::deque<mpi::ByteMessage> parts;
+    explicit PartsType(std::span<const Part> parts) {
+        std::deque<mpi::ByteMessage> messages;
         std::vector<int> counts;
         std::vector<MPI_Aint> addresses;
         std::vector<MPI_Datatype> types;
-        for (std::size_t c = 0; c < carriage.columns.size(); ++c) {
-            const std::int64_t bytes = carriage.columns[c].elem_bytes;
-            parts.emplace_back(elems * bytes);
-            counts.push_back(parts.back().count());
-            types.push_back(parts.back().type());
+        for (const Part& part : parts) {
+            messages.emplace_back(part.bytes);
+            counts.push_back(messages.back().count());
+            types.push_back(messages.back().type());
             MPI_Aint address = 0;
-            mpi::check(MPI_Get_address(carriage.results[c].data + first_elem * bytes, &address),
-                       "MPI_Get_address");
+            mpi::check(MPI_Get_address(part.data, &address), "MPI_Get_address");
             addresses.push_back(address);
         }
         mpi::check(MPI_Type_create_struct(static_cast<int>(counts.size()), counts.data(),
@@ -33,11 +31,11 @@ public:
                    "MPI_Type_create_struct");
         mpi::check(MPI_Type_commit(&type_), "MPI_Type_commit");
     }
-    ~ColumnsType() {
+    ~PartsType() {
         if (type_ != MPI_DATATYPE_NULL) MPI_Type_free(&type_);
     }
-    ColumnsType(const ColumnsType&) = delete;
-    ColumnsType& operator=(const ColumnsType&) = delete;
+    PartsType(const PartsType&) = delete;
+    PartsType& operator=(const PartsType&) = delete;
 
     MPI_Datatype type() const { return type_; }
 
@@ -52,6 +50,16 @@ void PendingSends::send(const std::byte* data, std::int64_t bytes, int rank) {
     requests_.push_back(MPI_REQUEST_NULL);
     mpi::check(MPI_Isend(data, message.count(), message.type(), rank, state_.data_tag,
                          state_.group->comm(), &requests_.back()),
+               "MPI_Isend");
+    ++state_.counters.messages;
+}
+
+void PendingSends::send(std::span<const Part> parts, int rank) {
+    if (parts.size() == 1) return send(parts.front().data, parts.front().bytes, rank);
+    const PartsType all(parts);
+    requests_.push_back(MPI_REQUEST_NULL);
+    mpi::check(MPI_Isend(MPI_BOTTOM, 1, all.type(), rank, state_.data_tag, state_.group->comm(),
+                         &requests_.back()),
                "MPI_Isend");
     ++state_.counters.messages;
 }
@@ -92,7 +100,12 @@ std::int64_t receive_elements(State& state, const Carriage& carriage, std::int64
     MPI_Count bytes = 0;
     mpi::check(MPI_Get_elements_x(&status, MPI_BYTE, &bytes), "MPI_Get_elements_x");
     const std::int64_t elems = static_cast<std::int64_t>(bytes) / carriage.elem_bytes();
-    const ColumnsType columns(carriage, first_elem, elems);
+    std::vector<Part> parts;
+    for (std::size_t c = 0; c < carriage.columns.size(); ++c) {
+        const std::int64_t elem_bytes = carriage.columns[c].elem_bytes;
+        parts.push_back({carriage.results[c].data + first_elem * elem_bytes, elems * elem_bytes});
+    }
+    const PartsType columns(parts);
     mpi::check(MPI_Mrecv(MPI_BOTTOM, 1, columns.type(), &message, MPI_STATUS_IGNORE), "MPI_Mrecv");
     return elems;
 }

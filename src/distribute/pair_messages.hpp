@@ -5,17 +5,26 @@
 #include <mpi.h>
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "distribution_state.hpp"
 
 namespace datamover::distribute {
 
+/// Bytes that lie together.
+struct Part {
+    const std::byte* data = nullptr;
+    std::int64_t bytes = 0;
+};
+
 /// Messages that this process has sent and that may still be under way.
 class PendingSends {
 public:
     explicit PendingSends(State& state) : state_(state) {}
     void send(const std::byte* data, std::int64_t bytes, int rank);
+    /// One message of all parts.
+    void send(std::span<const Part> parts, int rank);
     /// True when all have gone.
     bool test();
     void wait();

@@ -7,6 +7,8 @@
 #include <string>
 #include <type_traits>
 
+#include "datamover/targets.hpp"
+#include "geometry/checked.hpp"
 #include "target_codes_wide.hpp"
 
 namespace datamover::distribute {
@@ -34,13 +36,19 @@ bool encode(const std::byte* data, std::int64_t stride, std::int64_t n, Code* co
         }
     }
     const auto take = [&](std::int64_t i, Target value) {
-        const auto target = static_cast<std::int64_t>(value);
-        bad |= static_cast<std::uint64_t>(target) + 1 > limit;
-        codes[i] = static_cast<Code>(target < 0 ? nprocs : target);
+        const auto target = static_cast<std::uint64_t>(value);
+        // -1 is no large number; among those without sign there is none.
+        bad |= std::is_signed_v<Target> ? target + 1 > limit : target >= limit;
+        const bool drops = std::is_signed_v<Target> && value < Target{0};
+        codes[i] = static_cast<Code>(drops ? limit : target);
     };
     if (stride == static_cast<std::int64_t>(sizeof(Target))) {
-        const auto* dense = reinterpret_cast<const Target*>(data);
-        for (std::int64_t i = 0; i < n; ++i) take(i, dense[i]);
+        for (std::int64_t i = 0; i < n; ++i) {
+            Target value;
+            __builtin_memcpy(&value, data + i * static_cast<std::int64_t>(sizeof(Target)),
+                             sizeof(Target));
+            take(i, value);
+        }
     } else {
         const bool jumps = stride >= 32;
         for (std::int64_t i = 0; i < n; ++i) {
@@ -155,29 +163,82 @@ std::int64_t elem_of(const TargetList& targets, std::int64_t entry) {
     return row - targets.row_starts.begin() - 1;
 }
 
-[[noreturn]] void refuse(const TargetList& targets, const std::int64_t* values, std::int64_t first,
-                         std::int64_t n, int rank, int nprocs) {
-    const std::int64_t* bad =
-        std::find_if(values, values + n, [&](std::int64_t t) { return t < -1 || t >= nprocs; });
-    throw Error(ErrorCode::out_of_range,
-                "element " + std::to_string(elem_of(targets, first + (bad - values))) +
-                    " of process " + std::to_string(rank) + " has target " + std::to_string(*bad) +
-                    "; targets are ranks from 0 to " + std::to_string(nprocs - 1) +
-                    ", or -1 to drop");
+/// A target of any integer type: its value, in words, and whether it is a rank or drops.
+struct ReadTarget {
+    std::string value;
+    bool valid = false;
+};
+
+template <class Target>
+ReadTarget read_target(const std::byte* data, int nprocs) {
+    Target value;
+    __builtin_memcpy(&value, data, sizeof value);
+    const bool drops = std::is_signed_v<Target> && value == static_cast<Target>(-1);
+    const bool negative = std::is_signed_v<Target> && value < Target{0};
+    const bool rank =
+        !negative && static_cast<std::uint64_t>(value) < static_cast<std::uint64_t>(nprocs);
+    return {std::to_string(value), drops || rank};
 }
 
+ReadTarget read_target(ScalarType type, const std::byte* data, int nprocs) {
+    switch (type) {
+        case ScalarType::int8:
+            return read_target<std::int8_t>(data, nprocs);
+        case ScalarType::int16:
+            return read_target<std::int16_t>(data, nprocs);
+        case ScalarType::int32:
+            return read_target<std::int32_t>(data, nprocs);
+        case ScalarType::uint8:
+            return read_target<std::uint8_t>(data, nprocs);
+        case ScalarType::uint16:
+            return read_target<std::uint16_t>(data, nprocs);
+        case ScalarType::uint32:
+            return read_target<std::uint32_t>(data, nprocs);
+        case ScalarType::uint64:
+            return read_target<std::uint64_t>(data, nprocs);
+        default:
+            return read_target<std::int64_t>(data, nprocs);
+    }
+}
+
+/// Names the first bad one of `n` targets in memory, which are entries from `first` on.
+[[noreturn]] void refuse(const TargetList& targets, ScalarType type, const std::byte* data,
+                         std::int64_t stride, std::int64_t first, std::int64_t n, int rank,
+                         int nprocs) {
+    std::int64_t i = 0;
+    ReadTarget bad = read_target(type, data, nprocs);
+    while (bad.valid && ++i < n) bad = read_target(type, data + i * stride, nprocs);
+    const std::string element = "element " + std::to_string(elem_of(targets, first + i)) +
+                                " of process " + std::to_string(rank);
+    const std::string right =
+        "; targets are ranks from 0 to " + std::to_string(nprocs - 1) + ", or -1 to drop";
+    if (targets.evaluate && bad.value == std::to_string(TargetMap::no_target))
+        throw Error(ErrorCode::out_of_range,
+                    element +
+                        " has no target: its key is not a number, or lies outside (what tells "
+                        "targets gave " +
+                        bad.value + ")" + right);
+    throw Error(ErrorCode::out_of_range, element + " has target " + bad.value + right);
+}
+
+/// Throws where sizes make no sense, or do not fit 64 bits.
 void check_rows(const TargetList& targets) {
     if (targets.elems < 0 || targets.targets_per_elem < 1)
         throw Error(ErrorCode::invalid_argument, std::to_string(targets.elems) + " elements with " +
                                                      std::to_string(targets.targets_per_elem) +
                                                      " targets each make no sense");
     const auto rows = targets.row_starts;
-    if (rows.empty()) return;
-    if (static_cast<std::int64_t>(rows.size()) != targets.elems + 1 || rows.front() != 0 ||
-        !std::is_sorted(rows.begin(), rows.end()))
+    if (!rows.empty() && (static_cast<std::int64_t>(rows.size()) - 1 != targets.elems ||
+                          rows.front() != 0 || !std::is_sorted(rows.begin(), rows.end())))
         throw Error(ErrorCode::invalid_argument, "row starts must be one more than the " +
                                                      std::to_string(targets.elems) +
                                                      " elements, ascending from 0");
+    const std::int64_t entries =
+        rows.empty() ? geometry::multiply(targets.elems, targets.targets_per_elem) : rows.back();
+    geometry::multiply(entries, static_cast<std::int64_t>(sizeof(std::int64_t)));
+    if (entries > 0 && !targets.data && !targets.evaluate)
+        throw Error(ErrorCode::invalid_argument,
+                    std::to_string(entries) + " targets lie in no memory: the address is null");
 }
 
 template <class Code>
@@ -197,19 +258,9 @@ std::vector<std::int64_t> read(const TargetList& targets, int rank, int nprocs, 
             source = reinterpret_cast<const std::byte*>(values.data());
             stride = sizeof(std::int64_t);
         }
-        if (encoder(source, stride, n, codes + first, nprocs)) {
-            const std::int64_t width = evaluated ? 8 : scalar_bytes(targets.type);
-            for (std::int64_t i = 0; i < n && !evaluated; ++i) {
-                std::uint64_t raw = 0;
-                __builtin_memcpy(&raw, source + i * stride, static_cast<std::size_t>(width));
-                const bool is_signed = targets.type <= ScalarType::int64;
-                const int unused = 64 - 8 * static_cast<int>(width);
-                values[static_cast<std::size_t>(i)] =
-                    is_signed ? static_cast<std::int64_t>(raw << unused) >> unused
-                              : static_cast<std::int64_t>(raw);
-            }
-            refuse(targets, values.data(), first, n, rank, nprocs);
-        }
+        if (encoder(source, stride, n, codes + first, nprocs))
+            refuse(targets, evaluated ? ScalarType::int64 : targets.type, source, stride, first, n,
+                   rank, nprocs);
         counter.add(codes + first, n);
     }
     return counter.sum();

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 #include <random>
+#include <stdexcept>
 #include <vector>
 
 #include "datamover/datamover.h"
@@ -224,6 +225,62 @@ TEST(AlltoallSpecific, WrongTargetsAndTypesAreErrorsEverywhere) {
     EXPECT_NE(nullptr, std::strstr(datamover_error_message(), "process 0"));
     EXPECT_EQ(DATAMOVER_WRONG_TYPE, run(rank() == 0 ? MPI_DOUBLE : element_type(), target_offset));
     EXPECT_EQ(DATAMOVER_OUT_OF_RANGE, run(element_type(), rank() == 0 ? 9 : target_offset));
+}
+
+/// One process gives an argument that cannot be; all get the code, and the next call is right.
+TEST(AlltoallSpecific, WhatCannotBeOnOneProcessIsAnErrorEverywhere) {
+    std::vector<Element> mine(3, Element{rank(), 0, rank()}), result(3);
+    const bool guilty = rank() == nprocs() - 1;
+    int received = -1;
+    const auto call = [&](void* from, int count, MPI_Datatype type, void* to, MPI_Datatype to_type,
+                          int offset, int* arrived) {
+        return guilty ? datamover_alltoall_specific(from, count, type, to, 3, to_type, offset,
+                                                    arrived, MPI_COMM_WORLD)
+                      : datamover_alltoall_specific(mine.data(), 3, element_type(), result.data(),
+                                                    3, element_type(), target_offset, &received,
+                                                    MPI_COMM_WORLD);
+    };
+    const MPI_Datatype good = element_type(), none = MPI_DATATYPE_NULL;
+    const auto at = [](std::vector<Element>& elements) { return elements.data(); };
+    const int wrong = DATAMOVER_INVALID_ARGUMENT;
+    EXPECT_EQ(wrong, call(nullptr, 3, good, at(result), good, target_offset, &received));
+    EXPECT_EQ(wrong, call(at(mine), 3, good, nullptr, good, target_offset, &received));
+    EXPECT_EQ(wrong, call(at(mine), 3, none, at(result), good, target_offset, &received));
+    EXPECT_EQ(wrong, call(at(mine), 3, good, at(result), none, target_offset, &received));
+    EXPECT_EQ(wrong, call(at(mine), -3, good, at(result), good, target_offset, &received));
+    EXPECT_EQ(wrong, call(at(mine), 3, good, MPI_IN_PLACE, good, target_offset, &received));
+    EXPECT_EQ(wrong, call(at(mine), 3, good, at(result), good, target_offset, nullptr));
+    EXPECT_EQ(wrong, call(at(mine), 3, good, at(mine), good, target_offset, &received));
+    EXPECT_EQ(wrong, call(at(mine), 3, good, at(mine) + 2, good, target_offset, &received));
+    EXPECT_EQ(DATAMOVER_OUT_OF_RANGE,
+              call(at(mine), 3, good, at(result), good, 2147483647, &received));
+    EXPECT_EQ(MPI_SUCCESS, call(at(mine), 3, good, at(result), good, target_offset, &received));
+    EXPECT_EQ(mine, result);
+}
+
+TEST(AlltoallSpecific, CountsWhoseSizeOverflowsAreAnErrorEverywhere) {
+    Element one{rank(), 0, rank()}, other = one;
+    int64_t received = -1;
+    const int64_t huge = rank() == 0 ? INT64_MAX / 2 : 1;
+    EXPECT_EQ(DATAMOVER_OUT_OF_RANGE,
+              datamover_alltoall_specific_c(&one, huge, element_type(), &other, 1, element_type(),
+                                            target_offset, &received, MPI_COMM_WORLD));
+    EXPECT_EQ(DATAMOVER_OUT_OF_RANGE,
+              datamover_alltoall_specific_c(&one, 1, element_type(), &other, huge, element_type(),
+                                            target_offset, &received, MPI_COMM_WORLD));
+}
+
+TEST(AlltoallSpecific, AnExceptionOfTheTargetFunctionIsAnErrorEverywhere) {
+    Element one{rank(), 0, rank()}, other = one;
+    int64_t received = -1;
+    const datamover_target_function thrower = [](const void* element, void*) -> int {
+        if (static_cast<const Element*>(element)->source == nprocs() - 1)
+            throw std::runtime_error("mine");
+        return rank();
+    };
+    EXPECT_NE(MPI_SUCCESS, datamover_alltoall_specific_function(&one, 1, element_type(), &other, 1,
+                                                                element_type(), thrower, nullptr,
+                                                                &received, MPI_COMM_WORLD));
 }
 
 }  // namespace

@@ -27,6 +27,190 @@ def test_splitters(comm, rng):
     ranks = dm.targets.splitters(splitters).ranks(keys, 10)
     np.testing.assert_array_equal(ranks, np.searchsorted(splitters, keys, side="right"))
     assert dm.targets.splitters([0.0]).ranks(np.array([np.nan]), 2) == [-2]
+    np.testing.assert_array_equal(dm.targets.splitters([]).ranks(keys, 1), np.zeros(500))
+
+
+EDGES = [0, 1, 2**31, 2**53, 2**53 + 1, 2**60, 2**60 + 1, 2**63 - 1, 2**63, 2**64 - 1]
+
+
+@pytest.mark.parametrize("keys_type", ["i1", "u1", "i4", "u4", "i8", "u8", "f4", "f8"])
+@pytest.mark.parametrize("type_", ["i4", "i8", "u8", "f4", "f8"])
+def test_splitters_never_round(comm, rng, type_, keys_type):
+    """Against Python's own comparisons, which are exact for any numbers."""
+
+    def drawn(dtype, n):
+        values = [v + d for v in EDGES for d in (-1, 0, 1)] + rng.integers(-9, 9, 20).tolist()
+        values += [-v for v in values] + [-(2**63), -(2**31), 127, -128, 255]
+        if dtype[0] == "f":
+            values = np.array(values, dtype)
+            values = np.concatenate([values, values / 3, [np.inf, -np.inf]]).astype(dtype)
+        else:
+            info = np.iinfo(dtype)
+            values = np.array([v for v in values if info.min <= v <= info.max], dtype)
+        return rng.choice(values, n)
+
+    splitters = np.sort(drawn(type_, 15))
+    keys = drawn(keys_type, 200)
+    ranks = dm.targets.splitters(splitters).ranks(keys, 16)
+    right = [sum(s <= k for s in splitters.tolist()) for k in keys.tolist()]
+    np.testing.assert_array_equal(ranks, right)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [np.nan],
+        [0.0, np.nan],
+        [2.0, 1.0],
+        ["a"],
+        [2**70],
+        [[1.0]],
+        [2**63 + 1, -1],
+        [1j],
+        [True],
+        [None],
+        np.array([1.0, 2.0], "O"),
+    ],
+    ids=str,
+)
+def test_splitters_that_are_none(comm, values):
+    with pytest.raises(dm.Error):
+        dm.targets.splitters(values).ranks(np.arange(3), np.size(values) + 1)
+
+
+@pytest.mark.parametrize("count", [0, 1, 3])
+def test_splitters_are_one_fewer_than_processes(comm, count):
+    with pytest.raises(dm.Mismatch, match=f"{count} splitters"):
+        dm.targets.splitters(np.arange(count)).ranks(np.arange(4), 3)
+
+
+def test_numbers_are_not_cut_off(comm):
+    unit = ((0, 0), (1, 1))
+    x = np.full((2, 2), 0.5)
+    for bad in (2**32, 4, -2, -(2**32), 2**31):
+        with pytest.raises(dm.OutOfRange, match=f"cell 1 belongs to process {bad}"):
+            dm.targets.grid(unit, (2, 2), [0, bad, 0, 0]).ranks(x, 4)
+    assert (dm.targets.grid(unit, (2, 2), [-1] * 4).ranks(x, 4) == -1).all()
+    for wrong in (
+        lambda: dm.targets.grid(unit, (2, 2), [0.5, 0, 0, 0]),
+        lambda: dm.targets.grid(unit, (2.5, 2)),
+        lambda: dm.targets.block(10.5),
+    ):
+        with pytest.raises(TypeError):
+            wrong()
+    with pytest.raises(dm.OutOfRange):
+        dm.targets.grid(unit, (2, 2), np.uint64([0, 0, 0, 2**63]))
+    for nprocs in (0, -1, 2**31):
+        with pytest.raises(dm.InvalidArgument):
+            dm.targets.hilbert(unit, (2, 2)).ranks(x, nprocs)
+
+
+@pytest.mark.parametrize("value", [2**64 - 1, 2**64 - 2, 2**63, 2**63 - 1, 2**32 - 1])
+def test_large_unsigned_targets_drop_nothing(comm, value):
+    ranks = np.zeros(100, "u8")
+    if comm.rank == comm.size - 1:
+        ranks[70] = value
+    with pytest.raises(dm.OutOfRange, match=rf"element 70 .* target {value};"):
+        dm.Distribution(comm, ranks)
+    if value == 2**32 - 1:
+        with pytest.raises(dm.OutOfRange, match=rf"target {value};"):
+            dm.Distribution(comm, np.full(200, value, "u4"))
+
+
+def test_keys_without_target_are_named(comm):
+    """By their key, not by a rank that nobody gave."""
+    last = comm.size - 1
+    keys = np.arange(8)
+    keys[5] += 100 * (comm.rank == last)
+    with pytest.raises(dm.OutOfRange, match=rf"element 5 of process {last} .* key is 105"):
+        dm.distribute(comm, keys, dm.targets.block(8))
+    positions = np.full((9, 2), 0.5)
+    positions[3, 1] = np.nan
+    with pytest.raises(dm.OutOfRange, match=r"key is \[0.5, nan\]"):
+        dm.distribute(comm, positions, dm.targets.morton(((0, 0), (1, 1)), (4, 4)))
+
+
+def curve_keys(index, bits, *, hilbert):
+    """Skilling's formula, bit by bit, and the bits of all dimensions in turn."""
+    x = [column.astype(np.uint64) for column in np.transpose(index)]
+    one = np.uint64(1)
+    if hilbert and bits:
+        for b in range(bits - 1, 0, -1):
+            q, below = one << np.uint64(b), (one << np.uint64(b)) - one
+            for d in range(len(x)):
+                swapped = np.where(x[d] & q, 0, (x[0] ^ x[d]) & below).astype(np.uint64)
+                x[0] = np.where(x[d] & q, x[0] ^ below, x[0] ^ swapped)
+                x[d] = x[d] ^ swapped
+        for d in range(1, len(x)):
+            x[d] = x[d] ^ x[d - 1]
+        flips = np.zeros_like(x[0])
+        for b in range(bits - 1, 0, -1):
+            flips ^= np.where(x[-1] >> np.uint64(b) & one, (one << np.uint64(b)) - one, 0).astype(
+                np.uint64
+            )
+        x = [column ^ flips for column in x]
+    keys = np.zeros(len(index), np.uint64)
+    for b in range(bits - 1, -1, -1):
+        for column in x:
+            keys = keys << one | (column >> np.uint64(b) & one)
+    return keys
+
+
+CELLS = [
+    (1,),
+    (5,),
+    (64,),
+    (1, 1),
+    (2, 2),
+    (16, 16),
+    (7, 100),
+    (4096, 3),
+    (8, 8, 8),
+    (64,) * 3,
+    (100, 3, 17),
+    (1, 1, 2048),
+    (2, 3000, 1),
+    (4,) * 4,
+    (3, 1, 5, 2),
+    (16,) * 4,
+    (2,) * 5,
+    (3, 2, 1, 2, 4),
+    (2, 3) * 3,
+    (2,) * 7,
+    (2, 1) * 4,
+    (4, 2, 1, 1, 2, 1, 2, 2),
+]
+
+
+@pytest.mark.parametrize("make", [dm.targets.morton, dm.targets.hilbert])
+@pytest.mark.parametrize("cells", CELLS, ids=str)
+def test_curves_are_the_formula(comm, rng, make, cells):
+    """Positions anywhere: the owner by the rank of the cell's key among all keys, as by a sort."""
+    dims, total = len(cells), int(np.prod(cells))
+    hilbert = make is dm.targets.hilbert
+    bits = int(max(cells) - 1).bit_length()
+    everywhere = np.stack(np.unravel_index(np.arange(total), cells), axis=1)
+    order = np.argsort(curve_keys(everywhere, bits, hilbert=hilbert), kind="stable")
+    position = np.empty(total, int)
+    position[order] = np.arange(total)
+
+    x = rng.random((2000, dims)) * 1.2 - 0.1
+    index = np.clip(np.floor(x * cells), 0, np.array(cells) - 1).astype(int)
+    places = position[np.ravel_multi_index(index.T, cells)]
+    unit = ((0,) * dims, (1,) * dims)
+    for nprocs in (1, 2, 7, 64, 4096, 5000, 10**6):
+        ranks = make(unit, cells).ranks(x, nprocs)
+        np.testing.assert_array_equal(ranks, places * nprocs // total)
+    owners = rng.integers(-1, 50, total)
+    np.testing.assert_array_equal(make(unit, cells, owners).ranks(x, 50), owners[places])
+    x[7, dims - 1] = np.nan
+    assert make(unit, cells).ranks(x, 3)[7] == -2
+    right = np.floor(np.mod(x, 1) * cells)
+    wrapped = make(unit, cells, periodic=True).ranks(np.nan_to_num(x), 64)
+    right = np.minimum(np.nan_to_num(right), np.array(cells) - 1).astype(int)
+    close = np.abs(np.mod(x * cells + 0.5, 1) - 0.5).min(axis=1) < 1e-9
+    right = position[np.ravel_multi_index(right.T, cells)] * 64 // total
+    np.testing.assert_array_equal(wrapped[~close], right[~close])
 
 
 def centres(cells):
@@ -108,7 +292,7 @@ def test_position_that_is_no_number(comm):
     positions = np.full((10, 2), 0.5)
     if comm.rank == comm.size - 1:
         positions[7, 1] = np.nan
-    with pytest.raises(dm.OutOfRange, match=f"element 7 of process {comm.size - 1}"):
+    with pytest.raises(dm.OutOfRange, match=f"element 7 of process {comm.size - 1} has no target"):
         dm.distribute(comm, positions, dm.targets.grid(((0, 0), (1, 1)), (4, 4)))
 
 

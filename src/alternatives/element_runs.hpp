@@ -10,9 +10,11 @@
 #include <cstdint>
 #include <vector>
 
-#include "target_codes.hpp"
+#include "distribute/target_codes.hpp"
 
-namespace datamover::distribute {
+namespace datamover::alternatives {
+
+using distribute::TargetCodes;
 
 struct ElementRun {
     std::int32_t target = 0;
@@ -86,4 +88,4 @@ private:
     std::int64_t room_;
 };
 
-}  // namespace datamover::distribute
+}  // namespace datamover::alternatives

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <numeric>
 
-namespace datamover::distribute {
+namespace datamover::alternatives {
 namespace {
 
 std::size_t index(std::int64_t i) {
@@ -253,4 +253,4 @@ ElementRuns ElementSorter::sort_unordered(const TargetCodes& codes, std::int64_t
     });
 }
 
-}  // namespace datamover::distribute
+}  // namespace datamover::alternatives

@@ -9,7 +9,7 @@
 #include "exchange_in_place.hpp"
 #include "mpi/process_group.hpp"
 
-namespace datamover::distribute {
+namespace datamover::alternatives {
 
 /// Elements that lie sorted on each process become sorted over all processes that have any, in
 /// order of rank, by merging pairs of processes. The elements are exchanged through the start of
@@ -23,4 +23,4 @@ ElementRuns sort_over_processes(const mpi::ProcessGroup& group, std::byte* data,
                                 std::int64_t elem_bytes, const ElementRuns& sorted,
                                 const Scratch& scratch, std::int64_t swapped_elems, int tag);
 
-}  // namespace datamover::distribute
+}  // namespace datamover::alternatives

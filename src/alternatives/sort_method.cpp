@@ -10,25 +10,19 @@
 #include <algorithm>
 #include <vector>
 
+#include "alternatives.hpp"
 #include "element_runs.hpp"
 #include "exchange_in_place.hpp"
 #include "mpi/all_to_all.hpp"
-#include "paper_methods.hpp"
 #include "parallel_sort.hpp"
 
-namespace datamover::distribute {
+namespace datamover::alternatives {
 namespace {
 
 /// What the paper gives the in-place variant.
-constexpr std::int64_t scratch_elems = 1024;
+constexpr std::int64_t usual_scratch_elems = 1024;
 /// Exchanged at a time between two processes where there is memory.
 constexpr std::int64_t swapped_bytes = std::int64_t{1} << 20;
-
-std::int64_t bounded_elems(const State& s, std::int64_t elem_bytes) {
-    const std::int64_t fewest = Scratch::fewest_elems(s.nprocs());
-    if (s.limit_bytes == 0) return std::max(scratch_elems, 2 * fewest);
-    return std::max(s.limit_bytes / elem_bytes, fewest);
-}
 
 /// Elements sorted within their buffer, without those that are dropped.
 ElementRuns sort_locally(const State& s, ElementSorter& sorter, bool stable) {
@@ -47,30 +41,27 @@ ElementRuns runs_after_deal(const State& s, bool stable) {
     return runs;
 }
 
-void exchange(State& s, std::byte* data, std::int64_t elem_bytes, std::int64_t capacity_elems,
-              bool stable, bool sorts) {
-    const std::int64_t room = bounded_elems(s, elem_bytes);
-    const auto memory = s.group->pool().allocate(room * elem_bytes);
+void exchange(State& s, const Buffer& buffer, bool stable, bool sorts) {
+    const std::int64_t bytes = buffer.elem_bytes, room = buffer.scratch_elems;
+    const auto memory = s.group->pool().allocate(room * bytes);
     const Scratch scratch{memory->data, room};
-    s.counters.staged_bytes = room * elem_bytes;
-    ElementSorter sorter(data, elem_bytes, scratch.data, scratch.elems);
+    s.counters.staged_bytes = room * bytes;
+    ElementSorter sorter(buffer.data, bytes, scratch.data, scratch.elems);
     ElementRuns runs = sort_locally(s, sorter, stable);
     if (sorts)
-        runs = sort_over_processes(*s.group, data, elem_bytes, runs, scratch, room, s.data_tag);
-    runs = exchange_in_place(*s.group, data, elem_bytes, capacity_elems, runs, scratch);
+        runs = sort_over_processes(*s.group, buffer.data, bytes, runs, scratch, room, s.data_tag);
+    runs = exchange_in_place(*s.group, buffer.data, bytes, buffer.capacity_elems, runs, scratch);
     sorter.sort_runs(0, runs);
 }
 
-}  // namespace
-
-void carry_by_sort(State& s, const ElementColumn& column, std::byte* result, bool stable) {
+void sort_column(State& s, const ElementColumn& column, std::byte* result, bool stable) {
     const std::int64_t bytes = column.elem_bytes;
     const auto dealt = mpi::Blocks::behind(s.send_counts);
     const std::int64_t elems = dealt.total();
-    const std::int64_t swapped = std::max(scratch_elems, swapped_bytes / bytes);
+    const std::int64_t swapped = std::max(usual_scratch_elems, swapped_bytes / bytes);
     const std::int64_t room = std::max(swapped, (elems + 1) / 2);
     const auto memory = s.group->pool().allocate((elems + room) * bytes);
-    s.counters.staged_bytes = (elems + room) * bytes;
+    s.counters.staged_bytes = std::max(s.counters.staged_bytes, (elems + room) * bytes);
     std::byte* sorted = memory->data;
     std::vector<std::byte*> places;
     for (const std::int64_t start : dealt.starts) places.push_back(sorted + start * bytes);
@@ -85,14 +76,25 @@ void carry_by_sort(State& s, const ElementColumn& column, std::byte* result, boo
     mpi::all_to_all(sorted, mpi::Blocks::behind(counts), result, received, bytes, s.group->comm());
 }
 
-void exchange_by_sort(State& s, std::byte* data, std::int64_t elem_bytes,
-                      std::int64_t capacity_elems, bool stable) {
-    exchange(s, data, elem_bytes, capacity_elems, stable, true);
+}  // namespace
+
+std::int64_t scratch_elems(const State& s, std::int64_t elem_bytes) {
+    const std::int64_t fewest = Scratch::fewest_elems(s.nprocs());
+    if (s.limit_bytes == 0) return std::max(usual_scratch_elems, 2 * fewest);
+    return std::max(s.limit_bytes / elem_bytes, fewest);
 }
 
-void exchange_by_alltoallv(State& s, std::byte* data, std::int64_t elem_bytes,
-                           std::int64_t capacity_elems, bool stable) {
-    exchange(s, data, elem_bytes, capacity_elems, stable, false);
+void carry_by_sort(State& s, const Carriage& carriage, bool stable) {
+    for (std::size_t c = 0; c < carriage.columns.size(); ++c)
+        sort_column(s, carriage.columns[c], carriage.results[c].data, stable);
 }
 
-}  // namespace datamover::distribute
+void exchange_by_sort(State& s, const Buffer& buffer, bool stable) {
+    exchange(s, buffer, stable, true);
+}
+
+void exchange_by_alltoallv(State& s, const Buffer& buffer, bool stable) {
+    exchange(s, buffer, stable, false);
+}
+
+}  // namespace datamover::alternatives

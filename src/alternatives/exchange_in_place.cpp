@@ -13,7 +13,7 @@
 #include "mpi/all_to_all.hpp"
 #include "mpi/checked_call.hpp"
 
-namespace datamover::distribute {
+namespace datamover::alternatives {
 namespace {
 
 std::size_t at(std::int64_t i) {
@@ -219,4 +219,4 @@ ElementRuns exchange_in_place(const mpi::ProcessGroup& group, std::byte* data,
     return InPlaceExchange(group, data, elem_bytes, capacity_elems, sorted, scratch).run();
 }
 
-}  // namespace datamover::distribute
+}  // namespace datamover::alternatives

@@ -11,9 +11,10 @@
 #include <utility>
 #include <vector>
 
+#include "mpi/byte_message.hpp"
 #include "mpi/checked_call.hpp"
 
-namespace datamover::distribute {
+namespace datamover::alternatives {
 namespace {
 
 /// Calls f(i, j) with i < j for Batcher's comparators between n items, in order.
@@ -108,12 +109,12 @@ private:
                                 tag_, comm_, MPI_STATUS_IGNORE),
                    "MPI_Sendrecv");
         ElementRuns theirs(at(count));
-        const auto bytes = [](std::int64_t runs) {
-            return mpi::to_int(runs * static_cast<std::int64_t>(sizeof(ElementRun)), "runs");
-        };
-        mpi::check(MPI_Sendrecv(runs_.data(), bytes(mine), MPI_BYTE, peer, tag_, theirs.data(),
-                                bytes(count), MPI_BYTE, peer, tag_, comm_, MPI_STATUS_IGNORE),
-                   "MPI_Sendrecv");
+        constexpr auto bytes = static_cast<std::int64_t>(sizeof(ElementRun));
+        const mpi::ByteMessage sent(mine * bytes), received(count * bytes);
+        mpi::check(
+            MPI_Sendrecv(runs_.data(), sent.count(), sent.type(), peer, tag_, theirs.data(),
+                         received.count(), received.type(), peer, tag_, comm_, MPI_STATUS_IGNORE),
+            "MPI_Sendrecv");
         return theirs;
     }
 
@@ -121,11 +122,12 @@ private:
     void swap(int peer, std::int64_t first, std::int64_t elems) const {
         for (std::int64_t done = 0; done < elems; done += swapped_elems_) {
             std::byte* part = data_ + (first + done) * bytes_;
-            const int bytes =
-                mpi::to_int(std::min(swapped_elems_, elems - done) * bytes_, "message");
-            mpi::check(MPI_Sendrecv(part, bytes, MPI_BYTE, peer, tag_, scratch_.data, bytes,
-                                    MPI_BYTE, peer, tag_, comm_, MPI_STATUS_IGNORE),
-                       "MPI_Sendrecv");
+            const std::int64_t bytes = std::min(swapped_elems_, elems - done) * bytes_;
+            const mpi::ByteMessage message(bytes);
+            mpi::check(
+                MPI_Sendrecv(part, message.count(), message.type(), peer, tag_, scratch_.data,
+                             message.count(), message.type(), peer, tag_, comm_, MPI_STATUS_IGNORE),
+                "MPI_Sendrecv");
             std::memcpy(part, scratch_.data, at(bytes));
         }
     }
@@ -166,4 +168,4 @@ ElementRuns sort_over_processes(const mpi::ProcessGroup& group, std::byte* data,
     return ProcessSort(group, data, elem_bytes, sorted, scratch, swapped_elems, tag).run();
 }
 
-}  // namespace datamover::distribute
+}  // namespace datamover::alternatives

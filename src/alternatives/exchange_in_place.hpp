@@ -8,7 +8,7 @@
 #include "element_runs.hpp"
 #include "mpi/process_group.hpp"
 
-namespace datamover::distribute {
+namespace datamover::alternatives {
 
 /// Memory beside the elements, the same number of elements on all processes.
 struct Scratch {
@@ -28,4 +28,4 @@ ElementRuns exchange_in_place(const mpi::ProcessGroup& group, std::byte* data,
                               std::int64_t elem_bytes, std::int64_t capacity_elems,
                               const ElementRuns& sorted, const Scratch& scratch);
 
-}  // namespace datamover::distribute
+}  // namespace datamover::alternatives

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Which other ways to carry single elements are there, to be compared with ours?
+#include "alternatives.hpp"
+
+namespace datamover::alternatives {
+namespace {
+
+constexpr Alternative all[] = {
+    {"alltoallv", carry_by_alltoallv, exchange_by_alltoallv, true},
+    {"alltoallw", carry_by_alltoallw, nullptr, true},
+    {"sendrecv", carry_by_sendrecv, nullptr, true},
+    {"sort", carry_by_sort, exchange_by_sort, false},
+};
+
+}  // namespace
+
+const Alternative* find(const std::string& name) {
+    for (const Alternative& one : all)
+        if (name == one.name) return &one;
+    return nullptr;
+}
+
+std::string names() {
+    std::string listed;
+    for (const Alternative& one : all)
+        listed += (listed.empty() ? "" : ", ") + std::string(one.name);
+    return listed;
+}
+
+}  // namespace datamover::alternatives

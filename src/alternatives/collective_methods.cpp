@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How do the paper's implementations with MPI's collective operations move elements?
+// Source: M. Hofmann, G. Rünger, Fine-grained Data Distribution Operations for Particle Codes,
+// section 4.
+#include "alternatives.hpp"
+
+#include <mpi.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "mpi/all_to_all.hpp"
+#include "mpi/checked_call.hpp"
+
+namespace datamover::alternatives {
+namespace {
+
+/// Datatypes that are freed together.
+class Datatypes {
+public:
+    Datatypes() = default;
+    ~Datatypes() {
+        for (MPI_Datatype& type : types_)
+            if (type != MPI_DATATYPE_NULL) MPI_Type_free(&type);
+    }
+    Datatypes(const Datatypes&) = delete;
+    Datatypes& operator=(const Datatypes&) = delete;
+
+    /// Makes one more by make(MPI_Datatype*), which is the MPI function `call`.
+    template <class Make>
+    void add(const char* call, Make&& make) {
+        types_.push_back(MPI_DATATYPE_NULL);
+        mpi::check(make(&types_.back()), call);
+        mpi::check(MPI_Type_commit(&types_.back()), "MPI_Type_commit");
+    }
+    const MPI_Datatype* data() const { return types_.data(); }
+    MPI_Datatype back() const { return types_.back(); }
+
+private:
+    std::vector<MPI_Datatype> types_;
+};
+
+std::size_t at(std::int64_t i) {
+    return static_cast<std::size_t>(i);
+}
+
+/// Sorts a range of elements by target.
+void sort_range(const ElementColumn& column, const Deal& range, const mpi::Blocks& blocks,
+                std::byte* sorted) {
+    std::vector<std::byte*> places;
+    for (const std::int64_t start : blocks.starts)
+        places.push_back(sorted + start * column.elem_bytes);
+    places.push_back(nullptr);
+    deal(range, column, places.data());
+}
+
+/// Where the elements that go to each rank lie, in order, from the column's first on.
+std::vector<std::vector<MPI_Aint>> places_by_target(const State& s, const ElementColumn& column) {
+    std::vector<std::vector<MPI_Aint>> places(at(s.nprocs()));
+    const Deal all = s.deal();
+    with_codes(s.codes, [&](const auto* codes) {
+        for (std::int64_t i = 0; i < s.elems; ++i)
+            for (std::int64_t e = all.rows.first_entry(i); e < all.rows.first_entry(i + 1); ++e)
+                if (codes[e] != all.drop_code) places[codes[e]].push_back(i * column.stride_bytes);
+    });
+    return places;
+}
+
+/// How far a round goes that deals at most so many entries, at least one element.
+std::int64_t range_end(const Deal& range, std::int64_t elems, std::int64_t entries) {
+    const std::int64_t limit = range.rows.first_entry(range.begin_elem) + entries;
+    std::int64_t end = range.begin_elem;
+    while (end < elems && range.rows.first_entry(end + 1) <= limit) ++end;
+    return std::max(end, std::min(elems, range.begin_elem + 1));
+}
+
+}  // namespace
+
+namespace {
+
+void carry_column_by_alltoallv(State& s, const ElementColumn& column, std::byte* result) {
+    const std::int64_t bytes = column.elem_bytes;
+    Deal range = s.deal();
+    mpi::Blocks received = mpi::Blocks::behind(s.recv_counts);
+    if (s.limit_bytes == 0) {
+        const auto sent = mpi::Blocks::behind(s.send_counts);
+        const auto sorted = s.group->pool().allocate(sent.total() * bytes);
+        s.counters.staged_bytes = std::max(s.counters.staged_bytes, sent.total() * bytes);
+        sort_range(column, range, sent, sorted->data);
+        mpi::all_to_all(sorted->data, sent, result, received, bytes, s.group->comm());
+        return;
+    }
+    const std::int64_t entries = std::max<std::int64_t>(1, s.limit_bytes / bytes);
+    std::int64_t rounds = 0;
+    for (std::int64_t end = 0; end < s.elems; ++rounds) {
+        range.begin_elem = end;
+        end = range_end(range, s.elems, entries);
+    }
+    range.end_elem = 0;
+    for (rounds = s.group->maximum({rounds}).front(); rounds > 0; --rounds) {
+        range.begin_elem = range.end_elem;
+        range.end_elem = range_end(range, s.elems, entries);
+        std::vector<std::int64_t> counts(at(s.nprocs()) + 1, 0);
+        count_range(range, counts.data());
+        counts.pop_back();
+        const auto sent = mpi::Blocks::behind(counts);
+        received.counts = mpi::all_to_all_numbers(counts, s.group->comm());
+        const auto sorted = s.group->pool().allocate(sent.total() * bytes);
+        s.counters.staged_bytes = std::max(s.counters.staged_bytes, sent.total() * bytes);
+        sort_range(column, range, sent, sorted->data);
+        mpi::all_to_all(sorted->data, sent, result, received, bytes, s.group->comm());
+        for (std::size_t r = 0; r < received.counts.size(); ++r)
+            received.starts[r] += received.counts[r];
+        ++s.counters.rounds;
+    }
+}
+
+void carry_column_by_alltoallw(State& s, const ElementColumn& column, std::byte* result) {
+    Datatypes element, send_types, receive_types;
+    element.add("MPI_Type_contiguous", [&](MPI_Datatype* made) {
+        return MPI_Type_contiguous(mpi::to_int(column.elem_bytes, "element size"), MPI_BYTE, made);
+    });
+    const auto places = places_by_target(s, column);
+    std::vector<int> send_counts, receive_counts, no_starts(at(s.nprocs()), 0);
+    // Displacements of MPI_Alltoallw are bytes in an int: the places go into the types instead.
+    for (std::size_t r = 0; r < places.size(); ++r) {
+        send_types.add("MPI_Type_create_hindexed_block", [&](MPI_Datatype* made) {
+            return MPI_Type_create_hindexed_block(
+                mpi::to_int(static_cast<std::int64_t>(places[r].size()), "count of elements"), 1,
+                places[r].data(), element.back(), made);
+        });
+        send_counts.push_back(places[r].empty() ? 0 : 1);
+        const int count = mpi::to_int(s.recv_counts[r], "count of elements");
+        const MPI_Aint start = s.recv_starts[r] * column.elem_bytes;
+        receive_types.add("MPI_Type_create_hindexed", [&](MPI_Datatype* made) {
+            return MPI_Type_create_hindexed(1, &count, &start, element.back(), made);
+        });
+        receive_counts.push_back(count > 0 ? 1 : 0);
+    }
+    mpi::check(MPI_Alltoallw(column.data, send_counts.data(), no_starts.data(), send_types.data(),
+                             result, receive_counts.data(), no_starts.data(), receive_types.data(),
+                             s.group->comm()),
+               "MPI_Alltoallw");
+}
+
+}  // namespace
+
+void carry_by_alltoallv(State& s, const Carriage& carriage, bool) {
+    for (std::size_t c = 0; c < carriage.columns.size(); ++c)
+        carry_column_by_alltoallv(s, carriage.columns[c], carriage.results[c].data);
+}
+
+void carry_by_alltoallw(State& s, const Carriage& carriage, bool) {
+    for (std::size_t c = 0; c < carriage.columns.size(); ++c)
+        carry_column_by_alltoallw(s, carriage.columns[c], carriage.results[c].data);
+}
+
+}  // namespace datamover::alternatives

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How does the paper's implementation with aggregated messages move elements?
+// Source: M. Hofmann, G. Rünger, Fine-grained Data Distribution Operations for Particle Codes,
+// section 4 (sendrecv).
+#include <mpi.h>
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <optional>
+
+#include "alternatives.hpp"
+#include "mpi/byte_message.hpp"
+#include "mpi/checked_call.hpp"
+
+namespace datamover::alternatives {
+namespace {
+
+/// Elements per target that are sent together.
+constexpr std::int64_t aggregated_elems = 128;
+
+std::size_t at(std::int64_t i) {
+    return static_cast<std::size_t>(i);
+}
+
+/// The places that elements of each source get, where their order is free: those in which the
+/// first move of a distribution happened to put them, so that all later ones belong together.
+class FreeOrder {
+public:
+    explicit FreeOrder(State& s) : runs_(s.free_order), fixed_(!runs_.empty()) {
+        if (!fixed_) return;
+        ranges_.resize(at(s.nprocs()));
+        for (const distribute::SourceRun& run : runs_) {
+            ranges_[at(run.source)].push_back({end_, end_ + run.elems});
+            end_ += run.elems;
+        }
+        next_.assign(ranges_.size(), 0);
+    }
+
+    struct Range {
+        std::int64_t begin = 0, end = 0;
+    };
+    /// The next places of a source, at most so many.
+    Range take(int source, std::int64_t elems) {
+        if (!fixed_) {
+            if (runs_.empty() || runs_.back().source != source) runs_.push_back({source, 0});
+            runs_.back().elems += elems;
+            end_ += elems;
+            return {end_ - elems, end_};
+        }
+        Range& range = ranges_[at(source)][next_[at(source)]];
+        const Range taken{range.begin, std::min(range.end, range.begin + elems)};
+        range.begin = taken.end;
+        if (range.begin == range.end) ++next_[at(source)];
+        return taken;
+    }
+
+private:
+    std::vector<distribute::SourceRun>& runs_;
+    bool fixed_;
+    std::int64_t end_ = 0;
+    std::vector<std::vector<Range>> ranges_;  ///< per source
+    std::vector<std::size_t> next_;
+};
+
+/// Sends elements as soon as a target's buffer is full, and receives meanwhile. In a message the
+/// columns of an element lie side by side. Each target has two buffers: one is filled while the
+/// other is under way.
+class Aggregator {
+public:
+    Aggregator(State& state, const Carriage& carriage, bool stable)
+        : s_(state),
+          carriage_(carriage),
+          elem_bytes_(carriage.elem_bytes()),
+          tag_(state.data_tag),
+          buffer_elems_(buffer_elems(state, elem_bytes_)),
+          buffers_(at(state.nprocs())),
+          next_(state.recv_starts),
+          left_(state.recv_counts) {
+        if (!stable) free_order_.emplace(state);
+    }
+
+    void run() {
+        const Deal all = s_.deal();
+        with_codes(s_.codes, [&](const auto* codes) {
+            for (std::int64_t i = 0; i < s_.elems; ++i)
+                for (std::int64_t e = all.rows.first_entry(i); e < all.rows.first_entry(i + 1); ++e)
+                    if (codes[e] != all.drop_code) put(static_cast<int>(codes[e]), i);
+        });
+        for (int r = 0; r < s_.nprocs(); ++r) flush(r);
+        const auto comes = [](std::int64_t elems) { return elems > 0; };
+        NodeChannel::Wait wait(*s_.channel);
+        for (; std::any_of(left_.begin(), left_.end(), comes); wait.pause()) receive();
+        for (Buffer& buffer : buffers_)
+            for (MPI_Request& request : buffer.requests) s_.group->complete(request, "MPI_Isend");
+    }
+
+private:
+    struct Buffer {
+        std::unique_ptr<std::byte[]> halves[2];
+        MPI_Request requests[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
+        int half = 0;
+        std::int64_t elems = 0;
+    };
+
+    static std::int64_t buffer_elems(const State& s, std::int64_t elem_bytes) {
+        if (s.limit_bytes == 0) return aggregated_elems;
+        return std::clamp<std::int64_t>(s.limit_bytes / (2 * elem_bytes) / s.nprocs(), 1,
+                                        aggregated_elems);
+    }
+
+    /// Elements that arrive go to their source's own part of the results, or, where the order is
+    /// free, to the next places there are.
+    void place(int source, const std::byte* from, std::int64_t stride, std::int64_t elems) {
+        left_[at(source)] -= elems;
+        while (elems > 0) {
+            FreeOrder::Range to{next_[at(source)], next_[at(source)] + elems};
+            if (free_order_) to = free_order_->take(source, elems);
+            next_[at(source)] += to.end - to.begin;
+            elems -= to.end - to.begin;
+            for (std::int64_t i = to.begin; i < to.end; ++i, from += stride) {
+                const std::byte* part = from;
+                for (std::size_t c = 0; c < carriage_.columns.size(); ++c) {
+                    const std::int64_t bytes = carriage_.columns[c].elem_bytes;
+                    std::memcpy(carriage_.results[c].data + i * bytes, part, at(bytes));
+                    part += bytes;
+                }
+            }
+        }
+    }
+
+    void pack(std::byte* to, std::int64_t elem) const {
+        for (const ElementColumn& column : carriage_.columns) {
+            std::memcpy(to, static_cast<const std::byte*>(column.data) + elem * column.stride_bytes,
+                        at(column.elem_bytes));
+            to += column.elem_bytes;
+        }
+    }
+
+    std::unique_ptr<std::byte[]> make_buffer(std::int64_t elems) {
+        s_.counters.staged_bytes += elems * elem_bytes_;
+        return std::make_unique_for_overwrite<std::byte[]>(at(elems * elem_bytes_));
+    }
+
+    void put(int rank, std::int64_t elem) {
+        if (rank == s_.rank()) {
+            put_here(elem);
+            return;
+        }
+        Buffer& buffer = buffers_[at(rank)];
+        auto& half = buffer.halves[buffer.half];
+        if (!half) half = make_buffer(buffer_elems_);
+        pack(half.get() + buffer.elems++ * elem_bytes_, elem);
+        if (buffer.elems == buffer_elems_) flush(rank);
+    }
+
+    void put_here(std::int64_t elem) {
+        if (carriage_.columns.size() == 1) {
+            const ElementColumn& column = carriage_.columns.front();
+            place(s_.rank(),
+                  static_cast<const std::byte*>(column.data) + elem * column.stride_bytes,
+                  elem_bytes_, 1);
+            return;
+        }
+        if (!own_) own_ = make_buffer(1);
+        pack(own_.get(), elem);
+        place(s_.rank(), own_.get(), elem_bytes_, 1);
+    }
+
+    void flush(int rank) {
+        Buffer& buffer = buffers_[at(rank)];
+        if (buffer.elems == 0) return;
+        const mpi::ByteMessage message(buffer.elems * elem_bytes_);
+        mpi::check(MPI_Isend(buffer.halves[buffer.half].get(), message.count(), message.type(),
+                             rank, tag_, s_.group->comm(), &buffer.requests[buffer.half]),
+                   "MPI_Isend");
+        ++s_.counters.messages;
+        buffer.half = 1 - buffer.half;
+        buffer.elems = 0;
+        NodeChannel::Wait wait(*s_.channel);
+        for (;; wait.pause()) {
+            int free = 0;
+            receive();
+            mpi::check(MPI_Test(&buffer.requests[buffer.half], &free, MPI_STATUS_IGNORE),
+                       "MPI_Test");
+            if (free) break;
+        }
+    }
+
+    /// Takes one message of each source that has more to send, if one has come.
+    void receive() {
+        for (int r = 0; r < s_.nprocs(); ++r) {
+            if (r == s_.rank() || left_[at(r)] == 0) continue;
+            int arrived = 0;
+            MPI_Status status;
+            mpi::check(MPI_Iprobe(r, tag_, s_.group->comm(), &arrived, &status), "MPI_Iprobe");
+            if (arrived) receive_from(r, status);
+        }
+    }
+
+    void receive_from(int rank, const MPI_Status& status) {
+        MPI_Count bytes = 0;
+        mpi::check(MPI_Get_elements_x(&status, MPI_BYTE, &bytes), "MPI_Get_elements_x");
+        const mpi::ByteMessage message(bytes);
+        // Without a buffer between where one column goes behind what is there.
+        const bool direct = carriage_.columns.size() == 1 && !free_order_;
+        if (!direct && !incoming_) incoming_ = make_buffer(buffer_elems_);
+        std::byte* to = direct ? carriage_.results.front().data + next_[at(rank)] * elem_bytes_
+                               : incoming_.get();
+        MPI_Request request = MPI_REQUEST_NULL;
+        mpi::check(
+            MPI_Irecv(to, message.count(), message.type(), rank, tag_, s_.group->comm(), &request),
+            "MPI_Irecv");
+        s_.group->complete(request, "MPI_Irecv");
+        const std::int64_t elems = static_cast<std::int64_t>(bytes) / elem_bytes_;
+        if (!direct) return place(rank, incoming_.get(), elem_bytes_, elems);
+        next_[at(rank)] += elems;
+        left_[at(rank)] -= elems;
+    }
+
+    State& s_;
+    const Carriage& carriage_;
+    std::int64_t elem_bytes_;  ///< of all columns
+    int tag_;
+    std::int64_t buffer_elems_;
+    std::vector<Buffer> buffers_;
+    std::unique_ptr<std::byte[]> own_, incoming_;
+    std::vector<std::int64_t> next_;  ///< per source: where its next element belongs
+    std::vector<std::int64_t> left_;  ///< per source: elements that have not come
+    std::optional<FreeOrder> free_order_;
+};
+
+}  // namespace
+
+void carry_by_sendrecv(State& s, const Carriage& carriage, bool stable) {
+    Aggregator(s, carriage, stable).run();
+}
+
+}  // namespace datamover::alternatives

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Do all processes call the same operation with arguments that fit, and if not, what do all hear?
+#pragma once
+
+#include <cstdint>
+#include <exception>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "distribution_state.hpp"
+
+namespace datamover::distribute {
+
+/// What kept a process from taking part.
+struct Trouble {
+    std::optional<Error> told;  ///< what all hear; empty: nothing did
+    std::exception_ptr own{};   ///< what this process throws, where it is no Error
+
+    void raise_own() const {
+        if (own) std::rethrow_exception(own);
+    }
+};
+
+/// Runs `work`; any exception becomes trouble.
+template <class Work>
+Trouble trouble_of(const mpi::ProcessGroup& group, Work&& work) {
+    try {
+        work();
+        return {};
+    } catch (const Error& e) {
+        return {e, {}};
+    } catch (...) {
+        return {mpi::current_error(group), std::current_exception()};
+    }
+}
+
+/// What a process calls; in words only where they differ.
+class Call {
+public:
+    Call(const char* what, const CarryOptions& how) : what_(what), how_(how) {}
+    Call& with(std::span<const ElementColumn> columns) {
+        columns_ = columns;
+        return *this;
+    }
+    Call& with(Op op, ArrivedBy by) {
+        op_ = op;
+        by_ = by;
+        return *this;
+    }
+    /// Not negative, and small enough for a Notice.
+    std::int64_t signature() const;
+    std::string describe() const;
+
+private:
+    const char* what_;
+    CarryOptions how_;
+    std::span<const ElementColumn> columns_{};
+    Op op_ = Op::replace;
+    ArrivedBy by_ = ArrivedBy::any;
+};
+
+/// All throw the error of the lowest process that has one; likewise where they call different
+/// things. True when anybody has to keep to a limit. Collective.
+bool agree(State& state, const Trouble& mine, const Call& call, bool limited = false);
+/// The part of it after notices have been exchanged.
+void raise_if_needed(const mpi::ProcessGroup& group, const Notices& all, const Trouble& mine,
+                     const Call& call);
+
+}  // namespace datamover::distribute

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// In which order has a distribution delivered its elements?
+#include "arrival_order.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "alternatives/alternatives.hpp"
+#include "distribution_state.hpp"
+
+namespace datamover::distribute {
+namespace {
+
+/// Where an element comes from.
+struct Label {
+    std::int64_t source = 0, elem = 0;
+    auto operator<=>(const Label&) const = default;
+};
+
+std::vector<Label> own_labels(const State& s, std::int64_t room) {
+    std::vector<Label> labels(static_cast<std::size_t>(room));
+    for (std::int64_t i = 0; i < s.elems; ++i) labels[static_cast<std::size_t>(i)] = {s.rank(), i};
+    return labels;
+}
+
+/// The labels of what arrives, in the order of a delivery. Collective.
+std::vector<Label> delivered(State& s, const Delivery& how) {
+    constexpr auto bytes = static_cast<std::int64_t>(sizeof(Label));
+    const auto* alternative = alternatives::find(how.method);
+    if (how.in_place) {
+        std::vector<Label> labels =
+            own_labels(s, std::max({how.capacity_elems, s.elems, s.received()}));
+        auto* data = reinterpret_cast<std::byte*>(labels.data());
+        if (alternative)
+            alternative->move_in_place(s, {data, bytes, how.capacity_elems, how.scratch_elems},
+                                       false);
+        else
+            carry_in_place(s, data, bytes, false);
+        labels.resize(static_cast<std::size_t>(s.received()));
+        return labels;
+    }
+    const std::vector<Label> labels = own_labels(s, s.elems);
+    std::vector<Label> result(static_cast<std::size_t>(s.received()));
+    const ElementColumn column{labels.data(), bytes, bytes};
+    const ElementBuffer buffer{
+        reinterpret_cast<std::byte*>(result.data()), s.received() * bytes, {}};
+    alternative->move(s, {{&column, 1}, {&buffer, 1}}, false);
+    return result;
+}
+
+}  // namespace
+
+void ArrivalOrders::record(ArrivedBy by, const std::optional<Delivery>& delivery) {
+    const bool in_place = by == ArrivedBy::move_in_place;
+    differ_ =
+        differ_ || (moved_ && delivery != move_) || (moved_in_place_ && delivery != in_place_);
+    (in_place ? in_place_ : move_) = delivery;
+    (in_place ? moved_in_place_ : moved_) = true;
+}
+
+const std::optional<Delivery>& ArrivalOrders::chosen(ArrivedBy by) const {
+    if (by == ArrivedBy::any && differ_)
+        throw Error(ErrorCode::invalid_state,
+                    "this distribution has delivered elements in different orders; say by which "
+                    "call the values that go back had arrived, move or move_in_place");
+    const bool in_place = by == ArrivedBy::move_in_place || (by == ArrivedBy::any && !moved_);
+    return in_place ? in_place_ : move_;
+}
+
+const std::vector<std::int64_t>& ArrivalOrders::places(State& s,
+                                                       const std::optional<Delivery>& delivery) {
+    if (known_ == delivery) return places_;
+    places_.clear();
+    known_ = delivery;
+    if (!delivery) return places_;
+    const std::vector<Label> labels = delivered(s, *delivery);
+    places_.resize(labels.size());
+    std::iota(places_.begin(), places_.end(), std::int64_t{0});
+    std::stable_sort(places_.begin(), places_.end(), [&](std::int64_t a, std::int64_t b) {
+        return labels[static_cast<std::size_t>(a)] < labels[static_cast<std::size_t>(b)];
+    });
+    return places_;
+}
+
+}  // namespace datamover::distribute

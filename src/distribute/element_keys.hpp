@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How are keys of elements read from memory, whatever numbers they are?
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <type_traits>
+
+#include "datamover/error.hpp"
+#include "datamover/targets.hpp"
+#include "relation/scalar_types.hpp"
+
+namespace datamover::distribute {
+
+template <class T>
+T key_at(const ElementKeys& keys, std::int64_t elem, std::int64_t dim = 0) {
+    T value;
+    std::memcpy(&value,
+                static_cast<const std::byte*>(keys.data) + elem * keys.stride_bytes +
+                    dim * static_cast<std::int64_t>(sizeof(T)),
+                sizeof(T));
+    return value;
+}
+
+/// Calls f.operator()<T>() with the type of integer keys.
+template <class F>
+void with_integer(ScalarType type, F&& f) {
+    scalar::with_type(type, [&]<class T>() {
+        if constexpr (std::is_integral_v<T>)
+            f.template operator()<T>();
+        else
+            throw Error(ErrorCode::wrong_type,
+                        std::string("keys must be integers, not ") + scalar_name(type));
+    });
+}
+
+/// Likewise for real numbers, integers included.
+template <class F>
+void with_real(ScalarType type, F&& f) {
+    scalar::with_type(type, [&]<class T>() {
+        if constexpr (std::is_arithmetic_v<T>)
+            f.template operator()<T>();
+        else
+            throw Error(ErrorCode::wrong_type,
+                        std::string("keys must be real numbers, not ") + scalar_name(type));
+    });
+}
+
+inline void check_dims(const ElementKeys& keys, std::size_t dims) {
+    if (keys.dims != static_cast<std::int64_t>(dims))
+        throw Error(ErrorCode::mismatch, "keys of " + std::to_string(keys.dims) +
+                                             " numbers were given, the map wants " +
+                                             std::to_string(dims));
+}
+
+}  // namespace datamover::distribute

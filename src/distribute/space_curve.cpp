@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// In which order does a space-filling curve pass the cells of a cube, and where does it pass a
+// cell?
+#include "space_curve.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <map>
+#include <mutex>
+#include <utility>
+
+#include "datamover/error.hpp"
+
+namespace datamover::distribute {
+
+/// Several levels of Hilbert's curve at once: at a state's entry plus the orthants of these levels,
+/// the first counts most, stand the place in the low 8 bits, above them the next state's entry.
+struct HilbertStrides {
+    static constexpr int most_bits = 8;
+    /// Beyond this there are too many states: up to 2 · dims! · 2^dims.
+    static constexpr int most_dims = 4;
+
+    int levels = 1, bits = 1;
+    std::vector<std::uint32_t> entries;
+    std::uint32_t after_zeros[most_dims] = {};  ///< entries after so many orthants 0
+
+    explicit HilbertStrides(int dims);
+    /// The table for that many dimensions, made once.
+    static const HilbertStrides& of(int dims);
+};
+
+namespace {
+
+/// All states of Hilbert's curve, and how they follow each other, numbered from 0.
+struct HilbertStates {
+    std::vector<HilbertState> states{HilbertState{}};
+    std::vector<std::uint32_t> next;  ///< at state · 2^dims + orthant
+
+    explicit HilbertStates(int dims) {
+        std::map<HilbertState, std::uint32_t> numbers{{states.front(), 0}};
+        for (std::size_t s = 0; s < states.size(); ++s)
+            for (std::uint32_t orthant = 0; orthant < 1u << dims; ++orthant) {
+                const HilbertState state = states[s].within(orthant, dims);
+                const auto [place, is_new] =
+                    numbers.emplace(state, static_cast<std::uint32_t>(states.size()));
+                if (is_new) states.push_back(state);
+                next.push_back(place->second);
+            }
+    }
+};
+
+}  // namespace
+
+std::uint32_t HilbertState::place_of(std::uint32_t orthant, int dims) const {
+    std::uint32_t place = 0, gray = inverted;
+    for (std::size_t d = 0; d < static_cast<std::size_t>(dims); ++d) {
+        gray ^= (orthant >> (dims - 1 - from[d]) & 1u) ^ flipped[d];
+        place = place << 1 | gray;
+    }
+    return place;
+}
+
+std::uint32_t HilbertState::orthant_at(std::uint32_t place, int dims) const {
+    std::uint32_t orthant = 0, gray = inverted;
+    for (std::size_t d = 0; d < static_cast<std::size_t>(dims); ++d) {
+        const std::uint32_t next_gray = place >> (dims - 1 - static_cast<int>(d)) & 1u;
+        orthant |= (gray ^ next_gray ^ flipped[d]) << (dims - 1 - from[d]);
+        gray = next_gray;
+    }
+    return orthant;
+}
+
+HilbertState HilbertState::within(std::uint32_t orthant, int dims) const {
+    HilbertState state = *this;
+    for (std::size_t d = 0; d < static_cast<std::size_t>(dims); ++d) {
+        const std::uint32_t bit = (orthant >> (dims - 1 - from[d]) & 1u) ^ flipped[d];
+        state.inverted ^= static_cast<std::uint8_t>(bit);
+        if (bit) {
+            state.flipped[0] ^= 1;
+        } else {
+            std::swap(state.from[0], state.from[d]);
+            std::swap(state.flipped[0], state.flipped[d]);
+        }
+    }
+    return state;
+}
+
+HilbertStrides::HilbertStrides(int dims) {
+    const HilbertStates all(dims);
+    constexpr std::size_t most_entries = std::size_t{1} << 13;
+    levels = std::max(1, most_bits / dims);
+    while (levels > 1 && all.states.size() << (levels * dims) > most_entries) --levels;
+    bits = levels * dims;
+    entries.resize(all.states.size() << bits);
+    for (std::uint32_t i = 0; i < entries.size(); ++i) {
+        std::uint32_t state = i >> bits, place = 0;
+        for (int level = levels - 1; level >= 0; --level) {
+            const std::uint32_t orthant = i >> (level * dims) & ((1u << dims) - 1);
+            place = place << dims | all.states[state].place_of(orthant, dims);
+            state = all.next[(state << dims) + orthant];
+        }
+        entries[i] = state << bits << most_bits | place;
+    }
+    std::uint32_t state = 0;
+    for (int zeros = 0; zeros < dims; ++zeros) {
+        after_zeros[zeros] = state << bits;
+        state = all.next[state << dims];
+    }
+}
+
+const HilbertStrides& HilbertStrides::of(int dims) {
+    static std::mutex mutex;
+    static std::map<int, HilbertStrides> made;
+    const std::lock_guard lock(mutex);
+    return made.try_emplace(dims, dims).first->second;
+}
+
+SpaceCurve::SpaceCurve(CellOrder order, std::span<const std::int64_t> cells)
+    : dims_(static_cast<int>(cells.size())),
+      cells_(cells.begin(), cells.end()),
+      is_hilbert_(order == CellOrder::hilbert) {
+    const std::int64_t most = *std::max_element(cells.begin(), cells.end());
+    bits_ = std::bit_width(static_cast<std::uint64_t>(most - 1));
+    if (place_bits() > 64)
+        throw Error(ErrorCode::out_of_range, "the cells' curve has more than 2^64 positions");
+    spread_.resize(spread_mask + 1);
+    for (std::size_t i = 0; i < spread_.size(); ++i)
+        for (int b = 0; b < spread_bits && b * dims_ < 64; ++b)
+            spread_[i] |= std::uint64_t{i >> b & 1u} << (b * dims_);
+    if (!is_hilbert_ || dims_ > HilbertStrides::most_dims) return;
+    strides_ = &HilbertStrides::of(dims_);
+    strides_taken_ = (bits_ + strides_->levels - 1) / strides_->levels;
+    // Levels that are there only to make whole strides are entered so that they end in the first
+    // state: after dims orthants 0 a state comes again.
+    const int added = strides_taken_ * strides_->levels - bits_;
+    first_entry_ = strides_->after_zeros[(dims_ - added % dims_) % dims_];
+}
+
+SpaceCurve::Cube SpaceCurve::part(const Cube& cube, int level, std::uint32_t place) const {
+    std::uint32_t orthant = place;
+    Cube half = cube;
+    if (is_hilbert_) {
+        orthant = cube.state.orthant_at(place, dims_);
+        half.state = cube.state.within(orthant, dims_);
+    }
+    for (int d = 0; d < dims_; ++d)
+        half.corner[static_cast<std::size_t>(d)] +=
+            static_cast<std::int64_t>(orthant >> (dims_ - 1 - d) & 1u) << level;
+    return half;
+}
+
+bool SpaceCurve::is_cube() const {
+    return std::all_of(cells_.begin(), cells_.end(),
+                       [&](std::int64_t n) { return n == std::int64_t{1} << bits_; });
+}
+
+void SpaceCurve::follow(std::uint64_t* places, std::size_t count) const {
+    if (!is_hilbert_) return;
+    if (!strides_) {
+        for (std::size_t i = 0; i < count; ++i) places[i] = followed(places[i]);
+        return;
+    }
+    const int bits = strides_->bits;
+    const std::uint64_t mask = (std::uint64_t{1} << bits) - 1;
+    const std::uint32_t* entries = strides_->entries.data();
+    for (std::size_t i = 0; i < count; ++i) {
+        const std::uint64_t interleaved = places[i];
+        std::uint64_t place = 0;
+        std::uint32_t state = first_entry_;
+        for (int shift = (strides_taken_ - 1) * bits; shift >= 0; shift -= bits) {
+            const std::uint32_t entry = entries[state + (interleaved >> shift & mask)];
+            place = place << bits | (entry & 0xff);
+            state = entry >> HilbertStrides::most_bits;
+        }
+        places[i] = place;
+    }
+}
+
+std::uint64_t SpaceCurve::followed(std::uint64_t interleaved) const {
+    HilbertState state;
+    std::uint64_t place = 0;
+    for (int level = bits_ - 1; level >= 0; --level) {
+        const auto orthant =
+            static_cast<std::uint32_t>(interleaved >> (level * dims_)) & ((1u << dims_) - 1);
+        place = place << dims_ | state.place_of(orthant, dims_);
+        state = state.within(orthant, dims_);
+    }
+    return place;
+}
+
+std::int64_t SpaceCurve::cells_in(const Cube& cube, int level) const {
+    std::int64_t cells = 1;
+    for (std::size_t d = 0; d < cells_.size(); ++d)
+        cells *= std::clamp<std::int64_t>(cells_[d] - cube.corner[d], 0, std::int64_t{1} << level);
+    return cells;
+}
+
+std::uint64_t SpaceCurve::place_of(std::int64_t position) const {
+    Cube cube{};
+    std::uint64_t place = 0;
+    for (int level = bits_ - 1; level >= 0; --level) {
+        std::uint32_t here = 0;
+        Cube half = part(cube, level, here);
+        for (std::int64_t cells = cells_in(half, level); position >= cells;
+             cells = cells_in(half, level)) {
+            position -= cells;
+            half = part(cube, level, ++here);
+        }
+        place = place << dims_ | here;
+        cube = half;
+    }
+    return place;
+}
+
+}  // namespace datamover::distribute
