@@ -454,6 +454,8 @@ static void test_errors(void) {
     const int64_t shape[2] = {4, 4}, negative[2] = {-1, 4}, far[2] = {9, 9}, zero[2] = {0, 0};
     datamover_layout *layout = NULL, *good = block_cyclic(4, 4, "(block, *)");
     datamover_layout* other = block_cyclic(5, 4, "(block, *)");
+    datamover_layout* lists = NULL;
+    int64_t* offsets = calloc((size_t)size + 1, sizeof *offsets); /* nobody holds anything */
     datamover_plan *plan = NULL, *fine = NULL;
     datamover_array *array = NULL, *have = array_of(good, 0);
     datamover_mover* mover = NULL;
@@ -479,7 +481,12 @@ static void test_errors(void) {
     FAILS(DATAMOVER_MISMATCH, datamover_redistribute(&plan, good, other, NULL));
     FAILS(DATAMOVER_OUT_OF_RANGE,
           datamover_redistribute_section(&plan, good, zero, far, good, zero, far, NULL));
-    FAILS(DATAMOVER_UNSUPPORTED, datamover_halo(&plan, good, zero, zero, NULL, NULL, NULL, 1));
+    SUCCEEDS(datamover_layout_index_list(&lists, 2, shape, size, offsets, zero));
+    FAILS(DATAMOVER_UNSUPPORTED, datamover_halo(&plan, lists, zero, zero, NULL, NULL, NULL, 1));
+    FAILS(DATAMOVER_INVALID_ARGUMENT,
+          datamover_halo(&plan, good, negative, zero, NULL, NULL, NULL, 1));
+    SUCCEEDS(datamover_layout_free(&lists));
+    free(offsets);
     FAILS(DATAMOVER_WRONG_TYPE,
           datamover_array_new(&array, MPI_COMM_WORLD, good, DATAMOVER_FLOAT64, 4, 0, NULL, NULL));
     FAILS(DATAMOVER_INVALID_ARGUMENT,

@@ -97,9 +97,10 @@ static void test_replicas(void) {
 
 static void test_checks_and_reports(void) {
     const int64_t lo[2] = {0, 0}, hi[2] = {1, 2};
+    const int64_t left[2] = {2 * size, 3}, right[2] = {0, 1}, all[2] = {2 * size, 4};
     datamover_layout* rows = block_cyclic(2 * size, 4, "(block, *)");
     datamover_array *a = array_of(rows, 0), *b = array_of(rows, 0);
-    datamover_plan* plan = NULL;
+    datamover_plan *plan = NULL, *shifted = NULL;
     datamover_mover* mover = NULL;
     datamover_mover_options options = {0};
     datamover_mover_pair pairs[2];
@@ -118,16 +119,23 @@ static void test_checks_and_reports(void) {
     SUCCEEDS(datamover_mover_free(&mover));
 
     options.check = 1;
+    SUCCEEDS(datamover_redistribute_section(&shifted, rows, lo, left, rows, right, all, NULL));
     FAILS(DATAMOVER_INVALID_ARGUMENT, /* reads what it writes */
-          datamover_mover_new(&mover, MPI_COMM_WORLD, plan, a, a, &options));
+          datamover_mover_new(&mover, MPI_COMM_WORLD, shifted, a, a, &options));
     CHECK(strstr(datamover_error_message(), "block 0") != NULL);
+    /* Nothing moves where everything would go to itself. */
+    SUCCEEDS(datamover_mover_new(&mover, MPI_COMM_WORLD, plan, a, a, &options));
+    SUCCEEDS(datamover_mover_legs(mover, NULL, 0, &count));
+    CHECK(count == 0);
+    SUCCEEDS(datamover_mover_free(&mover));
     /* Only the last process adds a term. */
     if (rank == size - 1) SUCCEEDS(datamover_plan_copy(plan, 0, lo, hi, 0, lo, hi, NULL));
     FAILS(size > 1 ? DATAMOVER_MISMATCH : DATAMOVER_INVALID_ARGUMENT,
           datamover_mover_new(&mover, MPI_COMM_WORLD, plan, a, b, &options));
     CHECK(strstr(datamover_error_message(), size > 1 ? "term 1" : "twice") != NULL);
     CHECK(mover == NULL);
-    datamover_plan_free(&plan), datamover_array_free(&a), datamover_array_free(&b);
+    datamover_plan_free(&plan), datamover_plan_free(&shifted);
+    datamover_array_free(&a), datamover_array_free(&b);
     datamover_layout_free(&rows);
 }
 
