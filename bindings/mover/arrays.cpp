@@ -24,7 +24,7 @@ namespace datamover::bindings {
 namespace {
 
 ScalarType scalar_from_name(const std::string& name) {
-    for (int i = 0; i <= static_cast<int>(ScalarType::boolean); ++i)
+    for (int i = 0; i < scalar_type_count; ++i)
         if (name == scalar_name(static_cast<ScalarType>(i))) return static_cast<ScalarType>(i);
     return ScalarType::opaque;
 }

@@ -20,8 +20,8 @@ void bind_datatypes(nb::module_& m) {
            std::uintptr_t result) {
             const MPI_Datatype elem =
                 element == 0 ? MPI_DATATYPE_NULL : *reinterpret_cast<MPI_Datatype*>(element);
-            *reinterpret_cast<MPI_Datatype*>(result) = relation_datatype(
-                relation, of_source ? RelationSide::source : RelationSide::destination, elem);
+            *reinterpret_cast<MPI_Datatype*>(result) =
+                relation_datatype(relation, of_source ? Side::source : Side::destination, elem);
         },
         "relation"_a, "of_source"_a, "element"_a, "result"_a,
         "Set a datatype's handle to one side of a relation. Local.");

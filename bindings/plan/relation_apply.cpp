@@ -27,51 +27,102 @@ void bindings::require_elems(const ArrayMemory& memory, std::int64_t elem_bytes)
 
 namespace {
 
-/// Checks both memories and only then moves.
-void apply(const AddressRelation& relation, const ArrayMemory& source,
-           const ArrayMemory& destination, const ElementUpdate& update) {
-    destination.require_writable();
-    bindings::require_elems(source, relation.source_elem_bytes());
-    bindings::require_elems(destination, relation.destination_elem_bytes());
-    relation.require_inside(RelationSide::source, bindings::bounds_of(source), source.name());
-    relation.require_inside(RelationSide::destination, bindings::bounds_of(destination),
-                            destination.name());
-    nb::gil_scoped_release release;
-    relation.copy(source.data(), destination.data(), update);
-}
+/// A copy bound to arrays, which it keeps alive.
+struct BoundArrays {
+    BoundCopy copy;
+    nb::object source, destination;
+    std::int64_t elems;
+
+    void run() const {
+        nb::gil_scoped_release release;
+        copy();
+    }
+};
 
 bool holds_bare_bytes(const ArrayMemory& memory, std::int64_t elem_bytes) {
     return memory.elem_bytes() == 1 && elem_bytes != 1;
 }
 
-void copy(const AddressRelation& relation, nb::handle source, nb::handle destination,
-          const OpName& op) {
+BoundArrays bind_copy(const AddressRelation& relation, nb::handle source, nb::handle destination,
+                      const OpName& op) {
     const ArrayMemory from(source, "source"), to(destination, "destination");
     const bool bare = holds_bare_bytes(from, relation.source_elem_bytes()) ||
                       holds_bare_bytes(to, relation.destination_elem_bytes());
-    apply(relation, from, to, bindings::update_between(from, to, op, bare));
+    const ElementUpdate update = bindings::update_between(from, to, op, bare);
+    to.require_writable();
+    bindings::require_elems(from, relation.source_elem_bytes());
+    bindings::require_elems(to, relation.destination_elem_bytes());
+    return {relation.bind(from.data(), bindings::bounds_of(from), to.data(),
+                          bindings::bounds_of(to), update),
+            nb::borrow(from.object()), nb::borrow(to.object()), relation.size()};
 }
 
-nb::object gather(const AddressRelation& relation, nb::handle source, nb::object buffer) {
-    const ArrayMemory from(source, "source");
-    if (buffer.is_none()) {
-        const nb::object dtype = from.object().attr("dtype");
-        const std::int64_t elems = relation.size() * relation.source_elem_bytes();
-        buffer = nb::module_::import_("numpy").attr("empty")(elems / from.elem_bytes(), dtype);
-    }
-    apply(relation.source_half(), from, ArrayMemory(buffer, "buffer"), {});
-    return buffer;
+BoundArrays bind_gather(const AddressRelation& relation, nb::handle source, nb::handle buffer) {
+    const ArrayMemory from(source, "source"), to(buffer, "buffer");
+    to.require_writable();
+    bindings::require_elems(from, relation.source_elem_bytes());
+    bindings::require_elems(to, relation.source_elem_bytes());
+    return {relation.bind_gather(from.data(), bindings::bounds_of(from), to.data(),
+                                 bindings::bounds_of(to)),
+            nb::borrow(from.object()), nb::borrow(to.object()), relation.size()};
 }
 
-void scatter(const AddressRelation& relation, nb::handle buffer, nb::handle destination,
-             const OpName& op) {
+BoundArrays bind_scatter(const AddressRelation& relation, nb::handle buffer, nb::handle destination,
+                         const OpName& op) {
     const ArrayMemory from(buffer, "buffer"), to(destination, "destination");
     const bool bare =
         from.elem_bytes() == 1 || holds_bare_bytes(to, relation.destination_elem_bytes());
     const bool plain = bare && from.typestr() != to.typestr();
     const ElementUpdate update = bindings::update_between(from, to, op, plain);
-    relation.require_unambiguous(update);
-    apply(relation.destination_half(plain ? 0 : from.elem_bytes()), from, to, update);
+    to.require_writable();
+    bindings::require_elems(to, relation.destination_elem_bytes());
+    if (update.is_plain_copy()) bindings::require_elems(from, relation.destination_elem_bytes());
+    return {relation.bind_scatter(from.data(), bindings::bounds_of(from), to.data(),
+                                  bindings::bounds_of(to), update),
+            nb::borrow(from.object()), nb::borrow(to.object()), relation.size()};
+}
+
+BoundArrays bind(const AddressRelation& relation, nb::handle source, nb::handle destination,
+                 nb::handle buffer, const OpName& op) {
+    if (!source.is_none() && !destination.is_none() && buffer.is_none())
+        return bind_copy(relation, source, destination, op);
+    if (source.is_none() && !destination.is_none() && !buffer.is_none())
+        return bind_scatter(relation, buffer, destination, op);
+    if (!source.is_none() && destination.is_none() && !buffer.is_none()) {
+        if (!op) return bind_gather(relation, source, buffer);
+        throw Error(ErrorCode::invalid_argument,
+                    "op combines elements at a destination; a buffer is only filled");
+    }
+    throw Error(ErrorCode::invalid_argument,
+                "bind takes two of source, destination and buffer: source and destination to copy, "
+                "source and buffer to gather, buffer and destination to scatter");
+}
+
+void copy(const AddressRelation& relation, nb::handle source, nb::handle destination,
+          const OpName& op) {
+    bind_copy(relation, source, destination, op).run();
+}
+
+nb::object gather(const AddressRelation& relation, nb::handle source, nb::object buffer) {
+    if (buffer.is_none()) {
+        const ArrayMemory from(source, "source");
+        bindings::require_elems(from, relation.source_elem_bytes());
+        std::int64_t bytes = 0;
+        if (__builtin_mul_overflow(relation.size(), relation.source_elem_bytes(), &bytes))
+            throw Error(ErrorCode::out_of_range, "a message of " + std::to_string(relation.size()) +
+                                                     " elements of " +
+                                                     std::to_string(relation.source_elem_bytes()) +
+                                                     " bytes has more than 2^63 bytes");
+        const nb::object dtype = from.object().attr("dtype");
+        buffer = nb::module_::import_("numpy").attr("empty")(bytes / from.elem_bytes(), dtype);
+    }
+    bind_gather(relation, source, buffer).run();
+    return buffer;
+}
+
+void scatter(const AddressRelation& relation, nb::handle buffer, nb::handle destination,
+             const OpName& op) {
+    bind_scatter(relation, buffer, destination, op).run();
 }
 
 /// The whole of one array to the whole of another, whatever their strides. Whether the two overlap
@@ -95,13 +146,78 @@ void copy_strided(nb::handle source, nb::handle destination, const OpName& op) {
                                 from.strides_bytes()[d], to.strides_bytes()[d]});
     }
     const auto update = bindings::update_between(from, to, op);
-    apply(AddressRelation::from_products({std::move(product)}, from.elem_bytes(), to.elem_bytes()),
-          from, to, update);
+    const BoundCopy bound =
+        AddressRelation::from_products({std::move(product)}, from.elem_bytes(), to.elem_bytes())
+            .bind(from.data(), bindings::bounds_of(from), to.data(), bindings::bounds_of(to),
+                  update);
+    nb::gil_scoped_release release;
+    bound();
+}
+
+}  // namespace
+
+namespace {
+
+void bind_bound_copy(nb::module_& m) {
+    nb::class_<BoundArrays>(m, "BoundCopy",
+                            R"doc(A relation with the arrays that it moves between: call it to move.
+
+Made by `AddressRelation.bind`. Everything has been checked and looked up; a call only copies. It
+keeps the arrays alive; they must stay where they are (no `resize`).
+)doc")
+        .def("__call__", &BoundArrays::run, "Move every element. The GIL is released meanwhile.")
+        .def("__len__", [](const BoundArrays& b) { return b.elems; })
+        .def_ro("source", &BoundArrays::source, "The array that is read.")
+        .def_ro("destination", &BoundArrays::destination, "The array that is written.")
+        .def("__repr__", [](const BoundArrays& b) {
+            return "<BoundCopy of " + std::to_string(b.elems) + " elements, " + b.copy.describe() +
+                   ">";
+        });
 }
 
 }  // namespace
 
 void bindings::bind_applying(nb::module_& m, nb::class_<AddressRelation>& c) {
+    bind_bound_copy(m);
+    c.def("bind", &bind, "source"_a = nb::none(), "destination"_a = nb::none(), nb::kw_only(),
+          "buffer"_a = nb::none(), "op"_a = nb::none(),
+          nb::sig("def bind(self, source: typing.Any = None, destination: typing.Any = None, *, "
+                  "buffer: typing.Any = None, op: str | None = None) -> BoundCopy"),
+          R"doc(Check arrays once, to move between them many times.
+
+Takes two of the three: source and destination to copy, source and buffer to gather, buffer and
+destination to scatter.
+
+Parameters
+----------
+source, destination : array or buffer, optional
+    As for `copy`.
+buffer : array or buffer, optional
+    A message of at least ``len(self)`` elements.
+op : {"add", "multiply", "min", "max"}, optional
+    How an element is combined with the one at the destination; replaced without it.
+
+Returns
+-------
+BoundCopy
+    Call it to move the elements.
+
+Raises
+------
+As `copy` does; InvalidArgument when not two of the three are given.
+
+Examples
+--------
+>>> import numpy as np, datamover as dm
+>>> relation = dm.AddressRelation.from_pairs([0, 2, 4], [2, 1, 0])
+>>> a, b = np.arange(5.0), np.zeros(3)
+>>> move = relation.bind(a, b)
+>>> for step in range(3):
+...     a += 1
+...     move()
+>>> b
+array([7., 5., 3.])
+)doc");
     c.def("copy", &copy, "source"_a, "destination"_a, "op"_a = nb::none(),
           nb::sig("def copy(self, source: typing.Any, destination: typing.Any, "
                   "op: str | None = None) -> None"),

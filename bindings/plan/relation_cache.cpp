@@ -6,7 +6,9 @@
 #include <nanobind/stl/function.h>
 #include <nanobind/stl/string.h>
 
+#include <functional>
 #include <string>
+#include <vector>
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -24,6 +26,11 @@ nb::dict statistics_of(const RelationCache& cache) {
     d["held_bytes"] = s.held_bytes;
     d["limit_bytes"] = s.limit_bytes;
     return d;
+}
+
+/// An empty hint ties nothing.
+std::vector<std::int64_t> hint_words(const std::string& hint) {
+    return hint.empty() ? std::vector<std::int64_t>{} : words_of(hint);
 }
 
 }  // namespace
@@ -65,10 +72,16 @@ Examples
 (1, 0)
 )doc")
         .def(nb::init<std::int64_t>(), "limit_bytes"_a)
-        .def("get", &RelationCache::get, "key"_a, "make"_a, "hint"_a = "",
-             nb::sig("def get(self, key: str, make: collections.abc.Callable[[], AddressRelation], "
-                     "hint: str = '') -> AddressRelation"),
-             R"doc(The relation of a key, from memory or made now.
+        .def(
+            "get",
+            [](RelationCache& cache, const std::string& key,
+               const std::function<AddressRelation()>& make, const std::string& hint) {
+                return cache.get(words_of(key), make, hint_words(hint));
+            },
+            "key"_a, "make"_a, "hint"_a = "",
+            nb::sig("def get(self, key: str, make: collections.abc.Callable[[], AddressRelation], "
+                    "hint: str = '') -> AddressRelation"),
+            R"doc(The relation of a key, from memory or made now.
 
 Parameters
 ----------
@@ -84,8 +97,12 @@ Returns
 AddressRelation
     One that alone exceeds the limit is returned but not kept.
 )doc")
-        .def("drop", &RelationCache::drop, "hint"_a,
-             "Forget the relations of a hint; returns their number.")
+        .def(
+            "drop",
+            [](RelationCache& cache, const std::string& hint) {
+                return cache.drop(hint_words(hint));
+            },
+            "hint"_a, "Forget the relations of a hint; returns their number.")
         .def("clear", &RelationCache::clear, "Forget all relations.")
         .def_prop_rw(
             "limit_bytes", [](const RelationCache& c) { return c.statistics().limit_bytes; },

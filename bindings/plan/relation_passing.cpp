@@ -4,6 +4,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -35,9 +36,11 @@ nb::bytes to_bytes(const AddressRelation& relation) {
     return as_bytes(relation.to_bytes());
 }
 
-AddressRelation from_bytes(nb::handle buffer) {
+AddressRelation from_bytes(nb::handle buffer, std::optional<std::int64_t> most_elems) {
     const ArrayMemory memory(buffer, "the serialized relation");
-    return AddressRelation::from_bytes(bindings::bytes_of(memory, "a serialized relation"));
+    return AddressRelation::from_bytes(
+        bindings::bytes_of(memory, "a serialized relation"),
+        most_elems.value_or(std::numeric_limits<std::int64_t>::max()));
 }
 
 /// Rows of address and length in bytes, of the source side or the destination side. The base is an
@@ -53,7 +56,7 @@ bindings::NumpyArray<std::int64_t> iovec(const AddressRelation& relation, nb::ha
         start = reinterpret_cast<std::byte*>(nb::cast<std::uintptr_t>(base));
     } else {
         const ArrayMemory memory(base, "base");
-        relation.require_inside(of_source ? RelationSide::source : RelationSide::destination,
+        relation.require_inside(of_source ? Side::source : Side::destination,
                                 bindings::bounds_of(memory), "base");
         start = memory.data();
     }
@@ -71,7 +74,7 @@ bindings::NumpyArray<std::int64_t> iovec(const AddressRelation& relation, nb::ha
 nb::bytes put(const AddressRelation& relation, nb::handle source) {
     const ArrayMemory from(source, "source");
     bindings::require_elems(from, relation.source_elem_bytes());
-    relation.require_inside(RelationSide::source, bindings::bounds_of(from), from.name());
+    relation.require_inside(Side::source, bindings::bounds_of(from), from.name());
     return as_bytes(put_message(relation, from.data()));
 }
 
@@ -86,10 +89,14 @@ void accept(nb::handle message, nb::handle destination, const std::optional<std:
                update);
 }
 
-bindings::NumpyArray<std::uint8_t> answer(nb::handle request, nb::handle source) {
+bindings::NumpyArray<std::uint8_t> answer(nb::handle request, nb::handle source,
+                                          std::optional<std::int64_t> most_bytes) {
     const ArrayMemory from(request, "request"), memory(source, "source");
+    if (most_bytes && *most_bytes < 0)
+        throw Error(ErrorCode::invalid_argument,
+                    "max_bytes must not be negative, got " + std::to_string(*most_bytes));
     return array_of(answer_get(bindings::bytes_of(from, "a get request"), memory.data(),
-                               bindings::bounds_of(memory)));
+                               bindings::bounds_of(memory), most_bytes.value_or(-1)));
 }
 
 void bind_messages(nb::class_<AddressRelation>& c) {
@@ -171,13 +178,36 @@ Examples
 >>> b
 array([ 0., 12.,  0., 10.])
 )doc")
-        .def_static("answer_get", &answer, "request"_a, "source"_a,
-                    nb::sig("def answer_get(request: typing.Any, source: typing.Any) -> "
+        .def_static("answer_get", &answer, "request"_a, "source"_a, nb::kw_only(),
+                    "max_bytes"_a = nb::none(),
+                    nb::sig("def answer_get(request: typing.Any, source: typing.Any, *, "
+                            "max_bytes: int | None = None) -> "
                             "numpy.typing.NDArray[numpy.uint8]"),
                     R"doc(The elements that a get request asks for, in its order, as bytes.
 
-Nothing in the request is trusted. Raises InvalidArgument when it is none, OutOfRange when it reads
-outside the array.
+Nothing in the request is trusted: a few bytes can ask for one element again and again.
+
+Parameters
+----------
+request : bytes-like
+    From `get_request`.
+source : array or buffer
+    What the source addresses count in.
+max_bytes : int, optional
+    How long the answer may be at most; without it, as many bytes as the source has and 64 for every
+    byte of the request.
+
+Returns
+-------
+numpy.ndarray
+    Of bytes.
+
+Raises
+------
+InvalidArgument
+    When the request is none, or `max_bytes` is negative.
+OutOfRange
+    When it reads outside the array or asks for too much.
 )doc");
 }
 
@@ -187,12 +217,28 @@ void bindings::bind_passing_on(nb::class_<AddressRelation>& c) {
     c.def("to_bytes", &to_bytes,
           "The relation as bytes, which `from_bytes` turns back into the same pairs in the same "
           "encoding, on machines with this machine's byte order.")
-        .def_static("from_bytes", &from_bytes, "buffer"_a,
-                    nb::sig("def from_bytes(buffer: typing.Any) -> AddressRelation"),
+        .def_static("from_bytes", &from_bytes, "buffer"_a, nb::kw_only(),
+                    "max_elements"_a = nb::none(),
+                    nb::sig("def from_bytes(buffer: typing.Any, *, max_elements: int | None = "
+                            "None) -> AddressRelation"),
                     R"doc(A relation from the bytes that `to_bytes` gave.
 
-Nothing in them is trusted. Raises InvalidArgument when they are not those of a relation: cut off,
-changed, of another version or byte order.
+Nothing in them is trusted.
+
+Parameters
+----------
+buffer : bytes-like
+    The bytes.
+max_elements : int, optional
+    How many elements it may have. A few bytes can stand for any number, and what is done with the
+    relation later takes work in their number: set it for bytes from outside.
+
+Raises
+------
+InvalidArgument
+    When they are not those of a relation: cut off, changed, of another version or byte order.
+OutOfRange
+    When it has more elements.
 )doc")
         .def(
             "iovec", &iovec, "base"_a, "side"_a = "source",
@@ -226,7 +272,7 @@ Examples
 )doc")
         .def("__getstate__", &to_bytes)
         .def("__setstate__", [](AddressRelation& self, nb::bytes state) {
-            new (&self) AddressRelation(from_bytes(state));
+            new (&self) AddressRelation(from_bytes(state, std::nullopt));
         });
     bind_messages(c);
 }

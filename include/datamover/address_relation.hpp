@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <span>
 #include <string>
@@ -12,6 +13,7 @@
 
 #include "datamover/axis_table.hpp"
 #include "datamover/element_update.hpp"
+#include "datamover/side.hpp"
 
 namespace datamover {
 
@@ -27,9 +29,6 @@ enum class Encoding : std::uint8_t {
 const char* encoding_name(Encoding encoding) noexcept;
 /// Throws invalid_argument on an unknown name.
 Encoding encoding_from_name(const std::string& name);
-
-/// Either side of a relation.
-enum class RelationSide : std::uint8_t { source, destination };
 
 /// One dimension of a product: a table of positions and the bytes between neighbouring positions.
 struct ProductAxis {
@@ -81,6 +80,24 @@ private:
     std::shared_ptr<const Program> program_;
 };
 
+/// A relation with the memories that it moves between, checked once. Calling it copies: nothing is
+/// checked, allocated or looked up again. The memories must outlive it and stay where they are. A
+/// value, cheap to copy.
+class BoundCopy {
+public:
+    BoundCopy() = default;  ///< copies nothing
+    BoundCopy(CopyKernel kernel, const void* source, void* destination)
+        : kernel_(std::move(kernel)), source_(source), destination_(destination) {}
+    void operator()() const { kernel_(source_, destination_); }
+    /// Names of the loops chosen.
+    std::string describe() const { return kernel_.describe(); }
+
+private:
+    CopyKernel kernel_;
+    const void* source_ = nullptr;
+    void* destination_ = nullptr;
+};
+
 /// An ordered set of (source address, destination address) pairs of elements of a fixed size in
 /// bytes. A value: cheap to copy, never changed. The order is the order of a message.
 class AddressRelation {
@@ -89,17 +106,20 @@ public:
 
     /// From element addresses, in the order given; addresses are multiplied by the element sizes.
     /// Chooses the encoding by size and predicted speed. O(n).
-    /// Throws mismatch (lengths differ), invalid_argument (negative addresses, sizes < 1).
+    /// Throws mismatch (lengths differ), invalid_argument (addresses below 0 or from about 2^62
+    /// bytes on, sizes below 1 or above 2^40).
     static AddressRelation from_pairs(std::span<const std::int64_t> source,
                                       std::span<const std::int64_t> destination,
                                       std::int64_t source_elem_bytes,
                                       std::int64_t destination_elem_bytes);
-    /// The same from byte addresses of any value (also negative), as strided memory has them.
+    /// The same from byte addresses within about 2^62 (also negative), as strided memory has them.
     static AddressRelation from_byte_pairs(std::vector<std::int64_t> source_bytes,
                                            std::vector<std::int64_t> destination_bytes,
                                            std::int64_t source_elem_bytes,
                                            std::int64_t destination_elem_bytes);
     /// From products, in order. O(size of the tables), whatever the number of elements.
+    /// Throws invalid_argument (sizes below 1 or above 2^40), out_of_range (addresses
+    /// beyond about 2^62, more than 2^59 elements).
     static AddressRelation from_products(std::vector<Product> products,
                                          std::int64_t source_elem_bytes,
                                          std::int64_t destination_elem_bytes);
@@ -115,13 +135,17 @@ public:
     /// The same pairs ordered by source address, or by destination address.
     AddressRelation ordered_by_source() const;
     AddressRelation ordered_by_destination() const;
-    /// The same sources that go to 0, 1, 2, … (times the element size): assembly of a message.
-    /// Elements of the message are as wide as the source's unless `message_elem_bytes` says
-    /// otherwise.
-    AddressRelation source_half(std::int64_t message_elem_bytes = 0) const;
-    /// 0, 1, 2, … that go to the same destinations: disassembly of a message. Elements of the
-    /// message are as wide as the destination's unless `message_elem_bytes` says otherwise.
-    AddressRelation destination_half(std::int64_t message_elem_bytes = 0) const;
+    /// One side of a message. Source: the same sources that go to 0, 1, 2, … (times the element
+    /// size): assembly. Destination: 0, 1, 2, … that go to the same destinations: disassembly.
+    /// Elements of the message are as wide as those of the side that is kept unless
+    /// `message_elem_bytes` says otherwise. Throws out_of_range beyond 2^62 bytes.
+    AddressRelation half(Side kept, std::int64_t message_elem_bytes = 0) const;
+    AddressRelation source_half(std::int64_t message_elem_bytes = 0) const {
+        return half(Side::source, message_elem_bytes);
+    }
+    AddressRelation destination_half(std::int64_t message_elem_bytes = 0) const {
+        return half(Side::destination, message_elem_bytes);
+    }
     /// Destination and source exchanged.
     AddressRelation reversed() const;
 
@@ -131,19 +155,22 @@ public:
     bool empty() const { return size() == 0; }
     std::int64_t source_elem_bytes() const;
     std::int64_t destination_elem_bytes() const;
-    AddressBounds source_bounds() const;
-    AddressBounds destination_bounds() const;
-    /// True when the source (destination) addresses are one ascending run without gaps, in order:
-    /// then a message needs no packing (unpacking).
-    bool source_contiguous() const;
-    bool destination_contiguous() const;
+    /// The addresses touched on a side. O(n), once; of products O(size of the tables).
+    AddressBounds bounds(Side side) const;
+    AddressBounds source_bounds() const { return bounds(Side::source); }
+    AddressBounds destination_bounds() const { return bounds(Side::destination); }
+    /// True when the addresses of a side are one ascending run without gaps, in order: then a
+    /// message needs no packing (unpacking). O(n), once; of products O(size of the tables).
+    bool contiguous(Side side) const;
+    bool source_contiguous() const { return contiguous(Side::source); }
+    bool destination_contiguous() const { return contiguous(Side::destination); }
     /// Whether two elements have the same destination, or destinations that overlap: then only an
     /// update that combines in any order makes sense. Known at once for products of the usual
     /// kind; else O(n), once.
     bool destinations_repeat() const;
     /// Throws out_of_range unless all addresses of a side lie in `memory` (in bytes from the base
     /// that they count from); `name` is how the message calls it.
-    void require_inside(RelationSide side, AddressBounds memory, const std::string& name) const;
+    void require_inside(Side side, AddressBounds memory, const std::string& name) const;
     /// Throws invalid_argument when destinations repeat and `update` depends on the order, as all
     /// but sums, products, minima and maxima do.
     void require_unambiguous(const ElementUpdate& update) const;
@@ -161,12 +188,27 @@ public:
     /// Where destinations repeat and the update replaces, any of the elements may remain:
     /// require_unambiguous is the caller's.
     CopyKernel kernel(const ElementUpdate& update = {}) const;
+    /// The same, made at the first call and kept with the relation: for relations that several
+    /// users share, such as those of a RelationCache. The last few updates are kept.
+    CopyKernel kept_kernel(const ElementUpdate& update = {}) const;
 
-    /// kernel()(source, destination); for repeated use keep the kernel. `copy` and `scatter` throw
-    /// as require_unambiguous does, before anything is written.
+    /// Carry the relation, or a half of it, out. Halves, kernels and what was found out about the
+    /// destinations are kept with the relation, so that later calls only copy. `copy` and `scatter`
+    /// throw as require_unambiguous does, before anything is written.
     void copy(const void* source, void* destination, const ElementUpdate& update = {}) const;
     void gather(const void* source, void* buffer) const;
     void scatter(const void* buffer, void* destination, const ElementUpdate& update = {}) const;
+
+    /// The same three, checked once for use many times: of each memory its base and the byte
+    /// addresses from there that it has. They throw out_of_range as require_inside does,
+    /// invalid_argument as require_unambiguous does, and what `kernel` throws.
+    BoundCopy bind(const void* source, AddressBounds source_memory, void* destination,
+                   AddressBounds destination_memory, const ElementUpdate& update = {}) const;
+    BoundCopy bind_gather(const void* source, AddressBounds source_memory, void* buffer,
+                          AddressBounds buffer_memory) const;
+    BoundCopy bind_scatter(const void* buffer, AddressBounds buffer_memory, void* destination,
+                           AddressBounds destination_memory,
+                           const ElementUpdate& update = {}) const;
 
     /// The pieces of memory that the source side (destination side) consists of, in order, as in a
     /// scatter-gather list of the operating system. O(number of contiguous pieces).
@@ -176,9 +218,14 @@ public:
     /// The relation as bytes that from_bytes turns back into the same pairs in the same encoding,
     /// on machines with this machine's byte order. O(nbytes).
     std::vector<std::uint8_t> to_bytes() const;
+    /// Nothing in the bytes is trusted. Work and memory are bounded by their number; what is done
+    /// with the relation later takes work in its elements, of which a few bytes can stand for many:
+    /// `most_elems` limits them.
     /// Throws invalid_argument when the bytes are not those of a relation (cut off, changed, of
-    /// another version or byte order); nothing in them is trusted.
-    static AddressRelation from_bytes(std::span<const std::uint8_t> bytes);
+    /// another version or byte order), out_of_range when it has more elements.
+    static AddressRelation from_bytes(
+        std::span<const std::uint8_t> bytes,
+        std::int64_t most_elems = std::numeric_limits<std::int64_t>::max());
 
     struct Storage;  ///< the encodings' common face, in src/relation
 

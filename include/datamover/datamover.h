@@ -204,7 +204,11 @@ typedef enum datamover_type {
     DATAMOVER_FLOAT64 = 10,
     DATAMOVER_COMPLEX64 = 11,
     DATAMOVER_COMPLEX128 = 12,
-    DATAMOVER_BOOLEAN = 13
+    DATAMOVER_BOOLEAN = 13,
+    DATAMOVER_FLOAT16 = 14,
+    DATAMOVER_BFLOAT16 = 15,
+    DATAMOVER_FLOAT8_E4M3FN = 16,
+    DATAMOVER_FLOAT8_E5M2 = 17
 } datamover_type;
 
 /* Where one block lies: local index x has its element at origin + sum of x[d] * strides_bytes[d].

@@ -24,8 +24,12 @@ enum class ScalarType : std::uint8_t {
     complex64,
     complex128,
     boolean,
+    float16,
+    bfloat16,
+    float8_e4m3fn,  ///< no infinities: what exceeds 448 becomes NaN
+    float8_e5m2,
 };
-inline constexpr int scalar_type_count = 14;
+inline constexpr int scalar_type_count = 18;
 
 /// Bytes of one scalar; 0 for opaque. Local, O(1).
 std::int64_t scalar_bytes(ScalarType type) noexcept;
@@ -41,6 +45,7 @@ const char* op_name(Op op) noexcept;
 
 /// destination = op(beta * destination, alpha * conj?(converted source)). The default copies bytes.
 /// NaN behaves as in NumPy's add, multiply, minimum and maximum; conversion as in NumPy's astype.
+/// Floats of 8 and 16 bits are computed with as floats of 32, and rounded after every operation.
 struct ElementUpdate {
     Op op = Op::replace;
     ScalarType source_type = ScalarType::opaque;

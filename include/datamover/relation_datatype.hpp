@@ -19,7 +19,7 @@ namespace datamover {
 /// mpi when MPI cannot make the type.
 /// Source: the paper on compact address relations, section on discussion (a relation as an
 /// interface).
-MPI_Datatype relation_datatype(const AddressRelation& relation, RelationSide side,
+MPI_Datatype relation_datatype(const AddressRelation& relation, Side side,
                                MPI_Datatype element = MPI_DATATYPE_NULL);
 
 }  // namespace datamover

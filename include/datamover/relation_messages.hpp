@@ -23,7 +23,7 @@ std::vector<std::uint8_t> put_message(const AddressRelation& relation, const voi
 /// counted from `destination`, that may be written.
 /// Throws invalid_argument when the message is none or its destinations repeat, out_of_range when
 /// it writes outside `memory`, wrong_type when `update` does not fit its elements. Nothing is
-/// written then.
+/// written then. Work and memory are bounded by the message's length.
 void accept_put(std::span<const std::uint8_t> message, void* destination, AddressBounds memory,
                 const ElementUpdate& update = {});
 
@@ -31,8 +31,11 @@ void accept_put(std::span<const std::uint8_t> message, void* destination, Addres
 std::vector<std::uint8_t> get_request(const AddressRelation& relation);
 /// The elements that a request asks for, in its order, from the range `memory` of byte addresses
 /// counted from `source`: what `relation.scatter` takes apart at the destination.
-/// Throws invalid_argument when the request is none, out_of_range when it reads outside `memory`.
+/// At most `most_bytes` are answered; a negative number stands for as many as `memory` has and 64
+/// for every byte of the request. Work and memory are bounded by that and by the request's length.
+/// Throws invalid_argument when the request is none, out_of_range when it reads outside `memory` or
+/// asks for more, no_memory.
 std::vector<std::uint8_t> answer_get(std::span<const std::uint8_t> request, const void* source,
-                                     AddressBounds memory);
+                                     AddressBounds memory, std::int64_t most_bytes = -1);
 
 }  // namespace datamover

@@ -36,7 +36,7 @@ from .layouts import (
     dense_memory,
 )
 from .plans import HaloExchange, MotionPlan, Redistribution, SectionCopy, halo, redistribute
-from .relations import AddressRelation, RecomputeModel, RelationCache, copy
+from .relations import AddressRelation, BoundCopy, RecomputeModel, RelationCache, copy
 
 if TYPE_CHECKING:
     from . import targets
@@ -51,6 +51,7 @@ __all__ = [
     "AddressRelation",
     "BlockCyclic",
     "BlockMemory",
+    "BoundCopy",
     "Distribution",
     "Error",
     "FloorPlan",

@@ -22,15 +22,14 @@ if TYPE_CHECKING:
 _NUMBER_NAMES = frozenset(
     [
         *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)),
-        *("float32", "float64", "complex64", "complex128"),
+        *("float32", "float64", "complex64", "complex128", "bool"),
+        *("float16", "bfloat16", "float8_e4m3fn", "float8_e5m2"),
     ]
 )
 
 
 def number_name(dtype: np.dtype) -> str:
     """Name the number type that the engine calculates with, or "opaque" when it can only copy."""
-    if dtype.kind == "b":
-        return "boolean"
     return dtype.name if dtype.isnative and dtype.name in _NUMBER_NAMES else "opaque"
 
 

@@ -15,14 +15,14 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _plan
-from ._plan import AddressRelation, RecomputeModel, RelationCache
+from ._plan import AddressRelation, BoundCopy, RecomputeModel, RelationCache
 from .errors import InvalidArgument, Mismatch, OutOfRange, WrongType
 from .machine_model import use_kept
 
 if TYPE_CHECKING:
     from mpi4py import MPI
 
-__all__ = ["AddressRelation", "RecomputeModel", "RelationCache", "copy"]
+__all__ = ["AddressRelation", "BoundCopy", "RecomputeModel", "RelationCache", "copy"]
 
 # Encodings are chosen by what was measured here, if anything was.
 use_kept()
@@ -172,7 +172,7 @@ def datatype(
 # The class is made where there is no MPI; this is the one method that needs it.
 AddressRelation.datatype = datatype
 # Here is where users and doctest find the classes.
-for _class in (AddressRelation, RecomputeModel, RelationCache):
+for _class in (AddressRelation, BoundCopy, RecomputeModel, RelationCache):
     _class.__module__ = __name__
 
 

@@ -146,7 +146,7 @@ inline void write_point(const Point& point, std::int64_t* coordinates, const cha
 }
 
 inline ScalarType scalar_type(datamover_type type) {
-    if (type < DATAMOVER_OPAQUE || type > DATAMOVER_BOOLEAN)
+    if (type < DATAMOVER_OPAQUE || type > DATAMOVER_FLOAT8_E5M2)
         throw Error(ErrorCode::invalid_argument,
                     "element type " + std::to_string(type) + " is unknown");
     return static_cast<ScalarType>(type);

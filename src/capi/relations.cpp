@@ -14,9 +14,9 @@ static_assert(sizeof(datamover_piece) == sizeof(MemoryPiece));
 
 namespace {
 
-RelationSide side_of(datamover_side side) {
-    if (side == DATAMOVER_SOURCE) return RelationSide::source;
-    if (side == DATAMOVER_DESTINATION) return RelationSide::destination;
+Side side_of(datamover_side side) {
+    if (side == DATAMOVER_SOURCE) return Side::source;
+    if (side == DATAMOVER_DESTINATION) return Side::destination;
     throw Error(ErrorCode::invalid_argument,
                 "side " + std::to_string(side) + " is neither the source nor the destination");
 }
@@ -110,9 +110,8 @@ int datamover_relation_bounds(const datamover_relation* relation, datamover_side
                               int64_t* begin_bytes, int64_t* end_bytes) {
     return guarded([&] {
         const AddressRelation& value = value_of(relation, "relation");
-        const AddressBounds bounds = side_of(side) == RelationSide::source
-                                         ? value.source_bounds()
-                                         : value.destination_bounds();
+        const AddressBounds bounds =
+            side_of(side) == Side::source ? value.source_bounds() : value.destination_bounds();
         given(begin_bytes, "begin_bytes") = bounds.begin_bytes;
         given(end_bytes, "end_bytes") = bounds.end_bytes;
     });
@@ -173,9 +172,8 @@ int datamover_relation_iovec(const datamover_relation* relation, datamover_side 
                              int64_t* count) {
     return guarded([&] {
         const AddressRelation& value = value_of(relation, "relation");
-        write_out(side_of(side) == RelationSide::source
-                      ? value.source_pieces(base)
-                      : value.destination_pieces(const_cast<void*>(base)),
+        write_out(side_of(side) == Side::source ? value.source_pieces(base)
+                                                : value.destination_pieces(const_cast<void*>(base)),
                   pieces, capacity, count);
     });
 }

@@ -200,9 +200,8 @@ void require_element(MPI_Datatype element, std::int64_t elem_bytes) {
 
 }  // namespace
 
-MPI_Datatype relation_datatype(const AddressRelation& relation, RelationSide side,
-                               MPI_Datatype element) {
-    const bool of_source = side == RelationSide::source;
+MPI_Datatype relation_datatype(const AddressRelation& relation, Side side, MPI_Datatype element) {
+    const bool of_source = side == Side::source;
     const std::int64_t elem_bytes =
         of_source ? relation.source_elem_bytes() : relation.destination_elem_bytes();
     Datatype bytes;

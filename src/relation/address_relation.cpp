@@ -4,11 +4,11 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
 
 #include "copy_loops.hpp"
 #include "datamover/error.hpp"
 #include "encodings.hpp"
+#include "extent.hpp"
 #include "offsets.hpp"
 #include "pair_scan.hpp"
 
@@ -19,22 +19,48 @@ constexpr std::array<const char*, 6> encoding_names{"pairs",      "blocks",  "ru
                                                     "dictionary", "product", "offsets"};
 
 void require_elem_bytes(std::int64_t source, std::int64_t destination) {
-    if (source >= 1 && destination >= 1) return;
-    throw Error(ErrorCode::invalid_argument, "element sizes must be at least 1 byte, got " +
+    if (source >= 1 && destination >= 1 && source <= largest_elem_bytes &&
+        destination <= largest_elem_bytes)
+        return;
+    throw Error(ErrorCode::invalid_argument, "element sizes must be 1 to 2^40 bytes, got " +
                                                  std::to_string(source) + " and " +
                                                  std::to_string(destination));
 }
 
-/// Addresses must lie in [0, 2^63) also when they are multiplied by the element size.
-void require_addresses(const char* side, std::span<const std::int64_t> addresses,
+AddressRange range_of(std::span<const std::int64_t> addresses) {
+    if (addresses.empty()) return {};
+    return copy_loops().scan.range(addresses.data(), static_cast<std::int64_t>(addresses.size()));
+}
+
+/// Element addresses must lie in [0, 2^62) also when they are multiplied by the element size.
+void require_addresses(Side side, std::span<const std::int64_t> addresses,
                        std::int64_t elem_bytes) {
-    if (addresses.empty()) return;
-    const auto [low, high] =
-        copy_loops().scan.range(addresses.data(), static_cast<std::int64_t>(addresses.size()));
-    if (low >= 0 && high < std::numeric_limits<std::int64_t>::max() / elem_bytes) return;
+    const auto [low, high] = range_of(addresses);
+    if (low >= 0 && high < largest_address / elem_bytes) return;
     throw Error(ErrorCode::invalid_argument,
-                std::string("element addresses must be >= 0 and below 2^63 bytes, the ") + side +
-                    " holds " + std::to_string(low < 0 ? low : high));
+                std::string("element addresses must be >= 0 and below 2^62 bytes, the ") +
+                    side_name(side) + " holds " + std::to_string(low < 0 ? low : high));
+}
+
+void require_byte_addresses(Side side, std::span<const std::int64_t> addresses) {
+    const auto [low, high] = range_of(addresses);
+    if (low >= -largest_address && high <= largest_address) return;
+    throw Error(ErrorCode::invalid_argument,
+                std::string("byte addresses must lie within 2^62, the ") + side_name(side) +
+                    " holds " + std::to_string(low < -largest_address ? low : high));
+}
+
+void require_equal_sizes(std::size_t source, std::size_t destination) {
+    if (source == destination) return;
+    throw Error(ErrorCode::mismatch, "source holds " + std::to_string(source) +
+                                         " addresses, destination " + std::to_string(destination));
+}
+
+/// A product without elements has no addresses to look at.
+bool is_empty(const Product& product) {
+    for (const ProductAxis& axis : product.axes)
+        if (axis.table == nullptr || axis.table->empty()) return true;
+    return false;
 }
 
 StoragePtr empty_storage() {
@@ -64,12 +90,9 @@ AddressRelation AddressRelation::from_pairs(std::span<const std::int64_t> source
                                             std::int64_t source_elem_bytes,
                                             std::int64_t destination_elem_bytes) {
     require_elem_bytes(source_elem_bytes, destination_elem_bytes);
-    if (source.size() != destination.size())
-        throw Error(ErrorCode::mismatch, "source holds " + std::to_string(source.size()) +
-                                             " addresses, destination " +
-                                             std::to_string(destination.size()));
-    require_addresses("source", source, source_elem_bytes);
-    require_addresses("destination", destination, destination_elem_bytes);
+    require_equal_sizes(source.size(), destination.size());
+    require_addresses(Side::source, source, source_elem_bytes);
+    require_addresses(Side::destination, destination, destination_elem_bytes);
     return AddressRelation(
         encode_pair_list({source.data(), destination.data(), source.size(), source_elem_bytes,
                           destination_elem_bytes, source_elem_bytes, destination_elem_bytes}));
@@ -80,10 +103,9 @@ AddressRelation AddressRelation::from_byte_pairs(std::vector<std::int64_t> sourc
                                                  std::int64_t source_elem_bytes,
                                                  std::int64_t destination_elem_bytes) {
     require_elem_bytes(source_elem_bytes, destination_elem_bytes);
-    if (source_bytes.size() != destination_bytes.size())
-        throw Error(ErrorCode::mismatch, "source holds " + std::to_string(source_bytes.size()) +
-                                             " addresses, destination " +
-                                             std::to_string(destination_bytes.size()));
+    require_equal_sizes(source_bytes.size(), destination_bytes.size());
+    require_byte_addresses(Side::source, source_bytes);
+    require_byte_addresses(Side::destination, destination_bytes);
     return AddressRelation(
         encode_pair_list({source_bytes.data(), destination_bytes.data(), source_bytes.size(), 1, 1,
                           source_elem_bytes, destination_elem_bytes}));
@@ -94,7 +116,12 @@ AddressRelation AddressRelation::from_products(std::vector<Product> products,
                                                std::int64_t destination_elem_bytes) {
     require_elem_bytes(source_elem_bytes, destination_elem_bytes);
     auto storage = std::make_shared<ProductStorage>(source_elem_bytes, destination_elem_bytes);
-    for (const Product& product : products) storage->append(product);
+    for (const Product& product : products) {
+        if (is_empty(product)) continue;
+        if (const char* excess = excess_of(product))
+            throw Error(ErrorCode::out_of_range, std::string("a product has ") + excess);
+        storage->append(product);
+    }
     return AddressRelation(std::move(storage));
 }
 
@@ -153,8 +180,8 @@ void AddressRelation::to_pairs(std::vector<std::int64_t>& source_bytes,
         return;
     }
     if (const auto* offsets = dynamic_cast<const OffsetsStorage*>(storage_.get())) {
-        read_all_addresses(*offsets, true, source_bytes);
-        read_all_addresses(*offsets, false, destination_bytes);
+        read_all_addresses(*offsets, Side::source, source_bytes);
+        read_all_addresses(*offsets, Side::destination, destination_bytes);
         return;
     }
     source_bytes.reserve(static_cast<std::size_t>(size()));
@@ -165,23 +192,6 @@ void AddressRelation::to_pairs(std::vector<std::int64_t>& source_bytes,
             destination_bytes.push_back(r.destination + i * r.destination_step);
         }
     });
-}
-
-void AddressRelation::copy(const void* source, void* destination,
-                           const ElementUpdate& update) const {
-    require_unambiguous(update);
-    kernel(update)(source, destination);
-}
-
-void AddressRelation::gather(const void* source, void* buffer) const {
-    source_half().kernel()(source, buffer);
-}
-
-void AddressRelation::scatter(const void* buffer, void* destination,
-                              const ElementUpdate& update) const {
-    require_unambiguous(update);
-    const std::int64_t message = scalar_bytes(update.source_type);
-    destination_half(message).kernel(update)(buffer, destination);
 }
 
 }  // namespace datamover

@@ -4,24 +4,24 @@
 
 #include <algorithm>
 
+#include "extent.hpp"
+
 namespace datamover {
 namespace {
 
 /// Walks the blocks of a list of runs; a block may be consumed in pieces.
 class RunCursor {
 public:
-    RunCursor(const std::vector<AxisRun>& runs, bool of_source) : runs_(runs), source_(of_source) {}
+    RunCursor(const std::vector<AxisRun>& runs, Side side) : runs_(runs), side_(side) {}
 
     bool done() const { return run_ == runs_.size(); }
     bool at_block_start() const { return within_ == 0; }
     std::int64_t length() const { return runs_[run_].length; }
     std::int64_t left_in_block() const { return length() - within_; }
     std::int64_t blocks_left() const { return runs_[run_].count - block_; }
-    std::int64_t step() const {
-        return source_ ? runs_[run_].source_step : runs_[run_].destination_step;
-    }
+    std::int64_t step() const { return step_of(runs_[run_], side_); }
     std::int64_t position() const {
-        return (source_ ? runs_[run_].source : runs_[run_].destination) + block_ * step() + within_;
+        return start_of(runs_[run_], side_) + block_ * step() + within_;
     }
     void take_blocks(std::int64_t n) {
         block_ += n;
@@ -42,7 +42,7 @@ private:
     }
 
     const std::vector<AxisRun>& runs_;
-    bool source_;
+    Side side_;
     std::size_t run_ = 0;
     std::int64_t block_ = 0;
     std::int64_t within_ = 0;
@@ -82,8 +82,8 @@ AxisRun next_run(RunCursor& a, RunCursor& b) {
 }
 
 std::vector<AxisRun> join_runs(const std::vector<AxisRun>& a, const std::vector<AxisRun>& b) {
-    RunCursor left(a, true);
-    RunCursor right(b, false);
+    RunCursor left(a, Side::source);
+    RunCursor right(b, Side::destination);
     std::vector<AxisRun> joined;
     while (!left.done() && !right.done()) joined.push_back(next_run(left, right));
     return fold_runs(joined);

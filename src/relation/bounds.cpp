@@ -1,139 +1,129 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Which addresses does a relation touch, and does it touch them in one unbroken run?
-#include <algorithm>
-#include <limits>
+#include <mutex>
+#include <optional>
 
+#include "datamover/error.hpp"
 #include "encodings.hpp"
+#include "extent.hpp"
+#include "relation_memo.hpp"
+#include "side_walk.hpp"
 
 namespace datamover {
 namespace {
 
-struct Extent {
-    std::int64_t low = 0;
-    std::int64_t high = 0;
+AddressBounds find_bounds(const AddressRelation::Storage& storage, Side side) {
+    if (storage.size() == 0) return {};
+    Extent all;
+    if (const auto* product = dynamic_cast<const ProductStorage*>(&storage)) {
+        product->for_each_nest([&](const Nest& nest) { all.include(extent_of(nest, side)); });
+    } else {
+        walk_side(storage, side, [&](const SideRun& r) {
+            Extent e{r.start, r.start};
+            e.stretch((r.elems - 1) * r.step);
+            all.include(e);
+        });
+    }
+    return {all.low, all.high + storage.elem_bytes(side)};
+}
 
-    void stretch(std::int64_t by) {
-        low += std::min<std::int64_t>(by, 0);
-        high += std::max<std::int64_t>(by, 0);
+/// Counts up along one side as elements of a message do.
+struct UnbrokenRun {
+    bool unbroken = true;
+    bool first = true;
+    std::int64_t next = 0;
+
+    void add(std::int64_t start, std::int64_t length) {
+        unbroken = unbroken && (first || start == next);
+        first = false;
+        next = start + length;
     }
 };
 
-Extent table_extent(const AxisTable& table, bool of_source) {
-    Extent all{std::numeric_limits<std::int64_t>::max(), std::numeric_limits<std::int64_t>::min()};
-    auto add = [&](const std::vector<AxisRun>& runs, std::int64_t repeats, std::int64_t period) {
-        for (const AxisRun& r : runs) {
-            const std::int64_t start = of_source ? r.source : r.destination;
-            Extent e{start, start + r.length - 1};
-            e.stretch((r.count - 1) * (of_source ? r.source_step : r.destination_step));
-            e.stretch((repeats - 1) * period);
-            all = {std::min(all.low, e.low), std::max(all.high, e.high)};
-        }
-    };
-    if (table.periods() > 0)
-        add(table.runs(), table.periods(),
-            of_source ? table.source_period() : table.destination_period());
-    add(table.tail(), 1, 0);
-    return all;
+/// Whether the positions of some runs count up without gaps when they are gone through in order.
+void add_runs(UnbrokenRun& run, const std::vector<AxisRun>& runs, std::int64_t shift, Side side) {
+    for (const AxisRun& r : runs) {
+        if (r.count > 1 && step_of(r, side) != r.length) run.unbroken = false;
+        run.add(start_of(r, side) + shift, r.length * r.count);
+    }
 }
 
-Extent nest_extent(const Nest& nest, bool of_source) {
-    const std::int64_t offset = of_source ? nest.source : nest.destination;
-    Extent e{offset, offset};
-    for (const NestAxis& axis : nest.axes) {
-        const std::int64_t stride = of_source ? axis.source_stride : axis.destination_stride;
-        if (axis.table == nullptr) {
-            e.stretch((axis.count - 1) * stride);
-            continue;
-        }
-        const Extent t = table_extent(*axis.table, of_source);
-        e.low += std::min(t.low * stride, t.high * stride);
-        e.high += std::max(t.low * stride, t.high * stride);
+/// Whether a table's positions count up without gaps. O(runs), whatever the number of periods.
+bool is_dense(const AxisTable& table, Side side) {
+    UnbrokenRun run;
+    if (table.periods() > 0 && !table.runs().empty()) {
+        const std::int64_t period = period_of(table, side);
+        if (table.periods() > 1 && period != table.period_size()) return false;
+        add_runs(run, table.runs(), 0, side);
+        run.next += (table.periods() - 1) * period;
     }
-    return e;
-}
-
-AddressBounds bounds_of(const AddressRelation::Storage& storage, bool of_source) {
-    if (storage.size() == 0) return {};
-    Extent all{std::numeric_limits<std::int64_t>::max(), std::numeric_limits<std::int64_t>::min()};
-    auto add = [&](const Extent& e) {
-        all = {std::min(all.low, e.low), std::max(all.high, e.high)};
-    };
-    if (const auto* product = dynamic_cast<const ProductStorage*>(&storage)) {
-        product->for_each_nest([&](const Nest& nest) { add(nest_extent(nest, of_source)); });
-    } else {
-        storage.visit([&](const StridedRun& r) {
-            const std::int64_t start = of_source ? r.source : r.destination;
-            Extent e{start, start};
-            e.stretch((r.elems - 1) * (of_source ? r.source_step : r.destination_step));
-            add(e);
-        });
-    }
-    const std::int64_t elem =
-        of_source ? storage.source_elem_bytes : storage.destination_elem_bytes;
-    return {all.low, all.high + elem};
+    add_runs(run, table.tail(), 0, side);
+    return run.unbroken;
 }
 
 /// Whether axes count up without gaps when they are gone through in order.
-bool nest_is_dense(const Nest& nest, bool of_source, std::int64_t elem_bytes) {
+bool is_dense(const Nest& nest, Side side, std::int64_t elem_bytes) {
     std::int64_t expected = elem_bytes;
     for (auto axis = nest.axes.rbegin(); axis != nest.axes.rend(); ++axis) {
-        const std::int64_t stride = of_source ? axis->source_stride : axis->destination_stride;
-        if (stride != expected) return false;
-        if (axis->table != nullptr) {
-            std::int64_t next = 0;
-            bool first = true;
-            bool dense = true;
-            axis->table->for_each_block([&](std::int64_t s, std::int64_t d, std::int64_t n) {
-                const std::int64_t start = of_source ? s : d;
-                dense = dense && (first || start == next);
-                first = false;
-                next = start + n;
-            });
-            if (!dense) return false;
-        }
+        if (axis->stride(side) != expected) return false;
+        if (axis->table != nullptr && !is_dense(*axis->table, side)) return false;
         expected *= axis->count;
     }
     return true;
 }
 
-bool contiguous(const AddressRelation::Storage& storage, bool of_source) {
-    const std::int64_t elem =
-        of_source ? storage.source_elem_bytes : storage.destination_elem_bytes;
-    bool dense = true;
-    bool first = true;
-    std::int64_t next = 0;
+bool find_contiguous(const AddressRelation::Storage& storage, Side side) {
+    const std::int64_t elem = storage.elem_bytes(side);
+    UnbrokenRun run;
     if (const auto* product = dynamic_cast<const ProductStorage*>(&storage)) {
         product->for_each_nest([&](const Nest& nest) {
-            const std::int64_t start = nest_extent(nest, of_source).low;
-            dense = dense && (first || start == next) && nest_is_dense(nest, of_source, elem);
-            first = false;
-            next = start + nest.size() * elem;
+            run.unbroken = run.unbroken && is_dense(nest, side, elem);
+            if (run.unbroken) run.add(extent_of(nest, side).low, nest.size() * elem);
         });
-        return dense;
+        return run.unbroken;
     }
-    storage.visit([&](const StridedRun& r) {
-        const std::int64_t start = of_source ? r.source : r.destination;
-        const std::int64_t step = of_source ? r.source_step : r.destination_step;
-        dense = dense && (first || start == next) && (r.elems == 1 || step == elem);
-        first = false;
-        next = start + r.elems * elem;
+    walk_side(storage, side, [&](const SideRun& r) {
+        if (r.elems > 1 && r.step != elem) run.unbroken = false;
+        run.add(r.start, r.elems * elem);
     });
-    return dense;
+    return run.unbroken;
+}
+
+/// What takes O(n) is remembered; a product's answer takes as long as looking it up.
+template <class T, class Find>
+T remembered(const AddressRelation::Storage& storage,
+             PerSide<std::optional<T>> RelationMemo::* fact, Side side, Find&& find) {
+    if (storage.encoding() == Encoding::product) return find(storage, side);
+    RelationMemo& memo = storage.memo();
+    {
+        const std::lock_guard<std::mutex> lock(memo.mutex);
+        if ((memo.*fact)[side]) return *(memo.*fact)[side];
+    }
+    const T found = find(storage, side);
+    const std::lock_guard<std::mutex> lock(memo.mutex);
+    (memo.*fact)[side] = found;
+    return found;
 }
 
 }  // namespace
 
-AddressBounds AddressRelation::source_bounds() const {
-    return bounds_of(*storage_, true);
+AddressBounds AddressRelation::bounds(Side side) const {
+    return remembered(*storage_, &RelationMemo::bounds, side, find_bounds);
 }
-AddressBounds AddressRelation::destination_bounds() const {
-    return bounds_of(*storage_, false);
+
+bool AddressRelation::contiguous(Side side) const {
+    return remembered(*storage_, &RelationMemo::contiguous, side, find_contiguous);
 }
-bool AddressRelation::source_contiguous() const {
-    return contiguous(*storage_, true);
-}
-bool AddressRelation::destination_contiguous() const {
-    return contiguous(*storage_, false);
+
+void AddressRelation::require_inside(Side side, AddressBounds memory,
+                                     const std::string& name) const {
+    const AddressBounds touched = bounds(side);
+    if (touched.begin_bytes == touched.end_bytes) return;
+    if (touched.begin_bytes >= memory.begin_bytes && touched.end_bytes <= memory.end_bytes) return;
+    throw Error(ErrorCode::out_of_range,
+                "the relation touches bytes " + std::to_string(touched.begin_bytes) + " to " +
+                    std::to_string(touched.end_bytes) + " of " + name + ", which has bytes " +
+                    std::to_string(memory.begin_bytes) + " to " + std::to_string(memory.end_bytes));
 }
 
 }  // namespace datamover

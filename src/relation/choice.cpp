@@ -11,15 +11,13 @@
 #include "datamover/error.hpp"
 #include "encodings.hpp"
 #include "nest_folder.hpp"
+#include "offsets.hpp"
 #include "pair_scan.hpp"
 #include "relation_view.hpp"
 #include "scan_loops.hpp"
 
 namespace datamover {
 namespace {
-
-/// About what a nest of a product occupies.
-constexpr double nest_bytes = 72;
 
 /// Regularity ends when more nests than this, and more than one per this many elements, are needed.
 constexpr std::int64_t few_nests = 256;
@@ -29,6 +27,7 @@ struct Counts {
     std::int64_t elems = 0;
     std::int64_t blocks = 0;
     std::int64_t symbols = 0;
+    std::int64_t nests = 0;  ///< of the product, where there is one
 };
 
 /// Counts what blocks and runs would hold.
@@ -82,18 +81,20 @@ double nanoseconds(const DecodingCosts& costs, Encoding encoding, const Counts& 
             return read + costs.offset * static_cast<double>(counts.elems);
         case Encoding::product:
             // A nest of a product is decoded like a symbol; the loops within cost no more than any.
-            return read + costs.symbol * static_cast<double>(nbytes) / nest_bytes;
+            return read + costs.symbol * static_cast<double>(counts.nests);
         case Encoding::pairs:
             break;
     }
     return read + costs.pair * static_cast<double>(counts.elems);
 }
 
-/// The smallest encoding among those that decode about as fast as the fastest.
-StoragePtr best_irregular(const AddressRelation::Storage& from, const Counts& counts,
-                          StoragePtr offsets) {
+/// The smallest encoding among those that decode about as fast as the fastest. The product is
+/// nullptr where the addresses show too little regularity.
+StoragePtr best_of(const AddressRelation::Storage& from, const Counts& counts, StoragePtr product,
+                   StoragePtr offsets) {
     const DecodingCosts costs = decoding_costs();
     std::vector<StoragePtr> candidates;
+    if (product != nullptr) candidates.push_back(std::move(product));
     const double symbols = costs.symbol * static_cast<double>(counts.symbols);
     const double plain = costs.pair * static_cast<double>(counts.elems);
     candidates.push_back(std::move(offsets));
@@ -147,10 +148,15 @@ private:
     bool given_up_ = false;
 };
 
-/// A few irregular elements are no reason for a list of tiny products.
-bool pays(const StoragePtr& product, const Counts& counts) {
-    return product != nullptr &&
-           (product->nbytes() <= 24 * counts.blocks || product->nbytes() <= 4 * counts.elems);
+/// A product so small that nothing can be smaller: no other encoding needs to be tried.
+bool settles(const StoragePtr& product, const Counts& counts) {
+    constexpr std::int64_t smallest_offsets_bytes = sizeof(OffsetChunk) + offset_padding_bytes;
+    return product != nullptr && (product->nbytes() <= smallest_offsets_bytes ||
+                                  product->nbytes() <= counts.elems / least_elems_per_nest);
+}
+
+std::int64_t nests_of(const StoragePtr& product) {
+    return product != nullptr ? static_cast<const ProductStorage&>(*product).nests : 0;
 }
 
 }  // namespace
@@ -158,7 +164,7 @@ bool pays(const StoragePtr& product, const Counts& counts) {
 StoragePtr encode_as(Encoding encoding, const StoragePtr& from) {
     if (from->encoding() == encoding) return from;
     StoragePtr made = encode_from(encoding, *from);
-    made->repeats = from->repeats.load();
+    pass_on_repeats(*from, *made);
     return made;
 }
 
@@ -175,8 +181,11 @@ StoragePtr encode_best(const StoragePtr& from) {
         counter.push(run);
         if (regular) regular = attempt.push(run);
     });
-    if (StoragePtr product = attempt.finish(); pays(product, counter.counts())) return product;
-    return best_irregular(*from, counter.counts(), encode_offsets(*from));
+    StoragePtr product = attempt.finish();
+    Counts counts = counter.counts();
+    if (settles(product, counts)) return product;
+    counts.nests = nests_of(product);
+    return best_of(*from, counts, std::move(product), encode_offsets(*from));
 }
 
 StoragePtr encode_pair_list(const PairList& list) {
@@ -186,8 +195,8 @@ StoragePtr encode_pair_list(const PairList& list) {
         counter.push(run);
         return attempt.push(run);
     });
-    if (StoragePtr product = attempt.finish(); list.size == 0 || pays(product, counter.counts()))
-        return product;
+    StoragePtr product = attempt.finish();
+    if (list.size == 0 || settles(product, counter.counts())) return product;
     const RelationView view(Encoding::pairs, static_cast<std::int64_t>(list.size),
                             list.source_elem_bytes, list.destination_elem_bytes,
                             [&](const RunVisitor& visit) {
@@ -199,8 +208,8 @@ StoragePtr encode_pair_list(const PairList& list) {
     DifferenceCounts found;
     StoragePtr offsets = encode_offsets(list, found);
     const std::int64_t n = offsets->size();
-    return best_irregular(view, {n, n - found.touching, std::min(n, found.changes + 2)},
-                          std::move(offsets));
+    const Counts counts{n, n - found.touching, std::min(n, found.changes + 2), nests_of(product)};
+    return best_of(view, counts, std::move(product), std::move(offsets));
 }
 
 namespace {
@@ -248,12 +257,14 @@ EncodingChoice explain_encoding(const AddressRelation& relation) {
     const StoragePtr& storage = RelationAccess::storage(relation);
     Counter counter(storage->source_elem_bytes, storage->destination_elem_bytes);
     storage->visit([&](const StridedRun& run) { counter.push(run); });
+    Counts counts = counter.counts();
     EncodingChoice choice{relation.encoding(), {}, reason_for(relation.encoding(), relation)};
     for (const Encoding e : {Encoding::pairs, Encoding::blocks, Encoding::runs,
                              Encoding::dictionary, Encoding::product, Encoding::offsets}) {
-        const std::int64_t nbytes = encode_as(e, storage)->nbytes();
+        const StoragePtr made = encode_as(e, storage);
+        if (e == Encoding::product) counts.nests = nests_of(made);
         choice.estimates.push_back(
-            {e, nbytes, 1e-9 * nanoseconds(costs, e, counter.counts(), nbytes)});
+            {e, made->nbytes(), 1e-9 * nanoseconds(costs, e, counts, made->nbytes())});
     }
     return choice;
 }

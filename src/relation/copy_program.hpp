@@ -24,9 +24,17 @@ public:
 using StepList = std::vector<std::unique_ptr<const CopyStep>>;
 
 struct CopyKernel::Program {
-    StoragePtr storage;  ///< kept for steps that decode it while they run
+    StoragePtr storage;  ///< kept for steps that decode it while they run, unless it keeps them
     StepList steps;
+
+    void run(const char* source, char* destination) const {
+        for (const auto& step : steps) step->run(source, destination);
+    }
 };
+
+/// The program of a relation, without its storage. Throws as AddressRelation::kernel does.
+std::unique_ptr<CopyKernel::Program> compile_program(const AddressRelation::Storage& storage,
+                                                     const ElementUpdate& update);
 
 /// Compiles a nest: folds, sorts and widens its axes and picks the loops. O(size of the tables).
 void compile_nest(const Nest& nest, const ElementMover& mover, StepList& steps);

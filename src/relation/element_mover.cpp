@@ -2,9 +2,13 @@
 // Does an update fit a relation's elements, and which loops carry it out?
 #include "element_mover.hpp"
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 
+#include "copy_loops.hpp"
 #include "datamover/error.hpp"
+#include "scalar_types.hpp"
 
 namespace datamover {
 namespace {
@@ -17,7 +21,7 @@ bool is_complex_type(ScalarType t) {
     return t == ScalarType::complex64 || t == ScalarType::complex128;
 }
 bool is_floating_type(ScalarType t) {
-    return t == ScalarType::float32 || t == ScalarType::float64;
+    return t == ScalarType::float32 || t == ScalarType::float64 || scalar::is_small(t);
 }
 
 void require_size(const char* side, ScalarType type, std::int64_t elem_bytes) {
@@ -77,7 +81,7 @@ ElementMover::ElementMover(const ElementUpdate& update, std::int64_t source_elem
     const bool scales = update.alpha != one || conjugates;
     if (scales) scale_ = scale_row(update.destination_type);
     if (scales || update.source_type != update.destination_type)
-        convert_ = convert_row(update.source_type, update.destination_type);
+        convert_ = conversion(update.source_type, update.destination_type);
 }
 
 std::string ElementMover::describe() const {
@@ -91,7 +95,7 @@ std::string ElementMover::describe() const {
 
 void ElementMover::update(const char* source, std::int64_t source_step, char* destination,
                           std::int64_t destination_step, std::int64_t n) const {
-    if (convert_ == nullptr)
+    if (convert_.first == nullptr)
         combine_(source, source_step, destination, destination_step, n, update_.beta);
     else
         update_through_buffer(source, source_step, destination, destination_step, n);
@@ -100,12 +104,38 @@ void ElementMover::update(const char* source, std::int64_t source_step, char* de
 void ElementMover::update_listed(const char* source, const std::int64_t* source_at,
                                  char* destination, const std::int64_t* destination_at,
                                  std::int64_t n) const {
-    if (convert_ == nullptr) {
+    if (convert_.first == nullptr) {
         combine_listed_(source, source_at, destination, destination_at, n, update_.beta);
         return;
     }
-    for (std::int64_t i = 0; i < n; ++i)
-        update_through_buffer(source + source_at[i], 0, destination + destination_at[i], 0, 1);
+    const PairsLoop gather = copy_loops().pairs[size_class(source_elem_bytes_)];
+    alignas(64) char packed[chunk_elems * largest_scalar_bytes];
+    alignas(64) char buffer[chunk_elems * largest_scalar_bytes];
+    std::array<std::int64_t, chunk_elems> packed_at;
+    std::array<std::int64_t, chunk_elems> buffer_at;
+    for (std::int64_t i = 0; i < chunk_elems; ++i) {
+        packed_at[static_cast<std::size_t>(i)] = i * source_elem_bytes_;
+        buffer_at[static_cast<std::size_t>(i)] = i * destination_elem_bytes_;
+    }
+    for (std::int64_t first = 0; first < n; first += chunk_elems) {
+        const std::int64_t m = std::min(chunk_elems, n - first);
+        gather(source_at + first, packed_at.data(), m, source, packed);
+        convert(packed, source_elem_bytes_, buffer, m);
+        if (scale_ != nullptr) scale_(buffer, m, update_.alpha, update_.conjugate);
+        combine_listed_(buffer, buffer_at.data(), destination, destination_at + first, m,
+                        update_.beta);
+    }
+}
+
+void ElementMover::convert(const char* source, std::int64_t step, char* buffer,
+                           std::int64_t n) const {
+    if (convert_.second == nullptr) {
+        convert_.first(source, step, buffer, n);
+        return;
+    }
+    alignas(64) char between[chunk_elems * largest_scalar_bytes];
+    convert_.first(source, step, between, n);
+    convert_.second(between, convert_.between_bytes, buffer, n);
 }
 
 void ElementMover::update_through_buffer(const char* source, std::int64_t source_step,
@@ -114,7 +144,7 @@ void ElementMover::update_through_buffer(const char* source, std::int64_t source
     alignas(64) char buffer[chunk_elems * largest_scalar_bytes];
     while (n > 0) {
         const std::int64_t m = n < chunk_elems ? n : chunk_elems;
-        convert_(source, source_step, buffer, m);
+        convert(source, source_step, buffer, m);
         if (scale_ != nullptr) scale_(buffer, m, update_.alpha, update_.conjugate);
         combine_(buffer, destination_elem_bytes_, destination, destination_step, m, update_.beta);
         source += m * source_step;

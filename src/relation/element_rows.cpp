@@ -76,6 +76,31 @@ void scale_loop(char* buffer, std::int64_t n, std::complex<double> factor, bool 
     }
 }
 
+/// Between types that are no small floats.
+ConvertRow wide_row(ScalarType from, ScalarType to) {
+    return scalar::with_wide_type(from, [&]<class From>() {
+        return scalar::with_wide_type(
+            to, []<class To>() -> ConvertRow { return convert_loop<From, To>; });
+    });
+}
+
+/// From a small float to a float of 32 bits, and from Wide to a small float.
+ConvertRow widening_row(ScalarType from) {
+    return scalar::with_small_type(
+        from, []<class From>() -> ConvertRow { return convert_loop<From, float>; });
+}
+template <class Wide>
+ConvertRow rounding_row(ScalarType to) {
+    return scalar::with_small_type(to,
+                                   []<class To>() -> ConvertRow { return convert_loop<Wide, To>; });
+}
+
+/// Small floats of one type, as they are.
+ConvertRow copy_row(ScalarType type) {
+    return scalar_bytes(type) == 1 ? convert_loop<std::uint8_t, std::uint8_t>
+                                   : convert_loop<std::uint16_t, std::uint16_t>;
+}
+
 /// Calls make.operator()<op, with_beta>() for the combination.
 template <class Make>
 auto with_op(Op op, bool with_beta, Make&& make) {
@@ -97,11 +122,22 @@ auto with_op(Op op, bool with_beta, Make&& make) {
 
 }  // namespace
 
-ConvertRow convert_row(ScalarType from, ScalarType to) {
-    return scalar::with_type(from, [&]<class From>() {
-        return scalar::with_type(to,
-                                 [&]<class To>() -> ConvertRow { return convert_loop<From, To>; });
-    });
+Conversion conversion(ScalarType from, ScalarType to) {
+    using scalar::is_small;
+    constexpr std::int64_t float_bytes = 4;
+    const bool is_double = from == ScalarType::float64 || from == ScalarType::complex128;
+    if (!is_small(from) && !is_small(to)) return {wide_row(from, to)};
+    if (from == to) return {copy_row(from)};
+    if (is_small(from) && to == ScalarType::float32) return {widening_row(from)};
+    if (is_small(from))
+        return {widening_row(from),
+                is_small(to) ? rounding_row<float>(to) : wide_row(ScalarType::float32, to),
+                float_bytes};
+    if (from == ScalarType::float32) return {rounding_row<float>(to)};
+    if (from == ScalarType::float64) return {rounding_row<double>(to)};
+    if (is_double)
+        return {wide_row(from, ScalarType::float64), rounding_row<double>(to), 2 * float_bytes};
+    return {wide_row(from, ScalarType::float32), rounding_row<float>(to), float_bytes};
 }
 
 CombineRow combine_row(Op op, ScalarType type, bool with_beta) {

@@ -27,7 +27,11 @@ constexpr std::array<ScalarFacts, scalar_type_count> scalars{{{0, "opaque"},
                                                               {8, "float64"},
                                                               {8, "complex64"},
                                                               {16, "complex128"},
-                                                              {1, "bool"}}};
+                                                              {1, "bool"},
+                                                              {2, "float16"},
+                                                              {2, "bfloat16"},
+                                                              {1, "float8_e4m3fn"},
+                                                              {1, "float8_e5m2"}}};
 
 constexpr std::array<const char*, 5> ops{"replace", "add", "multiply", "min", "max"};
 

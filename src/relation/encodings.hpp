@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <unordered_map>
 #include <vector>
 
 #include "storage.hpp"
@@ -107,6 +108,13 @@ struct NestAxis {
     std::int64_t source_stride = 0;
     std::int64_t destination_stride = 0;
     const AxisTable* table = nullptr;
+
+    std::int64_t stride(Side side) const {
+        return side == Side::source ? source_stride : destination_stride;
+    }
+    std::int64_t& stride(Side side) {
+        return side == Side::source ? source_stride : destination_stride;
+    }
 };
 
 /// A Cartesian product of axes, outermost first, in bytes.
@@ -116,6 +124,8 @@ struct Nest {
     std::vector<NestAxis> axes;
 
     std::int64_t size() const;
+    std::int64_t offset(Side side) const { return side == Side::source ? source : destination; }
+    std::int64_t& offset(Side side) { return side == Side::source ? source : destination; }
 };
 
 /// A list of nests (ours). Kept flat: per nest its two offsets and its number of axes, then three
@@ -127,8 +137,9 @@ struct ProductStorage final : AddressRelation::Storage {
     std::int64_t nbytes() const override;
     void visit(const RunVisitor& visit) const override;
 
-    /// Adds a product behind the others; simple tables become plain axes, neighbouring axes that
-    /// are one are folded. The order of the elements stays.
+    /// Adds a product with elements behind the others; simple tables become plain axes,
+    /// neighbouring axes that are one are folded. The order of the elements stays. Throws
+    /// out_of_range beyond 2^59 elements in all.
     void append(const Product& product);
     void append(const Nest& nest, const std::vector<std::shared_ptr<const AxisTable>>& owners = {});
 
@@ -147,10 +158,19 @@ struct ProductStorage final : AddressRelation::Storage {
     std::vector<std::shared_ptr<const AxisTable>> tables;
     std::int64_t nests = 0;
     std::int64_t elems = 0;
+
+private:
+    /// The place of a table among those of this relation, which holds it from now on.
+    std::int64_t table_number(const AxisTable* table,
+                              const std::vector<std::shared_ptr<const AxisTable>>& owners);
+    std::unordered_map<const AxisTable*, std::int64_t> numbers_;
 };
 
 /// Folds away axes of one position and joins neighbouring axes that advance as one.
 void fold_axes(std::vector<NestAxis>& axes);
+/// Puts the place of tables of one position into the nest's offsets, and folds its axes: at most 63
+/// axes are left of a nest of less than 2^63 elements.
+void fold_nest(Nest& nest);
 
 StoragePtr encode_pairs(const AddressRelation::Storage& from);
 StoragePtr encode_blocks(const AddressRelation::Storage& from);

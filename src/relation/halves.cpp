@@ -3,6 +3,8 @@
 #include <utility>
 
 #include "encodings.hpp"
+#include "extent.hpp"
+#include "offsets.hpp"
 #include "relation_view.hpp"
 
 namespace datamover {
@@ -10,16 +12,14 @@ namespace {
 
 using Owners = std::vector<std::shared_ptr<const AxisTable>>;
 
-enum class Side { source, destination };
-
 /// A nest with one side replaced by the positions in a message, axis by axis.
 void append_half(ProductStorage& result, const Nest& nest, Side kept, std::int64_t message_elem) {
     Nest half = nest;
     Owners owners;
     std::int64_t stride = message_elem;
-    (kept == Side::source ? half.destination : half.source) = result.size() * message_elem;
+    half.offset(other(kept)) = result.size() * message_elem;
     for (auto axis = half.axes.rbegin(); axis != half.axes.rend(); ++axis) {
-        (kept == Side::source ? axis->destination_stride : axis->source_stride) = stride;
+        axis->stride(other(kept)) = stride;
         stride *= axis->count;
         if (axis->table == nullptr) continue;
         owners.push_back(std::make_shared<AxisTable>(
@@ -30,31 +30,62 @@ void append_half(ProductStorage& result, const Nest& nest, Side kept, std::int64
     result.append(half, owners);
 }
 
-StoragePtr product_half(const ProductStorage& from, Side kept, std::int64_t source_elem,
-                        std::int64_t destination_elem) {
-    auto result = std::make_shared<ProductStorage>(source_elem, destination_elem);
-    const std::int64_t message_elem = kept == Side::source ? destination_elem : source_elem;
-    from.for_each_nest([&](const Nest& nest) { append_half(*result, nest, kept, message_elem); });
+StoragePtr product_half(const ProductStorage& from, Side kept, const PerSide<std::int64_t>& elem) {
+    auto result = std::make_shared<ProductStorage>(elem.source, elem.destination);
+    from.for_each_nest(
+        [&](const Nest& nest) { append_half(*result, nest, kept, elem[other(kept)]); });
     return result;
 }
 
-StoragePtr half(const StoragePtr& from, Side kept, std::int64_t source_elem,
-                std::int64_t destination_elem) {
-    if (const auto* product = dynamic_cast<const ProductStorage*>(from.get()))
-        return product_half(*product, kept, source_elem, destination_elem);
-    const std::int64_t message_elem = kept == Side::source ? destination_elem : source_elem;
-    const RelationView view(from->encoding(), from->size(), source_elem, destination_elem,
+/// Offsets are taken over as they stand; nothing is decoded.
+StoragePtr offsets_half(const OffsetsStorage& from, Side kept, const PerSide<std::int64_t>& elem) {
+    auto result = std::make_shared<OffsetsStorage>(elem.source, elem.destination);
+    result->source_unit = from.source_unit;
+    result->destination_unit = from.destination_unit;
+    result->elems = from.elems;
+    result->chunks = from.chunks;
+    std::int64_t position = 0;
+    std::int64_t end = 0;
+    for (OffsetChunk& chunk : result->chunks) {
+        const std::int64_t message_elem = elem[other(kept)];
+        chunk.side(other(kept)) = {position, message_elem, 0, 0};
+        position += chunk.elems * message_elem;
+        OffsetSide& own = chunk.side(kept);
+        if (own.width == 0) continue;
+        const auto first = from.data.begin() + own.at;
+        own.at = end;
+        end += chunk.elems * own.width;
+        result->data.insert(result->data.end(), first, first + chunk.elems * own.width);
+    }
+    result->data.resize(result->data.size() + offset_padding_bytes);
+    return result;
+}
+
+/// A half of another encoding, in the same encoding.
+StoragePtr walked_half(const AddressRelation::Storage& from, Side kept,
+                       const PerSide<std::int64_t>& elem) {
+    const std::int64_t message_elem = elem[other(kept)];
+    const RelationView view(from.encoding(), from.size(), elem.source, elem.destination,
                             [&](const RunVisitor& visit) {
                                 std::int64_t position = 0;
-                                from->visit([&](StridedRun r) {
-                                    (kept == Side::source ? r.destination : r.source) = position;
-                                    (kept == Side::source ? r.destination_step : r.source_step) =
-                                        message_elem;
+                                from.visit([&](StridedRun r) {
+                                    r.start(other(kept)) = position;
+                                    r.step(other(kept)) = message_elem;
                                     position += r.elems * message_elem;
                                     visit(r);
                                 });
                             });
-    return encode_view(from->encoding(), view);
+    return encode_view(from.encoding(), view);
+}
+
+StoragePtr make_half(const AddressRelation::Storage& from, Side kept, std::int64_t message_elem) {
+    PerSide<std::int64_t> elem{from.source_elem_bytes, from.destination_elem_bytes};
+    elem[other(kept)] = message_elem;
+    if (const auto* product = dynamic_cast<const ProductStorage*>(&from))
+        return product_half(*product, kept, elem);
+    if (const auto* offsets = dynamic_cast<const OffsetsStorage*>(&from))
+        return offsets_half(*offsets, kept, elem);
+    return walked_half(from, kept, elem);
 }
 
 void append_reversed(ProductStorage& result, const Nest& nest) {
@@ -72,18 +103,15 @@ void append_reversed(ProductStorage& result, const Nest& nest) {
 
 }  // namespace
 
-AddressRelation AddressRelation::source_half(std::int64_t message_elem_bytes) const {
-    const std::int64_t message = message_elem_bytes > 0 ? message_elem_bytes : source_elem_bytes();
-    StoragePtr made = half(storage_, Side::source, source_elem_bytes(), message);
-    made->repeats = Storage::Repeats::no;
-    return AddressRelation(std::move(made));
-}
-
-AddressRelation AddressRelation::destination_half(std::int64_t message_elem_bytes) const {
+AddressRelation AddressRelation::half(Side kept, std::int64_t message_elem_bytes) const {
     const std::int64_t message =
-        message_elem_bytes > 0 ? message_elem_bytes : destination_elem_bytes();
-    StoragePtr made = half(storage_, Side::destination, message, destination_elem_bytes());
-    made->repeats = storage_->repeats.load();
+        message_elem_bytes > 0 ? message_elem_bytes : storage_->elem_bytes(kept);
+    checked_message_bytes(size(), message);
+    const bool is_message = storage_->elem_bytes(other(kept)) == message &&
+                            contiguous(other(kept)) && bounds(other(kept)).begin_bytes == 0;
+    if (is_message) return *this;
+    StoragePtr made = make_half(*storage_, kept, message);
+    if (kept == Side::destination) pass_on_repeats(*storage_, *made);
     return AddressRelation(std::move(made));
 }
 

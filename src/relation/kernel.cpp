@@ -77,9 +77,7 @@ void compile(const AddressRelation::Storage& storage, const ElementMover& mover,
 
 void CopyKernel::operator()(const void* source, void* destination) const {
     if (program_ == nullptr) return;
-    const auto* from = static_cast<const char*>(source);
-    auto* to = static_cast<char*>(destination);
-    for (const auto& step : program_->steps) step->run(from, to);
+    program_->run(static_cast<const char*>(source), static_cast<char*>(destination));
 }
 
 std::string CopyKernel::describe() const {
@@ -95,12 +93,18 @@ std::string CopyKernel::describe() const {
     return text;
 }
 
+std::unique_ptr<CopyKernel::Program> compile_program(const AddressRelation::Storage& storage,
+                                                     const ElementUpdate& update) {
+    const ElementMover mover(update, storage.source_elem_bytes, storage.destination_elem_bytes);
+    auto program = std::make_unique<CopyKernel::Program>();
+    if (storage.size() > 0) compile(storage, mover, program->steps);
+    return program;
+}
+
 CopyKernel AddressRelation::kernel(const ElementUpdate& update) const {
-    const ElementMover mover(update, source_elem_bytes(), destination_elem_bytes());
+    std::shared_ptr<CopyKernel::Program> program = compile_program(*storage_, update);
     if (empty()) return CopyKernel();
-    auto program = std::make_shared<CopyKernel::Program>();
     program->storage = storage_;
-    compile(*storage_, mover, program->steps);
     return CopyKernel(std::move(program));
 }
 

@@ -18,15 +18,16 @@ constexpr std::int64_t streaming_bytes = std::int64_t{3} << 19;
 /// way from memory (measured).
 constexpr std::int64_t far_bytes = std::int64_t{1} << 24;
 constexpr std::int64_t far_tile_elems = 8;
+constexpr std::int64_t far_packing_tile_elems = 4;  ///< rows, where they become packed ones
 /// Edges of the tiles in which two strided axes are gone through, in elements: along the axis that
 /// the source and the one that the destination is fastest along. Beyond the second-level cache,
 /// where the source is contiguous along its axis, tiles are one line of the source wide and follow
 /// its rows, so that every line is fetched once (all measured).
 constexpr std::int64_t source_tile_elems = 32;
 constexpr std::int64_t destination_tile_elems = 16;
-constexpr std::int64_t far_span_bytes = std::int64_t{1} << 22;
+constexpr std::int64_t far_span_bytes = std::int64_t{1} << 24;
 constexpr std::int64_t far_source_tile_bytes = 64;
-constexpr std::int64_t far_destination_tile_elems = 64;
+constexpr std::int64_t far_destination_tile_elems = 16;
 /// Edges of the tiles of an update: a line of the source, a row long enough for its loop.
 constexpr std::int64_t update_tile_rows = 8;
 constexpr std::int64_t update_tile_columns = 64;
@@ -167,16 +168,13 @@ std::int64_t span_bytes(const LoopShape& l) {
 ShapeLeaf shape_leaf(LoopShape shape) {
     const CopyLoops& loops = copy_loops();
     const int size = size_class(shape.bytes);
-    // Rows that are picked from whole vectors are quick enough one by one.
-    const bool picked =
-        shape.inner_destination == shape.bytes &&
-        (shape.inner_source == 2 * shape.bytes || shape.inner_source == 4 * shape.bytes);
-    const bool far = !picked && span_bytes(shape) >= far_bytes &&
-                     shape.inner >= 4 * far_tile_elems && shape.outer >= far_tile_elems;
+    const bool far = span_bytes(shape) >= far_bytes && shape.inner >= 4 * far_tile_elems &&
+                     shape.outer >= far_tile_elems;
     if (size >= 0 && far) {
-        shape.outer_tile = far_tile_elems;
+        const bool packs = shape.inner_destination == shape.bytes;
+        shape.outer_tile = packs ? far_packing_tile_elems : far_tile_elems;
         shape.inner_tile = far_tile_elems;
-        return {loops.tiles[size], shape, "strided rows, eight at once, "};
+        return {loops.tiles[size], shape, "strided rows, several at once, "};
     }
     if (size >= 0) return {loops.strided[size], shape, "strided "};
     if (shape.bytes <= longest_fixed_piece)

@@ -10,8 +10,12 @@
 namespace datamover {
 namespace {
 
-/// Addresses decoded at a time where neither side is even.
+/// Addresses decoded at a time where elements are updated or of unusual size.
 constexpr std::int64_t batch_elems = 128;
+/// Elements that pass through a buffer at a time where neither side is even: gathered, then
+/// scattered, they take two thirds of the time of single moves (measured).
+constexpr std::int64_t staged_elems = 512;
+constexpr std::int64_t widest_elem_bytes = 16;
 
 class OffsetsStep final : public CopyStep {
 public:
@@ -25,13 +29,11 @@ public:
             const OffsetSide& s = chunk.source;
             const OffsetSide& d = chunk.destination;
             if (size_ >= 0 && s.width != 0 && d.width == 0)
-                copy_loops().gather[size_]({offsets_.data.data() + s.at, s.width,
-                                            offsets_.source_unit, d.step, chunk.elems},
-                                           source + s.base, destination + d.base);
+                gather(s, 0, chunk.elems, d.step, source, destination + d.base);
             else if (size_ >= 0 && s.width == 0 && d.width != 0)
-                copy_loops().scatter[size_]({offsets_.data.data() + d.at, d.width,
-                                             offsets_.destination_unit, s.step, chunk.elems},
-                                            source + s.base, destination + d.base);
+                scatter(d, 0, chunk.elems, s.step, source + s.base, destination);
+            else if (size_ >= 0 && s.width != 0)
+                run_staged(chunk, source, destination);
             else
                 run_batches(chunk, source, destination);
         }
@@ -39,13 +41,35 @@ public:
     std::string describe() const override { return "offsets, " + mover_.describe(); }
 
 private:
+    /// Elements [first, first + n) of a chunk to or from evenly spaced places.
+    void gather(const OffsetSide& s, std::int64_t first, std::int64_t n, std::int64_t step,
+                const char* source, char* packed) const {
+        copy_loops().gather[size_](
+            {offsets_.data.data() + s.at + first * s.width, s.width, offsets_.source_unit, step, n},
+            source + s.base, packed);
+    }
+    void scatter(const OffsetSide& d, std::int64_t first, std::int64_t n, std::int64_t step,
+                 const char* packed, char* destination) const {
+        copy_loops().scatter[size_]({offsets_.data.data() + d.at + first * d.width, d.width,
+                                     offsets_.destination_unit, step, n},
+                                    packed, destination + d.base);
+    }
+    void run_staged(const OffsetChunk& chunk, const char* source, char* destination) const {
+        alignas(64) char buffer[staged_elems * widest_elem_bytes];
+        const std::int64_t elem = mover_.source_elem_bytes();
+        for (std::int64_t i = 0; i < chunk.elems; i += staged_elems) {
+            const std::int64_t n = std::min(staged_elems, chunk.elems - i);
+            gather(chunk.source, i, n, elem, source, buffer);
+            scatter(chunk.destination, i, n, elem, buffer, destination);
+        }
+    }
     void run_batches(const OffsetChunk& chunk, const char* source, char* destination) const {
         std::array<std::int64_t, batch_elems> s;
         std::array<std::int64_t, batch_elems> d;
         for (std::int64_t i = 0; i < chunk.elems; i += batch_elems) {
             const std::int64_t n = std::min(batch_elems, chunk.elems - i);
-            read_addresses(offsets_, chunk.source, true, i, n, s.data());
-            read_addresses(offsets_, chunk.destination, false, i, n, d.data());
+            read_addresses(offsets_, chunk.source, Side::source, i, n, s.data());
+            read_addresses(offsets_, chunk.destination, Side::destination, i, n, d.data());
             move_batch(s.data(), d.data(), n, source, destination);
         }
     }

@@ -135,35 +135,34 @@ void read_offsets(const unsigned char* at, std::int64_t n, std::int64_t base, st
 
 }  // namespace
 
-void read_addresses(const OffsetsStorage& storage, const OffsetSide& side, bool of_source,
+void read_addresses(const OffsetsStorage& storage, const OffsetSide& own, Side side,
                     std::int64_t first, std::int64_t n, std::int64_t* addresses) {
-    if (side.width == 0) {
-        for (std::int64_t i = 0; i < n; ++i) addresses[i] = side.base + (first + i) * side.step;
+    if (own.width == 0) {
+        for (std::int64_t i = 0; i < n; ++i) addresses[i] = own.base + (first + i) * own.step;
         return;
     }
-    const std::int64_t unit = storage.unit(of_source);
-    const unsigned char* at = storage.data.data() + side.at + first * side.width;
-    switch (side.width) {
+    const std::int64_t unit = storage.unit(side);
+    const unsigned char* at = storage.data.data() + own.at + first * own.width;
+    switch (own.width) {
         case 1:
-            return read_offsets<1>(at, n, side.base, unit, addresses);
+            return read_offsets<1>(at, n, own.base, unit, addresses);
         case 2:
-            return read_offsets<2>(at, n, side.base, unit, addresses);
+            return read_offsets<2>(at, n, own.base, unit, addresses);
         case 3:
-            return read_offsets<3>(at, n, side.base, unit, addresses);
+            return read_offsets<3>(at, n, own.base, unit, addresses);
         case 4:
-            return read_offsets<4>(at, n, side.base, unit, addresses);
+            return read_offsets<4>(at, n, own.base, unit, addresses);
         default:
-            return read_offsets<8>(at, n, side.base, unit, addresses);
+            return read_offsets<8>(at, n, own.base, unit, addresses);
     }
 }
 
-void read_all_addresses(const OffsetsStorage& storage, bool of_source,
+void read_all_addresses(const OffsetsStorage& storage, Side side,
                         std::vector<std::int64_t>& addresses) {
     addresses.resize(static_cast<std::size_t>(storage.elems));
     std::int64_t* to = addresses.data();
     for (const OffsetChunk& chunk : storage.chunks) {
-        read_addresses(storage, of_source ? chunk.source : chunk.destination, of_source, 0,
-                       chunk.elems, to);
+        read_addresses(storage, chunk.side(side), side, 0, chunk.elems, to);
         to += chunk.elems;
     }
 }
@@ -177,8 +176,8 @@ void OffsetsStorage::visit(const RunVisitor& visit) const {
                    chunk.destination.step});
             continue;
         }
-        read_addresses(*this, chunk.source, true, 0, chunk.elems, s.data());
-        read_addresses(*this, chunk.destination, false, 0, chunk.elems, d.data());
+        read_addresses(*this, chunk.source, Side::source, 0, chunk.elems, s.data());
+        read_addresses(*this, chunk.destination, Side::destination, 0, chunk.elems, d.data());
         scan_pairs({s.data(), d.data(), static_cast<std::size_t>(chunk.elems), 1, 1,
                     source_elem_bytes, destination_elem_bytes},
                    [&](const StridedRun& run) {

@@ -24,6 +24,9 @@ struct OffsetChunk {
     std::int64_t elems = 0;
     OffsetSide source;
     OffsetSide destination;
+
+    const OffsetSide& side(Side side) const { return side == Side::source ? source : destination; }
+    OffsetSide& side(Side side) { return side == Side::source ? source : destination; }
 };
 
 /// Offsets of an element from the base of its chunk, in as few whole bytes as the chunk allows. For
@@ -38,7 +41,9 @@ struct OffsetsStorage final : AddressRelation::Storage {
     }
     void visit(const RunVisitor& visit) const override;
 
-    std::int64_t unit(bool of_source) const { return of_source ? source_unit : destination_unit; }
+    std::int64_t unit(Side side) const {
+        return side == Side::source ? source_unit : destination_unit;
+    }
 
     std::vector<OffsetChunk> chunks;
     std::vector<unsigned char> data;  ///< ends with bytes that an offset read as 8 bytes may touch
@@ -50,11 +55,11 @@ struct OffsetsStorage final : AddressRelation::Storage {
 constexpr std::int64_t longest_chunk_elems = 2048;
 constexpr std::int64_t offset_padding_bytes = 8;
 
-/// The byte addresses of elements [first, first + n) of one side of a chunk.
-void read_addresses(const OffsetsStorage& storage, const OffsetSide& side, bool of_source,
+/// The byte addresses of elements [first, first + n) of one side of a chunk, which is `own`.
+void read_addresses(const OffsetsStorage& storage, const OffsetSide& own, Side side,
                     std::int64_t first, std::int64_t n, std::int64_t* addresses);
 /// The byte addresses of all elements on one side.
-void read_all_addresses(const OffsetsStorage& storage, bool of_source,
+void read_all_addresses(const OffsetsStorage& storage, Side side,
                         std::vector<std::int64_t>& addresses);
 
 }  // namespace datamover

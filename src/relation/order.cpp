@@ -59,12 +59,12 @@ void order_ties(std::vector<AddressPair>& pairs) {
     }
 }
 
-StoragePtr sorted(const AddressRelation& relation, bool by_source) {
+StoragePtr sorted(const AddressRelation& relation, Side by) {
     std::vector<std::int64_t> source;
     std::vector<std::int64_t> destination;
     relation.to_pairs(source, destination);
-    std::vector<std::int64_t>& keys = by_source ? source : destination;
-    std::vector<std::int64_t>& others = by_source ? destination : source;
+    std::vector<std::int64_t>& keys = by == Side::source ? source : destination;
+    std::vector<std::int64_t>& others = by == Side::source ? destination : source;
     std::vector<AddressPair> pairs(keys.size());
     for (std::size_t i = 0; i < keys.size(); ++i) pairs[i] = {keys[i], others[i]};
     radix_sort(pairs);
@@ -80,11 +80,11 @@ StoragePtr sorted(const AddressRelation& relation, bool by_source) {
 }  // namespace
 
 AddressRelation AddressRelation::ordered_by_source() const {
-    return empty() ? *this : AddressRelation(sorted(*this, true));
+    return empty() ? *this : AddressRelation(sorted(*this, Side::source));
 }
 
 AddressRelation AddressRelation::ordered_by_destination() const {
-    return empty() ? *this : AddressRelation(sorted(*this, false));
+    return empty() ? *this : AddressRelation(sorted(*this, Side::destination));
 }
 
 }  // namespace datamover

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Of which contiguous pieces of memory does either side of a relation consist?
 #include "encodings.hpp"
+#include "side_walk.hpp"
 
 namespace datamover {
 namespace {
 
-std::vector<MemoryPiece> pieces_of(const AddressRelation::Storage& storage, bool of_source,
-                                   char* base) {
+std::vector<MemoryPiece> pieces_of(const AddressRelation::Storage& storage, Side side, char* base) {
     std::vector<MemoryPiece> pieces;
-    const std::int64_t elem =
-        of_source ? storage.source_elem_bytes : storage.destination_elem_bytes;
+    const std::int64_t elem = storage.elem_bytes(side);
     auto append = [&](std::int64_t address, std::int64_t bytes) {
         char* data = base + address;
         if (!pieces.empty()) {
@@ -21,14 +20,12 @@ std::vector<MemoryPiece> pieces_of(const AddressRelation::Storage& storage, bool
         }
         pieces.push_back({data, static_cast<std::size_t>(bytes)});
     };
-    storage.visit([&](const StridedRun& r) {
-        const std::int64_t start = of_source ? r.source : r.destination;
-        const std::int64_t step = of_source ? r.source_step : r.destination_step;
-        if (step == elem) {
-            append(start, r.elems * elem);
+    walk_side(storage, side, [&](const SideRun& r) {
+        if (r.step == elem) {
+            append(r.start, r.elems * elem);
             return;
         }
-        for (std::int64_t i = 0; i < r.elems; ++i) append(start + i * step, elem);
+        for (std::int64_t i = 0; i < r.elems; ++i) append(r.start + i * r.step, elem);
     });
     return pieces;
 }
@@ -36,11 +33,11 @@ std::vector<MemoryPiece> pieces_of(const AddressRelation::Storage& storage, bool
 }  // namespace
 
 std::vector<MemoryPiece> AddressRelation::source_pieces(const void* base) const {
-    return pieces_of(*storage_, true, static_cast<char*>(const_cast<void*>(base)));
+    return pieces_of(*storage_, Side::source, static_cast<char*>(const_cast<void*>(base)));
 }
 
 std::vector<MemoryPiece> AddressRelation::destination_pieces(void* base) const {
-    return pieces_of(*storage_, false, static_cast<char*>(base));
+    return pieces_of(*storage_, Side::destination, static_cast<char*>(base));
 }
 
 }  // namespace datamover

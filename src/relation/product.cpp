@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How is a relation kept as Cartesian products of one-dimensional tables?
+// How is a relation kept as Cartesian products of one-dimensional tables, and made one of any kind?
 #include <algorithm>
 
+#include "datamover/error.hpp"
 #include "encodings.hpp"
+#include "extent.hpp"
+#include "nest_folder.hpp"
 #include "nest_walk.hpp"
 
 namespace datamover {
@@ -60,6 +63,18 @@ void fold_axes(std::vector<NestAxis>& axes) {
     axes.resize(kept);
 }
 
+void fold_nest(Nest& nest) {
+    for (NestAxis& axis : nest.axes) {
+        if (axis.table == nullptr || axis.count != 1) continue;
+        const AxisRun& only =
+            axis.table->tail().empty() ? axis.table->runs().front() : axis.table->tail().front();
+        nest.source += only.source * axis.source_stride;
+        nest.destination += only.destination * axis.destination_stride;
+        axis.table = nullptr;
+    }
+    fold_axes(nest.axes);
+}
+
 std::int64_t ProductStorage::nbytes() const {
     std::int64_t total = static_cast<std::int64_t>(words.size()) * 8;
     for (const auto& table : tables) total += table->nbytes();
@@ -73,7 +88,6 @@ void ProductStorage::visit(const RunVisitor& visit) const {
 }
 
 void ProductStorage::append(const Product& product) {
-    if (product.size() == 0) return;
     Nest nest{product.source_offset_bytes, product.destination_offset_bytes, {}};
     std::vector<std::shared_ptr<const AxisTable>> owners;
     for (const ProductAxis& axis : product.axes) {
@@ -85,8 +99,18 @@ void ProductStorage::append(const Product& product) {
                              axis.destination_stride_bytes, axis.table.get()});
         owners.push_back(axis.table);
     }
-    fold_axes(nest.axes);
+    fold_nest(nest);
     append(nest, owners);
+}
+
+std::int64_t ProductStorage::table_number(
+    const AxisTable* table, const std::vector<std::shared_ptr<const AxisTable>>& owners) {
+    const auto [known, fresh] =
+        numbers_.try_emplace(table, static_cast<std::int64_t>(tables.size()));
+    if (fresh)
+        tables.push_back(*std::find_if(owners.begin(), owners.end(),
+                                       [&](const auto& t) { return t.get() == table; }));
+    return known->second;
 }
 
 void ProductStorage::append(const Nest& nest,
@@ -95,20 +119,14 @@ void ProductStorage::append(const Nest& nest,
     words.push_back(nest.destination);
     words.push_back(static_cast<std::int64_t>(nest.axes.size()));
     for (const NestAxis& axis : nest.axes) {
-        std::int64_t first = axis.count;
-        if (axis.table != nullptr) {
-            auto same = [&](const auto& t) { return t.get() == axis.table; };
-            auto known = std::find_if(tables.begin(), tables.end(), same);
-            if (known == tables.end()) {
-                tables.push_back(*std::find_if(owners.begin(), owners.end(), same));
-                known = tables.end() - 1;
-            }
-            first = -1 - (known - tables.begin());
-        }
+        const std::int64_t first =
+            axis.table == nullptr ? axis.count : -1 - table_number(axis.table, owners);
         words.insert(words.end(), {first, axis.source_stride, axis.destination_stride});
     }
     ++nests;
     elems += nest.size();
+    if (elems > most_elems)
+        throw Error(ErrorCode::out_of_range, "a relation has more than 2^59 elements");
 }
 
 std::size_t ProductStorage::read_nest(std::size_t at, Nest& nest) const {
@@ -125,6 +143,20 @@ std::size_t ProductStorage::read_nest(std::size_t at, Nest& nest) const {
         at += 3;
     }
     return at;
+}
+
+StoragePtr encode_product(const AddressRelation::Storage& from) {
+    auto result =
+        std::make_shared<ProductStorage>(from.source_elem_bytes, from.destination_elem_bytes);
+    auto keep = [&](const Nest& nest) {
+        Nest folded = nest;
+        fold_axes(folded.axes);
+        result->append(folded);
+    };
+    NestFolder folder;
+    from.visit([&](const StridedRun& run) { folder.push(run, keep); });
+    folder.finish(keep);
+    return result;
 }
 
 }  // namespace datamover

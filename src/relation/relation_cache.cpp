@@ -2,29 +2,53 @@
 // Which relations are kept in memory, and which are made again when they are asked for?
 #include "datamover/relation_cache.hpp"
 
+#include <algorithm>
+#include <cstring>
 #include <list>
 #include <mutex>
+#include <string>
 #include <unordered_map>
-#include <vector>
 
 #include "datamover/error.hpp"
 
 namespace datamover {
 namespace {
 
-struct Entry {
-    std::string key;
-    AddressRelation relation;
+using OwnWords = std::vector<std::int64_t>;
+using Words = RelationCache::Words;
+
+/// Of words that are held or only seen: looking up makes no copy.
+struct WordsHash {
+    using is_transparent = void;
+    std::size_t operator()(Words words) const {
+        std::uint64_t h = words.size();
+        for (const std::int64_t w : words) {
+            h = (h ^ static_cast<std::uint64_t>(w)) * 0x9E3779B97F4A7C15u;
+            h ^= h >> 32;
+        }
+        return static_cast<std::size_t>(h);
+    }
 };
+struct WordsEqual {
+    using is_transparent = void;
+    bool operator()(Words a, Words b) const { return std::ranges::equal(a, b); }
+};
+template <class T>
+using WordsMap = std::unordered_map<OwnWords, T, WordsHash, WordsEqual>;
 
 /// Relations that leave together: those of one hint, or a single one without a hint.
 struct Group {
-    std::string hint;
-    std::vector<Entry> entries;
+    OwnWords hint;
+    std::vector<const OwnWords*> keys;
     std::int64_t bytes = 0;
 };
 
 using Groups = std::list<Group>;
+
+struct Held {
+    AddressRelation relation;
+    Groups::iterator group;
+};
 
 void require_limit(std::int64_t limit_bytes) {
     if (limit_bytes < 0)
@@ -34,64 +58,64 @@ void require_limit(std::int64_t limit_bytes) {
 
 }  // namespace
 
+std::vector<std::int64_t> words_of(std::string_view text) {
+    std::vector<std::int64_t> words(1 + (text.size() + 7) / 8);
+    words.front() = static_cast<std::int64_t>(text.size());
+    if (!text.empty()) std::memcpy(words.data() + 1, text.data(), text.size());
+    return words;
+}
+
 struct RelationCache::State {
     mutable std::mutex mutex;
     Groups groups;  ///< the most recently used first
-    std::unordered_map<std::string, Groups::iterator> group_of_key;
-    std::unordered_map<std::string, Groups::iterator> group_of_hint;
+    WordsMap<Held> held;
+    WordsMap<Groups::iterator> group_of_hint;
     RelationCacheStatistics statistics;
 
     void forget(Groups::iterator group) {
-        for (const Entry& e : group->entries) group_of_key.erase(e.key);
-        if (!group->hint.empty()) group_of_hint.erase(group->hint);
-        statistics.relations -= static_cast<std::int64_t>(group->entries.size());
+        statistics.relations -= static_cast<std::int64_t>(group->keys.size());
         statistics.held_bytes -= group->bytes;
+        for (const OwnWords* key : group->keys) held.erase(held.find(*key));
+        if (!group->hint.empty()) group_of_hint.erase(group->hint);
         groups.erase(group);
+    }
+
+    void evict(Groups::iterator group) {
+        statistics.evictions += static_cast<std::int64_t>(group->keys.size());
+        forget(group);
     }
 
     /// Lets the least recently used groups go until the limit is kept.
     void shrink() {
-        while (statistics.held_bytes > statistics.limit_bytes && !groups.empty()) {
-            const auto last = std::prev(groups.end());
-            statistics.evictions += static_cast<std::int64_t>(last->entries.size());
-            forget(last);
-        }
+        while (statistics.held_bytes > statistics.limit_bytes && !groups.empty())
+            evict(std::prev(groups.end()));
     }
 
-    const AddressRelation* find(const std::string& key) {
-        const auto found = group_of_key.find(key);
-        if (found == group_of_key.end()) return nullptr;
-        groups.splice(groups.begin(), groups, found->second);
-        for (const Entry& e : found->second->entries)
-            if (e.key == key) return &e.relation;
-        return nullptr;
-    }
+    void use(Groups::iterator group) { groups.splice(groups.begin(), groups, group); }
 
-    Groups::iterator group_for(const std::string& hint) {
+    Groups::iterator group_for(Words hint) {
         const auto found = hint.empty() ? group_of_hint.end() : group_of_hint.find(hint);
         if (found != group_of_hint.end()) {
-            groups.splice(groups.begin(), groups, found->second);
+            use(found->second);
             return found->second;
         }
-        groups.push_front({hint, {}, 0});
-        if (!hint.empty()) group_of_hint[hint] = groups.begin();
+        groups.push_front({{hint.begin(), hint.end()}, {}, 0});
+        if (!hint.empty()) group_of_hint[groups.front().hint] = groups.begin();
         return groups.begin();
     }
 
-    void keep(const std::string& key, const std::string& hint, const AddressRelation& relation) {
+    void keep(Words key, Words hint, const AddressRelation& relation) {
         const std::int64_t bytes = relation.nbytes();
-        if (bytes > statistics.limit_bytes || group_of_key.count(key) != 0) return;
-        const auto group = group_for(hint);
+        if (bytes > statistics.limit_bytes || held.contains(key)) return;
+        auto group = group_for(hint);
         // A group that would not fit as a whole starts anew with this relation.
         if (group->bytes + bytes > statistics.limit_bytes) {
-            statistics.evictions += static_cast<std::int64_t>(group->entries.size());
-            forget(group);
-            keep(key, hint, relation);
-            return;
+            evict(group);
+            group = group_for(hint);
         }
-        group->entries.push_back({key, relation});
+        const auto place = held.try_emplace({key.begin(), key.end()}, Held{relation, group}).first;
+        group->keys.push_back(&place->first);
         group->bytes += bytes;
-        group_of_key[key] = group;
         statistics.held_bytes += bytes;
         ++statistics.relations;
         shrink();
@@ -105,28 +129,28 @@ RelationCache::RelationCache(std::int64_t limit_bytes) : state_(std::make_unique
 
 RelationCache::~RelationCache() = default;
 
-AddressRelation RelationCache::get(const std::string& key, const Make& make,
-                                   const std::string& hint) {
-    {
-        const std::lock_guard<std::mutex> lock(state_->mutex);
-        if (const AddressRelation* held = state_->find(key)) {
-            ++state_->statistics.hits;
-            return *held;
-        }
-        ++state_->statistics.misses;
-    }
-    // Made outside the lock: making may take long, and may ask the cache for others.
-    AddressRelation relation = make();
+std::optional<AddressRelation> RelationCache::find(Words key) {
     const std::lock_guard<std::mutex> lock(state_->mutex);
-    state_->keep(key, hint, relation);
-    return relation;
+    const auto found = state_->held.find(key);
+    if (found == state_->held.end()) {
+        ++state_->statistics.misses;
+        return std::nullopt;
+    }
+    ++state_->statistics.hits;
+    state_->use(found->second.group);
+    return found->second.relation;
 }
 
-std::int64_t RelationCache::drop(const std::string& hint) {
+void RelationCache::keep(Words key, const AddressRelation& relation, Words hint) {
+    const std::lock_guard<std::mutex> lock(state_->mutex);
+    state_->keep(key, hint, relation);
+}
+
+std::int64_t RelationCache::drop(Words hint) {
     const std::lock_guard<std::mutex> lock(state_->mutex);
     const auto found = state_->group_of_hint.find(hint);
     if (found == state_->group_of_hint.end()) return 0;
-    const auto dropped = static_cast<std::int64_t>(found->second->entries.size());
+    const auto dropped = static_cast<std::int64_t>(found->second->keys.size());
     state_->forget(found->second);
     return dropped;
 }

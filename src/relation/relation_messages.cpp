@@ -8,6 +8,7 @@
 #include <string>
 
 #include "datamover/error.hpp"
+#include "extent.hpp"
 
 namespace datamover {
 namespace {
@@ -16,7 +17,7 @@ namespace {
 constexpr std::size_t head_bytes = 8;
 
 std::size_t message_bytes(const AddressRelation& half) {
-    return static_cast<std::size_t>(half.size() * half.source_elem_bytes());
+    return static_cast<std::size_t>(checked_message_bytes(half.size(), half.source_elem_bytes()));
 }
 
 /// The half that a put message carries, and its elements.
@@ -32,15 +33,25 @@ Put read_put(std::span<const std::uint8_t> message) {
         throw Error(ErrorCode::invalid_argument,
                     "a put message of " + std::to_string(message.size()) + " bytes is cut off");
     const auto length = static_cast<std::size_t>(relation_bytes);
-    Put put{AddressRelation::from_bytes(message.subspan(head_bytes, length)),
-            message.subspan(head_bytes + length)};
-    const AddressBounds read = put.half.source_bounds();
-    if (put.elems.size() != message_bytes(put.half) || !put.half.source_contiguous() ||
-        (!put.half.empty() && read.begin_bytes != 0))
+    const std::span<const std::uint8_t> elems = message.subspan(head_bytes + length);
+    // Elements have at least one byte: a relation of more than came is not looked at.
+    const AddressRelation half = AddressRelation::from_bytes(message.subspan(head_bytes, length));
+    const bool whole = half.size() <= static_cast<std::int64_t>(elems.size()) &&
+                       elems.size() == message_bytes(half) && half.contiguous(Side::source) &&
+                       half.bounds(Side::source).begin_bytes == 0;
+    if (!whole)
         throw Error(ErrorCode::invalid_argument,
-                    "a put message holds " + std::to_string(put.elems.size()) +
+                    "a put message holds " + std::to_string(elems.size()) +
                         " bytes of elements, its relation is not that of so many in order");
-    return put;
+    return {half, elems};
+}
+
+/// What a request may ask for where the caller sets no limit.
+std::int64_t default_answer_bytes(std::span<const std::uint8_t> request, AddressBounds memory) {
+    constexpr std::int64_t per_request_byte = 64;
+    const std::int64_t held = std::max<std::int64_t>(0, memory.end_bytes - memory.begin_bytes);
+    const auto sent = static_cast<std::int64_t>(request.size());
+    return held + per_request_byte * sent;
 }
 
 }  // namespace
@@ -59,7 +70,7 @@ std::vector<std::uint8_t> put_message(const AddressRelation& relation, const voi
 void accept_put(std::span<const std::uint8_t> message, void* destination, AddressBounds memory,
                 const ElementUpdate& update) {
     const Put put = read_put(message);
-    put.half.require_inside(RelationSide::destination, memory, "the destination");
+    put.half.require_inside(Side::destination, memory, "the destination");
     put.half.copy(put.elems.data(), destination, update);
 }
 
@@ -68,13 +79,20 @@ std::vector<std::uint8_t> get_request(const AddressRelation& relation) {
 }
 
 std::vector<std::uint8_t> answer_get(std::span<const std::uint8_t> request, const void* source,
-                                     AddressBounds memory) {
+                                     AddressBounds memory, std::int64_t most_bytes) {
     const AddressRelation half = AddressRelation::from_bytes(request);
-    const AddressBounds written = half.destination_bounds();
-    if (!half.destination_contiguous() || written.begin_bytes != 0)
+    const std::int64_t most = most_bytes < 0 ? default_answer_bytes(request, memory) : most_bytes;
+    // Asked first: all that follows takes work in the number of elements.
+    if (half.size() > most / half.destination_elem_bytes())
+        throw Error(ErrorCode::out_of_range,
+                    "a get request asks for " + std::to_string(half.size()) + " elements of " +
+                        std::to_string(half.destination_elem_bytes()) + " bytes, where at most " +
+                        std::to_string(most) + " bytes are answered");
+    const AddressBounds written = half.bounds(Side::destination);
+    if (!half.contiguous(Side::destination) || written.begin_bytes != 0)
         throw Error(ErrorCode::invalid_argument,
                     "a get request's relation does not fill a message in order");
-    half.require_inside(RelationSide::source, memory, "the source");
+    half.require_inside(Side::source, memory, "the source");
     try {
         std::vector<std::uint8_t> answer(static_cast<std::size_t>(written.end_bytes));
         half.copy(source, answer.data());

@@ -9,7 +9,10 @@
 
 #include "datamover/error.hpp"
 #include "encodings.hpp"
+#include "extent.hpp"
 #include "offsets.hpp"
+#include "relation_memo.hpp"
+#include "side_walk.hpp"
 
 namespace datamover {
 namespace {
@@ -50,23 +53,6 @@ bool ascends(const AxisTable& table) {
     return ascending;
 }
 
-std::int64_t last_position(const AxisTable& table) {
-    std::int64_t last = 0;
-    auto look = [&](const std::vector<AxisRun>& runs, std::int64_t offset) {
-        for (const AxisRun& r : runs)
-            last = std::max(
-                last, offset + r.destination + (r.count - 1) * r.destination_step + r.length - 1);
-    };
-    look(table.runs(), std::max<std::int64_t>(0, table.periods() - 1) * table.destination_period());
-    look(table.tail(), 0);
-    return last;
-}
-
-std::int64_t first_position(const AxisTable& table) {
-    return table.runs().empty() || table.periods() == 0 ? table.tail().front().destination
-                                                        : table.runs().front().destination;
-}
-
 /// The bytes that a nest's destinations span, when its strides show that none repeats.
 std::optional<Range> distinct_range(const Nest& nest, std::int64_t elem_bytes) {
     std::vector<Spread> spreads;
@@ -76,8 +62,9 @@ std::optional<Range> distinct_range(const Nest& nest, std::int64_t elem_bytes) {
         std::int64_t last = axis.count - 1;
         if (axis.table != nullptr) {
             if (!ascends(*axis.table)) return std::nullopt;
-            first = first_position(*axis.table);
-            last = last_position(*axis.table);
+            const Extent positions = extent_of(*axis.table, Side::destination);
+            first = positions.low;
+            last = positions.high;
         }
         const std::int64_t stride = axis.destination_stride;
         range.low += std::min(first * stride, last * stride);
@@ -132,24 +119,17 @@ bool walk_may_repeat(const AddressRelation::Storage& storage) {
     const std::int64_t elem = storage.destination_elem_bytes;
     std::int64_t next = std::numeric_limits<std::int64_t>::min();
     bool ascending = true;
-    storage.visit([&](const StridedRun& r) {
-        ascending =
-            ascending && r.destination >= next && (r.elems == 1 || r.destination_step >= elem);
-        next = r.destination + (r.elems - 1) * r.destination_step + elem;
+    walk_side(storage, Side::destination, [&](const SideRun& r) {
+        ascending = ascending && r.start >= next && (r.elems == 1 || r.step >= elem);
+        next = r.start + (r.elems - 1) * r.step + elem;
     });
     return !ascending;
 }
 
 template <class Visit>
 void for_each_destination(const AddressRelation::Storage& storage, Visit&& visit) {
-    if (const auto* offsets = dynamic_cast<const OffsetsStorage*>(&storage)) {
-        std::vector<std::int64_t> addresses;
-        read_all_addresses(*offsets, false, addresses);
-        for (const std::int64_t a : addresses) visit(a);
-        return;
-    }
-    storage.visit([&](const StridedRun& r) {
-        for (std::int64_t i = 0; i < r.elems; ++i) visit(r.destination + i * r.destination_step);
+    walk_side(storage, Side::destination, [&](const SideRun& r) {
+        for (std::int64_t i = 0; i < r.elems; ++i) visit(r.start + i * r.step);
     });
 }
 
@@ -181,9 +161,9 @@ bool elements_repeat(const AddressRelation::Storage& storage, AddressBounds boun
     const std::int64_t elem = storage.destination_elem_bytes;
     const std::int64_t places = (bounds.end_bytes - bounds.begin_bytes) / elem;
     bool whole = true;
-    storage.visit([&](const StridedRun& r) {
-        whole = whole && (r.destination - bounds.begin_bytes) % elem == 0 &&
-                (r.elems == 1 || r.destination_step % elem == 0);
+    walk_side(storage, Side::destination, [&](const SideRun& r) {
+        whole = whole && (r.start - bounds.begin_bytes) % elem == 0 &&
+                (r.elems == 1 || r.step % elem == 0);
     });
     if (whole && places / most_places_per_elem <= storage.size())
         return marks_repeat(storage, bounds.begin_bytes, places);
@@ -207,14 +187,16 @@ bool combines_in_any_order(const ElementUpdate& update) {
 }  // namespace
 
 bool AddressRelation::destinations_repeat() const {
-    using Repeats = Storage::Repeats;
     if (size() < 2) return false;
-    Repeats known = storage_->repeats.load(std::memory_order_relaxed);
-    if (known == Repeats::unknown) {
-        known = repeat(*storage_, destination_bounds()) ? Repeats::yes : Repeats::no;
-        storage_->repeats.store(known, std::memory_order_relaxed);
+    RelationMemo& memo = storage_->memo();
+    {
+        const std::lock_guard<std::mutex> lock(memo.mutex);
+        if (memo.repeats) return *memo.repeats;
     }
-    return known == Repeats::yes;
+    const bool found = repeat(*storage_, bounds(Side::destination));
+    const std::lock_guard<std::mutex> lock(memo.mutex);
+    memo.repeats = found;
+    return found;
 }
 
 void AddressRelation::require_unambiguous(const ElementUpdate& update) const {
@@ -223,18 +205,6 @@ void AddressRelation::require_unambiguous(const ElementUpdate& update) const {
                 std::string("several elements have the same destination; operation \"") +
                     op_name(update.op) +
                     "\" depends on their order, use \"add\", \"multiply\", \"min\" or \"max\"");
-}
-
-void AddressRelation::require_inside(RelationSide side, AddressBounds memory,
-                                     const std::string& name) const {
-    const AddressBounds bounds =
-        side == RelationSide::source ? source_bounds() : destination_bounds();
-    if (bounds.begin_bytes == bounds.end_bytes) return;
-    if (bounds.begin_bytes >= memory.begin_bytes && bounds.end_bytes <= memory.end_bytes) return;
-    throw Error(ErrorCode::out_of_range,
-                "the relation touches bytes " + std::to_string(bounds.begin_bytes) + " to " +
-                    std::to_string(bounds.end_bytes) + " of " + name + ", which has bytes " +
-                    std::to_string(memory.begin_bytes) + " to " + std::to_string(memory.end_bytes));
 }
 
 }  // namespace datamover

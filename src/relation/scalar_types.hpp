@@ -9,8 +9,14 @@
 #include <type_traits>
 
 #include "datamover/element_update.hpp"
+#include "small_floats.hpp"
 
 namespace datamover::scalar {
+
+/// Whether a type is a float of 8 or 16 bits, which is computed with as a float of 32.
+constexpr bool is_small(ScalarType type) {
+    return type >= ScalarType::float16;
+}
 
 /// NumPy's bool: one byte, 0 or 1.
 struct Boolean {
@@ -55,6 +61,8 @@ template <class To, class From>
 inline To convert(From value) {
     if constexpr (std::is_same_v<To, From>)
         return value;
+    else if constexpr (is_small_float<From>)
+        return convert<To>(to_float(value));
     else if constexpr (is_boolean<From>)
         return convert<To>(value.value != 0 ? std::uint8_t{1} : std::uint8_t{0});
     else if constexpr (is_boolean<To>)
@@ -64,6 +72,10 @@ inline To convert(From value) {
                   static_cast<typename To::value_type>(value.imag()));
     else if constexpr (is_complex<From>)
         return convert<To>(value.real());
+    else if constexpr (std::is_same_v<To, Float16> && std::is_same_v<From, double>)
+        return round_to<To>(value);  // at once, as NumPy does; ml_dtypes rounds to a float first
+    else if constexpr (is_small_float<To>)
+        return round_to<To>(convert<float>(value));
     else if constexpr (is_complex<To>)
         return To(convert<typename To::value_type>(value), 0);
     else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>)
@@ -81,6 +93,8 @@ inline T add(T a, T b) {
         return Boolean{static_cast<std::uint8_t>(a.value | b.value)};
     else if constexpr (std::is_integral_v<T>)
         return static_cast<T>(static_cast<Wrapping<T>>(a) + static_cast<Wrapping<T>>(b));
+    else if constexpr (is_small_float<T>)
+        return round_to<T>(to_float(a) + to_float(b));
     else
         return a + b;
 }
@@ -91,6 +105,8 @@ inline T multiply(T a, T b) {
         return Boolean{static_cast<std::uint8_t>(a.value & b.value)};
     else if constexpr (std::is_integral_v<T>)
         return static_cast<T>(static_cast<Wrapping<T>>(a) * static_cast<Wrapping<T>>(b));
+    else if constexpr (is_small_float<T>)
+        return round_to<T>(to_float(a) * to_float(b));
     else if constexpr (is_complex<T>)
         return T(a.real() * b.real() - a.imag() * b.imag(),
                  a.real() * b.imag() + a.imag() * b.real());
@@ -102,6 +118,8 @@ template <class T>
 inline bool is_nan(T a) {
     if constexpr (is_complex<T>)
         return a.real() != a.real() || a.imag() != a.imag();
+    else if constexpr (is_small_float<T>)
+        return is_nan(to_float(a));
     else
         return a != a;
 }
@@ -111,6 +129,8 @@ template <class T>
 inline bool less(T a, T b) {
     if constexpr (is_complex<T>)
         return a.real() < b.real() || (a.real() == b.real() && a.imag() < b.imag());
+    else if constexpr (is_small_float<T>)
+        return to_float(a) < to_float(b);
     else
         return a < b;
 }
@@ -149,9 +169,24 @@ inline T combine(T a, T b) {
         return b;
 }
 
-/// Calls f.template operator()<T>() for the C++ type of a scalar type other than opaque.
+/// Calls f.template operator()<T>() for the C++ type of a float of 8 or 16 bits.
 template <class F>
-auto with_type(ScalarType type, F&& f) {
+auto with_small_type(ScalarType type, F&& f) {
+    switch (type) {
+        case ScalarType::float16:
+            return f.template operator()<Float16>();
+        case ScalarType::bfloat16:
+            return f.template operator()<BFloat16>();
+        case ScalarType::float8_e4m3fn:
+            return f.template operator()<Float8E4M3>();
+        default:
+            return f.template operator()<Float8E5M2>();
+    }
+}
+
+/// Calls f.template operator()<T>() for the C++ type of any other scalar type but opaque.
+template <class F>
+auto with_wide_type(ScalarType type, F&& f) {
     switch (type) {
         case ScalarType::int8:
             return f.template operator()<std::int8_t>();
@@ -180,6 +215,11 @@ auto with_type(ScalarType type, F&& f) {
         default:
             return f.template operator()<Boolean>();
     }
+}
+
+template <class F>
+auto with_type(ScalarType type, F&& f) {
+    return is_small(type) ? with_small_type(type, f) : with_wide_type(type, f);
 }
 
 }  // namespace datamover::scalar

@@ -3,17 +3,15 @@
 #include "serial.hpp"
 
 #include <algorithm>
-#include <limits>
+#include <string>
 #include <utility>
 
 #include "datamover/error.hpp"
+#include "extent.hpp"
 #include "offsets.hpp"
 
 namespace datamover {
 namespace {
-
-constexpr std::int64_t largest_elem_bytes = std::int64_t{1} << 40;
-constexpr std::int64_t most_elems = std::numeric_limits<std::int64_t>::max() / 16;
 
 void write(const PairsStorage& s, WordWriter& out) {
     out.put(s.size());
@@ -80,6 +78,10 @@ void count_elems(std::int64_t& elems, std::int64_t more) {
     elems += more;
 }
 
+void require_row(std::int64_t start, std::int64_t elems, std::int64_t step) {
+    if (!row_fits(start, elems, step)) refuse_serial("addresses beyond 2^62");
+}
+
 StoragePtr read_pairs(std::shared_ptr<PairsStorage> s, WordReader& in) {
     const std::int64_t n = in.get_count(2);
     for (auto* side : {&s->source, &s->destination})
@@ -123,12 +125,11 @@ class SymbolCheck {
 public:
     void push(const Symbol& s) {
         count_elems(elems, s.length);
-        require_row(source_, s.length, s.source_difference);
-        require_row(destination_, s.length, s.destination_difference);
+        // The elements follow the address that was reached before.
+        require_row(source_, s.length + 1, s.source_difference);
+        require_row(destination_, s.length + 1, s.destination_difference);
         source_ += s.length * s.source_difference;
         destination_ += s.length * s.destination_difference;
-        require_row(source_, 1, 0);
-        require_row(destination_, 1, 0);
     }
     std::int64_t elems = 0;
 
@@ -183,38 +184,73 @@ std::vector<AxisRun> read_axis_runs(WordReader& in) {
     return runs;
 }
 
-AxisTable read_table(WordReader& in) {
+using Tables = std::vector<std::shared_ptr<const AxisTable>>;
+
+/// A table, and the greatest magnitude of its positions.
+struct ReadTable {
+    std::shared_ptr<const AxisTable> table;
+    PerSide<std::int64_t> reach;
+};
+
+ReadTable read_table(WordReader& in) {
     const std::int64_t periods = in.get();
     const std::int64_t source_period = in.get();
     const std::int64_t destination_period = in.get();
     std::vector<AxisRun> runs = read_axis_runs(in);
     std::vector<AxisRun> tail = read_axis_runs(in);
-    return AxisTable(std::move(runs), periods, source_period, destination_period, std::move(tail));
+    // Else a table could be longer than the work that it stands for.
+    if (periods == 0 && !runs.empty()) refuse_serial("a table with runs that come in no period");
+    ReadTable read{std::make_shared<const AxisTable>(std::move(runs), periods, source_period,
+                                                     destination_period, std::move(tail)),
+                   {}};
+    for (const Side side : both_sides) {
+        const auto reach = reach_of(*read.table, side);
+        if (!reach) refuse_serial("positions beyond 2^62");
+        read.reach[side] = *reach;
+    }
+    return read;
+}
+
+/// Reads a nest, and lists the tables that it uses.
+Nest read_nest(const std::vector<ReadTable>& tables, WordReader& in, Tables& used) {
+    Nest nest;
+    used.clear();
+    nest.source = in.get();
+    nest.destination = in.get();
+    nest.axes.resize(static_cast<std::size_t>(in.get_count(3)));
+    std::vector<PerSide<std::int64_t>> reach;
+    for (NestAxis& axis : nest.axes) {
+        axis.count = in.get();
+        axis.source_stride = in.get();
+        axis.destination_stride = in.get();
+        if (axis.count < 0) {
+            if (-1 - axis.count >= static_cast<std::int64_t>(tables.size()))
+                refuse_serial("an axis whose table is missing");
+            const ReadTable& read = tables[static_cast<std::size_t>(-1 - axis.count)];
+            axis.table = read.table.get();
+            axis.count = axis.table->size();
+            reach.push_back(read.reach);
+            used.push_back(read.table);
+        } else {
+            reach.push_back({axis.count - 1, axis.count - 1});
+        }
+        if (axis.count < 1) refuse_serial("an axis without positions");
+    }
+    if (const char* excess = excess_of(nest, reach)) refuse_serial(excess);
+    // No more axes are left than a nest of so many elements can have: loops nest as deep.
+    fold_nest(nest);
+    return nest;
 }
 
 StoragePtr read_product(std::shared_ptr<ProductStorage> s, WordReader& in) {
-    std::vector<std::shared_ptr<const AxisTable>> tables;
-    for (std::int64_t n = in.get_count(5); n > 0; --n)
-        tables.push_back(std::make_shared<AxisTable>(read_table(in)));
+    std::vector<ReadTable> tables;
+    for (std::int64_t n = in.get_count(5); n > 0; --n) tables.push_back(read_table(in));
+    Tables used;
     for (std::int64_t n = in.get_count(3); n > 0; --n) {
-        Nest nest;
-        nest.source = in.get();
-        nest.destination = in.get();
-        nest.axes.resize(static_cast<std::size_t>(in.get_count(3)));
-        for (NestAxis& axis : nest.axes) {
-            axis.count = in.get();
-            axis.source_stride = in.get();
-            axis.destination_stride = in.get();
-            if (axis.count >= 0) continue;
-            if (-1 - axis.count >= static_cast<std::int64_t>(tables.size()))
-                refuse_serial("an axis whose table is missing");
-            axis.table = tables[static_cast<std::size_t>(-1 - axis.count)].get();
-            axis.count = axis.table->size();
-        }
-        require_nest(nest);
+        const Nest nest = read_nest(tables, in, used);
         std::int64_t elems = s->elems;
         count_elems(elems, nest.size());
-        s->append(nest, tables);
+        s->append(nest, used);
     }
     return s;
 }
@@ -230,18 +266,19 @@ OffsetSide read_side(std::int64_t elems, std::int64_t unit, WordReader& in) {
 }
 
 /// Every offset of a chunk must lie within the data and lead to an address within range.
-void require_offsets(const OffsetsStorage& s, const OffsetSide& side, bool of_source,
-                     std::int64_t elems) {
-    if (side.width == 0) return;
+void require_offsets(const OffsetsStorage& s, const OffsetChunk& chunk, Side side) {
+    const OffsetSide& own = chunk.side(side);
+    if (own.width == 0) return;
     const auto size = static_cast<std::int64_t>(s.data.size()) - offset_padding_bytes;
-    if (side.at > size || elems * side.width > size - side.at)
+    if (own.at > size || chunk.elems * own.width > size - own.at)
         refuse_serial("offsets beyond the data");
-    for (std::int64_t i = 0; i < elems; ++i) {
+    for (std::int64_t i = 0; i < chunk.elems; ++i) {
         std::uint64_t offset = 0;
-        std::memcpy(&offset, s.data.data() + side.at + i * side.width,
-                    static_cast<std::size_t>(side.width));
-        if (offset > static_cast<std::uint64_t>(most_elems)) refuse_serial("an offset too large");
-        require_row(side.base, static_cast<std::int64_t>(offset), s.unit(of_source));
+        std::memcpy(&offset, s.data.data() + own.at + i * own.width,
+                    static_cast<std::size_t>(own.width));
+        if (offset >= static_cast<std::uint64_t>(largest_address))
+            refuse_serial("an offset too large");
+        require_row(own.base, static_cast<std::int64_t>(offset) + 1, s.unit(side));
     }
 }
 
@@ -259,15 +296,16 @@ StoragePtr read_offsets(std::shared_ptr<OffsetsStorage> s, WordReader& in) {
         s->chunks.push_back(c);
     }
     const std::int64_t bytes = in.get();
-    if (bytes < offset_padding_bytes || bytes / 8 > in.left()) refuse_serial("offsets cut off");
+    if (bytes < offset_padding_bytes || (bytes - 1) / 8 >= in.left())
+        refuse_serial("offsets cut off");
     for (std::int64_t i = 0; i < bytes; i += 8) {
         const std::int64_t word = in.get();
         const auto* from = reinterpret_cast<const unsigned char*>(&word);
         s->data.insert(s->data.end(), from, from + std::min<std::int64_t>(8, bytes - i));
     }
     for (const OffsetChunk& c : s->chunks) {
-        require_offsets(*s, c.source, true, c.elems);
-        require_offsets(*s, c.destination, false, c.elems);
+        require_offsets(*s, c, Side::source);
+        require_offsets(*s, c, Side::destination);
     }
     return s;
 }
@@ -293,6 +331,11 @@ StoragePtr read_storage(std::int64_t encoding, std::int64_t source, std::int64_t
 }
 
 }  // namespace
+
+void refuse_serial(const char* what) {
+    throw Error(ErrorCode::invalid_argument,
+                std::string("these bytes are not those of an address relation: ") + what);
+}
 
 std::uint64_t serial_checksum(std::span<const std::uint8_t> bytes) {
     std::uint64_t hash = 0xCBF29CE484222325;
@@ -354,7 +397,8 @@ std::vector<std::uint8_t> AddressRelation::to_bytes() const {
     return out.bytes();
 }
 
-AddressRelation AddressRelation::from_bytes(std::span<const std::uint8_t> bytes) {
+AddressRelation AddressRelation::from_bytes(std::span<const std::uint8_t> bytes,
+                                            std::int64_t elems_limit) {
     if (bytes.size() < 5 * 8 || bytes.size() % 8 != 0) refuse_serial("cut off");
     WordReader last(bytes.last(8));
     WordReader in(bytes.first(bytes.size() - 8));
@@ -370,6 +414,10 @@ AddressRelation AddressRelation::from_bytes(std::span<const std::uint8_t> bytes)
         refuse_serial("an element size out of range");
     StoragePtr storage = read_storage(encoding, source, destination, in);
     if (in.left() != 0) refuse_serial("more than a relation");
+    if (storage->size() > elems_limit)
+        throw Error(ErrorCode::out_of_range, "a relation of " + std::to_string(storage->size()) +
+                                                 " elements, where at most " +
+                                                 std::to_string(elems_limit) + " are taken");
     return AddressRelation(std::move(storage));
 }
 

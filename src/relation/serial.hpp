@@ -49,9 +49,4 @@ private:
 /// Throws invalid_argument with `what`.
 [[noreturn]] void refuse_serial(const char* what);
 
-/// Throws when addresses of a strided row leave the range that 64 bits can add without overflow.
-void require_row(std::int64_t start, std::int64_t elems, std::int64_t step);
-/// Throws when a nest's addresses or its number of elements overflow.
-void require_nest(const Nest& nest);
-
 }  // namespace datamover

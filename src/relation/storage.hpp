@@ -19,15 +19,24 @@ struct StridedRun {
     std::int64_t elems = 1;
     std::int64_t source_step = 0;
     std::int64_t destination_step = 0;
+
+    std::int64_t start(Side side) const { return side == Side::source ? source : destination; }
+    std::int64_t& start(Side side) { return side == Side::source ? source : destination; }
+    std::int64_t step(Side side) const {
+        return side == Side::source ? source_step : destination_step;
+    }
+    std::int64_t& step(Side side) { return side == Side::source ? source_step : destination_step; }
 };
 
 using RunVisitor = std::function<void(const StridedRun&)>;
+
+struct RelationMemo;
 
 /// One encoded relation: an immutable value shared by all copies of an AddressRelation.
 struct AddressRelation::Storage {
     Storage(std::int64_t source_elem, std::int64_t destination_elem)
         : source_elem_bytes(source_elem), destination_elem_bytes(destination_elem) {}
-    virtual ~Storage() = default;
+    virtual ~Storage();
 
     virtual Encoding encoding() const = 0;
     virtual std::int64_t size() const = 0;
@@ -35,14 +44,24 @@ struct AddressRelation::Storage {
     /// Calls visit for strided runs, in order, decoding as it goes.
     virtual void visit(const RunVisitor& visit) const = 0;
 
+    std::int64_t elem_bytes(Side side) const {
+        return side == Side::source ? source_elem_bytes : destination_elem_bytes;
+    }
+    /// What has been found out about this relation. Safe to call from several threads.
+    RelationMemo& memo() const;
+    bool has_memo() const { return memo_.load(std::memory_order_acquire) != nullptr; }
+
     const std::int64_t source_elem_bytes;
     const std::int64_t destination_elem_bytes;
-    /// Whether destinations repeat, once somebody has asked.
-    enum class Repeats : std::uint8_t { unknown, no, yes };
-    mutable std::atomic<Repeats> repeats{Repeats::unknown};
+
+private:
+    mutable std::atomic<RelationMemo*> memo_{nullptr};
 };
 
 using StoragePtr = std::shared_ptr<const AddressRelation::Storage>;
+
+/// Passes on what is known of the destinations of `from` to a relation that has the same ones.
+void pass_on_repeats(const AddressRelation::Storage& from, const AddressRelation::Storage& to);
 
 /// Lets the files of this room look into a relation and make one.
 struct RelationAccess {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Is every string of bytes either a sound relation or refused with an error?
+// Is every string of bytes a sound relation, get request or put message, or refused with an error?
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -8,6 +9,7 @@
 
 #include "datamover/address_relation.hpp"
 #include "datamover/error.hpp"
+#include "datamover/relation_messages.hpp"
 #include "relation/serial.hpp"
 
 using namespace datamover;
@@ -38,6 +40,40 @@ void use(const AddressRelation& relation, std::span<const std::uint8_t> bytes) {
     relation.copy(from.data() - s.begin_bytes, to.data() - d.begin_bytes);
 }
 
+/// An answer is no longer than what is answered at most.
+void ask(std::span<const std::uint8_t> request) {
+    static const std::vector<char> memory(1000, 'a');
+    const auto most = static_cast<std::size_t>(1000 + 64 * request.size());
+    const AddressBounds bounds{-100, 900};
+    if (answer_get(request, memory.data() + 100, bounds).size() > most) __builtin_trap();
+    if (answer_get(request, memory.data() + 100, bounds, 10).size() > 10) __builtin_trap();
+}
+
+/// A put message of these bytes and of as many elements as they speak of, up to a bound.
+void put(std::span<const std::uint8_t> bytes) {
+    const AddressRelation relation = AddressRelation::from_bytes(bytes, most_elems);
+    const std::int64_t elem_bytes = std::min<std::int64_t>(relation.source_elem_bytes(), 64);
+    std::vector<std::uint8_t> message(8 + bytes.size() +
+                                      static_cast<std::size_t>(relation.size() * elem_bytes));
+    const std::uint64_t length = bytes.size();
+    std::memcpy(message.data(), &length, 8);
+    std::memcpy(message.data() + 8, bytes.data(), bytes.size());
+    std::vector<char> memory(1000);
+    accept_put(message, memory.data() + 100, {-100, 900});
+}
+
+/// Errors that a caller expects of bytes from outside; all others are defects.
+template <class Call>
+void try_out(Call&& call) {
+    try {
+        call();
+    } catch (const Error& e) {
+        if (e.code() != ErrorCode::invalid_argument && e.code() != ErrorCode::wrong_type &&
+            e.code() != ErrorCode::out_of_range)
+            __builtin_trap();
+    }
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -47,11 +83,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const std::uint64_t checksum = serial_checksum(bytes);
     bytes.resize(bytes.size() + 8);
     std::memcpy(bytes.data() + bytes.size() - 8, &checksum, 8);
-    try {
-        use(AddressRelation::from_bytes(bytes), bytes);
-    } catch (const Error& e) {
-        if (e.code() != ErrorCode::invalid_argument && e.code() != ErrorCode::wrong_type)
-            __builtin_trap();
-    }
+    try_out([&] { use(AddressRelation::from_bytes(bytes), bytes); });
+    try_out([&] { ask(bytes); });
+    try_out([&] { put(bytes); });
     return 0;
 }

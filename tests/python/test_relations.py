@@ -368,3 +368,93 @@ class TestCopy:
         with pytest.raises(dm.InvalidArgument):
             dm.copy(np.array(1.0), np.array(2.0), source_index=[0])
         assert not b.any()
+
+
+class TestBound:
+    @given(addresses(), st.sampled_from(ENCODINGS), st.sampled_from(["f8", "i2", "c16", "S3"]))
+    def test_moves_what_the_relation_moves_each_time(self, pairs, encoding, dtype):
+        source, destination = pairs
+        a, b = values(dtype), values(dtype, seed=1)
+        relation = dm.AddressRelation.from_pairs(source, destination, elem_bytes=a.itemsize).encode(
+            encoding
+        )
+        message, c = np.zeros(len(source), dtype), b.copy()
+        copy, gather = relation.bind(a, b), relation.bind(a, buffer=message)
+        scatter = relation.bind(destination=c, buffer=message)
+        for seed in range(3):
+            a[:] = values(dtype, seed=seed)
+            expected = b.copy()
+            expected[destination] = a[source]
+            assert copy() is None
+            gather()
+            scatter()
+            assert np.array_equal(b, expected)
+            assert np.array_equal(message, a[source])
+            assert np.array_equal(c, expected)
+        assert len(copy) == len(source) and copy.source is a and copy.destination is b
+
+    def test_keeps_relation_and_arrays_alive(self):
+        b = np.zeros(3)
+        move = dm.AddressRelation.from_pairs([2, 0, 1], range(3)).bind(np.arange(3.0), b)
+        move()
+        assert b.tolist() == [2, 0, 1]
+        view = bytearray(16)
+        move = dm.AddressRelation.from_pairs([0], [1]).bind(np.array([1.5]), view)
+        with pytest.raises(BufferError):
+            view.clear()
+        move()
+        assert np.frombuffer(view)[1] == 1.5
+
+    def test_combines_and_converts(self):
+        b = np.ones(4, "f4")
+        add = dm.AddressRelation.from_pairs([0, 1], [3, 3], elem_bytes=(2, 4)).bind(
+            np.array([5, 6], "i2"), b, op="add"
+        )
+        add()
+        add()
+        assert b.tolist() == [1, 1, 1, 23]
+
+    def test_takes_two_of_three(self):
+        relation = dm.AddressRelation.from_pairs([0, 1], [1, 0])
+        a, b, c = np.zeros(2), np.zeros(2), np.zeros(2)
+        for given_ones in ({}, {"source": a}, {"source": a, "destination": b, "buffer": c}):
+            with pytest.raises(dm.InvalidArgument, match="two of source, destination and buffer"):
+                relation.bind(**given_ones)
+        with pytest.raises(dm.InvalidArgument, match="only filled"):
+            relation.bind(source=a, buffer=c, op="add")
+        for wrong in ({"source": a[:1], "destination": b}, {"source": a, "buffer": c[:1]}):
+            with pytest.raises(dm.OutOfRange):
+                relation.bind(**wrong)
+        c.flags.writeable = False
+        with pytest.raises(dm.InvalidArgument, match="read-only"):
+            relation.bind(a, c)
+        with pytest.raises(dm.WrongType):
+            relation.bind(a.astype("f4"), b)
+
+
+class TestLimits:
+    def test_a_relation_of_few_bytes_and_many_elements(self):
+        repeated = dm.AddressRelation.from_pairs(np.zeros(1 << 16, int), np.arange(1 << 16))
+        data = repeated.to_bytes()
+        assert len(data) < 200
+        with pytest.raises(dm.OutOfRange, match="65536 elements, where at most 1000 are taken"):
+            dm.AddressRelation.from_bytes(data, max_elements=1000)
+        assert len(dm.AddressRelation.from_bytes(data, max_elements=1 << 16)) == 1 << 16
+
+    def test_answers_are_bounded(self):
+        repeated = dm.AddressRelation.from_pairs(np.zeros(1 << 16, int), np.arange(1 << 16))
+        request, source = repeated.get_request(), np.array([7.0])
+        with pytest.raises(dm.OutOfRange, match="at most"):
+            dm.AddressRelation.answer_get(request, source)
+        with pytest.raises(dm.InvalidArgument, match="negative"):
+            dm.AddressRelation.answer_get(request, source, max_bytes=-1)
+        answer = dm.AddressRelation.answer_get(request, source, max_bytes=8 << 16)
+        assert (answer.view("f8") == 7).all() and len(answer) == 8 << 16
+
+    @pytest.mark.parametrize("far", [2**62, -(2**62), 2**63 - 1])
+    def test_addresses_that_64_bits_cannot_compute_with(self, far):
+        for pair in (([0, far], [0, 1]), ([0, 1], [0, far])):
+            with pytest.raises(dm.InvalidArgument, match=str(far)):
+                dm.AddressRelation.from_pairs(*pair)
+            with pytest.raises(dm.InvalidArgument, match=str(far)):
+                dm.AddressRelation.from_byte_pairs(*pair)

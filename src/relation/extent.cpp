@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Between which positions and addresses do tables and nests lie, and can 64 bits hold them?
+#include "extent.hpp"
+
+#include "datamover/error.hpp"
+
+namespace datamover {
+namespace {
+
+/// |value|, or none beyond the largest address.
+std::optional<std::int64_t> magnitude(std::int64_t value) {
+    if (value < -largest_address || value > largest_address) return std::nullopt;
+    return value < 0 ? -value : value;
+}
+
+/// a + count * |stride|, or none beyond the largest address; a and count are not negative.
+std::optional<std::int64_t> add_reach(std::int64_t a, std::int64_t count, std::int64_t stride) {
+    if (count == 0) return a;
+    const auto step = magnitude(stride);
+    std::int64_t reach = 0;
+    if (!step || __builtin_mul_overflow(count, *step, &reach) || reach > largest_address - a)
+        return std::nullopt;
+    return a + reach;
+}
+
+constexpr const char* too_many_elems = "more than 2^59 elements";
+constexpr const char* too_far = "addresses beyond 2^62";
+
+bool multiply_elems(std::int64_t& elems, std::int64_t count) {
+    return !__builtin_mul_overflow(elems, count, &elems) && elems <= most_elems;
+}
+
+std::optional<std::int64_t> reach_of_runs(const std::vector<AxisRun>& runs, std::int64_t periods,
+                                          std::int64_t period, Side side) {
+    std::int64_t all = 0;
+    for (const AxisRun& r : runs) {
+        std::optional<std::int64_t> reach = magnitude(start_of(r, side));
+        if (reach) reach = add_reach(*reach, r.count - 1, step_of(r, side));
+        if (reach) reach = add_reach(*reach, r.length - 1, 1);
+        if (reach) reach = add_reach(*reach, periods - 1, period);
+        if (!reach) return std::nullopt;
+        all = std::max(all, *reach);
+    }
+    return all;
+}
+
+}  // namespace
+
+Extent extent_of(const AxisTable& table, Side side) {
+    Extent all;
+    auto add = [&](const std::vector<AxisRun>& runs, std::int64_t repeats, std::int64_t period) {
+        for (const AxisRun& r : runs) {
+            const std::int64_t start = start_of(r, side);
+            Extent e{start, start + r.length - 1};
+            e.stretch((r.count - 1) * step_of(r, side));
+            e.stretch((repeats - 1) * period);
+            all.include(e);
+        }
+    };
+    if (table.periods() > 0) add(table.runs(), table.periods(), period_of(table, side));
+    add(table.tail(), 1, 0);
+    return all;
+}
+
+Extent extent_of(const Nest& nest, Side side) {
+    Extent e{nest.offset(side), nest.offset(side)};
+    for (const NestAxis& axis : nest.axes) {
+        const std::int64_t stride = axis.stride(side);
+        if (axis.table == nullptr) {
+            e.stretch((axis.count - 1) * stride);
+            continue;
+        }
+        const Extent t = extent_of(*axis.table, side);
+        e.low += std::min(t.low * stride, t.high * stride);
+        e.high += std::max(t.low * stride, t.high * stride);
+    }
+    return e;
+}
+
+std::optional<std::int64_t> reach_of(const AxisTable& table, Side side) {
+    const auto body = table.periods() > 0 ? reach_of_runs(table.runs(), table.periods(),
+                                                          period_of(table, side), side)
+                                          : std::int64_t{0};
+    const auto tail = reach_of_runs(table.tail(), 1, 0, side);
+    if (!body || !tail) return std::nullopt;
+    return std::max(*body, *tail);
+}
+
+bool row_fits(std::int64_t start, std::int64_t elems, std::int64_t step) {
+    const auto from = magnitude(start);
+    return from && add_reach(*from, elems - 1, step).has_value();
+}
+
+const char* excess_of(const Product& product) {
+    std::int64_t elems = 1;
+    for (const ProductAxis& axis : product.axes)
+        if (!multiply_elems(elems, axis.table->size())) return too_many_elems;
+    for (const Side side : both_sides) {
+        const bool at_source = side == Side::source;
+        auto total =
+            magnitude(at_source ? product.source_offset_bytes : product.destination_offset_bytes);
+        for (const ProductAxis& axis : product.axes) {
+            const auto reach = total ? reach_of(*axis.table, side) : std::nullopt;
+            if (!reach) return too_far;
+            total = add_reach(*total, *reach,
+                              at_source ? axis.source_stride_bytes : axis.destination_stride_bytes);
+        }
+        if (!total) return too_far;
+    }
+    return nullptr;
+}
+
+const char* excess_of(const Nest& nest, std::span<const PerSide<std::int64_t>> reach) {
+    std::int64_t elems = 1;
+    for (const NestAxis& axis : nest.axes)
+        if (!multiply_elems(elems, axis.count)) return too_many_elems;
+    for (const Side side : both_sides) {
+        auto total = magnitude(nest.offset(side));
+        for (std::size_t k = 0; k < nest.axes.size() && total; ++k)
+            total = add_reach(*total, reach[k][side], nest.axes[k].stride(side));
+        if (!total) return too_far;
+    }
+    return nullptr;
+}
+
+std::int64_t checked_message_bytes(std::int64_t elems, std::int64_t elem_bytes) {
+    std::int64_t bytes = 0;
+    if (!__builtin_mul_overflow(elems, elem_bytes, &bytes) && bytes <= largest_address)
+        return bytes;
+    throw Error(ErrorCode::out_of_range, "a message of " + std::to_string(elems) + " elements of " +
+                                             std::to_string(elem_bytes) +
+                                             " bytes has more than 2^62 bytes");
+}
+
+}  // namespace datamover

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Between which positions and addresses do tables and nests lie, and can 64 bits hold them?
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "datamover/side.hpp"
+#include "encodings.hpp"
+
+namespace datamover {
+
+constexpr std::int64_t largest_elem_bytes = std::int64_t{1} << 40;
+/// Addresses stay below about 2^62 in magnitude, so that the distance of two, an element behind
+/// either, and twice a stride still fit into 64 bits.
+constexpr std::int64_t largest_address = (std::int64_t{1} << 62) - 2 * largest_elem_bytes;
+constexpr std::int64_t most_elems = std::int64_t{1} << 59;
+
+inline std::int64_t start_of(const AxisRun& run, Side side) {
+    return side == Side::source ? run.source : run.destination;
+}
+inline std::int64_t step_of(const AxisRun& run, Side side) {
+    return side == Side::source ? run.source_step : run.destination_step;
+}
+inline std::int64_t period_of(const AxisTable& table, Side side) {
+    return side == Side::source ? table.source_period() : table.destination_period();
+}
+
+/// The lowest and the highest of some positions or addresses, both included.
+struct Extent {
+    std::int64_t low = std::numeric_limits<std::int64_t>::max();
+    std::int64_t high = std::numeric_limits<std::int64_t>::min();
+
+    void stretch(std::int64_t by) {
+        low += std::min<std::int64_t>(by, 0);
+        high += std::max<std::int64_t>(by, 0);
+    }
+    void include(const Extent& other) {
+        low = std::min(low, other.low);
+        high = std::max(high, other.high);
+    }
+};
+
+/// Of a table that holds at least one pair. O(runs).
+Extent extent_of(const AxisTable& table, Side side);
+/// Of a nest's element starts.
+Extent extent_of(const Nest& nest, Side side);
+
+/// The greatest magnitude of a table's positions; none when it exceeds largest_address. O(runs).
+std::optional<std::int64_t> reach_of(const AxisTable& table, Side side);
+
+/// `start + i * step` for i < elems stay within largest_address.
+bool row_fits(std::int64_t start, std::int64_t elems, std::int64_t step);
+/// What makes the addresses or the number of elements of a product too large to compute with, or
+/// nullptr. O(runs of its tables).
+const char* excess_of(const Product& product);
+/// The same of a nest; `reach` holds the greatest magnitude of the positions along each axis.
+const char* excess_of(const Nest& nest, std::span<const PerSide<std::int64_t>> reach);
+
+/// Throws out_of_range when a message of so many elements exceeds largest_address bytes.
+std::int64_t checked_message_bytes(std::int64_t elems, std::int64_t elem_bytes);
+
+}  // namespace datamover
