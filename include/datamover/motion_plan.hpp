@@ -172,7 +172,7 @@ MotionPlan redistribute(const Layout& source, const Region& source_region,
 /// Fills the ghosts of a layout's blocks, `lower` and `upper` deep per dimension. The layout is a
 /// floor plan, or block-cyclic with one interval per process in each dimension (`block`, `*`).
 /// `periodic` is the domain that wraps around (an empty region: none), in the dimensions where
-/// `wraps` is true (empty: all). Deeper than a block and up to a million periodic images of a block
+/// `wraps` is true (empty: all). Deeper than a block and up to 10^5 periodic images around a block
 /// are fine. Where interiors overlap, the lowest block number sends. Without corners only faces are
 /// filled. Ghosts that no interior or image holds stay as they are. Throws mismatch (dimensions),
 /// invalid_argument (negative widths, a periodic domain shorter than the blocks together),

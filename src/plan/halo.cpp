@@ -65,23 +65,28 @@ Region periods_to_meet(const Region& moved, const Region& fixed, const Point& pe
     return Region(first, end);
 }
 
+constexpr std::int64_t most_images = 100'000;
+
+[[noreturn]] void refuse_images(const Region& box, const Point& period) {
+    throw Error(ErrorCode::out_of_range, "the ghosts around a block, " + box.to_string() +
+                                             ", meet more than " + std::to_string(most_images) +
+                                             " blocks and images of blocks in periods of " +
+                                             period.to_string() + ": use narrower ghosts");
+}
+
 // Every image of an interior that meets `box`, in the order in which they send.
 std::vector<Image> images_meeting(const FloorPlan& floorplan, const Region& box,
                                   const Point& period) {
-    constexpr std::int64_t most_images = 1'000'000;
     std::vector<Image> images;
     const Region all_periods = periods_to_meet(floorplan.bounding_box(), box, period);
-    if (all_periods.size() > most_images)
-        throw Error(ErrorCode::out_of_range,
-                    "the ghosts around a block, " + box.to_string() + ", reach over " +
-                        std::to_string(all_periods.size()) + " periods of " + period.to_string() +
-                        "; at most " + std::to_string(most_images) +
-                        " are possible: use narrower ghosts");
+    if (all_periods.size() > most_images) refuse_images(box, period);
     all_periods.for_each([&](const Point& periods) {
         const Point shift = periods * period;
-        for (const std::int64_t block : floorplan.find(box.shifted(-shift))) {
+        const std::vector<std::int64_t> found = floorplan.find(box.shifted(-shift));
+        if (static_cast<std::int64_t>(images.size() + found.size()) > most_images)
+            refuse_images(box, period);
+        for (const std::int64_t block : found)
             images.push_back({block, periods, floorplan.region(block).shifted(shift)});
-        }
     });
     std::sort(images.begin(), images.end(), sends_before);
     return images;

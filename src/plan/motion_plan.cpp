@@ -50,23 +50,43 @@ void check_redistribution(const Layout& source, const Layout& destination,
                                              r.destination_region.shape().to_string());
 }
 
-/// The term the other way. `may_miss`: a layout need not hold every element of its domain.
-PlanTerm reversed_term(const PlanTerm& term, bool may_miss) {
+PlanTerm reversed_term(const PlanTerm& term) {
     return std::visit(
-        Overload{[](const SectionCopy& s) -> PlanTerm {
-                     return SectionCopy{s.destination_block, s.destination_region, s.source_block,
-                                        s.source_region, plan::inverse_axes(s.axes)};
-                 },
-                 [&](const Redistribution& r) -> PlanTerm {
-                     return Redistribution{r.destination_region,       r.source_region,
-                                           plan::inverse_axes(r.axes), r.partial,
-                                           may_miss && !r.reversed,    r.adjoint};
-                 },
-                 [](HaloExchange h) -> PlanTerm {
-                     h.reversed = !h.reversed;
-                     return h;
-                 }},
+        Overload{
+            [](const SectionCopy& s) -> PlanTerm {
+                return SectionCopy{s.destination_block, s.destination_region, s.source_block,
+                                   s.source_region, plan::inverse_axes(s.axes)};
+            },
+            [](const Redistribution& r) -> PlanTerm {
+                return Redistribution{
+                    r.destination_region, r.source_region, plan::inverse_axes(r.axes), r.partial,
+                    !r.reversed,          r.adjoint};
+            },
+            [](HaloExchange h) -> PlanTerm {
+                h.reversed = !h.reversed;
+                return h;
+            }},
         term);
+}
+
+PlanTerm adjoint_term(const PlanTerm& term) {
+    PlanTerm result = reversed_term(term);
+    if (auto* r = std::get_if<Redistribution>(&result)) {
+        r->reversed = !r->reversed;
+        r->adjoint = !r->adjoint;
+    }
+    return result;
+}
+
+/// The term without flags that say nothing between these layouts, so that equal plans are equal.
+PlanTerm canonical(const Layout& source, const Layout& destination, PlanTerm term) {
+    auto* r = std::get_if<Redistribution>(&term);
+    // A block-cyclic layout holds every element of its domain; without replicas, once.
+    const BlockCyclic *from = source.block_cyclic(), *to = destination.block_cyclic();
+    if (!r || !from || !to) return term;
+    r->reversed = false;
+    if (from->replicas() == 1 && to->replicas() == 1) r->adjoint = false;
+    return term;
 }
 
 }  // namespace
@@ -109,7 +129,7 @@ void check_term(const Layout& source, const Layout& destination, const PlanTerm&
 
 void MotionPlan::add(PlanTerm term) {
     check_term(source_, destination_, term);
-    terms_.push_back(std::move(term));
+    terms_.push_back(canonical(source_, destination_, std::move(term)));
     forget_digests();
 }
 
@@ -135,7 +155,7 @@ void MotionPlan::erase(std::int64_t i) {
 void MotionPlan::replace(std::int64_t i, PlanTerm term) {
     (*this)[i];
     check_term(source_, destination_, term);
-    terms_[static_cast<std::size_t>(i)] = std::move(term);
+    terms_[static_cast<std::size_t>(i)] = canonical(source_, destination_, std::move(term));
     forget_digests();
 }
 
@@ -150,24 +170,15 @@ MotionPlan MotionPlan::merged(const MotionPlan& other) const {
 
 MotionPlan MotionPlan::reversed() const {
     MotionPlan result(destination_, source_);
-    const bool may_miss = !source_.block_cyclic() || !destination_.block_cyclic();
-    for (const PlanTerm& term : terms_) result.terms_.push_back(reversed_term(term, may_miss));
+    for (const PlanTerm& term : terms_)
+        result.terms_.push_back(canonical(destination_, source_, reversed_term(term)));
     return result;
 }
 
 MotionPlan MotionPlan::adjoint() const {
     MotionPlan result(destination_, source_);
-    for (const PlanTerm& term : terms_) result.terms_.push_back(reversed_term(term, false));
-    // A block-cyclic layout without replicas holds each element once: nothing to tell apart.
-    const auto holds_once = [](const Layout& layout) {
-        return layout.block_cyclic() && layout.block_cyclic()->replicas() == 1;
-    };
-    if (holds_once(source_) && holds_once(destination_)) return result;
-    for (std::size_t i = 0; i < terms_.size(); ++i)
-        if (auto* r = std::get_if<Redistribution>(&result.terms_[i])) {
-            r->adjoint = !r->adjoint;
-            r->reversed = std::get<Redistribution>(terms_[i]).reversed;
-        }
+    for (const PlanTerm& term : terms_)
+        result.terms_.push_back(canonical(destination_, source_, adjoint_term(term)));
     return result;
 }
 

@@ -26,7 +26,7 @@ namespace {
 using Bytes = std::vector<std::uint8_t>;
 using Elems = std::map<std::pair<std::int64_t, std::int64_t>, std::int64_t>;
 
-constexpr std::int64_t most_processes = 16, most_blocks = 1000, most_elems = 10'000;
+constexpr std::int64_t most_processes = 16, most_blocks = 100, most_elems = 1000;
 
 /// Whether what a layout says can be gone through block by block, or element by element.
 bool is_small(const Layout& layout, bool by_element) {
@@ -37,6 +37,14 @@ bool is_small(const Layout& layout, bool by_element) {
     if (!by_element) return true;
     for (std::int64_t rank = 0; rank < layout.nprocs(); ++rank)
         if (layout.local_elems(rank) > most_elems) return false;
+    return true;
+}
+
+/// Whether the ghosts of a term reach over few periods.
+bool is_narrow(const PlanTerm& term) {
+    const auto* halo = std::get_if<HaloExchange>(&term);
+    for (int d = 0; halo && !halo->domain.empty() && d < halo->domain.dims(); ++d)
+        if (std::max(halo->lower[d], halo->upper[d]) / halo->domain.extent(d) > 2) return false;
     return true;
 }
 
@@ -86,6 +94,7 @@ void use(const MotionPlan& plan) {
     answered([&] {
         small = is_small(plan.source(), by_element) && is_small(plan.destination(), by_element) &&
                 plan.size() < most_blocks;
+        for (std::int64_t i = 0; small && i < plan.size(); ++i) small = is_narrow(plan[i]);
     });
     if (!small) return;
     ask_for_parts(plan);
