@@ -75,7 +75,7 @@ void bind_movers(nb::module_& m) {
                 std::vector<PlannedArrays> moves;
                 for (std::size_t i = 0; i < plans.size(); ++i)
                     moves.push_back({plans[i], sources[i], destinations[i]});
-                const MoverOptions options{op_from_name(op), transport, alpha, beta,
+                const MoverOptions options{op_from_name(op), transport, alpha,    beta,
                                            conjugate,        check,     max_bytes};
                 const nb::gil_scoped_release released;
                 new (self) Mover(comm_at(comm), moves, options);

@@ -105,8 +105,7 @@ MemoryLayout ScalapackDescriptor::memory(const BlockCyclic& layout, std::int64_t
                     "LLD_ of the descriptor is " + std::to_string(lld) + " on process " +
                         std::to_string(rank) + ", which holds " + std::to_string(extents[0]) +
                         " rows: it must be at least that");
-    const Point strides{elem_bytes,
-                        geometry::multiply(std::max<std::int64_t>(lld, 1), elem_bytes)};
+    const Point strides{elem_bytes, geometry::multiply(std::max<std::int64_t>(lld, 1), elem_bytes)};
     memory.blocks.push_back({block, 0, strides, Region::from_shape(extents)});
     if (extents.product() > 0)
         memory.end_bytes = geometry::add(geometry::multiply(extents[1] - 1, strides[1]),

@@ -17,8 +17,8 @@ void put_offer(std::vector<std::int64_t>& words, const std::optional<SharedPlace
     words.push_back(place ? 1 : 0);
     if (!place) return;
     const SegmentName& n = place->name;
-    words.insert(words.end(), {n.pid, n.fd, n.device, n.inode, n.offset_bytes, n.bytes,
-                               place->offset_bytes});
+    words.insert(words.end(),
+                 {n.pid, n.fd, n.device, n.inode, n.offset_bytes, n.bytes, place->offset_bytes});
 }
 
 void put_offer(std::vector<std::int64_t>& words, const Point& point) {
@@ -43,8 +43,8 @@ std::optional<SharedPlace> OfferReader::shared_place() {
     if (next() == 0) return {};
     SharedPlace place;
     SegmentName& n = place.name;
-    for (std::int64_t* word : {&n.pid, &n.fd, &n.device, &n.inode, &n.offset_bytes, &n.bytes,
-                               &place.offset_bytes})
+    for (std::int64_t* word :
+         {&n.pid, &n.fd, &n.device, &n.inode, &n.offset_bytes, &n.bytes, &place.offset_bytes})
         *word = next();
     return place;
 }

@@ -160,8 +160,7 @@ std::shared_ptr<SharedSegment> SharedSegment::open(const SegmentName& name) {
     std::byte* data = same ? map_segment(fd, name) : nullptr;
     const int error = errno;
     close(fd);
-    if (!same)
-        throw Error(ErrorCode::no_memory, path + " is not the segment that was announced");
+    if (!same) throw Error(ErrorCode::no_memory, path + " is not the segment that was announced");
     errno = error;
     if (!data) no_memory("shared memory of another process could not be mapped");
     std::shared_ptr<SharedSegment> segment(new SharedSegment);

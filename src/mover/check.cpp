@@ -42,7 +42,9 @@ std::vector<std::int64_t> digests_of(const Moves& moves, const MoverOptions& opt
 /// Where the digests of one plan part.
 std::string difference(const MotionPlan& plan, std::span<const std::int64_t> mine,
                        std::span<const std::int64_t> of_first) {
-    const auto differs = [&](std::size_t i) { return i >= of_first.size() || mine[i] != of_first[i]; };
+    const auto differs = [&](std::size_t i) {
+        return i >= of_first.size() || mine[i] != of_first[i];
+    };
     constexpr std::size_t heads = 2;
     if (differs(0)) return "the source layout, here " + plan.source().describe();
     if (differs(1)) return "the destination layout, here " + plan.destination().describe();
@@ -66,8 +68,7 @@ std::string difference(const Moves& moves, const std::vector<std::int64_t>& mine
         const MotionPlan& plan = moves.plans[motion.plan].plan;
         const auto length = static_cast<std::size_t>(plan.size()) + 2;
         const auto rest = std::span(of_first).subspan(std::min(at, of_first.size()));
-        const std::string what =
-            difference(plan, std::span(mine).subspan(at, length), rest);
+        const std::string what = difference(plan, std::span(mine).subspan(at, length), rest);
         if (!what.empty()) return what;
         at += length;
     }
@@ -117,8 +118,7 @@ std::int64_t digest_of(const MoverOptions& options) {
 
 std::int64_t digest_of(const Moves& moves) {
     plan::PlanWriter words;
-    for (const PlannedParts& planned : moves.plans)
-        words.put_all(plan::plan_digests(planned.plan));
+    for (const PlannedParts& planned : moves.plans) words.put_all(plan::plan_digests(planned.plan));
     for (const Motion& motion : moves.motions) words.put(static_cast<std::int64_t>(motion.plan));
     return words.digest();
 }

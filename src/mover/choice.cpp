@@ -168,14 +168,14 @@ std::vector<std::int64_t> bytes_through_slots(const BindContext& context, const 
                                               const FactFinder& facts,
                                               const std::string& transport) {
     std::vector<std::int64_t> bytes(context.group->node_ranks().size(), 0);
-    for_each_share(context, moves, facts,
-                   [&](std::size_t m, const PairFacts& f, transport::Direction d,
-                       const PeerPart& p) {
-                       if (d == transport::outgoing || !f.same_node || f.same_process) return;
-                       if (kind_with_slots(f, transport).memory != MessageMemory::slots) return;
-                       bytes[static_cast<std::size_t>(context.group->node_position(p.rank))] +=
-                           p.part.size() * wire_bytes(context, m);
-                   });
+    for_each_share(
+        context, moves, facts,
+        [&](std::size_t m, const PairFacts& f, transport::Direction d, const PeerPart& p) {
+            if (d == transport::outgoing || !f.same_node || f.same_process) return;
+            if (kind_with_slots(f, transport).memory != MessageMemory::slots) return;
+            bytes[static_cast<std::size_t>(context.group->node_position(p.rank))] +=
+                p.part.size() * wire_bytes(context, m);
+        });
     return bytes;
 }
 
@@ -196,10 +196,9 @@ ChosenPairs choose_pairs(const BindContext& context, const Moves& moves, const F
                        });
                        if (pair == pairs.end()) pair = pairs.insert(pairs.end(), {p.rank, d, {}});
                        pair->shares.push_back({m, &p.part, f});
-                       const std::string why = transport == kind.name ? "asked for"
-                                                                      : kind.reason(f);
-                       chosen.reasons.push_back(
-                           {p.rank, d == transport::outgoing, kind.name, why});
+                       const std::string why =
+                           transport == kind.name ? "asked for" : kind.reason(f);
+                       chosen.reasons.push_back({p.rank, d == transport::outgoing, kind.name, why});
                    });
     return chosen;
 }

@@ -14,7 +14,7 @@ namespace datamover {
 
 /// What all processes have come to know of the binding together.
 struct NodeUse {
-    bool shares = true;  ///< memory of others may be mapped
+    bool shares = true;                                         ///< memory of others may be mapped
     std::int64_t most_sent_bytes = 0, most_received_bytes = 0;  ///< of one process
     std::int64_t most_exchanged_bytes = 0;                      ///< both together
 };

@@ -17,8 +17,7 @@ Round::~Round() {
 }
 
 void Round::start() {
-    if (in_flight())
-        throw Error(ErrorCode::invalid_state, "start was called twice without wait");
+    if (in_flight()) throw Error(ErrorCode::invalid_state, "start was called twice without wait");
     if (operation_.sends_messages()) mpi::check_thread();
     group_->check_alive();
     begun_ = false;

@@ -19,7 +19,7 @@ constexpr std::int64_t least_slot_bytes = 4096;
 
 /// The ring for a message in so much room, which is enough for one element.
 SlotRing ring_for(std::int64_t message_bytes, std::int64_t elem_bytes, std::int64_t room_bytes,
-                     const SlotSizes& sizes) {
+                  const SlotSizes& sizes) {
     const std::int64_t least = std::max(least_slot_bytes, whole_lines(elem_bytes));
     const std::int64_t slots_room = room_bytes - SlotRing::signal_bytes;
     SlotRing ring;

@@ -33,8 +33,8 @@ struct SlotOffers {
 /// Sets rings aside for the messages that come from each process of the node (`incoming_bytes`, 0
 /// for none), for elements of at most `elem_bytes`, and offers them to the senders; maps those that
 /// this process sends through. A process that cannot have the memory offers nothing, one that
-/// cannot map a ring throws no_memory. `binding` is this process's number of the binding. Collective
-/// on the node.
+/// cannot map a ring throws no_memory. `binding` is this process's number of the binding.
+/// Collective on the node.
 SlotOffers offer_slots(const mpi::ProcessGroup& group,
                        const std::vector<std::int64_t>& incoming_bytes, std::int64_t elem_bytes,
                        const SlotSizes& sizes, std::uint64_t binding);

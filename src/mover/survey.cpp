@@ -60,8 +60,7 @@ void MotionSurvey::settle(Side side, ArrayPart& part) const {
 void Survey::reduce(const mpi::ProcessGroup& group, const std::optional<Error>& mine) {
     failed.take(mine ? group.size() - group.rank() : 0);
     reduce_numbers(group, this, 1);
-    if (failed.value > 0)
-        group.throw_error_of(group.size() - static_cast<int>(failed.value), mine);
+    if (failed.value > 0) group.throw_error_of(group.size() - static_cast<int>(failed.value), mine);
 }
 
 void reduce(const mpi::ProcessGroup& group, std::vector<MotionSurvey>& motions) {

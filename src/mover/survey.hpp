@@ -51,16 +51,16 @@ struct MotionSurvey {
 
 /// What one process brings; after reduce(), what all bring.
 struct Survey {
-    Largest failed;          ///< size - rank of a process with an error of its own
-    Common plans, options;   ///< digests
-    Common motions;          ///< how many
-    Largest checks;          ///< whether any process asks for the checks that take time
-    Largest needs_nodes;     ///< whether parts depend on who shares a node, which is not known yet
-    Largest has_limit;       ///< whether any process limits memory
-    Largest lacks_signals;   ///< whether a process has no shared memory for signals
+    Largest failed;         ///< size - rank of a process with an error of its own
+    Common plans, options;  ///< digests
+    Common motions;         ///< how many
+    Largest checks;         ///< whether any process asks for the checks that take time
+    Largest needs_nodes;    ///< whether parts depend on who shares a node, which is not known yet
+    Largest has_limit;      ///< whether any process limits memory
+    Largest lacks_signals;  ///< whether a process has no shared memory for signals
     Largest sent_bytes, received_bytes, exchanged_bytes;  ///< to and from others, and both
     Largest sent_and_kept_bytes, received_and_kept_bytes;
-    Largest node_words;      ///< length of the longest offer to a node
+    Largest node_words;  ///< length of the longest offer to a node
     MotionSurvey first_motion;
 
     /// Collective. Throws on all processes the error that one of them has.
@@ -70,7 +70,8 @@ struct Survey {
 /// Those of a binding's motions behind the first. Collective.
 void reduce(const mpi::ProcessGroup& group, std::vector<MotionSurvey>& motions);
 
-/// Throws wrong_type on all processes, naming two that hold elements of different types. Collective.
+/// Throws wrong_type on all processes, naming two that hold elements of different types.
+/// Collective.
 [[noreturn]] void throw_different_types(const mpi::ProcessGroup& group, Side side,
                                         const ArrayPart& part);
 

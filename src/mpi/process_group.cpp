@@ -211,7 +211,8 @@ void ProcessGroup::find_nodes() {
 void ProcessGroup::try_reading() {
     if (node_ranks_.size() == 1) return;
     static const std::int64_t own_mark =
-        std::chrono::steady_clock::now().time_since_epoch().count() ^ (std::int64_t{getpid()} << 32);
+        std::chrono::steady_clock::now().time_since_epoch().count() ^
+        (std::int64_t{getpid()} << 32);
     const auto address = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(&own_mark));
     bool readable = may_read_peers();
     for (const auto& words : gather_on_node({getpid(), address, own_mark})) {

@@ -4,7 +4,6 @@
 
 #include <mpi.h>
 
-
 #include "checked_call.hpp"
 
 namespace datamover::mpi {

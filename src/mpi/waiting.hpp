@@ -28,7 +28,8 @@ public:
 };
 
 /// The pauses of one wait. Spins at first, then lets others run, then sleeps for a small part of
-/// the time waited so far. Looks at the failures of the group, at the deadline and for an interrupt.
+/// the time waited so far. Looks at the failures of the group, at the deadline and for an
+/// interrupt.
 class Waiting {
 public:
     /// Looks for failures of `group` in each pause. Without `timeout_seconds`: default_timeout.

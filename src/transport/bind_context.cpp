@@ -35,8 +35,7 @@ ElementUpdate BoundMotion::unpacking_update() const {
 
 SignalLine& BindContext::own_signal_line(std::int64_t peer) const {
     const std::size_t first = kind * group->node_ranks().size();
-    return signal_line(signals->data,
-                       first + static_cast<std::size_t>(group->node_position(peer)));
+    return signal_line(signals->data, first + static_cast<std::size_t>(group->node_position(peer)));
 }
 
 SignalLine& BindContext::peer_signal_line(std::int64_t peer) const {
@@ -88,9 +87,8 @@ std::vector<ArrayMotion> BindContext::motions_to_peer(const Pair& pair, Reach re
         const PeerArray& array = node->peer(pair.peer).arrays[share.motion][far];
         made.back().side[far].memory = &array.memory;
         made.back().side[far].rank = pair.peer;
-        made.back().base[far] = reach == Reach::mapped
-                                    ? node->base(pair.peer, share.motion, far)
-                                    : array.address;
+        made.back().base[far] =
+            reach == Reach::mapped ? node->base(pair.peer, share.motion, far) : array.address;
     }
     return made;
 }

@@ -132,9 +132,8 @@ public:
 
     Progress progress() override {
         int count = 0;
-        const int code =
-            MPI_Testsome(static_cast<int>(active_.size()), active_.data(), &count, ended_.data(),
-                         statuses_.data());
+        const int code = MPI_Testsome(static_cast<int>(active_.size()), active_.data(), &count,
+                                      ended_.data(), statuses_.data());
         if (code == MPI_ERR_IN_STATUS)
             for (int k = 0; k < count; ++k)
                 mpi::check(statuses_[static_cast<std::size_t>(k)].MPI_ERROR, "MPI_Testsome");

@@ -160,9 +160,9 @@ private:
     /// A chunk is in place where its segments lie in memory as they do in the message.
     void find_what_is_in_place() {
         const bool packs = program_.array_side_ == Side::source;
-        const bool plain =
-            std::all_of(motions_.begin(), motions_.end(),
-                        [](const ArrayMotion& m) { return m.update.is_plain_copy(); });
+        const bool plain = std::all_of(motions_.begin(), motions_.end(), [](const ArrayMotion& m) {
+            return m.update.is_plain_copy();
+        });
         if (!plain) return;
         for (PairProgram::Chunk& chunk : program_.chunks_) {
             std::byte* begin = nullptr;
@@ -181,8 +181,7 @@ private:
 
     PairProgram finish() {
         if (!program_.units_.empty()) {
-            program_.figures_.encoding =
-                encoding_name(program_.units_.front().relation.encoding());
+            program_.figures_.encoding = encoding_name(program_.units_.front().relation.encoding());
             program_.figures_.kernel = kernel_text();
         }
         return std::move(program_);
@@ -246,8 +245,8 @@ std::vector<MemoryPiece> PairProgram::pieces(std::size_t chunk) const {
     for (std::size_t i = chunks_[chunk].first; i < chunks_[chunk].end; ++i) {
         const Segment& s = segments_[i];
         const AddressRelation& r = units_[s.unit].relation;
-        const auto more = array_side_ == Side::source ? r.source_pieces(s.array)
-                                                      : r.destination_pieces(s.array);
+        const auto more =
+            array_side_ == Side::source ? r.source_pieces(s.array) : r.destination_pieces(s.array);
         all.insert(all.end(), more.begin(), more.end());
     }
     return all;

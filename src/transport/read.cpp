@@ -93,8 +93,8 @@ private:
         Copy copy;
         copy.peer = pair.peer;
         copy.sends = pair.sends();
-        copy.direct = std::all_of(
-            some.shares.begin(), some.shares.end(), [](const PairShare& share) {
+        copy.direct =
+            std::all_of(some.shares.begin(), some.shares.end(), [](const PairShare& share) {
                 return share.facts.plain_copy &&
                        share.facts.direct_run_bytes >= least_direct_run_bytes;
             });
@@ -111,23 +111,25 @@ private:
 
     static void add_direct_step(const BindContext& context, const Pair& pair, Copy& copy) {
         const Side far = copy.sends ? Side::destination : Side::source;
-        std::vector<ArrayMotion> motions = context.motions_to_peer(pair, BindContext::Reach::by_address);
+        std::vector<ArrayMotion> motions =
+            context.motions_to_peer(pair, BindContext::Reach::by_address);
         std::vector<PairPart> ordered(motions.size());
         for (std::size_t i = 0; i < motions.size(); ++i) {
             ordered[i] = ordered_along(*motions[i].part, *motions[i].side[far].memory, far);
             motions[i].part = &ordered[i];
         }
         copy.program = PairProgram::for_copies(motions);
-        copy.steps.push_back({ProcessCopy(context.node->peer(pair.peer).pid, direction(copy),
-                                          copy.program.copied_pieces(other(far)),
-                                          copy.program.copied_pieces(far)),
-                              0});
+        copy.steps.push_back(
+            {ProcessCopy(context.node->peer(pair.peer).pid, direction(copy),
+                         copy.program.copied_pieces(other(far)), copy.program.copied_pieces(far)),
+             0});
     }
 
     /// Chunk by chunk through the buffer, which holds elements as the source has them.
     void add_steps(const BindContext& context, const Pair& pair, Copy& copy) {
         const Side far = copy.sends ? Side::destination : Side::source;
-        std::vector<ArrayMotion> near = context.motions_to_peer(pair, BindContext::Reach::by_address);
+        std::vector<ArrayMotion> near =
+            context.motions_to_peer(pair, BindContext::Reach::by_address);
         std::vector<PairPart> ordered(near.size());
         for (std::size_t i = 0; i < near.size(); ++i) {
             ordered[i] = ordered_along(*near[i].part, *near[i].side[far].memory, far);

@@ -26,8 +26,8 @@ void check_transport_name(std::string_view name) {
     if (name == "auto" || std::any_of(kinds.begin(), kinds.end(), named)) return;
     std::string known = "auto";
     for (const TransportKind& kind : kinds) known += std::string(", ") + kind.name;
-    throw Error(ErrorCode::invalid_argument, "there is no transport \"" + std::string(name) +
-                                                 "\"; known are " + known);
+    throw Error(ErrorCode::invalid_argument,
+                "there is no transport \"" + std::string(name) + "\"; known are " + known);
 }
 
 const TransportKind& choose_transport(const PairFacts& facts, std::string_view forced) {
@@ -44,8 +44,8 @@ const TransportKind& choose_transport(const PairFacts& facts, std::string_view f
 MoverPair pair_line(std::int64_t peer, bool sends, const char* transport,
                     const PairProgram& program) {
     const ProgramFigures& f = program.figures();
-    MoverPair line{peer,       sends,    transport, "", f.elems, f.bytes, f.encoding,
-                   f.relation_bytes, f.kernel};
+    MoverPair line{peer,    sends,      transport,        "",      f.elems,
+                   f.bytes, f.encoding, f.relation_bytes, f.kernel};
     line.chunks = std::max<std::int64_t>(1, static_cast<std::int64_t>(program.chunks()));
     return line;
 }

@@ -35,8 +35,8 @@ public:
             ChunkStream stream;
             stream.peer = pair.peer;
             stream.ring = rings[static_cast<std::size_t>(context.group->node_position(pair.peer))];
-            stream.program = context.message_program(
-                pair, {stream.ring.slot_bytes, plan::ChunkForm::tiles});
+            stream.program =
+                context.message_program(pair, {stream.ring.slot_bytes, plan::ChunkForm::tiles});
             stream.binding = stream.ring.binding().load(std::memory_order_acquire);
             stream.next = stream.program.chunks();
             (pair.sends() ? sends_ : receives_).push_back(std::move(stream));

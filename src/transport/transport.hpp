@@ -88,10 +88,10 @@ public:
     std::size_t kind = 0;        ///< number of the transport that binds
     int first_tag = 0;           ///< of the messages of this mover; one per kind of transport
     NodeMemory* node = nullptr;
-    memory::AllocationPtr signals;   ///< this process's signal lines: per kind, per process
-    std::int64_t chunk_bytes = 0;    ///< longest message
-    std::int64_t buffers = 1;        ///< per direction of a pair, where messages need buffers
-    std::vector<SlotRing> rings_in;  ///< from each process of the node, in order of node_ranks
+    memory::AllocationPtr signals;    ///< this process's signal lines: per kind, per process
+    std::int64_t chunk_bytes = 0;     ///< longest message
+    std::int64_t buffers = 1;         ///< per direction of a pair, where messages need buffers
+    std::vector<SlotRing> rings_in;   ///< from each process of the node, in order of node_ranks
     std::vector<SlotRing> rings_out;  ///< to each process of the node
 
     int tag() const { return first_tag + static_cast<int>(kind); }
@@ -114,8 +114,8 @@ private:
     ArrayMotion own_motion(const PairShare& share) const;
 };
 
-/// A way to carry, bound to the pairs of one mover. start, then progress until it is complete; again
-/// and again. Neither allocates.
+/// A way to carry, bound to the pairs of one mover. start, then progress until it is complete;
+/// again and again. Neither allocates.
 class Transport {
 public:
     virtual ~Transport() = default;

@@ -20,7 +20,8 @@ static void check(int holds, const char* what, int line) {
 #define SUCCEEDS(call) check((call) == DATAMOVER_SUCCESS, #call, __LINE__)
 #define FAILS(code, call) check((call) == (code), #call " gives " #code, __LINE__)
 
-static inline datamover_layout* block_cyclic(int64_t rows, int64_t columns, const char* distribution) {
+static inline datamover_layout* block_cyclic(int64_t rows, int64_t columns,
+                                             const char* distribution) {
     const int64_t shape[2] = {rows, columns};
     datamover_layout* layout = NULL;
     SUCCEEDS(datamover_layout_block_cyclic(&layout, 2, shape, distribution, size, NULL));

@@ -101,8 +101,8 @@ TEST_F(DistributionArguments, SizesBeyond64Bits) {
     expect_refused(ErrorCode::out_of_range, [&] {
         distribution_.move_in_place(result_.data(), is_guilty() ? huge : 8, elems);
     });
-    for (const auto& [count, each] : {std::pair{huge, huge}, std::pair{huge, std::int64_t{1}},
-                                     std::pair{elems, huge}}) {
+    for (const auto& [count, each] :
+         {std::pair{huge, huge}, std::pair{huge, std::int64_t{1}}, std::pair{elems, huge}}) {
         TargetList targets = targets_of(ranks_);
         if (is_guilty()) {
             targets.elems = count;
@@ -125,9 +125,8 @@ TEST_F(DistributionArguments, SizesBeyond64Bits) {
 TEST_F(DistributionArguments, BuffersThatShareMemory) {
     const ElementBuffer same{reinterpret_cast<std::byte*>(values_.data()), sizeof values_, {}};
     expect_both_refuse(ErrorCode::invalid_argument, column(), same);
-    const ElementBuffer last{reinterpret_cast<std::byte*>(values_.data() + elems - 1),
-                             sizeof values_,
-                             {}};
+    const ElementBuffer last{
+        reinterpret_cast<std::byte*>(values_.data() + elems - 1), sizeof values_, {}};
     expect_both_refuse(ErrorCode::invalid_argument, column(), last);
     const std::array<ElementColumn, 2> columns{column(), column()};
     const std::array<ElementBuffer, 2> results{buffer(), buffer()};

@@ -178,7 +178,7 @@ def max_bytes(rng, nprocs):
 
 
 def transports(*without):
-    """"auto" and the names of all transports but some, in order of preference."""
+    """List "auto" and the names of all transports but some, in order of preference."""
     return ["auto", *(name for name in core().transports() if name not in without)]
 
 

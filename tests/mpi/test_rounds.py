@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What happens between start and wait: any order, late peers, dropped movers, interrupts, threads?"""
+"""What happens from start to wait: any order, late peers, dropped movers, interrupts, threads?"""
 
 import gc
 import signal

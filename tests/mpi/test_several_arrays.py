@@ -70,15 +70,12 @@ def test_random_plans_and_arrays_together(comm, rng, cases, transport):
 
 
 def test_one_message_per_pair_carries_all_arrays(comm):
-    rows = dm.BlockCyclic((4 * comm.size, 8), "(block, *)", comm.size)
     columns = dm.BlockCyclic((4 * comm.size, 8 * comm.size), "(*, block)", comm.size)
     rows = dm.BlockCyclic(columns.shape, "(block, *)", comm.size)
     dtypes = ["f8", "i2", "u1", "f4", "c16"]
     sources = [np.full(rows.local_shape(comm.rank), k, d) for k, d in enumerate(dtypes)]
     targets = [np.zeros(columns.local_shape(comm.rank), d) for d in dtypes]
-    mover = dm.Mover(
-        dm.redistribute(rows, columns), sources, targets, comm=comm, transport="p2p"
-    )
+    mover = dm.Mover(dm.redistribute(rows, columns), sources, targets, comm=comm, transport="p2p")
     mover()
     for k, target in enumerate(targets):
         assert (target == k).all()
