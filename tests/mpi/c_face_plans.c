@@ -125,7 +125,7 @@ static void test_checks_and_reports(void) {
     CHECK(strstr(datamover_error_message(), "block 0") != NULL);
     /* Nothing moves where everything would go to itself. */
     SUCCEEDS(datamover_mover_new(&mover, MPI_COMM_WORLD, plan, a, a, &options));
-    SUCCEEDS(datamover_mover_legs(mover, NULL, 0, &count));
+    SUCCEEDS(datamover_mover_pairs(mover, NULL, 0, &count));
     CHECK(count == 0);
     SUCCEEDS(datamover_mover_free(&mover));
     /* Only the last process adds a term. */
