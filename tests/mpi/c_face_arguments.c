@@ -223,7 +223,7 @@ static void test_arrays(void) {
     REFUSES_NULL(datamover_array_of_blocks(&array, NULL, DATAMOVER_FLOAT64, 8, &block, 1));
     REFUSES_NULL(datamover_array_of_blocks(&array, all, DATAMOVER_FLOAT64, 8, NULL, 1));
     REFUSES_NULL(datamover_array_of_blocks(&array, all, DATAMOVER_FLOAT64, 8, &block, -1));
-    REFUSES_NULL(datamover_array_of_blocks(&array, all, (datamover_type)14, 8, &block, 1));
+    REFUSES_NULL(datamover_array_of_blocks(&array, all, (datamover_type)1000, 8, &block, 1));
     REFUSES(DATAMOVER_WRONG_TYPE,
             datamover_array_of_blocks(&array, all, DATAMOVER_FLOAT64, 4, &block, 1));
     REFUSES(DATAMOVER_WRONG_TYPE,
@@ -305,7 +305,7 @@ static void test_collective_calls(void) {
     datamover_array_new(handle, MPI_COMM_WORLD, layout, type, bytes, 0, ghosts, NULL)
     REFUSES_NULL(NEW_ARRAY(last ? NULL : &array, rows, DATAMOVER_INT64, 8, NULL));
     REFUSES_NULL(NEW_ARRAY(&array, last ? NULL : rows, DATAMOVER_INT64, 8, NULL));
-    REFUSES_NULL(NEW_ARRAY(&array, rows, last ? (datamover_type)14 : DATAMOVER_INT64, 8, NULL));
+    REFUSES_NULL(NEW_ARRAY(&array, rows, last ? (datamover_type)1000 : DATAMOVER_INT64, 8, NULL));
     REFUSES(DATAMOVER_WRONG_TYPE, NEW_ARRAY(&array, rows, DATAMOVER_INT64, last ? 4 : 8, NULL));
     REFUSES(DATAMOVER_WRONG_TYPE, NEW_ARRAY(&array, rows, DATAMOVER_OPAQUE, last ? -4 : 4, NULL));
     REFUSES_NULL(NEW_ARRAY(&array, rows, DATAMOVER_INT64, 8, last ? negative : NULL));
