@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <span>
 #include <vector>
@@ -32,6 +33,9 @@ void use(const AddressRelation& relation, std::span<const std::uint8_t> bytes) {
     std::vector<std::int64_t> destination;
     relation.to_pairs(source, destination);
     if (static_cast<std::int64_t>(source.size()) != relation.size()) __builtin_trap();
+    // No memory has a base so far away.
+    constexpr std::int64_t farthest = std::int64_t{1} << 44;
+    if (std::max(std::abs(s.begin_bytes), std::abs(d.begin_bytes)) > farthest) return;
     const std::int64_t span = (s.end_bytes - s.begin_bytes) + (d.end_bytes - d.begin_bytes);
     if (span > 10'000'000 || relation.source_elem_bytes() != relation.destination_elem_bytes())
         return;
