@@ -101,7 +101,6 @@ def test_options(comm, guilty, bad):
         np.zeros((2, 0)),
         "no",
         [np.zeros(2), np.zeros(3)],
-        {},
         {"a": RAGGED},
     ],
     ids=str,
@@ -114,6 +113,17 @@ def test_columns_and_values(comm, guilty, bad):
         refused(comm, guilty, call, good, bad)
     refused(comm, guilty, lambda e: dm.distribute(comm, e, [comm.rank] * 2), good, bad)
     np.testing.assert_array_equal(d.move(np.arange(2.0)), np.arange(2.0))
+
+
+@GUILTY
+def test_no_columns(comm, guilty):
+    """All may move no column at all; one process alone may not."""
+    guilty %= comm.size
+    d = dm.Distribution(comm, [comm.rank, comm.rank])
+    for call in (d.move, d.reverse):
+        assert call({}) == {}
+        if comm.size > 1:
+            refused(comm, guilty, call, np.zeros(2), {})
 
 
 @GUILTY
