@@ -21,6 +21,13 @@ bool intersects(const std::int64_t* lo, const std::int64_t* hi, const Region& bo
     return true;
 }
 
+bool meet(const std::int64_t* lo_a, const std::int64_t* hi_a, const std::int64_t* lo_b,
+          const std::int64_t* hi_b, int dims) {
+    for (int d = 0; d < dims; ++d)
+        if (lo_a[d] >= hi_b[d] || lo_b[d] >= hi_a[d]) return false;
+    return true;
+}
+
 std::int64_t num_nodes(std::int64_t boxes) {
     std::int64_t level_nodes = 1, largest_range = boxes;
     while (largest_range > leaf_boxes) {
@@ -137,7 +144,13 @@ void BoxIndex::visit_leaf(const Range& range, const Region& box,
 
 std::vector<std::int64_t> BoxIndex::find(const Region& box) const {
     std::vector<std::int64_t> found;
-    if (rows_.empty() || box.empty()) return found;
+    find(box, found);
+    return found;
+}
+
+void BoxIndex::find(const Region& box, std::vector<std::int64_t>& found) const {
+    if (rows_.empty() || box.empty()) return;
+    const auto first = static_cast<std::ptrdiff_t>(found.size());
     std::array<Range, max_pending> pending;
     std::size_t count = 0;
     pending[count++] = {0, 0, static_cast<std::int64_t>(rows_.size())};
@@ -145,15 +158,47 @@ std::vector<std::int64_t> BoxIndex::find(const Region& box) const {
         const Range range = pending[--count];
         const std::int64_t* lo = &bounds_[range.number * 2 * dims_];
         if (!intersects(lo, lo + dims_, box)) continue;
-        if (range.end - range.begin <= leaf_boxes) {
+        if (is_leaf(range)) {
             visit_leaf(range, box, found);
             continue;
         }
         pending[count++] = range.upper_half();
         pending[count++] = range.lower_half();
     }
-    std::sort(found.begin(), found.end());
-    return found;
+    std::sort(found.begin() + first, found.end());
+}
+
+bool BoxIndex::is_leaf(const Range& range) const {
+    return range.end - range.begin <= leaf_boxes;
+}
+
+bool BoxIndex::any_intersect() const {
+    if (rows_.empty()) return false;
+    const Range all{0, 0, static_cast<std::int64_t>(rows_.size())};
+    return any_intersect(all, all);
+}
+
+/// Whether a box of `a` intersects another one of `b`: the same node, or two without a common box.
+bool BoxIndex::any_intersect(const Range& a, const Range& b) const {
+    const bool same = a.number == b.number;
+    const std::int64_t* lo = &bounds_[a.number * 2 * dims_];
+    const std::int64_t* other = &bounds_[b.number * 2 * dims_];
+    if (!same && !meet(lo, lo + dims_, other, other + dims_, dims_)) return false;
+    if (is_leaf(a) && is_leaf(b)) {
+        for (std::int64_t i = a.begin; i < a.end; ++i)
+            for (std::int64_t j = same ? i + 1 : b.begin; j < b.end; ++j) {
+                const std::int64_t p = rows_[i] * dims_, q = rows_[j] * dims_;
+                if (meet(&lo_[p], &hi_[p], &lo_[q], &hi_[q], dims_)) return true;
+            }
+        return false;
+    }
+    if (same)
+        return any_intersect(a.lower_half(), a.lower_half()) ||
+               any_intersect(a.upper_half(), a.upper_half()) ||
+               any_intersect(a.lower_half(), a.upper_half());
+    const bool halve_a = !is_leaf(a) && (is_leaf(b) || a.end - a.begin >= b.end - b.begin);
+    return halve_a ? any_intersect(a.lower_half(), b) || any_intersect(a.upper_half(), b)
+                   : any_intersect(a, b.lower_half()) || any_intersect(a, b.upper_half());
 }
 
 }  // namespace datamover::layout

@@ -23,6 +23,10 @@ public:
     /// Row numbers of the boxes that intersect `box`, ascending. O(log n + answer) for boxes that
     /// overlap little.
     std::vector<std::int64_t> find(const Region& box) const;
+    /// Appends them to `found`.
+    void find(const Region& box, std::vector<std::int64_t>& found) const;
+    /// Whether any two boxes intersect. O(n) for boxes that tile a space.
+    bool any_intersect() const;
 
 private:
     struct Key {
@@ -44,6 +48,8 @@ private:
     void halve(const Range& range, std::vector<Key>& keys);
     std::int64_t* node_lo(std::int64_t number);
     std::int64_t* node_hi(std::int64_t number);
+    bool is_leaf(const Range& range) const;
+    bool any_intersect(const Range& a, const Range& b) const;
     void visit_leaf(const Range& range, const Region& box, std::vector<std::int64_t>& found) const;
 
     int dims_ = 0;
