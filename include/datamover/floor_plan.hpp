@@ -79,7 +79,7 @@ public:
     /// Throws mismatch when the dimensions differ.
     std::vector<std::int64_t> find(const Region& box) const;
     /// Appends them to `found`.
-    void find(const Region& box, std::vector<std::int64_t>& found) const;
+    void add_found(const Region& box, std::vector<std::int64_t>& found) const;
     /// Whether no two regions intersect. As `find` for every block at the first call, then O(1).
     bool disjoint() const;
     /// The part of a block's region that no lower-numbered block holds, as disjoint regions: what

@@ -252,11 +252,11 @@ Rows FloorPlan::owners() const {
 
 std::vector<std::int64_t> FloorPlan::find(const Region& box) const {
     std::vector<std::int64_t> found;
-    find(box, found);
+    add_found(box, found);
     return found;
 }
 
-void FloorPlan::find(const Region& box, std::vector<std::int64_t>& found) const {
+void FloorPlan::add_found(const Region& box, std::vector<std::int64_t>& found) const {
     if (box.dims() != dims()) {
         throw Error(ErrorCode::mismatch,
                     "looking for " + box.to_string() + " of " + std::to_string(box.dims()) +

@@ -84,7 +84,7 @@ public:
 
     /// `done_elems` stand before these boxes in the message.
     void operator()(std::int64_t done_elems) {
-        products_.reserve(products_.nests() + static_cast<std::int64_t>(list_.boxes.size()));
+        products_.expect(static_cast<std::int64_t>(list_.boxes.size()));
         const BlockMemory *from = nullptr, *to = nullptr;
         for (const PlacedBox& box : list_.boxes) {
             const BoxShape& shape = list_.shape_of(box);

@@ -115,7 +115,7 @@ void GhostBoxes::find_images(const Region& box) {
     all_periods.for_each([&](const Point& periods) {
         shifts_.push_back({periods, periods * period_});
         found_.clear();
-        floorplan_.find(box.shifted(-shifts_.back().points), found_);
+        floorplan_.add_found(box.shifted(-shifts_.back().points), found_);
         if (static_cast<std::int64_t>(images_.size() + found_.size()) > most_images)
             refuse_images(box, period_);
         for (const std::int64_t block : found_) images_.push_back({block, shifts_.size() - 1});
@@ -178,21 +178,27 @@ void GhostBoxes::for_each_slab(const Box& interior, VisitSlab&& visit) const {
     }
 }
 
-/// The boxes of a sender's interior in the ghosts of a reader.
+/// The box of a sender's interior in the ghosts of a reader, where images are disjoint: then the
+/// two lie beside each other in at least one dimension, and without corners in no more than one.
 void GhostBoxes::visit_meeting(const Box& sender, const Box& reader, std::int64_t source_block,
                                std::int64_t destination_block, const Visit& visit) {
-    for_each_slab(reader, [&](const Box& slab) {
-        for (int d = 0; d < dims_; ++d) {
-            const std::int64_t lo = std::max(sender.lo[d], slab.lo[d]);
-            const std::int64_t hi = std::min(sender.hi[d], slab.hi[d]);
+    int beside = 0;
+    for (int d = 0; d < dims_; ++d) {
+        std::int64_t lo = std::max(sender.lo[d], reader.lo[d]);
+        std::int64_t hi = std::min(sender.hi[d], reader.hi[d]);
+        const bool outside = lo >= hi;
+        if (outside && ++beside > 1 && !exchange_.corners) return;
+        if (outside || exchange_.corners) {
+            lo = std::max(sender.lo[d], geometry::subtract(reader.lo[d], exchange_.lower[d]));
+            hi = std::min(sender.hi[d], geometry::add(reader.hi[d], exchange_.upper[d]));
             if (lo >= hi) return;
-            BoxAxis& axis = box_.axis[d];
-            axis.source = lo - sender.lo[d];
-            axis.destination = lo - reader.lo[d];
-            axis.length = hi - lo;
         }
-        visit(source_block, destination_block, box_);
-    });
+        BoxAxis& axis = box_.axis[d];
+        axis.source = lo - sender.lo[d];
+        axis.destination = lo - reader.lo[d];
+        axis.length = hi - lo;
+    }
+    visit(source_block, destination_block, box_);
 }
 
 void GhostBoxes::into(std::int64_t block, const Visit& visit) {

@@ -38,8 +38,11 @@ public:
         made_->elems += more;
     }
 
-    /// Room for so many nests, where their number is known.
-    void reserve(std::int64_t nests) { made_->nests.reserve(static_cast<std::size_t>(nests)); }
+    /// Room for so many more nests, where their number is known.
+    void expect(std::int64_t nests) {
+        const std::size_t all = made_->nests.size() + static_cast<std::size_t>(nests);
+        if (all > 2 * made_->nests.capacity()) made_->nests.reserve(all);
+    }
 
     std::int64_t elems() const { return made_->elems; }
     std::int64_t nests() const { return static_cast<std::int64_t>(made_->nests.size()); }
