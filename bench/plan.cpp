@@ -84,6 +84,10 @@ struct Planned {
                 bytes += static_cast<std::int64_t>(sizeof(PeerPart));
                 for (const datamover::Piece& piece : p.part.pieces) {
                     bytes += static_cast<std::int64_t>(sizeof piece);
+                    if (const auto* list = std::get_if<datamover::BoxList>(&piece.content))
+                        bytes += static_cast<std::int64_t>(
+                            list->boxes.size() * sizeof(datamover::PlacedBox) +
+                            list->shapes.size() * sizeof(datamover::BoxShape));
                     const auto* product = std::get_if<datamover::ProductPiece>(&piece.content);
                     if (!product) continue;
                     for (const datamover::PieceAxis& axis : product->axes) {

@@ -78,6 +78,10 @@ public:
     /// The blocks whose region intersects `box`, ascending. O(log n + answer) for usual plans.
     /// Throws mismatch when the dimensions differ.
     std::vector<std::int64_t> find(const Region& box) const;
+    /// Appends them to `found`.
+    void add_found(const Region& box, std::vector<std::int64_t>& found) const;
+    /// Whether no two regions intersect. As `find` for every block at the first call, then O(1).
+    bool disjoint() const;
     /// The part of a block's region that no lower-numbered block holds, as disjoint regions: what
     /// the block sends where regions overlap. The cost is that of `find` where nothing overlaps.
     /// Throws out_of_range.

@@ -36,6 +36,8 @@ public:
         std::int64_t index, rank, position;
     };
     std::span<const Holder> holders(std::int64_t flat_index) const;
+    /// Those of the indices from `first` to `end` - 1, by ascending index.
+    std::span<const Holder> holders_between(std::int64_t first, std::int64_t end) const;
     bool operator==(const IndexList& other) const;
     /// A number that equal lists share, and different ones almost surely not; never negative. O(1).
     std::int64_t digest() const;

@@ -27,7 +27,8 @@ struct MemoryLayout {
     std::int64_t begin_bytes = 0;  ///< the lowest address touched, from the base
     std::int64_t end_bytes = 0;    ///< one past the highest
 
-    /// The memory of a block, or nullptr when this process does not hold it. O(log n).
+    /// The memory of a block, or nullptr when this process does not hold it. O(1)
+    /// where blocks are dealt evenly, else O(log n).
     const BlockMemory* find(std::int64_t block) const;
 
     bool operator==(const MemoryLayout&) const = default;

@@ -17,7 +17,8 @@ namespace datamover {
 
 namespace plan {
 struct PlanDigests;
-}
+class TermIndex;
+}  // namespace plan
 
 /// (destination block on destination region) <= (source block on source region), regions in global
 /// indices. With `axes`, dimension k of the destination region is dimension axes[k] of the source
@@ -148,11 +149,14 @@ public:
 
 private:
     friend struct plan::PlanDigests;
-    void forget_digests();
+    friend class plan::TermIndex;
+    void terms_changed();
 
     Layout source_, destination_;
     std::vector<PlanTerm> terms_;
-    std::shared_ptr<plan::PlanDigests> digests_;  ///< of these layouts and terms, once known
+    // Of these layouts and terms, once known; shared with copies.
+    std::shared_ptr<plan::PlanDigests> digests_;
+    std::shared_ptr<plan::TermIndex> index_;
 };
 
 /// Everything of `source` to the same index of `destination`; with axes, destination dimension k is

@@ -2,8 +2,10 @@
 // What goes from one process to another, in the local indices of their blocks?
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <variant>
 #include <vector>
 
@@ -12,7 +14,51 @@
 
 namespace datamover {
 
-/// One axis of a piece: local positions along a dimension of the source block that meet local
+/// One axis of a box: `length` local positions of the source block, from `source` on, that meet as
+/// many of the destination block, from `destination` on. Ghosts lie at negative positions, or
+/// beyond the block's extents.
+struct BoxAxis {
+    std::int64_t source = 0;
+    std::int64_t destination = 0;
+    std::int64_t length = 1;
+    std::int32_t source_dim = 0;
+    std::int32_t destination_dim = 0;
+
+    bool operator==(const BoxAxis&) const = default;
+};
+
+/// Where a box lies in its two blocks. Its axes stand in the order of the message, outermost first:
+/// that of the destination's dimensions, unless somebody has ordered them otherwise.
+struct BoxShape {
+    int dims = 0;
+    std::array<BoxAxis, max_dims> axis;
+
+    std::span<const BoxAxis> axes() const { return {axis.data(), static_cast<std::size_t>(dims)}; }
+    std::int64_t size() const;  ///< elements
+    bool operator==(const BoxShape& other) const;
+};
+
+/// A box between two blocks: the number of its shape in a list.
+struct PlacedBox {
+    std::int64_t source_block = 0;
+    std::int64_t destination_block = 0;
+    std::int64_t shape = 0;
+};
+
+/// Boxes, each between its own pair of blocks, in order. Boxes that lie alike in their blocks share
+/// a shape: the halo of many equal blocks has as many shapes as a block has neighbours.
+struct BoxList {
+    std::vector<BoxShape> shapes;
+    std::vector<PlacedBox> boxes;
+    std::int64_t elems = 0;
+
+    std::int64_t size() const { return elems; }
+    const BoxShape& shape_of(const PlacedBox& box) const {
+        return shapes[static_cast<std::size_t>(box.shape)];
+    }
+};
+
+/// One axis of a product: local positions along a dimension of the source block that meet local
 /// positions along a dimension of the destination block.
 struct PieceAxis {
     std::shared_ptr<const AxisTable> table;
@@ -20,29 +66,40 @@ struct PieceAxis {
     int destination_dim = 0;
 };
 
+/// The two blocks that a piece is about.
+struct BlockPair {
+    std::int64_t source_block = 0;
+    std::int64_t destination_block = 0;
+};
+
 /// The Cartesian product of its axes (in order of the destination's dimensions).
-struct ProductPiece {
+struct ProductPiece : BlockPair {
     std::vector<PieceAxis> axes;
+
+    std::int64_t size() const;
 };
 
 /// Boxes of different shapes with equally many points, both walked with the last dimension fastest.
 /// Regions are in local indices of the blocks (ghosts may be negative).
-struct ReshapePiece {
+struct ReshapePiece : BlockPair {
     Region source;
     Region destination;
+
+    std::int64_t size() const { return source.size(); }
 };
 
 /// Single elements, as flat row-major indices into the blocks' extents, in the order agreed.
-struct IndexPiece {
+struct IndexPiece : BlockPair {
     std::vector<std::int64_t> source;
     std::vector<std::int64_t> destination;
+
+    std::int64_t size() const { return static_cast<std::int64_t>(source.size()); }
 };
 
-/// A part of a plan for one pair of processes that concerns one pair of blocks.
+/// Some of what a plan says for one pair of processes: many boxes, or what concerns one pair of
+/// blocks.
 struct Piece {
-    std::int64_t source_block = 0;
-    std::int64_t destination_block = 0;
-    std::variant<ProductPiece, ReshapePiece, IndexPiece> content;
+    std::variant<BoxList, ProductPiece, ReshapePiece, IndexPiece> content;
 
     std::int64_t size() const;  ///< elements
 };

@@ -9,11 +9,6 @@
 namespace datamover::layout {
 namespace {
 
-constexpr std::int64_t leaf_boxes = 8;
-
-// Depth-first search keeps at most one pending sibling per level.
-constexpr std::size_t max_pending = 64;
-
 bool intersects(const std::int64_t* lo, const std::int64_t* hi, const Region& box) {
     for (int d = 0; d < box.dims(); ++d) {
         if (lo[d] >= box.hi()[d] || box.lo()[d] >= hi[d]) return false;
@@ -21,7 +16,14 @@ bool intersects(const std::int64_t* lo, const std::int64_t* hi, const Region& bo
     return true;
 }
 
-std::int64_t num_nodes(std::int64_t boxes) {
+bool meet(const std::int64_t* lo_a, const std::int64_t* hi_a, const std::int64_t* lo_b,
+          const std::int64_t* hi_b, int dims) {
+    for (int d = 0; d < dims; ++d)
+        if (lo_a[d] >= hi_b[d] || lo_b[d] >= hi_a[d]) return false;
+    return true;
+}
+
+std::int64_t num_nodes(std::int64_t boxes, std::int64_t leaf_boxes) {
     std::int64_t level_nodes = 1, largest_range = boxes;
     while (largest_range > leaf_boxes) {
         largest_range = (largest_range + 1) / 2;
@@ -42,9 +44,15 @@ BoxIndex::BoxIndex(int dims, std::span<const std::int64_t> lo, std::span<const s
     }
     if (rows_.empty()) return;
     const auto filled = static_cast<std::int64_t>(rows_.size());
-    bounds_.resize(static_cast<std::size_t>(num_nodes(filled) * 2 * dims));
+    bounds_.resize(static_cast<std::size_t>(num_nodes(filled, leaf_boxes) * 2 * dims));
     std::vector<Key> keys(rows_.size());
     build({0, 0, filled}, keys);
+    boxes_.reserve(rows_.size() * 2 * static_cast<std::size_t>(dims));
+    for (const std::int64_t row : rows_) {
+        const auto first = static_cast<std::ptrdiff_t>(row * dims);
+        boxes_.insert(boxes_.end(), lo.begin() + first, lo.begin() + first + dims);
+        boxes_.insert(boxes_.end(), hi.begin() + first, hi.begin() + first + dims);
+    }
 }
 
 std::int64_t* BoxIndex::node_lo(std::int64_t number) {
@@ -117,7 +125,7 @@ void BoxIndex::bound_inner(const Range& range) {
 }
 
 void BoxIndex::build(const Range& range, std::vector<Key>& keys) {
-    if (range.end - range.begin <= leaf_boxes) {
+    if (is_leaf(range)) {
         bound_leaf(range);
         return;
     }
@@ -127,33 +135,60 @@ void BoxIndex::build(const Range& range, std::vector<Key>& keys) {
     bound_inner(range);
 }
 
-void BoxIndex::visit_leaf(const Range& range, const Region& box,
-                          std::vector<std::int64_t>& found) const {
+void BoxIndex::add_found(Range range, const Region& box, std::vector<std::int64_t>& found) const {
+    const std::int64_t* lo = &bounds_[range.number * 2 * dims_];
+    if (!intersects(lo, lo + dims_, box)) return;
+    if (!is_leaf(range)) {
+        add_found(range.lower_half(), box, found);
+        add_found(range.upper_half(), box, found);
+        return;
+    }
     for (std::int64_t i = range.begin; i < range.end; ++i) {
-        const std::int64_t at = rows_[i] * dims_;
-        if (intersects(&lo_[at], &hi_[at], box)) found.push_back(rows_[i]);
+        const std::int64_t* own = &boxes_[i * 2 * dims_];
+        if (intersects(own, own + dims_, box)) found.push_back(rows_[i]);
     }
 }
 
 std::vector<std::int64_t> BoxIndex::find(const Region& box) const {
     std::vector<std::int64_t> found;
-    if (rows_.empty() || box.empty()) return found;
-    std::array<Range, max_pending> pending;
-    std::size_t count = 0;
-    pending[count++] = {0, 0, static_cast<std::int64_t>(rows_.size())};
-    while (count > 0) {
-        const Range range = pending[--count];
-        const std::int64_t* lo = &bounds_[range.number * 2 * dims_];
-        if (!intersects(lo, lo + dims_, box)) continue;
-        if (range.end - range.begin <= leaf_boxes) {
-            visit_leaf(range, box, found);
-            continue;
-        }
-        pending[count++] = range.upper_half();
-        pending[count++] = range.lower_half();
-    }
-    std::sort(found.begin(), found.end());
+    find(box, found);
     return found;
+}
+
+void BoxIndex::find(const Region& box, std::vector<std::int64_t>& found) const {
+    if (rows_.empty() || box.empty()) return;
+    const auto first = static_cast<std::ptrdiff_t>(found.size());
+    add_found({0, 0, static_cast<std::int64_t>(rows_.size())}, box, found);
+    std::sort(found.begin() + first, found.end());
+}
+
+bool BoxIndex::any_intersect() const {
+    if (rows_.empty()) return false;
+    const Range all{0, 0, static_cast<std::int64_t>(rows_.size())};
+    return any_intersect(all, all);
+}
+
+/// Whether a box of `a` intersects another one of `b`: the same node, or two without a common box.
+bool BoxIndex::any_intersect(const Range& a, const Range& b) const {
+    const bool same = a.number == b.number;
+    const std::int64_t* lo = &bounds_[a.number * 2 * dims_];
+    const std::int64_t* other = &bounds_[b.number * 2 * dims_];
+    if (!same && !meet(lo, lo + dims_, other, other + dims_, dims_)) return false;
+    if (is_leaf(a) && is_leaf(b)) {
+        for (std::int64_t i = a.begin; i < a.end; ++i)
+            for (std::int64_t j = same ? i + 1 : b.begin; j < b.end; ++j) {
+                const std::int64_t *p = &boxes_[i * 2 * dims_], *q = &boxes_[j * 2 * dims_];
+                if (meet(p, p + dims_, q, q + dims_, dims_)) return true;
+            }
+        return false;
+    }
+    if (same)
+        return any_intersect(a.lower_half(), a.lower_half()) ||
+               any_intersect(a.upper_half(), a.upper_half()) ||
+               any_intersect(a.lower_half(), a.upper_half());
+    const bool halve_a = !is_leaf(a) && (is_leaf(b) || a.end - a.begin >= b.end - b.begin);
+    return halve_a ? any_intersect(a.lower_half(), b) || any_intersect(a.upper_half(), b)
+                   : any_intersect(a, b.lower_half()) || any_intersect(a, b.upper_half());
 }
 
 }  // namespace datamover::layout

@@ -23,8 +23,14 @@ public:
     /// Row numbers of the boxes that intersect `box`, ascending. O(log n + answer) for boxes that
     /// overlap little.
     std::vector<std::int64_t> find(const Region& box) const;
+    /// Appends them to `found`.
+    void find(const Region& box, std::vector<std::int64_t>& found) const;
+    /// Whether any two boxes intersect. O(n) for boxes that tile a space.
+    bool any_intersect() const;
 
 private:
+    static constexpr std::int64_t leaf_boxes = 8;
+
     struct Key {
         std::int64_t centre, row;
     };
@@ -44,12 +50,15 @@ private:
     void halve(const Range& range, std::vector<Key>& keys);
     std::int64_t* node_lo(std::int64_t number);
     std::int64_t* node_hi(std::int64_t number);
-    void visit_leaf(const Range& range, const Region& box, std::vector<std::int64_t>& found) const;
+    static bool is_leaf(const Range& range) { return range.end - range.begin <= leaf_boxes; }
+    bool any_intersect(const Range& a, const Range& b) const;
+    void add_found(Range range, const Region& box, std::vector<std::int64_t>& found) const;
 
     int dims_ = 0;
     std::span<const std::int64_t> lo_, hi_;
     std::vector<std::int64_t> rows_;    // not empty boxes, in the order of the leaves
     std::vector<std::int64_t> bounds_;  // per node: lo[dims], hi[dims]
+    std::vector<std::int64_t> boxes_;   // the same of every box, in the order of rows_
 };
 
 }  // namespace datamover::layout

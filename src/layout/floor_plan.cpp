@@ -59,7 +59,7 @@ std::int64_t checked_nprocs(Rows owners, std::int64_t nprocs) {
 
 }  // namespace
 
-/// What copies of a floor plan share. Lookup structures and the digest come later, each once.
+/// What copies of a floor plan share. What is looked up and the digest come later, each once.
 struct FloorPlan::Table {
     int dims = 0;
     std::int64_t nprocs = 0;
@@ -71,6 +71,7 @@ struct FloorPlan::Table {
     Table(int dims, Rows lo, Rows hi, Rows owners, std::int64_t nprocs);
 
     const layout::BoxIndex& boxes() const;
+    bool disjoint() const;
     Rows blocks_of(std::int64_t rank) const;
     std::int64_t digest() const;
 
@@ -78,9 +79,10 @@ private:
     void canonicalise_and_bound();
     void sort_by_owner() const;
 
-    mutable std::once_flag boxes_once_, ranks_once_, digest_once_;
+    mutable std::once_flag boxes_once_, disjoint_once_, ranks_once_, digest_once_;
     mutable std::int64_t digest_ = 0;
     mutable layout::BoxIndex boxes_;
+    mutable bool disjoint_ = false;
     // Blocks by rank and number; those of ranks_[i] are blocks_by_rank_[first_[i] .. first_[i+1]).
     mutable std::vector<std::int64_t> ranks_, first_, blocks_by_rank_;
 };
@@ -118,6 +120,11 @@ void FloorPlan::Table::canonicalise_and_bound() {
 const layout::BoxIndex& FloorPlan::Table::boxes() const {
     std::call_once(boxes_once_, [this] { boxes_ = layout::BoxIndex(dims, lo, hi); });
     return boxes_;
+}
+
+bool FloorPlan::Table::disjoint() const {
+    std::call_once(disjoint_once_, [this] { disjoint_ = !boxes().any_intersect(); });
+    return disjoint_;
 }
 
 void FloorPlan::Table::sort_by_owner() const {
@@ -244,16 +251,27 @@ Rows FloorPlan::owners() const {
 }
 
 std::vector<std::int64_t> FloorPlan::find(const Region& box) const {
+    std::vector<std::int64_t> found;
+    add_found(box, found);
+    return found;
+}
+
+void FloorPlan::add_found(const Region& box, std::vector<std::int64_t>& found) const {
     if (box.dims() != dims()) {
         throw Error(ErrorCode::mismatch,
                     "looking for " + box.to_string() + " of " + std::to_string(box.dims()) +
                         " dimensions in a floor plan of " + std::to_string(dims()));
     }
-    return table().boxes().find(box);
+    table().boxes().find(box, found);
+}
+
+bool FloorPlan::disjoint() const {
+    return table().disjoint();
 }
 
 std::vector<Region> FloorPlan::exclusive_regions(std::int64_t block) const {
     const Region own = region(block);
+    if (disjoint()) return own.empty() ? std::vector<Region>{} : std::vector<Region>{own};
     std::vector<Region> lower;
     for (const std::int64_t other : find(own)) {
         if (other >= block) break;

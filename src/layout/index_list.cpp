@@ -77,12 +77,24 @@ std::span<const std::int64_t> IndexList::indices_of(std::int64_t rank) const {
 std::span<const IndexList::Holder> IndexList::holders(std::int64_t flat_index) const {
     layout::check_number("index", flat_index, table_ ? shape_.product() : 0);
     const auto& all = table_->holders;
-    const auto first =
-        std::lower_bound(all.begin(), all.end(), flat_index,
-                         [](const Holder& h, std::int64_t i) { return h.index < i; });
-    const auto last = std::upper_bound(first, all.end(), flat_index,
-                                       [](std::int64_t i, const Holder& h) { return i < h.index; });
+    const auto less = [](const Holder& h, std::int64_t i) { return h.index < i; };
+    const auto first = std::lower_bound(all.begin(), all.end(), flat_index, less);
+    // Mostly one or two.
+    auto last = first;
+    const auto near = first + std::min<std::ptrdiff_t>(4, all.end() - first);
+    while (last != near && last->index == flat_index) ++last;
+    if (last == near)
+        last = std::upper_bound(near, all.end(), flat_index,
+                                [](std::int64_t i, const Holder& h) { return i < h.index; });
     return {first, last};
+}
+
+std::span<const IndexList::Holder> IndexList::holders_between(std::int64_t first,
+                                                              std::int64_t end) const {
+    const auto less = [](const Holder& h, std::int64_t i) { return h.index < i; };
+    const auto& all = table_->holders;
+    const auto begin = std::lower_bound(all.begin(), all.end(), first, less);
+    return {begin, std::lower_bound(begin, all.end(), end, less)};
 }
 
 std::int64_t IndexList::digest() const {

@@ -40,6 +40,15 @@ Point dense_strides(const Point& shape, std::int64_t elem_bytes, ElementOrder or
 }  // namespace
 
 const BlockMemory* MemoryLayout::find(std::int64_t block) const {
+    if (blocks.empty()) return nullptr;
+    const std::int64_t first = blocks.front().block, last = blocks.back().block;
+    if (block < first || block > last) return nullptr;
+    // Blocks are mostly dealt evenly; then this is the place.
+    const double per_number = static_cast<double>(blocks.size() - 1) /
+                              static_cast<double>(std::max<std::int64_t>(last - first, 1));
+    const double place = static_cast<double>(block - first) * per_number;
+    const auto guess = std::min(blocks.size() - 1, static_cast<std::size_t>(place + 0.5));
+    if (blocks[guess].block == block) return &blocks[guess];
     const auto it =
         std::lower_bound(blocks.begin(), blocks.end(), block,
                          [](const BlockMemory& b, std::int64_t n) { return b.block < n; });

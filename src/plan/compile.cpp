@@ -8,7 +8,9 @@
 #include <utility>
 
 #include "datamover/error.hpp"
+#include "datamover/side.hpp"
 #include "geometry/checked.hpp"
+#include "relation/product_builder.hpp"
 
 namespace datamover::plan {
 namespace {
@@ -67,33 +69,139 @@ void check_inside(const RelationSide& side, const BlockMemory& memory, int d, Ra
         outside(side, memory, d, range);
 }
 
+/// Puts boxes of a list into products: what two boxes of one shape have in common is looked at
+/// once.
+class BoxCompiler {
+public:
+    BoxCompiler(const BoxList& list, const RelationSide& source, const RelationSide& destination,
+                MessageOrder order, ProductBuilder& products)
+        : list_(list),
+          source_(source),
+          destination_(destination),
+          order_(order),
+          products_(products),
+          known_(list.shapes.size()) {}
+
+    /// `done_elems` stand before these boxes in the message.
+    void operator()(std::int64_t done_elems) {
+        products_.expect(static_cast<std::int64_t>(list_.boxes.size()));
+        const BlockMemory *from = nullptr, *to = nullptr;
+        for (const PlacedBox& box : list_.boxes) {
+            const BoxShape& shape = list_.shape_of(box);
+            if (source_.memory) {
+                if (!from || from->block != box.source_block)
+                    from = &memory_of(source_, box.source_block);
+                check_inside(*from, shape, Side::source);
+            }
+            if (destination_.memory) {
+                if (!to || to->block != box.destination_block)
+                    to = &memory_of(destination_, box.destination_block);
+                check_inside(*to, shape, Side::destination);
+            }
+            Known& known = known_[static_cast<std::size_t>(box.shape)];
+            if (!known.valid || (from && !(known.source_strides == from->strides_bytes)) ||
+                (to && !(known.destination_strides == to->strides_bytes)))
+                known = compiled(shape, from, to);
+            products_.place(
+                known.nest_shape,
+                known.source + (from ? from->offset_bytes : done_elems * source_.elem_bytes),
+                known.destination + (to ? to->offset_bytes : done_elems * destination_.elem_bytes));
+            done_elems += products_.shape_elems(known.nest_shape);
+        }
+    }
+
+private:
+    /// A shape between memories with certain strides: its nest, and where that begins in its
+    /// blocks.
+    struct Known {
+        bool valid = false;
+        Point source_strides, destination_strides;
+        std::int64_t source = 0, destination = 0;
+        std::int64_t nest_shape = 0;
+    };
+
+    void check_inside(const BlockMemory& memory, const BoxShape& shape, Side side) const {
+        for (const BoxAxis& a : shape.axes()) {
+            const bool of_source = side == Side::source;
+            const int d = of_source ? a.source_dim : a.destination_dim;
+            const std::int64_t lo = of_source ? a.source : a.destination;
+            if (lo < memory.valid.lo()[d] || lo + a.length > memory.valid.hi()[d])
+                outside(of_source ? source_ : destination_, memory, d, {lo, lo + a.length - 1});
+        }
+    }
+
+    Known compiled(const BoxShape& shape, const BlockMemory* from, const BlockMemory* to) {
+        Known known;
+        known.valid = true;
+        if (from) known.source_strides = from->strides_bytes;
+        if (to) known.destination_strides = to->strides_bytes;
+        std::int64_t inner_elems = 1;
+        axes_.resize(static_cast<std::size_t>(shape.dims));
+        for (int k = shape.dims - 1; k >= 0; --k) {
+            const bool row_major = order_ == MessageOrder::row_major;
+            const BoxAxis& a =
+                shape.axis[static_cast<std::size_t>(row_major ? k : shape.dims - 1 - k)];
+            NestAxis& axis = axes_[static_cast<std::size_t>(k)];
+            axis = {a.length, inner_elems * source_.elem_bytes,
+                    inner_elems * destination_.elem_bytes, nullptr};
+            if (from) {
+                axis.source_stride = from->strides_bytes[a.source_dim];
+                known.source += a.source * axis.source_stride;
+            }
+            if (to) {
+                axis.destination_stride = to->strides_bytes[a.destination_dim];
+                known.destination += a.destination * axis.destination_stride;
+            }
+            inner_elems *= a.length;
+        }
+        fold_axes(axes_);
+        known.nest_shape = products_.shape_of(axes_);
+        return known;
+    }
+
+    const BoxList& list_;
+    const RelationSide& source_;
+    const RelationSide& destination_;
+    MessageOrder order_;
+    ProductBuilder& products_;
+    std::vector<Known> known_;    // by the list's shapes
+    std::vector<NestAxis> axes_;  // of the shape that is compiled
+};
+
 /// Appends relations piece by piece; the message side grows with each.
 class Compiler {
 public:
     Compiler(const RelationSide& source, const RelationSide& destination, MessageOrder order)
-        : source_(source), destination_(destination), order_(order) {}
+        : source_(source),
+          destination_(destination),
+          order_(order),
+          products_(source.elem_bytes, destination.elem_bytes) {}
 
     AddressRelation operator()(const PairPart& part) {
         // No place in the message lies beyond its end.
         geometry::multiply(part.size(), std::max(source_.elem_bytes, destination_.elem_bytes));
         for (const Piece& piece : part.pieces) {
-            if (piece.size() == 0) continue;
-            std::visit([&](const auto& content) { add(piece, content); }, piece.content);
-            done_elems_ += piece.size();
+            const std::int64_t elems = piece.size();
+            if (elems == 0) continue;
+            std::visit([&](const auto& content) { add(content); }, piece.content);
+            done_elems_ += elems;
         }
+        if (relations_.empty()) return RelationAccess::make(products_.finish());
         flush_products();
-        if (relations_.empty())
-            return AddressRelation::from_products({}, source_.elem_bytes, destination_.elem_bytes);
         return relations_.size() == 1 ? relations_.front()
                                       : AddressRelation::concatenate(relations_);
     }
 
 private:
-    void add(const Piece& piece, const ProductPiece& content) {
+    void add(const BoxList& content) {
+        BoxCompiler(content, source_, destination_, order_, products_)(done_elems_);
+    }
+
+    void add(const ProductPiece& content) {
         const BlockMemory* from =
-            source_.memory ? &memory_of(source_, piece.source_block) : nullptr;
+            source_.memory ? &memory_of(source_, content.source_block) : nullptr;
         const BlockMemory* to =
-            destination_.memory ? &memory_of(destination_, piece.destination_block) : nullptr;
+            destination_.memory ? &memory_of(destination_, content.destination_block) : nullptr;
         Product product;
         product.source_offset_bytes = from ? from->offset_bytes : done_elems_ * source_.elem_bytes;
         product.destination_offset_bytes =
@@ -123,23 +231,23 @@ private:
             inner_elems *= axis->table->size();
             product.axes.insert(product.axes.begin(), std::move(a));
         }
-        products_.push_back(std::move(product));
+        products_.append(product);
     }
 
     /// Each side of a reshape is a plain box in row-major order; where both sides are memory their
     /// halves are joined.
-    void add(const Piece& piece, const ReshapePiece& content) {
+    void add(const ReshapePiece& content) {
         flush_products();
         if (!source_.memory) {
-            relations_.push_back(box_half(destination_, piece.destination_block,
+            relations_.push_back(box_half(destination_, content.destination_block,
                                           content.destination, false, done_elems_));
         } else if (!destination_.memory) {
             relations_.push_back(
-                box_half(source_, piece.source_block, content.source, true, done_elems_));
+                box_half(source_, content.source_block, content.source, true, done_elems_));
         } else {
             relations_.push_back(AddressRelation::join(
-                box_half(source_, piece.source_block, content.source, true, 0),
-                box_half(destination_, piece.destination_block, content.destination, false, 0)));
+                box_half(source_, content.source_block, content.source, true, 0),
+                box_half(destination_, content.destination_block, content.destination, false, 0)));
         }
     }
 
@@ -166,11 +274,11 @@ private:
                                               destination_.elem_bytes);
     }
 
-    void add(const Piece& piece, const IndexPiece& content) {
+    void add(const IndexPiece& content) {
         flush_products();
         relations_.push_back(AddressRelation::from_byte_pairs(
-            byte_addresses(source_, piece.source_block, content.source),
-            byte_addresses(destination_, piece.destination_block, content.destination),
+            byte_addresses(source_, content.source_block, content.source),
+            byte_addresses(destination_, content.destination_block, content.destination),
             source_.elem_bytes, destination_.elem_bytes));
     }
 
@@ -198,16 +306,17 @@ private:
     }
 
     void flush_products() {
-        if (products_.empty()) return;
-        relations_.push_back(AddressRelation::from_products(
-            std::exchange(products_, {}), source_.elem_bytes, destination_.elem_bytes));
+        if (products_.nests() == 0) return;
+        ProductBuilder full(source_.elem_bytes, destination_.elem_bytes);
+        std::swap(full, products_);
+        relations_.push_back(RelationAccess::make(full.finish()));
     }
 
     const RelationSide& source_;
     const RelationSide& destination_;
     MessageOrder order_;
     std::int64_t done_elems_ = 0;
-    std::vector<Product> products_;
+    ProductBuilder products_;
     std::vector<AddressRelation> relations_;
 };
 

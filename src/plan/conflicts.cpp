@@ -10,9 +10,12 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <utility>
+#include <vector>
 
 #include "compile.hpp"
 #include "datamover/error.hpp"
+#include "datamover/side.hpp"
 
 namespace datamover::plan {
 namespace {
@@ -32,26 +35,70 @@ Span span_of(const AxisTable& table, bool source_side) {
     return span;
 }
 
-Region section(const Layout& layout, std::int64_t block, const Piece& piece, bool source_side) {
-    const auto* indices = std::get_if<IndexPiece>(&piece.content);
-    if (indices || layout.index_list()) return layout.domain();
-    const auto sets = layout.axis_sets(block);
-    Point lo = layout.block_extents(block), hi = lo;
-    const auto set_axis = [&](int d, Span local) {
-        const AxisSet& set = sets[static_cast<std::size_t>(d)];
-        lo[d] = set.global(local.lo);
-        hi[d] = set.global(local.hi - 1) + 1;
+/// The local positions that a piece about one pair of blocks takes along the dimensions of a side.
+struct LocalSpans {
+    std::int64_t block = 0;
+    std::vector<std::pair<int, Span>> spans;
+    bool whole = false;  ///< single elements: all of the block
+};
+
+LocalSpans spans_of(const Piece& piece, Side side) {
+    LocalSpans local;
+    const bool of_source = side == Side::source;
+    const auto block_of = [&](const auto& c) {
+        return of_source ? c.source_block : c.destination_block;
     };
     if (const auto* product = std::get_if<ProductPiece>(&piece.content)) {
+        local.block = block_of(*product);
         for (const PieceAxis& axis : product->axes)
-            set_axis(source_side ? axis.source_dim : axis.destination_dim,
-                     span_of(*axis.table, source_side));
+            local.spans.push_back({of_source ? axis.source_dim : axis.destination_dim,
+                                   span_of(*axis.table, of_source)});
+    } else if (const auto* reshape = std::get_if<ReshapePiece>(&piece.content)) {
+        local.block = block_of(*reshape);
+        const Region& box = of_source ? reshape->source : reshape->destination;
+        for (int d = 0; d < box.dims(); ++d) local.spans.push_back({d, {box.lo()[d], box.hi()[d]}});
+    } else if (const auto* list = std::get_if<BoxList>(&piece.content)) {
+        local.block = block_of(list->boxes.front());
+        for (const BoxAxis& axis : list->shape_of(list->boxes.front()).axes()) {
+            const std::int64_t first = of_source ? axis.source : axis.destination;
+            local.spans.push_back(
+                {of_source ? axis.source_dim : axis.destination_dim, {first, first + axis.length}});
+        }
     } else {
-        const auto& reshape = std::get<ReshapePiece>(piece.content);
-        const Region& local = source_side ? reshape.source : reshape.destination;
-        for (int d = 0; d < local.dims(); ++d) set_axis(d, {local.lo()[d], local.hi()[d]});
+        local.block = block_of(std::get<IndexPiece>(piece.content));
+        local.whole = true;
+    }
+    return local;
+}
+
+Region section(const Layout& layout, const Piece& piece, Side side) {
+    const LocalSpans local = spans_of(piece, side);
+    if (local.whole || layout.index_list()) return layout.domain();
+    const auto sets = layout.axis_sets(local.block);
+    Point lo = layout.block_extents(local.block), hi = lo;
+    for (const auto& [d, span] : local.spans) {
+        const AxisSet& set = sets[static_cast<std::size_t>(d)];
+        lo[d] = set.global(span.lo);
+        hi[d] = set.global(span.hi - 1) + 1;
     }
     return {lo, hi};
+}
+
+/// Calls visit(const Piece&) for every pair of blocks of a part: boxes come one by one.
+template <class Visit>
+void for_each_of_one_pair(const PairPart& part, Visit&& visit) {
+    for (const Piece& piece : part.pieces) {
+        const auto* list = std::get_if<BoxList>(&piece.content);
+        if (!list) {
+            visit(piece);
+            continue;
+        }
+        for (const PlacedBox& box : list->boxes) {
+            const BoxShape& shape = list->shape_of(box);
+            visit(Piece{
+                BoxList{{shape}, {{box.source_block, box.destination_block, 0}}, shape.size()}});
+        }
+    }
 }
 
 /// Which addresses have been touched: one bit each, in chunks, since a user's blocks may lie
@@ -99,7 +146,8 @@ using VisitAddresses = std::function<void(std::uintptr_t from, std::uintptr_t to
 /// Calls visit for every contiguous range of addresses that a piece reads (writes).
 void for_each_range(const BoundMemory& side, const Piece& piece, std::int64_t rank,
                     bool source_side, const VisitAddresses& visit) {
-    const PairPart alone{{piece}};
+    PairPart alone;
+    alone.pieces.push_back(piece);
     const RelationSide memory{side.layout, side.memory, side.elem_bytes, rank};
     const RelationSide message{nullptr, nullptr, side.elem_bytes, rank};
     const AddressRelation relation =
@@ -118,7 +166,7 @@ std::string named(const char* side, std::int64_t block, const Region& region) {
 /// Who writes an address, for error texts.
 struct Writer {
     std::int64_t peer = 0;
-    const Piece* piece = nullptr;
+    Piece piece;
 };
 
 class ConflictSearch {
@@ -128,77 +176,81 @@ public:
 
     void note_writes(const std::vector<PeerPart>& incoming, bool combines) {
         for (const PeerPart& peer : incoming)
-            for (const Piece& piece : peer.part.pieces) {
+            for_each_of_one_pair(peer.part, [&](const Piece& piece) {
                 for_each_range(destination_, piece, rank_, false, [&](auto from, auto to) {
                     const auto again = combines ? std::nullopt : written_.first_touched(from, to);
-                    if (again) refuse_second_write({peer.rank, &piece}, *again);
+                    if (again) refuse_second_write(incoming, {peer.rank, piece}, *again);
                     written_.touch(from, to);
                 });
-                writers_.push_back({peer.rank, &piece});
-            }
+            });
     }
 
-    void check_reads(const std::vector<PeerPart>& outgoing) const {
+    void check_reads(const std::vector<PeerPart>& outgoing,
+                     const std::vector<PeerPart>& incoming) const {
         for (const PeerPart& peer : outgoing)
-            for (const Piece& piece : peer.part.pieces)
+            for_each_of_one_pair(peer.part, [&](const Piece& piece) {
                 for_each_range(source_, piece, rank_, true, [&](auto from, auto to) {
                     if (const auto at = written_.first_touched(from, to))
-                        refuse_read(peer.rank, piece, *at);
+                        refuse_read(incoming, {peer.rank, piece}, *at);
                 });
+            });
     }
 
 private:
-    /// The first piece that writes an address; `otherwise` where it is none noted so far.
-    Writer writer_of(std::uintptr_t address, Writer otherwise) const {
-        for (const Writer& w : writers_) {
-            bool here = false;
-            for_each_range(destination_, *w.piece, rank_, false, [&](auto from, auto to) {
-                here = here || (from <= address && address < to);
+    /// The first piece that writes an address; `otherwise` where it is none.
+    Writer writer_of(const std::vector<PeerPart>& incoming, std::uintptr_t address,
+                     const Writer& otherwise) const {
+        std::optional<Writer> writer;
+        for (const PeerPart& peer : incoming)
+            for_each_of_one_pair(peer.part, [&](const Piece& piece) {
+                if (writer) return;
+                for_each_range(destination_, piece, rank_, false, [&](auto from, auto to) {
+                    if (from <= address && address < to) writer = {peer.rank, piece};
+                });
             });
-            if (here) return w;
-        }
-        return otherwise;
+        return writer.value_or(otherwise);
     }
 
     std::string written_by(const Writer& w) const {
-        return named("destination", w.piece->destination_block,
-                     destination_section(*destination_.layout, *w.piece)) +
-               " (from block " + std::to_string(w.piece->source_block) + " of process " +
-               std::to_string(w.peer) + ")";
+        return named("destination", spans_of(w.piece, Side::destination).block,
+                     destination_section(*destination_.layout, w.piece)) +
+               " (from block " + std::to_string(spans_of(w.piece, Side::source).block) +
+               " of process " + std::to_string(w.peer) + ")";
     }
 
-    [[noreturn]] void refuse_second_write(const Writer& second, std::uintptr_t address) const {
+    [[noreturn]] void refuse_second_write(const std::vector<PeerPart>& incoming,
+                                          const Writer& second, std::uintptr_t address) const {
         throw Error(ErrorCode::invalid_argument,
                     "on process " + std::to_string(rank_) + " an element is written twice: by " +
-                        written_by(writer_of(address, second)) + " and by " + written_by(second));
+                        written_by(writer_of(incoming, address, second)) + " and by " +
+                        written_by(second));
     }
 
-    [[noreturn]] void refuse_read(std::int64_t peer, const Piece& piece,
+    [[noreturn]] void refuse_read(const std::vector<PeerPart>& incoming, const Writer& reader,
                                   std::uintptr_t address) const {
-        throw Error(
-            ErrorCode::invalid_argument,
-            "on process " + std::to_string(rank_) + " an element is read while it is " +
-                "written: read by " +
-                named("source", piece.source_block, source_section(*source_.layout, piece)) +
-                " (for process " + std::to_string(peer) + "), written by " +
-                written_by(writer_of(address, {peer, &piece})));
+        throw Error(ErrorCode::invalid_argument,
+                    "on process " + std::to_string(rank_) + " an element is read while it is " +
+                        "written: read by " +
+                        named("source", spans_of(reader.piece, Side::source).block,
+                              source_section(*source_.layout, reader.piece)) +
+                        " (for process " + std::to_string(reader.peer) + "), written by " +
+                        written_by(writer_of(incoming, address, reader)));
     }
 
     const BoundMemory& source_;
     const BoundMemory& destination_;
     std::int64_t rank_;
     TouchedBytes written_;
-    std::vector<Writer> writers_;
 };
 
 }  // namespace
 
 Region source_section(const Layout& source, const Piece& piece) {
-    return section(source, piece.source_block, piece, true);
+    return section(source, piece, Side::source);
 }
 
 Region destination_section(const Layout& destination, const Piece& piece) {
-    return section(destination, piece.destination_block, piece, false);
+    return section(destination, piece, Side::destination);
 }
 
 void check_conflicts(const BoundMemory& source, const std::vector<PeerPart>& outgoing,
@@ -206,7 +258,7 @@ void check_conflicts(const BoundMemory& source, const std::vector<PeerPart>& out
                      std::int64_t rank, bool combines) {
     ConflictSearch search(source, destination, rank);
     search.note_writes(incoming, combines);
-    search.check_reads(outgoing);
+    search.check_reads(outgoing, incoming);
 }
 
 }  // namespace datamover::plan

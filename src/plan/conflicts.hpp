@@ -28,7 +28,7 @@ void check_conflicts(const BoundMemory& source, const std::vector<PeerPart>& out
                      std::int64_t rank, bool combines);
 
 /// The smallest region, in global indices, that holds what a piece takes from (brings into) its
-/// block; ghosts included.
+/// block, of a list what its first box does; ghosts included.
 Region source_section(const Layout& source, const Piece& piece);
 Region destination_section(const Layout& destination, const Piece& piece);
 

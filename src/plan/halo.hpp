@@ -14,6 +14,9 @@ using VisitSection = std::function<void(const SectionCopy&)>;
 /// none, and says what would be right.
 const FloorPlan& boxes_for_halo(const Layout& layout);
 
+/// Whether an exchange goes across the ends of dimension d.
+bool wraps(const HaloExchange& exchange, int d);
+
 /// Throws mismatch or invalid_argument where an exchange does not fit a floor plan: dimensions,
 /// negative widths, a dimension that is to wrap around an empty domain or one shorter than the
 /// blocks together.

@@ -20,15 +20,21 @@ bool is_identity(const PieceAxis& axis) {
 
 }  // namespace
 
-bool is_identity(const Piece& piece) {
-    if (piece.source_block != piece.destination_block) return false;
-    if (const auto* product = std::get_if<ProductPiece>(&piece.content))
-        return std::all_of(product->axes.begin(), product->axes.end(),
-                           [](const PieceAxis& axis) { return is_identity(axis); });
-    if (const auto* reshape = std::get_if<ReshapePiece>(&piece.content))
-        return reshape->source == reshape->destination;
-    const auto& indices = std::get<IndexPiece>(piece.content);
-    return indices.source == indices.destination;
+bool is_identity(const BlockPair& blocks, const BoxShape& box) {
+    return blocks.source_block == blocks.destination_block &&
+           std::all_of(box.axes().begin(), box.axes().end(), [](const BoxAxis& axis) {
+               return axis.source_dim == axis.destination_dim && axis.source == axis.destination;
+           });
+}
+
+bool is_identity(const ProductPiece& piece) {
+    return piece.source_block == piece.destination_block &&
+           std::all_of(piece.axes.begin(), piece.axes.end(),
+                       [](const PieceAxis& axis) { return is_identity(axis); });
+}
+
+bool is_identity(const IndexPiece& piece) {
+    return piece.source_block == piece.destination_block && piece.source == piece.destination;
 }
 
 }  // namespace datamover::plan

@@ -17,6 +17,8 @@ std::vector<PeerPart> outgoing_in_place(const MotionPlan& plan, std::int64_t ran
 std::vector<PeerPart> incoming_in_place(const MotionPlan& plan, std::int64_t rank, Nodes nodes);
 
 /// Whether each element goes to itself.
-bool is_identity(const Piece& piece);
+bool is_identity(const BlockPair& blocks, const BoxShape& box);
+bool is_identity(const ProductPiece& piece);
+bool is_identity(const IndexPiece& piece);
 
 }  // namespace datamover::plan

@@ -2,6 +2,7 @@
 // Which single elements go between two blocks when one side lists its indices?
 #include <algorithm>
 #include <map>
+#include <utility>
 #include <vector>
 
 #include "coverage.hpp"
@@ -31,8 +32,8 @@ Point unflatten(std::int64_t flat, const Point& extents) {
 }
 
 /// Every place that holds a global index, by ascending block.
-std::vector<Place> holders(const Layout& layout, const Point& index) {
-    std::vector<Place> places;
+void find_holders(const Layout& layout, const Point& index, std::vector<Place>& places) {
+    places.clear();
     if (const BlockCyclic* bc = layout.block_cyclic()) {
         Point c = index;
         for (int d = 0; d < index.dims(); ++d) c[d] = bc->coordinate_of_index(d, index[d]);
@@ -51,7 +52,6 @@ std::vector<Place> holders(const Layout& layout, const Point& index) {
         for (const auto& h : list->holders(flatten(index, list->shape())))
             places.push_back({h.rank, h.position});
     }
-    return places;
 }
 
 /// Of the places that hold an element, the one that sends it to `receiver`.
@@ -64,87 +64,227 @@ const Place& sender(const Layout& source, const std::vector<Place>& places, std:
                                            bc->num_blocks())];
 }
 
-/// Calls visit(global index, flat local place) for every element of a block.
-template <class Visit>
-void for_each_element(const Layout& layout, std::int64_t block, Visit&& visit) {
-    if (const IndexList* list = layout.index_list()) {
-        std::int64_t flat = 0;
-        for (const std::int64_t i : list->indices_of(block))
-            visit(unflatten(i, list->shape()), flat++);
-        return;
+/// What one block holds.
+class BlockElements {
+public:
+    BlockElements(const Layout& layout, std::int64_t block)
+        : list_(layout.index_list()), block_(block), extents_(layout.block_extents(block)) {
+        if (!list_) sets_ = layout.axis_sets(block);
     }
-    const auto sets = layout.axis_sets(block);
-    const Point extents = layout.block_extents(block);
-    std::int64_t flat = 0;
-    Region::from_shape(extents).for_each([&](const Point& local) {
-        Point global = local;
-        for (int d = 0; d < local.dims(); ++d)
-            global[d] = sets[static_cast<std::size_t>(d)].global(local[d]);
-        visit(global, flat++);
+
+    std::int64_t size() const { return extents_.product(); }
+
+    /// A region that holds all of its global indices.
+    Region bounds() const {
+        if (size() == 0) return Region::empty_region(list_ ? list_->dims() : extents_.dims());
+        if (!list_) {
+            Point lo = extents_, hi = extents_;
+            for (int d = 0; d < lo.dims(); ++d) {
+                lo[d] = sets_[static_cast<std::size_t>(d)].lower();
+                hi[d] = sets_[static_cast<std::size_t>(d)].upper();
+            }
+            return {lo, hi};
+        }
+        const auto indices = list_->indices_of(block_);
+        const auto [least, most] = std::minmax_element(indices.begin(), indices.end());
+        const Region all = Region::from_shape(list_->shape());
+        Point lo = all.lo(), hi = all.hi();
+        lo[0] = unflatten(*least, list_->shape())[0];
+        hi[0] = unflatten(*most, list_->shape())[0] + 1;
+        return {lo, hi};
+    }
+
+    /// The flat place of a global index, or -1. O(log n) in a list, else O(1).
+    std::int64_t flat_of(const Point& global) const {
+        if (list_) {
+            for (const auto& h : list_->holders(flatten(global, list_->shape())))
+                if (h.rank == block_) return h.position;
+            return -1;
+        }
+        Point local = global;
+        for (int d = 0; d < global.dims(); ++d) {
+            local[d] = sets_[static_cast<std::size_t>(d)].local(global[d]);
+            if (local[d] < 0) return -1;
+        }
+        return flatten(local, extents_);
+    }
+
+    /// Calls visit(global index, flat local place) for every element.
+    template <class Visit>
+    void for_each(Visit&& visit) const {
+        std::int64_t flat = 0;
+        if (list_) {
+            for (const std::int64_t i : list_->indices_of(block_))
+                visit(unflatten(i, list_->shape()), flat++);
+            return;
+        }
+        Region::from_shape(extents_).for_each([&](const Point& local) {
+            Point global = local;
+            for (int d = 0; d < local.dims(); ++d)
+                global[d] = sets_[static_cast<std::size_t>(d)].global(local[d]);
+            visit(global, flat++);
+        });
+    }
+
+private:
+    const IndexList* list_;
+    std::int64_t block_;
+    Point extents_;
+    std::vector<AxisSet> sets_;
+};
+
+/// How global indices of one side become those of the other.
+class IndexMap {
+public:
+    explicit IndexMap(const Redistribution& term) : frame_(term) {}
+
+    /// The shared coordinate of an index of the destination, flat.
+    std::int64_t flat_coordinate(const Point& destination) const {
+        return flatten(destination - frame_.destination_lo, frame_.extent);
+    }
+    Point to_destination(const Point& source) const {
+        Point index = frame_.destination_lo;
+        for (int k = 0; k < index.dims(); ++k)
+            index[k] += source[frame_.axes[static_cast<std::size_t>(k)]] - frame_.source_lo[k];
+        return index;
+    }
+    Point to_source(const Point& destination) const {
+        Point index = destination;
+        for (int k = 0; k < index.dims(); ++k)
+            index[frame_.axes[static_cast<std::size_t>(k)]] =
+                destination[k] - frame_.destination_lo[k] + frame_.source_lo[k];
+        return index;
+    }
+
+private:
+    SectionFrame frame_;
+};
+
+/// Calls visit(global index, flat local place) for the elements of a block within `region` that
+/// the other side may hold: all of them, or, unless `all` says so, where that is a list with fewer
+/// entries near them, those that stand in the list. `there` and `back` map indices to the other
+/// side's and back.
+template <class There, class Back, class Visit>
+void for_each_that_may_meet(const BlockElements& own, const Region& region, const Layout& other,
+                            bool all, There&& there, Back&& back, Visit&& visit) {
+    const Region near = own.bounds().intersected(region);
+    if (near.empty()) return;
+    if (const IndexList* list = all ? nullptr : other.index_list()) {
+        const Point a = there(near.lo()), b = there(near.hi() - Point::filled(near.dims(), 1));
+        const auto named =
+            list->holders_between(flatten(a, list->shape()), flatten(b, list->shape()) + 1);
+        if (static_cast<std::int64_t>(named.size()) < own.size()) {
+            std::int64_t last = -1;
+            for (const IndexList::Holder& h : named) {
+                if (std::exchange(last, h.index) == h.index) continue;
+                const Point global = back(unflatten(h.index, list->shape()));
+                if (!near.contains(global)) continue;
+                if (const std::int64_t flat = own.flat_of(global); flat >= 0) visit(global, flat);
+            }
+            return;
+        }
+    }
+    own.for_each([&](const Point& global, std::int64_t flat) {
+        if (near.contains(global)) visit(global, flat);
     });
 }
 
 struct Meeting {
     std::int64_t t, source_flat, destination_flat;
 };
-using MeetingsByBlock = std::map<std::int64_t, std::vector<Meeting>>;
 
-IndexPiece piece_of(std::vector<Meeting>& meetings) {
-    std::sort(meetings.begin(), meetings.end(),
-              [](const Meeting& a, const Meeting& b) { return a.t < b.t; });
-    IndexPiece piece;
-    for (const Meeting& m : meetings) {
-        piece.source.push_back(m.source_flat);
-        piece.destination.push_back(m.destination_flat);
+/// What meets, by the other side's block.
+class Meetings {
+public:
+    void add(std::int64_t block, const Meeting& meeting) {
+        if (last_ == by_block_.end() || last_->first != block)
+            last_ = by_block_.try_emplace(block).first;
+        last_->second.push_back(meeting);
     }
-    return piece;
-}
+
+    /// Calls visit(block, piece) by ascending block; each piece is ordered by t.
+    template <class Visit>
+    void for_each_piece(Visit&& visit) {
+        const auto before = [](const Meeting& a, const Meeting& b) { return a.t < b.t; };
+        for (auto& [block, meetings] : by_block_) {
+            if (!std::is_sorted(meetings.begin(), meetings.end(), before))
+                std::sort(meetings.begin(), meetings.end(), before);
+            IndexPiece piece;
+            piece.source.reserve(meetings.size());
+            piece.destination.reserve(meetings.size());
+            for (const Meeting& m : meetings) {
+                piece.source.push_back(m.source_flat);
+                piece.destination.push_back(m.destination_flat);
+            }
+            visit(block, std::move(piece));
+        }
+    }
+
+private:
+    std::map<std::int64_t, std::vector<Meeting>> by_block_;
+    std::map<std::int64_t, std::vector<Meeting>>::iterator last_ = by_block_.end();
+};
 
 }  // namespace
 
 void index_pieces_from_source(const Layout& source, const Layout& destination,
                               const Redistribution& term, std::int64_t source_block, Nodes nodes,
-                              const VisitPiece& visit) {
-    const SectionFrame f(term);
-    MeetingsByBlock by_block;
-    for_each_element(source, source_block, [&](const Point& global, std::int64_t flat) {
-        if (!term.source_region.contains(global)) return;
-        const auto places = holders(source, global);
-        Point t = f.extent;
-        for (int k = 0; k < t.dims(); ++k)
-            t[k] = global[f.axes[static_cast<std::size_t>(k)]] - f.source_lo[k];
-        const auto receivers = holders(destination, t + f.destination_lo);
-        if (receivers.empty() && term.reversed && !term.partial)
-            refuse_missing(source, source_block, Side::source, t + f.destination_lo);
-        for (const Place& p : receivers)
-            if (sender(source, places, destination.owner(p.block), nodes).block == source_block)
-                by_block[p.block].push_back({flatten(t, f.extent), flat, p.flat});
+                              PieceVisitor& visitor) {
+    const IndexMap map(term);
+    const BlockElements own(source, source_block);
+    Meetings found;
+    std::vector<Place> senders, receivers;
+    const auto there = [&](const Point& i) { return map.to_destination(i); };
+    const auto back = [&](const Point& i) { return map.to_source(i); };
+    const bool all_go = term.reversed && !term.partial;
+    for_each_that_may_meet(
+        own, term.source_region, destination, all_go, there, back,
+        [&](const Point& global, std::int64_t flat) {
+            const Point index = map.to_destination(global);
+            find_holders(destination, index, receivers);
+            if (receivers.empty() && all_go)
+                refuse_missing(source, source_block, Side::source, index);
+            if (receivers.empty()) return;
+            find_holders(source, global, senders);
+            for (const Place& to : receivers)
+                if (sender(source, senders, destination.owner(to.block), nodes).block ==
+                    source_block)
+                    found.add(to.block, {map.flat_coordinate(index), flat, to.flat});
+        });
+    found.for_each_piece([&](std::int64_t block, IndexPiece&& piece) {
+        piece.source_block = source_block;
+        piece.destination_block = block;
+        visitor.visit(std::move(piece));
     });
-    for (auto& [block, meetings] : by_block)
-        visit(Piece{source_block, block, piece_of(meetings)}, 0);
 }
 
 void index_pieces_into_destination(const Layout& source, const Layout& destination,
                                    const Redistribution& term, std::int64_t destination_block,
-                                   Nodes nodes, const VisitPiece& visit) {
-    const SectionFrame f(term);
+                                   Nodes nodes, PieceVisitor& visitor) {
+    const IndexMap map(term);
+    const BlockElements own(destination, destination_block);
     const std::int64_t receiver = destination.owner(destination_block);
-    MeetingsByBlock by_block;
-    for_each_element(destination, destination_block, [&](const Point& global, std::int64_t flat) {
-        if (!term.destination_region.contains(global)) return;
-        const Point t = global - f.destination_lo;
-        Point at_source = t;
-        for (int k = 0; k < t.dims(); ++k)
-            at_source[f.axes[static_cast<std::size_t>(k)]] = t[k] + f.source_lo[k];
-        const auto places = holders(source, at_source);
-        if (places.empty() && (term.partial || term.reversed)) return;
-        if (places.empty())
-            refuse_missing(destination, destination_block, Side::destination, at_source);
-        const Place& from = sender(source, places, receiver, nodes);
-        by_block[from.block].push_back({flatten(t, f.extent), from.flat, flat});
+    Meetings found;
+    std::vector<Place> senders;
+    const auto there = [&](const Point& i) { return map.to_source(i); };
+    const auto back = [&](const Point& i) { return map.to_destination(i); };
+    const bool all_come = !term.reversed && !term.partial;
+    for_each_that_may_meet(
+        own, term.destination_region, source, all_come, there, back,
+        [&](const Point& global, std::int64_t flat) {
+            const Point index = map.to_source(global);
+            find_holders(source, index, senders);
+            if (senders.empty() && all_come)
+                refuse_missing(destination, destination_block, Side::destination, index);
+            if (senders.empty()) return;
+            const Place& from = sender(source, senders, receiver, nodes);
+            found.add(from.block, {map.flat_coordinate(global), from.flat, flat});
+        });
+    found.for_each_piece([&](std::int64_t block, IndexPiece&& piece) {
+        piece.source_block = block;
+        piece.destination_block = destination_block;
+        visitor.visit(std::move(piece));
     });
-    for (auto& [block, meetings] : by_block)
-        visit(Piece{block, destination_block, piece_of(meetings)}, 0);
 }
 
 }  // namespace datamover::plan

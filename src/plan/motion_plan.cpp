@@ -10,6 +10,7 @@
 #include "halo.hpp"
 #include "plan_digests.hpp"
 #include "section_piece.hpp"
+#include "term_index.hpp"
 
 namespace datamover {
 namespace {
@@ -94,7 +95,8 @@ PlanTerm canonical(const Layout& source, const Layout& destination, PlanTerm ter
 MotionPlan::MotionPlan(Layout source, Layout destination)
     : source_(std::move(source)),
       destination_(std::move(destination)),
-      digests_(std::make_shared<plan::PlanDigests>()) {
+      digests_(std::make_shared<plan::PlanDigests>()),
+      index_(std::make_shared<plan::TermIndex>()) {
     if (!source_.valid() || !destination_.valid())
         throw Error(ErrorCode::invalid_argument, "a plan needs a source and a destination layout");
     if (source_.nprocs() != destination_.nprocs())
@@ -130,13 +132,14 @@ void check_term(const Layout& source, const Layout& destination, const PlanTerm&
 void MotionPlan::add(PlanTerm term) {
     check_term(source_, destination_, term);
     terms_.push_back(canonical(source_, destination_, std::move(term)));
-    forget_digests();
+    terms_changed();
 }
 
-/// Other copies of the plan keep theirs.
-void MotionPlan::forget_digests() {
+/// What was known about the terms is forgotten; other copies of the plan keep theirs.
+void MotionPlan::terms_changed() {
     if (digests_.use_count() != 1 || digests_->known)
         digests_ = std::make_shared<plan::PlanDigests>();
+    if (index_.use_count() != 1 || index_->known) index_ = std::make_shared<plan::TermIndex>();
 }
 
 const PlanTerm& MotionPlan::operator[](std::int64_t i) const {
@@ -149,14 +152,14 @@ const PlanTerm& MotionPlan::operator[](std::int64_t i) const {
 void MotionPlan::erase(std::int64_t i) {
     (*this)[i];
     terms_.erase(terms_.begin() + i);
-    forget_digests();
+    terms_changed();
 }
 
 void MotionPlan::replace(std::int64_t i, PlanTerm term) {
     (*this)[i];
     check_term(source_, destination_, term);
     terms_[static_cast<std::size_t>(i)] = canonical(source_, destination_, std::move(term));
-    forget_digests();
+    terms_changed();
 }
 
 MotionPlan MotionPlan::merged(const MotionPlan& other) const {
@@ -164,7 +167,7 @@ MotionPlan MotionPlan::merged(const MotionPlan& other) const {
         throw Error(ErrorCode::mismatch, "plans between different layouts cannot be merged");
     MotionPlan result = *this;
     result.terms_.insert(result.terms_.end(), other.terms_.begin(), other.terms_.end());
-    result.forget_digests();
+    result.terms_changed();
     return result;
 }
 

@@ -2,18 +2,30 @@
 // How many elements go from one process to another?
 #include "datamover/pair_part.hpp"
 
+#include <algorithm>
+
 #include "geometry/checked.hpp"
 
 namespace datamover {
 
+std::int64_t BoxShape::size() const {
+    std::int64_t n = 1;
+    for (const BoxAxis& a : axes()) n = geometry::multiply(n, a.length);
+    return n;
+}
+
+bool BoxShape::operator==(const BoxShape& other) const {
+    return dims == other.dims && std::equal(axes().begin(), axes().end(), other.axes().begin());
+}
+
+std::int64_t ProductPiece::size() const {
+    std::int64_t n = 1;
+    for (const PieceAxis& axis : axes) n = geometry::multiply(n, axis.table->size());
+    return n;
+}
+
 std::int64_t Piece::size() const {
-    if (const auto* product = std::get_if<ProductPiece>(&content)) {
-        std::int64_t n = 1;
-        for (const PieceAxis& axis : product->axes) n = geometry::multiply(n, axis.table->size());
-        return n;
-    }
-    if (const auto* reshape = std::get_if<ReshapePiece>(&content)) return reshape->source.size();
-    return static_cast<std::int64_t>(std::get<IndexPiece>(content).source.size());
+    return std::visit([](const auto& c) { return c.size(); }, content);
 }
 
 std::int64_t PairPart::size() const {

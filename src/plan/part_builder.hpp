@@ -3,26 +3,48 @@
 #pragma once
 
 #include <cstdint>
+#include <unordered_map>
 #include <vector>
 
+#include "box_list_builder.hpp"
 #include "datamover/pair_part.hpp"
 
 namespace datamover::plan {
 
-/// Collects the pieces that one process exchanges and sorts them into the canonical order: by peer,
-/// then term, source block, destination block, and the order within those (`sequence`), all of
-/// which both sides know.
+/// Collects the pieces that one process exchanges and puts them into the canonical order: by peer,
+/// term, source block and destination block, all of which both sides know. Pieces of one term and
+/// one pair of blocks keep the order in which they are added, so both sides must add those in one
+/// order. Terms must be added in ascending order.
 class PartBuilder {
 public:
-    void add(std::int64_t peer, std::int64_t term, std::int64_t sequence, Piece piece);
+    /// A box without elements is left out. O(1).
+    void add(std::int64_t peer, std::int64_t term, std::int64_t source_block,
+             std::int64_t destination_block, const BoxShape& shape);
+    void add(std::int64_t peer, std::int64_t term, const BlockPair& blocks, Piece piece);
+    /// O(n) where the pieces of a term were added in order of one of the two blocks.
     std::vector<PeerPart> build();
 
 private:
-    struct Entry {
-        std::int64_t peer, term, sequence;
-        Piece piece;
+    struct Peer {
+        std::int64_t rank = 0;
+        /// In order of terms; a negative shape stands for a piece that is no box.
+        BoxListBuilder entries;
+        std::vector<Piece> others;
+        std::int64_t term = -1;
+        std::size_t first_of_term = 0;
     };
-    std::vector<Entry> entries_;
+
+    Peer& peer_at(std::int64_t rank, std::int64_t term);
+    static void finish_term(Peer& peer);
+    static PairPart part_of(Peer& peer);
+
+    std::vector<Peer> peers_;
+    std::unordered_map<std::int64_t, std::size_t> peer_numbers_;
+    std::size_t last_ = 0;
 };
+
+/// Sorts boxes by source block, then destination block; what is equal keeps its order. O(n) for
+/// many boxes.
+void sort_by_blocks(std::vector<PlacedBox>& boxes, std::size_t first);
 
 }  // namespace datamover::plan

@@ -7,6 +7,8 @@
 #include <utility>
 
 #include "axis_slices.hpp"
+#include "box_list_builder.hpp"
+#include "datamover/side.hpp"
 
 namespace datamover::plan {
 namespace {
@@ -117,23 +119,64 @@ public:
         : most_(most_elems), order_(order), form_(form) {}
 
     ChunkedPart operator()(const PairPart& part) {
-        for (const Piece& piece : part.pieces) {
-            const std::int64_t elems = piece.size();
-            if (elems == 0) continue;
-            if (gathered_elems_ + elems > most_) flush();
-            if (elems <= most_) {
-                gathered_.pieces.push_back(piece);
-                gathered_elems_ += elems;
-            } else {
-                std::visit([&](const auto& content) { cut(piece, content); }, piece.content);
-            }
-        }
+        for (const Piece& piece : part.pieces)
+            std::visit([&](const auto& content) { gather_or_cut(content); }, piece.content);
         flush();
         return std::move(result_);
     }
 
 private:
+    void gather_or_cut(const BoxList& list) {
+        if (gathered_elems_ + list.size() <= most_) {  // usual, and then no box is looked at
+            gather_whole(list);
+            return;
+        }
+        for (const PlacedBox& box : list.boxes) {
+            const BoxShape& shape = list.shape_of(box);
+            const std::int64_t elems = shape.size();
+            if (gathered_elems_ + elems > most_) flush();
+            if (elems > most_) {
+                cut(product_of(box, shape));
+                continue;
+            }
+            boxes_.add(box.source_block, box.destination_block, shape);
+            gathered_elems_ += elems;
+        }
+    }
+
+    template <class Content>
+    void gather_or_cut(const Content& content) {
+        const std::int64_t elems = content.size();
+        if (elems == 0) return;
+        if (gathered_elems_ + elems > most_) flush();
+        if (elems <= most_)
+            gather_whole(content);
+        else
+            cut(content);
+    }
+
+    template <class Content>
+    void gather_whole(const Content& content) {
+        flush_boxes();
+        gathered_.pieces.push_back({content});
+        gathered_elems_ += content.size();
+    }
+
+    static ProductPiece product_of(const PlacedBox& box, const BoxShape& shape) {
+        ProductPiece product{{box.source_block, box.destination_block}, {}};
+        for (const BoxAxis& a : shape.axes())
+            product.axes.push_back({std::make_shared<const AxisTable>(
+                                        AxisTable::interval(a.source, a.destination, a.length)),
+                                    a.source_dim, a.destination_dim});
+        return product;
+    }
+
+    void flush_boxes() {
+        if (!boxes_.empty()) gathered_.pieces.push_back({std::exchange(boxes_, {}).finish()});
+    }
+
     void flush() {
+        flush_boxes();
         if (gathered_.pieces.empty()) return;
         add(std::exchange(gathered_, {}));
         gathered_elems_ = 0;
@@ -151,7 +194,7 @@ private:
     }
 
     /// All combinations of the axes' slices, in the message's order.
-    void cut(const Piece& piece, const ProductPiece& product) {
+    void cut(const ProductPiece& product) {
         const Extents extents = ChunkExtents(product, most_, order_, form_).extents();
         std::vector<std::vector<AxisSlice>> slices;
         for (std::size_t k = 0; k < product.axes.size(); ++k)
@@ -159,7 +202,7 @@ private:
         const std::size_t first_shape = result_.shapes.size();
         std::vector<std::size_t> number(slices.size(), 0);
         for (bool more = true; more; more = next(number, slices))
-            add_product(piece, product, slices, number, first_shape);
+            add_product(product, slices, number, first_shape);
     }
 
     bool next(std::vector<std::size_t>& number,
@@ -173,8 +216,7 @@ private:
         return false;
     }
 
-    void add_product(const Piece& piece, const ProductPiece& product,
-                     const std::vector<std::vector<AxisSlice>>& slices,
+    void add_product(const ProductPiece& product, const std::vector<std::vector<AxisSlice>>& slices,
                      const std::vector<std::size_t>& number, std::size_t first_shape) {
         ProductPiece chosen = product;
         PartChunk chunk{0, Point::filled(dims_of(product, true), 0),
@@ -186,7 +228,7 @@ private:
             chunk.source_shift[axis.source_dim] += slice.source_shift;
             chunk.destination_shift[axis.destination_dim] += slice.destination_shift;
         }
-        chunk.shape = shape_of(piece, std::move(chosen), first_shape);
+        chunk.shape = shape_of(std::move(chosen), first_shape);
         result_.chunks.push_back(chunk);
     }
 
@@ -198,7 +240,7 @@ private:
     }
 
     /// Shapes of a piece differ only in their tables. The last few are the likely ones.
-    std::size_t shape_of(const Piece& piece, ProductPiece product, std::size_t first_shape) {
+    std::size_t shape_of(ProductPiece product, std::size_t first_shape) {
         constexpr std::size_t looked_at = 16;
         const auto alike = [&](const PairPart& shape) {
             const auto& axes = std::get<ProductPiece>(shape.pieces.front().content).axes;
@@ -209,12 +251,12 @@ private:
         for (std::size_t i = result_.shapes.size(), n = 0; i-- > first_shape && n < looked_at; ++n)
             if (alike(result_.shapes[i])) return i;
         PairPart shape;
-        shape.pieces.push_back({piece.source_block, piece.destination_block, std::move(product)});
+        shape.pieces.push_back({std::move(product)});
         return add_shape(std::move(shape));
     }
 
     /// The two walks are cut at the same numbers of points, and where either box has a corner.
-    void cut(const Piece& piece, const ReshapePiece& reshape) {
+    void cut(const ReshapePiece& reshape) {
         const std::int64_t elems = reshape.source.size();
         for (std::int64_t i = 0; i < elems; i += most_) {
             const std::int64_t n = std::min(most_, elems - i);
@@ -222,22 +264,21 @@ private:
             boxes_of_range(reshape.source, i, n, from);
             boxes_of_range(reshape.destination, i, n, to);
             PairPart chunk;
-            add_pairs(piece, std::move(from), std::move(to), chunk);
+            add_pairs(reshape, std::move(from), std::move(to), chunk);
             add(std::move(chunk));
         }
     }
 
     /// Pairs boxes of two lists that hold equally many points, cutting the larger of each pair.
-    void add_pairs(const Piece& piece, std::vector<Region> from, std::vector<Region> to,
-                   PairPart& chunk) const {
+    static void add_pairs(const BlockPair& blocks, std::vector<Region> from, std::vector<Region> to,
+                          PairPart& chunk) {
         std::reverse(from.begin(), from.end());
         std::reverse(to.begin(), to.end());
         while (!from.empty()) {
             const std::int64_t n = std::min(from.back().size(), to.back().size());
             // A box's head may be several boxes again; each then is the head of the next turn.
             if (split_head(from, n) && split_head(to, n)) {
-                chunk.pieces.push_back({piece.source_block, piece.destination_block,
-                                        ReshapePiece{from.back(), to.back()}});
+                chunk.pieces.push_back({ReshapePiece{blocks, from.back(), to.back()}});
                 from.pop_back();
                 to.pop_back();
             }
@@ -257,14 +298,15 @@ private:
         return one;
     }
 
-    void cut(const Piece& piece, const IndexPiece& indices) {
+    void cut(const IndexPiece& indices) {
         const auto elems = static_cast<std::int64_t>(indices.source.size());
         for (std::int64_t i = 0; i < elems; i += most_) {
             const std::int64_t end = std::min(elems, i + most_);
-            IndexPiece some{{indices.source.begin() + i, indices.source.begin() + end},
+            IndexPiece some{indices,
+                            {indices.source.begin() + i, indices.source.begin() + end},
                             {indices.destination.begin() + i, indices.destination.begin() + end}};
             PairPart chunk;
-            chunk.pieces.push_back({piece.source_block, piece.destination_block, std::move(some)});
+            chunk.pieces.push_back({std::move(some)});
             add(std::move(chunk));
         }
     }
@@ -273,14 +315,19 @@ private:
     MessageOrder order_;
     ChunkForm form_;
     PairPart gathered_;
+    BoxListBuilder boxes_;  // the last of what is gathered
     std::int64_t gathered_elems_ = 0;
     ChunkedPart result_;
 };
 
-std::int64_t shift_bytes(const Point& shift, std::int64_t block, const MemoryLayout& memory) {
+std::int64_t shift_bytes(const ChunkedPart& part, const PartChunk& chunk, Side side,
+                         const MemoryLayout& memory) {
+    const Point& shift = side == Side::source ? chunk.source_shift : chunk.destination_shift;
     std::int64_t bytes = 0;
     if (shift.dims() == 0) return bytes;
-    const BlockMemory* b = memory.find(block);
+    const auto& product = std::get<ProductPiece>(part.shapes[chunk.shape].pieces.front().content);
+    const BlockMemory* b =
+        memory.find(side == Side::source ? product.source_block : product.destination_block);
     for (int d = 0; d < shift.dims(); ++d) bytes += shift[d] * b->strides_bytes[d];
     return bytes;
 }
@@ -294,14 +341,12 @@ ChunkedPart cut_into_chunks(const PairPart& part, std::int64_t most_elems, Messa
 
 std::int64_t source_shift_bytes(const ChunkedPart& part, const PartChunk& chunk,
                                 const MemoryLayout& memory) {
-    return shift_bytes(chunk.source_shift, part.shapes[chunk.shape].pieces.front().source_block,
-                       memory);
+    return shift_bytes(part, chunk, Side::source, memory);
 }
 
 std::int64_t destination_shift_bytes(const ChunkedPart& part, const PartChunk& chunk,
                                      const MemoryLayout& memory) {
-    return shift_bytes(chunk.destination_shift,
-                       part.shapes[chunk.shape].pieces.front().destination_block, memory);
+    return shift_bytes(part, chunk, Side::destination, memory);
 }
 
 }  // namespace datamover::plan

@@ -1,24 +1,25 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What does one process send and receive under a plan?
-#include <set>
+#include <algorithm>
 #include <string>
 #include <utility>
 
 #include "datamover/error.hpp"
 #include "datamover/motion_plan.hpp"
-#include "halo.hpp"
+#include "datamover/side.hpp"
+#include "ghost_boxes.hpp"
 #include "in_place.hpp"
 #include "part_builder.hpp"
 #include "redistribution.hpp"
 #include "section_piece.hpp"
+#include "term_index.hpp"
 
 namespace datamover {
 namespace {
 
-enum class Side { sends, receives };
-
-/// Gathers the pieces of one process for one side of a plan, term by term.
-class PartCollector {
+/// Gathers the pieces of one process for one side of a plan, term by term. On the source side it is
+/// the process that sends.
+class PartCollector final : public plan::PieceVisitor {
 public:
     PartCollector(const MotionPlan& plan, std::int64_t rank, Side side, plan::Nodes nodes,
                   bool in_place = false)
@@ -35,7 +36,7 @@ public:
         if (rank < 0 || rank >= plan.nprocs())
             throw Error(ErrorCode::out_of_range, "rank " + std::to_string(rank) + " is not in 0.." +
                                                      std::to_string(plan.nprocs() - 1));
-        for (std::int64_t i = 0; i < plan.size(); ++i) {
+        for (const std::int64_t i : plan::TermIndex::terms_of(plan, rank, side)) {
             term_ = i;
             std::visit([this](const auto& term) { collect(term); }, plan[i]);
         }
@@ -43,61 +44,94 @@ public:
 
     std::vector<PeerPart> build() { return builder_.build(); }
 
+    void visit(const BlockPair& blocks, const BoxShape& box) override {
+        if (!in_place_ || !plan::is_identity(blocks, box)) add(blocks, box);
+    }
+    void visit(ProductPiece&& piece) override {
+        if (!in_place_ || !plan::is_identity(piece)) add(std::move(piece));
+    }
+    void visit(IndexPiece&& piece) override {
+        if (!in_place_ || !plan::is_identity(piece)) add(std::move(piece));
+    }
+
 private:
-    void collect(const SectionCopy& section) { collect_section(section, 0); }
+    void add(const BlockPair& blocks, const BoxShape& box) {
+        builder_.add(peer_of(blocks), term_, blocks.source_block, blocks.destination_block, box);
+    }
+
+    template <class Content>
+    void add(Content&& content) {
+        const BlockPair blocks = content;
+        builder_.add(peer_of(blocks), term_, blocks, Piece{std::forward<Content>(content)});
+    }
+
+    void collect(const SectionCopy& section) {
+        const BlockPair blocks{section.source_block, section.destination_block};
+        if (section.source_region.empty() || owner_here(blocks) != rank_) return;
+        const plan::LocalSection local = plan::local_section(source_, destination_, section);
+        if (local.is_box(section))
+            add(blocks, local.box(section));
+        else
+            add(ReshapePiece{blocks, local.source, local.destination});
+    }
 
     void collect(const Redistribution& r) {
         if (r.source_region.empty()) return;
-        const bool sends = side_ == Side::sends;
-        const auto visit = [&](Piece&& piece, std::int64_t sequence) {
-            if (in_place_ && plan::is_identity(piece)) return;
-            const std::int64_t peer = sends ? destination_.owner(piece.destination_block)
-                                            : source_.owner(piece.source_block);
-            builder_.add(peer, term_, sequence, std::move(piece));
-        };
+        const bool sends = side_ == Side::source;
         for (const std::int64_t block : (sends ? source_ : destination_).blocks_of(rank_)) {
             if (sends)
-                plan::pieces_from_source(source_, destination_, r, block, nodes_, visit);
+                plan::pieces_from_source(source_, destination_, r, block, nodes_, *this);
             else
-                plan::pieces_into_destination(source_, destination_, r, block, nodes_, visit);
+                plan::pieces_into_destination(source_, destination_, r, block, nodes_, *this);
         }
     }
 
-    /// The side with the ghosts expands its own blocks; the other side expands the blocks whose
-    /// ghosts may touch its interiors, and keeps what concerns it.
+    /// The side with the ghosts expands its own blocks, and so does the other one unless images
+    /// overlap: then it expands the blocks whose ghosts may touch its interiors, and keeps what
+    /// concerns it.
     void collect(const HaloExchange& halo) {
         const FloorPlan& fp = *source_.boxes();
-        const bool own_ghosts = (side_ == Side::receives) != halo.reversed;
-        std::set<std::int64_t> ghost_blocks;
-        for (const std::int64_t block : fp.blocks_of(rank_)) {
-            if (own_ghosts) {
-                ghost_blocks.insert(block);
-            } else {
-                const auto readers = plan::halo_readers_of(fp, halo, block);
-                ghost_blocks.insert(readers.begin(), readers.end());
-            }
-        }
-        for (const std::int64_t block : ghost_blocks) {
-            std::int64_t sequence = 0;
-            plan::halo_sections_into(fp, halo, block, [&](const SectionCopy& s) {
-                collect_section(halo.reversed ? SectionCopy{s.destination_block,
-                                                            s.destination_region,
-                                                            s.source_block,
-                                                            s.source_region,
-                                                            {}}
-                                              : s,
-                                sequence++);
-            });
+        const auto own_blocks = fp.blocks_of(rank_);
+        const bool own_ghosts = (side_ == Side::destination) != halo.reversed;
+        plan::GhostBoxes ghosts(fp, halo);
+        const auto owners = fp.owners();
+        const auto keep = [&](std::int64_t from, std::int64_t to, const BoxShape& box) {
+            if (halo.reversed) std::swap(from, to);
+            const PerSide<std::int64_t> ranks{owners[static_cast<std::size_t>(from)],
+                                              owners[static_cast<std::size_t>(to)]};
+            if (ranks[side_] != rank_) return;
+            if (halo.reversed)
+                builder_.add(ranks[other(side_)], term_, from, to, exchanged(box));
+            else
+                builder_.add(ranks[other(side_)], term_, from, to, box);
+        };
+        if (own_ghosts) {
+            for (const std::int64_t block : own_blocks) ghosts.into(block, keep);
+        } else if (ghosts.images_are_disjoint()) {
+            for (const std::int64_t block : own_blocks) ghosts.out_of(block, keep);
+        } else {
+            std::vector<std::int64_t> readers;
+            for (const std::int64_t block : own_blocks) ghosts.add_readers_of(block, readers);
+            std::sort(readers.begin(), readers.end());
+            readers.erase(std::unique(readers.begin(), readers.end()), readers.end());
+            for (const std::int64_t block : readers) ghosts.into(block, keep);
         }
     }
 
-    void collect_section(const SectionCopy& section, std::int64_t sequence) {
-        const std::int64_t from = source_.owner(section.source_block);
-        const std::int64_t to = destination_.owner(section.destination_block);
-        if (section.source_region.empty() || (side_ == Side::sends ? from : to) != rank_) return;
-        builder_.add(side_ == Side::sends ? to : from, term_, sequence,
-                     plan::section_piece(source_, destination_, section));
+    static BoxShape exchanged(BoxShape box) {
+        for (BoxAxis& axis : box.axis) {
+            std::swap(axis.source, axis.destination);
+            std::swap(axis.source_dim, axis.destination_dim);
+        }
+        return box;
     }
+
+    std::int64_t owner(Side side, const BlockPair& blocks) const {
+        return side == Side::source ? source_.owner(blocks.source_block)
+                                    : destination_.owner(blocks.destination_block);
+    }
+    std::int64_t owner_here(const BlockPair& blocks) const { return owner(side_, blocks); }
+    std::int64_t peer_of(const BlockPair& blocks) const { return owner(other(side_), blocks); }
 
     const Layout& source_;
     const Layout& destination_;
@@ -113,22 +147,22 @@ private:
 
 std::vector<PeerPart> MotionPlan::outgoing(std::int64_t rank,
                                            std::span<const std::int64_t> nodes) const {
-    return PartCollector(*this, rank, Side::sends, nodes).build();
+    return PartCollector(*this, rank, Side::source, nodes).build();
 }
 
 std::vector<PeerPart> MotionPlan::incoming(std::int64_t rank,
                                            std::span<const std::int64_t> nodes) const {
-    return PartCollector(*this, rank, Side::receives, nodes).build();
+    return PartCollector(*this, rank, Side::destination, nodes).build();
 }
 
 std::vector<PeerPart> plan::outgoing_in_place(const MotionPlan& plan, std::int64_t rank,
                                               Nodes nodes) {
-    return PartCollector(plan, rank, Side::sends, nodes, true).build();
+    return PartCollector(plan, rank, Side::source, nodes, true).build();
 }
 
 std::vector<PeerPart> plan::incoming_in_place(const MotionPlan& plan, std::int64_t rank,
                                               Nodes nodes) {
-    return PartCollector(plan, rank, Side::receives, nodes, true).build();
+    return PartCollector(plan, rank, Side::destination, nodes, true).build();
 }
 
 PairPart MotionPlan::part(std::int64_t source_rank, std::int64_t destination_rank) const {

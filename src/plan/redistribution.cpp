@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "coverage.hpp"
 #include "geometry/checked.hpp"
@@ -57,28 +58,62 @@ Table table_for(const AxisSet& source, const AxisSet& destination, const Section
         source, f.source_lo[k] + w.lo[k], destination, f.destination_lo[k] + w.lo[k], w.extent[k]));
 }
 
-Piece product_piece(std::int64_t source_block, std::int64_t destination_block,
-                    const std::vector<Table>& tables, const std::vector<int>& axes) {
-    ProductPiece product;
+ProductPiece product_piece(std::int64_t source_block, std::int64_t destination_block,
+                           const std::vector<Table>& tables, const std::vector<int>& axes) {
+    ProductPiece product{{source_block, destination_block}, {}};
     product.axes.reserve(tables.size());
     for (std::size_t k = 0; k < tables.size(); ++k)
         product.axes.push_back({tables[k], axes[k], static_cast<int>(k)});
-    return {source_block, destination_block, std::move(product)};
+    return product;
 }
 
-/// The piece between two blocks in a window, if they meet.
-void visit_pair(const std::vector<AxisSet>& source_sets, std::int64_t source_block,
-                const std::vector<AxisSet>& destination_sets, std::int64_t destination_block,
-                const SectionFrame& f, const Window& w, std::int64_t sequence,
-                const VisitPiece& visit) {
+/// One block of the source and one of the destination, and their indices per dimension.
+struct SetsOfPair {
+    BlockPair blocks;
+    const std::vector<AxisSet>& source;
+    const std::vector<AxisSet>& destination;
+};
+
+bool are_intervals(const std::vector<AxisSet>& sets) {
+    return std::all_of(sets.begin(), sets.end(),
+                       [](const AxisSet& s) { return s.end - s.first <= s.length; });
+}
+
+/// Where two boxes meet in a window.
+void visit_box(const SetsOfPair& pair, const SectionFrame& f, const Window& w,
+               PieceVisitor& visitor) {
+    BoxShape box;
+    box.dims = f.extent.dims();
+    for (int k = 0; k < box.dims; ++k) {
+        const int d = f.axes[static_cast<std::size_t>(k)];
+        const AxisSet& from = pair.source[static_cast<std::size_t>(d)];
+        const AxisSet& to = pair.destination[static_cast<std::size_t>(k)];
+        const std::int64_t source = geometry::subtract(f.source_lo[k], from.first);
+        const std::int64_t destination = geometry::subtract(f.destination_lo[k], to.first);
+        const std::int64_t lo = std::max({w.lo[k], -source, -destination});
+        const std::int64_t hi =
+            std::min({w.lo[k] + w.extent[k], geometry::subtract(from.end, f.source_lo[k]),
+                      geometry::subtract(to.end, f.destination_lo[k])});
+        if (lo >= hi) return;
+        box.axis[static_cast<std::size_t>(k)] = {source + lo, destination + lo, hi - lo, d, k};
+    }
+    visitor.visit(pair.blocks, box);
+}
+
+/// What meets between two blocks in a window.
+void visit_pair(const SetsOfPair& pair, const SectionFrame& f, const Window& w,
+                PieceVisitor& visitor) {
+    if (are_intervals(pair.source) && are_intervals(pair.destination))
+        return visit_box(pair, f, w, visitor);
     std::vector<Table> tables;
     for (int k = 0; k < f.extent.dims(); ++k) {
         const auto s = static_cast<std::size_t>(f.axes[static_cast<std::size_t>(k)]);
         tables.push_back(
-            table_for(source_sets[s], destination_sets[static_cast<std::size_t>(k)], f, w, k));
+            table_for(pair.source[s], pair.destination[static_cast<std::size_t>(k)], f, w, k));
         if (tables.back()->empty()) return;
     }
-    visit(product_piece(source_block, destination_block, tables, f.axes), sequence);
+    visitor.visit(
+        product_piece(pair.blocks.source_block, pair.blocks.destination_block, tables, f.axes));
 }
 
 /// The processes of a block-cyclic side along one dimension, with the table towards each.
@@ -159,23 +194,61 @@ Redistribution forward_of(const Redistribution& term) {
 }
 
 /// Visits pieces the other way round.
-VisitPiece turned(const VisitPiece& visit) {
-    return [&visit](Piece&& piece, std::int64_t sequence) {
+class Turned final : public PieceVisitor {
+public:
+    explicit Turned(PieceVisitor& visitor) : visitor_(visitor) {}
+
+    void visit(const BlockPair& blocks, const BoxShape& box) override {
+        BoxShape turned = box;
+        for (const BoxAxis& a : box.axes())
+            turned.axis[static_cast<std::size_t>(a.source_dim)] = {
+                a.destination, a.source, a.length, a.destination_dim, a.source_dim};
+        visitor_.visit({blocks.destination_block, blocks.source_block}, turned);
+    }
+    void visit(ProductPiece&& piece) override {
         std::swap(piece.source_block, piece.destination_block);
-        if (auto* product = std::get_if<ProductPiece>(&piece.content)) {
-            for (PieceAxis& axis : product->axes)
-                axis = {std::make_shared<const AxisTable>(axis.table->reversed()),
-                        axis.destination_dim, axis.source_dim};
-            std::sort(product->axes.begin(), product->axes.end(),
-                      [](const PieceAxis& a, const PieceAxis& b) {
-                          return a.destination_dim < b.destination_dim;
-                      });
-        } else if (auto* indices = std::get_if<IndexPiece>(&piece.content)) {
-            std::swap(indices->source, indices->destination);
-        }
-        visit(std::move(piece), sequence);
-    };
-}
+        for (PieceAxis& axis : piece.axes)
+            axis = {std::make_shared<const AxisTable>(axis.table->reversed()),
+                    axis.destination_dim, axis.source_dim};
+        std::sort(piece.axes.begin(), piece.axes.end(), [](const PieceAxis& a, const PieceAxis& b) {
+            return a.destination_dim < b.destination_dim;
+        });
+        visitor_.visit(std::move(piece));
+    }
+    void visit(IndexPiece&& piece) override {
+        std::swap(piece.source_block, piece.destination_block);
+        std::swap(piece.source, piece.destination);
+        visitor_.visit(std::move(piece));
+    }
+
+private:
+    PieceVisitor& visitor_;
+};
+
+/// Counts the elements of pieces that it passes on.
+class Counted final : public PieceVisitor {
+public:
+    explicit Counted(PieceVisitor& visitor) : visitor_(visitor) {}
+
+    std::int64_t elems() const { return elems_; }
+
+    void visit(const BlockPair& blocks, const BoxShape& box) override {
+        elems_ += box.size();
+        visitor_.visit(blocks, box);
+    }
+    void visit(ProductPiece&& piece) override { pass_on(std::move(piece)); }
+    void visit(IndexPiece&& piece) override { pass_on(std::move(piece)); }
+
+private:
+    template <class Content>
+    void pass_on(Content&& piece) {
+        elems_ += piece.size();
+        visitor_.visit(std::forward<Content>(piece));
+    }
+
+    PieceVisitor& visitor_;
+    std::int64_t elems_ = 0;
+};
 
 bool no_elements(const std::vector<AxisSet>& sets) {
     return std::any_of(sets.begin(), sets.end(), [](const AxisSet& s) { return s.size() == 0; });
@@ -240,12 +313,14 @@ std::vector<std::int64_t> peer_coordinates(const AxisSet& set, std::int64_t set_
 }
 
 void pieces_from_source(const Layout& source, const Layout& destination, const Redistribution& term,
-                        std::int64_t source_block, Nodes nodes, const VisitPiece& visit) {
-    if (term.adjoint)
+                        std::int64_t source_block, Nodes nodes, PieceVisitor& visitor) {
+    if (term.adjoint) {
+        Turned turned(visitor);
         return pieces_into_destination(destination, source, forward_of(term), source_block, nodes,
-                                       turned(visit));
+                                       turned);
+    }
     if (source.index_list() || destination.index_list())
-        return index_pieces_from_source(source, destination, term, source_block, nodes, visit);
+        return index_pieces_from_source(source, destination, term, source_block, nodes, visitor);
     const BlockCyclic* replicated = replicated_or_null(source);
     const auto sends_to = [&](std::int64_t block) {
         return !replicated || nearest_replica(*replicated, source_block, destination.owner(block),
@@ -255,7 +330,6 @@ void pieces_from_source(const Layout& source, const Layout& destination, const R
     const auto sets = source.axis_sets(source_block);
     if (no_elements(sets)) return;
     const auto dims = identity_axes(f.extent.dims());
-    std::int64_t sequence = 0;
     for (const Window& w : sending_windows(source, source_block, f)) {
         if (const BlockCyclic* bc = destination.block_cyclic()) {
             const auto make_peers = [&](int k) {
@@ -274,40 +348,37 @@ void pieces_from_source(const Layout& source, const Layout& destination, const R
             match_block_cyclic(*bc, dims, make_peers, [&](std::int64_t first, const auto& tables) {
                 for (std::int64_t block = first; block < bc->num_blocks(); block += grid_size)
                     if (sends_to(block))
-                        visit(product_piece(source_block, block, tables, f.axes), sequence);
+                        visitor.visit(product_piece(source_block, block, tables, f.axes));
             });
         } else {
             const Region box = bounding_in(sets, f.axes, f.source_lo, f.destination_lo, dims, w);
             const std::vector<std::int64_t> blocks = destination.floor_plan()->find(box);
-            std::int64_t sent_elems = 0;
-            const VisitPiece visit_counted = [&](Piece&& piece, std::int64_t in_window) {
-                sent_elems += piece.size();
-                visit(std::move(piece), in_window);
-            };
+            Counted counted(visitor);
             for (const std::int64_t block : blocks)
                 if (sends_to(block))
-                    visit_pair(sets, source_block, destination.axis_sets(block), block, f, w,
-                               sequence, visit_counted);
+                    visit_pair({{source_block, block}, sets, destination.axis_sets(block)}, f, w,
+                               counted);
             const SectionBlock sending(source, source_block, Side::source, f);
             // Where blocks overlap, more is sent than there is: then it is looked at closely.
-            if (term.reversed && !term.partial && sent_elems != sending.elems_in(w))
+            if (term.reversed && !term.partial && counted.elems() != sending.elems_in(w))
                 refuse_missing(sending, f, {w},
                                windows_of(*destination.floor_plan(), blocks, f.destination_lo, dims,
                                           f.extent));
         }
-        ++sequence;
     }
 }
 
 void pieces_into_destination(const Layout& source, const Layout& destination,
                              const Redistribution& term, std::int64_t destination_block,
-                             Nodes nodes, const VisitPiece& visit) {
-    if (term.adjoint)
+                             Nodes nodes, PieceVisitor& visitor) {
+    if (term.adjoint) {
+        Turned turned(visitor);
         return pieces_from_source(destination, source, forward_of(term), destination_block, nodes,
-                                  turned(visit));
+                                  turned);
+    }
     if (source.index_list() || destination.index_list())
         return index_pieces_into_destination(source, destination, term, destination_block, nodes,
-                                             visit);
+                                             visitor);
     const SectionFrame f(term);
     const auto sets = destination.axis_sets(destination_block);
     if (no_elements(sets)) return;
@@ -326,30 +397,23 @@ void pieces_into_destination(const Layout& source, const Layout& destination,
         };
         const std::int64_t receiver = destination.owner(destination_block);
         match_block_cyclic(*bc, f.axes, make_peers, [&](std::int64_t block, const auto& tables) {
-            visit(product_piece(nearest_replica(*bc, block, receiver, nodes), destination_block,
-                                tables, f.axes),
-                  0);
+            visitor.visit(product_piece(nearest_replica(*bc, block, receiver, nodes),
+                                        destination_block, tables, f.axes));
         });
         return;
     }
     const auto dims = identity_axes(f.extent.dims());
     const Region box = bounding_in(sets, dims, f.destination_lo, f.source_lo, f.axes, whole);
     const std::vector<std::int64_t> blocks = source.floor_plan()->find(box);
-    std::int64_t found_elems = 0;
-    const VisitPiece visit_counted = [&](Piece&& piece, std::int64_t sequence) {
-        found_elems += piece.size();
-        visit(std::move(piece), sequence);
-    };
+    Counted counted(visitor);
     for (const std::int64_t block : blocks) {
         const auto source_sets = source.axis_sets(block);
-        std::int64_t sequence = 0;
         for (const Window& w : sending_windows(source, block, f))
-            visit_pair(source_sets, block, sets, destination_block, f, w, sequence++,
-                       visit_counted);
+            visit_pair({{block, destination_block}, source_sets, sets}, f, w, counted);
     }
     if (term.partial || term.reversed) return;
     const SectionBlock needing(destination, destination_block, Side::destination, f);
-    if (found_elems != needing.elems_in(whole))
+    if (counted.elems() != needing.elems_in(whole))
         refuse_missing(needing, f, {whole},
                        windows_of(*source.floor_plan(), blocks, f.source_lo, f.axes, f.extent));
 }

@@ -3,15 +3,20 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 
 #include "datamover/motion_plan.hpp"
 #include "plan/replicas.hpp"
 
 namespace datamover::plan {
 
-/// Receives a piece and its place among those of the same pair of blocks.
-using VisitPiece = std::function<void(Piece&&, std::int64_t sequence)>;
+/// Receives pieces; those of a pair of blocks come in the same order from either side.
+class PieceVisitor {
+public:
+    virtual ~PieceVisitor() = default;
+    virtual void visit(const BlockPair& blocks, const BoxShape& box) = 0;
+    virtual void visit(ProductPiece&& piece) = 0;
+    virtual void visit(IndexPiece&& piece) = 0;
+};
 
 /// The shared coordinate t of a redistribution: destination dimension k runs over
 /// destination_region.lo[k] + t[k] and source dimension axes[k] over source_region.lo[axes[k]] +
@@ -28,18 +33,18 @@ struct SectionFrame {
 /// mismatch where the block needs an element that nobody holds, unless the term is partial; so does
 /// the first for an adjoint term.
 void pieces_from_source(const Layout& source, const Layout& destination, const Redistribution& term,
-                        std::int64_t source_block, Nodes nodes, const VisitPiece& visit);
+                        std::int64_t source_block, Nodes nodes, PieceVisitor& visitor);
 void pieces_into_destination(const Layout& source, const Layout& destination,
                              const Redistribution& term, std::int64_t destination_block,
-                             Nodes nodes, const VisitPiece& visit);
+                             Nodes nodes, PieceVisitor& visitor);
 
 /// The same where one side is an index list: element by element, ordered by t.
 void index_pieces_from_source(const Layout& source, const Layout& destination,
                               const Redistribution& term, std::int64_t source_block, Nodes nodes,
-                              const VisitPiece& visit);
+                              PieceVisitor& visitor);
 void index_pieces_into_destination(const Layout& source, const Layout& destination,
                                    const Redistribution& term, std::int64_t destination_block,
-                                   Nodes nodes, const VisitPiece& visit);
+                                   Nodes nodes, PieceVisitor& visitor);
 
 /// The coordinates along dimension d of a block-cyclic grid whose processes hold any index that
 /// `set` holds at source_lo + t, destination index destination_lo + t, t in [0, extent); ascending.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <utility>
 #include <vector>
 
 #include "geometry/checked.hpp"
@@ -49,56 +50,142 @@ std::int64_t run_bytes(std::vector<Line> lines, std::int64_t elem_bytes) {
     return run;
 }
 
+/// The lines along which a piece about one block goes through its memory.
+class Lines {
+public:
+    Lines(const BlockMemory& memory, bool of_source) : memory_(memory), of_source_(of_source) {}
+
+    std::vector<Line> of(const ProductPiece& product) const {
+        std::vector<Line> lines;
+        for (const PieceAxis& axis : product.axes)
+            lines.push_back(line_of(*axis.table, stride(axis), of_source_));
+        return lines;
+    }
+    std::vector<Line> of(const BoxShape& box) const {
+        std::vector<Line> lines;
+        for (const BoxAxis& axis : box.axes())
+            lines.push_back({std::abs(stride(axis)), axis.length, 1});
+        return lines;
+    }
+    std::vector<Line> of(const ReshapePiece& reshape) const {
+        std::vector<Line> lines;
+        const Region& box = of_source_ ? reshape.source : reshape.destination;
+        for (int d = 0; d < box.dims(); ++d)
+            lines.push_back({std::abs(memory_.strides_bytes[d]), box.extent(d), 1});
+        return lines;
+    }
+    std::vector<Line> of(const IndexPiece&) const { return {}; }
+
+private:
+    template <class Axis>
+    std::int64_t stride(const Axis& axis) const {
+        return memory_.strides_bytes[of_source_ ? axis.source_dim : axis.destination_dim];
+    }
+
+    const BlockMemory& memory_;
+    bool of_source_;
+};
+
+/// Sums up the runs of pieces.
+class RunCounter {
+public:
+    RunCounter(const MemoryLayout& memory, bool of_source, std::int64_t elem_bytes)
+        : memory_(memory), of_source_(of_source), elem_bytes_(elem_bytes) {}
+
+    void add(const BoxList& list) {
+        // Equal shapes in equal blocks have equally many runs.
+        struct Known {
+            Point strides_bytes;
+            std::int64_t elems = 0, runs = 0;
+        };
+        std::vector<Known> known(list.shapes.size());
+        for (const PlacedBox& box : list.boxes) {
+            const BlockMemory* block = block_of(box);
+            if (block == nullptr) continue;
+            Known& k = known[static_cast<std::size_t>(box.shape)];
+            if (k.runs == 0 || !(k.strides_bytes == block->strides_bytes)) {
+                const BoxShape& shape = list.shape_of(box);
+                k = {block->strides_bytes, shape.size(), 0};
+                k.runs = runs_of(k.elems, Lines(*block, of_source_).of(shape));
+            }
+            elems_ = geometry::add(elems_, k.elems);
+            runs_ += k.runs;
+        }
+    }
+    template <class Content>
+    void add(const Content& content) {
+        const BlockMemory* block = block_of(content);
+        const std::int64_t size = content.size();
+        if (size == 0 || block == nullptr) return;
+        elems_ = geometry::add(elems_, size);
+        runs_ += runs_of(size, Lines(*block, of_source_).of(content));
+    }
+
+    std::int64_t mean_bytes() const {
+        return runs_ == 0 ? elem_bytes_ : std::max(elem_bytes_, geometry::multiply(elems_, elem_bytes_) / runs_);
+    }
+
+private:
+    template <class Blocks>
+    const BlockMemory* block_of(const Blocks& b) const {
+        return memory_.find(of_source_ ? b.source_block : b.destination_block);
+    }
+    std::int64_t runs_of(std::int64_t elems, std::vector<Line> lines) const {
+        return std::max<std::int64_t>(
+            1, geometry::multiply(elems, elem_bytes_) / run_bytes(std::move(lines), elem_bytes_));
+    }
+
+    const MemoryLayout& memory_;
+    bool of_source_;
+    std::int64_t elem_bytes_, elems_ = 0, runs_ = 0;
+};
+
+/// The axis along which a block's memory is fastest, of those with more than one position; its
+/// number, or -1.
+template <class Axes, class Size>
+int fastest_axis(const Axes& axes, Size&& size, const BlockMemory& block, bool of_source) {
+    int best = -1, k = 0;
+    std::int64_t least = 0;
+    for (const auto& axis : axes) {
+        const std::int64_t stride =
+            std::abs(block.strides_bytes[of_source ? axis.source_dim : axis.destination_dim]);
+        if (size(axis) != 1 && (best < 0 || stride < least)) {
+            best = k;
+            least = stride;
+        }
+        ++k;
+    }
+    return best;
+}
+
 }  // namespace
 
 std::int64_t mean_run_bytes(const PairPart& part, const MemoryLayout& memory, bool of_source,
                             std::int64_t elem_bytes) {
-    std::int64_t elems = 0, runs = 0;
-    for (const Piece& piece : part.pieces) {
-        const std::int64_t size = piece.size();
-        const BlockMemory* block =
-            memory.find(of_source ? piece.source_block : piece.destination_block);
-        if (size == 0 || block == nullptr) continue;
-        std::vector<Line> lines;
-        if (const auto* product = std::get_if<ProductPiece>(&piece.content)) {
-            for (const PieceAxis& axis : product->axes)
-                lines.push_back(line_of(
-                    *axis.table,
-                    block->strides_bytes[of_source ? axis.source_dim : axis.destination_dim],
-                    of_source));
-        } else if (const auto* reshape = std::get_if<ReshapePiece>(&piece.content)) {
-            const Region& box = of_source ? reshape->source : reshape->destination;
-            for (int d = 0; d < box.dims(); ++d)
-                lines.push_back({std::abs(block->strides_bytes[d]), box.extent(d), 1});
-        }
-        elems = geometry::add(elems, size);
-        runs += std::max<std::int64_t>(
-            1, geometry::multiply(size, elem_bytes) / run_bytes(lines, elem_bytes));
-    }
-    return runs == 0 ? elem_bytes
-                     : std::max(elem_bytes, geometry::multiply(elems, elem_bytes) / runs);
+    RunCounter counter(memory, of_source, elem_bytes);
+    for (const Piece& piece : part.pieces)
+        std::visit([&](const auto& content) { counter.add(content); }, piece.content);
+    return counter.mean_bytes();
 }
 
 bool fastest_alike(const PairPart& part, const MemoryLayout& source,
                    const MemoryLayout& destination) {
-    const auto fastest = [](const ProductPiece& product, const BlockMemory& block, bool of_source) {
-        const PieceAxis* best = nullptr;
-        std::int64_t least = 0;
-        for (const PieceAxis& axis : product.axes) {
-            const std::int64_t stride =
-                std::abs(block.strides_bytes[of_source ? axis.source_dim : axis.destination_dim]);
-            if (axis.table->size() == 1 || (best && stride >= least)) continue;
-            best = &axis;
-            least = stride;
-        }
-        return best;
+    const auto alike = [&](const auto& blocks, const auto& axes, auto&& size) {
+        const BlockMemory* from = source.find(blocks.source_block);
+        const BlockMemory* to = destination.find(blocks.destination_block);
+        return from && to &&
+               fastest_axis(axes, size, *from, true) == fastest_axis(axes, size, *to, false);
     };
     return std::all_of(part.pieces.begin(), part.pieces.end(), [&](const Piece& piece) {
-        const auto* product = std::get_if<ProductPiece>(&piece.content);
-        const BlockMemory* from = source.find(piece.source_block);
-        const BlockMemory* to = destination.find(piece.destination_block);
-        return !product ||
-               (from && to && fastest(*product, *from, true) == fastest(*product, *to, false));
+        if (const auto* product = std::get_if<ProductPiece>(&piece.content))
+            return alike(*product, product->axes,
+                         [](const PieceAxis& axis) { return axis.table->size(); });
+        const auto* list = std::get_if<BoxList>(&piece.content);
+        return !list ||
+               std::all_of(list->boxes.begin(), list->boxes.end(), [&](const PlacedBox& box) {
+                   return alike(box, list->shape_of(box).axes(),
+                                [](const BoxAxis& axis) { return axis.length; });
+               });
     });
 }
 

@@ -23,14 +23,14 @@ std::int64_t neighbours_from(const AxisSet& set, std::int64_t local) {
 }  // namespace
 
 BoxWalk::BoxWalk(const Layout& source, const Layout& destination, const std::vector<int>& axes,
-                 const Piece& piece)
-    : source_sets_(source.axis_sets(piece.source_block)),
-      destination_sets_(destination.axis_sets(piece.destination_block)),
+                 const ProductPiece& product)
+    : source_sets_(source.axis_sets(product.source_block)),
+      destination_sets_(destination.axis_sets(product.destination_block)),
       permutation_(axes),
-      source_block_(piece.source_block),
-      destination_block_(piece.destination_block),
+      source_block_(product.source_block),
+      destination_block_(product.destination_block),
       done_(false) {
-    for (const PieceAxis& axis : std::get<ProductPiece>(piece.content).axes) {
+    for (const PieceAxis& axis : product.axes) {
         Axis a{axis.source_dim, axis.destination_dim, {}, 0};
         const AxisSet& from = source_sets_[static_cast<std::size_t>(axis.source_dim)];
         const AxisSet& to = destination_sets_[static_cast<std::size_t>(axis.destination_dim)];
@@ -146,16 +146,46 @@ void SectionCursor::enter_term() {
     num_blocks_ = every_block_ ? layout.num_blocks() : static_cast<std::int64_t>(blocks_.size());
 }
 
+/// Keeps the pieces of a redistribution that are wanted: boxes as sections, products to be walked.
+class SectionCursor::Expansion final : public PieceVisitor {
+public:
+    Expansion(SectionCursor& cursor, const std::vector<int>& axes) : cursor_(cursor), axes_(axes) {}
+
+    void visit(const BlockPair& blocks, const BoxShape& box) override {
+        if (!cursor_.wanted_blocks(blocks.source_block, blocks.destination_block)) return;
+        const auto from = cursor_.plan_.source().axis_sets(blocks.source_block);
+        const auto to = cursor_.plan_.destination().axis_sets(blocks.destination_block);
+        Point lo = Point::filled(box.dims, 0), hi = lo, to_lo = lo, to_hi = lo;
+        for (const BoxAxis& a : box.axes()) {
+            const auto s = static_cast<std::size_t>(a.source_dim);
+            const auto d = static_cast<std::size_t>(a.destination_dim);
+            lo[a.source_dim] = from[s].global(a.source);
+            hi[a.source_dim] = lo[a.source_dim] + a.length;
+            to_lo[a.destination_dim] = to[d].global(a.destination);
+            to_hi[a.destination_dim] = to_lo[a.destination_dim] + a.length;
+        }
+        cursor_.sections_.push_back({blocks.source_block, Region(lo, hi), blocks.destination_block,
+                                     Region(to_lo, to_hi), axes_});
+    }
+    void visit(ProductPiece&& piece) override {
+        if (cursor_.wanted_blocks(piece.source_block, piece.destination_block))
+            cursor_.pieces_.push_back(std::move(piece));
+    }
+    /// Layouts with index lists have been refused.
+    void visit(IndexPiece&&) override {}
+
+private:
+    SectionCursor& cursor_;
+    const std::vector<int>& axes_;
+};
+
 void SectionCursor::expand(const Redistribution& term, std::int64_t block) {
     if (term.source_region.empty()) return;
-    const auto keep = [&](Piece&& piece, std::int64_t) {
-        if (wanted_blocks(piece.source_block, piece.destination_block))
-            pieces_.push_back(std::move(piece));
-    };
+    Expansion expansion(*this, term.axes);
     if (by_destination_)
-        pieces_into_destination(plan_.source(), plan_.destination(), term, block, {}, keep);
+        pieces_into_destination(plan_.source(), plan_.destination(), term, block, {}, expansion);
     else
-        pieces_from_source(plan_.source(), plan_.destination(), term, block, {}, keep);
+        pieces_from_source(plan_.source(), plan_.destination(), term, block, {}, expansion);
 }
 
 void SectionCursor::expand(const HaloExchange& term, std::int64_t block) {

@@ -19,7 +19,7 @@ class BoxWalk {
 public:
     BoxWalk() = default;
     BoxWalk(const Layout& source, const Layout& destination, const std::vector<int>& axes,
-            const Piece& piece);
+            const ProductPiece& product);
     bool next(SectionCopy& section);
 
 private:
@@ -58,6 +58,7 @@ private:
     void expand(const HaloExchange& term, std::int64_t block);
     bool wanted(const SectionCopy& section) const;
     bool wanted_blocks(std::int64_t source_block, std::int64_t destination_block) const;
+    class Expansion;
 
     const MotionPlan& plan_;
     std::int64_t source_rank_, destination_rank_;
@@ -67,7 +68,7 @@ private:
     std::int64_t num_blocks_ = 0, next_block_ = 0;
     bool every_block_ = false, by_destination_ = false;
     std::deque<SectionCopy> sections_;
-    std::deque<Piece> pieces_;
+    std::deque<ProductPiece> pieces_;
     BoxWalk boxes_;
 };
 

@@ -102,20 +102,24 @@ void check_section(const Layout& source, const Layout& destination, const Sectio
                                         : " do not have the same shape after axes"));
 }
 
-Piece section_piece(const Layout& source, const Layout& destination, const SectionCopy& s) {
-    const Region from = local_box(source, s.source_block, s.source_region, "source");
-    const Region to =
-        local_box(destination, s.destination_block, s.destination_region, "destination");
-    if (s.axes.empty() && !(from.shape() == to.shape()))
-        return {s.source_block, s.destination_block, ReshapePiece{from, to}};
-    ProductPiece product;
-    for (int k = 0; k < to.dims(); ++k) {
-        const int d = s.axes.empty() ? k : s.axes[static_cast<std::size_t>(k)];
-        product.axes.push_back({std::make_shared<const AxisTable>(
-                                    AxisTable::interval(from.lo()[d], to.lo()[k], to.extent(k))),
-                                d, k});
+LocalSection local_section(const Layout& source, const Layout& destination, const SectionCopy& s) {
+    return {local_box(source, s.source_block, s.source_region, "source"),
+            local_box(destination, s.destination_block, s.destination_region, "destination")};
+}
+
+bool LocalSection::is_box(const SectionCopy& section) const {
+    return !section.axes.empty() || source.shape() == destination.shape();
+}
+
+BoxShape LocalSection::box(const SectionCopy& section) const {
+    BoxShape box;
+    box.dims = destination.dims();
+    for (int k = 0; k < box.dims; ++k) {
+        const int d = section.axes.empty() ? k : section.axes[static_cast<std::size_t>(k)];
+        box.axis[static_cast<std::size_t>(k)] = {source.lo()[d], destination.lo()[k],
+                                                 destination.extent(k), d, k};
     }
-    return {s.source_block, s.destination_block, std::move(product)};
+    return box;
 }
 
 }  // namespace datamover::plan

@@ -6,10 +6,20 @@
 
 namespace datamover::plan {
 
-/// The piece of a section copy. Regions of blocks that are boxes may reach into ghosts (local
-/// indices outside the block's extents); those of other block-cyclic blocks must be held whole.
-/// Throws out_of_range where they are not, unsupported for index lists.
-Piece section_piece(const Layout& source, const Layout& destination, const SectionCopy& section);
+/// The two regions of a section copy in the local indices of their blocks.
+struct LocalSection {
+    Region source, destination;
+
+    /// Whether they are one box, seen from both blocks; else they only hold equally many points.
+    bool is_box(const SectionCopy& section) const;
+    BoxShape box(const SectionCopy& section) const;
+};
+
+/// Regions of blocks that are boxes may reach into ghosts (local indices outside the block's
+/// extents); those of other block-cyclic blocks must be held whole. Throws out_of_range where they
+/// are not, unsupported for index lists.
+LocalSection local_section(const Layout& source, const Layout& destination,
+                           const SectionCopy& section);
 
 /// Checks blocks, dimensions, axes and numbers of points. Throws out_of_range, mismatch,
 /// invalid_argument.

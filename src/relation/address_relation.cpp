@@ -11,6 +11,7 @@
 #include "extent.hpp"
 #include "offsets.hpp"
 #include "pair_scan.hpp"
+#include "product_builder.hpp"
 
 namespace datamover {
 namespace {
@@ -54,13 +55,6 @@ void require_equal_sizes(std::size_t source, std::size_t destination) {
     if (source == destination) return;
     throw Error(ErrorCode::mismatch, "source holds " + std::to_string(source) +
                                          " addresses, destination " + std::to_string(destination));
-}
-
-/// A product without elements has no addresses to look at.
-bool is_empty(const Product& product) {
-    for (const ProductAxis& axis : product.axes)
-        if (axis.table == nullptr || axis.table->empty()) return true;
-    return false;
 }
 
 StoragePtr empty_storage() {
@@ -115,14 +109,9 @@ AddressRelation AddressRelation::from_products(std::vector<Product> products,
                                                std::int64_t source_elem_bytes,
                                                std::int64_t destination_elem_bytes) {
     require_elem_bytes(source_elem_bytes, destination_elem_bytes);
-    auto storage = std::make_shared<ProductStorage>(source_elem_bytes, destination_elem_bytes);
-    for (const Product& product : products) {
-        if (is_empty(product)) continue;
-        if (const char* excess = excess_of(product))
-            throw Error(ErrorCode::out_of_range, std::string("a product has ") + excess);
-        storage->append(product);
-    }
-    return AddressRelation(std::move(storage));
+    ProductBuilder builder(source_elem_bytes, destination_elem_bytes);
+    for (const Product& product : products) builder.append(product);
+    return AddressRelation(builder.finish());
 }
 
 AddressRelation AddressRelation::encode(Encoding encoding) const {

@@ -13,6 +13,7 @@
 #include "nest_folder.hpp"
 #include "offsets.hpp"
 #include "pair_scan.hpp"
+#include "product_builder.hpp"
 #include "relation_view.hpp"
 #include "scan_loops.hpp"
 
@@ -121,7 +122,7 @@ StoragePtr best_of(const AddressRelation::Storage& from, const Counts& counts, S
 class ProductAttempt {
 public:
     ProductAttempt(std::int64_t source_elem, std::int64_t destination_elem)
-        : product_(std::make_shared<ProductStorage>(source_elem, destination_elem)) {}
+        : product_(source_elem, destination_elem) {}
 
     /// False when it has given up.
     bool push(const StridedRun& run) {
@@ -131,19 +132,19 @@ public:
     /// The product, or nullptr.
     StoragePtr finish() {
         if (!given_up_) folder_.finish([&](const Nest& nest) { keep(nest); });
-        return given_up_ ? nullptr : product_;
+        return given_up_ ? nullptr : product_.finish();
     }
 
 private:
     void keep(const Nest& nest) {
         Nest folded = nest;
         fold_axes(folded.axes);
-        product_->append(folded);
-        given_up_ =
-            product_->nests > few_nests && product_->nests * least_elems_per_nest > product_->elems;
+        product_.append(folded);
+        given_up_ = product_.nests() > few_nests &&
+                    product_.nests() * least_elems_per_nest > product_.elems();
     }
 
-    std::shared_ptr<ProductStorage> product_;
+    ProductBuilder product_;
     NestFolder folder_;
     bool given_up_ = false;
 };
@@ -156,7 +157,8 @@ bool settles(const StoragePtr& product, const Counts& counts) {
 }
 
 std::int64_t nests_of(const StoragePtr& product) {
-    return product != nullptr ? static_cast<const ProductStorage&>(*product).nests : 0;
+    if (product == nullptr) return 0;
+    return static_cast<std::int64_t>(static_cast<const ProductStorage&>(*product).nests.size());
 }
 
 }  // namespace

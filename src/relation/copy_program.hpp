@@ -23,20 +23,23 @@ public:
 
 using StepList = std::vector<std::unique_ptr<const CopyStep>>;
 
+/// Either steps that run once, or those of each shape of a list of nests, which run at every nest.
 struct CopyKernel::Program {
     StoragePtr storage;  ///< kept for steps that decode it while they run, unless it keeps them
     StepList steps;
+    const ProductStorage* product = nullptr;       ///< that of the relation, or `fused`
+    std::shared_ptr<const ProductStorage> fused;  ///< where nests are better run together
+    std::vector<StepList> steps_of_shape;
 
-    void run(const char* source, char* destination) const {
-        for (const auto& step : steps) step->run(source, destination);
-    }
+    void run(const char* source, char* destination) const;
 };
 
 /// The program of a relation, without its storage. Throws as AddressRelation::kernel does.
 std::unique_ptr<CopyKernel::Program> compile_program(const AddressRelation::Storage& storage,
                                                      const ElementUpdate& update);
 
-/// Compiles a nest: folds, sorts and widens its axes and picks the loops. O(size of the tables).
+/// Compiles a nest: folds, sorts and widens its axes and picks the loops, which depend on its
+/// offsets in nothing but where they begin. O(size of the tables).
 void compile_nest(const Nest& nest, const ElementMover& mover, StepList& steps);
 
 /// Steps that decode an encoding while they copy. The storage must outlive them.

@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <unordered_map>
 #include <vector>
 
 #include "storage.hpp"
@@ -128,8 +127,15 @@ struct Nest {
     std::int64_t& offset(Side side) { return side == Side::source ? source : destination; }
 };
 
-/// A list of nests (ours). Kept flat: per nest its two offsets and its number of axes, then three
-/// words per axis: the count (or minus one minus the number of a table) and the two strides.
+/// A nest of a list: its offsets in bytes, and the number of its shape.
+struct PlacedNest {
+    std::int64_t source = 0;
+    std::int64_t destination = 0;
+    std::int64_t shape = 0;
+};
+
+/// A list of nests (ours). Nests that differ in nothing but their offsets share a shape: the halo
+/// of many equal boxes has as many shapes as a box has neighbours. Made by a ProductBuilder.
 struct ProductStorage final : AddressRelation::Storage {
     using Storage::Storage;
     Encoding encoding() const override { return Encoding::product; }
@@ -137,33 +143,29 @@ struct ProductStorage final : AddressRelation::Storage {
     std::int64_t nbytes() const override;
     void visit(const RunVisitor& visit) const override;
 
-    /// Adds a product with elements behind the others; simple tables become plain axes,
-    /// neighbouring axes that are one are folded. The order of the elements stays. Throws
-    /// out_of_range beyond 2^59 elements in all.
-    void append(const Product& product);
-    void append(const Nest& nest, const std::vector<std::shared_ptr<const AxisTable>>& owners = {});
-
     /// Calls f(const Nest&) for every nest, in order.
     template <class F>
     void for_each_nest(F&& f) const {
         Nest nest;
-        for (std::size_t at = 0; at < words.size();) {
-            at = read_nest(at, nest);
-            f(nest);
+        std::int64_t shape = -1;
+        for (const PlacedNest& placed : nests) {
+            if (placed.shape != shape) read_shape(shape = placed.shape, nest.axes);
+            nest.source = placed.source;
+            nest.destination = placed.destination;
+            f(static_cast<const Nest&>(nest));
         }
     }
-    std::size_t read_nest(std::size_t at, Nest& nest) const;
+    Nest nest(std::size_t i) const;
+    std::int64_t num_shapes() const { return static_cast<std::int64_t>(shape_at.size()); }
+    void read_shape(std::int64_t shape, std::vector<NestAxis>& axes) const;
 
-    std::vector<std::int64_t> words;
+    std::vector<PlacedNest> nests;
+    /// Per shape its number of axes, then three words per axis: the count (or minus one minus the
+    /// number of a table) and the two strides.
+    std::vector<std::int64_t> shape_words;
+    std::vector<std::int64_t> shape_at;  ///< where each shape begins
     std::vector<std::shared_ptr<const AxisTable>> tables;
-    std::int64_t nests = 0;
     std::int64_t elems = 0;
-
-private:
-    /// The place of a table among those of this relation, which holds it from now on.
-    std::int64_t table_number(const AxisTable* table,
-                              const std::vector<std::shared_ptr<const AxisTable>>& owners);
-    std::unordered_map<const AxisTable*, std::int64_t> numbers_;
 };
 
 /// Folds away axes of one position and joins neighbouring axes that advance as one.

@@ -1,40 +1,59 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What does either side of a message need of a relation, and what is it turned round?
 #include <utility>
+#include <vector>
 
 #include "encodings.hpp"
 #include "extent.hpp"
 #include "offsets.hpp"
+#include "product_builder.hpp"
 #include "relation_view.hpp"
 
 namespace datamover {
 namespace {
 
-using Owners = std::vector<std::shared_ptr<const AxisTable>>;
+using Owners = ProductBuilder::Owners;
 
-/// A nest with one side replaced by the positions in a message, axis by axis.
-void append_half(ProductStorage& result, const Nest& nest, Side kept, std::int64_t message_elem) {
-    Nest half = nest;
-    Owners owners;
-    std::int64_t stride = message_elem;
-    half.offset(other(kept)) = result.size() * message_elem;
-    for (auto axis = half.axes.rbegin(); axis != half.axes.rend(); ++axis) {
-        axis->stride(other(kept)) = stride;
-        stride *= axis->count;
-        if (axis->table == nullptr) continue;
-        owners.push_back(std::make_shared<AxisTable>(
-            kept == Side::source ? axis->table->source_half() : axis->table->destination_half()));
-        axis->table = owners.back().get();
+/// The number of every shape once `change` has been applied to its axes, whose new tables it puts
+/// into the owners it is given.
+template <class Change>
+std::vector<std::int64_t> changed_shapes(const ProductStorage& from, ProductBuilder& result,
+                                         Change&& change) {
+    std::vector<std::int64_t> shapes;
+    std::vector<NestAxis> axes;
+    for (std::int64_t shape = 0; shape < from.num_shapes(); ++shape) {
+        from.read_shape(shape, axes);
+        Owners owners;
+        change(axes, owners);
+        fold_axes(axes);
+        shapes.push_back(result.shape_of(axes, owners));
     }
-    fold_axes(half.axes);
-    result.append(half, owners);
+    return shapes;
 }
 
+/// Every nest with one side replaced by the positions in a message, axis by axis.
 StoragePtr product_half(const ProductStorage& from, Side kept, const PerSide<std::int64_t>& elem) {
-    auto result = std::make_shared<ProductStorage>(elem.source, elem.destination);
-    from.for_each_nest(
-        [&](const Nest& nest) { append_half(*result, nest, kept, elem[other(kept)]); });
-    return result;
+    ProductBuilder result(elem.source, elem.destination);
+    const std::int64_t message_elem = elem[other(kept)];
+    const auto shapes = changed_shapes(from, result, [&](auto& axes, Owners& owners) {
+        std::int64_t stride = message_elem;
+        for (auto axis = axes.rbegin(); axis != axes.rend(); ++axis) {
+            axis->stride(other(kept)) = stride;
+            stride *= axis->count;
+            if (axis->table == nullptr) continue;
+            owners.push_back(std::make_shared<AxisTable>(kept == Side::source
+                                                             ? axis->table->source_half()
+                                                             : axis->table->destination_half()));
+            axis->table = owners.back().get();
+        }
+    });
+    for (const PlacedNest& nest : from.nests) {
+        const std::int64_t message = result.elems() * message_elem;
+        result.place(shapes[static_cast<std::size_t>(nest.shape)],
+                     kept == Side::source ? nest.source : message,
+                     kept == Side::source ? message : nest.destination);
+    }
+    return result.finish();
 }
 
 /// Offsets are taken over as they stand; nothing is decoded.
@@ -88,17 +107,19 @@ StoragePtr make_half(const AddressRelation::Storage& from, Side kept, std::int64
     return walked_half(from, kept, elem);
 }
 
-void append_reversed(ProductStorage& result, const Nest& nest) {
-    Nest turned = nest;
-    Owners owners;
-    std::swap(turned.source, turned.destination);
-    for (NestAxis& axis : turned.axes) {
-        std::swap(axis.source_stride, axis.destination_stride);
-        if (axis.table == nullptr) continue;
-        owners.push_back(std::make_shared<AxisTable>(axis.table->reversed()));
-        axis.table = owners.back().get();
-    }
-    result.append(turned, owners);
+StoragePtr product_reversed(const ProductStorage& from) {
+    ProductBuilder result(from.destination_elem_bytes, from.source_elem_bytes);
+    const auto shapes = changed_shapes(from, result, [](auto& axes, Owners& owners) {
+        for (NestAxis& axis : axes) {
+            std::swap(axis.source_stride, axis.destination_stride);
+            if (axis.table == nullptr) continue;
+            owners.push_back(std::make_shared<AxisTable>(axis.table->reversed()));
+            axis.table = owners.back().get();
+        }
+    });
+    for (const PlacedNest& nest : from.nests)
+        result.place(shapes[static_cast<std::size_t>(nest.shape)], nest.destination, nest.source);
+    return result.finish();
 }
 
 }  // namespace
@@ -116,12 +137,8 @@ AddressRelation AddressRelation::half(Side kept, std::int64_t message_elem_bytes
 }
 
 AddressRelation AddressRelation::reversed() const {
-    if (const auto* product = dynamic_cast<const ProductStorage*>(storage_.get())) {
-        auto result =
-            std::make_shared<ProductStorage>(destination_elem_bytes(), source_elem_bytes());
-        product->for_each_nest([&](const Nest& nest) { append_reversed(*result, nest); });
-        return AddressRelation(std::move(result));
-    }
+    if (const auto* product = dynamic_cast<const ProductStorage*>(storage_.get()))
+        return AddressRelation(product_reversed(*product));
     const RelationView view(encoding(), size(), destination_elem_bytes(), source_elem_bytes(),
                             [&](const RunVisitor& visit) {
                                 storage_->visit([&](StridedRun r) {

@@ -5,12 +5,13 @@
 #include "axis_join.hpp"
 #include "datamover/error.hpp"
 #include "encodings.hpp"
+#include "product_builder.hpp"
 #include "relation_view.hpp"
 
 namespace datamover {
 namespace {
 
-using Owners = std::vector<std::shared_ptr<const AxisTable>>;
+using Owners = ProductBuilder::Owners;
 
 /// What is left to be matched of a nest's innermost axis, in counting order of the message.
 class AxisCursor {
@@ -36,7 +37,7 @@ private:
 };
 
 /// Joins nests whose axes have a common refinement; false when they have none.
-bool join_nests(const Nest& a, const Nest& b, ProductStorage& result) {
+bool join_nests(const Nest& a, const Nest& b, ProductBuilder& result) {
     Nest joined{a.source, b.destination, {}};
     Owners owners;
     AxisCursor left(a);
@@ -69,16 +70,13 @@ bool join_nests(const Nest& a, const Nest& b, ProductStorage& result) {
 
 /// Joins two lists of products nest by nest; nullptr when their nests do not meet.
 StoragePtr join_products(const ProductStorage& a, const ProductStorage& b) {
-    auto result = std::make_shared<ProductStorage>(a.source_elem_bytes, b.destination_elem_bytes);
-    if (a.nests != b.nests) return nullptr;
-    Nest na;
-    Nest nb;
-    for (std::size_t ia = 0, ib = 0; ia < a.words.size();) {
-        ia = a.read_nest(ia, na);
-        ib = b.read_nest(ib, nb);
-        if (na.size() != nb.size() || !join_nests(na, nb, *result)) return nullptr;
+    if (a.nests.size() != b.nests.size()) return nullptr;
+    ProductBuilder result(a.source_elem_bytes, b.destination_elem_bytes);
+    for (std::size_t i = 0; i < a.nests.size(); ++i) {
+        const Nest left = a.nest(i), right = b.nest(i);
+        if (left.size() != right.size() || !join_nests(left, right, result)) return nullptr;
     }
-    return result;
+    return result.finish();
 }
 
 StoragePtr join_pairs(const AddressRelation& a, const AddressRelation& b) {
@@ -97,12 +95,12 @@ bool all_products(std::span<const AddressRelation> parts) {
 
 StoragePtr concatenate_products(std::span<const AddressRelation> parts, std::int64_t source_elem,
                                 std::int64_t destination_elem) {
-    auto result = std::make_shared<ProductStorage>(source_elem, destination_elem);
+    ProductBuilder result(source_elem, destination_elem);
     for (const AddressRelation& part : parts) {
         const auto& product = static_cast<const ProductStorage&>(*RelationAccess::storage(part));
-        product.for_each_nest([&](const Nest& nest) { result->append(nest, product.tables); });
+        product.for_each_nest([&](const Nest& nest) { result.append(nest, product.tables); });
     }
-    return result;
+    return result.finish();
 }
 
 }  // namespace

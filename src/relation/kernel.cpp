@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // How does a relation become a program of loops, and who runs it?
 #include <algorithm>
+#include <utility>
 
 #include "copy_program.hpp"
+#include "fuse_nests.hpp"
 #include "nest_folder.hpp"
 
 namespace datamover {
@@ -59,21 +61,54 @@ bool holds_differences(Encoding encoding) {
     return encoding == Encoding::runs || encoding == Encoding::dictionary;
 }
 
+/// Each shape once, as a nest that begins at 0.
+std::vector<StepList> compile_shapes(const ProductStorage& product, const ElementMover& mover) {
+    std::vector<StepList> steps(static_cast<std::size_t>(product.num_shapes()));
+    Nest nest;
+    for (std::int64_t shape = 0; shape < product.num_shapes(); ++shape) {
+        product.read_shape(shape, nest.axes);
+        compile_nest(nest, mover, steps[static_cast<std::size_t>(shape)]);
+    }
+    return steps;
+}
+
 /// Regular runs and dictionaries are run as the nests that their symbols spell, for only nests can
 /// be gone through in another order than the message's; all else is decoded while it is copied.
-void compile(const AddressRelation::Storage& storage, const ElementMover& mover, StepList& steps) {
+void compile(const AddressRelation::Storage& storage, const ElementMover& mover,
+             CopyKernel::Program& program) {
     if (storage.encoding() == Encoding::product) {
-        static_cast<const ProductStorage&>(storage).for_each_nest(
-            [&](const Nest& nest) { compile_nest(nest, mover, steps); });
+        program.product = static_cast<const ProductStorage*>(&storage);
+        program.fused = with_fused_nests(*program.product);
+        if (program.fused) program.product = program.fused.get();
+        program.steps_of_shape = compile_shapes(*program.product, mover);
         return;
     }
     std::vector<Nest> nests;
     if (holds_differences(storage.encoding())) nests = folded(storage);
-    for (const Nest& nest : nests) compile_nest(nest, mover, steps);
-    if (nests.empty()) compile_decoding(storage, mover, steps);
+    for (const Nest& nest : nests) compile_nest(nest, mover, program.steps);
+    if (nests.empty()) compile_decoding(storage, mover, program.steps);
+}
+
+/// Adds the names of steps to a text, of neighbours with the same name one.
+void add_names(const StepList& steps, std::string& text, std::string& last) {
+    for (const auto& step : steps) {
+        std::string name = step->describe();
+        if (name == last) continue;
+        text += (text.empty() ? "" : ", ") + name;
+        last = std::move(name);
+    }
 }
 
 }  // namespace
+
+void CopyKernel::Program::run(const char* source, char* destination) const {
+    for (const auto& step : steps) step->run(source, destination);
+    if (product == nullptr) return;
+    const StepList* of_shape = steps_of_shape.data();
+    for (const PlacedNest& nest : product->nests)
+        for (const auto& step : of_shape[nest.shape])
+            step->run(source + nest.source, destination + nest.destination);
+}
 
 void CopyKernel::operator()(const void* source, void* destination) const {
     if (program_ == nullptr) return;
@@ -82,14 +117,9 @@ void CopyKernel::operator()(const void* source, void* destination) const {
 
 std::string CopyKernel::describe() const {
     if (program_ == nullptr) return "nothing";
-    std::string text;
-    std::string last;
-    for (const auto& step : program_->steps) {
-        std::string name = step->describe();
-        if (name == last) continue;
-        text += (text.empty() ? "" : ", ") + name;
-        last = std::move(name);
-    }
+    std::string text, last;
+    for (const StepList& steps : program_->steps_of_shape) add_names(steps, text, last);
+    add_names(program_->steps, text, last);
     return text;
 }
 
@@ -97,7 +127,7 @@ std::unique_ptr<CopyKernel::Program> compile_program(const AddressRelation::Stor
                                                      const ElementUpdate& update) {
     const ElementMover mover(update, storage.source_elem_bytes, storage.destination_elem_bytes);
     auto program = std::make_unique<CopyKernel::Program>();
-    if (storage.size() > 0) compile(storage, mover, program->steps);
+    if (storage.size() > 0) compile(storage, mover, *program);
     return program;
 }
 

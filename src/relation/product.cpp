@@ -2,34 +2,12 @@
 // How is a relation kept as Cartesian products of one-dimensional tables, and made one of any kind?
 #include <algorithm>
 
-#include "datamover/error.hpp"
 #include "encodings.hpp"
-#include "extent.hpp"
 #include "nest_folder.hpp"
 #include "nest_walk.hpp"
+#include "product_builder.hpp"
 
 namespace datamover {
-namespace {
-
-bool is_plain(const AxisTable& table) {
-    return table.tail().empty() && table.runs().size() == 1;
-}
-
-/// Adds the up to three plain axes of a table with one run: periods, blocks, positions.
-void append_plain(Nest& nest, const ProductAxis& axis) {
-    const AxisTable& t = *axis.table;
-    const AxisRun& r = t.runs().front();
-    const std::int64_t ss = axis.source_stride_bytes;
-    const std::int64_t ds = axis.destination_stride_bytes;
-    nest.source += r.source * ss;
-    nest.destination += r.destination * ds;
-    nest.axes.push_back(
-        {t.periods(), t.source_period() * ss, t.destination_period() * ds, nullptr});
-    nest.axes.push_back({r.count, r.source_step * ss, r.destination_step * ds, nullptr});
-    nest.axes.push_back({r.length, ss, ds, nullptr});
-}
-
-}  // namespace
 
 std::int64_t Product::size() const {
     std::int64_t n = 1;
@@ -76,9 +54,10 @@ void fold_nest(Nest& nest) {
 }
 
 std::int64_t ProductStorage::nbytes() const {
-    std::int64_t total = static_cast<std::int64_t>(words.size()) * 8;
-    for (const auto& table : tables) total += table->nbytes();
-    return total;
+    std::size_t total =
+        nests.size() * sizeof(PlacedNest) + (shape_words.size() + shape_at.size()) * 8;
+    for (const auto& table : tables) total += static_cast<std::size_t>(table->nbytes());
+    return static_cast<std::int64_t>(total);
 }
 
 void ProductStorage::visit(const RunVisitor& visit) const {
@@ -87,76 +66,36 @@ void ProductStorage::visit(const RunVisitor& visit) const {
     });
 }
 
-void ProductStorage::append(const Product& product) {
-    Nest nest{product.source_offset_bytes, product.destination_offset_bytes, {}};
-    std::vector<std::shared_ptr<const AxisTable>> owners;
-    for (const ProductAxis& axis : product.axes) {
-        if (is_plain(*axis.table)) {
-            append_plain(nest, axis);
-            continue;
-        }
-        nest.axes.push_back({axis.table->size(), axis.source_stride_bytes,
-                             axis.destination_stride_bytes, axis.table.get()});
-        owners.push_back(axis.table);
-    }
-    fold_nest(nest);
-    append(nest, owners);
+Nest ProductStorage::nest(std::size_t i) const {
+    Nest nest{nests[i].source, nests[i].destination, {}};
+    read_shape(nests[i].shape, nest.axes);
+    return nest;
 }
 
-std::int64_t ProductStorage::table_number(
-    const AxisTable* table, const std::vector<std::shared_ptr<const AxisTable>>& owners) {
-    const auto [known, fresh] =
-        numbers_.try_emplace(table, static_cast<std::int64_t>(tables.size()));
-    if (fresh)
-        tables.push_back(*std::find_if(owners.begin(), owners.end(),
-                                       [&](const auto& t) { return t.get() == table; }));
-    return known->second;
-}
-
-void ProductStorage::append(const Nest& nest,
-                            const std::vector<std::shared_ptr<const AxisTable>>& owners) {
-    words.push_back(nest.source);
-    words.push_back(nest.destination);
-    words.push_back(static_cast<std::int64_t>(nest.axes.size()));
-    for (const NestAxis& axis : nest.axes) {
-        const std::int64_t first =
-            axis.table == nullptr ? axis.count : -1 - table_number(axis.table, owners);
-        words.insert(words.end(), {first, axis.source_stride, axis.destination_stride});
+void ProductStorage::read_shape(std::int64_t shape, std::vector<NestAxis>& axes) const {
+    const std::int64_t* word =
+        &shape_words[static_cast<std::size_t>(shape_at[static_cast<std::size_t>(shape)])];
+    axes.resize(static_cast<std::size_t>(*word++));
+    for (NestAxis& axis : axes) {
+        axis.table = *word < 0 ? tables[static_cast<std::size_t>(-1 - *word)].get() : nullptr;
+        axis.count = axis.table != nullptr ? axis.table->size() : *word;
+        axis.source_stride = word[1];
+        axis.destination_stride = word[2];
+        word += 3;
     }
-    ++nests;
-    elems += nest.size();
-    if (elems > most_elems)
-        throw Error(ErrorCode::out_of_range, "a relation has more than 2^59 elements");
-}
-
-std::size_t ProductStorage::read_nest(std::size_t at, Nest& nest) const {
-    nest.source = words[at];
-    nest.destination = words[at + 1];
-    nest.axes.resize(static_cast<std::size_t>(words[at + 2]));
-    at += 3;
-    for (NestAxis& axis : nest.axes) {
-        const std::int64_t first = words[at];
-        axis.table = first < 0 ? tables[static_cast<std::size_t>(-1 - first)].get() : nullptr;
-        axis.count = axis.table != nullptr ? axis.table->size() : first;
-        axis.source_stride = words[at + 1];
-        axis.destination_stride = words[at + 2];
-        at += 3;
-    }
-    return at;
 }
 
 StoragePtr encode_product(const AddressRelation::Storage& from) {
-    auto result =
-        std::make_shared<ProductStorage>(from.source_elem_bytes, from.destination_elem_bytes);
+    ProductBuilder result(from.source_elem_bytes, from.destination_elem_bytes);
     auto keep = [&](const Nest& nest) {
         Nest folded = nest;
         fold_axes(folded.axes);
-        result->append(folded);
+        result.append(folded);
     };
     NestFolder folder;
     from.visit([&](const StridedRun& run) { folder.push(run, keep); });
     folder.finish(keep);
-    return result;
+    return result.finish();
 }
 
 }  // namespace datamover

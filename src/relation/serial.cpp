@@ -9,6 +9,7 @@
 #include "datamover/error.hpp"
 #include "extent.hpp"
 #include "offsets.hpp"
+#include "product_builder.hpp"
 
 namespace datamover {
 namespace {
@@ -52,8 +53,13 @@ void write(const ProductStorage& s, WordWriter& out) {
         write_axis_runs(t->runs(), out);
         write_axis_runs(t->tail(), out);
     }
-    out.put(s.nests);
-    out.put_all(s.words);
+    out.put(s.nests.size());
+    for (const PlacedNest& nest : s.nests) {
+        const auto first = s.shape_at[static_cast<std::size_t>(nest.shape)];
+        const auto* shape = &s.shape_words[static_cast<std::size_t>(first)];
+        out.put_all({nest.source, nest.destination});
+        out.put_all(std::vector<std::int64_t>(shape, shape + 1 + 3 * *shape));
+    }
 }
 
 void write(const OffsetsStorage& s, WordWriter& out) {
@@ -242,17 +248,18 @@ Nest read_nest(const std::vector<ReadTable>& tables, WordReader& in, Tables& use
     return nest;
 }
 
-StoragePtr read_product(std::shared_ptr<ProductStorage> s, WordReader& in) {
+StoragePtr read_product(std::int64_t source, std::int64_t destination, WordReader& in) {
+    ProductBuilder builder(source, destination);
     std::vector<ReadTable> tables;
     for (std::int64_t n = in.get_count(5); n > 0; --n) tables.push_back(read_table(in));
     Tables used;
     for (std::int64_t n = in.get_count(3); n > 0; --n) {
         const Nest nest = read_nest(tables, in, used);
-        std::int64_t elems = s->elems;
+        std::int64_t elems = builder.elems();
         count_elems(elems, nest.size());
-        s->append(nest, used);
+        builder.append(nest, used);
     }
-    return s;
+    return builder.finish();
 }
 
 OffsetSide read_side(std::int64_t elems, std::int64_t unit, WordReader& in) {
@@ -322,7 +329,7 @@ StoragePtr read_storage(std::int64_t encoding, std::int64_t source, std::int64_t
         case 3:
             return read_dictionary(std::make_shared<DictionaryStorage>(source, destination), in);
         case 4:
-            return read_product(std::make_shared<ProductStorage>(source, destination), in);
+            return read_product(source, destination, in);
         case 5:
             return read_offsets(std::make_shared<OffsetsStorage>(source, destination), in);
         default:

@@ -5,11 +5,11 @@
 // Where runs are short, or elements are combined or converted, they go through a buffer that fits
 // the cache.
 #include <algorithm>
-#include <cstdlib>
 #include <utility>
 
 #include "memory/process_memory.hpp"
 #include "one_sided.hpp"
+#include "plan/part_order.hpp"
 
 namespace datamover::transport {
 namespace {
@@ -34,25 +34,6 @@ struct Copy {
     PairProgram program;  ///< between the own arrays and the buffer
     std::vector<Step> steps;
 };
-
-/// The part with the axes of its products ordered as the far memory is: then runs there are whole.
-PairPart ordered_along(PairPart part, const MemoryLayout& memory, Side side) {
-    const bool of_source = side == Side::source;
-    for (Piece& piece : part.pieces) {
-        auto* product = std::get_if<ProductPiece>(&piece.content);
-        const BlockMemory* block =
-            memory.find(of_source ? piece.source_block : piece.destination_block);
-        if (!product || !block) continue;
-        const auto stride = [&](const PieceAxis& axis) {
-            return std::abs(
-                block->strides_bytes[of_source ? axis.source_dim : axis.destination_dim]);
-        };
-        std::stable_sort(
-            product->axes.begin(), product->axes.end(),
-            [&](const PieceAxis& a, const PieceAxis& b) { return stride(a) > stride(b); });
-    }
-    return part;
-}
 
 class ReadTransport final : public OneSided {
 public:
@@ -115,7 +96,7 @@ private:
             context.motions_to_peer(pair, BindContext::Reach::by_address);
         std::vector<PairPart> ordered(motions.size());
         for (std::size_t i = 0; i < motions.size(); ++i) {
-            ordered[i] = ordered_along(*motions[i].part, *motions[i].side[far].memory, far);
+            ordered[i] = plan::ordered_along(*motions[i].part, *motions[i].side[far].memory, far);
             motions[i].part = &ordered[i];
         }
         copy.program = PairProgram::for_copies(motions);
@@ -132,7 +113,7 @@ private:
             context.motions_to_peer(pair, BindContext::Reach::by_address);
         std::vector<PairPart> ordered(near.size());
         for (std::size_t i = 0; i < near.size(); ++i) {
-            ordered[i] = ordered_along(*near[i].part, *near[i].side[far].memory, far);
+            ordered[i] = plan::ordered_along(*near[i].part, *near[i].side[far].memory, far);
             near[i].part = &ordered[i];
             near[i].order = plan::MessageOrder::row_major;
         }

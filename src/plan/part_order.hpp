@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// In which order of its axes is a part gone through so that the runs of a memory are whole?
+#pragma once
+
+#include "datamover/memory_layout.hpp"
+#include "datamover/pair_part.hpp"
+#include "datamover/side.hpp"
+
+namespace datamover::plan {
+
+/// The part with the axes of its boxes and products ordered as the memory of one side is, the
+/// slowest outermost. Blocks that the memory does not hold stay as they are.
+PairPart ordered_along(PairPart part, const MemoryLayout& memory, Side side);
+
+}  // namespace datamover::plan

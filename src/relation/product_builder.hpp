@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How is a list of products put together, nest by nest, so that equal nests share a shape?
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "encodings.hpp"
+#include "extent.hpp"
+#include "geometry/record_index.hpp"
+
+namespace datamover {
+
+/// Appends nests one behind the other; the order of their elements stays.
+class ProductBuilder {
+public:
+    using Owners = std::vector<std::shared_ptr<const AxisTable>>;
+
+    ProductBuilder(std::int64_t source_elem_bytes, std::int64_t destination_elem_bytes);
+
+    /// A product with elements: simple tables become plain axes, neighbouring axes that are one are
+    /// folded. Throws out_of_range where 64 bits do not hold its addresses, and, as all below,
+    /// beyond 2^59 elements in all.
+    void append(const Product& product);
+    /// `owners` hold the tables of the nest's axes.
+    void append(const Nest& nest, const Owners& owners = {});
+
+    /// The number of the shape with these axes, for `place`.
+    std::int64_t shape_of(std::span<const NestAxis> axes, const Owners& owners = {});
+    /// A nest of a known shape. O(1).
+    void place(std::int64_t shape, std::int64_t source, std::int64_t destination) {
+        const std::int64_t more = shape_elems_[static_cast<std::size_t>(shape)];
+        if (more > most_elems - made_->elems) refuse_elems();
+        made_->nests.push_back({source, destination, shape});
+        made_->elems += more;
+    }
+
+    /// Room for so many more nests, where their number is known.
+    void expect(std::int64_t nests) {
+        const std::size_t all = made_->nests.size() + static_cast<std::size_t>(nests);
+        if (all > 2 * made_->nests.capacity()) made_->nests.reserve(all);
+    }
+
+    std::int64_t elems() const { return made_->elems; }
+    std::int64_t nests() const { return static_cast<std::int64_t>(made_->nests.size()); }
+    std::int64_t shape_elems(std::int64_t shape) const {
+        return shape_elems_[static_cast<std::size_t>(shape)];
+    }
+    std::shared_ptr<ProductStorage> finish() { return std::move(made_); }
+
+private:
+    [[noreturn]] static void refuse_elems();
+    std::int64_t table_number(const AxisTable* table, const Owners& owners);
+
+    std::shared_ptr<ProductStorage> made_;
+    std::vector<std::int64_t> shape_elems_;
+    std::unordered_map<const AxisTable*, std::int64_t> table_numbers_;
+    geometry::RecordIndex known_;
+    std::vector<std::int64_t> words_;  // of the shape that is looked up
+};
+
+}  // namespace datamover
