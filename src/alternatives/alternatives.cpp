@@ -25,13 +25,11 @@ void telling_failures(const State& s, Work&& work) {
 
 }  // namespace
 
-void move(const Alternative& how, State& s, NodeSlot& slot, const Carriage& carriage,
-          bool stable) {
+void move(const Alternative& how, State& s, NodeSlot& slot, const Carriage& carriage, bool stable) {
     telling_failures(s, [&] { how.move(s, slot, carriage, stable); });
 }
 
-void exchange(const Alternative& how, State& s, NodeSlot& slot, const Buffer& buffer,
-              bool stable) {
+void exchange(const Alternative& how, State& s, NodeSlot& slot, const Buffer& buffer, bool stable) {
     telling_failures(s, [&] { how.move_in_place(s, slot, buffer, stable); });
 }
 

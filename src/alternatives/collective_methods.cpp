@@ -79,7 +79,7 @@ std::int64_t range_end(const ElementRange& range, std::int64_t elems, std::int64
 
 namespace {
 
-void carry_column_by_alltoallv(State& s, const ElementColumn& column, std::byte* result) {
+void carry_column_by_alltoallv(State& s, const ElementColumn& column, const ElementBuffer& result) {
     const std::int64_t bytes = column.elem_bytes;
     ElementRange range = s.all_elems();
     mpi::Blocks received = mpi::Blocks::behind(s.recv_counts);
@@ -88,7 +88,8 @@ void carry_column_by_alltoallv(State& s, const ElementColumn& column, std::byte*
         const auto sorted = s.group->pool().allocate(sent.total() * bytes);
         s.counters.staged_bytes = std::max(s.counters.staged_bytes, sent.total() * bytes);
         sort_range(column, range, sent, sorted->data);
-        mpi::all_to_all(sorted, sorted->data, sent, result, received, bytes, *s.group);
+        mpi::all_to_all({sorted, result.owner}, sorted->data, sent, result.data, received, bytes,
+                        *s.group);
         return;
     }
     const std::int64_t entries = std::max<std::int64_t>(1, s.limit_bytes / bytes);
@@ -109,20 +110,23 @@ void carry_column_by_alltoallv(State& s, const ElementColumn& column, std::byte*
         const auto sorted = s.group->pool().allocate(sent.total() * bytes);
         s.counters.staged_bytes = std::max(s.counters.staged_bytes, sent.total() * bytes);
         sort_range(column, range, sent, sorted->data);
-        mpi::all_to_all(sorted, sorted->data, sent, result, received, bytes, *s.group);
+        mpi::all_to_all({sorted, result.owner}, sorted->data, sent, result.data, received, bytes,
+                        *s.group);
         for (std::size_t r = 0; r < received.counts.size(); ++r)
             received.starts[r] += received.counts[r];
         ++s.counters.rounds;
     }
 }
 
-void carry_column_by_alltoallw(State& s, const ElementColumn& column, std::byte* result) {
+void carry_column_by_alltoallw(State& s, const ElementColumn& column, const ElementBuffer& result) {
     /// What MPI may look at until the operation is complete.
     struct Arguments {
         Datatypes send_types, receive_types;
         std::vector<int> send_counts, receive_counts, no_starts;
+        std::shared_ptr<const void> result_owner;
     };
     const auto a = std::make_shared<Arguments>();
+    a->result_owner = result.owner;
     a->no_starts.assign(at(s.nprocs()), 0);
     Datatypes element;
     element.add("MPI_Type_contiguous", [&](MPI_Datatype* made) {
@@ -144,30 +148,24 @@ void carry_column_by_alltoallw(State& s, const ElementColumn& column, std::byte*
         });
         a->receive_counts.push_back(count > 0 ? 1 : 0);
     }
-    MPI_Request request = MPI_REQUEST_NULL;
-    try {
-        mpi::check(MPI_Ialltoallw(column.data, a->send_counts.data(), a->no_starts.data(),
-                                  a->send_types.data(), result, a->receive_counts.data(),
-                                  a->no_starts.data(), a->receive_types.data(), s.group->comm(),
-                                  &request),
-                   "MPI_Ialltoallw");
-        s.group->complete(request, "MPI_Ialltoallw");
-    } catch (...) {
-        if (request != MPI_REQUEST_NULL) s.group->abandon(a);
-        throw;
-    }
+    s.group->carry_out("MPI_Ialltoallw", a, [&](MPI_Request* request) {
+        return MPI_Ialltoallw(column.data, a->send_counts.data(), a->no_starts.data(),
+                              a->send_types.data(), result.data, a->receive_counts.data(),
+                              a->no_starts.data(), a->receive_types.data(), s.group->comm(),
+                              request);
+    });
 }
 
 }  // namespace
 
 void carry_by_alltoallv(State& s, NodeSlot&, const Carriage& carriage, bool) {
     for (std::size_t c = 0; c < carriage.columns.size(); ++c)
-        carry_column_by_alltoallv(s, carriage.columns[c], carriage.results[c].data);
+        carry_column_by_alltoallv(s, carriage.columns[c], carriage.results[c]);
 }
 
 void carry_by_alltoallw(State& s, NodeSlot&, const Carriage& carriage, bool) {
     for (std::size_t c = 0; c < carriage.columns.size(); ++c)
-        carry_column_by_alltoallw(s, carriage.columns[c], carriage.results[c].data);
+        carry_column_by_alltoallw(s, carriage.columns[c], carriage.results[c]);
 }
 
 }  // namespace datamover::alternatives

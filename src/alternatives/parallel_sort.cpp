@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "distribute/messages.hpp"
-#include "mpi/checked_call.hpp"
 
 namespace datamover::alternatives {
 namespace {
@@ -63,8 +62,8 @@ public:
           swapped_elems_(swapped_elems),
           tag_(tag),
           sorter_(data, elem_bytes, scratch.data, scratch.elems) {
-        const auto all =
-            group.exchange(std::vector<std::int64_t>(static_cast<std::size_t>(group.size()), elems_));
+        const auto all = group.exchange(
+            std::vector<std::int64_t>(static_cast<std::size_t>(group.size()), elems_));
         for (int r = 0; r < group.size(); ++r)
             if (all[static_cast<std::size_t>(r)] > 0) ranks_.push_back(r);
     }
@@ -140,32 +139,24 @@ private:
         for (std::int64_t done = 0; done < elems; done += swapped_elems_) {
             std::byte* part = data_ + (first + done) * bytes_;
             const std::int64_t bytes = std::min(swapped_elems_, elems - done) * bytes_;
-            exchange(peer, {part, bytes}, {scratch_.data, bytes, scratch_.owner});
+            exchange(peer, {part, bytes, scratch_.owner}, {scratch_.data, bytes, scratch_.owner});
             std::memcpy(part, scratch_.data, at(bytes));
         }
     }
 
     /// Whether the last element of each process goes before the first of the next one. Collective.
     bool in_order() const {
-        const auto ends = std::make_shared<ElementRuns>(2);
-        if (!runs_.empty()) *ends = {runs_.front(), runs_.back()};
-        const auto all = std::make_shared<ElementRuns>(2 * at(group_.size()));
+        // This process's, then those of all.
+        const auto ends = std::make_shared<ElementRuns>(2 + 2 * at(group_.size()));
+        if (!runs_.empty()) (*ends)[0] = runs_.front(), (*ends)[1] = runs_.back();
+        ElementRun* const all = ends->data() + 2;
         constexpr int bytes = 2 * sizeof(ElementRun);
-        MPI_Request request = MPI_REQUEST_NULL;
-        try {
-            mpi::check(MPI_Iallgather(ends->data(), bytes, MPI_BYTE, all->data(), bytes, MPI_BYTE,
-                                      group_.comm(), &request),
-                       "MPI_Iallgather");
-            group_.complete(request, "MPI_Iallgather");
-        } catch (...) {
-            if (request != MPI_REQUEST_NULL) {
-                group_.abandon(ends);
-                group_.abandon(all);
-            }
-            throw;
-        }
+        group_.carry_out("MPI_Iallgather", ends, [&](MPI_Request* request) {
+            return MPI_Iallgather(ends->data(), bytes, MPI_BYTE, all, bytes, MPI_BYTE,
+                                  group_.comm(), request);
+        });
         for (std::size_t k = 0; k + 1 < ranks_.size(); ++k)
-            if ((*all)[2 * at(ranks_[k + 1])] < (*all)[2 * at(ranks_[k]) + 1]) return false;
+            if (all[2 * at(ranks_[k + 1])] < all[2 * at(ranks_[k]) + 1]) return false;
         return true;
     }
 

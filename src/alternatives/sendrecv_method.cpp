@@ -197,7 +197,9 @@ private:
         if (!direct && !incoming_) incoming_ = make_buffer(buffer_elems_);
         std::byte* to = direct ? carriage_.results.front().data + next_[at(rank)] * elem_bytes_
                                : incoming_->data;
-        receives_.receive({to, bytes}, rank, incoming_);
+        std::shared_ptr<const void> owner = incoming_;
+        if (direct) owner = carriage_.results.front().owner;
+        receives_.receive({to, bytes}, rank, std::move(owner));
         receives_.wait();
         const std::int64_t elems = bytes / elem_bytes_;
         if (!direct) return place(rank, incoming_->data, elem_bytes_, elems);

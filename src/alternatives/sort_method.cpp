@@ -48,13 +48,13 @@ void exchange_within(State& s, int tag, const Buffer& buffer, bool stable, bool 
     s.counters.staged_bytes = room * bytes;
     ElementSorter sorter(buffer.data, bytes, scratch.data, scratch.elems);
     ElementRuns runs = sort_locally(s, sorter, stable);
-    if (sorts)
-        runs = sort_over_processes(*s.group, buffer.data, bytes, runs, scratch, room, tag);
+    if (sorts) runs = sort_over_processes(*s.group, buffer.data, bytes, runs, scratch, room, tag);
     runs = exchange_in_place(*s.group, buffer.data, bytes, buffer.capacity_elems, runs, scratch);
     sorter.sort_runs(0, runs);
 }
 
-void sort_column(State& s, int tag, const ElementColumn& column, std::byte* result, bool stable) {
+void sort_column(State& s, int tag, const ElementColumn& column, const ElementBuffer& result,
+                 bool stable) {
     const std::int64_t bytes = column.elem_bytes;
     const auto sorted_blocks = mpi::Blocks::behind(s.send_counts);
     const std::int64_t elems = sorted_blocks.total();
@@ -68,12 +68,13 @@ void sort_column(State& s, int tag, const ElementColumn& column, std::byte* resu
     places.push_back(nullptr);
     fan_out(s.all_elems(), column, places.data());
     const Scratch scratch{sorted + elems * bytes, room, memory};
-    const ElementRuns runs = sort_over_processes(
-        *s.group, sorted, bytes, runs_by_target(s, stable), scratch, swapped, tag);
+    const ElementRuns runs = sort_over_processes(*s.group, sorted, bytes, runs_by_target(s, stable),
+                                                 scratch, swapped, tag);
     std::vector<std::int64_t> counts(static_cast<std::size_t>(s.nprocs()), 0);
     for (const ElementRun& run : runs) counts[static_cast<std::size_t>(run.target)] += run.elems;
     const auto received = mpi::Blocks::behind(s.group->exchange(counts));
-    mpi::all_to_all(memory, sorted, mpi::Blocks::behind(counts), result, received, bytes, *s.group);
+    mpi::all_to_all({memory, result.owner}, sorted, mpi::Blocks::behind(counts), result.data,
+                    received, bytes, *s.group);
 }
 
 }  // namespace
@@ -86,7 +87,7 @@ std::int64_t scratch_elems(const State& s, std::int64_t elem_bytes) {
 
 void carry_by_sort(State& s, NodeSlot& slot, const Carriage& carriage, bool stable) {
     for (std::size_t c = 0; c < carriage.columns.size(); ++c)
-        sort_column(s, slot.tag(), carriage.columns[c], carriage.results[c].data, stable);
+        sort_column(s, slot.tag(), carriage.columns[c], carriage.results[c], stable);
 }
 
 void exchange_by_sort(State& s, NodeSlot& slot, const Buffer& buffer, bool stable) {

@@ -33,6 +33,7 @@ public:
           range_(state.all_elems()) {
         range_.end_elem = 0;
         range_.streams = s_.received() * elem_bytes_ > streamed_bytes;
+        for (const ElementBuffer& result : carriage.results) owners_->push_back(result.owner);
     }
 
     void begin() override {
@@ -101,8 +102,8 @@ private:
         std::vector<std::optional<memory::SharedPlace>> windows;
         bool reachable = true;
         for (std::size_t c = 0; any && reachable && c < carriage_.columns.size(); ++c) {
-            windows.push_back(share(carriage_.results[c].data,
-                                    s_.received() * carriage_.columns[c].elem_bytes));
+            windows.push_back(
+                share(carriage_.results[c].data, s_.received() * carriage_.columns[c].elem_bytes));
             reachable = windows.back().has_value();
         }
         for (const Arrival& arrival : arrivals_) {
@@ -272,7 +273,7 @@ private:
             const std::int64_t bytes = receives_.probe(arrival.rank);
             if (bytes < 0) return;
             arrival.coming_elems = bytes / elem_bytes_;
-            arrival.number = receives_.receive(parts_of(arrival), arrival.rank, nullptr);
+            arrival.number = receives_.receive(parts_of(arrival), arrival.rank, owners_);
         }
         if (!receives_.is_complete(arrival.number)) return;
         take(arrival, arrival.coming_elems);
@@ -324,6 +325,9 @@ private:
     std::vector<std::byte*> places_;
     ElementRange range_;  ///< of the last round
     bool fanned_out_ = false;
+    /// Of the results, into which messages are received.
+    std::shared_ptr<std::vector<std::shared_ptr<const void>>> owners_ =
+        std::make_shared<std::vector<std::shared_ptr<const void>>>();
     std::vector<Unknown> unknown_;
     std::vector<Direct> direct_;
     std::vector<Staged> staged_;

@@ -63,7 +63,7 @@ private:
         std::vector<std::byte*> places(starts_.size());
         for (std::size_t r = 0; r < places.size(); ++r) places[r] = staging_->data + starts_[r];
         holes_ = fan_out_leaving(s_.all_elems(), {data_, elem_bytes_, elem_bytes_},
-                              static_cast<std::uint32_t>(s_.rank()), places.data());
+                                 static_cast<std::uint32_t>(s_.rank()), places.data());
     }
 
     void offer() {
@@ -159,10 +159,10 @@ private:
     std::vector<std::int64_t> starts_;  ///< bytes into the staging memory, per rank
     std::vector<std::int64_t> holes_;   ///< numbers of the elements that left, ascending
     std::int64_t next_hole_ = 0;
-    std::int64_t end_;  ///< elements before it are filled or holes
-    std::vector<int> readers_;  ///< positions on the node
-    std::vector<int> sources_;  ///< ranks
-    std::size_t taken_ = 0;     ///< sources whose elements have come
+    std::int64_t end_;               ///< elements before it are filled or holes
+    std::vector<int> readers_;       ///< positions on the node
+    std::vector<int> sources_;       ///< ranks
+    std::size_t taken_ = 0;          ///< sources whose elements have come
     memory::AllocationPtr arrived_;  ///< what the next one sends in message `number_`
     std::size_t number_ = 0;
 };

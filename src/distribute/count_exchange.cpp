@@ -118,6 +118,7 @@ Notices collected_notices(const State& s, const NodeSlot& slot, const Notice& mi
 }  // namespace
 
 Notices exchange_counts(State& s, NodeSlot& slot, const Notice& mine) {
+    s.group->check_alive();
     s.recv_counts.assign(static_cast<std::size_t>(s.nprocs()), 0);
     if (mine.failed) s.send_counts.assign(s.recv_counts.size(), 0);
     const NodeChannel& channel = *s.channel;
@@ -127,7 +128,7 @@ Notices exchange_counts(State& s, NodeSlot& slot, const Notice& mine) {
             {s.send_counts[static_cast<std::size_t>(channel.rank_of(p))], packed(mine)});
     slot.post(numbers);
     std::optional<Notices> all;
-    if (channel.messages_needed()) all = exchange_beyond_node(s, mine, slot.tag());
+    if (channel.messages_needed()) all = exchange_beyond_node(s, mine, slot.count_tag());
     wait_until(s, [&] { return slot.collect(); });
     for (int p = 0; p < channel.size(); ++p)
         s.recv_counts[static_cast<std::size_t>(channel.rank_of(p))] =
@@ -136,6 +137,7 @@ Notices exchange_counts(State& s, NodeSlot& slot, const Notice& mine) {
 }
 
 Notices exchange_notices(State& s, NodeSlot& slot, const Notice& mine) {
+    s.group->check_alive();
     slot.post(std::vector<NodeSlot::Numbers>(static_cast<std::size_t>(s.channel->size()),
                                              {0, packed(mine)}));
     NoticeReduction reduction(*s.group, mine);

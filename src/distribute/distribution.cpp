@@ -312,8 +312,7 @@ void Distribution::move_in_place(const ElementColumn& buffer, std::int64_t capac
         if (!stable)
             delivery = {method, true, whole.capacity_elems, whole.scratch_elems, s.counters.moves};
     } else {
-        distribute::run(
-            s, *distribute::carrying_in_place(s, claim.slot(), data, bytes, stable));
+        distribute::run(s, *distribute::carrying_in_place(s, claim.slot(), data, bytes, stable));
         if (!stable) delivery = {method, true};
     }
     s.orders.record(ArrivedBy::move_in_place, delivery);
@@ -359,8 +358,7 @@ void Distribution::reverse(const ElementColumn& values, const ElementBuffer& res
 void Distribution::refuse(const Error& error) {
     State& s = bound(state_);
     const distribute::SlotClaim claim(s.channel);
-    distribute::agree(s, claim.slot(), {error, {}},
-                      distribute::Call("refuses", s.options.carry));
+    distribute::agree(s, claim.slot(), {error, {}}, distribute::Call("refuses", s.options.carry));
 }
 
 std::vector<MethodTime> Distribution::measured_methods() const {

@@ -89,7 +89,8 @@ std::size_t Messages::next(std::shared_ptr<const void> memory, bool is_send) {
     return number;
 }
 
-std::size_t Messages::send(std::span<const Part> parts, int rank, std::shared_ptr<const void> memory) {
+std::size_t Messages::send(std::span<const Part> parts, int rank,
+                           std::shared_ptr<const void> memory) {
     const PartsType all(parts);
     const std::size_t number = next(std::move(memory), true);
     mpi::check(MPI_Isend(all.buffer(), all.count(), all.type(), rank, tag_, group_.comm(),

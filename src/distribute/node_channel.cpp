@@ -83,11 +83,11 @@ NodeChannel::NodeChannel(mpi::ProcessGroup& group)
     }
     mapped_.resize(ranks_.size());
     messages_needed_ = static_cast<int>(ranks_.size()) < group.size();
-    const int first_tag = group.next_tags(most_in_flight);
+    const int first_tag = group.next_tags(2 * most_in_flight);
     for (int s = 0; s < most_in_flight; ++s) {
         NodeSlot& slot = slots_[static_cast<std::size_t>(s)];
         slot.me_ = me_;
-        slot.tag_ = first_tag + s;
+        slot.tag_ = first_tag + 2 * s;
     }
 }
 
@@ -115,9 +115,9 @@ bool NodeChannel::connect(mpi::ProcessGroup& group) {
         try {
             const auto place = memory::OfferReader(all[i]).shared_place();
             peer_segments_.push_back(group.segments().open(place->name));
-            auto* theirs = reinterpret_cast<Mailboxes*>(peer_segments_.back()->data() +
-                                                        place->offset_bytes) +
-                           me_;
+            auto* theirs =
+                reinterpret_cast<Mailboxes*>(peer_segments_.back()->data() + place->offset_bytes) +
+                me_;
             for (std::size_t s = 0; s < slots_.size(); ++s) {
                 slots_[s].peers_[i].mine = &own[i][s];
                 slots_[s].peers_[i].theirs = &(*theirs)[s];

@@ -59,8 +59,10 @@ public:
     void acknowledge(int position);
     bool acknowledged(int position);
 
-    /// Of the messages of this operation.
+    /// Of the messages of this operation, and of those that count its elements: a process may send
+    /// elements while another one still looks for counts.
     int tag() const { return tag_; }
+    int count_tag() const { return tag_ + 1; }
 
 private:
     friend class NodeChannel;
@@ -108,8 +110,8 @@ public:
     /// True when the communicator goes beyond this node.
     bool messages_needed() const { return messages_needed_; }
 
-    /// The next slot in turn, for one operation that all processes begin. Throws invalid_state where
-    /// it is still in use. Local.
+    /// The next slot in turn, for one operation that all processes begin. Throws invalid_state
+    /// where it is still in use. Local.
     NodeSlot& claim();
     void release(NodeSlot& slot);
 

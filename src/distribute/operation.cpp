@@ -10,8 +10,7 @@ void SlotOperation::keep_memory() noexcept {
     for (memory::AllocationPtr& memory : used_) s_.group->keep(std::move(memory));
 }
 
-std::optional<memory::SharedPlace> SlotOperation::share(const std::byte* data,
-                                                        std::int64_t bytes) {
+std::optional<memory::SharedPlace> SlotOperation::share(const std::byte* data, std::int64_t bytes) {
     memory::AllocationPtr memory = s_.group->pool().find(data, data + bytes);
     const auto place = memory::place_of(memory.get(), data);
     if (place) use(std::move(memory));

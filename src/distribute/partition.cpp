@@ -62,8 +62,8 @@ void with_size(std::int64_t bytes, F&& f) {
 }
 
 template <class Code, class S>
-void fan_out_plain(const ElementRange& range, const Code* codes, const ElementColumn& column, S size,
-                std::byte** places) {
+void fan_out_plain(const ElementRange& range, const Code* codes, const ElementColumn& column,
+                   S size, std::byte** places) {
     const auto* source = static_cast<const std::byte*>(column.data);
     const auto drop = static_cast<Code>(range.drop_code);
     const std::int64_t bytes = size.get();
@@ -82,7 +82,7 @@ void fan_out_plain(const ElementRange& range, const Code* codes, const ElementCo
 /// that is written whole need not be fetched before.
 template <class Code>
 void fan_out_lines(const ElementRange& range, const Code* codes, const ElementColumn& column,
-                std::byte** places) {
+                   std::byte** places) {
     const auto* source = static_cast<const std::byte*>(column.data);
     const auto drop = static_cast<Code>(range.drop_code);
     const std::int64_t bytes = column.elem_bytes;
@@ -111,7 +111,7 @@ bool lines_fit(const ElementRange& range, const ElementColumn& column, std::byte
 /// Several targets per element, of any size.
 template <class Code>
 void fan_out_rows(const ElementRange& range, const Code* codes, const ElementColumn& column,
-               std::byte** places) {
+                  std::byte** places) {
     const auto* source = static_cast<const std::byte*>(column.data);
     const auto bytes = static_cast<std::size_t>(column.elem_bytes);
     for (std::int64_t i = range.begin_elem; i < range.end_elem; ++i) {
@@ -126,8 +126,8 @@ void fan_out_rows(const ElementRange& range, const Code* codes, const ElementCol
 }
 
 template <class Code, class S>
-void collect_plain(const ElementRange& range, const Code* codes, const std::byte** places, std::byte* result,
-                   S size) {
+void collect_plain(const ElementRange& range, const Code* codes, const std::byte** places,
+                   std::byte* result, S size) {
     const auto drop = static_cast<Code>(range.drop_code);
     const std::int64_t bytes = size.get();
     for (std::int64_t i = range.begin_elem; i < range.end_elem; ++i) {
@@ -164,8 +164,8 @@ void combine_into(std::byte* in_place, const std::byte* arriving, std::int64_t b
 }
 
 template <Op op>
-void collect_by(const ElementRange& range, const std::byte** places, std::byte* result, std::int64_t bytes,
-                ScalarType type) {
+void collect_by(const ElementRange& range, const std::byte** places, std::byte* result,
+                std::int64_t bytes, ScalarType type) {
     std::vector<bool> begun(
         static_cast<std::size_t>(range.rows.one_each() ? 0 : range.end_elem - range.begin_elem));
     scalar::with_type(type, [&]<class T>() {
@@ -246,7 +246,7 @@ void collect_combined(const ElementRange& range, const std::byte** places, std::
 }
 
 std::vector<std::int64_t> fan_out_leaving(const ElementRange& range, const ElementColumn& column,
-                                       std::uint32_t kept, std::byte** places) {
+                                          std::uint32_t kept, std::byte** places) {
     std::vector<std::int64_t> left;
     const auto* source = static_cast<const std::byte*>(column.data);
     with_codes(*range.codes, [&]<class Code>(const Code* codes) {

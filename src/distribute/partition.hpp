@@ -52,7 +52,7 @@ void collect_combined(const ElementRange& range, const std::byte** places, std::
 /// Finds the elements in order that do not go to `kept`, at `places` as in `fan_out`; returns their
 /// numbers. Only for one target per element.
 std::vector<std::int64_t> fan_out_leaving(const ElementRange& range, const ElementColumn& column,
-                                       std::uint32_t kept, std::byte** places);
+                                          std::uint32_t kept, std::byte** places);
 
 /// Counts entries per rank in a range of elements, added to `counts`.
 void count_range(const ElementRange& range, std::int64_t* counts);

@@ -57,7 +57,7 @@ __attribute__((target("avx512f,avx512vl,avx512bw,popcnt"))) void fan_out_8_bytes
 }
 
 void fan_out_rest(const ElementRange& range, const std::uint8_t* codes, const ElementColumn& column,
-               std::int64_t begin, std::byte** places) {
+                  std::int64_t begin, std::byte** places) {
     const auto* source = static_cast<const std::byte*>(column.data);
     for (std::int64_t i = begin; i < range.end_elem; ++i) {
         if (codes[i] == range.drop_code) continue;
@@ -69,7 +69,8 @@ void fan_out_rest(const ElementRange& range, const std::uint8_t* codes, const El
 
 }  // namespace
 
-bool fan_out_compressed(const ElementRange& range, const ElementColumn& column, std::byte** places) {
+bool fan_out_compressed(const ElementRange& range, const ElementColumn& column,
+                        std::byte** places) {
     const bool suits = range.codes->width_bytes == 1 && range.drop_code <= most_targets &&
                        (column.elem_bytes == 4 || column.elem_bytes == 8) &&
                        column.stride_bytes == column.elem_bytes && processor_suits();

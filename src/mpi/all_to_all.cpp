@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include "byte_message.hpp"
 #include "checked_call.hpp"
 
 namespace datamover::mpi {
@@ -42,9 +43,9 @@ bool all_to_all_reaches(std::int64_t elems) {
     return MPI_VERSION >= 4 || elems <= std::numeric_limits<int>::max();
 }
 
-void all_to_all(std::shared_ptr<const void> memory, const std::byte* send, const Blocks& sent,
-                std::byte* receive, const Blocks& received, std::int64_t elem_bytes,
-                const ProcessGroup& group) {
+void all_to_all(std::vector<std::shared_ptr<const void>> memory, const std::byte* send,
+                const Blocks& sent, std::byte* receive, const Blocks& received,
+                std::int64_t elem_bytes, const ProcessGroup& group) {
 #if MPI_VERSION >= 4
     using Count = MPI_Count;
     using Start = MPI_Aint;
@@ -56,31 +57,28 @@ void all_to_all(std::shared_ptr<const void> memory, const std::byte* send, const
 #endif
     /// What MPI may look at until the operation is complete.
     struct Arguments {
-        std::shared_ptr<const void> memory;
+        std::vector<std::shared_ptr<const void>> memory;
         std::vector<Count> send_counts, receive_counts;
         std::vector<Start> send_starts, receive_starts;
+        MPI_Datatype type = MPI_DATATYPE_NULL;
+        ~Arguments() {
+            if (type != MPI_DATATYPE_NULL && is_running()) MPI_Type_free(&type);
+        }
     };
-    const auto a = std::make_shared<Arguments>(Arguments{
-        std::move(memory), converted<Count>(sent.counts), converted<Count>(received.counts),
-        converted<Start>(sent.starts), converted<Start>(received.starts)});
-    MPI_Datatype type = MPI_DATATYPE_NULL;
-    check(MPI_Type_contiguous(to_int(elem_bytes, "element size"), MPI_BYTE, &type),
+    const auto a = std::make_shared<Arguments>();
+    a->memory = std::move(memory);
+    a->send_counts = converted<Count>(sent.counts);
+    a->receive_counts = converted<Count>(received.counts);
+    a->send_starts = converted<Start>(sent.starts);
+    a->receive_starts = converted<Start>(received.starts);
+    check(MPI_Type_contiguous(to_int(elem_bytes, "element size"), MPI_BYTE, &a->type),
           "MPI_Type_contiguous");
-    MPI_Request request = MPI_REQUEST_NULL;
-    int code = MPI_Type_commit(&type);
-    if (code == MPI_SUCCESS)
-        code = begin(send, a->send_counts.data(), a->send_starts.data(), type, receive,
-                     a->receive_counts.data(), a->receive_starts.data(), type, group.comm(),
-                     &request);
-    // The operation keeps it until it is complete.
-    MPI_Type_free(&type);
-    try {
-        check(code, "MPI_Ialltoallv");
-        group.complete(request, "MPI_Ialltoallv");
-    } catch (...) {
-        if (request != MPI_REQUEST_NULL) group.abandon(a);
-        throw;
-    }
+    check(MPI_Type_commit(&a->type), "MPI_Type_commit");
+    group.carry_out("MPI_Ialltoallv", a, [&](MPI_Request* request) {
+        return begin(send, a->send_counts.data(), a->send_starts.data(), a->type, receive,
+                     a->receive_counts.data(), a->receive_starts.data(), a->type, group.comm(),
+                     request);
+    });
 }
 
 }  // namespace datamover::mpi

@@ -26,10 +26,10 @@ struct Blocks {
 /// before it below 2^31 elements.
 bool all_to_all_reaches(std::int64_t elems);
 
-/// MPI_Alltoallv with elements of `elem_bytes` bytes; what is sent lies in `memory` where that is
-/// not null. Collective. Throws mpi, unsupported, peer_failed.
-void all_to_all(std::shared_ptr<const void> memory, const std::byte* send, const Blocks& sent,
-                std::byte* receive, const Blocks& received, std::int64_t elem_bytes,
-                const ProcessGroup& group);
+/// MPI_Alltoallv with elements of `elem_bytes` bytes; `memory` is kept where the operation
+/// fails and may still touch it. Collective. Throws mpi, unsupported, peer_failed, timeout.
+void all_to_all(std::vector<std::shared_ptr<const void>> memory, const std::byte* send,
+                const Blocks& sent, std::byte* receive, const Blocks& received,
+                std::int64_t elem_bytes, const ProcessGroup& group);
 
 }  // namespace datamover::mpi

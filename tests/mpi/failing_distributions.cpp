@@ -38,8 +38,7 @@ class Moves {
 public:
     explicit Moves(MPI_Comm comm) {
         std::vector<std::int32_t> ranks;
-        for (std::int64_t i = 0; i < elems; ++i)
-            ranks.push_back(target(mpi_test::world_rank(), i));
+        for (std::int64_t i = 0; i < elems; ++i) ranks.push_back(target(mpi_test::world_rank(), i));
         TargetList targets;
         targets.elems = elems;
         targets.data = ranks.data();

@@ -28,7 +28,7 @@ struct Injector {
     int failing_call = -1, calls = 0;
     Failure failure = Failure::instead;
     bool failed = false;
-    bool polled = false;  ///< since the last call that does something
+    bool polled = false;                         ///< since the last call that does something
     std::multiset<MPI_Request> open_requests{};  ///< of messages
 
     bool is_the_one() {
@@ -96,7 +96,8 @@ int MPI_Iallgatherv(const void* in, int n, MPI_Datatype in_type, void* out, cons
 int MPI_Send_init(const void* data, int n, MPI_Datatype type, int peer, int tag, MPI_Comm comm,
                   MPI_Request* request) {
     *request = MPI_REQUEST_NULL;
-    const int code = injector.act([&] { return PMPI_Send_init(data, n, type, peer, tag, comm, request); });
+    const int code =
+        injector.act([&] { return PMPI_Send_init(data, n, type, peer, tag, comm, request); });
     if (*request != MPI_REQUEST_NULL && code != MPI_SUCCESS) PMPI_Request_free(request);
     if (*request != MPI_REQUEST_NULL) injector.open_requests.insert(*request);
     return code;
@@ -104,7 +105,8 @@ int MPI_Send_init(const void* data, int n, MPI_Datatype type, int peer, int tag,
 int MPI_Recv_init(void* data, int n, MPI_Datatype type, int peer, int tag, MPI_Comm comm,
                   MPI_Request* request) {
     *request = MPI_REQUEST_NULL;
-    const int code = injector.act([&] { return PMPI_Recv_init(data, n, type, peer, tag, comm, request); });
+    const int code =
+        injector.act([&] { return PMPI_Recv_init(data, n, type, peer, tag, comm, request); });
     if (*request != MPI_REQUEST_NULL && code != MPI_SUCCESS) PMPI_Request_free(request);
     if (*request != MPI_REQUEST_NULL) injector.open_requests.insert(*request);
     return code;
