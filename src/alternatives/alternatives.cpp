@@ -12,25 +12,14 @@ constexpr Alternative all[] = {
     {"sort", carry_by_sort, exchange_by_sort, false},
 };
 
-template <class Work>
-void telling_failures(const State& s, Work&& work) {
-    try {
-        s.group->check_alive();
-        work();
-    } catch (...) {
-        s.group->fail(mpi::current_error(*s.group));
-        throw;
-    }
-}
-
 }  // namespace
 
 void move(const Alternative& how, State& s, NodeSlot& slot, const Carriage& carriage, bool stable) {
-    telling_failures(s, [&] { how.move(s, slot, carriage, stable); });
+    distribute::telling_failures(s, [&] { how.move(s, slot, carriage, stable); });
 }
 
 void exchange(const Alternative& how, State& s, NodeSlot& slot, const Buffer& buffer, bool stable) {
-    telling_failures(s, [&] { how.move_in_place(s, slot, buffer, stable); });
+    distribute::telling_failures(s, [&] { how.move_in_place(s, slot, buffer, stable); });
 }
 
 const Alternative* find(const std::string& name) {

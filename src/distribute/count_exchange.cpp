@@ -115,10 +115,7 @@ Notices collected_notices(const State& s, const NodeSlot& slot, const Notice& mi
     return all;
 }
 
-}  // namespace
-
-Notices exchange_counts(State& s, NodeSlot& slot, const Notice& mine) {
-    s.group->check_alive();
+Notices told_counts(State& s, NodeSlot& slot, const Notice& mine) {
     s.recv_counts.assign(static_cast<std::size_t>(s.nprocs()), 0);
     if (mine.failed) s.send_counts.assign(s.recv_counts.size(), 0);
     const NodeChannel& channel = *s.channel;
@@ -136,20 +133,31 @@ Notices exchange_counts(State& s, NodeSlot& slot, const Notice& mine) {
     return all ? *all : collected_notices(s, slot, mine);
 }
 
-Notices exchange_notices(State& s, NodeSlot& slot, const Notice& mine) {
-    s.group->check_alive();
+Notices told_notices(State& s, NodeSlot& slot, const Notice& mine) {
     slot.post(std::vector<NodeSlot::Numbers>(static_cast<std::size_t>(s.channel->size()),
                                              {0, packed(mine)}));
-    NoticeReduction reduction(*s.group, mine);
-    if (s.channel->messages_needed()) {
-        wait_until(s, [&] {
-            if (!reduction.has_begun()) reduction.begin();
-            return reduction.is_complete();
-        });
-        return reduction.result();
+    if (!s.channel->messages_needed()) {
+        wait_until(s, [&] { return slot.collect(); });
+        return collected_notices(s, slot, mine);
     }
-    wait_until(s, [&] { return slot.collect(); });
-    return collected_notices(s, slot, mine);
+    NoticeReduction reduction(*s.group, mine);
+    reduction.begin();
+    wait_until(s, [&] { return reduction.is_complete(); });
+    return reduction.result();
+}
+
+}  // namespace
+
+Notices exchange_counts(State& s, NodeSlot& slot, const Notice& mine) {
+    Notices all;
+    telling_failures(s, [&] { all = told_counts(s, slot, mine); });
+    return all;
+}
+
+Notices exchange_notices(State& s, NodeSlot& slot, const Notice& mine) {
+    Notices all;
+    telling_failures(s, [&] { all = told_notices(s, slot, mine); });
+    return all;
 }
 
 }  // namespace datamover::distribute

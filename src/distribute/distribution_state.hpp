@@ -143,7 +143,10 @@ OperationPtr carrying_back_bounded(State& state, NodeSlot& slot, const WayBack& 
 
 /// Carries an operation out; whatever goes wrong is told to all processes. Collective.
 void run(State& state, Operation& operation);
-/// Waits until done() says so; whatever goes wrong meanwhile is told to all processes.
+/// Whatever goes wrong in `work` is told to all processes. Throws peer_failed where another one has
+/// failed before.
+void telling_failures(const State& state, const std::function<void()>& work);
+/// Waits until done() says so. Throws timeout, peer_failed, mpi::Interrupted.
 void wait_until(const State& state, const std::function<bool()>& done);
 
 /// What a process tells all others before it moves anything.

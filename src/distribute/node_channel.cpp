@@ -101,6 +101,8 @@ bool NodeChannel::connect(mpi::ProcessGroup& group) {
     try {
         memory_ = group.pool().allocate_shared(static_cast<std::int64_t>(n * sizeof(Mailboxes)));
         own = reinterpret_cast<Mailboxes*>(memory_->data);
+        // Others write here until they have heard of a failure.
+        group.keep(memory_);
         for (std::size_t i = 0; i < n; ++i) new (own + i) Mailboxes{};
         memory::put_offer(words, memory_.get());
     } catch (const Error&) {

@@ -23,20 +23,24 @@ void run(State& state, Operation& operation) {
     round.wait({});
 }
 
-void wait_until(const State& state, const std::function<bool()>& done) {
+void telling_failures(const State& state, const std::function<void()>& work) {
+    state.group->check_alive();
     try {
-        for (mpi::Waiting waiting(*state.group); !done();) {
-            waiting.pause();
-            ProgressEngine::of_process().push_others(nullptr, false);
-            if (waiting.expired())
-                throw Error(ErrorCode::timeout,
-                            "process " + std::to_string(state.rank()) + " waited " +
-                                std::to_string(waiting.timeout_seconds()) +
-                                " s for the other processes to make the same call");
-        }
+        work();
     } catch (...) {
         state.group->fail(mpi::current_error(*state.group));
         throw;
+    }
+}
+
+void wait_until(const State& state, const std::function<bool()>& done) {
+    for (mpi::Waiting waiting(*state.group); !done();) {
+        waiting.pause();
+        ProgressEngine::of_process().push_others(nullptr, false);
+        if (waiting.expired())
+            throw Error(ErrorCode::timeout, "process " + std::to_string(state.rank()) + " waited " +
+                                                std::to_string(waiting.timeout_seconds()) +
+                                                " s for the other processes to make the same call");
     }
 }
 
