@@ -148,12 +148,13 @@ void carry_column_by_alltoallw(State& s, const ElementColumn& column, const Elem
         });
         a->receive_counts.push_back(count > 0 ? 1 : 0);
     }
-    s.group->carry_out("MPI_Ialltoallw", a, [&](MPI_Request* request) {
+    const auto begin = [&](MPI_Request* request) {
         return MPI_Ialltoallw(column.data, a->send_counts.data(), a->no_starts.data(),
                               a->send_types.data(), result.data, a->receive_counts.data(),
                               a->no_starts.data(), a->receive_types.data(), s.group->comm(),
                               request);
-    });
+    };
+    s.group->carry_out("MPI_Ialltoallw", a, begin, mpi::Load::data);
 }
 
 }  // namespace

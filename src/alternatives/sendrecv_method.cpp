@@ -87,10 +87,11 @@ public:
         });
         for (int r = 0; r < s_.nprocs(); ++r) flush(r);
         const auto comes = [](std::int64_t elems) { return elems > 0; };
-        distribute::wait_until(s_, [&] {
+        const auto through = [&] {
             receive();
             return std::none_of(left_.begin(), left_.end(), comes) && sends_.all_complete();
-        });
+        };
+        distribute::wait_until(s_, through, mpi::Load::data);
     }
 
 private:
@@ -175,10 +176,11 @@ private:
         buffer.half = 1 - buffer.half;
         buffer.elems = 0;
         auto& before = buffer.messages[buffer.half];
-        distribute::wait_until(s_, [&] {
+        const auto free = [&] {
             receive();
             return !before || sends_.is_complete(*before);
-        });
+        };
+        distribute::wait_until(s_, free, mpi::Load::data);
         before.reset();
     }
 

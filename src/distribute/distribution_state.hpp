@@ -104,6 +104,7 @@ public:
         return advanced_ ? Progress::some : Progress::none;
     }
     bool sends_messages() const override { return s_.nprocs() > 1; }
+    bool needs_polls() const override { return channel_.messages_needed(); }
     void keep_memory() noexcept override;
 
 protected:
@@ -147,7 +148,8 @@ void run(State& state, Operation& operation);
 /// failed before.
 void telling_failures(const State& state, const std::function<void()>& work);
 /// Waits until done() says so. Throws timeout, peer_failed, mpi::Interrupted.
-void wait_until(const State& state, const std::function<bool()>& done);
+void wait_until(const State& state, const std::function<bool()>& done,
+                mpi::Load load = mpi::Load::numbers);
 
 /// What a process tells all others before it moves anything.
 struct Notice {

@@ -55,26 +55,12 @@ private:
     MPI_Datatype made_ = MPI_DATATYPE_NULL;
 };
 
-/// Ends a request that nobody waits for any more; false where it could not be ended. Sends are not
-/// cancelled: mpich 5 crashes where they are.
-bool end(MPI_Request& request, bool is_send) {
-    constexpr int tries = 1000;
-    int ended = 0;
-    if (MPI_Test(&request, &ended, MPI_STATUS_IGNORE) == MPI_SUCCESS && !ended && !is_send) {
-        MPI_Cancel(&request);
-        for (int n = 0; n < tries && !ended; ++n)
-            if (MPI_Test(&request, &ended, MPI_STATUS_IGNORE) != MPI_SUCCESS) break;
-    }
-    if (request != MPI_REQUEST_NULL) MPI_Request_free(&request);
-    return ended != 0;
-}
-
 }  // namespace
 
 Messages::~Messages() {
     for (UnderWay& message : under_way_)
         if (message.request != MPI_REQUEST_NULL && mpi::is_running() &&
-            !end(message.request, message.is_send))
+            !mpi::end(message.request, message.is_send))
             group_.abandon(std::move(message.memory));
 }
 
@@ -150,7 +136,7 @@ bool Messages::all_complete() {
 void Messages::wait() {
     for (std::size_t i = 0; i < under_way_.size(); ++i) {
         if (!under_way_[i].active) continue;
-        group_.complete(under_way_[i].request, "MPI_Test");
+        group_.complete(under_way_[i].request, "MPI_Test", mpi::Load::data);
         is_complete(i);
     }
 }

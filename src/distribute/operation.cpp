@@ -33,10 +33,12 @@ void telling_failures(const State& state, const std::function<void()>& work) {
     }
 }
 
-void wait_until(const State& state, const std::function<bool()>& done) {
-    for (mpi::Waiting waiting(*state.group); !done();) {
+void wait_until(const State& state, const std::function<bool()>& done, mpi::Load load) {
+    mpi::Waiting waiting(*state.group);
+    if (load == mpi::Load::data) waiting.stay_awake();
+    while (!done()) {
         waiting.pause();
-        ProgressEngine::of_process().push_others(nullptr, false);
+        if (ProgressEngine::of_process().push_others(nullptr, false)) waiting.restart();
         if (waiting.expired())
             throw Error(ErrorCode::timeout, "process " + std::to_string(state.rank()) + " waited " +
                                                 std::to_string(waiting.timeout_seconds()) +

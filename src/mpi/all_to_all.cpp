@@ -74,11 +74,12 @@ void all_to_all(std::vector<std::shared_ptr<const void>> memory, const std::byte
     check(MPI_Type_contiguous(to_int(elem_bytes, "element size"), MPI_BYTE, &a->type),
           "MPI_Type_contiguous");
     check(MPI_Type_commit(&a->type), "MPI_Type_commit");
-    group.carry_out("MPI_Ialltoallv", a, [&](MPI_Request* request) {
+    const auto begin_it = [&](MPI_Request* request) {
         return begin(send, a->send_counts.data(), a->send_starts.data(), a->type, receive,
                      a->receive_counts.data(), a->receive_starts.data(), a->type, group.comm(),
                      request);
-    });
+    };
+    group.carry_out("MPI_Ialltoallv", a, begin_it, Load::data);
 }
 
 }  // namespace datamover::mpi

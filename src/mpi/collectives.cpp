@@ -13,8 +13,9 @@
 
 namespace datamover::mpi {
 
-void ProcessGroup::complete(MPI_Request& request, const char* call) const {
+void ProcessGroup::complete(MPI_Request& request, const char* call, Load load) const {
     Waiting waiting(spins_);
+    if (load == Load::data) waiting.stay_awake();
     while (true) {
         int done = 0;
         check(MPI_Test(&request, &done, MPI_STATUS_IGNORE), call);
@@ -32,12 +33,12 @@ void ProcessGroup::complete(MPI_Request& request, const char* call) const {
 /// What was begun cannot be taken back: where a process gives up, all are told, and the memory
 /// stays.
 void ProcessGroup::carry_out(const char* call, std::shared_ptr<const void> memory,
-                             const std::function<int(MPI_Request*)>& begin) const {
+                             const std::function<int(MPI_Request*)>& begin, Load load) const {
     MPI_Request request = MPI_REQUEST_NULL;
     if (board_) check_alive();
     try {
         check(begin(&request), call);
-        complete(request, call);
+        complete(request, call, load);
     } catch (...) {
         if (board_) fail(current_error(*this));
         if (request != MPI_REQUEST_NULL) abandon(std::move(memory));
