@@ -22,7 +22,7 @@ struct ElementKeys {
     std::int64_t stride_bytes = 8;
 };
 
-/// In which order cells are dealt to processes.
+/// In which order processes get the cells.
 enum class CellOrder : std::uint8_t { row_major, morton, hilbert };
 /// "row_major", "morton", "hilbert" to CellOrder. Throws invalid_argument.
 CellOrder cell_order_from_name(const std::string& name);

@@ -63,6 +63,8 @@ class Distribution:
         such element.
     WrongType, InvalidArgument, Mismatch
         On every process: ranks that are no integers, or rows that do not fit.
+    PeerFailed, Timeout
+        Another process failed or gave up; the deadline of `set_timeout` passed. So do all calls.
 
     Notes
     -----

@@ -14,6 +14,14 @@ constexpr Alternative all[] = {
 
 }  // namespace
 
+void move(const Alternative& how, State& s, NodeSlot& slot, const Carriage& carriage, bool stable) {
+    distribute::telling_failures(s, [&] { how.move(s, slot, carriage, stable); });
+}
+
+void exchange(const Alternative& how, State& s, NodeSlot& slot, const Buffer& buffer, bool stable) {
+    distribute::telling_failures(s, [&] { how.move_in_place(s, slot, buffer, stable); });
+}
+
 const Alternative* find(const std::string& name) {
     for (const Alternative& one : all)
         if (name == one.name) return &one;

@@ -11,8 +11,8 @@
 namespace datamover::alternatives {
 
 using distribute::Carriage;
-using distribute::Deal;
-using distribute::NodeChannel;
+using distribute::ElementRange;
+using distribute::NodeSlot;
 using distribute::State;
 
 /// Elements that are replaced where they lie.
@@ -27,9 +27,9 @@ struct Buffer {
 struct Alternative {
     const char* name;
     /// Moves columns; in stable order where that is asked for, else in one for all columns.
-    void (*move)(State&, const Carriage&, bool stable);
+    void (*move)(State&, NodeSlot&, const Carriage&, bool stable);
     /// Likewise within a dense buffer, or nullptr where it cannot.
-    void (*move_in_place)(State&, const Buffer&, bool stable);
+    void (*move_in_place)(State&, NodeSlot&, const Buffer&, bool stable);
     /// Whether `move` keeps to a limit of extra memory.
     bool bounded;
 };
@@ -38,14 +38,21 @@ struct Alternative {
 const Alternative* find(const std::string& name);
 std::string names();
 
+/// Moves columns; whatever goes wrong is told to all processes. Collective.
+void move(const Alternative& how, State& state, NodeSlot& slot, const Carriage& carriage,
+          bool stable);
+/// Likewise in place.
+void exchange(const Alternative& how, State& state, NodeSlot& slot, const Buffer& buffer,
+              bool stable);
+
 /// The extra memory in place: 1024 elements, or a few per process, fewer or more with a limit.
 std::int64_t scratch_elems(const State& s, std::int64_t elem_bytes);
 
-void carry_by_alltoallv(State&, const Carriage&, bool stable);
-void carry_by_alltoallw(State&, const Carriage&, bool stable);
-void carry_by_sendrecv(State&, const Carriage&, bool stable);
-void carry_by_sort(State&, const Carriage&, bool stable);
-void exchange_by_alltoallv(State&, const Buffer&, bool stable);
-void exchange_by_sort(State&, const Buffer&, bool stable);
+void carry_by_alltoallv(State&, NodeSlot&, const Carriage&, bool stable);
+void carry_by_alltoallw(State&, NodeSlot&, const Carriage&, bool stable);
+void carry_by_sendrecv(State&, NodeSlot&, const Carriage&, bool stable);
+void carry_by_sort(State&, NodeSlot&, const Carriage&, bool stable);
+void exchange_by_alltoallv(State&, NodeSlot&, const Buffer&, bool stable);
+void exchange_by_sort(State&, NodeSlot&, const Buffer&, bool stable);
 
 }  // namespace datamover::alternatives

@@ -7,6 +7,7 @@
 #include <mpi.h>
 
 #include <algorithm>
+#include <memory>
 #include <vector>
 
 #include "mpi/all_to_all.hpp"
@@ -45,19 +46,19 @@ std::size_t at(std::int64_t i) {
 }
 
 /// Sorts a range of elements by target.
-void sort_range(const ElementColumn& column, const Deal& range, const mpi::Blocks& blocks,
+void sort_range(const ElementColumn& column, const ElementRange& range, const mpi::Blocks& blocks,
                 std::byte* sorted) {
     std::vector<std::byte*> places;
     for (const std::int64_t start : blocks.starts)
         places.push_back(sorted + start * column.elem_bytes);
     places.push_back(nullptr);
-    deal(range, column, places.data());
+    fan_out(range, column, places.data());
 }
 
 /// Where the elements that go to each rank lie, in order, from the column's first on.
 std::vector<std::vector<MPI_Aint>> places_by_target(const State& s, const ElementColumn& column) {
     std::vector<std::vector<MPI_Aint>> places(at(s.nprocs()));
-    const Deal all = s.deal();
+    const ElementRange all = s.all_elems();
     with_codes(s.codes, [&](const auto* codes) {
         for (std::int64_t i = 0; i < s.elems; ++i)
             for (std::int64_t e = all.rows.first_entry(i); e < all.rows.first_entry(i + 1); ++e)
@@ -66,8 +67,8 @@ std::vector<std::vector<MPI_Aint>> places_by_target(const State& s, const Elemen
     return places;
 }
 
-/// How far a round goes that deals at most so many entries, at least one element.
-std::int64_t range_end(const Deal& range, std::int64_t elems, std::int64_t entries) {
+/// How far a round goes with at most so many entries, at least one element.
+std::int64_t range_end(const ElementRange& range, std::int64_t elems, std::int64_t entries) {
     const std::int64_t limit = range.rows.first_entry(range.begin_elem) + entries;
     std::int64_t end = range.begin_elem;
     while (end < elems && range.rows.first_entry(end + 1) <= limit) ++end;
@@ -78,16 +79,17 @@ std::int64_t range_end(const Deal& range, std::int64_t elems, std::int64_t entri
 
 namespace {
 
-void carry_column_by_alltoallv(State& s, const ElementColumn& column, std::byte* result) {
+void carry_column_by_alltoallv(State& s, const ElementColumn& column, const ElementBuffer& result) {
     const std::int64_t bytes = column.elem_bytes;
-    Deal range = s.deal();
+    ElementRange range = s.all_elems();
     mpi::Blocks received = mpi::Blocks::behind(s.recv_counts);
     if (s.limit_bytes == 0) {
         const auto sent = mpi::Blocks::behind(s.send_counts);
         const auto sorted = s.group->pool().allocate(sent.total() * bytes);
         s.counters.staged_bytes = std::max(s.counters.staged_bytes, sent.total() * bytes);
         sort_range(column, range, sent, sorted->data);
-        mpi::all_to_all(sorted->data, sent, result, received, bytes, s.group->comm());
+        mpi::all_to_all({sorted, result.owner}, sorted->data, sent, result.data, received, bytes,
+                        *s.group);
         return;
     }
     const std::int64_t entries = std::max<std::int64_t>(1, s.limit_bytes / bytes);
@@ -104,55 +106,67 @@ void carry_column_by_alltoallv(State& s, const ElementColumn& column, std::byte*
         count_range(range, counts.data());
         counts.pop_back();
         const auto sent = mpi::Blocks::behind(counts);
-        received.counts = mpi::all_to_all_numbers(counts, s.group->comm());
+        received.counts = s.group->exchange(counts);
         const auto sorted = s.group->pool().allocate(sent.total() * bytes);
         s.counters.staged_bytes = std::max(s.counters.staged_bytes, sent.total() * bytes);
         sort_range(column, range, sent, sorted->data);
-        mpi::all_to_all(sorted->data, sent, result, received, bytes, s.group->comm());
+        mpi::all_to_all({sorted, result.owner}, sorted->data, sent, result.data, received, bytes,
+                        *s.group);
         for (std::size_t r = 0; r < received.counts.size(); ++r)
             received.starts[r] += received.counts[r];
         ++s.counters.rounds;
     }
 }
 
-void carry_column_by_alltoallw(State& s, const ElementColumn& column, std::byte* result) {
-    Datatypes element, send_types, receive_types;
+void carry_column_by_alltoallw(State& s, const ElementColumn& column, const ElementBuffer& result) {
+    /// What MPI may look at until the operation is complete.
+    struct Arguments {
+        Datatypes send_types, receive_types;
+        std::vector<int> send_counts, receive_counts, no_starts;
+        std::shared_ptr<const void> result_owner;
+    };
+    const auto a = std::make_shared<Arguments>();
+    a->result_owner = result.owner;
+    a->no_starts.assign(at(s.nprocs()), 0);
+    Datatypes element;
     element.add("MPI_Type_contiguous", [&](MPI_Datatype* made) {
         return MPI_Type_contiguous(mpi::to_int(column.elem_bytes, "element size"), MPI_BYTE, made);
     });
     const auto places = places_by_target(s, column);
-    std::vector<int> send_counts, receive_counts, no_starts(at(s.nprocs()), 0);
     // Displacements of MPI_Alltoallw are bytes in an int: the places go into the types instead.
     for (std::size_t r = 0; r < places.size(); ++r) {
-        send_types.add("MPI_Type_create_hindexed_block", [&](MPI_Datatype* made) {
+        a->send_types.add("MPI_Type_create_hindexed_block", [&](MPI_Datatype* made) {
             return MPI_Type_create_hindexed_block(
                 mpi::to_int(static_cast<std::int64_t>(places[r].size()), "count of elements"), 1,
                 places[r].data(), element.back(), made);
         });
-        send_counts.push_back(places[r].empty() ? 0 : 1);
+        a->send_counts.push_back(places[r].empty() ? 0 : 1);
         const int count = mpi::to_int(s.recv_counts[r], "count of elements");
         const MPI_Aint start = s.recv_starts[r] * column.elem_bytes;
-        receive_types.add("MPI_Type_create_hindexed", [&](MPI_Datatype* made) {
+        a->receive_types.add("MPI_Type_create_hindexed", [&](MPI_Datatype* made) {
             return MPI_Type_create_hindexed(1, &count, &start, element.back(), made);
         });
-        receive_counts.push_back(count > 0 ? 1 : 0);
+        a->receive_counts.push_back(count > 0 ? 1 : 0);
     }
-    mpi::check(MPI_Alltoallw(column.data, send_counts.data(), no_starts.data(), send_types.data(),
-                             result, receive_counts.data(), no_starts.data(), receive_types.data(),
-                             s.group->comm()),
-               "MPI_Alltoallw");
+    const auto begin = [&](MPI_Request* request) {
+        return MPI_Ialltoallw(column.data, a->send_counts.data(), a->no_starts.data(),
+                              a->send_types.data(), result.data, a->receive_counts.data(),
+                              a->no_starts.data(), a->receive_types.data(), s.group->comm(),
+                              request);
+    };
+    s.group->carry_out("MPI_Ialltoallw", a, begin, mpi::Load::data);
 }
 
 }  // namespace
 
-void carry_by_alltoallv(State& s, const Carriage& carriage, bool) {
+void carry_by_alltoallv(State& s, NodeSlot&, const Carriage& carriage, bool) {
     for (std::size_t c = 0; c < carriage.columns.size(); ++c)
-        carry_column_by_alltoallv(s, carriage.columns[c], carriage.results[c].data);
+        carry_column_by_alltoallv(s, carriage.columns[c], carriage.results[c]);
 }
 
-void carry_by_alltoallw(State& s, const Carriage& carriage, bool) {
+void carry_by_alltoallw(State& s, NodeSlot&, const Carriage& carriage, bool) {
     for (std::size_t c = 0; c < carriage.columns.size(); ++c)
-        carry_column_by_alltoallw(s, carriage.columns[c], carriage.results[c].data);
+        carry_column_by_alltoallw(s, carriage.columns[c], carriage.results[c]);
 }
 
 }  // namespace datamover::alternatives

@@ -8,10 +8,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
 #include <vector>
 
 #include "mpi/all_to_all.hpp"
-#include "mpi/checked_call.hpp"
 
 namespace datamover::alternatives {
 namespace {
@@ -25,14 +25,17 @@ std::vector<ElementRuns> exchange_runs(const mpi::ProcessGroup& group, const Ele
     std::vector<std::int64_t> counts(at(group.size()), 0);
     for (const ElementRun& run : sorted) ++counts[at(run.target)];
     const auto sent = mpi::Blocks::behind(counts);
-    const auto received = mpi::Blocks::behind(mpi::all_to_all_numbers(counts, group.comm()));
-    ElementRuns arriving(at(received.total()));
-    mpi::all_to_all(reinterpret_cast<const std::byte*>(sorted.data()), sent,
-                    reinterpret_cast<std::byte*>(arriving.data()), received, sizeof(ElementRun),
-                    group.comm());
+    const auto received = mpi::Blocks::behind(group.exchange(counts));
+    struct Runs {
+        ElementRuns leaving, arriving;
+    };
+    const auto runs = std::make_shared<Runs>(Runs{sorted, ElementRuns(at(received.total()))});
+    mpi::all_to_all({runs}, reinterpret_cast<const std::byte*>(runs->leaving.data()), sent,
+                    reinterpret_cast<std::byte*>(runs->arriving.data()), received,
+                    sizeof(ElementRun), group);
     std::vector<ElementRuns> from_each;
     for (std::size_t r = 0; r < received.counts.size(); ++r) {
-        const auto begin = arriving.begin() + received.starts[r];
+        const auto begin = runs->arriving.begin() + received.starts[r];
         from_each.emplace_back(begin, begin + received.counts[r]);
     }
     return from_each;
@@ -113,8 +116,8 @@ private:
         const auto received = mpi::Blocks::behind(counts);
         std::int64_t waiting = 0;
         for (const Waiting& w : waiting_) waiting += w.elems;
-        mpi::all_to_all(data_, sent, scratch_.data + waiting * bytes_, received, bytes_,
-                        group_.comm());
+        mpi::all_to_all({scratch_.owner}, data_, sent, scratch_.data + waiting * bytes_, received,
+                        bytes_, group_);
         for (std::size_t r = 0; r < in_.size(); ++r) {
             if (sent.counts[r] > 0)
                 holes_.push_back({sent.starts[r], sent.starts[r] + sent.counts[r]});

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 
 #include "element_runs.hpp"
 #include "mpi/process_group.hpp"
@@ -14,6 +15,7 @@ namespace datamover::alternatives {
 struct Scratch {
     std::byte* data = nullptr;
     std::int64_t elems = 0;
+    std::shared_ptr<const void> owner{};
 
     /// Elements that `exchange_in_place` needs at least.
     static std::int64_t fewest_elems(int nprocs) { return 2 * std::int64_t{nprocs}; }

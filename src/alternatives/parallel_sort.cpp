@@ -8,11 +8,11 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
 #include <utility>
 #include <vector>
 
-#include "mpi/byte_message.hpp"
-#include "mpi/checked_call.hpp"
+#include "distribute/messages.hpp"
 
 namespace datamover::alternatives {
 namespace {
@@ -52,7 +52,7 @@ class ProcessSort {
 public:
     ProcessSort(const mpi::ProcessGroup& group, std::byte* data, std::int64_t elem_bytes,
                 ElementRuns runs, const Scratch& scratch, std::int64_t swapped_elems, int tag)
-        : comm_(group.comm()),
+        : group_(group),
           rank_(group.rank()),
           data_(data),
           bytes_(elem_bytes),
@@ -62,9 +62,8 @@ public:
           swapped_elems_(swapped_elems),
           tag_(tag),
           sorter_(data, elem_bytes, scratch.data, scratch.elems) {
-        std::vector<std::int64_t> all(static_cast<std::size_t>(group.size()));
-        mpi::check(MPI_Allgather(&elems_, 1, MPI_INT64_T, all.data(), 1, MPI_INT64_T, comm_),
-                   "MPI_Allgather");
+        const auto all = group.exchange(
+            std::vector<std::int64_t>(static_cast<std::size_t>(group.size()), elems_));
         for (int r = 0; r < group.size(); ++r)
             if (all[static_cast<std::size_t>(r)] > 0) ranks_.push_back(r);
     }
@@ -104,18 +103,35 @@ private:
     }
 
     ElementRuns exchange_runs(int peer) const {
-        std::int64_t mine = static_cast<std::int64_t>(runs_.size()), count = 0;
-        mpi::check(MPI_Sendrecv(&mine, 1, MPI_INT64_T, peer, tag_, &count, 1, MPI_INT64_T, peer,
-                                tag_, comm_, MPI_STATUS_IGNORE),
-                   "MPI_Sendrecv");
-        ElementRuns theirs(at(count));
-        constexpr auto bytes = static_cast<std::int64_t>(sizeof(ElementRun));
-        const mpi::ByteMessage sent(mine * bytes), received(count * bytes);
-        mpi::check(
-            MPI_Sendrecv(runs_.data(), sent.count(), sent.type(), peer, tag_, theirs.data(),
-                         received.count(), received.type(), peer, tag_, comm_, MPI_STATUS_IGNORE),
-            "MPI_Sendrecv");
-        return theirs;
+        const auto mine = std::make_shared<std::int64_t>(static_cast<std::int64_t>(runs_.size()));
+        const auto count = std::make_shared<std::int64_t>(0);
+        exchange(peer, {bytes_at(mine.get()), sizeof *mine, mine},
+                 {bytes_at(count.get()), sizeof *count, count});
+        constexpr auto run_bytes = static_cast<std::int64_t>(sizeof(ElementRun));
+        const auto sent = std::make_shared<ElementRuns>(runs_);
+        const auto theirs = std::make_shared<ElementRuns>(at(*count));
+        exchange(peer, {bytes_at(sent->data()), *mine * run_bytes, sent},
+                 {bytes_at(theirs->data()), *count * run_bytes, theirs});
+        return *theirs;
+    }
+
+    template <class T>
+    static std::byte* bytes_at(T* data) {
+        return reinterpret_cast<std::byte*>(data);
+    }
+
+    struct Message {
+        std::byte* data = nullptr;
+        std::int64_t bytes = 0;
+        std::shared_ptr<const void> memory{};
+    };
+    /// Sends one message to a peer that sends one here.
+    void exchange(int peer, const Message& out, const Message& in) const {
+        distribute::Messages messages(group_, tag_);
+        const distribute::Part to{in.data, in.bytes}, from{out.data, out.bytes};
+        messages.receive({&to, 1}, peer, in.memory);
+        messages.send({&from, 1}, peer, out.memory);
+        messages.wait();
     }
 
     /// Exchanges elements with those of a peer.
@@ -123,31 +139,28 @@ private:
         for (std::int64_t done = 0; done < elems; done += swapped_elems_) {
             std::byte* part = data_ + (first + done) * bytes_;
             const std::int64_t bytes = std::min(swapped_elems_, elems - done) * bytes_;
-            const mpi::ByteMessage message(bytes);
-            mpi::check(
-                MPI_Sendrecv(part, message.count(), message.type(), peer, tag_, scratch_.data,
-                             message.count(), message.type(), peer, tag_, comm_, MPI_STATUS_IGNORE),
-                "MPI_Sendrecv");
+            exchange(peer, {part, bytes, scratch_.owner}, {scratch_.data, bytes, scratch_.owner});
             std::memcpy(part, scratch_.data, at(bytes));
         }
     }
 
     /// Whether the last element of each process goes before the first of the next one. Collective.
     bool in_order() const {
-        ElementRun mine[2] = {};
-        if (!runs_.empty()) mine[0] = runs_.front(), mine[1] = runs_.back();
-        int size = 1;
-        MPI_Comm_size(comm_, &size);
-        ElementRuns all(2 * at(size));
-        constexpr int bytes = sizeof mine;
-        mpi::check(MPI_Allgather(mine, bytes, MPI_BYTE, all.data(), bytes, MPI_BYTE, comm_),
-                   "MPI_Allgather");
+        // This process's, then those of all.
+        const auto ends = std::make_shared<ElementRuns>(2 + 2 * at(group_.size()));
+        if (!runs_.empty()) (*ends)[0] = runs_.front(), (*ends)[1] = runs_.back();
+        ElementRun* const all = ends->data() + 2;
+        constexpr int bytes = 2 * sizeof(ElementRun);
+        group_.carry_out("MPI_Iallgather", ends, [&](MPI_Request* request) {
+            return MPI_Iallgather(ends->data(), bytes, MPI_BYTE, all, bytes, MPI_BYTE,
+                                  group_.comm(), request);
+        });
         for (std::size_t k = 0; k + 1 < ranks_.size(); ++k)
             if (all[2 * at(ranks_[k + 1])] < all[2 * at(ranks_[k]) + 1]) return false;
         return true;
     }
 
-    MPI_Comm comm_;
+    const mpi::ProcessGroup& group_;
     int rank_;
     std::byte* data_;
     std::int64_t bytes_;

@@ -2,16 +2,13 @@
 // How does the paper's implementation with aggregated messages move elements?
 // Source: M. Hofmann, G. Rünger, Fine-grained Data Distribution Operations for Particle Codes,
 // section 4 (sendrecv).
-#include <mpi.h>
-
 #include <algorithm>
 #include <cstring>
 #include <memory>
 #include <optional>
 
 #include "alternatives.hpp"
-#include "mpi/byte_message.hpp"
-#include "mpi/checked_call.hpp"
+#include "distribute/messages.hpp"
 
 namespace datamover::alternatives {
 namespace {
@@ -68,11 +65,12 @@ private:
 /// other is under way.
 class Aggregator {
 public:
-    Aggregator(State& state, const Carriage& carriage, bool stable)
+    Aggregator(State& state, NodeSlot& slot, const Carriage& carriage, bool stable)
         : s_(state),
           carriage_(carriage),
           elem_bytes_(carriage.elem_bytes()),
-          tag_(state.data_tag),
+          sends_(*state.group, slot.tag()),
+          receives_(*state.group, slot.tag()),
           buffer_elems_(buffer_elems(state, elem_bytes_)),
           buffers_(at(state.nprocs())),
           next_(state.recv_starts),
@@ -81,7 +79,7 @@ public:
     }
 
     void run() {
-        const Deal all = s_.deal();
+        const ElementRange all = s_.all_elems();
         with_codes(s_.codes, [&](const auto* codes) {
             for (std::int64_t i = 0; i < s_.elems; ++i)
                 for (std::int64_t e = all.rows.first_entry(i); e < all.rows.first_entry(i + 1); ++e)
@@ -89,16 +87,17 @@ public:
         });
         for (int r = 0; r < s_.nprocs(); ++r) flush(r);
         const auto comes = [](std::int64_t elems) { return elems > 0; };
-        NodeChannel::Wait wait(*s_.channel);
-        for (; std::any_of(left_.begin(), left_.end(), comes); wait.pause()) receive();
-        for (Buffer& buffer : buffers_)
-            for (MPI_Request& request : buffer.requests) s_.group->complete(request, "MPI_Isend");
+        const auto through = [&] {
+            receive();
+            return std::none_of(left_.begin(), left_.end(), comes) && sends_.all_complete();
+        };
+        distribute::wait_until(s_, through, mpi::Load::data);
     }
 
 private:
     struct Buffer {
-        std::unique_ptr<std::byte[]> halves[2];
-        MPI_Request requests[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
+        memory::AllocationPtr halves[2];
+        std::optional<std::size_t> messages[2];  ///< under way
         int half = 0;
         std::int64_t elems = 0;
     };
@@ -137,9 +136,9 @@ private:
         }
     }
 
-    std::unique_ptr<std::byte[]> make_buffer(std::int64_t elems) {
+    memory::AllocationPtr make_buffer(std::int64_t elems) {
         s_.counters.staged_bytes += elems * elem_bytes_;
-        return std::make_unique_for_overwrite<std::byte[]>(at(elems * elem_bytes_));
+        return memory::SegmentPool::allocate_private(elems * elem_bytes_);
     }
 
     void put(int rank, std::int64_t elem) {
@@ -150,7 +149,7 @@ private:
         Buffer& buffer = buffers_[at(rank)];
         auto& half = buffer.halves[buffer.half];
         if (!half) half = make_buffer(buffer_elems_);
-        pack(half.get() + buffer.elems++ * elem_bytes_, elem);
+        pack(half->data + buffer.elems++ * elem_bytes_, elem);
         if (buffer.elems == buffer_elems_) flush(rank);
     }
 
@@ -163,57 +162,49 @@ private:
             return;
         }
         if (!own_) own_ = make_buffer(1);
-        pack(own_.get(), elem);
-        place(s_.rank(), own_.get(), elem_bytes_, 1);
+        pack(own_->data, elem);
+        place(s_.rank(), own_->data, elem_bytes_, 1);
     }
 
     void flush(int rank) {
         Buffer& buffer = buffers_[at(rank)];
         if (buffer.elems == 0) return;
-        const mpi::ByteMessage message(buffer.elems * elem_bytes_);
-        mpi::check(MPI_Isend(buffer.halves[buffer.half].get(), message.count(), message.type(),
-                             rank, tag_, s_.group->comm(), &buffer.requests[buffer.half]),
-                   "MPI_Isend");
+        const auto& half = buffer.halves[buffer.half];
+        buffer.messages[buffer.half] =
+            sends_.send({half->data, buffer.elems * elem_bytes_}, rank, half);
         ++s_.counters.messages;
         buffer.half = 1 - buffer.half;
         buffer.elems = 0;
-        NodeChannel::Wait wait(*s_.channel);
-        for (;; wait.pause()) {
-            int free = 0;
+        auto& before = buffer.messages[buffer.half];
+        const auto free = [&] {
             receive();
-            mpi::check(MPI_Test(&buffer.requests[buffer.half], &free, MPI_STATUS_IGNORE),
-                       "MPI_Test");
-            if (free) break;
-        }
+            return !before || sends_.is_complete(*before);
+        };
+        distribute::wait_until(s_, free, mpi::Load::data);
+        before.reset();
     }
 
     /// Takes one message of each source that has more to send, if one has come.
     void receive() {
         for (int r = 0; r < s_.nprocs(); ++r) {
             if (r == s_.rank() || left_[at(r)] == 0) continue;
-            int arrived = 0;
-            MPI_Status status;
-            mpi::check(MPI_Iprobe(r, tag_, s_.group->comm(), &arrived, &status), "MPI_Iprobe");
-            if (arrived) receive_from(r, status);
+            const std::int64_t bytes = receives_.probe(r);
+            if (bytes >= 0) receive_from(r, bytes);
         }
     }
 
-    void receive_from(int rank, const MPI_Status& status) {
-        MPI_Count bytes = 0;
-        mpi::check(MPI_Get_elements_x(&status, MPI_BYTE, &bytes), "MPI_Get_elements_x");
-        const mpi::ByteMessage message(bytes);
+    void receive_from(int rank, std::int64_t bytes) {
         // Without a buffer between where one column goes behind what is there.
         const bool direct = carriage_.columns.size() == 1 && !free_order_;
         if (!direct && !incoming_) incoming_ = make_buffer(buffer_elems_);
         std::byte* to = direct ? carriage_.results.front().data + next_[at(rank)] * elem_bytes_
-                               : incoming_.get();
-        MPI_Request request = MPI_REQUEST_NULL;
-        mpi::check(
-            MPI_Irecv(to, message.count(), message.type(), rank, tag_, s_.group->comm(), &request),
-            "MPI_Irecv");
-        s_.group->complete(request, "MPI_Irecv");
-        const std::int64_t elems = static_cast<std::int64_t>(bytes) / elem_bytes_;
-        if (!direct) return place(rank, incoming_.get(), elem_bytes_, elems);
+                               : incoming_->data;
+        std::shared_ptr<const void> owner = incoming_;
+        if (direct) owner = carriage_.results.front().owner;
+        receives_.receive({to, bytes}, rank, std::move(owner));
+        receives_.wait();
+        const std::int64_t elems = bytes / elem_bytes_;
+        if (!direct) return place(rank, incoming_->data, elem_bytes_, elems);
         next_[at(rank)] += elems;
         left_[at(rank)] -= elems;
     }
@@ -221,10 +212,10 @@ private:
     State& s_;
     const Carriage& carriage_;
     std::int64_t elem_bytes_;  ///< of all columns
-    int tag_;
+    distribute::Messages sends_, receives_;
     std::int64_t buffer_elems_;
     std::vector<Buffer> buffers_;
-    std::unique_ptr<std::byte[]> own_, incoming_;
+    memory::AllocationPtr own_, incoming_;
     std::vector<std::int64_t> next_;  ///< per source: where its next element belongs
     std::vector<std::int64_t> left_;  ///< per source: elements that have not come
     std::optional<FreeOrder> free_order_;
@@ -232,8 +223,8 @@ private:
 
 }  // namespace
 
-void carry_by_sendrecv(State& s, const Carriage& carriage, bool stable) {
-    Aggregator(s, carriage, stable).run();
+void carry_by_sendrecv(State& s, NodeSlot& slot, const Carriage& carriage, bool stable) {
+    Aggregator(s, slot, carriage, stable).run();
 }
 
 }  // namespace datamover::alternatives

@@ -32,8 +32,8 @@ ElementRuns sort_locally(const State& s, ElementSorter& sorter, bool stable) {
     return cut(all, 0, s.elems - s.dropped);
 }
 
-/// The runs of elements that lie sorted by target as `deal` leaves them.
-ElementRuns runs_after_deal(const State& s, bool stable) {
+/// The runs of elements that lie sorted by target as `fan_out` leaves them.
+ElementRuns runs_by_target(const State& s, bool stable) {
     ElementRuns runs;
     for (int r = 0; r < s.nprocs(); ++r)
         append(runs, {r, stable ? s.rank() : 0, stable ? 0 : -1,
@@ -41,39 +41,40 @@ ElementRuns runs_after_deal(const State& s, bool stable) {
     return runs;
 }
 
-void exchange(State& s, const Buffer& buffer, bool stable, bool sorts) {
+void exchange_within(State& s, int tag, const Buffer& buffer, bool stable, bool sorts) {
     const std::int64_t bytes = buffer.elem_bytes, room = buffer.scratch_elems;
     const auto memory = s.group->pool().allocate(room * bytes);
-    const Scratch scratch{memory->data, room};
+    const Scratch scratch{memory->data, room, memory};
     s.counters.staged_bytes = room * bytes;
     ElementSorter sorter(buffer.data, bytes, scratch.data, scratch.elems);
     ElementRuns runs = sort_locally(s, sorter, stable);
-    if (sorts)
-        runs = sort_over_processes(*s.group, buffer.data, bytes, runs, scratch, room, s.data_tag);
+    if (sorts) runs = sort_over_processes(*s.group, buffer.data, bytes, runs, scratch, room, tag);
     runs = exchange_in_place(*s.group, buffer.data, bytes, buffer.capacity_elems, runs, scratch);
     sorter.sort_runs(0, runs);
 }
 
-void sort_column(State& s, const ElementColumn& column, std::byte* result, bool stable) {
+void sort_column(State& s, int tag, const ElementColumn& column, const ElementBuffer& result,
+                 bool stable) {
     const std::int64_t bytes = column.elem_bytes;
-    const auto dealt = mpi::Blocks::behind(s.send_counts);
-    const std::int64_t elems = dealt.total();
+    const auto sorted_blocks = mpi::Blocks::behind(s.send_counts);
+    const std::int64_t elems = sorted_blocks.total();
     const std::int64_t swapped = std::max(usual_scratch_elems, swapped_bytes / bytes);
     const std::int64_t room = std::max(swapped, (elems + 1) / 2);
     const auto memory = s.group->pool().allocate((elems + room) * bytes);
     s.counters.staged_bytes = std::max(s.counters.staged_bytes, (elems + room) * bytes);
     std::byte* sorted = memory->data;
     std::vector<std::byte*> places;
-    for (const std::int64_t start : dealt.starts) places.push_back(sorted + start * bytes);
+    for (const std::int64_t start : sorted_blocks.starts) places.push_back(sorted + start * bytes);
     places.push_back(nullptr);
-    deal(s.deal(), column, places.data());
-    const Scratch scratch{sorted + elems * bytes, room};
-    const ElementRuns runs = sort_over_processes(
-        *s.group, sorted, bytes, runs_after_deal(s, stable), scratch, swapped, s.data_tag);
+    fan_out(s.all_elems(), column, places.data());
+    const Scratch scratch{sorted + elems * bytes, room, memory};
+    const ElementRuns runs = sort_over_processes(*s.group, sorted, bytes, runs_by_target(s, stable),
+                                                 scratch, swapped, tag);
     std::vector<std::int64_t> counts(static_cast<std::size_t>(s.nprocs()), 0);
     for (const ElementRun& run : runs) counts[static_cast<std::size_t>(run.target)] += run.elems;
-    const auto received = mpi::Blocks::behind(mpi::all_to_all_numbers(counts, s.group->comm()));
-    mpi::all_to_all(sorted, mpi::Blocks::behind(counts), result, received, bytes, s.group->comm());
+    const auto received = mpi::Blocks::behind(s.group->exchange(counts));
+    mpi::all_to_all({memory, result.owner}, sorted, mpi::Blocks::behind(counts), result.data,
+                    received, bytes, *s.group);
 }
 
 }  // namespace
@@ -84,17 +85,17 @@ std::int64_t scratch_elems(const State& s, std::int64_t elem_bytes) {
     return std::max(s.limit_bytes / elem_bytes, fewest);
 }
 
-void carry_by_sort(State& s, const Carriage& carriage, bool stable) {
+void carry_by_sort(State& s, NodeSlot& slot, const Carriage& carriage, bool stable) {
     for (std::size_t c = 0; c < carriage.columns.size(); ++c)
-        sort_column(s, carriage.columns[c], carriage.results[c].data, stable);
+        sort_column(s, slot.tag(), carriage.columns[c], carriage.results[c], stable);
 }
 
-void exchange_by_sort(State& s, const Buffer& buffer, bool stable) {
-    exchange(s, buffer, stable, true);
+void exchange_by_sort(State& s, NodeSlot& slot, const Buffer& buffer, bool stable) {
+    exchange_within(s, slot.tag(), buffer, stable, true);
 }
 
-void exchange_by_alltoallv(State& s, const Buffer& buffer, bool stable) {
-    exchange(s, buffer, stable, false);
+void exchange_by_alltoallv(State& s, NodeSlot& slot, const Buffer& buffer, bool stable) {
+    exchange_within(s, slot.tag(), buffer, stable, false);
 }
 
 }  // namespace datamover::alternatives

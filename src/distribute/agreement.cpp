@@ -87,8 +87,8 @@ void raise_if_needed(const mpi::ProcessGroup& group, const Notices& all, const T
     }
 }
 
-bool agree(State& s, const Trouble& mine, const Call& call, bool limited) {
-    const auto all = exchange_notices(s, {mine.told.has_value(), limited, call.signature()});
+bool agree(State& s, NodeSlot& slot, const Trouble& mine, const Call& call, bool limited) {
+    const auto all = exchange_notices(s, slot, {mine.told.has_value(), limited, call.signature()});
     raise_if_needed(*s.group, all, mine, call);
     return all.limited;
 }

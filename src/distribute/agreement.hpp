@@ -62,7 +62,8 @@ private:
 
 /// All throw the error of the lowest process that has one; likewise where they call different
 /// things. True when anybody has to keep to a limit. Collective.
-bool agree(State& state, const Trouble& mine, const Call& call, bool limited = false);
+bool agree(State& state, NodeSlot& slot, const Trouble& mine, const Call& call,
+           bool limited = false);
 /// The part of it after notices have been exchanged.
 void raise_if_needed(const mpi::ProcessGroup& group, const Notices& all, const Trouble& mine,
                      const Call& call);

@@ -25,18 +25,19 @@ std::vector<Label> own_labels(const State& s, std::int64_t room) {
 }
 
 /// The labels of what arrives, in the order of a delivery. Collective.
-std::vector<Label> delivered(State& s, const Delivery& how) {
+std::vector<Label> delivered(State& s, NodeSlot& slot, const Delivery& how) {
     constexpr auto bytes = static_cast<std::int64_t>(sizeof(Label));
     const auto* alternative = alternatives::find(how.method);
     if (how.in_place) {
         std::vector<Label> labels =
             own_labels(s, std::max({how.capacity_elems, s.elems, s.received()}));
         auto* data = reinterpret_cast<std::byte*>(labels.data());
-        if (alternative)
-            alternative->move_in_place(s, {data, bytes, how.capacity_elems, how.scratch_elems},
-                                       false);
-        else
-            carry_in_place(s, data, bytes, false);
+        if (alternative) {
+            const alternatives::Buffer buffer{data, bytes, how.capacity_elems, how.scratch_elems};
+            alternatives::exchange(*alternative, s, slot, buffer, false);
+        } else {
+            run(s, *carrying_in_place(s, slot, data, bytes, false));
+        }
         labels.resize(static_cast<std::size_t>(s.received()));
         return labels;
     }
@@ -45,7 +46,7 @@ std::vector<Label> delivered(State& s, const Delivery& how) {
     const ElementColumn column{labels.data(), bytes, bytes};
     const ElementBuffer buffer{
         reinterpret_cast<std::byte*>(result.data()), s.received() * bytes, {}};
-    alternative->move(s, {{&column, 1}, {&buffer, 1}}, false);
+    alternatives::move(*alternative, s, slot, {{&column, 1}, {&buffer, 1}}, false);
     return result;
 }
 
@@ -68,13 +69,13 @@ const std::optional<Delivery>& ArrivalOrders::chosen(ArrivedBy by) const {
     return in_place ? in_place_ : move_;
 }
 
-const std::vector<std::int64_t>& ArrivalOrders::places(State& s,
+const std::vector<std::int64_t>& ArrivalOrders::places(State& s, NodeSlot& slot,
                                                        const std::optional<Delivery>& delivery) {
     if (known_ == delivery) return places_;
     places_.clear();
     known_ = delivery;
     if (!delivery) return places_;
-    const std::vector<Label> labels = delivered(s, *delivery);
+    const std::vector<Label> labels = delivered(s, slot, *delivery);
     places_.resize(labels.size());
     std::iota(places_.begin(), places_.end(), std::int64_t{0});
     std::stable_sort(places_.begin(), places_.end(), [&](std::int64_t a, std::int64_t b) {

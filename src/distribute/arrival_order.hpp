@@ -15,6 +15,7 @@
 namespace datamover::distribute {
 
 using State = Distribution::State;
+class NodeSlot;
 
 /// How elements were delivered, as far as their order follows from it.
 struct Delivery {
@@ -36,7 +37,8 @@ public:
     const std::optional<Delivery>& chosen(ArrivedBy by) const;
     /// Where the element that is number i in stable order has arrived; empty: at place i.
     /// Collective.
-    const std::vector<std::int64_t>& places(State& state, const std::optional<Delivery>& delivery);
+    const std::vector<std::int64_t>& places(State& state, NodeSlot& slot,
+                                            const std::optional<Delivery>& delivery);
     std::int64_t kept_bytes() const {
         return static_cast<std::int64_t>(places_.size() * sizeof(std::int64_t));
     }

@@ -2,14 +2,13 @@
 // How do elements get to their processes in one pass over them?
 //
 // Every target has a place where its next element is written: this process's result for elements
-// that stay, the receiver's result where it lies in shared memory, else staging memory from which
-// the receiver copies (on the node) or a message is sent (beyond it).
+// that stay, the window that the receiver offers where its result lies in shared memory, else
+// staging memory from which the receiver copies (on the node) or a message is sent (beyond it).
 #include <algorithm>
-#include <atomic>
 #include <cstring>
 
 #include "distribution_state.hpp"
-#include "pair_messages.hpp"
+#include "messages.hpp"
 
 namespace datamover::distribute {
 namespace {
@@ -22,36 +21,52 @@ std::int64_t whole_lines(std::int64_t bytes) {
     return (bytes + line_bytes - 1) / line_bytes * line_bytes;
 }
 
-class Carrier {
+class Carrier final : public SlotOperation {
 public:
-    Carrier(State& state, const Carriage& carriage)
-        : s_(state),
-          channel_(*state.channel),
+    Carrier(State& state, NodeSlot& slot, const Carriage& carriage)
+        : SlotOperation(state, slot),
           carriage_(carriage),
           elem_bytes_(carriage.elem_bytes()),
-          sends_(state),
-          places_(static_cast<std::size_t>(state.nprocs()) + 1, nullptr) {}
+          sends_(*state.group, slot.tag()),
+          receives_(*state.group, slot.tag()),
+          places_(at(state.nprocs()) + 1, nullptr),
+          range_(state.all_elems()) {
+        range_.end_elem = 0;
+        range_.streams = s_.received() * elem_bytes_ > streamed_bytes;
+        for (const ElementBuffer& result : carriage.results) owners_->push_back(result.owner);
+    }
 
-    void run() {
-        channel_.trim();
+    void begin() override {
         expect_arrivals();
-        open();
+        offer_windows();
         find_targets();
-        Deal range = s_.deal();
-        const std::int64_t elems = range.end_elem;
-        range.streams = s_.received() * elem_bytes_ > streamed_bytes;
-        do {
-            range.end_elem = round_end(range, elems);
-            round(range, range.begin_elem == 0 && range.end_elem == elems);
-            range.begin_elem = range.end_elem;
-        } while (range.begin_elem < elems);
-        for (const Direct& target : direct_)
-            if (target.position >= 0) tell_done(target.position);
-        NodeChannel::Wait wait(channel_);
-        while (!progress()) wait.pause();
+    }
+
+    bool advance() override {
+        const bool all_arrived = take_arrivals();
+        if (!find_windows()) return false;
+        while (staging_free()) {
+            if (fanned_out_) return all_arrived;
+            fan_out_round();
+        }
+        return false;
+    }
+
+    std::vector<std::int64_t> waiting_for() const override {
+        std::vector<std::int64_t> ranks;
+        for (const Arrival& arrival : arrivals_)
+            if (arrival.left > 0) ranks.push_back(arrival.rank);
+        for (const Unknown& target : unknown_) ranks.push_back(target.rank);
+        for (const Staged& target : staged_)
+            if (target.unacknowledged) ranks.push_back(target.rank);
+        return ranks;
     }
 
 private:
+    /// A target whose window is not known yet.
+    struct Unknown {
+        int rank = 0, position = -1;
+    };
     /// A target whose elements are written where they belong; this process itself has no position.
     struct Direct {
         int rank = 0, position = -1;
@@ -67,34 +82,39 @@ private:
         int rank = 0, position = -1;
         std::int64_t next_elem = 0, left = 0;
         bool by_message = false;
+        std::int64_t coming_elems = 0;  ///< in the message `number`
+        std::size_t number = 0;
     };
-
-    static std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
     void expect_arrivals() {
         for (int r = 0; r < s_.nprocs(); ++r) {
             if (r == s_.rank() || s_.recv_counts[at(r)] == 0) continue;
             const int p = channel_.position(r);
-            arrivals_.push_back({r, p, s_.recv_starts[at(r)], s_.recv_counts[at(r)], p < 0});
+            Arrival arrival{r, p, s_.recv_starts[at(r)], s_.recv_counts[at(r)], p < 0};
+            arrivals_.push_back(arrival);
         }
     }
 
     /// Tells the senders on the node where their elements belong.
-    void open() {
-        std::vector<Place> bases(carriage_.columns.size());
+    void offer_windows() {
+        const bool any = std::any_of(arrivals_.begin(), arrivals_.end(),
+                                     [](const Arrival& a) { return a.position >= 0; });
+        std::vector<std::optional<memory::SharedPlace>> windows;
         bool reachable = true;
-        for (std::size_t c = 0; c < bases.size(); ++c)
-            reachable = reachable && find_place(s_, carriage_.results[c].data, bases[c]);
+        for (std::size_t c = 0; any && reachable && c < carriage_.columns.size(); ++c) {
+            windows.push_back(
+                share(carriage_.results[c].data, s_.received() * carriage_.columns[c].elem_bytes));
+            reachable = windows.back().has_value();
+        }
         for (const Arrival& arrival : arrivals_) {
             if (arrival.position < 0) continue;
-            Letter& letter = channel_.draft(NodeChannel::opening, arrival.position);
-            letter.kind = reachable ? LetterKind::shared : LetterKind::private_;
-            for (std::size_t c = 0; reachable && c < bases.size(); ++c) {
-                letter.places[c] = bases[c];
-                letter.places[c].offset_bytes +=
-                    arrival.next_elem * carriage_.columns[c].elem_bytes;
+            Offer& offer = slot_.prepare(Topic::windows, arrival.position);
+            offer.kind = reachable ? OfferKind::reachable : OfferKind::unreachable;
+            for (std::size_t c = 0; reachable && c < windows.size(); ++c) {
+                offer.places[c] = *windows[c];
+                offer.places[c].offset_bytes += arrival.next_elem * carriage_.columns[c].elem_bytes;
             }
-            channel_.send(NodeChannel::opening, arrival.position);
+            slot_.publish(Topic::windows, arrival.position);
         }
     }
 
@@ -107,7 +127,7 @@ private:
             else if (p < 0)
                 staged_.push_back({r, p});
             else
-                find_target_on_node(r, p);
+                unknown_.push_back({r, p});
         }
     }
 
@@ -119,56 +139,67 @@ private:
         return places;
     }
 
-    void find_target_on_node(int rank, int position) {
-        const Letter& letter = channel_.await(NodeChannel::opening, position);
-        if (letter.kind != LetterKind::shared) {
-            staged_.push_back({rank, position});
-            return;
-        }
-        Direct target{rank, position, {}};
-        for (std::size_t c = 0; c < carriage_.columns.size(); ++c)
-            target.next.push_back(channel_.address(position, letter.places[c]));
-        direct_.push_back(std::move(target));
+    /// True when it is known of all targets how elements get there.
+    bool find_windows() {
+        std::erase_if(unknown_, [&](const Unknown& target) {
+            const Offer* offer = slot_.take(Topic::windows, target.position);
+            if (!offer) return false;
+            note_progress();
+            if (offer->kind != OfferKind::reachable) {
+                staged_.push_back({target.rank, target.position});
+                return true;
+            }
+            Direct direct{target.rank, target.position, {}};
+            for (std::size_t c = 0; c < carriage_.columns.size(); ++c)
+                direct.next.push_back(channel_.address(target.position, offer->places[c]));
+            direct_.push_back(std::move(direct));
+            return true;
+        });
+        return unknown_.empty();
     }
 
     /// How far a round goes so that what it stages keeps to the limit, at least one element.
-    std::int64_t round_end(const Deal& range, std::int64_t elems) const {
+    std::int64_t round_end() const {
         const std::int64_t limit = s_.options.max_bytes;
-        if (limit == 0 || staged_.empty()) return elems;
+        if (limit == 0 || staged_.empty()) return s_.elems;
         std::vector<char> is_staged(places_.size(), 0);
         for (const Staged& target : staged_) is_staged[at(target.rank)] = 1;
         std::int64_t room = limit / elem_bytes_;
-        return with_codes(*range.codes, [&](const auto* codes) {
-            std::int64_t i = range.begin_elem;
-            for (; i < elems; ++i) {
-                const std::int64_t end = range.rows.first_entry(i + 1);
-                for (std::int64_t e = range.rows.first_entry(i); e < end; ++e)
+        return with_codes(*range_.codes, [&](const auto* codes) {
+            std::int64_t i = range_.begin_elem;
+            for (; i < s_.elems; ++i) {
+                const std::int64_t end = range_.rows.first_entry(i + 1);
+                for (std::int64_t e = range_.rows.first_entry(i); e < end; ++e)
                     room -= is_staged[codes[e]];
                 if (room < 0) break;
             }
-            return std::max(i, range.begin_elem + 1);
+            return std::max(i, range_.begin_elem + 1);
         });
     }
 
-    void round(const Deal& range, bool whole) {
+    void fan_out_round() {
+        note_progress();
         ++s_.counters.rounds;
-        stage(range, whole);
-        for (std::size_t c = 0; c < carriage_.columns.size(); ++c) deal_column(range, c);
+        range_.begin_elem = range_.end_elem;
+        range_.end_elem = std::min(round_end(), s_.elems);
+        stage(range_.begin_elem == 0 && range_.end_elem == s_.elems);
+        for (std::size_t c = 0; c < carriage_.columns.size(); ++c) fan_out_column(c);
         for (Staged& target : staged_) dispatch(target);
-        NodeChannel::Wait wait(channel_);
-        while (!staging_free()) {
-            progress();
-            wait.pause();
-        }
+        fanned_out_ = range_.end_elem >= s_.elems;
+        for (const Direct& target : direct_)
+            if (fanned_out_ && target.position >= 0) {
+                slot_.prepare(Topic::elements, target.position).kind = OfferKind::done;
+                slot_.publish(Topic::elements, target.position);
+            }
     }
 
     /// Lays out the staging memory: one message per target, in it one column after the other.
-    void stage(const Deal& range, bool whole) {
+    void stage(bool whole) {
         if (staged_.empty()) return;
         std::vector<std::int64_t> counts;
         if (!whole) {
             counts.assign(places_.size(), 0);
-            count_range(range, counts.data());
+            count_range(range_, counts.data());
         }
         std::int64_t bytes = 0;
         for (Staged& target : staged_) {
@@ -177,17 +208,20 @@ private:
             bytes += s_.options.max_bytes == 0 ? whole_lines(target.elems * elem_bytes_)
                                                : target.elems * elem_bytes_;
         }
-        if (!staging_ || staging_->bytes < bytes) staging_ = s_.group->pool().allocate(bytes);
+        if (!staging_ || staging_->bytes < bytes) {
+            staging_ = s_.group->pool().allocate(bytes);
+            use(staging_);
+        }
         s_.counters.staged_bytes = std::max(s_.counters.staged_bytes, bytes);
     }
 
-    void deal_column(const Deal& range, std::size_t c) {
+    void fan_out_column(std::size_t c) {
         std::int64_t before = 0;
         for (std::size_t i = 0; i < c; ++i) before += carriage_.columns[i].elem_bytes;
         for (const Direct& target : direct_) places_[at(target.rank)] = target.next[c];
         for (const Staged& target : staged_)
             places_[at(target.rank)] = staging_->data + target.offset_bytes + target.elems * before;
-        deal(range, carriage_.columns[c], places_.data());
+        fan_out(range_, carriage_.columns[c], places_.data());
         for (Direct& target : direct_) target.next[c] = places_[at(target.rank)];
     }
 
@@ -195,83 +229,106 @@ private:
         if (target.elems == 0) return;
         const bool reachable = target.position >= 0 && staging_->segment;
         if (target.position >= 0) {
-            Letter& letter = channel_.draft(NodeChannel::answer, target.position);
-            letter.kind = reachable ? LetterKind::shared : LetterKind::private_;
-            letter.elems = target.elems;
+            Offer& offer = slot_.prepare(Topic::elements, target.position);
+            offer.kind = reachable ? OfferKind::reachable : OfferKind::unreachable;
+            offer.elems = target.elems;
             if (reachable)
-                letter.places[0] = {staging_->segment->name(),
-                                    staging_->segment_offset_bytes + target.offset_bytes};
-            channel_.send(NodeChannel::answer, target.position);
+                offer.places[0] = {staging_->segment->name(),
+                                   staging_->segment_offset_bytes + target.offset_bytes};
+            slot_.publish(Topic::elements, target.position);
             target.unacknowledged = true;
         }
-        if (!reachable)
-            sends_.send(staging_->data + target.offset_bytes, target.elems * elem_bytes_,
-                        target.rank);
+        if (reachable) return;
+        const Part part{staging_->data + target.offset_bytes, target.elems * elem_bytes_};
+        sends_.send({&part, 1}, target.rank, staging_);
+        ++s_.counters.messages;
     }
 
     bool staging_free() {
-        bool free = sends_.test();
+        bool free = sends_.all_complete();
         for (Staged& target : staged_) {
-            if (target.unacknowledged && channel_.acknowledged(target.position))
+            if (target.unacknowledged && slot_.acknowledged(target.position))
                 target.unacknowledged = false;
             free = free && !target.unacknowledged;
         }
         return free;
     }
 
-    void tell_done(int position) {
-        channel_.draft(NodeChannel::answer, position).kind = LetterKind::done;
-        channel_.send(NodeChannel::answer, position);
-    }
-
     /// Takes what has come; true when everything has.
-    bool progress() {
+    bool take_arrivals() {
         bool all = true;
         for (Arrival& arrival : arrivals_) {
             if (arrival.left == 0) continue;
             if (arrival.by_message)
-                take(arrival, receive_elements(s_, carriage_, arrival.next_elem, arrival.rank));
-            else if (const Letter* letter = channel_.receive(NodeChannel::answer, arrival.position))
-                read(arrival, *letter);
+                take_message(arrival);
+            else if (const Offer* offer = slot_.take(Topic::elements, arrival.position))
+                take_offer(arrival, *offer);
             all = all && arrival.left == 0;
         }
         return all;
     }
 
-    void take(Arrival& arrival, std::int64_t elems) {
-        arrival.next_elem += elems;
-        arrival.left -= elems;
-        if (elems > 0 && arrival.position >= 0) {
-            channel_.acknowledge(arrival.position);
-            arrival.by_message = false;
+    void take_message(Arrival& arrival) {
+        if (arrival.coming_elems == 0) {
+            const std::int64_t bytes = receives_.probe(arrival.rank);
+            if (bytes < 0) return;
+            arrival.coming_elems = bytes / elem_bytes_;
+            arrival.number = receives_.receive(parts_of(arrival), arrival.rank, owners_);
         }
+        if (!receives_.is_complete(arrival.number)) return;
+        take(arrival, arrival.coming_elems);
+        arrival.coming_elems = 0;
     }
 
-    void read(Arrival& arrival, const Letter& letter) {
-        if (letter.kind == LetterKind::done) {
+    std::vector<Part> parts_of(const Arrival& arrival) const {
+        std::vector<Part> parts;
+        for (std::size_t c = 0; c < carriage_.columns.size(); ++c) {
+            const std::int64_t bytes = carriage_.columns[c].elem_bytes;
+            parts.push_back({carriage_.results[c].data + arrival.next_elem * bytes,
+                             arrival.coming_elems * bytes});
+        }
+        return parts;
+    }
+
+    void take(Arrival& arrival, std::int64_t elems) {
+        note_progress();
+        arrival.next_elem += elems;
+        arrival.left -= elems;
+        if (arrival.position < 0) return;
+        slot_.acknowledge(arrival.position);
+        arrival.by_message = false;
+    }
+
+    void take_offer(Arrival& arrival, const Offer& offer) {
+        if (offer.kind == OfferKind::done) {
             arrival.left = 0;
             return;
         }
-        if (letter.kind == LetterKind::private_) {
+        if (offer.kind == OfferKind::unreachable) {
             arrival.by_message = true;
+            take_message(arrival);
             return;
         }
-        const std::byte* from = channel_.address(arrival.position, letter.places[0]);
+        const std::byte* from = channel_.address(arrival.position, offer.places[0]);
         for (std::size_t c = 0; c < carriage_.columns.size(); ++c) {
             const std::int64_t bytes = carriage_.columns[c].elem_bytes;
             std::memcpy(carriage_.results[c].data + arrival.next_elem * bytes, from,
-                        at(letter.elems * bytes));
-            from += letter.elems * bytes;
+                        at(offer.elems * bytes));
+            from += offer.elems * bytes;
         }
-        take(arrival, letter.elems);
+        take(arrival, offer.elems);
     }
 
-    State& s_;
-    NodeChannel& channel_;
-    const Carriage& carriage_;
+    Carriage carriage_;
     std::int64_t elem_bytes_;
-    PendingSends sends_;
+    Messages sends_, receives_;
     std::vector<std::byte*> places_;
+    ElementRange range_;  ///< of the last round
+    bool fanned_out_ = false;
+    /// Of the results, into which messages are received.
+    std::shared_ptr<std::vector<std::shared_ptr<const void>>> owners_ =
+        std::make_shared<std::vector<std::shared_ptr<const void>>>();
+    std::vector<Unknown> unknown_;
     std::vector<Direct> direct_;
     std::vector<Staged> staged_;
     std::vector<Arrival> arrivals_;
@@ -280,15 +337,8 @@ private:
 
 }  // namespace
 
-bool find_place(State& s, const std::byte* data, Place& place) {
-    const memory::AllocationPtr memory = s.channel->remembered(data);
-    if (!memory || !memory->segment) return false;
-    place = {memory->segment->name(), memory->segment_offset_bytes + (data - memory->data)};
-    return true;
-}
-
-void carry(State& state, const Carriage& carriage) {
-    Carrier(state, carriage).run();
+OperationPtr carrying(State& state, NodeSlot& slot, const Carriage& carriage) {
+    return std::make_unique<Carrier>(state, slot, carriage);
 }
 
 }  // namespace datamover::distribute

@@ -7,46 +7,60 @@
 #include <cstring>
 
 #include "distribution_state.hpp"
-#include "pair_messages.hpp"
+#include "messages.hpp"
 
 namespace datamover::distribute {
 namespace {
 
-class BackCarrier {
+class BackCarrier final : public SlotOperation {
 public:
-    BackCarrier(State& state, const WayBack& way)
-        : s_(state),
-          channel_(*state.channel),
+    BackCarrier(State& state, NodeSlot& slot, const WayBack& way)
+        : SlotOperation(state, slot),
           way_(way),
           elem_bytes_(way.carriage.elem_bytes()),
-          sends_(state),
+          sends_(*state.group, slot.tag()),
+          receives_(*state.group, slot.tag()),
           sources_(way.carriage.columns.size()) {}
 
-    void run() {
-        channel_.trim();
+    void begin() override {
         for (std::size_t c = 0; c < sources_.size(); ++c) make_dense(c);
-        offer();
-        find_values();
-        for (std::size_t c = 0; c < sources_.size(); ++c) collect_column(c);
-        for (const int position : lenders_) channel_.acknowledge(position);
-        sends_.wait();
-        for (const int position : borrowers_) {
-            NodeChannel::Wait wait(channel_);
-            while (!channel_.acknowledged(position)) wait.pause();
+        offer_values();
+        expect_values();
+    }
+
+    bool advance() override {
+        if (!collected_ && find_values()) {
+            for (std::size_t c = 0; c < sources_.size(); ++c) collect_column(c);
+            for (const int position : holders_) slot_.acknowledge(position);
+            collected_ = true;
         }
+        std::erase_if(readers_, [&](int position) { return slot_.acknowledged(position); });
+        return sends_.all_complete() && readers_.empty() && collected_;
+    }
+
+    std::vector<std::int64_t> waiting_for() const override {
+        std::vector<std::int64_t> ranks;
+        for (const Pending& pending : pending_) ranks.push_back(pending.rank);
+        for (const int position : readers_) ranks.push_back(channel_.rank_of(position));
+        return ranks;
     }
 
 private:
     /// The values of a column, one behind the other in stable order.
     struct Source {
         const std::byte* base = nullptr;
-        Place place;
-        bool reachable = false;
+        std::optional<memory::SharedPlace> place;
         memory::AllocationPtr copy;
         std::vector<const std::byte*> from;  ///< per rank: where the values for elements here start
     };
 
-    static std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+    /// A process whose values have not been found yet.
+    struct Pending {
+        int rank = 0, position = -1;
+        bool by_message = false;
+        std::size_t number = 0;  ///< of the message
+    };
+
     const ElementColumn& column(std::size_t c) const { return way_.carriage.columns[c]; }
     std::int64_t bytes_of(std::int64_t elems, std::size_t c) const {
         return elems * column(c).elem_bytes;
@@ -64,8 +78,9 @@ private:
         const ElementColumn& values = column(c);
         source.base = static_cast<const std::byte*>(values.data);
         const bool dense = values.stride_bytes == values.elem_bytes && way_.places.empty();
-        source.reachable = dense && find_place(s_, source.base, source.place);
-        if (source.reachable || (dense && !anyone_on_node())) return;
+        const bool anyone = anyone_on_node();
+        if (dense && anyone) source.place = share(source.base, bytes_of(s_.received(), c));
+        if (source.place || (dense && !anyone)) return;
         source.copy = s_.group->pool().allocate(bytes_of(s_.received(), c));
         s_.counters.staged_bytes += bytes_of(s_.received(), c);
         if (dense) {
@@ -78,31 +93,30 @@ private:
                             at(values.elem_bytes));
         }
         source.base = source.copy->data;
-        source.reachable = static_cast<bool>(source.copy->segment);
-        if (source.reachable)
-            source.place = {source.copy->segment->name(), source.copy->segment_offset_bytes};
+        source.place = memory::place_of(source.copy.get());
+        use(source.copy);
     }
 
     bool all_reachable() const {
         return std::all_of(sources_.begin(), sources_.end(),
-                           [](const Source& source) { return source.reachable; });
+                           [](const Source& source) { return source.place.has_value(); });
     }
 
-    void offer() {
+    void offer_values() {
         const bool reachable = all_reachable();
         for (int r = 0; r < s_.nprocs(); ++r) {
             const std::int64_t elems = s_.recv_counts[at(r)], first = s_.recv_starts[at(r)];
             if (elems == 0 || r == s_.rank()) continue;
             const int p = channel_.position(r);
             if (p >= 0) {
-                Letter& letter = channel_.draft(NodeChannel::opening, p);
-                letter.kind = reachable ? LetterKind::shared : LetterKind::private_;
+                Offer& offer = slot_.prepare(Topic::elements, p);
+                offer.kind = reachable ? OfferKind::reachable : OfferKind::unreachable;
                 for (std::size_t c = 0; reachable && c < sources_.size(); ++c) {
-                    letter.places[c] = sources_[c].place;
-                    letter.places[c].offset_bytes += bytes_of(first, c);
+                    offer.places[c] = *sources_[c].place;
+                    offer.places[c].offset_bytes += bytes_of(first, c);
                 }
-                channel_.send(NodeChannel::opening, p);
-                borrowers_.push_back(p);
+                slot_.publish(Topic::elements, p);
+                readers_.push_back(p);
             }
             if (p < 0 || !reachable) send_values(r, first, elems);
         }
@@ -110,77 +124,86 @@ private:
 
     void send_values(int rank, std::int64_t first, std::int64_t elems) {
         std::vector<Part> parts;
-        for (std::size_t c = 0; c < sources_.size(); ++c)
+        auto copies = std::make_shared<std::vector<memory::AllocationPtr>>();
+        for (std::size_t c = 0; c < sources_.size(); ++c) {
             parts.push_back({sources_[c].base + bytes_of(first, c), bytes_of(elems, c)});
-        sends_.send(parts, rank);
+            copies->push_back(sources_[c].copy);
+        }
+        sends_.send(parts, rank, std::move(copies));
+        ++s_.counters.messages;
     }
 
-    /// Learns where the values for this process's elements start, per rank that they went to.
-    void find_values() {
+    void expect_values() {
         for (Source& source : sources_) source.from.assign(at(s_.nprocs()) + 1, nullptr);
-        std::vector<int> by_message;
-        std::int64_t bytes = 0;
         for (int r = 0; r < s_.nprocs(); ++r) {
-            const std::int64_t elems = s_.send_counts[at(r)];
-            if (elems == 0 || find_on_node(r)) continue;
-            by_message.push_back(r);
-            bytes += elems * elem_bytes_;
-        }
-        if (by_message.empty()) return;
-        arrived_ = s_.group->pool().allocate(bytes);
-        s_.counters.staged_bytes += bytes;
-        std::byte* next = arrived_->data;
-        for (const int r : by_message) {
-            const std::int64_t elems = s_.send_counts[at(r)];
-            receive_bytes(s_, next, elems * elem_bytes_, r);
-            for (std::size_t c = 0; c < sources_.size(); ++c) {
-                sources_[c].from[at(r)] = next;
-                next += bytes_of(elems, c);
+            if (s_.send_counts[at(r)] == 0) continue;
+            if (r != s_.rank()) {
+                pending_.push_back({r, channel_.position(r)});
+                continue;
             }
+            for (std::size_t c = 0; c < sources_.size(); ++c)
+                sources_[c].from[at(r)] = sources_[c].base + bytes_of(s_.recv_starts[at(r)], c);
         }
     }
 
-    /// False where values come in a message.
-    bool find_on_node(int rank) {
-        const int p = channel_.position(rank);
-        if (rank == s_.rank()) {
+    /// Learns where the values for this process's elements start, per rank that they went to; true
+    /// when all are known.
+    bool find_values() {
+        const std::size_t found = std::erase_if(pending_, [&](Pending& pending) {
+            if (pending.by_message) return receives_.is_complete(pending.number);
+            if (pending.position < 0) return receive_values(pending);
+            const Offer* offer = slot_.take(Topic::elements, pending.position);
+            if (!offer) return false;
+            holders_.push_back(pending.position);
+            if (offer->kind != OfferKind::reachable) return receive_values(pending);
             for (std::size_t c = 0; c < sources_.size(); ++c)
-                sources_[c].from[at(rank)] =
-                    sources_[c].base + bytes_of(s_.recv_starts[at(rank)], c);
+                sources_[c].from[at(pending.rank)] =
+                    channel_.address(pending.position, offer->places[c]);
             return true;
+        });
+        if (found > 0) note_progress();
+        return pending_.empty();
+    }
+
+    bool receive_values(Pending& pending) {
+        const std::int64_t elems = s_.send_counts[at(pending.rank)], bytes = elems * elem_bytes_;
+        const auto memory = memory::SegmentPool::allocate_private(bytes);
+        arrived_.push_back(memory);
+        s_.counters.staged_bytes += bytes;
+        std::byte* next = memory->data;
+        for (std::size_t c = 0; c < sources_.size(); ++c) {
+            sources_[c].from[at(pending.rank)] = next;
+            next += bytes_of(elems, c);
         }
-        if (p < 0) return false;
-        const Letter& letter = channel_.await(NodeChannel::opening, p);
-        lenders_.push_back(p);
-        if (letter.kind != LetterKind::shared) return false;
-        for (std::size_t c = 0; c < sources_.size(); ++c)
-            sources_[c].from[at(rank)] = channel_.address(p, letter.places[c]);
-        return true;
+        const Part part{memory->data, bytes};
+        pending.number = receives_.receive({&part, 1}, pending.rank, memory);
+        pending.by_message = true;
+        return false;
     }
 
     void collect_column(std::size_t c) {
-        const Deal all = s_.deal();
-        std::byte* result = way_.carriage.results[c].data;
+        const ElementRange all = s_.all_elems();
+        std::byte* const result = way_.carriage.results[c].data;
         if ((all.drops || !all.rows.one_each()) && s_.elems > 0)
             std::memset(result, 0, at(bytes_of(s_.elems, c)));
         collect_combined(all, sources_[c].from.data(), result, column(c).elem_bytes, way_.op,
                          column(c).type);
     }
 
-    State& s_;
-    NodeChannel& channel_;
-    const WayBack& way_;
+    WayBack way_;
     std::int64_t elem_bytes_;  ///< of all columns
-    PendingSends sends_;
+    Messages sends_, receives_;
     std::vector<Source> sources_;
-    std::vector<int> lenders_, borrowers_;  ///< positions on the node
-    memory::AllocationPtr arrived_;
+    std::vector<Pending> pending_;
+    std::vector<int> holders_, readers_;  ///< positions on the node
+    std::vector<memory::AllocationPtr> arrived_;
+    bool collected_ = false;
 };
 
 }  // namespace
 
-void carry_back(State& state, const WayBack& way) {
-    BackCarrier(state, way).run();
+OperationPtr carrying_back(State& state, NodeSlot& slot, const WayBack& way) {
+    return std::make_unique<BackCarrier>(state, slot, way);
 }
 
 }  // namespace datamover::distribute

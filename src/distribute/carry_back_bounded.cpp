@@ -4,63 +4,52 @@
 // They come in messages of few values. A holder sends the next one to a home only when the one
 // before has been taken; a home asks for more when it has used what it had, and takes its elements
 // in order as far as all their values are there.
-#include <mpi.h>
-
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <vector>
 
 #include "distribution_state.hpp"
-#include "mpi/byte_message.hpp"
-#include "mpi/checked_call.hpp"
+#include "messages.hpp"
 
 namespace datamover::distribute {
 namespace {
 
-std::size_t at(std::int64_t i) {
-    return static_cast<std::size_t>(i);
-}
-
-class BoundedBackCarrier {
+class BoundedBackCarrier final : public SlotOperation {
 public:
-    BoundedBackCarrier(State& state, const WayBack& way, std::size_t column)
-        : s_(state),
+    BoundedBackCarrier(State& state, NodeSlot& slot, const WayBack& way)
+        : SlotOperation(state, slot),
           way_(way),
-          values_(way.carriage.columns[column]),
-          result_(way.carriage.results[column].data),
-          bytes_(values_.elem_bytes),
-          chunk_(std::max<std::int64_t>(1, state.limit_bytes / (2 * bytes_ * state.nprocs()))),
-          sends_(at(state.nprocs())),
-          arrivals_(at(state.nprocs())) {}
+          messages_(*state.group, slot.tag()),
+          places_(at(state.nprocs()) + 1, nullptr) {}
 
-    void run() {
-        Deal range = s_.deal();
-        if ((range.drops || !range.rows.one_each()) && s_.elems > 0)
-            std::memset(result_, 0, at(s_.elems * bytes_));
-        std::vector<const std::byte*> places(sends_.size() + 1, nullptr);
-        for (NodeChannel::Wait wait(*s_.channel); range.begin_elem < s_.elems;) {
-            progress();
-            range.end_elem = takeable_end(range);
-            if (range.end_elem == range.begin_elem) {
-                wait.pause();
-                continue;
-            }
-            for (std::size_t r = 0; r < arrivals_.size(); ++r)
-                places[r] = arrivals_[r].buffer.data() + arrivals_[r].used * bytes_;
-            collect_combined(range, places.data(), result_, bytes_, way_.op, values_.type);
-            for (std::size_t r = 0; r < arrivals_.size(); ++r)
-                arrivals_[r].used = (places[r] - arrivals_[r].buffer.data()) / bytes_;
-            range.begin_elem = range.end_elem;
+    void begin() override { begin_column(0); }
+
+    bool advance() override {
+        while (column_ < way_.carriage.columns.size()) {
+            push_messages();
+            take_values();
+            if (range_.begin_elem < s_.elems || !all_sent()) return false;
+            for (const Arrival& arrival : arrivals_) count_memory(arrival.most_bytes);
+            if (!messages_.all_complete()) return false;
+            begin_column(column_ + 1);
         }
-        for (NodeChannel::Wait wait(*s_.channel); !all_sent(); wait.pause()) progress();
-        for (const Arrival& arrival : arrivals_) count_memory(arrival.most_bytes);
+        return true;
+    }
+
+    std::vector<std::int64_t> waiting_for() const override {
+        std::vector<std::int64_t> ranks;
+        for (std::size_t r = 0; r < sends_.size(); ++r)
+            if (sends_[r].done < s_.recv_counts[r] || arrivals_[r].coming > 0)
+                ranks.push_back(static_cast<std::int64_t>(r));
+        return ranks;
     }
 
 private:
     struct Send {
         std::int64_t done = 0;
-        std::vector<std::byte> packed;  ///< where values do not lie one behind the other
-        MPI_Request request = MPI_REQUEST_NULL;
+        memory::AllocationPtr packed;  ///< where values do not lie one behind the other
+        std::optional<std::size_t> message;
     };
     struct Arrival {
         std::int64_t asked = 0;            ///< values that have come or are under way
@@ -68,9 +57,38 @@ private:
         std::int64_t coming = 0;
         bool short_of = false;  ///< an element waits for more than is there
         std::int64_t most_bytes = 0;
-        std::vector<std::byte> buffer;
-        MPI_Request request = MPI_REQUEST_NULL;
+        memory::AllocationPtr buffer;
+        std::optional<std::size_t> message;
+        std::byte* data() const { return buffer ? buffer->data : nullptr; }
     };
+
+    void begin_column(std::size_t column) {
+        column_ = column;
+        if (column == way_.carriage.columns.size()) return;
+        values_ = way_.carriage.columns[column];
+        bytes_ = values_.elem_bytes;
+        chunk_ = std::max<std::int64_t>(1, s_.limit_bytes / (2 * bytes_) / s_.nprocs());
+        sends_.assign(at(s_.nprocs()), {});
+        arrivals_.assign(at(s_.nprocs()), {});
+        range_ = s_.all_elems();
+        if ((range_.drops || !range_.rows.one_each()) && s_.elems > 0)
+            std::memset(result(), 0, at(s_.elems * bytes_));
+    }
+
+    std::byte* result() const { return way_.carriage.results[column_].data; }
+
+    /// Combines values for as many elements as have all of theirs.
+    void take_values() {
+        range_.end_elem = takeable_end(range_);
+        if (range_.end_elem == range_.begin_elem) return;
+        note_progress();
+        for (std::size_t r = 0; r < arrivals_.size(); ++r)
+            places_[r] = arrivals_[r].data() + arrivals_[r].used * bytes_;
+        collect_combined(range_, places_.data(), result(), bytes_, way_.op, values_.type);
+        for (std::size_t r = 0; r < arrivals_.size(); ++r)
+            arrivals_[r].used = (places_[r] - arrivals_[r].data()) / bytes_;
+        range_.begin_elem = range_.end_elem;
+    }
 
     void count_memory(std::int64_t bytes) { s_.counters.staged_bytes += bytes; }
 
@@ -85,38 +103,37 @@ private:
             std::memcpy(to + i * bytes_, value(first + i), at(bytes_));
     }
 
-    void progress() {
+    void push_messages() {
         for (int r = 0; r < s_.nprocs(); ++r) {
             if (r != s_.rank()) send_next(r);
             ask_next(r);
         }
     }
 
-    static bool complete(MPI_Request& request) {
-        int done = 0;
-        mpi::check(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test");
-        return done != 0;
+    bool is_complete(std::optional<std::size_t>& message) {
+        if (message && messages_.is_complete(*message)) {
+            message.reset();
+            note_progress();
+        }
+        return !message;
     }
 
     void send_next(int rank) {
         Send& send = sends_[at(rank)];
         const std::int64_t elems = std::min(chunk_, s_.recv_counts[at(rank)] - send.done);
-        if (!complete(send.request) || elems == 0) return;
+        if (!is_complete(send.message) || elems == 0) return;
         const std::int64_t first = s_.recv_starts[at(rank)] + send.done;
         const std::byte* from = value(first);
         if (values_.stride_bytes != bytes_ || !way_.places.empty()) {
-            if (send.packed.empty()) {
-                send.packed.resize(at(elems * bytes_));
+            if (!send.packed) {
+                send.packed = memory::SegmentPool::allocate_private(elems * bytes_);
                 count_memory(elems * bytes_);
             }
-            pack(send.packed.data(), first, elems);
-            from = send.packed.data();
+            pack(send.packed->data, first, elems);
+            from = send.packed->data;
         }
-        const mpi::ByteMessage message(elems * bytes_);
         // Synchronous: so that MPI keeps no messages that nobody waits for.
-        mpi::check(MPI_Issend(from, message.count(), message.type(), rank, s_.data_tag,
-                              s_.group->comm(), &send.request),
-                   "MPI_Issend");
+        send.message = messages_.send_synchronously({from, elems * bytes_}, rank, send.packed);
         ++s_.counters.messages;
         send.done += elems;
     }
@@ -126,7 +143,7 @@ private:
         for (int r = 0; r < s_.nprocs(); ++r) {
             if (r == s_.rank()) continue;
             Send& send = sends_[at(r)];
-            all = complete(send.request) && send.done == s_.recv_counts[at(r)] && all;
+            all = is_complete(send.message) && send.done == s_.recv_counts[at(r)] && all;
         }
         return all;
     }
@@ -135,7 +152,7 @@ private:
     void ask_next(int rank) {
         Arrival& a = arrivals_[at(rank)];
         if (a.coming > 0) {
-            if (!complete(a.request)) return;
+            if (!is_complete(a.message)) return;
             a.there += a.coming;
             a.coming = 0;
             a.short_of = false;
@@ -144,29 +161,34 @@ private:
         const std::int64_t left = s_.send_counts[at(rank)] - a.asked;
         if (left == 0 || !(a.used == a.there || a.short_of)) return;
         a.short_of = false;
-        std::memmove(a.buffer.data(), a.buffer.data() + a.used * bytes_,
-                     at((a.there - a.used) * bytes_));
-        a.there -= a.used;
-        a.used = 0;
         const std::int64_t elems = std::min(chunk_, left);
-        a.buffer.resize(std::max(a.buffer.size(), at((a.there + elems) * bytes_)));
-        a.most_bytes = static_cast<std::int64_t>(a.buffer.size());
-        std::byte* to = a.buffer.data() + a.there * bytes_;
+        make_room(a, elems);
+        std::byte* to = a.data() + a.there * bytes_;
         if (rank == s_.rank()) {
             pack(to, s_.recv_starts[at(rank)] + a.asked, elems);
             a.there += elems;
         } else {
-            const mpi::ByteMessage message(elems * bytes_);
-            mpi::check(MPI_Irecv(to, message.count(), message.type(), rank, s_.data_tag,
-                                 s_.group->comm(), &a.request),
-                       "MPI_Irecv");
+            const Part part{to, elems * bytes_};
+            a.message = messages_.receive({&part, 1}, rank, a.buffer);
             a.coming = elems;
         }
         a.asked += elems;
     }
 
+    /// Values that are used make room for more.
+    void make_room(Arrival& a, std::int64_t elems) {
+        const std::int64_t kept = a.there - a.used, needed = (kept + elems) * bytes_;
+        const memory::AllocationPtr old = a.buffer;
+        if (!a.buffer || a.buffer->bytes < needed)
+            a.buffer = memory::SegmentPool::allocate_private(needed);
+        if (kept > 0) std::memmove(a.data(), old->data + a.used * bytes_, at(kept * bytes_));
+        a.most_bytes = std::max(a.most_bytes, needed);
+        a.there = kept;
+        a.used = 0;
+    }
+
     /// How far all values of all elements are there; notes who keeps the next element waiting.
-    std::int64_t takeable_end(const Deal& range) {
+    std::int64_t takeable_end(const ElementRange& range) {
         std::vector<std::int64_t> left(arrivals_.size());
         for (std::size_t r = 0; r < left.size(); ++r)
             left[r] = arrivals_[r].there - arrivals_[r].used;
@@ -183,21 +205,22 @@ private:
         });
     }
 
-    State& s_;
-    const WayBack& way_;
-    const ElementColumn& values_;
-    std::byte* result_;
-    std::int64_t bytes_;
-    std::int64_t chunk_;  ///< values per message
+    WayBack way_;
+    Messages messages_;
+    std::vector<const std::byte*> places_;
+    std::size_t column_ = 0;
+    ElementColumn values_;
+    std::int64_t bytes_ = 1;
+    std::int64_t chunk_ = 1;  ///< values per message
     std::vector<Send> sends_;
     std::vector<Arrival> arrivals_;
+    ElementRange range_;  ///< begins with the first element that lacks values
 };
 
 }  // namespace
 
-void carry_back_bounded(State& state, const WayBack& way) {
-    for (std::size_t c = 0; c < way.carriage.columns.size(); ++c)
-        BoundedBackCarrier(state, way, c).run();
+OperationPtr carrying_back_bounded(State& state, NodeSlot& slot, const WayBack& way) {
+    return std::make_unique<BoundedBackCarrier>(state, slot, way);
 }
 
 }  // namespace datamover::distribute

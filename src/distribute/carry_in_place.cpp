@@ -8,39 +8,48 @@
 #include <cstring>
 
 #include "distribution_state.hpp"
-#include "pair_messages.hpp"
+#include "messages.hpp"
 
 namespace datamover::distribute {
 namespace {
 
-class InPlaceCarrier {
+class InPlaceCarrier final : public SlotOperation {
 public:
-    InPlaceCarrier(State& state, std::byte* data, std::int64_t elem_bytes, bool stable)
-        : s_(state),
-          channel_(*state.channel),
+    InPlaceCarrier(State& state, NodeSlot& slot, std::byte* data, std::int64_t elem_bytes,
+                   bool stable)
+        : SlotOperation(state, slot),
           data_(data),
           elem_bytes_(elem_bytes),
-          sends_(state),
+          sends_(*state.group, slot.tag()),
+          receives_(*state.group, slot.tag()),
           stable_(stable),
           end_(state.elems) {}
 
-    void run() {
-        channel_.trim();
+    void begin() override {
         stage();
         offer();
         if (stable_) move_stayers();
         for (int r = 0; r < s_.nprocs(); ++r)
-            if (r != s_.rank() && s_.recv_counts[at(r)] > 0) take_from(r);
-        if (!stable_) close_holes();
-        sends_.wait();
-        for (const int position : borrowers_) {
-            NodeChannel::Wait wait(channel_);
-            while (!channel_.acknowledged(position)) wait.pause();
-        }
+            if (r != s_.rank() && s_.recv_counts[at(r)] > 0) sources_.push_back(r);
+    }
+
+    bool advance() override {
+        for (; taken_ < sources_.size() && take_from(sources_[taken_]); ++taken_) note_progress();
+        if (taken_ < sources_.size()) return false;
+        if (!stable_ && !closed_) close_holes();
+        closed_ = true;
+        std::erase_if(readers_, [&](int position) { return slot_.acknowledged(position); });
+        return sends_.all_complete() && readers_.empty();
+    }
+
+    std::vector<std::int64_t> waiting_for() const override {
+        std::vector<std::int64_t> ranks(sources_.begin() + static_cast<std::ptrdiff_t>(taken_),
+                                        sources_.end());
+        for (const int position : readers_) ranks.push_back(channel_.rank_of(position));
+        return ranks;
     }
 
 private:
-    static std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
     std::int64_t bytes_of(std::int64_t elems) const { return elems * elem_bytes_; }
 
     void stage() {
@@ -49,11 +58,12 @@ private:
             starts_[at(r) + 1] =
                 starts_[at(r)] + (r == s_.rank() ? 0 : bytes_of(s_.send_counts[at(r)]));
         staging_ = s_.group->pool().allocate(starts_.back());
+        use(staging_);
         s_.counters.staged_bytes = starts_.back();
         std::vector<std::byte*> places(starts_.size());
         for (std::size_t r = 0; r < places.size(); ++r) places[r] = staging_->data + starts_[r];
-        holes_ = deal_leaving(s_.deal(), {data_, elem_bytes_, elem_bytes_},
-                              static_cast<std::uint32_t>(s_.rank()), places.data());
+        holes_ = fan_out_leaving(s_.all_elems(), {data_, elem_bytes_, elem_bytes_},
+                                 static_cast<std::uint32_t>(s_.rank()), places.data());
     }
 
     void offer() {
@@ -63,35 +73,45 @@ private:
             if (elems == 0 || r == s_.rank()) continue;
             const int p = channel_.position(r);
             if (p >= 0) {
-                Letter& letter = channel_.draft(NodeChannel::opening, p);
-                letter.kind = reachable ? LetterKind::shared : LetterKind::private_;
+                Offer& offer = slot_.prepare(Topic::elements, p);
+                offer.kind = reachable ? OfferKind::reachable : OfferKind::unreachable;
                 if (reachable)
-                    letter.places[0] = {staging_->segment->name(),
-                                        staging_->segment_offset_bytes + starts_[at(r)]};
-                channel_.send(NodeChannel::opening, p);
-                borrowers_.push_back(p);
+                    offer.places[0] = {staging_->segment->name(),
+                                       staging_->segment_offset_bytes + starts_[at(r)]};
+                slot_.publish(Topic::elements, p);
+                readers_.push_back(p);
             }
-            if (p < 0 || !reachable)
-                sends_.send(staging_->data + starts_[at(r)], bytes_of(elems), r);
+            if (p >= 0 && reachable) continue;
+            const Part part{staging_->data + starts_[at(r)], bytes_of(elems)};
+            sends_.send({&part, 1}, r, staging_);
+            ++s_.counters.messages;
         }
     }
 
-    void take_from(int rank) {
+    /// True when the elements of a process, which are next, have come and have their places.
+    bool take_from(int rank) {
         const std::int64_t elems = s_.recv_counts[at(rank)];
         const int p = channel_.position(rank);
-        bool by_message = p < 0;
-        if (p >= 0) {
-            const Letter& letter = channel_.await(NodeChannel::opening, p);
-            by_message = letter.kind != LetterKind::shared;
-            if (!by_message) place(channel_.address(p, letter.places[0]), elems, rank);
-        }
-        if (by_message) {
-            const auto arrived = s_.group->pool().allocate(bytes_of(elems));
+        if (!arrived_) {
+            if (p >= 0) {
+                const Offer* offer = slot_.take(Topic::elements, p);
+                if (!offer) return false;
+                if (offer->kind == OfferKind::reachable) {
+                    place(channel_.address(p, offer->places[0]), elems, rank);
+                    slot_.acknowledge(p);
+                    return true;
+                }
+            }
+            arrived_ = memory::SegmentPool::allocate_private(bytes_of(elems));
             s_.counters.staged_bytes += bytes_of(elems);
-            receive_bytes(s_, arrived->data, bytes_of(elems), rank);
-            place(arrived->data, elems, rank);
+            const Part part{arrived_->data, bytes_of(elems)};
+            number_ = receives_.receive({&part, 1}, rank, arrived_);
         }
-        if (p >= 0) channel_.acknowledge(p);
+        if (!receives_.is_complete(number_)) return false;
+        place(arrived_->data, elems, rank);
+        arrived_.reset();
+        if (p >= 0) slot_.acknowledge(p);
+        return true;
     }
 
     void move_stayers() {
@@ -131,18 +151,20 @@ private:
         }
     }
 
-    State& s_;
-    NodeChannel& channel_;
     std::byte* data_;
     std::int64_t elem_bytes_;
-    PendingSends sends_;
-    bool stable_;
+    Messages sends_, receives_;
+    bool stable_, closed_ = false;
     memory::AllocationPtr staging_;
     std::vector<std::int64_t> starts_;  ///< bytes into the staging memory, per rank
     std::vector<std::int64_t> holes_;   ///< numbers of the elements that left, ascending
     std::int64_t next_hole_ = 0;
-    std::int64_t end_;  ///< elements before it are filled or holes
-    std::vector<int> borrowers_;
+    std::int64_t end_;               ///< elements before it are filled or holes
+    std::vector<int> readers_;       ///< positions on the node
+    std::vector<int> sources_;       ///< ranks
+    std::size_t taken_ = 0;          ///< sources whose elements have come
+    memory::AllocationPtr arrived_;  ///< what the next one sends in message `number_`
+    std::size_t number_ = 0;
 };
 
 }  // namespace
@@ -157,8 +179,9 @@ std::int64_t in_place_bytes(const State& s, std::int64_t elem_bytes) {
     return elems * elem_bytes;
 }
 
-void carry_in_place(State& state, std::byte* data, std::int64_t elem_bytes, bool stable) {
-    InPlaceCarrier(state, data, elem_bytes, stable).run();
+OperationPtr carrying_in_place(State& state, NodeSlot& slot, std::byte* data,
+                               std::int64_t elem_bytes, bool stable) {
+    return std::make_unique<InPlaceCarrier>(state, slot, data, elem_bytes, stable);
 }
 
 }  // namespace datamover::distribute

@@ -39,7 +39,7 @@ private:
     int bucket_shift_ = 0;
 };
 
-/// Space cut into cells that are dealt to processes along an order.
+/// Space cut into cells that processes own along an order.
 class CellTargets {
 public:
     /// Throws what TargetMap::cells does.

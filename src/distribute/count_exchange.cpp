@@ -6,8 +6,11 @@
 // received (T. Hoefler, C. Siebert, A. Lumsdaine, Scalable Communication Protocols for Dynamic
 // Sparse Data Exchange, PPoPP 2010, the NBX algorithm).
 #include <array>
+#include <memory>
+#include <optional>
 
 #include "distribution_state.hpp"
+#include "messages.hpp"
 #include "mpi/checked_call.hpp"
 
 namespace datamover::distribute {
@@ -24,46 +27,72 @@ Notices notices_of(const NoticeNumbers& largest) {
     return {largest[0] != 0, largest[1] != 0, largest[2] != -largest[3]};
 }
 
+/// The reduction that tells the notices of all processes.
+class NoticeReduction {
+public:
+    NoticeReduction(const mpi::ProcessGroup& group, const Notice& mine) : group_(group) {
+        buffers_->mine = numbers_of(mine);
+    }
+    ~NoticeReduction() {
+        if (request_ != MPI_REQUEST_NULL) group_.abandon(buffers_);
+    }
+    NoticeReduction(const NoticeReduction&) = delete;
+    NoticeReduction& operator=(const NoticeReduction&) = delete;
+
+    bool has_begun() const { return begun_; }
+    void begin() {
+        begun_ = true;
+        mpi::check(MPI_Iallreduce(buffers_->mine.data(), buffers_->largest.data(),
+                                  static_cast<int>(buffers_->mine.size()), MPI_INT64_T, MPI_MAX,
+                                  group_.comm(), &request_),
+                   "MPI_Iallreduce");
+    }
+    bool is_complete() {
+        int done = 0;
+        mpi::check(MPI_Test(&request_, &done, MPI_STATUS_IGNORE), "MPI_Test");
+        return done != 0;
+    }
+    Notices result() const { return notices_of(buffers_->largest); }
+
+private:
+    struct Buffers {
+        NoticeNumbers mine{}, largest{};
+    };
+    const mpi::ProcessGroup& group_;
+    std::shared_ptr<Buffers> buffers_ = std::make_shared<Buffers>();
+    MPI_Request request_ = MPI_REQUEST_NULL;
+    bool begun_ = false;
+};
+
 /// Counts to and from other nodes, and the notices of all processes.
 Notices exchange_beyond_node(State& s, const Notice& notice, int tag) {
-    const bool failed = notice.failed;
-    const MPI_Comm comm = s.group->comm();
-    std::vector<MPI_Request> sends;
-    for (int r = 0; r < s.nprocs() && !failed; ++r) {
-        const auto i = static_cast<std::size_t>(r);
-        if (s.send_counts[i] == 0 || s.channel->position(r) >= 0) continue;
-        sends.push_back(MPI_REQUEST_NULL);
-        mpi::check(MPI_Issend(&s.send_counts[i], 1, MPI_INT64_T, r, tag, comm, &sends.back()),
-                   "MPI_Issend");
+    const auto counts = std::make_shared<std::vector<std::int64_t>>(s.send_counts);
+    Messages sends(*s.group, tag);
+    for (int r = 0; r < s.nprocs() && !notice.failed; ++r) {
+        std::int64_t& count = (*counts)[static_cast<std::size_t>(r)];
+        if (count == 0 || s.channel->position(r) >= 0) continue;
+        sends.send_synchronously({reinterpret_cast<std::byte*>(&count), sizeof count}, r, counts);
     }
-    const NoticeNumbers mine = numbers_of(notice);
-    NoticeNumbers largest{};
-    int done = 0;
-    bool closing = false;
-    MPI_Request close = MPI_REQUEST_NULL;
-    while (!done) {
+    const auto arriving = std::make_shared<std::vector<std::int64_t>>(s.send_counts.size(), 0);
+    Messages receives(*s.group, tag);
+    NoticeReduction closing(*s.group, notice);
+    wait_until(s, [&] {
         int arrived = 0;
         MPI_Status status;
-        mpi::check(MPI_Iprobe(MPI_ANY_SOURCE, tag, comm, &arrived, &status), "MPI_Iprobe");
-        if (arrived)
-            mpi::check(MPI_Recv(&s.recv_counts[static_cast<std::size_t>(status.MPI_SOURCE)], 1,
-                                MPI_INT64_T, status.MPI_SOURCE, tag, comm, MPI_STATUS_IGNORE),
-                       "MPI_Recv");
-        if (closing) {
-            mpi::check(MPI_Test(&close, &done, MPI_STATUS_IGNORE), "MPI_Test");
-            continue;
+        mpi::check(MPI_Iprobe(MPI_ANY_SOURCE, tag, s.group->comm(), &arrived, &status),
+                   "MPI_Iprobe");
+        if (arrived) {
+            std::int64_t& count = (*arriving)[static_cast<std::size_t>(status.MPI_SOURCE)];
+            receives.receive({reinterpret_cast<std::byte*>(&count), sizeof count},
+                             status.MPI_SOURCE, arriving);
+            receives.wait();
         }
-        int received = 0;
-        mpi::check(MPI_Testall(mpi::to_int(static_cast<std::int64_t>(sends.size()), "messages"),
-                               sends.data(), &received, MPI_STATUSES_IGNORE),
-                   "MPI_Testall");
-        if (!received) continue;
-        mpi::check(MPI_Iallreduce(mine.data(), largest.data(), static_cast<int>(mine.size()),
-                                  MPI_INT64_T, MPI_MAX, comm, &close),
-                   "MPI_Iallreduce");
-        closing = true;
-    }
-    return notices_of(largest);
+        if (closing.has_begun()) return closing.is_complete();
+        if (sends.all_complete()) closing.begin();
+        return false;
+    });
+    s.recv_counts = *arriving;
+    return closing.result();
 }
 
 /// On the node a notice is one number: two bits, and the signature above them.
@@ -77,48 +106,57 @@ void merge(Notices& all, const Notice& mine, std::int64_t theirs) {
     all.differ = all.differ || theirs / 4 != mine.signature;
 }
 
-}  // namespace
-
-Notices exchange_counts(State& s, const Notice& mine) {
-    const int tag = s.group->next_tag();
-    s.recv_counts.assign(static_cast<std::size_t>(s.nprocs()), 0);
-    std::vector<NodeChannel::Numbers> numbers(static_cast<std::size_t>(s.channel->size()));
-    for (int p = 0; p < s.channel->size(); ++p) {
-        const auto rank = static_cast<std::size_t>(s.channel->rank_of(p));
-        numbers[static_cast<std::size_t>(p)] = {mine.failed ? 0 : s.send_counts[rank],
-                                                packed(mine)};
-    }
-    s.channel->post(numbers);
+/// The notices that have come through a slot.
+Notices collected_notices(const State& s, const NodeSlot& slot, const Notice& mine) {
     Notices all{mine.failed, mine.limited, false};
-    if (s.channel->messages_needed()) all = exchange_beyond_node(s, mine, tag);
-    const auto told = s.channel->collect();
-    for (int p = 0; p < s.channel->size(); ++p) {
-        if (p == s.channel->me()) continue;
-        s.recv_counts[static_cast<std::size_t>(s.channel->rank_of(p))] =
-            told[static_cast<std::size_t>(p)].count;
-        merge(all, mine, told[static_cast<std::size_t>(p)].status);
-    }
-    if (!mine.failed)
-        s.recv_counts[static_cast<std::size_t>(s.rank())] =
-            s.send_counts[static_cast<std::size_t>(s.rank())];
+    for (int p = 0; p < s.channel->size(); ++p)
+        if (p != s.channel->me())
+            merge(all, mine, slot.collected()[static_cast<std::size_t>(p)].status);
     return all;
 }
 
-Notices exchange_notices(State& s, const Notice& mine) {
-    if (s.channel->messages_needed()) {
-        const NoticeNumbers numbers = numbers_of(mine);
-        NoticeNumbers largest{};
-        mpi::check(MPI_Allreduce(numbers.data(), largest.data(), static_cast<int>(numbers.size()),
-                                 MPI_INT64_T, MPI_MAX, s.group->comm()),
-                   "MPI_Allreduce");
-        return notices_of(largest);
+Notices told_counts(State& s, NodeSlot& slot, const Notice& mine) {
+    s.recv_counts.assign(static_cast<std::size_t>(s.nprocs()), 0);
+    if (mine.failed) s.send_counts.assign(s.recv_counts.size(), 0);
+    const NodeChannel& channel = *s.channel;
+    std::vector<NodeSlot::Numbers> numbers;
+    for (int p = 0; p < channel.size(); ++p)
+        numbers.push_back(
+            {s.send_counts[static_cast<std::size_t>(channel.rank_of(p))], packed(mine)});
+    slot.post(numbers);
+    std::optional<Notices> all;
+    if (channel.messages_needed()) all = exchange_beyond_node(s, mine, slot.count_tag());
+    wait_until(s, [&] { return slot.collect(); });
+    for (int p = 0; p < channel.size(); ++p)
+        s.recv_counts[static_cast<std::size_t>(channel.rank_of(p))] =
+            slot.collected()[static_cast<std::size_t>(p)].count;
+    return all ? *all : collected_notices(s, slot, mine);
+}
+
+Notices told_notices(State& s, NodeSlot& slot, const Notice& mine) {
+    slot.post(std::vector<NodeSlot::Numbers>(static_cast<std::size_t>(s.channel->size()),
+                                             {0, packed(mine)}));
+    if (!s.channel->messages_needed()) {
+        wait_until(s, [&] { return slot.collect(); });
+        return collected_notices(s, slot, mine);
     }
-    s.channel->post(std::vector<NodeChannel::Numbers>(static_cast<std::size_t>(s.channel->size()),
-                                                      {0, packed(mine)}));
-    Notices all{mine.failed, mine.limited, false};
-    const auto told = s.channel->collect();
-    for (int p = 0; p < s.channel->size(); ++p)
-        if (p != s.channel->me()) merge(all, mine, told[static_cast<std::size_t>(p)].status);
+    NoticeReduction reduction(*s.group, mine);
+    reduction.begin();
+    wait_until(s, [&] { return reduction.is_complete(); });
+    return reduction.result();
+}
+
+}  // namespace
+
+Notices exchange_counts(State& s, NodeSlot& slot, const Notice& mine) {
+    Notices all;
+    telling_failures(s, [&] { all = told_counts(s, slot, mine); });
+    return all;
+}
+
+Notices exchange_notices(State& s, NodeSlot& slot, const Notice& mine) {
+    Notices all;
+    telling_failures(s, [&] { all = told_notices(s, slot, mine); });
     return all;
 }
 

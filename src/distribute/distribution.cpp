@@ -119,12 +119,12 @@ void check_method(const State& s, const std::string& name, std::span<const Eleme
 }
 
 /// What a move is carried by; the same on all processes, since columns are. Collective for "auto".
-std::string resolved(const State& s, const std::string& name, std::span<const std::int64_t> sizes,
-                     bool in_place) {
+std::string resolved(const State& s, distribute::NodeSlot& slot, const std::string& name,
+                     std::span<const std::int64_t> sizes, bool in_place) {
     if (name != "auto") return name;
     // Only ours moves several columns together, or keeps to each process's own limit.
     if (s.limit_bytes > 0 || sizes.size() != 1) return "partition";
-    return distribute::method_times(s.group).fastest(sizes.front(), in_place);
+    return distribute::method_times(s, slot).fastest(sizes.front(), in_place);
 }
 
 void begin_move(State& s, const std::string& method) {
@@ -134,18 +134,19 @@ void begin_move(State& s, const std::string& method) {
 }
 
 /// Moves columns that are known to fit. Collective.
-void carry_all(State& s, const CarryOptions& how, std::span<const ElementColumn> columns,
-               std::span<const ElementBuffer> results) {
-    const std::string method = resolved(s, how.method, sizes_of(columns), false);
+void carry_all(State& s, distribute::NodeSlot& slot, const CarryOptions& how,
+               std::span<const ElementColumn> columns, std::span<const ElementBuffer> results) {
+    const std::string method = resolved(s, slot, how.method, sizes_of(columns), false);
     begin_move(s, method);
     // Without being asked for, no method takes an order of its own.
     const bool stable = how.stable || method != how.method;
     if (const auto* alternative = alternatives::find(method)) {
-        alternative->move(s, {columns, results}, stable);
+        alternatives::move(*alternative, s, slot, {columns, results}, stable);
     } else {
-        for (std::size_t c = 0; c < columns.size(); c += distribute::letter_columns) {
-            const std::size_t n = std::min(distribute::letter_columns, columns.size() - c);
-            distribute::carry(s, {columns.subspan(c, n), results.subspan(c, n)});
+        for (std::size_t c = 0; c < columns.size(); c += distribute::offered_columns) {
+            const std::size_t n = std::min(distribute::offered_columns, columns.size() - c);
+            const distribute::Carriage some{columns.subspan(c, n), results.subspan(c, n)};
+            distribute::run(s, *distribute::carrying(s, slot, some));
         }
     }
     std::optional<distribute::Delivery> delivery;
@@ -159,10 +160,12 @@ CarryOptions in_place_options(const State& s, const std::optional<CarryOptions>&
 
 }  // namespace
 
-Distribution::State::State(mpi::ProcessGroupPtr of_group, const TargetList& targets,
+Distribution::State::State(mpi::ProcessGroupPtr of_group,
+                           std::shared_ptr<distribute::NodeChannel> of_channel,
+                           distribute::NodeSlot& slot, const TargetList& targets,
                            const DistributionOptions& given)
     : group(std::move(of_group)),
-      channel(distribute::NodeChannel::of(*group)),
+      channel(std::move(of_channel)),
       options(given),
       elems(targets.elems),
       per_elem(targets.targets_per_elem),
@@ -179,13 +182,12 @@ Distribution::State::State(mpi::ProcessGroupPtr of_group, const TargetList& targ
     });
     const distribute::Call call("makes a distribution", options.carry);
     const auto all = distribute::exchange_counts(
-        *this, {mine.told.has_value(), options.max_bytes > 0, call.signature()});
+        *this, slot, {mine.told.has_value(), options.max_bytes > 0, call.signature()});
     distribute::raise_if_needed(*group, all, mine, call);
     if (all.limited) {
         constexpr std::int64_t none = std::numeric_limits<std::int64_t>::max();
         limit_bytes = -group->maximum({options.max_bytes > 0 ? -options.max_bytes : -none}).front();
     }
-    data_tag = group->next_tag();
     recv_starts.assign(recv_counts.size() + 1, 0);
     std::partial_sum(recv_counts.begin(), recv_counts.end(), recv_starts.begin() + 1);
     const auto me = static_cast<std::size_t>(rank());
@@ -198,8 +200,13 @@ Distribution::State::State(mpi::ProcessGroupPtr of_group, const TargetList& targ
 }
 
 Distribution::Distribution(MPI_Comm comm, const TargetList& targets,
-                           const DistributionOptions& options)
-    : state_(std::make_shared<State>(mpi::ProcessGroup::of(comm), targets, options)) {}
+                           const DistributionOptions& options) {
+    auto group = mpi::ProcessGroup::of(comm);
+    auto channel = distribute::NodeChannel::of(*group);
+    const distribute::SlotClaim claim(channel);
+    state_ = std::make_shared<State>(std::move(group), std::move(channel), claim.slot(), targets,
+                                     options);
+}
 
 std::int64_t Distribution::elems() const {
     return bound(state_).elems;
@@ -222,7 +229,6 @@ DistributionCounters Distribution::counters() const {
 ElementBuffer Distribution::allocate(std::int64_t bytes) const {
     State& s = bound(state_);
     const auto memory = s.group->pool().allocate(bytes);
-    s.channel->remember(memory);
     return {memory->data, bytes, memory};
 }
 
@@ -237,8 +243,9 @@ void Distribution::move(std::span<const ElementColumn> columns,
         check_columns(s, full, s.elems, results, s.received());
         check_method(s, how.method, full, false);
     });
-    distribute::agree(s, mine, distribute::Call("moves", how).with(columns));
-    carry_all(s, how, full, results);
+    const distribute::SlotClaim claim(s.channel);
+    distribute::agree(s, claim.slot(), mine, distribute::Call("moves", how).with(columns));
+    carry_all(s, claim.slot(), how, full, results);
 }
 
 std::vector<ElementBuffer> Distribution::move(std::span<const ElementColumn> columns,
@@ -255,8 +262,9 @@ std::vector<ElementBuffer> Distribution::move(std::span<const ElementColumn> col
             results.push_back(allocate(s.received() * c.elem_bytes));
         check_columns(s, full, s.elems, results, s.received());
     });
-    distribute::agree(s, mine, distribute::Call("moves", how).with(columns));
-    carry_all(s, how, full, results);
+    const distribute::SlotClaim claim(s.channel);
+    distribute::agree(s, claim.slot(), mine, distribute::Call("moves", how).with(columns));
+    carry_all(s, claim.slot(), how, full, results);
     return results;
 }
 
@@ -272,7 +280,7 @@ void Distribution::move_in_place(const ElementColumn& buffer, std::int64_t capac
     const std::int64_t bytes = buffer.elem_bytes;
     bool beyond_limit = false;
     const auto mine = distribute::trouble_of(*s.group, [&] {
-        if (!s.deal().rows.one_each())
+        if (!s.all_elems().rows.one_each())
             throw Error(ErrorCode::unsupported,
                         "elements with several targets cannot move in place");
         check_sizes(s, {&buffer, 1});
@@ -284,9 +292,11 @@ void Distribution::move_in_place(const ElementColumn& buffer, std::int64_t capac
         if (capacity_elems < s.received()) check_room(s, s.received(), capacity_elems, 1);
         beyond_limit = s.limit_bytes > 0 && distribute::in_place_bytes(s, bytes) > s.limit_bytes;
     });
-    const bool limited = distribute::agree(
-        s, mine, distribute::Call("moves in place", how).with({&buffer, 1}), beyond_limit);
-    std::string method = resolved(s, how.method, {&bytes, 1}, true);
+    const distribute::SlotClaim claim(s.channel);
+    const distribute::Call call =
+        distribute::Call("moves in place", how).with(std::span(&buffer, 1));
+    const bool limited = distribute::agree(s, claim.slot(), mine, call, beyond_limit);
+    std::string method = resolved(s, claim.slot(), how.method, {&bytes, 1}, true);
     bool stable = how.stable;
     if (method == "partition" && limited) method = "alltoallv";
     // Without being asked for, other methods keep the order among those that stay as ours does.
@@ -298,11 +308,11 @@ void Distribution::move_in_place(const ElementColumn& buffer, std::int64_t capac
         // Where more lie than may arrive there is room for them all the same.
         const alternatives::Buffer whole{data, bytes, std::max(capacity_elems, s.elems),
                                          alternatives::scratch_elems(s, bytes)};
-        alternative->move_in_place(s, whole, stable);
+        alternatives::exchange(*alternative, s, claim.slot(), whole, stable);
         if (!stable)
             delivery = {method, true, whole.capacity_elems, whole.scratch_elems, s.counters.moves};
     } else {
-        distribute::carry_in_place(s, data, bytes, stable);
+        distribute::run(s, *distribute::carrying_in_place(s, claim.slot(), data, bytes, stable));
         if (!stable) delivery = {method, true};
     }
     s.orders.record(ArrivedBy::move_in_place, delivery);
@@ -326,13 +336,17 @@ void Distribution::reverse(std::span<const ElementColumn> values,
         delivery = s.orders.chosen(by);
     });
     const CarryOptions how{"partition", true};
-    distribute::agree(s, mine, distribute::Call("takes back", how).with(values).with(op, by));
-    const auto& places = s.orders.places(s, delivery);
+    const distribute::SlotClaim claim(s.channel);
+    const distribute::Call call = distribute::Call("takes back", how).with(values).with(op, by);
+    distribute::agree(s, claim.slot(), mine, call);
+    const auto& places = s.orders.places(s, claim.slot(), delivery);
     begin_move(s, "partition");
-    const auto carry = s.limit_bytes > 0 ? distribute::carry_back_bounded : distribute::carry_back;
-    for (std::size_t c = 0; c < full.size(); c += distribute::letter_columns) {
-        const std::size_t n = std::min(distribute::letter_columns, full.size() - c);
-        carry(s, {{std::span(full).subspan(c, n), results.subspan(c, n)}, op, places});
+    const auto carrying =
+        s.limit_bytes > 0 ? distribute::carrying_back_bounded : distribute::carrying_back;
+    for (std::size_t c = 0; c < full.size(); c += distribute::offered_columns) {
+        const std::size_t n = std::min(distribute::offered_columns, full.size() - c);
+        const distribute::Carriage some{std::span(full).subspan(c, n), results.subspan(c, n)};
+        distribute::run(s, *carrying(s, claim.slot(), {some, op, places}));
     }
 }
 
@@ -343,15 +357,20 @@ void Distribution::reverse(const ElementColumn& values, const ElementBuffer& res
 
 void Distribution::refuse(const Error& error) {
     State& s = bound(state_);
-    distribute::agree(s, {error, {}}, distribute::Call("refuses", s.options.carry));
+    const distribute::SlotClaim claim(s.channel);
+    distribute::agree(s, claim.slot(), {error, {}}, distribute::Call("refuses", s.options.carry));
 }
 
 std::vector<MethodTime> Distribution::measured_methods() const {
-    return distribute::method_times(bound(state_).group).times;
+    const State& s = bound(state_);
+    const distribute::SlotClaim claim(s.channel);
+    return distribute::method_times(s, claim.slot()).times;
 }
 
 std::string Distribution::chosen_method(std::int64_t elem_bytes, bool in_place) const {
-    return resolved(bound(state_), "auto", {&elem_bytes, 1}, in_place);
+    const State& s = bound(state_);
+    const distribute::SlotClaim claim(s.channel);
+    return resolved(s, claim.slot(), "auto", {&elem_bytes, 1}, in_place);
 }
 
 }  // namespace datamover

@@ -3,11 +3,14 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "arrival_order.hpp"
 #include "datamover/distribution.hpp"
+#include "mover/round.hpp"
 #include "mpi/process_group.hpp"
 #include "node_channel.hpp"
 #include "partition.hpp"
@@ -26,7 +29,8 @@ namespace datamover {
 
 struct Distribution::State {
     /// Collective; throws what `Distribution` does.
-    State(mpi::ProcessGroupPtr group, const TargetList& targets,
+    State(mpi::ProcessGroupPtr group, std::shared_ptr<distribute::NodeChannel> channel,
+          distribute::NodeSlot& slot, const TargetList& targets,
           const DistributionOptions& options);
 
     mpi::ProcessGroupPtr group;
@@ -40,7 +44,6 @@ struct Distribution::State {
     std::vector<std::int64_t> recv_starts;               ///< per rank, and the sum at the end
     std::int64_t dropped = 0;
     std::int64_t limit_bytes = 0;  ///< the smallest max_bytes of all processes; 0: none
-    int data_tag = 0;
     DistributionCounters counters;
     distribute::ArrivalOrders orders;
     std::vector<distribute::SourceRun> free_order;  ///< of unstable messages, once there were any
@@ -50,8 +53,8 @@ struct Distribution::State {
     std::int64_t received() const { return recv_starts.back(); }
 
     /// All of this process's elements.
-    distribute::Deal deal() const {
-        distribute::Deal all;
+    distribute::ElementRange all_elems() const {
+        distribute::ElementRange all;
         all.codes = &codes;
         all.rows = {per_elem, row_starts};
         all.end_elem = elems;
@@ -65,7 +68,7 @@ struct Distribution::State {
 
 namespace datamover::distribute {
 
-/// Where the columns of a move come from and go to; at most letter_columns.
+/// Where the columns of a move come from and go to.
 struct Carriage {
     std::span<const ElementColumn> columns;
     std::span<const ElementBuffer> results;
@@ -77,14 +80,7 @@ struct Carriage {
     }
 };
 
-/// Moves the elements of all columns. Collective.
-void carry(State& state, const Carriage& carriage);
-/// Replaces the elements of a buffer by those that arrive, in stable order or keeping that of those
-/// that stay. Collective.
-void carry_in_place(State& state, std::byte* data, std::int64_t elem_bytes, bool stable);
-/// The extra memory that it takes on this process.
-std::int64_t in_place_bytes(const State& state, std::int64_t elem_bytes);
-/// What goes back: columns of values, into as many results; at most letter_columns.
+/// What goes back: columns of values, into as many results.
 struct WayBack {
     Carriage carriage;
     Op op = Op::replace;
@@ -96,10 +92,64 @@ struct WayBack {
     }
 };
 
-/// Takes values of received elements to where the elements came from. Collective.
-void carry_back(State& state, const WayBack& way);
+/// A move that is pushed on by a round, with the mailboxes of a slot.
+class SlotOperation : public Operation {
+public:
+    SlotOperation(State& state, NodeSlot& slot)
+        : s_(state), channel_(*state.channel), slot_(slot) {}
+    void announce() override {}
+    Progress progress() final {
+        advanced_ = false;
+        if (advance()) return Progress::complete;
+        return advanced_ ? Progress::some : Progress::none;
+    }
+    bool sends_messages() const override { return s_.nprocs() > 1; }
+    bool needs_polls() const override { return channel_.messages_needed(); }
+    void keep_memory() noexcept override;
+
+protected:
+    static std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+    /// Does what can be done now; true when complete.
+    virtual bool advance() = 0;
+    /// Something has come, or been done.
+    void note_progress() { advanced_ = true; }
+    /// Peers may touch it; it is kept where the operation fails.
+    void use(memory::AllocationPtr memory) { used_.push_back(std::move(memory)); }
+    /// The shared memory that bytes lie in, known to the node by its place.
+    std::optional<memory::SharedPlace> share(const std::byte* data, std::int64_t bytes);
+
+    State& s_;
+    NodeChannel& channel_;
+    NodeSlot& slot_;
+
+private:
+    bool advanced_ = false;
+    std::vector<memory::AllocationPtr> used_;
+};
+
+using OperationPtr = std::unique_ptr<Operation>;
+/// Moves the elements of at most offered_columns columns.
+OperationPtr carrying(State& state, NodeSlot& slot, const Carriage& carriage);
+/// Replaces the elements of a buffer by those that arrive, in stable order or keeping that of those
+/// that stay.
+OperationPtr carrying_in_place(State& state, NodeSlot& slot, std::byte* data,
+                               std::int64_t elem_bytes, bool stable);
+/// The extra memory that it takes on this process.
+std::int64_t in_place_bytes(const State& state, std::int64_t elem_bytes);
+/// Takes values of received elements, of at most offered_columns columns, to where the elements
+/// came from.
+OperationPtr carrying_back(State& state, NodeSlot& slot, const WayBack& way);
 /// Likewise within the limit of extra memory, but for one value per process and element.
-void carry_back_bounded(State& state, const WayBack& way);
+OperationPtr carrying_back_bounded(State& state, NodeSlot& slot, const WayBack& way);
+
+/// Carries an operation out; whatever goes wrong is told to all processes. Collective.
+void run(State& state, Operation& operation);
+/// Whatever goes wrong in `work` is told to all processes. Throws peer_failed where another one has
+/// failed before.
+void telling_failures(const State& state, const std::function<void()>& work);
+/// Waits until done() says so. Throws timeout, peer_failed, mpi::Interrupted.
+void wait_until(const State& state, const std::function<bool()>& done,
+                mpi::Load load = mpi::Load::numbers);
 
 /// What a process tells all others before it moves anything.
 struct Notice {
@@ -115,11 +165,8 @@ struct Notices {
 
 /// Tells everybody how many elements come, and exchanges notices; fills recv_counts. With a failure
 /// of its own a process sends nothing. Collective.
-Notices exchange_counts(State& state, const Notice& mine);
+Notices exchange_counts(State& state, NodeSlot& slot, const Notice& mine);
 /// Exchanges notices. Collective.
-Notices exchange_notices(State& state, const Notice& mine);
-
-/// The memory of a pool that a result lies in, known to the node by its place; false: private.
-bool find_place(State& state, const std::byte* data, Place& place);
+Notices exchange_notices(State& state, NodeSlot& slot, const Notice& mine);
 
 }  // namespace datamover::distribute

@@ -9,7 +9,6 @@
 
 #include "alternatives/alternatives.hpp"
 #include "mpi/all_to_all.hpp"
-#include "mpi/checked_call.hpp"
 
 namespace datamover::distribute {
 namespace {
@@ -70,50 +69,48 @@ double fastest_turn(Work&& work) {
 }
 
 /// The times of the slowest process for each method, on all processes.
-void agree_on_times(MethodTimes& all, MPI_Comm comm) {
-    std::vector<double> seconds;
-    for (const MethodTime& time : all.times) seconds.push_back(time.seconds);
-    mpi::check(MPI_Allreduce(MPI_IN_PLACE, seconds.data(), static_cast<int>(seconds.size()),
-                             MPI_DOUBLE, MPI_MAX, comm),
-               "MPI_Allreduce");
-    for (std::size_t i = 0; i < seconds.size(); ++i) all.times[i].seconds = seconds[i];
+void agree_on_times(MethodTimes& all, const mpi::ProcessGroup& group) {
+    constexpr double nanoseconds = 1e9;
+    std::vector<std::int64_t> times;
+    for (const MethodTime& time : all.times)
+        times.push_back(static_cast<std::int64_t>(time.seconds * nanoseconds));
+    times = group.maximum(std::move(times));
+    for (std::size_t i = 0; i < times.size(); ++i)
+        all.times[i].seconds = static_cast<double>(times[i]) / nanoseconds;
 }
 
-void measure_moves(const mpi::ProcessGroupPtr& group, std::int64_t elem_bytes, MethodTimes& all) {
-    const Sample sample(*group, elem_bytes, false);
-    State s(group, sample.list(), {});
+void measure_moves(const State& of, NodeSlot& slot, std::int64_t elem_bytes, MethodTimes& all) {
+    const Sample sample(*of.group, elem_bytes, false);
+    State s(of.group, of.channel, slot, sample.list(), {});
     const ElementColumn column{sample.data.data(), elem_bytes, elem_bytes};
-    const auto memory = group->pool().allocate(s.received() * elem_bytes);
-    s.channel->remember(memory);
+    const auto memory = of.group->pool().allocate(s.received() * elem_bytes);
     const ElementBuffer result{memory->data, memory->bytes, memory};
     for (const std::string& name : candidates) {
         const alternatives::Alternative* method = alternatives::find(name);
         if (!counts_suffice(name)) continue;
         const double seconds = fastest_turn([&] {
             if (method)
-                method->move(s, {{&column, 1}, {&result, 1}}, true);
+                alternatives::move(*method, s, slot, {{&column, 1}, {&result, 1}}, true);
             else
-                carry(s, {{&column, 1}, {&result, 1}});
+                run(s, *carrying(s, slot, {{&column, 1}, {&result, 1}}));
         });
         all.times.push_back({name, false, elem_bytes, seconds});
     }
 }
 
-void measure_in_place(const mpi::ProcessGroupPtr& group, std::int64_t elem_bytes,
-                      MethodTimes& all) {
-    Sample sample(*group, elem_bytes, true);
-    State s(group, sample.list(), {});
+void measure_in_place(const State& of, NodeSlot& slot, std::int64_t elem_bytes, MethodTimes& all) {
+    Sample sample(*of.group, elem_bytes, true);
+    State s(of.group, of.channel, slot, sample.list(), {});
+    const alternatives::Buffer buffer{sample.data.data(), elem_bytes, sample.capacity_elems(),
+                                      alternatives::scratch_elems(s, elem_bytes)};
     for (const std::string& name : candidates) {
         const alternatives::Alternative* method = alternatives::find(name);
         if (!counts_suffice(name) || (method && !method->move_in_place)) continue;
         const double seconds = fastest_turn([&] {
             if (method)
-                method->move_in_place(s,
-                                      {sample.data.data(), elem_bytes, sample.capacity_elems(),
-                                       alternatives::scratch_elems(s, elem_bytes)},
-                                      true);
+                alternatives::exchange(*method, s, slot, buffer, true);
             else
-                carry_in_place(s, sample.data.data(), elem_bytes, false);
+                run(s, *carrying_in_place(s, slot, buffer.data, elem_bytes, false));
         });
         all.times.push_back({name, true, elem_bytes, seconds});
     }
@@ -140,15 +137,15 @@ const std::string& MethodTimes::fastest(std::int64_t elem_bytes, bool in_place) 
     return *best.first;
 }
 
-const MethodTimes& method_times(const mpi::ProcessGroupPtr& group) {
-    auto& kept = group->method_times();
+const MethodTimes& method_times(const State& state, NodeSlot& slot) {
+    auto& kept = state.group->method_times();
     if (!kept) {
         auto measured = std::make_shared<MethodTimes>();
         for (const std::int64_t bytes : sampled_elem_bytes) {
-            measure_moves(group, bytes, *measured);
-            measure_in_place(group, bytes, *measured);
+            measure_moves(state, slot, bytes, *measured);
+            measure_in_place(state, slot, bytes, *measured);
         }
-        agree_on_times(*measured, group->comm());
+        agree_on_times(*measured, *state.group);
         kept = measured;
     }
     return *kept;

@@ -22,6 +22,6 @@ struct MethodTimes {
 /// Moves samples by every implementation when a group first asks: elements of two sizes with
 /// targets in turn, and in place with one in eight that leaves. Collective; local once it is
 /// measured.
-const MethodTimes& method_times(const mpi::ProcessGroupPtr& group);
+const MethodTimes& method_times(const State& state, NodeSlot& slot);
 
 }  // namespace datamover::distribute

@@ -9,37 +9,93 @@
 #include <memory>
 #include <vector>
 
-#include "memory/segment_pool.hpp"
+#include "memory/offer.hpp"
 #include "mpi/process_group.hpp"
 
 namespace datamover::distribute {
 
-/// Columns whose places one letter can name.
-inline constexpr std::size_t letter_columns = 32;
+/// Columns whose places one offer can name.
+inline constexpr std::size_t offered_columns = 32;
+/// Operations of a communicator that may be in flight at the same time.
+inline constexpr int most_in_flight = 8;
 
-/// A place in shared memory, as another process of the node can find it.
-struct Place {
-    memory::SegmentName name;
-    std::int64_t offset_bytes = 0;
+/// What an offer says about the elements of a pair.
+enum class OfferKind : std::int64_t {
+    reachable,    ///< they lie, or may be written, at the places
+    unreachable,  ///< they come, or are wanted, in a message
+    done,         ///< they have been written to where they were wanted
 };
 
-/// What a letter says about the elements of a pair.
-enum class LetterKind : std::int64_t {
-    shared,    ///< lie (or may be written) at the places
-    private_,  ///< cannot be reached: send them another way
-    done,      ///< have been written to where they were wanted
-};
-
-/// What one process tells another of its node. Written by one, read by one; a new one is written
-/// only after the reader has answered the one before.
-struct Letter {
-    LetterKind kind = LetterKind::private_;
+/// What one process tells another of its node. Written by one, read by one.
+struct Offer {
+    OfferKind kind = OfferKind::unreachable;
     std::int64_t elems = 0;
-    std::array<Place, letter_columns> places;
+    std::array<memory::SharedPlace, offered_columns> places;
 };
 
-/// Mailboxes in shared memory between all pairs of a node, made once per communicator. Every wait
-/// spins, then yields.
+/// What offers are about: windows into which the other may write, or elements that it may take.
+enum class Topic : std::size_t { windows = 0, elements = 1 };
+
+class NodeChannel;
+
+/// The mailboxes of one operation in flight. A peer begins the next operation with them only after
+/// all of the node have told it numbers, which they do when the one before is complete.
+class NodeSlot {
+public:
+    /// Two numbers that each process of the node tells each other one. Never waits.
+    struct Numbers {
+        std::int64_t count = 0;
+        std::int64_t status = 0;
+    };
+    void post(const std::vector<Numbers>& to_each);
+    /// True when those of all others have come; then `collected` has them.
+    bool collect();
+    const std::vector<Numbers>& collected() const { return collected_; }
+
+    Offer& prepare(Topic topic, int position);
+    void publish(Topic topic, int position);
+    /// The next offer, or nullptr while it has not come.
+    const Offer* take(Topic topic, int position);
+    void acknowledge(int position);
+    bool acknowledged(int position);
+
+    /// Of the messages of this operation, and of those that count its elements: a process may send
+    /// elements while another one still looks for counts.
+    int tag() const { return tag_; }
+    int count_tag() const { return tag_ + 1; }
+
+private:
+    friend class NodeChannel;
+
+    struct alignas(64) NumbersBox {
+        std::atomic<std::uint64_t> epoch;
+        Numbers numbers;
+    };
+    struct alignas(64) OfferBox {
+        std::atomic<std::uint64_t> number;
+        Offer offer;
+    };
+    struct alignas(64) Mailbox {
+        NumbersBox numbers[2];
+        OfferBox offers[2];
+        alignas(64) std::atomic<std::uint64_t> acknowledged;
+    };
+    struct Peer {
+        Mailbox* mine = nullptr;    ///< in this process's memory: read here
+        Mailbox* theirs = nullptr;  ///< in the peer's memory: written here
+        std::uint64_t published[2] = {0, 0}, taken[2] = {0, 0};
+        std::uint64_t acks_sent = 0, acks_seen = 0;
+    };
+    Peer& peer(int position) { return peers_[static_cast<std::size_t>(position)]; }
+
+    int me_ = 0, tag_ = 0;
+    bool in_use_ = false;
+    std::uint64_t epoch_ = 0;
+    std::vector<Peer> peers_;
+    std::vector<Numbers> collected_;
+};
+
+/// Mailboxes in shared memory between all pairs of a node, made once per communicator.
 class NodeChannel {
 public:
     /// The channel of a group. Collective on the node at the first call for a group, then local.
@@ -54,86 +110,44 @@ public:
     /// True when the communicator goes beyond this node.
     bool messages_needed() const { return messages_needed_; }
 
-    /// Tells each process of the node two numbers, and hears theirs. `post` never waits. Collective
-    /// on the node.
-    struct Numbers {
-        std::int64_t count = 0;
-        std::int64_t status = 0;
-    };
-    void post(const std::vector<Numbers>& to_each);
-    std::vector<Numbers> collect();
+    /// The next slot in turn, for one operation that all processes begin. Throws invalid_state
+    /// where it is still in use. Local.
+    NodeSlot& claim();
+    void release(NodeSlot& slot);
 
-    /// Opens, answers, and acknowledges: three one-way streets per pair.
-    enum Street : std::size_t { opening = 0, answer = 1 };
-    Letter& draft(Street street, int position);
-    void send(Street street, int position);
-    /// The next letter, or nullptr while it has not come.
-    const Letter* receive(Street street, int position);
-    const Letter& await(Street street, int position);
-    void acknowledge(int position);
-    bool acknowledged(int position);
+    /// The address of a place of another process, mapped at its first use; good while an operation
+    /// is in flight.
+    std::byte* address(int position, const memory::SharedPlace& place);
 
-    /// The address of a place of another process, mapped at its first use; good until `trim`.
-    std::byte* address(int position, const Place& place);
-    /// Lets mappings go where there are many.
+private:
+    explicit NodeChannel(mpi::ProcessGroup& group);
+    bool connect(mpi::ProcessGroup& group);
     void trim();
 
-    /// Pooled memory of results is remembered for as long as it lives, so that it is known again
-    /// when a caller hands it back as a result. Null for other memory.
-    void remember(const memory::AllocationPtr& memory);
-    memory::AllocationPtr remembered(const std::byte* data) const;
-
-    /// Gives the processor away for a moment, and lets MPI work.
-    class Wait;
-
-private:
-    struct alignas(64) SetupLine {
-        std::atomic<std::uint64_t> epoch;
-        Numbers numbers;
-    };
-    struct alignas(64) LetterBox {
-        std::atomic<std::uint64_t> number;
-        Letter letter;
-    };
-    struct alignas(64) Mailbox {
-        SetupLine setup[2];
-        LetterBox letters[2];
-        alignas(64) std::atomic<std::uint64_t> acknowledged;
-    };
-    struct Peer {
-        Mailbox* theirs = nullptr;  ///< in the peer's memory: written here
-        std::shared_ptr<memory::SharedSegment> segment;
-        std::uint64_t sent[2] = {0, 0}, received[2] = {0, 0};
-        std::uint64_t acks_sent = 0, acks_received = 0;
-        std::map<memory::SegmentName, std::shared_ptr<memory::SharedSegment>> mapped;
-    };
-
-    explicit NodeChannel(mpi::ProcessGroup& group);
-    Mailbox& mine(int position) { return boxes_[position]; }
-
     std::vector<int> ranks_;
-    int me_ = 0;
+    int me_ = 0, in_flight_ = 0;
     bool messages_needed_ = false;
-    int spins_ = 0;
-    MPI_Comm comm_ = MPI_COMM_NULL;
+    std::uint64_t claims_ = 0;
     memory::AllocationPtr memory_;
-    Mailbox* boxes_ = nullptr;
-    std::vector<Peer> peers_;
-    std::shared_ptr<memory::SegmentMap> segments_;
-    std::uint64_t epoch_ = 0;
-    std::map<const std::byte*, std::weak_ptr<const memory::Allocation>> results_;
+    std::vector<std::shared_ptr<memory::SharedSegment>> peer_segments_;
+    std::vector<std::map<memory::SegmentName, std::shared_ptr<memory::SharedSegment>>> mapped_;
+    std::array<NodeSlot, most_in_flight> slots_;
 };
 
-/// Waits for something on the node: spins, then yields, and pokes MPI where messages are used too.
-class NodeChannel::Wait {
+/// A slot for as long as this object lives.
+class SlotClaim {
 public:
-    explicit Wait(const NodeChannel& channel);
-    void pause();
+    explicit SlotClaim(std::shared_ptr<NodeChannel> channel)
+        : channel_(std::move(channel)), slot_(&channel_->claim()) {}
+    ~SlotClaim() { channel_->release(*slot_); }
+    SlotClaim(const SlotClaim&) = delete;
+    SlotClaim& operator=(const SlotClaim&) = delete;
+
+    NodeSlot& slot() const { return *slot_; }
 
 private:
-    MPI_Comm comm_;
-    int spins_left_;
-    int turns_ = 0;
+    std::shared_ptr<NodeChannel> channel_;
+    NodeSlot* slot_;
 };
 
 }  // namespace datamover::distribute

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How are elements dealt to as many places as there are targets, in one pass, and collected again?
+// How do elements fan out to as many places as there are targets, in one pass, and how are they
+// collected again?
 #include "partition.hpp"
 
 #include <cstring>
@@ -61,13 +62,13 @@ void with_size(std::int64_t bytes, F&& f) {
 }
 
 template <class Code, class S>
-void deal_plain(const Deal& deal, const Code* codes, const ElementColumn& column, S size,
-                std::byte** places) {
+void fan_out_plain(const ElementRange& range, const Code* codes, const ElementColumn& column,
+                   S size, std::byte** places) {
     const auto* source = static_cast<const std::byte*>(column.data);
-    const auto drop = static_cast<Code>(deal.drop_code);
+    const auto drop = static_cast<Code>(range.drop_code);
     const std::int64_t bytes = size.get();
-    const bool drops = deal.drops;
-    for (std::int64_t i = deal.begin_elem; i < deal.end_elem; ++i) {
+    const bool drops = range.drops;
+    for (std::int64_t i = range.begin_elem; i < range.end_elem; ++i) {
         const Code code = codes[i];
         if (drops && code == drop) continue;
         std::byte* place = places[code];
@@ -80,13 +81,13 @@ void deal_plain(const Deal& deal, const Code* codes, const ElementColumn& column
 /// Whole cache lines, written past the caches: what is written is not read here again, and a line
 /// that is written whole need not be fetched before.
 template <class Code>
-void deal_lines(const Deal& deal, const Code* codes, const ElementColumn& column,
-                std::byte** places) {
+void fan_out_lines(const ElementRange& range, const Code* codes, const ElementColumn& column,
+                   std::byte** places) {
     const auto* source = static_cast<const std::byte*>(column.data);
-    const auto drop = static_cast<Code>(deal.drop_code);
+    const auto drop = static_cast<Code>(range.drop_code);
     const std::int64_t bytes = column.elem_bytes;
-    const bool drops = deal.drops;
-    for (std::int64_t i = deal.begin_elem; i < deal.end_elem; ++i) {
+    const bool drops = range.drops;
+    for (std::int64_t i = range.begin_elem; i < range.end_elem; ++i) {
         const Code code = codes[i];
         if (drops && code == drop) continue;
         std::byte* place = places[code];
@@ -99,9 +100,9 @@ void deal_lines(const Deal& deal, const Code* codes, const ElementColumn& column
     _mm_sfence();
 }
 
-bool lines_fit(const Deal& deal, const ElementColumn& column, std::byte* const* places) {
-    if (!deal.streams || column.elem_bytes % 64 != 0) return false;
-    for (std::uint32_t r = 0; r < deal.drop_code; ++r)
+bool lines_fit(const ElementRange& range, const ElementColumn& column, std::byte* const* places) {
+    if (!range.streams || column.elem_bytes % 64 != 0) return false;
+    for (std::uint32_t r = 0; r < range.drop_code; ++r)
         if (reinterpret_cast<std::uintptr_t>(places[r]) % 64 != 0) return false;
     return true;
 }
@@ -109,15 +110,15 @@ bool lines_fit(const Deal& deal, const ElementColumn& column, std::byte* const* 
 
 /// Several targets per element, of any size.
 template <class Code>
-void deal_rows(const Deal& deal, const Code* codes, const ElementColumn& column,
-               std::byte** places) {
+void fan_out_rows(const ElementRange& range, const Code* codes, const ElementColumn& column,
+                  std::byte** places) {
     const auto* source = static_cast<const std::byte*>(column.data);
     const auto bytes = static_cast<std::size_t>(column.elem_bytes);
-    for (std::int64_t i = deal.begin_elem; i < deal.end_elem; ++i) {
+    for (std::int64_t i = range.begin_elem; i < range.end_elem; ++i) {
         const std::byte* from = source + i * column.stride_bytes;
-        const std::int64_t end = deal.rows.first_entry(i + 1);
-        for (std::int64_t e = deal.rows.first_entry(i); e < end; ++e) {
-            if (codes[e] == deal.drop_code) continue;
+        const std::int64_t end = range.rows.first_entry(i + 1);
+        for (std::int64_t e = range.rows.first_entry(i); e < end; ++e) {
+            if (codes[e] == range.drop_code) continue;
             std::memcpy(places[codes[e]], from, bytes);
             places[codes[e]] += bytes;
         }
@@ -125,11 +126,11 @@ void deal_rows(const Deal& deal, const Code* codes, const ElementColumn& column,
 }
 
 template <class Code, class S>
-void collect_plain(const Deal& deal, const Code* codes, const std::byte** places, std::byte* result,
-                   S size) {
-    const auto drop = static_cast<Code>(deal.drop_code);
+void collect_plain(const ElementRange& range, const Code* codes, const std::byte** places,
+                   std::byte* result, S size) {
+    const auto drop = static_cast<Code>(range.drop_code);
     const std::int64_t bytes = size.get();
-    for (std::int64_t i = deal.begin_elem; i < deal.end_elem; ++i) {
+    for (std::int64_t i = range.begin_elem; i < range.end_elem; ++i) {
         const Code code = codes[i];
         if (code == drop) continue;
         const std::byte* place = places[code];
@@ -140,12 +141,12 @@ void collect_plain(const Deal& deal, const Code* codes, const std::byte** places
 
 /// Visits all entries in order: f(element, place of its next value); the places move on.
 template <class F>
-void visit_entries(const Deal& deal, const std::byte** places, std::int64_t bytes, F&& f) {
-    with_codes(*deal.codes, [&](const auto* codes) {
-        for (std::int64_t i = deal.begin_elem; i < deal.end_elem; ++i) {
-            const std::int64_t end = deal.rows.first_entry(i + 1);
-            for (std::int64_t e = deal.rows.first_entry(i); e < end; ++e) {
-                if (codes[e] == deal.drop_code) continue;
+void visit_entries(const ElementRange& range, const std::byte** places, std::int64_t bytes, F&& f) {
+    with_codes(*range.codes, [&](const auto* codes) {
+        for (std::int64_t i = range.begin_elem; i < range.end_elem; ++i) {
+            const std::int64_t end = range.rows.first_entry(i + 1);
+            for (std::int64_t e = range.rows.first_entry(i); e < end; ++e) {
+                if (codes[e] == range.drop_code) continue;
                 f(i, places[codes[e]]);
                 places[codes[e]] += bytes;
             }
@@ -163,14 +164,14 @@ void combine_into(std::byte* in_place, const std::byte* arriving, std::int64_t b
 }
 
 template <Op op>
-void collect_by(const Deal& deal, const std::byte** places, std::byte* result, std::int64_t bytes,
-                ScalarType type) {
+void collect_by(const ElementRange& range, const std::byte** places, std::byte* result,
+                std::int64_t bytes, ScalarType type) {
     std::vector<bool> begun(
-        static_cast<std::size_t>(deal.rows.one_each() ? 0 : deal.end_elem - deal.begin_elem));
+        static_cast<std::size_t>(range.rows.one_each() ? 0 : range.end_elem - range.begin_elem));
     scalar::with_type(type, [&]<class T>() {
-        visit_entries(deal, places, bytes, [&](std::int64_t elem, const std::byte* value) {
+        visit_entries(range, places, bytes, [&](std::int64_t elem, const std::byte* value) {
             std::byte* in_place = result + elem * bytes;
-            const auto e = static_cast<std::size_t>(elem - deal.begin_elem);
+            const auto e = static_cast<std::size_t>(elem - range.begin_elem);
             if (begun.empty() || !begun[e]) {
                 std::memcpy(in_place, value, static_cast<std::size_t>(bytes));
                 if (!begun.empty()) begun[e] = true;
@@ -202,59 +203,59 @@ void visit_leaving(const Code* codes, std::int64_t begin, std::int64_t end, Code
 
 }  // namespace
 
-void deal(const Deal& deal, const ElementColumn& column, std::byte** places) {
-    with_codes(*deal.codes, [&]<class Code>(const Code* codes) {
-        if (!deal.rows.one_each()) return deal_rows(deal, codes, column, places);
+void fan_out(const ElementRange& range, const ElementColumn& column, std::byte** places) {
+    with_codes(*range.codes, [&]<class Code>(const Code* codes) {
+        if (!range.rows.one_each()) return fan_out_rows(range, codes, column, places);
 #if defined(__x86_64__)
-        if (deal_compressed(deal, column, places)) return;
-        if (lines_fit(deal, column, places)) return deal_lines(deal, codes, column, places);
+        if (fan_out_compressed(range, column, places)) return;
+        if (lines_fit(range, column, places)) return fan_out_lines(range, codes, column, places);
 #endif
         with_size(column.elem_bytes,
-                  [&](auto size) { deal_plain(deal, codes, column, size, places); });
+                  [&](auto size) { fan_out_plain(range, codes, column, size, places); });
     });
 }
 
-void collect(const Deal& deal, const std::byte** places, std::byte* result,
+void collect(const ElementRange& range, const std::byte** places, std::byte* result,
              std::int64_t elem_bytes) {
-    if (deal.rows.one_each()) {
-        with_codes(*deal.codes, [&](const auto* codes) {
+    if (range.rows.one_each()) {
+        with_codes(*range.codes, [&](const auto* codes) {
             with_size(elem_bytes,
-                      [&](auto size) { collect_plain(deal, codes, places, result, size); });
+                      [&](auto size) { collect_plain(range, codes, places, result, size); });
         });
         return;
     }
-    visit_entries(deal, places, elem_bytes, [&](std::int64_t elem, const std::byte* value) {
+    visit_entries(range, places, elem_bytes, [&](std::int64_t elem, const std::byte* value) {
         std::memcpy(result + elem * elem_bytes, value, static_cast<std::size_t>(elem_bytes));
     });
 }
 
-void collect_combined(const Deal& deal, const std::byte** places, std::byte* result,
+void collect_combined(const ElementRange& range, const std::byte** places, std::byte* result,
                       std::int64_t elem_bytes, Op op, ScalarType type) {
     switch (op) {
         case Op::replace:
-            return collect(deal, places, result, elem_bytes);
+            return collect(range, places, result, elem_bytes);
         case Op::add:
-            return collect_by<Op::add>(deal, places, result, elem_bytes, type);
+            return collect_by<Op::add>(range, places, result, elem_bytes, type);
         case Op::multiply:
-            return collect_by<Op::multiply>(deal, places, result, elem_bytes, type);
+            return collect_by<Op::multiply>(range, places, result, elem_bytes, type);
         case Op::minimum:
-            return collect_by<Op::minimum>(deal, places, result, elem_bytes, type);
+            return collect_by<Op::minimum>(range, places, result, elem_bytes, type);
         case Op::maximum:
-            return collect_by<Op::maximum>(deal, places, result, elem_bytes, type);
+            return collect_by<Op::maximum>(range, places, result, elem_bytes, type);
     }
 }
 
-std::vector<std::int64_t> deal_leaving(const Deal& deal, const ElementColumn& column,
-                                       std::uint32_t kept, std::byte** places) {
+std::vector<std::int64_t> fan_out_leaving(const ElementRange& range, const ElementColumn& column,
+                                          std::uint32_t kept, std::byte** places) {
     std::vector<std::int64_t> left;
     const auto* source = static_cast<const std::byte*>(column.data);
-    with_codes(*deal.codes, [&]<class Code>(const Code* codes) {
+    with_codes(*range.codes, [&]<class Code>(const Code* codes) {
         with_size(column.elem_bytes, [&](auto size) {
             const std::int64_t bytes = size.get();
-            visit_leaving(codes, deal.begin_elem, deal.end_elem, static_cast<Code>(kept),
+            visit_leaving(codes, range.begin_elem, range.end_elem, static_cast<Code>(kept),
                           [&](std::int64_t i) {
                               left.push_back(i);
-                              if (codes[i] == deal.drop_code) return;
+                              if (codes[i] == range.drop_code) return;
                               std::memcpy(places[codes[i]], source + i * column.stride_bytes,
                                           static_cast<std::size_t>(bytes));
                               places[codes[i]] += bytes;
@@ -264,10 +265,10 @@ std::vector<std::int64_t> deal_leaving(const Deal& deal, const ElementColumn& co
     return left;
 }
 
-void count_range(const Deal& deal, std::int64_t* counts) {
-    const std::int64_t begin = deal.rows.first_entry(deal.begin_elem);
-    const std::int64_t end = deal.rows.first_entry(deal.end_elem);
-    with_codes(*deal.codes, [&](const auto* codes) {
+void count_range(const ElementRange& range, std::int64_t* counts) {
+    const std::int64_t begin = range.rows.first_entry(range.begin_elem);
+    const std::int64_t end = range.rows.first_entry(range.end_elem);
+    with_codes(*range.codes, [&](const auto* codes) {
         for (std::int64_t e = begin; e < end; ++e) ++counts[codes[e]];
     });
 }

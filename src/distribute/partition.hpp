@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How are elements dealt to as many places as there are targets, in one pass, and collected again?
+// How do elements fan out to as many places as there are targets, in one pass, and how are they
+// collected again?
 //
 // The loops run over target codes directly instead of an AddressRelation: a relation would keep two
 // addresses per element, while a code is one byte and the places follow from counting.
@@ -26,7 +27,7 @@ struct Rows {
 };
 
 /// A range of this process's elements and where each of them goes.
-struct Deal {
+struct ElementRange {
     const TargetCodes* codes = nullptr;
     Rows rows;
     std::int64_t begin_elem = 0, end_elem = 0;
@@ -37,23 +38,23 @@ struct Deal {
 
 /// Appends a copy of every element to the places of its targets; `places[rank]` is where the next
 /// one goes and moves on.
-void deal(const Deal& deal, const ElementColumn& column, std::byte** places);
+void fan_out(const ElementRange& range, const ElementColumn& column, std::byte** places);
 
 /// The way back: takes the next element from the place of each entry's target. With several targets
 /// the last one stays; elements without any are left as they are.
-void collect(const Deal& deal, const std::byte** places, std::byte* result,
+void collect(const ElementRange& range, const std::byte** places, std::byte* result,
              std::int64_t elem_bytes);
 
 /// Likewise, combining into what is in place.
-void collect_combined(const Deal& deal, const std::byte** places, std::byte* result,
+void collect_combined(const ElementRange& range, const std::byte** places, std::byte* result,
                       std::int64_t elem_bytes, Op op, ScalarType type);
 
-/// Finds the elements in order that do not go to `kept`, at `places` as in `deal`; returns their
+/// Finds the elements in order that do not go to `kept`, at `places` as in `fan_out`; returns their
 /// numbers. Only for one target per element.
-std::vector<std::int64_t> deal_leaving(const Deal& deal, const ElementColumn& column,
-                                       std::uint32_t kept, std::byte** places);
+std::vector<std::int64_t> fan_out_leaving(const ElementRange& range, const ElementColumn& column,
+                                          std::uint32_t kept, std::byte** places);
 
 /// Counts entries per rank in a range of elements, added to `counts`.
-void count_range(const Deal& deal, std::int64_t* counts);
+void count_range(const ElementRange& range, std::int64_t* counts);
 
 }  // namespace datamover::distribute

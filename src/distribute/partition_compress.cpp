@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How are small elements dealt to few targets, many at a time?
+// How are small elements written to the places of few targets, many at a time?
 #include "partition_compress.hpp"
 
 #include <cstring>
@@ -23,7 +23,7 @@ bool processor_suits() {
     return suits;
 }
 
-__attribute__((target("avx512f,avx512vl,avx512bw,popcnt"))) void deal_4_bytes(
+__attribute__((target("avx512f,avx512vl,avx512bw,popcnt"))) void fan_out_4_bytes(
     const std::uint8_t* codes, const std::byte* source, std::int64_t begin, std::int64_t end,
     std::uint32_t targets, std::byte** places) {
     for (std::int64_t i = begin; i + 16 <= end; i += 16) {
@@ -39,7 +39,7 @@ __attribute__((target("avx512f,avx512vl,avx512bw,popcnt"))) void deal_4_bytes(
     }
 }
 
-__attribute__((target("avx512f,avx512vl,avx512bw,popcnt"))) void deal_8_bytes(
+__attribute__((target("avx512f,avx512vl,avx512bw,popcnt"))) void fan_out_8_bytes(
     const std::uint8_t* codes, const std::byte* source, std::int64_t begin, std::int64_t end,
     std::uint32_t targets, std::byte** places) {
     for (std::int64_t i = begin; i + 8 <= end; i += 8) {
@@ -56,11 +56,11 @@ __attribute__((target("avx512f,avx512vl,avx512bw,popcnt"))) void deal_8_bytes(
     }
 }
 
-void deal_rest(const Deal& deal, const std::uint8_t* codes, const ElementColumn& column,
-               std::int64_t begin, std::byte** places) {
+void fan_out_rest(const ElementRange& range, const std::uint8_t* codes, const ElementColumn& column,
+                  std::int64_t begin, std::byte** places) {
     const auto* source = static_cast<const std::byte*>(column.data);
-    for (std::int64_t i = begin; i < deal.end_elem; ++i) {
-        if (codes[i] == deal.drop_code) continue;
+    for (std::int64_t i = begin; i < range.end_elem; ++i) {
+        if (codes[i] == range.drop_code) continue;
         std::memcpy(places[codes[i]], source + i * column.elem_bytes,
                     static_cast<std::size_t>(column.elem_bytes));
         places[codes[i]] += column.elem_bytes;
@@ -69,22 +69,23 @@ void deal_rest(const Deal& deal, const std::uint8_t* codes, const ElementColumn&
 
 }  // namespace
 
-bool deal_compressed(const Deal& deal, const ElementColumn& column, std::byte** places) {
-    const bool suits = deal.codes->width_bytes == 1 && deal.drop_code <= most_targets &&
+bool fan_out_compressed(const ElementRange& range, const ElementColumn& column,
+                        std::byte** places) {
+    const bool suits = range.codes->width_bytes == 1 && range.drop_code <= most_targets &&
                        (column.elem_bytes == 4 || column.elem_bytes == 8) &&
                        column.stride_bytes == column.elem_bytes && processor_suits();
     if (!suits) return false;
-    const auto* codes = reinterpret_cast<const std::uint8_t*>(deal.codes->data());
+    const auto* codes = reinterpret_cast<const std::uint8_t*>(range.codes->data());
     const auto* source = static_cast<const std::byte*>(column.data);
     const std::int64_t lanes = 64 / column.elem_bytes;
-    const std::int64_t whole = (deal.end_elem - deal.begin_elem) / lanes * lanes;
-    const auto loop = column.elem_bytes == 4 ? deal_4_bytes : deal_8_bytes;
-    loop(codes, source, deal.begin_elem, deal.begin_elem + whole, deal.drop_code, places);
-    deal_rest(deal, codes, column, deal.begin_elem + whole, places);
+    const std::int64_t whole = (range.end_elem - range.begin_elem) / lanes * lanes;
+    const auto loop = column.elem_bytes == 4 ? fan_out_4_bytes : fan_out_8_bytes;
+    loop(codes, source, range.begin_elem, range.begin_elem + whole, range.drop_code, places);
+    fan_out_rest(range, codes, column, range.begin_elem + whole, places);
     return true;
 }
 #else
-bool deal_compressed(const Deal&, const ElementColumn&, std::byte**) {
+bool fan_out_compressed(const ElementRange&, const ElementColumn&, std::byte**) {
     return false;
 }
 #endif

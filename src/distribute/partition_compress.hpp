@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How are small elements dealt to few targets, many at a time?
+// How are small elements written to the places of few targets, many at a time?
 #pragma once
 
 #include <cstddef>
@@ -10,6 +10,6 @@ namespace datamover::distribute {
 
 /// Deals dense elements of 4 or 8 bytes to few processes by one compressing store per target and
 /// vector; false where elements, processes or processor do not suit, and nothing is done.
-bool deal_compressed(const Deal& deal, const ElementColumn& column, std::byte** places);
+bool fan_out_compressed(const ElementRange& range, const ElementColumn& column, std::byte** places);
 
 }  // namespace datamover::distribute

@@ -7,8 +7,6 @@
 #include <memory>
 #include <string>
 
-#include "mpi/checked_call.hpp"
-
 namespace datamover {
 namespace {
 
@@ -255,18 +253,11 @@ std::vector<CopyArguments> told_by_all(const mpi::ProcessGroup& group, const Cop
     append(words->told, mine.a);
     append(words->told, mine.b);
     words->heard.resize(copy_words * static_cast<std::size_t>(group.size()));
-    MPI_Request request = MPI_REQUEST_NULL;
     constexpr int count = static_cast<int>(copy_words);
-    try {
-        mpi::check(MPI_Iallgather(words->told.data(), count, MPI_INT64_T, words->heard.data(),
-                                  count, MPI_INT64_T, group.comm(), &request),
-                   "MPI_Iallgather");
-        group.complete(request, "MPI_Iallgather");
-    } catch (const Error& e) {
-        group.fail(e);
-        group.abandon(words);
-        throw;
-    }
+    group.carry_out("MPI_Iallgather", words, [&](MPI_Request* request) {
+        return MPI_Iallgather(words->told.data(), count, MPI_INT64_T, words->heard.data(), count,
+                              MPI_INT64_T, group.comm(), request);
+    });
     std::vector<CopyArguments> all;
     for (std::size_t at = 0; at < words->heard.size(); at += copy_words) {
         const std::int64_t* w = words->heard.data() + at;

@@ -115,6 +115,7 @@ void Round::wait(std::optional<double> timeout_seconds) {
     push_if_free();
     if (finished()) return;
     mpi::Waiting waiting(group_->spins(), timeout_seconds);
+    if (operation_.needs_polls()) waiting.stay_awake();
     struct Account {
         double& sum;
         mpi::Waiting& waiting;

@@ -30,6 +30,8 @@ public:
     virtual std::vector<std::int64_t> waiting_for() const = 0;
     /// Whether it calls MPI.
     virtual bool sends_messages() const = 0;
+    /// Whether it gets on only while it is pushed, so that who waits for it does not sleep.
+    virtual bool needs_polls() const { return false; }
     /// The round was given up: keeps whatever peers may still touch. Never waits.
     virtual void keep_memory() noexcept = 0;
 };

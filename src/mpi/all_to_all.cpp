@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include "byte_message.hpp"
 #include "checked_call.hpp"
 
 namespace datamover::mpi {
@@ -42,37 +43,43 @@ bool all_to_all_reaches(std::int64_t elems) {
     return MPI_VERSION >= 4 || elems <= std::numeric_limits<int>::max();
 }
 
-void all_to_all(const std::byte* send, const Blocks& sent, std::byte* receive,
-                const Blocks& received, std::int64_t elem_bytes, MPI_Comm comm) {
-    MPI_Datatype type = MPI_DATATYPE_NULL;
-    check(MPI_Type_contiguous(to_int(elem_bytes, "element size"), MPI_BYTE, &type),
-          "MPI_Type_contiguous");
-    check(MPI_Type_commit(&type), "MPI_Type_commit");
+void all_to_all(std::vector<std::shared_ptr<const void>> memory, const std::byte* send,
+                const Blocks& sent, std::byte* receive, const Blocks& received,
+                std::int64_t elem_bytes, const ProcessGroup& group) {
 #if MPI_VERSION >= 4
-    const auto send_counts = converted<MPI_Count>(sent.counts);
-    const auto receive_counts = converted<MPI_Count>(received.counts);
-    const auto send_starts = converted<MPI_Aint>(sent.starts);
-    const auto receive_starts = converted<MPI_Aint>(received.starts);
-    const int code = MPI_Alltoallv_c(send, send_counts.data(), send_starts.data(), type, receive,
-                                     receive_counts.data(), receive_starts.data(), type, comm);
+    using Count = MPI_Count;
+    using Start = MPI_Aint;
+    const auto begin = MPI_Ialltoallv_c;
 #else
-    const auto send_counts = converted<int>(sent.counts);
-    const auto receive_counts = converted<int>(received.counts);
-    const auto send_starts = converted<int>(sent.starts);
-    const auto receive_starts = converted<int>(received.starts);
-    const int code = MPI_Alltoallv(send, send_counts.data(), send_starts.data(), type, receive,
-                                   receive_counts.data(), receive_starts.data(), type, comm);
+    using Count = int;
+    using Start = int;
+    const auto begin = MPI_Ialltoallv;
 #endif
-    MPI_Type_free(&type);
-    check(code, "MPI_Alltoallv");
-}
-
-std::vector<std::int64_t> all_to_all_numbers(const std::vector<std::int64_t>& to_each,
-                                             MPI_Comm comm) {
-    std::vector<std::int64_t> from_each(to_each.size());
-    check(MPI_Alltoall(to_each.data(), 1, MPI_INT64_T, from_each.data(), 1, MPI_INT64_T, comm),
-          "MPI_Alltoall");
-    return from_each;
+    /// What MPI may look at until the operation is complete.
+    struct Arguments {
+        std::vector<std::shared_ptr<const void>> memory;
+        std::vector<Count> send_counts, receive_counts;
+        std::vector<Start> send_starts, receive_starts;
+        MPI_Datatype type = MPI_DATATYPE_NULL;
+        ~Arguments() {
+            if (type != MPI_DATATYPE_NULL && is_running()) MPI_Type_free(&type);
+        }
+    };
+    const auto a = std::make_shared<Arguments>();
+    a->memory = std::move(memory);
+    a->send_counts = converted<Count>(sent.counts);
+    a->receive_counts = converted<Count>(received.counts);
+    a->send_starts = converted<Start>(sent.starts);
+    a->receive_starts = converted<Start>(received.starts);
+    check(MPI_Type_contiguous(to_int(elem_bytes, "element size"), MPI_BYTE, &a->type),
+          "MPI_Type_contiguous");
+    check(MPI_Type_commit(&a->type), "MPI_Type_commit");
+    const auto begin_it = [&](MPI_Request* request) {
+        return begin(send, a->send_counts.data(), a->send_starts.data(), a->type, receive,
+                     a->receive_counts.data(), a->receive_starts.data(), a->type, group.comm(),
+                     request);
+    };
+    group.carry_out("MPI_Ialltoallv", a, begin_it, Load::data);
 }
 
 }  // namespace datamover::mpi

@@ -6,7 +6,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
+
+#include "process_group.hpp"
 
 namespace datamover::mpi {
 
@@ -23,12 +26,10 @@ struct Blocks {
 /// before it below 2^31 elements.
 bool all_to_all_reaches(std::int64_t elems);
 
-/// MPI_Alltoallv with elements of `elem_bytes` bytes. Collective. Throws mpi, unsupported.
-void all_to_all(const std::byte* send, const Blocks& sent, std::byte* receive,
-                const Blocks& received, std::int64_t elem_bytes, MPI_Comm comm);
-
-/// One number to each rank, one from each. Collective.
-std::vector<std::int64_t> all_to_all_numbers(const std::vector<std::int64_t>& to_each,
-                                             MPI_Comm comm);
+/// MPI_Alltoallv with elements of `elem_bytes` bytes; `memory` is kept where the operation
+/// fails and may still touch it. Collective. Throws mpi, unsupported, peer_failed, timeout.
+void all_to_all(std::vector<std::shared_ptr<const void>> memory, const std::byte* send,
+                const Blocks& sent, std::byte* receive, const Blocks& received,
+                std::int64_t elem_bytes, const ProcessGroup& group);
 
 }  // namespace datamover::mpi

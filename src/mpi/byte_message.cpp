@@ -57,18 +57,20 @@ void PersistentRequests::add_receive(void* buffer, std::int64_t bytes, int peer,
 }
 
 bool PersistentRequests::free(std::size_t i) noexcept {
+    return requests_[i] == MPI_REQUEST_NULL || !is_running() || end(requests_[i], !receives_[i]);
+}
+
+bool end(MPI_Request& request, bool is_send) noexcept {
     constexpr int tries = 1000;
-    MPI_Request& request = requests_[i];
-    if (request == MPI_REQUEST_NULL || !is_running()) return true;
     int ended = 0;
     // An inactive request counts as ended. A send is not cancelled: MPI may not be able to (mpich 5
-    // crashes), its buffer stays.
-    if (MPI_Test(&request, &ended, MPI_STATUS_IGNORE) == MPI_SUCCESS && !ended && receives_[i]) {
+    // crashes).
+    if (MPI_Test(&request, &ended, MPI_STATUS_IGNORE) == MPI_SUCCESS && !ended && !is_send) {
         MPI_Cancel(&request);
         for (int n = 0; n < tries && !ended; ++n)
             if (MPI_Test(&request, &ended, MPI_STATUS_IGNORE) != MPI_SUCCESS) break;
     }
-    MPI_Request_free(&request);
+    if (request != MPI_REQUEST_NULL) MPI_Request_free(&request);
     return ended != 0;
 }
 

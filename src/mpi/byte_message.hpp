@@ -49,6 +49,10 @@ private:
     std::vector<bool> receives_;
 };
 
+/// Frees a request that nobody waits for any more; a receive under way is cancelled first. False:
+/// it could not be ended, its memory has to stay. Never waits.
+bool end(MPI_Request& request, bool is_send) noexcept;
+
 /// True between MPI_Init and MPI_Finalize.
 bool is_running();
 

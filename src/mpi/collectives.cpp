@@ -13,8 +13,9 @@
 
 namespace datamover::mpi {
 
-void ProcessGroup::complete(MPI_Request& request, const char* call) const {
+void ProcessGroup::complete(MPI_Request& request, const char* call, Load load) const {
     Waiting waiting(spins_);
+    if (load == Load::data) waiting.stay_awake();
     while (true) {
         int done = 0;
         check(MPI_Test(&request, &done, MPI_STATUS_IGNORE), call);
@@ -31,17 +32,16 @@ void ProcessGroup::complete(MPI_Request& request, const char* call) const {
 
 /// What was begun cannot be taken back: where a process gives up, all are told, and the memory
 /// stays.
-template <class Buffers, class Post>
-void ProcessGroup::run_collective(std::shared_ptr<Buffers> buffers, const char* call,
-                                  Post&& post) const {
+void ProcessGroup::carry_out(const char* call, std::shared_ptr<const void> memory,
+                             const std::function<int(MPI_Request*)>& begin, Load load) const {
     MPI_Request request = MPI_REQUEST_NULL;
     if (board_) check_alive();
     try {
-        check(post(*buffers, &request), call);
-        complete(request, call);
+        check(begin(&request), call);
+        complete(request, call, load);
     } catch (...) {
         if (board_) fail(current_error(*this));
-        if (request != MPI_REQUEST_NULL) abandon(std::move(buffers));
+        if (request != MPI_REQUEST_NULL) abandon(std::move(memory));
         throw;
     }
 }
@@ -64,8 +64,9 @@ Error current_error(const ProcessGroup& group) {
 std::vector<std::int64_t> ProcessGroup::maximum(std::vector<std::int64_t> values) const {
     const auto all = std::make_shared<std::vector<std::int64_t>>(std::move(values));
     const int count = to_int(static_cast<std::int64_t>(all->size()), "count");
-    run_collective(all, "MPI_Iallreduce", [&](auto& v, MPI_Request* request) {
-        return MPI_Iallreduce(MPI_IN_PLACE, v.data(), count, MPI_INT64_T, MPI_MAX, comm_, request);
+    carry_out("MPI_Iallreduce", all, [&](MPI_Request* request) {
+        return MPI_Iallreduce(MPI_IN_PLACE, all->data(), count, MPI_INT64_T, MPI_MAX, comm_,
+                              request);
     });
     return std::move(*all);
 }
@@ -77,9 +78,9 @@ std::vector<std::int64_t> ProcessGroup::exchange(std::vector<std::int64_t> value
     const auto buffers = std::make_shared<Buffers>();
     buffers->heard.resize(values.size());
     buffers->told = std::move(values);
-    run_collective(buffers, "MPI_Ialltoall", [&](Buffers& b, MPI_Request* request) {
-        return MPI_Ialltoall(b.told.data(), 1, MPI_INT64_T, b.heard.data(), 1, MPI_INT64_T, comm_,
-                             request);
+    carry_out("MPI_Ialltoall", buffers, [&](MPI_Request* request) {
+        return MPI_Ialltoall(buffers->told.data(), 1, MPI_INT64_T, buffers->heard.data(), 1,
+                             MPI_INT64_T, comm_, request);
     });
     return std::move(buffers->heard);
 }
@@ -105,13 +106,13 @@ void ProcessGroup::throw_error_of(int lowest, const std::optional<Error>& mine) 
         *text = named_process(*mine);
         *head = {static_cast<std::int64_t>(mine->code()), static_cast<std::int64_t>(text->size())};
     }
-    run_collective(head, "MPI_Ibcast", [&](auto& v, MPI_Request* request) {
-        return MPI_Ibcast(v.data(), 2, MPI_INT64_T, lowest, comm_, request);
+    carry_out("MPI_Ibcast", head, [&](MPI_Request* request) {
+        return MPI_Ibcast(head->data(), 2, MPI_INT64_T, lowest, comm_, request);
     });
     text->resize(static_cast<std::size_t>((*head)[1]));
-    run_collective(text, "MPI_Ibcast", [&](auto& v, MPI_Request* request) {
-        return MPI_Ibcast(v.data(), to_int((*head)[1], "error message"), MPI_CHAR, lowest, comm_,
-                          request);
+    carry_out("MPI_Ibcast", text, [&](MPI_Request* request) {
+        return MPI_Ibcast(text->data(), to_int((*head)[1], "error message"), MPI_CHAR, lowest,
+                          comm_, request);
     });
     throw Error(static_cast<ErrorCode>((*head)[0]), *text);
 }
@@ -125,28 +126,29 @@ std::vector<std::vector<std::int64_t>> ProcessGroup::gather_on_node(
         std::vector<std::int64_t> mine, all;
     };
     const auto buffers = std::make_shared<Buffers>();
-    buffers->count = to_int(static_cast<std::int64_t>(values.size()), "count");
-    buffers->counts.resize(n);
-    run_collective(buffers, "MPI_Iallgather", [&](Buffers& b, MPI_Request* request) {
+    Buffers& b = *buffers;
+    b.count = to_int(static_cast<std::int64_t>(values.size()), "count");
+    b.counts.resize(n);
+    carry_out("MPI_Iallgather", buffers, [&](MPI_Request* request) {
         return MPI_Iallgather(&b.count, 1, MPI_INT, b.counts.data(), 1, MPI_INT, node_comm_,
                               request);
     });
-    buffers->starts.assign(n, 0);
+    b.starts.assign(n, 0);
     std::int64_t total = 0;
     for (std::size_t i = 0; i < n; ++i) {
-        buffers->starts[i] = to_int(total, "displacement");
-        total += buffers->counts[i];
+        b.starts[i] = to_int(total, "displacement");
+        total += b.counts[i];
     }
-    buffers->mine = values;
-    buffers->all.resize(static_cast<std::size_t>(total));
-    run_collective(buffers, "MPI_Iallgatherv", [&](Buffers& b, MPI_Request* request) {
+    b.mine = values;
+    b.all.resize(static_cast<std::size_t>(total));
+    carry_out("MPI_Iallgatherv", buffers, [&](MPI_Request* request) {
         return MPI_Iallgatherv(b.mine.data(), b.count, MPI_INT64_T, b.all.data(), b.counts.data(),
                                b.starts.data(), MPI_INT64_T, node_comm_, request);
     });
     std::vector<std::vector<std::int64_t>> result(n);
     for (std::size_t i = 0; i < n; ++i) {
-        const auto begin = buffers->all.begin() + buffers->starts[i];
-        result[i].assign(begin, begin + buffers->counts[i]);
+        const auto begin = b.all.begin() + b.starts[i];
+        result[i].assign(begin, begin + b.counts[i]);
     }
     return result;
 }

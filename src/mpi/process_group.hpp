@@ -5,6 +5,7 @@
 #include <mpi.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -24,6 +25,9 @@ namespace datamover::mpi {
 
 class ProcessGroup;
 using ProcessGroupPtr = std::shared_ptr<ProcessGroup>;
+
+/// What is waited for: MPI moves data of any size only while it is polled, so that nobody sleeps.
+enum class Load { numbers, data };
 
 /// The library's private view of a user's communicator: one duplicate with MPI_ERRORS_RETURN, one
 /// communicator per node, the pool of shared memory. Made once per user communicator and cached on
@@ -84,7 +88,11 @@ public:
     /// The same for loops that wait: also looks for news from other nodes.
     void check_alive_while_waiting() const { board_->check_while_waiting(); }
     /// Waits for a request; throws mpi, or peer_failed when meanwhile a process has failed.
-    void complete(MPI_Request& request, const char* call) const;
+    void complete(MPI_Request& request, const char* call, Load load = Load::numbers) const;
+    /// Begins a non-blocking collective operation of MPI and waits for it. `memory` is what it
+    /// touches: kept where it cannot end. Whatever goes wrong is told to all processes.
+    void carry_out(const char* call, std::shared_ptr<const void> memory,
+                   const std::function<int(MPI_Request*)>& begin, Load load = Load::numbers) const;
     /// Keeps memory that processes of this node may still write to, as long as this group.
     void keep(std::shared_ptr<const void> memory) const { kept_.push_back(std::move(memory)); }
     /// Keeps memory that an operation of MPI which can never end may still touch, for ever.
@@ -113,8 +121,6 @@ private:
     bool put_up_boards();
     bool map_boards(const memory::Allocation* own, std::vector<FailureBoard::PeerBoard>& peers);
     std::string named_process(const Error& error) const;
-    template <class Buffers, class Post>
-    void run_collective(std::shared_ptr<Buffers> buffers, const char* call, Post&& post) const;
 
     MPI_Comm comm_ = MPI_COMM_NULL;
     MPI_Comm node_comm_ = MPI_COMM_NULL;

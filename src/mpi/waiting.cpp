@@ -110,7 +110,7 @@ void Waiting::restart() {
 }
 
 void Waiting::rest(double waited_seconds) {
-    if (waited_seconds < awake_seconds) {
+    if (!sleeps_ || waited_seconds < awake_seconds) {
         sched_yield();
         return;
     }

@@ -41,6 +41,8 @@ public:
     void pause();
     /// Something has come, and more may soon: awake again. The deadline stays.
     void restart();
+    /// Gives way from now on, but never sleeps: where something comes only while it is polled.
+    void stay_awake() { sleeps_ = false; }
     /// Whether the deadline has passed.
     bool expired() const { return expired_; }
     double seconds() const;
@@ -53,7 +55,7 @@ private:
 
     const ProcessGroup* group_ = nullptr;
     int spins_, spins_left_;
-    bool expired_ = false;
+    bool expired_ = false, sleeps_ = true;
     std::optional<double> timeout_seconds_;
     Clock::time_point begin_;
     double awake_since_seconds_ = 0;

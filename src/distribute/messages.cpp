@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How do the elements of a pair of processes go in one MPI message?
+#include "messages.hpp"
+
+#include <deque>
+#include <utility>
+
+#include "mpi/byte_message.hpp"
+#include "mpi/checked_call.hpp"
+
+namespace datamover::distribute {
+namespace {
+
+/// A buffer, a count and a datatype that stand for parts of memory.
+class PartsType {
+public:
+    explicit PartsType(std::span<const Part> parts) {
+        std::vector<int> counts;
+        std::vector<MPI_Aint> addresses;
+        std::vector<MPI_Datatype> types;
+        for (const Part& part : parts) {
+            messages_.emplace_back(part.bytes);
+            counts.push_back(messages_.back().count());
+            types.push_back(messages_.back().type());
+            MPI_Aint address = 0;
+            mpi::check(MPI_Get_address(part.data, &address), "MPI_Get_address");
+            addresses.push_back(address);
+        }
+        if (parts.size() == 1) {
+            buffer_ = const_cast<std::byte*>(parts.front().data);
+            return;
+        }
+        mpi::check(MPI_Type_create_struct(static_cast<int>(counts.size()), counts.data(),
+                                          addresses.data(), types.data(), &made_),
+                   "MPI_Type_create_struct");
+        const int code = MPI_Type_commit(&made_);
+        if (code != MPI_SUCCESS) MPI_Type_free(&made_);
+        mpi::check(code, "MPI_Type_commit");
+    }
+    ~PartsType() {
+        if (made_ != MPI_DATATYPE_NULL) MPI_Type_free(&made_);
+    }
+    PartsType(const PartsType&) = delete;
+    PartsType& operator=(const PartsType&) = delete;
+
+    void* buffer() const { return buffer_; }
+    int count() const { return is_one() ? messages_.front().count() : 1; }
+    MPI_Datatype type() const { return is_one() ? messages_.front().type() : made_; }
+
+private:
+    bool is_one() const { return messages_.size() == 1; }
+
+    void* buffer_ = MPI_BOTTOM;
+    std::deque<mpi::ByteMessage> messages_;
+    MPI_Datatype made_ = MPI_DATATYPE_NULL;
+};
+
+}  // namespace
+
+Messages::~Messages() {
+    for (UnderWay& message : under_way_)
+        if (message.request != MPI_REQUEST_NULL && mpi::is_running() &&
+            !mpi::end(message.request, message.is_send))
+            group_.abandon(std::move(message.memory));
+}
+
+std::size_t Messages::next(std::shared_ptr<const void> memory, bool is_send) {
+    if (unused_.empty()) {
+        unused_.push_back(under_way_.size());
+        under_way_.emplace_back();
+    }
+    const std::size_t number = unused_.back();
+    unused_.pop_back();
+    under_way_[number] = {MPI_REQUEST_NULL, std::move(memory), true, is_send};
+    return number;
+}
+
+std::size_t Messages::send(std::span<const Part> parts, int rank,
+                           std::shared_ptr<const void> memory) {
+    const PartsType all(parts);
+    const std::size_t number = next(std::move(memory), true);
+    mpi::check(MPI_Isend(all.buffer(), all.count(), all.type(), rank, tag_, group_.comm(),
+                         &under_way_[number].request),
+               "MPI_Isend");
+    return number;
+}
+
+std::size_t Messages::send_synchronously(const Part& part, int rank,
+                                         std::shared_ptr<const void> memory) {
+    const PartsType all({&part, 1});
+    const std::size_t number = next(std::move(memory), true);
+    mpi::check(MPI_Issend(all.buffer(), all.count(), all.type(), rank, tag_, group_.comm(),
+                          &under_way_[number].request),
+               "MPI_Issend");
+    return number;
+}
+
+std::size_t Messages::receive(std::span<const Part> parts, int rank,
+                              std::shared_ptr<const void> memory) {
+    const PartsType all(parts);
+    const std::size_t number = next(std::move(memory), false);
+    mpi::check(MPI_Irecv(all.buffer(), all.count(), all.type(), rank, tag_, group_.comm(),
+                         &under_way_[number].request),
+               "MPI_Irecv");
+    return number;
+}
+
+std::int64_t Messages::probe(int rank) const {
+    int arrived = 0;
+    MPI_Status status;
+    mpi::check(MPI_Iprobe(rank, tag_, group_.comm(), &arrived, &status), "MPI_Iprobe");
+    if (!arrived) return -1;
+    MPI_Count bytes = 0;
+    mpi::check(MPI_Get_elements_x(&status, MPI_BYTE, &bytes), "MPI_Get_elements_x");
+    return static_cast<std::int64_t>(bytes);
+}
+
+bool Messages::is_complete(std::size_t number) {
+    UnderWay& message = under_way_[number];
+    if (!message.active) return true;
+    int done = 0;
+    mpi::check(MPI_Test(&message.request, &done, MPI_STATUS_IGNORE), "MPI_Test");
+    if (!done) return false;
+    message = {};
+    unused_.push_back(number);
+    return true;
+}
+
+bool Messages::all_complete() {
+    if (unused_.size() == under_way_.size()) return true;
+    bool all = true;
+    for (std::size_t i = 0; i < under_way_.size(); ++i) all = is_complete(i) && all;
+    return all;
+}
+
+void Messages::wait() {
+    for (std::size_t i = 0; i < under_way_.size(); ++i) {
+        if (!under_way_[i].active) continue;
+        group_.complete(under_way_[i].request, "MPI_Test", mpi::Load::data);
+        is_complete(i);
+    }
+}
+
+}  // namespace datamover::distribute

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What happens to a move that all have agreed on when one process cannot carry out its part?
+#include <algorithm>
+#include <memory>
+#include <new>
+#include <optional>
+#include <vector>
+
+#include "distribute/distribution_state.hpp"
+#include "mpi_test.hpp"
+
+namespace datamover::distribute {
+namespace {
+
+constexpr std::int64_t elems = 1000, elem_bytes = sizeof(std::int64_t);
+
+/// A part that runs out of memory as it begins.
+class Lacking final : public SlotOperation {
+    using SlotOperation::SlotOperation;
+    void begin() override { throw std::bad_alloc(); }
+    bool advance() override { return true; }
+    std::vector<std::int64_t> waiting_for() const override { return {}; }
+};
+
+/// 0 where it goes well.
+int code_of(State& state, OperationPtr operation) {
+    try {
+        run(state, *operation);
+        return 0;
+    } catch (const Error& e) {
+        return static_cast<int>(e.code());
+    }
+}
+
+class FailingOperations : public ::testing::TestWithParam<std::int64_t> {
+protected:
+    FailingOperations() {
+        MPI_Comm_dup(MPI_COMM_WORLD, &comm_);
+        for (std::int64_t i = 0; i < elems; ++i)
+            ranks_.push_back(static_cast<std::int32_t>(i % mpi_test::world_size()));
+        group_ = mpi::ProcessGroup::of(comm_);
+        channel_ = NodeChannel::of(*group_);
+        claim_.emplace(channel_);
+        TargetList targets;
+        targets.elems = elems;
+        targets.data = ranks_.data();
+        state_.emplace(group_, channel_, claim_->slot(), targets, DistributionOptions{GetParam()});
+        const auto room = static_cast<std::size_t>(std::max(elems, state_->received()));
+        given_.resize(room);
+        arrived_.resize(room);
+        column_ = {given_.data(), elem_bytes, elem_bytes};
+        buffer_ = {reinterpret_cast<std::byte*>(arrived_.data()),
+                   static_cast<std::int64_t>(room) * elem_bytes,
+                   {}};
+    }
+    ~FailingOperations() override { MPI_Comm_free(&comm_); }
+
+    Carriage carriage() const { return {{&column_, 1}, {&buffer_, 1}}; }
+
+    /// The last process lacks its part, the others have theirs: nobody waits for ever.
+    void expect_told(OperationPtr part) {
+        MPI_Barrier(MPI_COMM_WORLD);  // all are through with the set-up
+        const bool lacks = mpi_test::world_rank() == mpi_test::world_size() - 1;
+        if (lacks) part = std::make_unique<Lacking>(*state_, claim_->slot());
+        const ErrorCode right = lacks ? ErrorCode::no_memory : ErrorCode::peer_failed;
+        EXPECT_EQ(code_of(*state_, std::move(part)), static_cast<int>(right));
+        // So does whoever comes later.
+        EXPECT_THROW(exchange_notices(*state_, claim_->slot(), {}), Error);
+    }
+
+    MPI_Comm comm_ = MPI_COMM_NULL;
+    std::vector<std::int32_t> ranks_;
+    std::vector<std::int64_t> given_, arrived_;
+    mpi::ProcessGroupPtr group_;
+    std::shared_ptr<NodeChannel> channel_;
+    std::optional<SlotClaim> claim_;
+    std::optional<State> state_;
+    ElementColumn column_;
+    ElementBuffer buffer_;
+};
+
+TEST_P(FailingOperations, OfAMove) {
+    expect_told(carrying(*state_, claim_->slot(), carriage()));
+}
+
+TEST_P(FailingOperations, OfAMoveInPlace) {
+    auto* data = reinterpret_cast<std::byte*>(given_.data());
+    expect_told(carrying_in_place(*state_, claim_->slot(), data, elem_bytes, false));
+}
+
+TEST_P(FailingOperations, OfAReverse) {
+    const auto back = GetParam() > 0 ? carrying_back_bounded : carrying_back;
+    expect_told(back(*state_, claim_->slot(), {carriage()}));
+}
+
+INSTANTIATE_TEST_SUITE_P(Limits, FailingOperations, ::testing::Values(0, 100));
+
+}  // namespace
+}  // namespace datamover::distribute
+
+int main(int argc, char** argv) {
+    return mpi_test::run(argc, argv);
+}
