@@ -36,24 +36,33 @@ PersistentRequests::~PersistentRequests() {
     for (std::size_t i = 0; i < requests_.size(); ++i) free(i);
 }
 
+MPI_Request& PersistentRequests::add(bool receives) {
+    receives_.push_back(receives);
+    return requests_.emplace_back(MPI_REQUEST_NULL);
+}
+
 void PersistentRequests::add_send(const void* buffer, std::int64_t bytes, int peer, int tag,
                                   MPI_Comm comm) {
     const ByteMessage message(bytes);
-    requests_.push_back(MPI_REQUEST_NULL);
-    receives_.push_back(false);
-    check(
-        MPI_Send_init(buffer, message.count(), message.type(), peer, tag, comm, &requests_.back()),
-        "MPI_Send_init");
+    check(MPI_Send_init(buffer, message.count(), message.type(), peer, tag, comm, &add(false)),
+          "MPI_Send_init");
 }
 
 void PersistentRequests::add_receive(void* buffer, std::int64_t bytes, int peer, int tag,
                                      MPI_Comm comm) {
     const ByteMessage message(bytes);
-    requests_.push_back(MPI_REQUEST_NULL);
-    receives_.push_back(true);
-    check(
-        MPI_Recv_init(buffer, message.count(), message.type(), peer, tag, comm, &requests_.back()),
-        "MPI_Recv_init");
+    check(MPI_Recv_init(buffer, message.count(), message.type(), peer, tag, comm, &add(true)),
+          "MPI_Recv_init");
+}
+
+void PersistentRequests::add_send(const Datatype& elements, int peer, int tag, MPI_Comm comm) {
+    check(MPI_Send_init(MPI_BOTTOM, 1, elements.get(), peer, tag, comm, &add(false)),
+          "MPI_Send_init");
+}
+
+void PersistentRequests::add_receive(const Datatype& elements, int peer, int tag, MPI_Comm comm) {
+    check(MPI_Recv_init(MPI_BOTTOM, 1, elements.get(), peer, tag, comm, &add(true)),
+          "MPI_Recv_init");
 }
 
 bool PersistentRequests::free(std::size_t i) noexcept {

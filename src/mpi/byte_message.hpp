@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "datatype.hpp"
+
 namespace datamover::mpi {
 
 /// A count and a datatype that together stand for `bytes` bytes: MPI_BYTE below 2^31, above it a
@@ -27,7 +29,7 @@ private:
     bool owned_ = false;
 };
 
-/// Persistent requests for messages of bytes, side by side as MPI wants them; freed with this
+/// Persistent requests for messages, side by side as MPI wants them; freed with this
 /// object.
 class PersistentRequests {
 public:
@@ -38,6 +40,9 @@ public:
 
     void add_send(const void* buffer, std::int64_t bytes, int peer, int tag, MPI_Comm comm);
     void add_receive(void* buffer, std::int64_t bytes, int peer, int tag, MPI_Comm comm);
+    /// One of a committed datatype whose displacements count from MPI_BOTTOM; it may be freed then.
+    void add_send(const Datatype& elements, int peer, int tag, MPI_Comm comm);
+    void add_receive(const Datatype& elements, int peer, int tag, MPI_Comm comm);
     std::size_t size() const { return requests_.size(); }
     MPI_Request operator[](std::size_t i) const { return requests_[i]; }
     /// Frees one, if MPI still runs. A receive under way (its round failed) is cancelled first.
@@ -45,6 +50,8 @@ public:
     bool free(std::size_t i) noexcept;
 
 private:
+    MPI_Request& add(bool receives);
+
     std::vector<MPI_Request> requests_;
     std::vector<bool> receives_;
 };

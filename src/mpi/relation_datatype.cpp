@@ -5,63 +5,26 @@
 #include <algorithm>
 #include <cstdint>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "mpi/checked_call.hpp"
+#include "mpi/datatype.hpp"
 #include "relation/encodings.hpp"
 
 namespace datamover {
 namespace {
 
 using mpi::check;
+using mpi::Datatype;
+using mpi::sequence;
+using Part = mpi::PlacedDatatype;
 
 /// Counts of datatype constructors are ints; longer lists are cut into parts of this many.
 constexpr std::int64_t longest_list = std::int64_t{1} << 30;
 
-/// A datatype that is freed when nobody took it.
-class Datatype {
-public:
-    Datatype() = default;
-    explicit Datatype(MPI_Datatype type) : type_(type) {}
-    Datatype(Datatype&& other) noexcept : type_(std::exchange(other.type_, MPI_DATATYPE_NULL)) {}
-    Datatype& operator=(Datatype&& other) noexcept {
-        std::swap(type_, other.type_);
-        return *this;
-    }
-    ~Datatype() {
-        if (type_ != MPI_DATATYPE_NULL) MPI_Type_free(&type_);
-    }
-    MPI_Datatype get() const { return type_; }
-    MPI_Datatype release() { return std::exchange(type_, MPI_DATATYPE_NULL); }
-
-private:
-    MPI_Datatype type_ = MPI_DATATYPE_NULL;
-};
-
-struct Part {
-    std::int64_t displacement;
-    Datatype type;
-};
-
 Datatype contiguous(std::int64_t count, MPI_Datatype of) {
     MPI_Datatype made = MPI_DATATYPE_NULL;
     check(MPI_Type_contiguous(mpi::to_int(count, "an element"), of, &made), "MPI_Type_contiguous");
-    return Datatype(made);
-}
-
-Datatype sequence(const std::vector<Part>& parts) {
-    std::vector<int> lengths(parts.size(), 1);
-    std::vector<MPI_Aint> displacements;
-    std::vector<MPI_Datatype> types;
-    for (const Part& p : parts) {
-        displacements.push_back(static_cast<MPI_Aint>(p.displacement));
-        types.push_back(p.type.get());
-    }
-    MPI_Datatype made = MPI_DATATYPE_NULL;
-    check(MPI_Type_create_struct(mpi::to_int(static_cast<std::int64_t>(parts.size()), "a list"),
-                                 lengths.data(), displacements.data(), types.data(), &made),
-          "MPI_Type_create_struct");
     return Datatype(made);
 }
 
@@ -212,8 +175,7 @@ MPI_Datatype relation_datatype(const AddressRelation& relation, Side side, MPI_D
         require_element(element, elem_bytes);
     }
     Datatype made = made_of(*RelationAccess::storage(relation), of_source, elem_bytes, element);
-    MPI_Datatype type = made.get();
-    check(MPI_Type_commit(&type), "MPI_Type_commit");
+    made.commit();
     return made.release();
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What does a transport see while it binds?
+#include <algorithm>
 #include <utility>
 
 #include "transport.hpp"
@@ -10,6 +11,11 @@ std::int64_t Pair::elems() const {
     std::int64_t elems = 0;
     for (const PairShare& share : shares) elems += share.part->size();
     return elems;
+}
+
+bool Pair::plain_copy() const {
+    return std::all_of(shares.begin(), shares.end(),
+                       [](const PairShare& share) { return share.facts.plain_copy; });
 }
 
 WireElement BoundMotion::wire() const {

@@ -240,13 +240,18 @@ void PairProgram::unpack(std::size_t chunk, const std::byte* message) const {
     }
 }
 
+std::vector<PairProgram::ArrayPiece> PairProgram::arrays(std::size_t chunk) const {
+    std::vector<ArrayPiece> all;
+    for (std::size_t i = chunks_[chunk].first; i < chunks_[chunk].end; ++i)
+        all.push_back({&units_[segments_[i].unit].relation, segments_[i].array});
+    return all;
+}
+
 std::vector<MemoryPiece> PairProgram::pieces(std::size_t chunk) const {
     std::vector<MemoryPiece> all;
-    for (std::size_t i = chunks_[chunk].first; i < chunks_[chunk].end; ++i) {
-        const Segment& s = segments_[i];
-        const AddressRelation& r = units_[s.unit].relation;
-        const auto more =
-            array_side_ == Side::source ? r.source_pieces(s.array) : r.destination_pieces(s.array);
+    for (const auto& [relation, base] : arrays(chunk)) {
+        const auto more = array_side_ == Side::source ? relation->source_pieces(base)
+                                                      : relation->destination_pieces(base);
         all.insert(all.end(), more.begin(), more.end());
     }
     return all;

@@ -30,7 +30,7 @@ struct ChunkRules {
     std::int64_t most_bytes = 0;  ///< of a chunk (at least one element); 0: one chunk
     plan::ChunkForm form = plan::ChunkForm::ranges;
     bool merges = true;  ///< small pieces share a chunk; else each has its own
-    bool runs = true;    ///< makes kernels; else only pieces() will be asked for
+    bool runs = true;    ///< makes kernels; else only pieces() or arrays() will be asked for
 };
 
 /// What a program moves, for explain.
@@ -64,6 +64,15 @@ public:
     std::byte* in_place(std::size_t chunk) const { return chunks_[chunk].in_place; }
     /// Whether that is so for all chunks.
     bool all_in_place() const;
+    /// What a chunk moves of each array, in the order of its message: one side of the relation is
+    /// the message.
+    struct ArrayPiece {
+        const AddressRelation* relation;
+        std::byte* base;
+    };
+    std::vector<ArrayPiece> arrays(std::size_t chunk) const;
+    /// The side of these relations that is not the message.
+    Side array_side() const { return array_side_; }
     /// The memory of the arrays that a chunk touches, in the order of its message.
     std::vector<MemoryPiece> pieces(std::size_t chunk) const;
 

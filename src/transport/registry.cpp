@@ -12,10 +12,11 @@ extern const TransportKind shared_kind;
 extern const TransportKind read_kind;
 extern const TransportKind staged_kind;
 extern const TransportKind p2p_kind;
+extern const TransportKind datatype_kind;
 
 const std::vector<TransportKind>& transport_kinds() {
     static const std::vector<TransportKind> kinds{
-        self_kind, shared_kind, read_kind, staged_kind, p2p_kind,
+        self_kind, shared_kind, read_kind, staged_kind, p2p_kind, datatype_kind,
     };
     return kinds;
 }

@@ -58,6 +58,8 @@ struct Pair {
 
     bool sends() const { return direction == outgoing; }
     std::int64_t elems() const;
+    /// Whether all elements move unchanged.
+    bool plain_copy() const;
 };
 
 /// The elements of a message: of the source's or of the destination's type, whichever is narrower.

@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How do the chunks of pairs move by messages? Packed, unless a chunk lies in memory as it lies in
+// the message, or MPI is told by a datatype where its elements lie.
+//
+// Receives are posted and messages sent in the order of the chunks, which MPI keeps. A pair has a
+// few buffers, used in turn: nobody waits for anything but a buffer of its own, so no order of
+// processes can lock.
+#include <algorithm>
+#include <utility>
+
+#include "message_transport.hpp"
+#include "mpi/byte_message.hpp"
+#include "mpi/checked_call.hpp"
+
+namespace datamover::transport {
+namespace {
+
+/// Messages of one pair under way at the same time where no buffers are needed.
+constexpr std::size_t unbuffered_width = 4;
+
+/// One direction of one pair.
+struct ChunkMessages {
+    std::int64_t peer = 0;
+    bool sends = false;
+    PairProgram program;
+    memory::AllocationPtr buffers;  ///< none where the arrays themselves are sent and received
+    std::int64_t buffer_bytes = 0;
+    std::size_t width = 1;         ///< messages that may be under way
+    std::size_t first_active = 0;  ///< of this pair's `width` places among the active requests
+    /// Of this pair's requests: per chunk, or, with buffers, per buffer and message size.
+    std::size_t first_request = 0, request_count = 0;
+    std::vector<std::size_t> size_of_chunk;  ///< with buffers: number of the message size
+    std::vector<std::size_t> chunk_at;       ///< per place
+    std::vector<char> busy;                  ///< per place
+    std::size_t posted = 0, completed = 0;
+
+    bool complete() const { return completed == program.chunks(); }
+    std::byte* buffer(std::size_t place) const {
+        return buffers->data + static_cast<std::int64_t>(place) * buffer_bytes;
+    }
+    std::size_t request_for(std::size_t chunk, std::size_t place) const {
+        if (!buffers) return first_request + chunk;
+        return first_request + place * (request_count / width) + size_of_chunk[chunk];
+    }
+};
+
+/// Makes buffers and requests of one direction of one pair.
+class ChunkMessagesMaker {
+public:
+    ChunkMessagesMaker(const BindContext& context, const MessageForm& form, const Pair& pair,
+                       mpi::PersistentRequests& requests)
+        : context_(context), requests_(requests) {
+        const bool by_datatype = form.datatype && pair.plain_copy();
+        made_.peer = pair.peer;
+        made_.sends = pair.sends();
+        made_.program = context.message_program(
+            pair, by_datatype ? whole_without_kernels() : ChunkRules{context.chunk_bytes});
+        made_.first_request = requests.size();
+        const std::size_t chunks = made_.program.chunks();
+        const bool in_place = made_.program.all_in_place();
+        const bool direct = in_place || by_datatype;
+        const auto most = direct ? unbuffered_width : static_cast<std::size_t>(context.buffers);
+        made_.width = std::min(most, std::max<std::size_t>(1, chunks));
+        made_.chunk_at.assign(made_.width, 0);
+        made_.busy.assign(made_.width, 0);
+        if (in_place) {
+            for (std::size_t chunk = 0; chunk < chunks; ++chunk)
+                add_request(made_.program.in_place(chunk), made_.program.chunk_bytes(chunk));
+        } else if (by_datatype) {
+            for (std::size_t chunk = 0; chunk < chunks; ++chunk)
+                add_request(form.datatype(made_.program, chunk));
+        } else {
+            make_buffers();
+        }
+        made_.request_count = requests.size() - made_.first_request;
+    }
+
+    ChunkMessages take() { return std::move(made_); }
+
+private:
+    /// MPI cuts what it is told by a datatype, and needs no kernels of ours.
+    static ChunkRules whole_without_kernels() {
+        ChunkRules rules;
+        rules.runs = false;
+        return rules;
+    }
+
+    void make_buffers() {
+        std::vector<std::int64_t> sizes;
+        for (std::size_t chunk = 0; chunk < made_.program.chunks(); ++chunk)
+            sizes.push_back(made_.program.chunk_bytes(chunk));
+        const std::vector<std::int64_t> of_chunks = sizes;
+        std::sort(sizes.begin(), sizes.end());
+        sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
+        for (const std::int64_t bytes : of_chunks)
+            made_.size_of_chunk.push_back(static_cast<std::size_t>(
+                std::lower_bound(sizes.begin(), sizes.end(), bytes) - sizes.begin()));
+        constexpr std::int64_t line_bytes = 64;
+        made_.buffer_bytes = (sizes.back() + line_bytes - 1) / line_bytes * line_bytes;
+        made_.buffers = memory::SegmentPool::allocate_private(
+            made_.buffer_bytes * static_cast<std::int64_t>(made_.width));
+        for (std::size_t place = 0; place < made_.width; ++place)
+            for (const std::int64_t bytes : sizes) add_request(made_.buffer(place), bytes);
+    }
+
+    void add_request(std::byte* data, std::int64_t bytes) {
+        const int peer = mpi::to_int(made_.peer, "rank");
+        const MPI_Comm comm = context_.group->comm();
+        if (made_.sends)
+            requests_.add_send(data, bytes, peer, context_.tag(), comm);
+        else
+            requests_.add_receive(data, bytes, peer, context_.tag(), comm);
+    }
+
+    void add_request(const mpi::Datatype& elements) {
+        const int peer = mpi::to_int(made_.peer, "rank");
+        const MPI_Comm comm = context_.group->comm();
+        if (made_.sends)
+            requests_.add_send(elements, peer, context_.tag(), comm);
+        else
+            requests_.add_receive(elements, peer, context_.tag(), comm);
+    }
+
+    const BindContext& context_;
+    mpi::PersistentRequests& requests_;
+    ChunkMessages made_;
+};
+
+class MessageTransport final : public Transport {
+public:
+    MessageTransport(const BindContext& context, const std::vector<Pair>& pairs,
+                     const MessageForm& form)
+        : group_(context.group), name_(form.name) {
+        for (const bool sends : {false, true})
+            for (const Pair& pair : pairs)
+                if (pair.sends() == sends) add(context, pair, form);
+        active_.assign(pair_at_.size(), MPI_REQUEST_NULL);
+        ended_.resize(pair_at_.size());
+        statuses_.resize(pair_at_.size());
+    }
+
+    ~MessageTransport() override {
+        for (const ChunkMessages& pair : pairs_)
+            for (std::size_t i = 0; i < pair.request_count; ++i)
+                if (!requests_.free(pair.first_request + i)) group_->abandon(pair.buffers);
+    }
+
+    void start() override {
+        for (ChunkMessages& pair : pairs_) pair.posted = pair.completed = 0;
+        complete_ = 0;
+        start_receives();
+        for (ChunkMessages& pair : pairs_)
+            if (pair.sends) post(pair);
+    }
+
+    Progress progress() override {
+        int count = 0;
+        const int code = MPI_Testsome(static_cast<int>(active_.size()), active_.data(), &count,
+                                      ended_.data(), statuses_.data());
+        if (code == MPI_ERR_IN_STATUS)
+            for (int k = 0; k < count; ++k)
+                mpi::check(statuses_[static_cast<std::size_t>(k)].MPI_ERROR, "MPI_Testsome");
+        mpi::check(code, "MPI_Testsome");
+        for (int k = 0; k < count; ++k)
+            end(static_cast<std::size_t>(ended_[static_cast<std::size_t>(k)]));
+        if (complete_ == pairs_.size()) return Progress::complete;
+        return count > 0 ? Progress::some : Progress::none;
+    }
+
+    std::vector<std::int64_t> waiting_for() const override {
+        std::vector<std::int64_t> peers;
+        for (const ChunkMessages& pair : pairs_)
+            if (!pair.complete()) peers.push_back(pair.peer);
+        return peers;
+    }
+
+    void report(std::vector<MoverPair>& lines) const override {
+        for (const ChunkMessages& p : pairs_)
+            lines.push_back(pair_line(p.peer, p.sends, name_, p.program));
+    }
+
+    std::int64_t extra_bytes() const override {
+        std::int64_t bytes = 0;
+        for (const ChunkMessages& pair : pairs_) bytes += pair.buffers ? pair.buffers->bytes : 0;
+        return bytes;
+    }
+
+private:
+    void add(const BindContext& context, const Pair& pair, const MessageForm& form) {
+        ChunkMessages messages = ChunkMessagesMaker(context, form, pair, requests_).take();
+        messages.first_active = pair_at_.size();
+        pair_at_.insert(pair_at_.end(), messages.width, pairs_.size());
+        if (!messages.sends) receive_places_ = pair_at_.size();
+        pairs_.push_back(std::move(messages));
+    }
+
+    /// Posts as many receives as there are places, all at once: they come first.
+    void start_receives() {
+        for (ChunkMessages& pair : pairs_) {
+            if (pair.sends) break;
+            for (std::size_t place = 0; place < pair.width; ++place) {
+                active_[pair.first_active + place] = requests_[pair.request_for(place, place)];
+                pair.busy[place] = 1;
+                pair.chunk_at[place] = place;
+            }
+            pair.posted = pair.width;
+        }
+        if (receive_places_ > 0)
+            mpi::check(MPI_Startall(static_cast<int>(receive_places_), active_.data()),
+                       "MPI_Startall");
+    }
+
+    /// Posts chunks, in order, as long as the next one's place is free.
+    void post(ChunkMessages& pair) {
+        while (pair.posted < pair.program.chunks()) {
+            const std::size_t place = pair.posted % pair.width;
+            if (pair.busy[place]) return;
+            if (pair.sends && pair.buffers) pair.program.pack(pair.posted, pair.buffer(place));
+            MPI_Request& active = active_[pair.first_active + place];
+            active = requests_[pair.request_for(pair.posted, place)];
+            mpi::check(MPI_Start(&active), "MPI_Start");
+            pair.busy[place] = 1;
+            pair.chunk_at[place] = pair.posted++;
+        }
+    }
+
+    void end(std::size_t active) {
+        ChunkMessages& pair = pairs_[pair_at_[active]];
+        const std::size_t place = active - pair.first_active;
+        if (!pair.sends && pair.buffers)
+            pair.program.unpack(pair.chunk_at[place], pair.buffer(place));
+        pair.busy[place] = 0;
+        ++pair.completed;
+        complete_ += pair.complete();
+        post(pair);
+    }
+
+    mpi::ProcessGroupPtr group_;
+    const char* name_;
+    std::vector<ChunkMessages> pairs_;  ///< receives before sends
+    mpi::PersistentRequests requests_;
+    std::vector<MPI_Request> active_;   ///< per place of every pair: the request under way there
+    std::vector<std::size_t> pair_at_;  ///< whose place it is
+    std::vector<int> ended_;
+    std::vector<MPI_Status> statuses_;
+    std::size_t receive_places_ = 0;
+    std::size_t complete_ = 0;  ///< pairs that are through in this round
+};
+
+}  // namespace
+
+std::unique_ptr<Transport> bind_messages(const BindContext& context, const std::vector<Pair>& pairs,
+                                         const MessageForm& form) {
+    return std::make_unique<MessageTransport>(context, pairs, form);
+}
+
+}  // namespace datamover::transport
