@@ -21,15 +21,17 @@ namespace datamover {
 
 /// How a mover works; all optional.
 struct MoverOptions {
-    Op op = Op::replace;             ///< how arriving elements are combined
-    std::string transport = "auto";  ///< or the name of one: "shared", "read", "staged", "p2p"
+    Op op = Op::replace;  ///< how arriving elements are combined
+    /// Or the name of one: "shared", "read", "staged", "p2p", "datatype".
+    std::string transport = "auto";
     std::complex<double> alpha = 1;  ///< factor of arriving elements
     std::complex<double> beta = 1;   ///< factor of those in place, with Op::add
     bool conjugate = false;          ///< arriving complex elements are conjugated
-    /// Verifies at binding that sizes match per pair, no element is written twice, and none is read
-    /// that is written. Where one process asks, all do. Takes time and memory in the elements
-    /// moved; errors are mismatch and invalid_argument. (That all processes hold the same plans and
-    /// options is always verified.)
+    /// Verifies at binding, byte by byte, that no element is written twice and none is read that is
+    /// written, and that sizes match per pair. Where one process asks, all do. Takes time and
+    /// memory in the elements moved; errors are mismatch and invalid_argument. (Always verified are
+    /// that all processes hold the same plans and options, and that no box or product is read that
+    /// is written, as far as a few comparisons for each tell.)
     bool check = false;
     /// Most bytes of message buffers and staging memory of this process, 0 for no limit. Messages
     /// then go in rounds. Too little for an element per message: invalid_argument.

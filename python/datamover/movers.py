@@ -334,11 +334,12 @@ class Mover(MoverSet):
     transport : str
         "auto", or the name of a transport that must carry all that leaves a process.
     check : bool
-        Whether to verify, here and in `rebind`, that sizes match for every pair, that no element is
-        written twice (without `op`), and that none is read that is written, also through arrays
-        that share memory. The error names process, block and region. Where one process asks, all
-        do. Takes time and memory in the elements. (That all processes bring the same plan and
-        options is always verified.)
+        Whether to verify, here and in `rebind`, byte by byte, that no element is written twice
+        (without `op`) and none is read that is written, also through arrays that share memory, and
+        that sizes match for every pair. The error names process, block and region. Where one
+        process asks, all do. Takes time and memory in the elements. (Always verified are that all
+        processes bring the same plan and options, and that no box or product is read that is
+        written, as far as a few comparisons for each tell.)
     max_bytes : int, optional
         Most bytes of message buffers and shared slots of this process; what does not fit goes in
         pieces, with the same result. `counters()["extra_bytes"]` tells what is used.
@@ -357,8 +358,8 @@ class Mover(MoverSet):
         A section outside what a block's memory holds (ghosts too shallow).
     InvalidArgument
         A read-only destination, an unknown `op` or transport, a `max_bytes` that leaves no room for
-        an element per message; with `check` also an element that is written twice, or read and
-        written.
+        an element per message; an element that is read and written, with `check` also one that is
+        written twice.
     Unsupported
         A transport that cannot carry one of the pairs.
 

@@ -223,6 +223,7 @@ private:
                                       : p.plan.incoming(me, nodes);
             p.in_place = all_in_place;
         }
+        check_overlaps(moves_, me);
     }
 
     void fill_survey() {

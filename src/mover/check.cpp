@@ -103,6 +103,24 @@ plan::BoundMemory bound_memory(const ArrayPart& part, const Layout& layout) {
     return {&layout, &part.memory, reinterpret_cast<std::uintptr_t>(part.base), part.elem_bytes};
 }
 
+bool only_halos(const MotionPlan& plan) {
+    for (std::int64_t term = 0; term < plan.size(); ++term)
+        if (!std::holds_alternative<HaloExchange>(plan[term])) return false;
+    return true;
+}
+
+std::vector<plan::BoundParts> bound_parts(const Moves& moves) {
+    std::vector<plan::BoundParts> all;
+    for (std::size_t m = 0; m < moves.motions.size(); ++m) {
+        const PlannedParts& p = moves.parts_of(m);
+        const auto& array = moves.motions[m].array;
+        all.push_back({bound_memory(array.source, p.plan.source()), &p.outgoing,
+                       bound_memory(array.destination, p.plan.destination()), &p.incoming,
+                       p.in_place && only_halos(p.plan)});
+    }
+    return all;
+}
+
 }  // namespace
 
 std::int64_t digest_of(const MoverOptions& options) {
@@ -147,14 +165,12 @@ void throw_difference(const mpi::ProcessGroup& group, const Moves& moves,
 void check_bound(const mpi::ProcessGroup& group, const Moves& moves, const MoverOptions& options) {
     for (const PlannedParts& planned : moves.plans) check_sizes(group, planned);
     mpi::collectively(group, [&] {
-        for (std::size_t m = 0; m < moves.motions.size(); ++m) {
-            const PlannedParts& p = moves.parts_of(m);
-            const auto& array = moves.motions[m].array;
-            plan::check_conflicts(bound_memory(array.source, p.plan.source()), p.outgoing,
-                                  bound_memory(array.destination, p.plan.destination()), p.incoming,
-                                  group.rank(), options.op != Op::replace);
-        }
+        plan::check_conflicts(bound_parts(moves), group.rank(), options.op != Op::replace);
     });
+}
+
+void check_overlaps(const Moves& moves, std::int64_t rank) {
+    plan::check_overlaps(bound_parts(moves), rank);
 }
 
 }  // namespace datamover

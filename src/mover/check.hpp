@@ -16,6 +16,10 @@ std::int64_t digest_of(const MoverOptions& options);
 [[noreturn]] void throw_difference(const mpi::ProcessGroup& group, const Moves& moves,
                                    const MoverOptions& options);
 
+/// Throws invalid_argument where this process reads what it writes, as far as little time decides
+/// it, naming process, blocks and regions. Local.
+void check_overlaps(const Moves& moves, std::int64_t rank);
+
 /// Verifies that what is sent is what is expected, for every pair, that no element is written twice
 /// and that none is read that is written. Throws mismatch, invalid_argument or out_of_range on all
 /// processes, naming process, blocks and regions. Collective; memory O(processes).

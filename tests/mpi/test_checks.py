@@ -8,6 +8,8 @@ from test_redistribution import draw_plan, expected
 
 import datamover as dm
 
+CHECK = pytest.mark.parametrize("check", [False, True])
+
 
 def refused(comm, error, make):
     """The message with which `make` fails, which must be the same on all processes."""
@@ -52,6 +54,7 @@ def test_sections_within_one_array_against_counting(comm, rng, cases):
     for _ in range(cases * 20):
         plan = dm.MotionPlan(blocks, blocks)
         reads, writes = np.zeros((2, *blocks.domain.shape), int)
+        onto_itself = False
         for _ in range(int(rng.integers(1, 6))):
             source, destination = (int(b) for b in rng.integers(0, comm.size, 2))
             box = random_box(rng, blocks.region(source))
@@ -59,15 +62,22 @@ def test_sections_within_one_array_against_counting(comm, rng, cases):
             lo = [int(rng.integers(a, b - n + 1)) for a, b, n in room]
             target = dm.Region(lo, [a + n for a, n in zip(lo, box.shape, strict=True)])
             plan.copy(source, box, destination, target)
+            onto_itself |= box == target
             reads[box.slices()] += 1
             writes[target.slices()] += 1
-        sound = writes.max() <= 1 and not (reads.astype(bool) & writes.astype(bool)).any()
+        both = bool((reads.astype(bool) & writes.astype(bool)).any())
+        sound = writes.max() <= 1 and not both
         verdicts.add(bool(sound))
         if sound:
             dm.Mover(plan, a, a, check=True).free()
         else:
             message = refused(comm, dm.InvalidArgument, lambda: dm.Mover(plan, a, a, check=True))  # noqa: B023
             assert "block" in message and "region" in message and "process" in message
+        if both and not onto_itself:
+            message = refused(comm, dm.InvalidArgument, lambda: dm.Mover(plan, a, a))  # noqa: B023
+            assert "read while it is written" in message
+        elif not both:
+            dm.Mover(plan, a, a).free()
     assert verdicts == {False, True}
 
 
@@ -93,21 +103,57 @@ def test_ghosts_are_filled_in_place(comm):
     dm.Mover(dm.halo(blocks, 1, periodic=True), u, u, check=True)()
 
 
-def test_arrays_that_share_memory(comm):
+@CHECK
+def test_one_memory_laid_out_in_two_ways(comm, check):
+    shape = (2 * comm.size, 3 * comm.size)
+    rows = dm.BlockCyclic(shape, "(block, *)", comm.size)
+    columns = dm.BlockCyclic(shape, "(*, block)", comm.size)
+    memory = np.zeros(6 * comm.size)
+    before = memory.reshape(rows.local_shape(comm.rank))
+    after = memory.reshape(columns.local_shape(comm.rank))
+    plan = dm.redistribute(rows, columns)
+    if comm.size == 1:  # all stays where it is
+        dm.Mover(plan, before, after, comm=comm)()
+    else:
+        refused(
+            comm,
+            dm.InvalidArgument,
+            lambda: dm.Mover(plan, before, after, check=check, comm=comm),
+        )
+    square = dm.BlockCyclic((2, 2 * comm.size), "(*, block)", comm.size)
+    turned_square = dm.BlockCyclic((2 * comm.size, 2), "(block, *)", comm.size)
+    turned = dm.redistribute(square, turned_square, axes=(1, 0))
+    mine = np.zeros((2, 2))
+    refused(comm, dm.InvalidArgument, lambda: dm.Mover(turned, mine, mine, check=check, comm=comm))
+
+
+@CHECK
+def test_one_array_reads_what_another_one_writes(comm, check):
+    line = dm.BlockCyclic(3 * comm.size, "block", nprocs=comm.size)
+    plan = dm.redistribute(line, line)
+    a, b, c = np.arange(9.0).reshape(3, 3)
+    dm.Mover(plan, [a, a], [b, c], check=check, comm=comm)()
+    np.testing.assert_array_equal([b, c], [a, a])
+    chain = ([a, b], [b, c])
+    refused(comm, dm.InvalidArgument, lambda: dm.Mover(plan, *chain, check=check, comm=comm))
+
+
+@CHECK
+def test_arrays_that_share_memory(comm, check):
     line = dm.BlockCyclic(6 * comm.size, "block", nprocs=comm.size)
     plan = dm.redistribute(line, line)
     buffer = np.arange(12.0)
-    both = dm.Mover(plan, buffer[:6], buffer[6:], check=True, comm=comm)
+    both = dm.Mover(plan, buffer[:6], buffer[6:], check=check, comm=comm)
     overlapping = (buffer[:6], buffer[5:11])
     message = refused(
-        comm, dm.InvalidArgument, lambda: dm.Mover(plan, *overlapping, check=True, comm=comm)
+        comm, dm.InvalidArgument, lambda: dm.Mover(plan, *overlapping, check=check, comm=comm)
     )
     assert "read while it is written" in message
     refused(comm, dm.InvalidArgument, lambda: both.rebind(*overlapping))
     both()
     np.testing.assert_array_equal(buffer[6:], np.arange(6.0))
     interleaved = np.arange(12.0)
-    dm.Mover(plan, interleaved[::2], interleaved[1::2], check=True, comm=comm)()
+    dm.Mover(plan, interleaved[::2], interleaved[1::2], check=check, comm=comm)()
     np.testing.assert_array_equal(interleaved[1::2], interleaved[::2])
 
 

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Which pieces of a process's blocks does a move read and write, and how is that said in an error?
+#include "touched_pieces.hpp"
+
+#include <string>
+
+#include "datamover/error.hpp"
+#include "relation/extent.hpp"
+
+namespace datamover::plan {
+namespace {
+
+std::string named(const char* side, const Touch& touch) {
+    return std::string(side) + " block " + std::to_string(spans_of(touch.piece, touch.side).block) +
+           ", region " + section(*touch.array->layout, touch.piece, touch.side).to_string();
+}
+
+std::string written_by(const Touch& w) {
+    return named("destination", w) + " (from block " +
+           std::to_string(spans_of(w.piece, Side::source).block) + " of process " +
+           std::to_string(w.peer) + ")";
+}
+
+}  // namespace
+
+LocalSpans spans_of(const Piece& piece, Side side) {
+    LocalSpans local;
+    const bool of_source = side == Side::source;
+    const auto block_of = [&](const auto& c) {
+        return of_source ? c.source_block : c.destination_block;
+    };
+    if (const auto* product = std::get_if<ProductPiece>(&piece.content)) {
+        local.block = block_of(*product);
+        for (const PieceAxis& axis : product->axes) {
+            const Extent extent = extent_of(*axis.table, side);
+            local.spans.push_back({of_source ? axis.source_dim : axis.destination_dim,
+                                   {extent.low, extent.high + 1}});
+        }
+    } else if (const auto* reshape = std::get_if<ReshapePiece>(&piece.content)) {
+        local.block = block_of(*reshape);
+        const Region& box = of_source ? reshape->source : reshape->destination;
+        for (int d = 0; d < box.dims(); ++d) local.spans.push_back({d, {box.lo()[d], box.hi()[d]}});
+    } else if (const auto* list = std::get_if<BoxList>(&piece.content)) {
+        local.block = block_of(list->boxes.front());
+        for (const BoxAxis& axis : list->shape_of(list->boxes.front()).axes()) {
+            const std::int64_t first = of_source ? axis.source : axis.destination;
+            local.spans.push_back(
+                {of_source ? axis.source_dim : axis.destination_dim, {first, first + axis.length}});
+        }
+    } else {
+        local.block = block_of(std::get<IndexPiece>(piece.content));
+        local.whole = true;
+    }
+    return local;
+}
+
+Region section(const Layout& layout, const Piece& piece, Side side) {
+    const LocalSpans local = spans_of(piece, side);
+    if (local.whole || layout.index_list()) return layout.domain();
+    const auto sets = layout.axis_sets(local.block);
+    Point lo = layout.block_extents(local.block), hi = lo;
+    for (const auto& [d, span] : local.spans) {
+        const AxisSet& set = sets[static_cast<std::size_t>(d)];
+        lo[d] = set.global(span.lo);
+        hi[d] = set.global(span.hi - 1) + 1;
+    }
+    return {lo, hi};
+}
+
+void refuse_second_write(std::int64_t rank, const Touch& first, const Touch& second) {
+    throw Error(ErrorCode::invalid_argument,
+                "on process " + std::to_string(rank) + " an element is written twice: by " +
+                    written_by(first) + " and by " + written_by(second));
+}
+
+void refuse_read(std::int64_t rank, const Touch& reader, const Touch& writer) {
+    throw Error(ErrorCode::invalid_argument,
+                "on process " + std::to_string(rank) +
+                    " an element is read while it is written: read by " + named("source", reader) +
+                    " (for process " + std::to_string(reader.peer) + "), written by " +
+                    written_by(writer));
+}
+
+}  // namespace datamover::plan
