@@ -124,17 +124,49 @@ def block_shape(layout, rank, block):
     return (len(layout.indices_of(rank)),)
 
 
-def strided(rng, shape, dtype):
-    """An uninitialised array of this shape with random order, padding, steps and directions."""
-    steps = [int(rng.choice([1, 1, 2, -1, -2])) for _ in shape]
-    padded = [n * abs(s) + int(rng.integers(0, 3)) for n, s in zip(shape, steps, strict=True)]
-    order = rng.permutation(len(shape))
-    base = np.zeros([padded[d] for d in order], dtype).transpose(np.argsort(order))
-    return base[tuple(slice(None, None, s) for s in steps)][tuple(slice(0, n) for n in shape)]
+class Poisoned:
+    """Memory for an array of random order, padding, steps and directions, full of one byte."""
+
+    BYTE = 0xA5
+
+    def __init__(self, rng, shape, dtype):
+        dtype = np.dtype(dtype)
+        steps = [int(rng.choice([1, 1, 2, -1, -2])) for _ in shape]
+        padded = [n * abs(s) + int(rng.integers(0, 3)) for n, s in zip(shape, steps, strict=True)]
+        order = rng.permutation(len(shape))
+        self._bytes = np.full(int(np.prod(padded)) * dtype.itemsize, self.BYTE, "u1")
+        is_array = np.zeros_like(self._bytes)
+
+        def array_in(memory, dtype):
+            base = memory.view(dtype).reshape([padded[d] for d in order])
+            base = base.transpose(np.argsort(order))[tuple(slice(None, None, s) for s in steps)]
+            return base[tuple(slice(0, n) for n in shape)]
+
+        self.array = array_in(self._bytes, dtype)
+        opaque = np.dtype(f"V{dtype.itemsize}")
+        array_in(is_array, opaque)[...] = np.ones(dtype.itemsize, "u1").view(opaque)[0]
+        self._is_padding = is_array == 0
+
+    def assert_padding_untouched(self):
+        assert (self._bytes[self._is_padding] == self.BYTE).all()
+
+
+class Ghosts:
+    """The ghosts around a block of a library array, full of one byte."""
+
+    def __init__(self, block, depth):
+        self._block = block
+        self._here = np.ones(block.shape, bool)
+        self._here[tuple(slice(depth, n - depth) for n in block.shape)] = False
+        self._poison = bytes([Poisoned.BYTE]) * block.dtype.itemsize
+        block[self._here] = np.frombuffer(self._poison, block.dtype)[0]
+
+    def assert_padding_untouched(self):
+        assert self._block[self._here].tobytes() == self._poison * int(self._here.sum())
 
 
 class Part:
-    """One process's blocks of a layout, in the library's memory or the user's."""
+    """One process's blocks of a layout, in any memory, and poison around them."""
 
     def __init__(self, comm, rng, local_rng, layout, dtype, library=None):
         self.layout, self.rank = layout, comm.rank
@@ -143,12 +175,13 @@ class Part:
         if library:
             self.arrays = dm.XArray(comm, layout, dtype, order=order, ghost=ghost)
             self.blocks = {b: self.arrays.interior(b) for b in self.arrays.blocks}
+            self._around = [Ghosts(self.arrays[b], ghost) for b in self.arrays.blocks]
         else:
-            self.blocks = {
-                block: strided(local_rng, block_shape(layout, comm.rank, block), dtype)
-                for block in layout.blocks_of(comm.rank)
-            }
+            shapes = {b: block_shape(layout, comm.rank, b) for b in layout.blocks_of(comm.rank)}
+            memory = {b: Poisoned(local_rng, shape, dtype) for b, shape in shapes.items()}
+            self.blocks = {b: m.array for b, m in memory.items()}
             self.arrays = dict(self.blocks)
+            self._around = list(memory.values())
 
     def fill(self, whole):
         """Set every element to that of a global array."""
@@ -156,17 +189,21 @@ class Part:
             self.blocks[block][...] = whole[index]
 
     def assert_holds(self, whole):
-        """Every element is that of a global array."""
+        """Every element is that of a global array, and nothing around them has changed."""
         for block, index in indices_of_blocks(self.layout, self.rank):
             np.testing.assert_array_equal(self.blocks[block], whole[index])
+        for around in self._around:
+            around.assert_padding_untouched()
 
 
 def numbered(shape, dtype):
-    """A global array in which no two near elements are alike."""
+    """A global array of its indices; what they do not fit into tells most of them apart."""
     dtype = np.dtype(dtype)
     numbers = np.arange(np.prod(shape, dtype=int))
     if dtype.kind in "iufc":
-        return (numbers % 120).astype(dtype).reshape(shape)
+        if dtype.itemsize == 1:
+            numbers = (numbers * 0x9E3779B1 >> 9) % 127
+        return numbers.astype(dtype).reshape(shape)
     raw = (numbers[:, None] * 7 + np.arange(dtype.itemsize)).astype("u1") % 251 + 1
     return np.ascontiguousarray(raw).view(dtype).reshape(shape)
 
