@@ -19,6 +19,7 @@ import pytest
 from typer.testing import CliRunner
 
 from datamover import cli
+from datamover.launch import outer_environment
 
 HERE = Path(__file__).resolve().parent
 CASES = {
@@ -86,7 +87,12 @@ def results(face, processes, directory):
     command = [os.environ.get("MPIEXEC", "mpiexec"), "-n", processes, *driver(face)]
     command += [directory / "cases", directory]
     ran = subprocess.run(
-        list(map(str, command)), capture_output=True, text=True, timeout=SECONDS, check=False
+        list(map(str, command)),
+        env=outer_environment(),
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
     )
     assert ran.returncode == 0, ran.stdout + ran.stderr
     held = {}

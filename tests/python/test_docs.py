@@ -18,6 +18,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from datamover.launch import outer_environment
+
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(
@@ -79,7 +81,7 @@ def run(command, directory):
     done = subprocess.run(
         list(map(str, command)),
         cwd=directory,
-        env=os.environ | plain,
+        env=outer_environment() | plain,
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

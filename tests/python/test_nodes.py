@@ -6,6 +6,8 @@ import subprocess
 import sys
 import textwrap
 
+from datamover.launch import outer_environment
+
 PROGRAM = textwrap.dedent("""
     import os, sys
     rank = int(os.environ.get("PMI_RANK", os.environ.get("OMPI_COMM_WORLD_RANK", "-1")))
@@ -33,7 +35,7 @@ PROGRAM = textwrap.dedent("""
 
 def test_one_of_two_nodes_lacks_shared_memory():
     command = [os.environ.get("MPIEXEC", "mpiexec"), "-n", "4", sys.executable, "-c", PROGRAM]
-    environment = os.environ | {"DATAMOVER_NODE_SIZE": "2"}
+    environment = outer_environment() | {"DATAMOVER_NODE_SIZE": "2"}
     result = subprocess.run(
         command, env=environment, capture_output=True, text=True, timeout=100, check=False
     )
