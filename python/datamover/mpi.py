@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from .errors import (
     Error,
     InvalidArgument,
+    IoError,
     MpiError,
     NoMemory,
     OutOfRange,
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 #: What built-in exceptions are called by the library; the first that fits counts.
 _KINDS = (
     (MemoryError, NoMemory),
+    (OSError, IoError),
     (LookupError, OutOfRange),
     ((TypeError, AttributeError), WrongType),
     ((ValueError, ArithmeticError), InvalidArgument),

@@ -8,25 +8,22 @@ import errno
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from datamover.errors import Error, PeerFailed, class_of
+from datamover.errors import Error, IoError
 from datamover.files.flat import no_space
+from datamover.mpi import comm_address, core, take_part_with
 
 if TYPE_CHECKING:
     from mpi4py import MPI
 
 
-def code_and_words(e: Exception) -> tuple[str, str]:
-    """Name the error code of an exception and say what it says."""
-    if isinstance(e, Error):
-        return e.code, str(e)
-    if isinstance(e, MemoryError):
-        return "no_memory", f"not enough memory: {e}"
-    if isinstance(e, OSError):
-        words = e.strerror or str(e)
-        if e.errno == errno.ENOSPC and e.filename:
-            words = no_space(str(e.filename))
-        return "io", f"{words}: {e.filename}" if e.filename else words
-    return PeerFailed.code, f"{type(e).__name__}: {e}"
+def _named(error: BaseException) -> BaseException:
+    """Say which file an error of the system is about."""
+    if isinstance(error, Error) or not isinstance(error, OSError) or not error.filename:
+        return error
+    words = error.strerror or str(error)
+    if error.errno == errno.ENOSPC:
+        words = no_space(str(error.filename))
+    return IoError(f"{words}: {error.filename}")
 
 
 @contextlib.contextmanager
@@ -45,17 +42,13 @@ def together(comm: MPI.Comm) -> Iterator[None]:
         On all processes that of the lowest failing one; its class is the one of its code. An
         exception that is no error of ours or of the system goes on unchanged where it happened.
     """
-    mine: Exception | None = None
+    address = comm_address(comm)
     try:
         yield
-    except Exception as e:
-        mine = e
-    failing = comm.allreduce([] if mine is None else [comm.rank])
-    if not failing:
-        return
-    code, words = comm.bcast(None if mine is None else code_and_words(mine), root=min(failing))
-    if mine is not None and not isinstance(mine, (Error, OSError, MemoryError)):
-        raise mine
-    if len(failing) < comm.size and comm.size > 1 and min(failing) > 0:
-        words += f" (on process {min(failing)} of {comm.size})"
-    raise class_of(code)(words) from mine
+    except (Error, OSError, MemoryError) as error:
+        take_part_with(core().agree, address, _named(error))
+    except BaseException as error:
+        with contextlib.suppress(Error):
+            take_part_with(core().agree, address, error)
+        raise
+    core().agree(address, None, "")
