@@ -392,6 +392,14 @@ class Distribution:
         """Count elements kept, sent and dropped, messages and extra bytes of the last. Local."""
         return self._core.counters()
 
+    def __repr__(self) -> str:
+        counters = self.counters()
+        return (
+            f"Distribution(process {self.comm.rank} of {self.comm.size}: keeps "
+            f"{counters['elems_kept']} elements, sends {counters['elems_sent']}, drops "
+            f"{counters['elems_dropped']}, receives {self.received}; method {self.method!r})"
+        )
+
 
 def _checked_limit(max_bytes: int | None) -> int:
     """Give a limit of memory as the engine wants it: 0 for none."""

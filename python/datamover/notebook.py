@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How do layouts and plans show themselves in a notebook? As small tables, whatever their size."""
+"""How do layouts and plans show themselves in a notebook? As tables, layouts as pictures too."""
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Iterable
 from html import escape
 from itertools import islice
@@ -21,6 +22,8 @@ from ._plan import (
 
 #: So many blocks, ranks or terms are shown; the number of others is said.
 SHOWN = 8
+#: Layouts of more blocks or lists are not drawn.
+MOST_DRAWN = 1000
 
 Row = tuple[Any, ...]
 
@@ -59,7 +62,7 @@ def _block_cyclic(layout: BlockCyclic) -> str:
     ]
     if layout.replicas > 1:
         rows.append(("replicas", layout.replicas))
-    return _table("BlockCyclic", (), rows)
+    return _with_picture(_table("BlockCyclic", (), rows), layout, 1)
 
 
 def _floor_plan(layout: FloorPlan) -> str:
@@ -72,7 +75,8 @@ def _floor_plan(layout: FloorPlan) -> str:
         for i in range(min(len(layout), SHOWN))
     )
     head = ("block", "rank", "region", "shape")
-    return _table(caption, head, rows, _others(len(layout), "blocks"))
+    table = _table(caption, head, rows, _others(len(layout), "blocks"))
+    return _with_picture(table, layout, len(layout))
 
 
 def _index_list(layout: IndexList) -> str:
@@ -82,7 +86,18 @@ def _index_list(layout: IndexList) -> str:
         first = ", ".join(map(str, indices[:SHOWN].tolist()))
         rows.append((rank, len(indices), first + (", …" if len(indices) > SHOWN else "")))
     caption = f"IndexList over {layout.shape} on {layout.nprocs} processes"
-    return _table(caption, ("rank", "number", "indices"), rows, _others(layout.nprocs, "ranks"))
+    table = _table(caption, ("rank", "number", "indices"), rows, _others(layout.nprocs, "ranks"))
+    return _with_picture(table, layout, layout.nprocs)
+
+
+def _with_picture(table: str, layout: BlockCyclic | FloorPlan | IndexList, parts: int) -> str:
+    """Put the picture of who holds what below a table, unless it would take long."""
+    if parts > MOST_DRAWN:
+        return table
+    from .picture import layout_png
+
+    picture = b64encode(layout_png(layout)).decode()
+    return f'<div>{table}<img alt="who holds what" src="data:image/png;base64,{picture}"/></div>'
 
 
 def _memory(memory: MemoryLayout) -> str:

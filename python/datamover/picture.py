@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import io
 import itertools
 import math
 import os
@@ -16,7 +17,7 @@ from datamover import _plan
 from datamover.holdings import NOBODY, Holdings
 
 if TYPE_CHECKING:
-    from datamover import MotionPlan
+    from datamover import Layout, MotionPlan
     from datamover.explanation import Explanation
 
 #: Ranks are written into their blocks where there are at most so many blocks in the picture.
@@ -442,6 +443,20 @@ def draw(plan: MotionPlan, e: Explanation, path: str | os.PathLike[str]) -> None
         _draw_peers(traffic, e)
         _title(traffic, f"Traffic of process {e.rank:,}", "bytes, by rank of the peer")
     figure.savefig(path)
+
+
+def layout_png(layout: Layout) -> bytes:
+    """Draw who holds what of a layout, as the bytes of a small PNG picture."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(SIDE, SIDE), dpi=80, facecolor=PAPER, layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.add_subplot()
+    _note_window(axes, _Painter(layout.nprocs, None).draw(axes, layout))
+    picture = io.BytesIO()
+    figure.savefig(picture, format="png")
+    return picture.getvalue()
 
 
 def _headline(e: Explanation) -> str:

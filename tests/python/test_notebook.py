@@ -1,18 +1,21 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Do layouts and plans show themselves shortly, also when they are huge?"""
 
+import io
 import xml.etree.ElementTree as xml
+from base64 import b64decode
 
 import numpy as np
 import pytest
+from matplotlib.image import imread
 
 import datamover as dm
 
 
 def rows_of(thing):
     """The cells of the HTML table that a notebook would show."""
-    table = xml.fromstring(thing._repr_html_())
-    assert table.tag == "table"
+    shown = xml.fromstring(thing._repr_html_())
+    table = shown if shown.tag == "table" else shown.find("table")
     return table.find("caption").text, [
         ["".join(c.itertext()) for c in r] for r in table.iter("tr")
     ]
@@ -27,6 +30,24 @@ def test_layouts():
     assert rows[1] == ["0", "2", "3, 1"] and rows[2][2].endswith("7, …")
     layout = dm.FloorPlan([dm.Region(0, 4)], [0])
     assert rows_of(dm.dense_memory(layout, 0, 8, ghost=1))[1][1] == ["0", "8", "(8,)", "[-1:5]"]
+
+
+def colors_of(layout):
+    """The colours of the picture that a notebook would show of a layout."""
+    _, _, text = xml.fromstring(layout._repr_html_()).find("img").get("src").partition(",")
+    pixels = imread(io.BytesIO(b64decode(text)))
+    return {tuple(c) for c in pixels[20:-20:3, 20:-20:3].reshape(-1, pixels.shape[-1]).tolist()}
+
+
+def test_layouts_are_drawn():
+    one, two = (dm.BlockCyclic((8, 6), "(block, *)", nprocs=n) for n in (1, 2))
+    assert len(colors_of(two)) > len(colors_of(one))
+    for layout in (
+        dm.FloorPlan([dm.Region((0, 1, 2), (4, 5, 6))], [1], nprocs=3),
+        dm.IndexList(40, [[3, 1], list(range(20))]),
+        dm.BlockCyclic((5, 4, 3, 2), "(block, *, *, *)", nprocs=2),
+    ):
+        assert len(colors_of(layout)) > 1
 
 
 def test_plans():
@@ -51,5 +72,6 @@ def test_large_ones_are_short(make):
         plan = plan + plan
     for thing in (layout, plan, dm.dense_memory(layout, 0, 8)):
         assert len(repr(thing)) < 300 and "\n" not in repr(thing)
-        assert len(thing._repr_html_()) < 4000
+        table, _, picture = thing._repr_html_().partition("<img")
+        assert len(table) < 4000 and len(picture) < 40_000
     assert "8 more terms" in plan._repr_html_()
