@@ -16,12 +16,14 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 CXX_FILES = git ls-files '*.hpp' '*.h' '*.cpp' '*.c'
 unexport MPICXX MPI_HOME
 
-.PHONY: help setup install demo test test-long test-build fuzz bench format lint clean
+.PHONY: help setup install demo test test-long test-build sanitize fuzz bench \
+    reference format lint clean
 
 help:
 	@echo "make demo       set up and move a brain volume to Zarr chunks on 4 processes"
 	@echo "make test       set up and run all tests;  make test-long: more random cases"
 	@echo "make setup      virtual environment in $(VENV), MPI, build; after an edit: make install"
+	@echo "make reference  the functions of every face, in build/reference"
 	@echo "make bench      the benchmarks;  make format, make lint, make clean"
 
 setup: install
@@ -57,6 +59,12 @@ test-build: $(VENV)/.ready-test
 	scripts/system-packages libgtest-dev
 	$(MAKE) install DATAMOVER_TESTS=ON
 
+# The tests of C++ and those under MPI with the address and undefined sanitizers.
+sanitize:
+	$(MAKE) test-build VENV=.venv-sanitized DATAMOVER_BENCH=OFF DATAMOVER_SANITIZE=address,undefined
+	.venv-sanitized/bin/python tests/run --build build/venv-sanitized \
+	    --mpiexec .venv-sanitized/bin/mpiexec --layers unit,mpi --sanitized
+
 # Fuzzers of what reads bytes, with Clang, each for FUZZ_SECONDS.
 fuzz: $(VENV)/.ready-test
 	scripts/system-packages clang libclang-rt-dev
@@ -69,6 +77,14 @@ fuzz: $(VENV)/.ready-test
 
 bench: install
 	$(BIN)/datamover bench latency -n 2
+
+# One reference per face, from what stands in the code: build/reference/{python,c,cpp}.
+reference: install $(VENV)/.ready-docs
+	scripts/system-packages doxygen
+	rm -rf build/reference && mkdir -p build/reference/c build/reference/cpp
+	doxygen docs/reference/c.doxyfile
+	doxygen docs/reference/cpp.doxyfile
+	$(BIN)/pdoc --docformat numpy --output-directory build/reference/python datamover
 
 format: $(VENV)/.ready-lint
 	$(CXX_FILES) | xargs $(BIN)/clang-format -i
