@@ -9,7 +9,11 @@
 #include <stdint.h>
 
 #ifdef __cplusplus
+/* An enumeration holds any int, as it does in C: a wrong one is an error that is told. */
+#define DATAMOVER_ANY_INT : int
 extern "C" {
+#else
+#define DATAMOVER_ANY_INT
 #endif
 
 /* What holds for every function:
@@ -31,7 +35,7 @@ extern "C" {
 /* ------------------------------------------------------------------ errors */
 
 /* The codes are stable: programs match them, never the words of a message. */
-typedef enum datamover_code {
+typedef enum datamover_code DATAMOVER_ANY_INT {
     DATAMOVER_SUCCESS = 0,
     DATAMOVER_INVALID_ARGUMENT =
         1,                      /* a value that makes no sense (a negative shape, a NULL handle) */
@@ -190,7 +194,7 @@ int datamover_plan_free(datamover_plan** plan);
 typedef struct datamover_array datamover_array;
 
 /* Element types; what is only copied may be DATAMOVER_OPAQUE, of any size. */
-typedef enum datamover_type {
+typedef enum datamover_type DATAMOVER_ANY_INT {
     DATAMOVER_OPAQUE = 0,
     DATAMOVER_INT8 = 1,
     DATAMOVER_INT16 = 2,
@@ -367,7 +371,10 @@ int datamover_relation_nbytes(const datamover_relation* relation, int64_t* nbyte
 int datamover_relation_encoding(const datamover_relation* relation, const char** encoding);
 /* The bytes that a side touches, counted from its base: [begin, end). The functions below trust the
  * memory that they are given, but for NULL; this is what to check it against. */
-typedef enum datamover_side { DATAMOVER_SOURCE = 0, DATAMOVER_DESTINATION = 1 } datamover_side;
+typedef enum datamover_side DATAMOVER_ANY_INT {
+    DATAMOVER_SOURCE = 0,
+    DATAMOVER_DESTINATION = 1
+} datamover_side;
 int datamover_relation_bounds(const datamover_relation* relation, datamover_side side,
                               int64_t* begin_bytes, int64_t* end_bytes);
 /* Every element from the memory at `source` to that at `destination`, which do not overlap.

@@ -35,7 +35,7 @@ struct Common {
         negated.take(-mine);
     }
     bool any() const { return number.value != Largest::none; }
-    bool same() const { return number.value == -negated.value || !any(); }
+    bool same() const { return !any() || number.value == -negated.value; }
 };
 
 /// Of one motion: what is true of its arrays on some process, and the types of their elements.
