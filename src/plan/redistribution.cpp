@@ -208,8 +208,8 @@ public:
     void visit(ProductPiece&& piece) override {
         std::swap(piece.source_block, piece.destination_block);
         for (PieceAxis& axis : piece.axes)
-            axis = {std::make_shared<const AxisTable>(axis.table->reversed()),
-                    axis.destination_dim, axis.source_dim};
+            axis = {std::make_shared<const AxisTable>(axis.table->reversed()), axis.destination_dim,
+                    axis.source_dim};
         std::sort(piece.axes.begin(), piece.axes.end(), [](const PieceAxis& a, const PieceAxis& b) {
             return a.destination_dim < b.destination_dim;
         });

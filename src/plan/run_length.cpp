@@ -122,7 +122,8 @@ public:
     }
 
     std::int64_t mean_bytes() const {
-        return runs_ == 0 ? elem_bytes_ : std::max(elem_bytes_, geometry::multiply(elems_, elem_bytes_) / runs_);
+        return runs_ == 0 ? elem_bytes_
+                          : std::max(elem_bytes_, geometry::multiply(elems_, elem_bytes_) / runs_);
     }
 
 private:

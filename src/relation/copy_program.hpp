@@ -27,7 +27,7 @@ using StepList = std::vector<std::unique_ptr<const CopyStep>>;
 struct CopyKernel::Program {
     StoragePtr storage;  ///< kept for steps that decode it while they run, unless it keeps them
     StepList steps;
-    const ProductStorage* product = nullptr;       ///< that of the relation, or `fused`
+    const ProductStorage* product = nullptr;      ///< that of the relation, or `fused`
     std::shared_ptr<const ProductStorage> fused;  ///< where nests are better run together
     std::vector<StepList> steps_of_shape;
 

@@ -130,7 +130,8 @@ public:
     }
 
 private:
-    static constexpr std::int64_t slab_bytes = std::int64_t{4} << 20, least_bytes = std::int64_t{1} << 13;
+    static constexpr std::int64_t slab_bytes = std::int64_t{4} << 20,
+                                  least_bytes = std::int64_t{1} << 13;
 
     /// In pieces of so many bytes until one comes from a new segment, and then the rest of that.
     void fill(std::int64_t bytes) {
