@@ -69,6 +69,7 @@ public:
         : s_(state),
           carriage_(carriage),
           elem_bytes_(carriage.elem_bytes()),
+          one_column_(carriage.columns.size() == 1),
           sends_(*state.group, slot.tag()),
           receives_(*state.group, slot.tag()),
           buffer_elems_(buffer_elems(state, elem_bytes_)),
@@ -117,6 +118,12 @@ private:
             if (free_order_) to = free_order_->take(source, elems);
             next_[at(source)] += to.end - to.begin;
             elems -= to.end - to.begin;
+            if (one_column_ && stride == elem_bytes_) {
+                std::memcpy(carriage_.results.front().data + to.begin * elem_bytes_, from,
+                            at((to.end - to.begin) * elem_bytes_));
+                from += (to.end - to.begin) * elem_bytes_;
+                continue;
+            }
             for (std::int64_t i = to.begin; i < to.end; ++i, from += stride) {
                 const std::byte* part = from;
                 for (std::size_t c = 0; c < carriage_.columns.size(); ++c) {
@@ -128,10 +135,17 @@ private:
         }
     }
 
+    static const std::byte* place_in(const ElementColumn& column, std::int64_t elem) {
+        return static_cast<const std::byte*>(column.data) + elem * column.stride_bytes;
+    }
+
     void pack(std::byte* to, std::int64_t elem) const {
+        if (one_column_) {
+            std::memcpy(to, place_in(carriage_.columns.front(), elem), at(elem_bytes_));
+            return;
+        }
         for (const ElementColumn& column : carriage_.columns) {
-            std::memcpy(to, static_cast<const std::byte*>(column.data) + elem * column.stride_bytes,
-                        at(column.elem_bytes));
+            std::memcpy(to, place_in(column, elem), at(column.elem_bytes));
             to += column.elem_bytes;
         }
     }
@@ -154,11 +168,13 @@ private:
     }
 
     void put_here(std::int64_t elem) {
-        if (carriage_.columns.size() == 1) {
-            const ElementColumn& column = carriage_.columns.front();
-            place(s_.rank(),
-                  static_cast<const std::byte*>(column.data) + elem * column.stride_bytes,
-                  elem_bytes_, 1);
+        if (one_column_) {
+            const std::byte* from = place_in(carriage_.columns.front(), elem);
+            if (free_order_) return place(s_.rank(), from, elem_bytes_, 1);
+            std::int64_t& next = next_[at(s_.rank())];
+            std::memcpy(carriage_.results.front().data + next++ * elem_bytes_, from,
+                        at(elem_bytes_));
+            --left_[at(s_.rank())];
             return;
         }
         if (!own_) own_ = make_buffer(1);
@@ -212,6 +228,7 @@ private:
     State& s_;
     const Carriage& carriage_;
     std::int64_t elem_bytes_;  ///< of all columns
+    bool one_column_;
     distribute::Messages sends_, receives_;
     std::int64_t buffer_elems_;
     std::vector<Buffer> buffers_;
