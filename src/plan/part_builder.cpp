@@ -58,20 +58,38 @@ void sort_by_blocks(std::vector<PlacedBox>& boxes, std::size_t first) {
 
 void PartBuilder::add(std::int64_t rank, std::int64_t term, std::int64_t source_block,
                       std::int64_t destination_block, const BoxShape& shape) {
-    peer_at(rank, term).entries.add(source_block, destination_block, shape);
+    Peer& peer = peer_at(rank, term);
+    list_only(peer);
+    peer.entries.add(source_block, destination_block, shape);
 }
 
 void PartBuilder::add(std::int64_t rank, std::int64_t term, const BlockPair& blocks, Piece piece) {
     Peer& peer = peer_at(rank, term);
+    if (!peer.only && peer.entries.empty()) {
+        peer.only = std::move(piece);
+        peer.only_blocks = blocks;
+        return;
+    }
+    list_only(peer);
+    list(peer, blocks, std::move(piece));
+}
+
+void PartBuilder::list(Peer& peer, const BlockPair& blocks, Piece piece) {
     peer.others.push_back(std::move(piece));
     peer.entries.list().boxes.push_back({blocks.source_block, blocks.destination_block,
                                          -static_cast<std::int64_t>(peer.others.size())});
 }
 
+void PartBuilder::list_only(Peer& peer) {
+    if (!peer.only) return;
+    list(peer, peer.only_blocks, *std::move(peer.only));
+    peer.only.reset();
+}
+
 PartBuilder::Peer& PartBuilder::peer_at(std::int64_t rank, std::int64_t term) {
     if (peers_.empty() || peers_[last_].rank != rank) {
         const auto [found, added] = peer_numbers_.try_emplace(rank, peers_.size());
-        if (added) peers_.push_back({rank, {}, {}, term, 0});
+        if (added) peers_.push_back({rank, {}, {}, {}, {}, term, 0});
         last_ = found->second;
     }
     Peer& peer = peers_[last_];
@@ -83,19 +101,25 @@ PartBuilder::Peer& PartBuilder::peer_at(std::int64_t rank, std::int64_t term) {
 }
 
 void PartBuilder::finish_term(Peer& peer) {
+    list_only(peer);
     std::vector<PlacedBox>& entries = peer.entries.list().boxes;
     sort_by_blocks(entries, peer.first_of_term);
     peer.first_of_term = entries.size();
 }
 
 PairPart PartBuilder::part_of(Peer& peer) {
-    finish_term(peer);
     PairPart part;
+    if (peer.only) {
+        part.pieces.push_back(*std::move(peer.only));
+        return part;
+    }
+    finish_term(peer);
     if (peer.others.empty()) {
         if (!peer.entries.empty()) part.pieces.push_back({peer.entries.finish()});
         return part;
     }
     const BoxList entries = peer.entries.finish();
+    part.pieces.reserve(peer.others.size());
     BoxListBuilder boxes;
     const auto flush = [&] {
         if (!boxes.empty()) part.pieces.push_back({std::exchange(boxes, {}).finish()});
@@ -113,9 +137,11 @@ PairPart PartBuilder::part_of(Peer& peer) {
 }
 
 std::vector<PeerPart> PartBuilder::build() {
-    std::sort(peers_.begin(), peers_.end(),
-              [](const Peer& a, const Peer& b) { return a.rank < b.rank; });
+    const auto by_rank = [](const Peer& a, const Peer& b) { return a.rank < b.rank; };
+    if (!std::is_sorted(peers_.begin(), peers_.end(), by_rank))
+        std::sort(peers_.begin(), peers_.end(), by_rank);
     std::vector<PeerPart> parts;
+    parts.reserve(peers_.size());
     for (Peer& peer : peers_) {
         PairPart part = part_of(peer);
         if (!part.empty()) parts.push_back({peer.rank, std::move(part)});

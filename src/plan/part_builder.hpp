@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -27,6 +28,9 @@ public:
 private:
     struct Peer {
         std::int64_t rank = 0;
+        /// As long as there is nothing else.
+        std::optional<Piece> only;
+        BlockPair only_blocks;
         /// In order of terms; a negative shape stands for a piece that is no box.
         BoxListBuilder entries;
         std::vector<Piece> others;
@@ -35,6 +39,8 @@ private:
     };
 
     Peer& peer_at(std::int64_t rank, std::int64_t term);
+    static void list(Peer& peer, const BlockPair& blocks, Piece piece);
+    static void list_only(Peer& peer);
     static void finish_term(Peer& peer);
     static PairPart part_of(Peer& peer);
 
