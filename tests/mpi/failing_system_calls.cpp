@@ -58,6 +58,15 @@ Function* next(Function*, const char* name) {
     return reinterpret_cast<Function*>(dlsym(RTLD_NEXT, name));
 }
 
+/// Whether code of this program, which the library is part of, lies there: MPI, which is shared,
+/// calls some of these functions too.
+bool is_in_program(const void* code) {
+    Dl_info there{}, here{};
+    return dladdr(code, &there) != 0 &&
+           dladdr(reinterpret_cast<const void*>(&injector), &here) != 0 &&
+           there.dli_fbase == here.dli_fbase;
+}
+
 bool is_ours(const char* path) {
     return std::strncmp(path, "/proc/", 6) == 0 && std::strstr(path, "/fd/") != nullptr;
 }
@@ -99,19 +108,23 @@ void* mmap(void* at, size_t bytes, int protection, int flags, int fd, off_t offs
 int madvise(void* at, size_t bytes, int advice) noexcept {
     static auto* const real = next(&madvise, "madvise");
 #ifdef MADV_POPULATE_WRITE
-    if (advice == MADV_POPULATE_WRITE && injector.fails(ENOMEM)) return -1;
+    if (advice == MADV_POPULATE_WRITE && is_in_program(__builtin_return_address(0)) &&
+        injector.fails(ENOMEM))
+        return -1;
 #endif
     return real(at, bytes, advice);
 }
 ssize_t process_vm_readv(pid_t pid, const iovec* here, unsigned long n, const iovec* there,
                          unsigned long m, unsigned long flags) noexcept {
     static auto* const real = next(&process_vm_readv, "process_vm_readv");
-    return injector.fails(EPERM) ? -1 : real(pid, here, n, there, m, flags);
+    const bool ours = is_in_program(__builtin_return_address(0));
+    return ours && injector.fails(EPERM) ? -1 : real(pid, here, n, there, m, flags);
 }
 ssize_t process_vm_writev(pid_t pid, const iovec* here, unsigned long n, const iovec* there,
                           unsigned long m, unsigned long flags) noexcept {
     static auto* const real = next(&process_vm_writev, "process_vm_writev");
-    return injector.fails(EFAULT) ? -1 : real(pid, here, n, there, m, flags);
+    const bool ours = is_in_program(__builtin_return_address(0));
+    return ours && injector.fails(EFAULT) ? -1 : real(pid, here, n, there, m, flags);
 }
 }
 
