@@ -28,7 +28,22 @@ Datatype contiguous(std::int64_t count, MPI_Datatype of) {
     return Datatype(made);
 }
 
+Datatype vector_of(std::int64_t count, std::int64_t stride, MPI_Datatype of);
+
+/// Open MPI takes a stride of -1 byte for the extent of the type, so one byte back at a time goes
+/// in pairs, two back.
+Datatype one_byte_back(std::int64_t count, MPI_Datatype of) {
+    std::vector<Part> two, parts;
+    two.push_back({0, vector_of(1, 0, of)});
+    two.push_back({-1, vector_of(1, 0, of)});
+    parts.push_back({0, vector_of(count / 2, -2, sequence(two).get())});
+    if (count % 2 != 0) parts.push_back({1 - count, vector_of(1, 0, of)});
+    return sequence(parts);
+}
+
 Datatype vector_of(std::int64_t count, std::int64_t stride, MPI_Datatype of) {
+    if (count == 1) stride = 0;
+    if (stride == -1) return one_byte_back(count, of);
     MPI_Datatype made = MPI_DATATYPE_NULL;
     if (count <= longest_list) {
         check(MPI_Type_create_hvector(static_cast<int>(count), 1, static_cast<MPI_Aint>(stride), of,

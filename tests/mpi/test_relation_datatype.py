@@ -38,6 +38,33 @@ def test_names_the_elements_in_order(comm, rng):
                 assert packed(MPI, encoded, "destination", a).tobytes() == a[destination].tobytes()
 
 
+def test_steps_in_any_direction(comm, rng, cases):
+    """Nested steps of a few bytes, forwards and backwards; elements may overlap, being read."""
+    from mpi4py import MPI
+
+    memory = rng.integers(0, 256, 4096).astype("u1")
+    middle = 2048
+    for _ in range(300 * cases):
+        elem_bytes = int(rng.choice([1, 1, 2, 3, 8]))
+        addresses = np.zeros(1, "i8")
+        for _ in range(int(rng.integers(1, 4))):
+            step = int(rng.choice([-1, 1, -2, 2, 3, 5, -7])) * int(rng.choice([1, elem_bytes]))
+            addresses = np.add.outer(step * np.arange(rng.integers(1, 6)), addresses).ravel()
+        relation = dm.AddressRelation.from_byte_pairs(
+            addresses, elem_bytes * np.arange(len(addresses)), elem_bytes
+        )
+        expected = memory[middle + addresses[:, None] + np.arange(elem_bytes)]
+        for encoding in ENCODINGS:
+            kind = relation.encode(encoding).datatype("source")
+            at = MPI.Datatype.Create_struct([1], [MPI.Get_address(memory) + middle], [kind])
+            at.Commit()
+            message = np.zeros(expected.size, "u1")
+            MPI.COMM_SELF.Sendrecv([MPI.BOTTOM, 1, at], 0, recvbuf=message)
+            at.Free()
+            kind.Free()
+            np.testing.assert_array_equal(message, expected.ravel())
+
+
 def test_carries_a_redistribution(comm, rng):
     """Both sides of every pair by datatypes alone, on both sides at once."""
     words = ["*", "block", "cyclic", "cyclic(2)", "cyclic(3)", "cyclic(5)"]
