@@ -120,6 +120,11 @@ void GhostBoxes::find_images(const Region& box) {
             refuse_images(box, period_);
         for (const std::int64_t block : found_) images_.push_back({block, shifts_.size() - 1});
     });
+    sort_images();
+}
+
+/// In the order in which they send.
+void GhostBoxes::sort_images() {
     if (shifts_.size() < 2) return;
     std::sort(images_.begin(), images_.end(), [this](const Image& a, const Image& b) {
         return a.block != b.block ? a.block < b.block
@@ -218,14 +223,9 @@ void GhostBoxes::out_of(std::int64_t block, const Visit& visit) {
     // A reader reaches down as far as its lower ghosts, so it lies above: the sides change places.
     find_images(interior.grown(exchange_.upper, exchange_.lower));
     const Box sender = box_of(interior);
-    if (shifts_.size() > 1) {
-        // Seen from the reader, the sender is shifted the other way.
-        for (Shift& shift : shifts_) shift.periods = -shift.periods;
-        std::sort(images_.begin(), images_.end(), [this](const Image& a, const Image& b) {
-            return a.block != b.block ? a.block < b.block
-                                      : nearer(shifts_[a.shift].periods, shifts_[b.shift].periods);
-        });
-    }
+    // Seen from the reader, the sender is shifted the other way.
+    for (Shift& shift : shifts_) shift.periods = -shift.periods;
+    sort_images();
     for (const Image& image : images_)
         if (!is_itself(image, block))
             visit_meeting(sender, box_of(image), block, image.block, visit);

@@ -51,6 +51,7 @@ private:
     };
 
     void find_images(const Region& box);
+    void sort_images();
     bool is_itself(const Image& image, std::int64_t block) const;
     Region region_of(const Image& image) const;
     Box box_of(const Image& image) const;

@@ -103,22 +103,15 @@ private:
             for (const std::int64_t bytes : sizes) add_request(made_.buffer(place), bytes);
     }
 
-    void add_request(std::byte* data, std::int64_t bytes) {
+    /// Of memory and a number of bytes, or of a datatype.
+    template <class... What>
+    void add_request(const What&... what) {
         const int peer = mpi::to_int(made_.peer, "rank");
         const MPI_Comm comm = context_.group->comm();
         if (made_.sends)
-            requests_.add_send(data, bytes, peer, context_.tag(), comm);
+            requests_.add_send(what..., peer, context_.tag(), comm);
         else
-            requests_.add_receive(data, bytes, peer, context_.tag(), comm);
-    }
-
-    void add_request(const mpi::Datatype& elements) {
-        const int peer = mpi::to_int(made_.peer, "rank");
-        const MPI_Comm comm = context_.group->comm();
-        if (made_.sends)
-            requests_.add_send(elements, peer, context_.tag(), comm);
-        else
-            requests_.add_receive(elements, peer, context_.tag(), comm);
+            requests_.add_receive(what..., peer, context_.tag(), comm);
     }
 
     const BindContext& context_;

@@ -8,7 +8,7 @@ import errno
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from datamover.errors import Error, IoError
+from datamover.errors import Error, IoError, NoMemory, class_of
 from datamover.files.flat import no_space
 from datamover.mpi import comm_address, core, take_part_with
 
@@ -16,14 +16,17 @@ if TYPE_CHECKING:
     from mpi4py import MPI
 
 
-def _named(error: BaseException) -> BaseException:
-    """Say which file an error of the system is about."""
-    if isinstance(error, Error) or not isinstance(error, OSError) or not error.filename:
-        return error
+def _told(error: Error | OSError | MemoryError, comm: MPI.Comm) -> Error:
+    """Say of an error which file it is about, and on which process where that is not the first."""
+    where = f" (on process {comm.rank} of {comm.size})" if comm.rank > 0 else ""
+    if isinstance(error, Error):
+        return class_of(error.code)(f"{error}{where}")
+    if isinstance(error, MemoryError):
+        return NoMemory(f"not enough memory: {error}{where}")
     words = error.strerror or str(error)
-    if error.errno == errno.ENOSPC:
+    if error.errno == errno.ENOSPC and error.filename:
         words = no_space(str(error.filename))
-    return IoError(f"{words}: {error.filename}")
+    return IoError((f"{words}: {error.filename}" if error.filename else words) + where)
 
 
 @contextlib.contextmanager
@@ -46,7 +49,7 @@ def together(comm: MPI.Comm) -> Iterator[None]:
     try:
         yield
     except (Error, OSError, MemoryError) as error:
-        take_part_with(core().agree, address, _named(error))
+        take_part_with(core().agree, address, _told(error, comm))
     except BaseException as error:
         with contextlib.suppress(Error):
             take_part_with(core().agree, address, error)
