@@ -16,8 +16,8 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 CXX_FILES = git ls-files '*.hpp' '*.h' '*.cpp' '*.c'
 unexport MPICXX MPI_HOME
 
-.PHONY: help setup install demo test test-long test-build sanitize fuzz bench \
-    reference format lint clean
+.PHONY: help setup install demo test test-long test-build sanitize sanitize-threads fuzz \
+    bench reference format lint clean
 
 help:
 	@echo "make demo       set up and move a brain volume to Zarr chunks on 4 processes"
@@ -53,6 +53,7 @@ test: test-build
 
 test-long: test-build
 	$(MAKE) fuzz FUZZ_SECONDS=3600
+	$(MAKE) sanitize-threads
 	$(BIN)/python tests/run --build $(BUILD) --mpiexec $(MPIEXEC) --long
 
 test-build: $(VENV)/.ready-test
@@ -64,6 +65,15 @@ sanitize:
 	$(MAKE) test-build VENV=.venv-sanitized DATAMOVER_BENCH=OFF DATAMOVER_SANITIZE=address,undefined
 	.venv-sanitized/bin/python tests/run --build build/venv-sanitized \
 	    --mpiexec .venv-sanitized/bin/mpiexec --layers unit,mpi --sanitized
+
+# What threads do to each other, with the thread sanitizer, 20 times as long as in make test.
+sanitize-threads: $(VENV)/.ready-test
+	scripts/system-packages libgtest-dev
+	$(BIN)/cmake -S . -B build/threads -G Ninja \
+	    -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN))/ninja -DPython_EXECUTABLE=$(abspath $(BIN))/python \
+	    -DDATAMOVER_SANITIZE=thread
+	$(BIN)/cmake --build build/threads --target mpi_threads
+	$(BIN)/python tests/run --build build/threads --mpiexec $(MPIEXEC) --layers threads --long
 
 # Fuzzers of what reads bytes, with Clang, each for FUZZ_SECONDS.
 fuzz: $(VENV)/.ready-test

@@ -104,8 +104,8 @@ private:
 };
 
 /// Runs all tests; process 0 alone reports its successes. The exit code is not 0 where any failed.
-inline int run(int argc, char** argv) {
-    MPI_Init(&argc, &argv);
+inline int run(int argc, char** argv, int thread_level = MPI_THREAD_SINGLE) {
+    MPI_Init_thread(&argc, &argv, thread_level, &thread_level);
     ::testing::InitGoogleTest(&argc, argv);
     if (world_rank() != 0) {
         auto& listeners = ::testing::UnitTest::GetInstance()->listeners();

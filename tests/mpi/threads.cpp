@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Do threads of one process get in each other's way: the progress thread, several that move at
+// once? Built with the thread sanitizer by `make test-long`, which then watches every access.
+#include <mpi.h>
+
+#include <cstdint>
+#include <memory>
+#include <numeric>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "datamover/datamover.hpp"
+#include "mpi_test.hpp"
+
+namespace {
+
+constexpr std::int64_t elems_per_process = 24;
+
+int steps() {
+    return 30 * mpi_test::case_factor();
+}
+
+/// An array by rows, another by columns, and the mover from one to the other.
+class RowsToColumns {
+public:
+    RowsToColumns(MPI_Comm comm, const datamover::MoverOptions& options)
+        : RowsToColumns(comm, mpi_test::world_size() * elems_per_process, options) {}
+
+    void fill(std::int64_t step) {
+        std::int64_t value = step;
+        for (std::int64_t& x : elements(rows_)) x = value++;
+    }
+    void start() { mover_.start(); }
+    bool test() { return mover_.test(); }
+    void wait() { mover_.wait(60.0); }
+
+    /// Element (i, j) of the rows was step + its number among those of its process.
+    bool arrived(std::int64_t step) const {
+        const std::int64_t columns = n_ / mpi_test::world_size();
+        const std::int64_t first = mpi_test::world_rank() * columns;
+        std::int64_t k = 0;
+        for (const std::int64_t x : elements(columns_)) {
+            const std::int64_t i = k / columns, j = first + k % columns;
+            if (x != step + i % elems_per_process * n_ + j) return false;
+            ++k;
+        }
+        return true;
+    }
+
+private:
+    RowsToColumns(MPI_Comm comm, std::int64_t n, const datamover::MoverOptions& options)
+        : n_(n),
+          row_layout_({n, n}, "(block, *)", mpi_test::world_size()),
+          column_layout_({n, n}, "(*, block)", mpi_test::world_size()),
+          rows_(comm, row_layout_, sizeof(std::int64_t)),
+          columns_(comm, column_layout_, sizeof(std::int64_t)),
+          mover_(comm, datamover::redistribute(row_layout_, column_layout_), rows_, columns_,
+                 options) {}
+
+    std::span<std::int64_t> elements(const datamover::XArray& array) const {
+        const auto& layout = &array == &rows_ ? row_layout_ : column_layout_;
+        auto* first = reinterpret_cast<std::int64_t*>(array.origin(layout.block_of(array.rank())));
+        return {first, static_cast<std::size_t>(elems_per_process * n_)};
+    }
+
+    std::int64_t n_;
+    datamover::BlockCyclic row_layout_, column_layout_;
+    datamover::XArray rows_, columns_;
+    datamover::Mover mover_;
+};
+
+/// A communicator of its own for one test, or for one thread.
+class OwnComm {
+public:
+    OwnComm() { MPI_Comm_dup(MPI_COMM_WORLD, &comm_); }
+    ~OwnComm() { MPI_Comm_free(&comm_); }
+    OwnComm(const OwnComm&) = delete;
+    OwnComm& operator=(const OwnComm&) = delete;
+    operator MPI_Comm() const { return comm_; }
+
+private:
+    MPI_Comm comm_ = MPI_COMM_NULL;
+};
+
+/// What a program computes meanwhile.
+double arithmetic() {
+    std::vector<double> numbers(2000);
+    std::iota(numbers.begin(), numbers.end(), 0.5);
+    return std::accumulate(numbers.begin(), numbers.end(), 0.0);
+}
+
+bool crosses_nodes() {
+    const int node = mpi_test::environment_number("DATAMOVER_NODE_SIZE", 0);
+    return node > 0 && node < mpi_test::world_size();
+}
+
+class Threads : public ::testing::TestWithParam<std::string> {
+protected:
+    void SetUp() override {
+        const bool within_a_node = GetParam() == "read" || GetParam() == "staged";
+        if (within_a_node && crosses_nodes()) GTEST_SKIP() << "other nodes are out of its reach";
+    }
+    datamover::MoverOptions options() const {
+        datamover::MoverOptions chosen;
+        chosen.transport = GetParam();
+        return chosen;
+    }
+};
+
+TEST_P(Threads, TheProgressThreadMovesWhileTheProgramComputes) {
+    const OwnComm comm;
+    RowsToColumns moved(comm, options());
+    const datamover::ProgressThread thread;
+    mpi_test::Comparisons comparisons;
+    for (int step = 0; step < steps(); ++step) {
+        moved.fill(step);
+        moved.start();
+        EXPECT_GT(arithmetic(), 0.0);
+        if (step % 3 != 0)
+            moved.wait();
+        else
+            while (!moved.test()) std::this_thread::yield();
+        comparisons.note(moved.arrived(step), "step " + std::to_string(step));
+    }
+    comparisons.expect_all();
+}
+
+TEST_P(Threads, AProgressThreadComesAndGoesInFlight) {
+    const OwnComm comm;
+    RowsToColumns moved(comm, options());
+    mpi_test::Comparisons comparisons;
+    std::unique_ptr<datamover::ProgressThread> thread;
+    for (int step = 0; step < steps(); ++step) {
+        moved.fill(step);
+        if (step % 3 == 0) thread = std::make_unique<datamover::ProgressThread>();
+        moved.start();
+        if (step % 3 == 1) thread.reset();
+        moved.wait();
+        comparisons.note(moved.arrived(step), "step " + std::to_string(step));
+    }
+    comparisons.expect_all();
+}
+
+TEST_P(Threads, TwoThreadsAndTheProgressThreadMoveAtOnce) {
+    const OwnComm first, second;
+    RowsToColumns movers[] = {{first, options()}, {second, options()}};
+    const datamover::ProgressThread progress;
+    mpi_test::Comparisons comparisons[2];
+    const auto work = [&](std::size_t which) {
+        for (int step = 0; step < steps(); ++step) {
+            const std::int64_t value = 1000 * step + static_cast<std::int64_t>(which);
+            movers[which].fill(value);
+            movers[which].start();
+            movers[which].wait();
+            comparisons[which].note(movers[which].arrived(value), "step " + std::to_string(step));
+        }
+    };
+    std::thread other(work, 1);
+    work(0);
+    other.join();
+    for (const auto& c : comparisons) c.expect_all();
+}
+
+INSTANTIATE_TEST_SUITE_P(Transports, Threads,
+                         ::testing::Values("auto", "read", "staged", "p2p", "datatype"),
+                         [](const auto& tested) { return tested.param; });
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    return mpi_test::run(argc, argv, MPI_THREAD_MULTIPLE);
+}
