@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <limits>
 #include <span>
 #include <string>
 #include <utility>
@@ -51,6 +52,7 @@ public:
             throw Error(ErrorCode::wrong_type, std::string(what) +
                                                    " must be integers, not of dtype " +
                                                    nb::repr(array.attr("dtype")).c_str());
+        require_64_bits(array, kind, what);
         array = numpy.attr("ascontiguousarray")(array, numpy.attr("int64"));
         array_ = nb::cast<Array>(array);
     }
@@ -62,6 +64,19 @@ public:
 
 private:
     using Array = nanobind::ndarray<const std::int64_t, nanobind::c_contig, nanobind::device::cpu>;
+
+    /// Unsigned numbers beyond would become negative ones.
+    static void require_64_bits(const nanobind::object& array, const std::string& kind,
+                                const char* what) {
+        namespace nb = nanobind;
+        if (kind != "u" || nb::cast<std::int64_t>(array.attr("size")) == 0) return;
+        const auto largest = nb::cast<std::uint64_t>(nb::int_(array.attr("max")()));
+        if (largest > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
+            throw Error(ErrorCode::out_of_range, std::string(what) + " hold " +
+                                                     std::to_string(largest) +
+                                                     ", which is beyond signed 64 bits");
+    }
+
     Array array_;
 };
 

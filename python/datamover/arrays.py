@@ -62,6 +62,8 @@ def _per_side(ghost: Any, dims: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
         )
     if (table < 0).any():
         raise InvalidArgument(f"ghost widths {ghost!r} hold a negative number")
+    if (table > np.iinfo("i8").max).any():
+        raise OutOfRange(f"ghost widths {ghost!r} hold a number beyond 64 bits")
     pairs = np.broadcast_to(table[..., None] if table.ndim < 2 else table, (dims, 2))
     return tuple(pairs[:, 0].tolist()), tuple(pairs[:, 1].tolist())
 

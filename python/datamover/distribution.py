@@ -4,15 +4,15 @@
 from __future__ import annotations
 
 import itertools
-import operator
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from .arguments import memory_limit
 from .element_arrays import Arrays, Column, TargetArray, is_several, writable
-from .errors import Error, InvalidArgument, Mismatch, OutOfRange, WrongType
+from .errors import Error, InvalidArgument, Mismatch, OutOfRange
 from .layouts import IndexList
 from .mpi import collectively, comm_address, core, take_part_with
 from .targets import NO_TARGET, TargetMap
@@ -95,7 +95,7 @@ class Distribution:
         def prepare() -> tuple[TargetArray, bool, int]:
             if method not in METHODS:
                 raise InvalidArgument(f"method {method!r} is none of {', '.join(METHODS)}")
-            return TargetArray(ranks), bool(stable), _checked_limit(max_bytes)
+            return TargetArray(ranks), bool(stable), memory_limit(max_bytes)
 
         targets, self.stable, limit = collectively(address, prepare)
         self.comm = comm
@@ -399,19 +399,6 @@ class Distribution:
             f"{counters['elems_kept']} elements, sends {counters['elems_sent']}, drops "
             f"{counters['elems_dropped']}, receives {self.received}; method {self.method!r})"
         )
-
-
-def _checked_limit(max_bytes: int | None) -> int:
-    """Give a limit of memory as the engine wants it: 0 for none."""
-    if max_bytes is None:
-        return 0
-    try:
-        limit = operator.index(max_bytes)
-    except TypeError:
-        raise WrongType(f"max_bytes is {max_bytes!r}, it must be an integer") from None
-    if limit < 1 or limit > np.iinfo(np.int64).max:
-        raise InvalidArgument(f"max_bytes is {limit}; it must be positive and below 2**63")
-    return limit
 
 
 def distribute(

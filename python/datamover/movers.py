@@ -3,15 +3,15 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ._plan import MotionPlan
+from .arguments import memory_limit, number, seconds, text
 from .arrays import UserArrays, XArray, number_name
-from .errors import InvalidArgument, Mismatch, WrongType
+from .errors import Error, InvalidArgument, Mismatch, WrongType
 from .mover_pairs import MoverPairs
 from .mpi import comm_address, core, take_part_with
 
@@ -34,6 +34,16 @@ def _wrapped(array: OneArray) -> XArray | UserArrays:
     return array if isinstance(array, (XArray, UserArrays)) else UserArrays(array)
 
 
+def _triples(moves: Any) -> list[tuple] | Error:
+    """List (plan, source, destination), or give the error that all processes are to raise."""
+    try:
+        return [(plan, source, destination) for plan, source, destination in moves]
+    except (TypeError, ValueError):
+        return WrongType(
+            f"moves are {moves!r}, they must be a sequence of (plan, source, destination)"
+        )
+
+
 def _communicator(comm: MPI.Comm | None, moves: Sequence[tuple]) -> MPI.Comm:
     if comm is not None:
         return comm
@@ -51,31 +61,6 @@ def _converts(source: np.dtype, destination: np.dtype) -> bool:
     return numbers and np.can_cast(source, destination, "same_kind")
 
 
-def _text(value: Any, name: str) -> str:
-    if not isinstance(value, str):
-        raise WrongType(f"{name} is {value!r}, it must be a string")
-    return value
-
-
-def _number(value: Any, name: str) -> complex:
-    try:
-        return complex(value) if not isinstance(value, str) else complex(None)
-    except TypeError:
-        raise WrongType(f"{name} is {value!r}, it must be a number") from None
-
-
-def _limit(value: Any) -> int:
-    if value is None:
-        return 0
-    try:
-        limit = operator.index(value)
-    except TypeError:
-        raise WrongType(f"max_bytes is {value!r}, it must be an integer or None") from None
-    if limit < 1:
-        raise InvalidArgument(f"max_bytes is {limit}; it must be positive, or None for no limit")
-    return limit
-
-
 class _Options:
     """How a mover works, checked."""
 
@@ -89,13 +74,13 @@ class _Options:
         check: bool,
         max_bytes: int | None,
     ):
-        self.op = "replace" if op is None else _text(op, "op")
+        self.op = "replace" if op is None else text(op, "op")
         if self.op not in _OPS:
             raise InvalidArgument(f'op is "{op}", known are None and {", ".join(_OPS)}')
-        self.transport = _text(transport, "transport")
-        self.alpha, self.beta = _number(alpha, "alpha"), _number(beta, "beta")
+        self.transport = text(transport, "transport")
+        self.alpha, self.beta = number(alpha, "alpha"), number(beta, "beta")
         self.conjugate, self.check = bool(conjugate), bool(check)
-        self.max_bytes = _limit(max_bytes)
+        self.max_bytes = memory_limit(max_bytes)
 
 
 class _Parts:
@@ -188,12 +173,14 @@ class MoverSet:
         max_bytes: int | None = None,
         comm: MPI.Comm | None = None,
     ):
-        moves = list(moves)
-        self._comm = _communicator(comm, moves)
+        listed = _triples(moves)
+        self._comm = _communicator(comm, [] if isinstance(listed, Error) else listed)
         self._address = comm_address(self._comm)
         try:
+            if isinstance(listed, Error):
+                raise listed
             options = _Options(op, transport, alpha, beta, conjugate, check, max_bytes)
-            parts = [_Parts(self._comm, *move) for move in moves]
+            parts = [_Parts(self._comm, *move) for move in listed]
         except BaseException as error:
             take_part_with(core().refuse_binding, self._address, error)
         self._plans = [p.plan for p in parts]
@@ -221,10 +208,8 @@ class MoverSet:
         try:
             if len(arrays) != len(self._plans):
                 raise Mismatch(f"{len(arrays)} pairs of arrays for {len(self._plans)} plans")
-            parts = [
-                _Parts(self._comm, plan, *pair)
-                for plan, pair in zip(self._plans, arrays, strict=True)
-            ]
+            pairs = zip(self._plans, arrays, strict=True)
+            parts = [_Parts(self._comm, plan, a, b) for plan, (a, b) in pairs]
         except BaseException as error:
             take_part_with(core().refuse_binding, self._address, error)
         self._core.rebind(
@@ -255,11 +240,11 @@ class MoverSet:
             gives a default. After a `Timeout` or an interrupt the mover is still in flight and can
             be waited for again.
         """
-        self._core.wait(timeout)
+        self._core.wait(seconds(timeout))
 
     def __call__(self, timeout: float | None = None) -> None:
         """Do start and wait."""
-        self._core(timeout)
+        self._core(seconds(timeout))
 
     @property
     def in_flight(self) -> bool:

@@ -134,8 +134,10 @@ def take_part_with(
 ) -> NoReturn:
     """Tell the others an error in a collective call that they make; raise it here. Collective."""
     said = error_of(error)
+    # Half a pair of surrogates, from a user's string, can be told to nobody as it is.
+    words = str(said).encode(errors="backslashreplace").decode()
     try:
-        agree(address, said.code, str(said))
+        agree(address, said.code, words)
     except Error as agreed:
         if isinstance(error, Exception):
             raise agreed from (None if isinstance(error, Error) else error)

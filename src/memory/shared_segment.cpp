@@ -9,13 +9,14 @@
 
 #include <atomic>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <limits>
 #include <mutex>
 #include <string>
 
+#include "available_memory.hpp"
 #include "datamover/error.hpp"
+#include "environment_number.hpp"
 
 namespace datamover::memory {
 namespace {
@@ -30,8 +31,8 @@ std::int64_t rounded_up(std::int64_t bytes, std::int64_t unit) {
 
 /// Bytes of shared memory that this process may make, from the environment.
 std::int64_t limit_bytes() {
-    const char* text = std::getenv("DATAMOVER_SHARED_BYTES");
-    return text ? std::strtoll(text, nullptr, 10) : std::numeric_limits<std::int64_t>::max();
+    return environment_number("DATAMOVER_SHARED_BYTES")
+        .value_or(std::numeric_limits<std::int64_t>::max());
 }
 
 std::atomic<std::int64_t> made_bytes{0};
@@ -52,6 +53,9 @@ public:
 private:
     std::int64_t bytes_;
 };
+
+/// Beyond this a segment asks first what is left: a system that runs out kills processes.
+constexpr std::int64_t worth_asking_bytes = std::int64_t{64} << 20;
 
 /// The file in memory that holds this process's segments. It only grows: the pages of a part that
 /// is given back go, its place is never used again.
@@ -138,6 +142,9 @@ struct SharedSegment::Owned {
 };
 
 std::shared_ptr<SharedSegment> SharedSegment::create(std::int64_t bytes) {
+    if (bytes > worth_asking_bytes && bytes > available_bytes())
+        throw Error(ErrorCode::no_memory, "a shared segment of " + std::to_string(bytes) +
+                                              " bytes is more than the system has left");
     std::shared_ptr<SharedSegment> segment(new SharedSegment);
     segment->owned_ = std::make_unique<Owned>(bytes);
     segment->name_ = SegmentFile::of_process().append(bytes);

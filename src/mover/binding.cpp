@@ -94,6 +94,18 @@ void check_options(const MoverOptions& options) {
                         "; it must be positive, or left out (0 in C and C++) for no limit");
 }
 
+/// Elements that lie on top of each other would each be written.
+void check_elements_apart(const ArrayPart& array, std::int64_t rank) {
+    for (const BlockMemory& block : array.memory.blocks)
+        for (int d = 0; d < block.valid.dims(); ++d)
+            if (block.valid.extent(d) > 1 && std::abs(block.strides_bytes[d]) < array.elem_bytes)
+                throw Error(ErrorCode::invalid_argument,
+                            array_name(Side::destination, rank) + " has a stride of " +
+                                std::to_string(block.strides_bytes[d]) + " bytes in dimension " +
+                                std::to_string(d) + ": elements of " +
+                                std::to_string(array.elem_bytes) + " bytes lie on top of each other");
+}
+
 void check_arguments(const Moves& moves, const mpi::ProcessGroup& group,
                      const MoverOptions& options) {
     check_options(options);
@@ -105,6 +117,8 @@ void check_arguments(const Moves& moves, const mpi::ProcessGroup& group,
         if (!motion.array.destination.writable)
             throw Error(ErrorCode::invalid_argument,
                         array_name(Side::destination, group.rank()) + " is read-only");
+        if (options.op == Op::replace)
+            check_elements_apart(motion.array.destination, group.rank());
     }
 }
 

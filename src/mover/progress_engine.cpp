@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "mpi/thread_level.hpp"
+#include "mpi/waiting.hpp"
 #include "round.hpp"
 
 #if defined(__x86_64__) || defined(__i386__)
@@ -53,7 +54,10 @@ struct ProgressEngine::Thread {
 };
 
 ProgressEngine& ProgressEngine::of_process() {
-    static auto* engine = new ProgressEngine;
+    static auto* engine = [] {
+        mpi::set_other_work([] { return of_process().push_others(nullptr, false); });
+        return new ProgressEngine;
+    }();
     return *engine;
 }
 

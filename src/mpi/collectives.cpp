@@ -23,6 +23,7 @@ void ProcessGroup::complete(MPI_Request& request, const char* call, Load load) c
         // Boards are put up with the first collectives, which have none yet.
         if (board_) check_alive_while_waiting();
         waiting.pause();
+        if (push_other_work()) waiting.restart();
         if (waiting.expired())
             throw Error(ErrorCode::timeout, "process " + std::to_string(rank_) + " waited " +
                                                 std::to_string(waiting.timeout_seconds()) +

@@ -6,13 +6,13 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdlib>
-#include <cstring>
 #include <new>
 #include <utility>
 
+#include "arrival.hpp"
 #include "byte_message.hpp"
 #include "checked_call.hpp"
+#include "environment.hpp"
 #include "memory/offer.hpp"
 #include "memory/process_memory.hpp"
 
@@ -34,18 +34,6 @@ int cache_key() {
         return made;
     }();
     return key;
-}
-
-/// Processes per pretend node, or 0.
-int pretend_node_size() {
-    const char* text = std::getenv("DATAMOVER_NODE_SIZE");
-    return text ? std::max(0, std::atoi(text)) : 0;
-}
-
-/// Whether processes may read each other's memory where the system permits it.
-bool may_read_peers() {
-    const char* text = std::getenv("DATAMOVER_PEER_READS");
-    return !text || std::strcmp(text, "0") != 0;
 }
 
 void check_usable(MPI_Comm comm) {
@@ -76,6 +64,7 @@ ProcessGroupPtr ProcessGroup::of(MPI_Comm user_comm) {
 }
 
 ProcessGroup::ProcessGroup(MPI_Comm user_comm) {
+    wait_for_arrival(user_comm);
     check(MPI_Comm_dup(user_comm, &comm_), "MPI_Comm_dup");
     check(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
     check(MPI_Comm_rank(comm_, &rank_), "MPI_Comm_rank");
@@ -85,11 +74,21 @@ ProcessGroup::ProcessGroup(MPI_Comm user_comm) {
     check(MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, static_cast<void*>(&tag_ub), &present),
           "MPI_Comm_get_attr");
     if (present) tag_limit_ = *tag_ub;
+    agree_on_environment();
     find_node();
     spins_ = static_cast<long>(node_ranks_.size()) > sysconf(_SC_NPROCESSORS_ONLN) ? 16 : 4096;
     try_reading();
     // Last: from then on a failure of another process ends what this one waits for.
     if (!put_up_boards()) stand_alone();
+}
+
+void ProcessGroup::agree_on_environment() {
+    try {
+        agree(environment_error());
+    } catch (...) {
+        MPI_Comm_free(&comm_);
+        throw;
+    }
 }
 
 /// Where memory cannot be shared, each process of the node is a node of its own. The processes of
@@ -127,8 +126,8 @@ void ProcessGroup::find_node() {
           "MPI_Comm_split_type");
     int position = 0;
     check(MPI_Comm_rank(real_node, &position), "MPI_Comm_rank");
-    const int pretend = pretend_node_size();
-    const int color = pretend > 0 ? position / pretend : 0;
+    const std::int64_t pretend = pretend_node_size();
+    const int color = pretend > 0 ? static_cast<int>(position / pretend) : 0;
     const int code = MPI_Comm_split(real_node, color, position, &node_comm_);
     MPI_Comm_free(&real_node);
     check(code, "MPI_Comm_split");

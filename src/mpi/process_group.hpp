@@ -115,6 +115,7 @@ public:
 
 private:
     explicit ProcessGroup(MPI_Comm user_comm);
+    void agree_on_environment();
     void find_node();
     void stand_alone();
     void try_reading();

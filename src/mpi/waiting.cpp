@@ -7,12 +7,12 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
-#include <cstdlib>
 #include <limits>
 #include <string>
 #include <thread>
 
 #include "datamover/error.hpp"
+#include "environment.hpp"
 #include "process_group.hpp"
 
 #if defined(__x86_64__) || defined(__i386__)
@@ -35,15 +35,12 @@ constexpr double none = std::numeric_limits<double>::infinity();
 /// Seconds; `unset` until asked for or set.
 std::atomic<double> timeout{unset};
 std::atomic<InterruptCheck> interrupt_check{nullptr};
+std::atomic<OtherWork> other_work{nullptr};
 
-double timeout_from_environment() {
-    const char* text = std::getenv("DATAMOVER_TIMEOUT");
-    if (!text || !*text) return none;
-    char* end = nullptr;
-    const double seconds = std::strtod(text, &end);
-    if (*end != '\0' || !(seconds > 0))
-        throw Error(ErrorCode::invalid_argument, "DATAMOVER_TIMEOUT is \"" + std::string(text) +
-                                                     "\"; it must be a number of seconds above 0");
+std::optional<double> checked(std::optional<double> seconds) {
+    if (seconds && !(*seconds > 0 && std::isfinite(*seconds)))
+        throw Error(ErrorCode::invalid_argument, "a timeout of " + std::to_string(*seconds) +
+                                                     " s was given; it must be above 0 s");
     return seconds;
 }
 
@@ -52,27 +49,33 @@ double timeout_from_environment() {
 std::optional<double> default_timeout() {
     double seconds = timeout.load(std::memory_order_relaxed);
     if (seconds == unset) {
-        seconds = timeout_from_environment();
+        seconds = environment_timeout().value_or(none);
         timeout.store(seconds, std::memory_order_relaxed);
     }
     return seconds == none ? std::nullopt : std::optional(seconds);
 }
 
 void set_default_timeout(std::optional<double> seconds) {
-    if (seconds && !(*seconds > 0 && std::isfinite(*seconds)))
-        throw Error(ErrorCode::invalid_argument, "a timeout of " + std::to_string(*seconds) +
-                                                     " s was given; it must be above 0 s");
-    timeout.store(seconds.value_or(none), std::memory_order_relaxed);
+    timeout.store(checked(seconds).value_or(none), std::memory_order_relaxed);
 }
 
 void set_interrupt_check(InterruptCheck check) noexcept {
     interrupt_check.store(check, std::memory_order_relaxed);
 }
 
+void set_other_work(OtherWork work) noexcept {
+    other_work.store(work, std::memory_order_relaxed);
+}
+
+bool push_other_work() {
+    const OtherWork work = other_work.load(std::memory_order_relaxed);
+    return work && work();
+}
+
 Waiting::Waiting(int spins, std::optional<double> timeout_seconds)
     : spins_(spins),
       spins_left_(spins),
-      timeout_seconds_(timeout_seconds ? timeout_seconds : default_timeout()),
+      timeout_seconds_(timeout_seconds ? checked(timeout_seconds) : default_timeout()),
       begin_(Clock::now()),
       next_interrupt_check_(interrupt_interval_seconds) {}
 

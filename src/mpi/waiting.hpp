@@ -21,6 +21,12 @@ void set_default_timeout(std::optional<double> seconds);
 using InterruptCheck = bool (*)();
 void set_interrupt_check(InterruptCheck check) noexcept;
 
+/// Called in the turns of waits for MPI: pushes on what else this process has under way, for which
+/// others may wait before they come. True when anything was done.
+using OtherWork = bool (*)();
+void set_other_work(OtherWork work) noexcept;
+bool push_other_work();
+
 /// A wait was ended by the interrupt check; what was waited for is still under way.
 class Interrupted : public std::exception {
 public:

@@ -29,6 +29,7 @@ constexpr std::size_t most_steps = 3 * max_dims;
 struct Step {
     Wide stride = 0;  ///< bytes
     Wide count = 1;
+    bool backwards = false;  ///< the first element is the last in memory
     bool operator==(const Step&) const = default;
 };
 
@@ -46,11 +47,12 @@ struct StepSum {
 
     void take(Wide stride, Wide count) {
         if (count <= 1 || stride == 0) return;
-        if (stride < 0) {
+        const bool backwards = stride < 0;
+        if (backwards) {
             origin += stride * (count - 1);
             stride = -stride;
         }
-        steps[size++] = {stride, count};
+        steps[size++] = {stride, count, backwards};
     }
     void close() {
         end = origin + elem_bytes;

@@ -48,8 +48,11 @@ def cases():
 
 def agree(config, what, outcome, text):
     """Everybody's (outcome, text), by rank. Ends the job where others do not come in time."""
-    # A non-blocking barrier first: it can be given up, an allgather cannot.
-    request = VERDICTS.Ibarrier()
+    # A non-blocking reduction first: it can be given up, an allgather cannot. With its opposite,
+    # the greatest digest tells whether all are the same, as they mostly are.
+    digest = zlib.crc32(f"{outcome}\n{text}".encode())
+    mine, all_of = np.array([digest, -digest]), np.zeros(2, "i8")
+    request = VERDICTS.Iallreduce(mine, all_of, op=MPI.MAX)
     begin = time.monotonic()
     while not request.Test():
         if time.monotonic() - begin > PATIENCE_SECONDS[outcome]:
@@ -59,6 +62,8 @@ def agree(config, what, outcome, text):
                 f"others are stuck in it\n{text}",
             )
         time.sleep(0.0005)
+    if all_of[0] == -all_of[1]:
+        return [(outcome, text)] * WORLD.size
     return VERDICTS.allgather((outcome, text))
 
 

@@ -54,6 +54,27 @@ def test_processes_may_wait_in_different_orders(comm, transport):
             assert (b == 10 * step + k).all()
 
 
+@pytest.mark.parametrize("transport", TRANSPORTS)
+def test_set_up_pushes_movers_on(comm, transport):
+    """Who makes arrays between start and wait leaves nobody waiting who does so afterwards."""
+    plan = rows_to_columns(96 * comm.size, comm.size)
+    if transport == "shared" or drawn.impossible(plan, transport):
+        return
+    a, b = user_arrays(comm, plan)
+    options = {"comm": comm, "transport": transport, "max_bytes": 20_000 * comm.size}
+    mover = dm.Mover(plan, a, b, **options)
+    a[...] = 7
+    mover.start()
+    if comm.rank == 0:
+        made = dm.XArray(comm, plan.source)
+        mover.wait()
+    else:
+        mover.wait()
+        made = dm.XArray(comm, plan.source)
+    assert made.local.shape == a.shape
+    assert (b == 7).all()
+
+
 def test_after_a_timeout_the_mover_can_be_waited_for_again(comm):
     if comm.size == 1:
         return

@@ -80,9 +80,9 @@ def work(comm, rounds):
 
 def test_nothing_grows(comm, cases):
     for _ in range(2):
-        work(comm, 70)
+        work(comm, 35)
     files, memory = open_files(), mapped_bytes()
     for _ in range(5 * cases - 3):
-        work(comm, 70)
+        work(comm, 35)
     assert open_files() <= files
     assert mapped_bytes() <= memory + SLACK_BYTES

@@ -7,6 +7,7 @@ import ctypes
 import errno
 import os
 import shutil
+import stat
 
 from datamover.errors import InvalidArgument, IoError
 from datamover.files import formats
@@ -48,8 +49,18 @@ def check_places(source: str, output: str, overwrite: bool) -> None:
         return
     if not overwrite:
         raise IoError(f"{output} exists; --overwrite replaces it")
+    if _is_special(output):
+        raise IoError(f"{output} is a device, a pipe or a socket: it is not replaced")
     if os.path.isdir(output) and not formats.named("zarr").recognizes(output):
         raise IoError(f"{output} is a directory but no Zarr store: it is not replaced")
+
+
+def _is_special(path: str) -> bool:
+    """Tell whether a name, or what it links to, is neither a file nor a directory."""
+    if not os.path.exists(path):
+        return False
+    mode = os.stat(path).st_mode
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
 
 
 def place(temporary: str, output: str, overwrite: bool) -> str | None:

@@ -126,7 +126,7 @@ def check_output(spec: ArraySpec, options: MoveOptions) -> ArraySpec:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             _create({}, spec, options)  # in memory: tells whether Zarr knows the dtype
-    except (ValueError, TypeError, KeyError, NotImplementedError) as e:
+    except (ValueError, TypeError, KeyError, NotImplementedError, OverflowError) as e:
         raise Unsupported(f"Zarr cannot hold dtype {spec.dtype}: {_words(e)}") from e
     return ArraySpec(spec.shape, spec.dtype, "C")
 

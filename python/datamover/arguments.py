@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Is what a user gave a text, a number, a time or a limit of memory?"""
+
+from __future__ import annotations
+
+import math
+import operator
+from typing import Any
+
+from .errors import InvalidArgument, WrongType
+
+#: The engine counts bytes with 63 bits.
+MOST_BYTES = 2**63 - 1
+
+
+def text(value: Any, name: str) -> str:
+    """Give a string that every face of the library can take."""
+    if not isinstance(value, str):
+        raise WrongType(f"{name} is {value!r}, it must be a string")
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise InvalidArgument(f"{name} is {value!r}, which is no text") from None
+    return value
+
+
+def number(value: Any, name: str) -> complex:
+    """Give any number as a complex one."""
+    try:
+        return complex(value) if not isinstance(value, str) else complex(None)
+    except TypeError:
+        raise WrongType(f"{name} is {value!r}, it must be a number") from None
+
+
+def memory_limit(value: Any, name: str = "max_bytes") -> int:
+    """Give a limit of memory as the engine wants it: 0 for none."""
+    if value is None:
+        return 0
+    try:
+        limit = operator.index(value)
+    except TypeError:
+        raise WrongType(f"{name} is {value!r}, it must be an integer or None") from None
+    if limit < 1 or limit > MOST_BYTES:
+        raise InvalidArgument(
+            f"{name} is {limit}; it must be positive and below 2**63, or None for no limit"
+        )
+    return limit
+
+
+def seconds(value: Any, name: str = "timeout") -> float | None:
+    """Give a time to wait; None stands for the default."""
+    if value is None:
+        return None
+    try:
+        time = float(value) if not isinstance(value, str) else float(None)
+    except TypeError:
+        raise WrongType(f"{name} is {value!r}, it must be a number of seconds") from None
+    if not (time > 0 and math.isfinite(time)):
+        raise InvalidArgument(f"{name} is {time} s; it must be above 0 s and finite")
+    return time
