@@ -138,9 +138,10 @@ void copy_strided(nb::handle source, nb::handle destination, const OpName& op) {
     Product product;
     for (std::size_t d = 0; d < from.shape().size(); ++d) {
         const std::int64_t n = from.shape()[d];
-        if (n > 1 && to.strides_bytes()[d] == 0)
+        if (n > 1 && std::abs(to.strides_bytes()[d]) < to.elem_bytes())
             throw Error(ErrorCode::invalid_argument,
-                        "destination has stride 0 in dimension " + std::to_string(d) +
+                        "destination has stride " + std::to_string(to.strides_bytes()[d]) +
+                            " in dimension " + std::to_string(d) +
                             ": elements of the source would meet in one place");
         product.axes.push_back({std::make_shared<const AxisTable>(AxisTable::interval(0, 0, n)),
                                 from.strides_bytes()[d], to.strides_bytes()[d]});

@@ -21,7 +21,9 @@ namespace datamover {
 
 /// How a mover works; all optional.
 struct MoverOptions {
-    Op op = Op::replace;  ///< how arriving elements are combined
+    /// How arriving elements are combined. An element that goes to itself, in the same memory,
+    /// stays as it is, whatever op and alpha are.
+    Op op = Op::replace;
     /// Or the name of one: "shared", "read", "staged", "p2p", "datatype".
     std::string transport = "auto";
     std::complex<double> alpha = 1;  ///< factor of arriving elements

@@ -309,7 +309,8 @@ class Mover(MoverSet):
         arrays, which travel together, each to the one at the same place of the other list. User
         arrays are used in place, and kept alive.
     op : {None, "add", "multiply", "min", "max"}
-        How arriving elements are combined with those in place; None replaces them.
+        How arriving elements are combined with those in place; None replaces them. An element that
+        goes to itself, in the same memory, stays as it is, whatever `op` and `alpha` are.
     alpha : number
         Factor of arriving elements.
     beta : number

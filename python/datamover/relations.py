@@ -106,10 +106,11 @@ def _element_addresses(
     rows = np.arange(len(array)) if index is None else np.asarray(index)
     if rows.ndim != 1 or (rows.size and rows.dtype.kind not in "iu"):
         raise WrongType(f"{name}_index must be one row of integers")
-    rows = rows.astype(np.int64)
+    # Compared before they are signed 64-bit numbers, which not all unsigned ones are.
     wrong = rows[(rows < -len(array)) | (rows >= len(array))]
     if wrong.size:
         raise OutOfRange(f"{name}_index holds {wrong[0]}, the {name} has {len(array)} rows")
+    rows = rows.astype(np.int64)
     at = np.where(rows < 0, rows + len(array), rows) * array.strides[0]
     for extent, stride in zip(array.shape[1:], array.strides[1:], strict=True):
         at = at[..., np.newaxis] + stride * np.arange(extent)

@@ -7,6 +7,7 @@
 #include <iterator>
 #include <string>
 
+#include "available_memory.hpp"
 #include "datamover/error.hpp"
 
 namespace datamover::memory {
@@ -75,6 +76,7 @@ AllocationPtr SegmentPool::allocate_shared(std::int64_t bytes) {
 }
 
 AllocationPtr SegmentPool::allocate_private(std::int64_t bytes) {
+    require_available(bytes);
     bytes = rounded_up(bytes, alignment_bytes);
     void* data = std::aligned_alloc(alignment_bytes, static_cast<std::size_t>(bytes));
     if (!data)

@@ -54,9 +54,6 @@ private:
     std::int64_t bytes_;
 };
 
-/// Beyond this a segment asks first what is left: a system that runs out kills processes.
-constexpr std::int64_t worth_asking_bytes = std::int64_t{64} << 20;
-
 /// The file in memory that holds this process's segments. It only grows: the pages of a part that
 /// is given back go, its place is never used again.
 class SegmentFile {
@@ -142,9 +139,7 @@ struct SharedSegment::Owned {
 };
 
 std::shared_ptr<SharedSegment> SharedSegment::create(std::int64_t bytes) {
-    if (bytes > worth_asking_bytes && bytes > available_bytes())
-        throw Error(ErrorCode::no_memory, "a shared segment of " + std::to_string(bytes) +
-                                              " bytes is more than the system has left");
+    require_available(bytes);
     std::shared_ptr<SharedSegment> segment(new SharedSegment);
     segment->owned_ = std::make_unique<Owned>(bytes);
     segment->name_ = SegmentFile::of_process().append(bytes);

@@ -15,6 +15,7 @@
 
 #include "check.hpp"
 #include "choice.hpp"
+#include "mpi/byte_message.hpp"
 #include "plan/in_place.hpp"
 #include "slot_offers.hpp"
 #include "survey.hpp"
@@ -292,7 +293,8 @@ private:
                 static_cast<std::int64_t>(lines * sizeof(transport::SignalLine)));
             transport::clear_signal_lines(memory->data, lines, number_);
             return {memory.get(), [memory, lines](const memory::Allocation*) {
-                        transport::retire_signal_lines(memory->data, lines);
+                        if (!mpi::is_forked_child())
+                            transport::retire_signal_lines(memory->data, lines);
                     }};
         } catch (const Error&) {
             return nullptr;

@@ -147,6 +147,7 @@ void Round::throw_timeout(double seconds) {
 
 void Round::give_up() noexcept {
     if (!in_flight()) return;
+    if (mpi::is_forked_child()) return;
     try {
         claim_for_good();
         ProgressEngine::of_process().remove(*this);

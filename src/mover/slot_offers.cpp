@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "memory/offer.hpp"
+#include "mpi/byte_message.hpp"
 
 namespace datamover {
 namespace {
@@ -51,7 +52,7 @@ memory::AllocationPtr allocate(const mpi::ProcessGroup& group, std::vector<SlotR
         const std::shared_ptr<const void> retiring(
             memory->data, [memory, offered = rings](const void*) {
                 for (const SlotRing& ring : offered)
-                    if (ring.data) ring.binding().store(0, std::memory_order_release);
+                    if (ring.data && !mpi::is_forked_child()) ring.binding().store(0, std::memory_order_release);
             });
         for (SlotRing& ring : rings)
             if (ring.slots > 0) ring.memory = retiring;

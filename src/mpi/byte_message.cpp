@@ -2,11 +2,20 @@
 // How is a message of any 64-bit number of bytes described to an MPI with int counts?
 #include "byte_message.hpp"
 
+#include <unistd.h>
+
+#include <atomic>
 #include <limits>
 
 #include "checked_call.hpp"
 
 namespace datamover::mpi {
+namespace {
+
+/// That uses MPI; 0 until known.
+std::atomic<pid_t> mpi_process{0};
+
+}  // namespace
 
 ByteMessage::ByteMessage(std::int64_t bytes) {
     if (bytes <= std::numeric_limits<int>::max()) {
@@ -87,7 +96,15 @@ bool is_running() {
     int initialized = 0, finalized = 0;
     MPI_Initialized(&initialized);
     MPI_Finalized(&finalized);
-    return initialized && !finalized;
+    if (!initialized || finalized) return false;
+    const pid_t here = getpid();
+    pid_t owner = 0;
+    return mpi_process.compare_exchange_strong(owner, here) || owner == here;
+}
+
+bool is_forked_child() {
+    const pid_t owner = mpi_process.load();
+    return owner != 0 && owner != getpid();
 }
 
 }  // namespace datamover::mpi

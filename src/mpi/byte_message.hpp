@@ -60,7 +60,10 @@ private:
 /// it could not be ended, its memory has to stay. Never waits.
 bool end(MPI_Request& request, bool is_send) noexcept;
 
-/// True between MPI_Init and MPI_Finalize.
+/// True between MPI_Init and MPI_Finalize, but not in a child forked meanwhile.
 bool is_running();
+/// In a child forked from the process that uses MPI: it has copies of objects whose memory and
+/// communicators are its parent's, and letting them go must change nothing there.
+bool is_forked_child();
 
 }  // namespace datamover::mpi

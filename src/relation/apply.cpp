@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // How is a relation carried out between memories, once or many times?
 #include <mutex>
+#include <string>
 #include <utility>
 
 #include "copy_program.hpp"
 #include "datamover/address_relation.hpp"
+#include "datamover/error.hpp"
 #include "relation_memo.hpp"
 
 namespace datamover {
@@ -41,6 +43,15 @@ AddressRelation kept_half(const AddressRelation& relation, Side side,
     const std::lock_guard<std::mutex> lock(memo.mutex);
     RelationMemo::keep(memo.halves, {side, message_elem_bytes, half});
     return half;
+}
+
+/// Asked first: what follows takes time in the elements, which bytes from outside may overstate.
+void require_room(std::int64_t elems, AddressBounds buffer_memory) {
+    const std::int64_t bytes = buffer_memory.end_bytes - buffer_memory.begin_bytes;
+    if (elems > bytes)
+        throw Error(ErrorCode::out_of_range, "the buffer has " + std::to_string(bytes) +
+                                                 " bytes, too few for " + std::to_string(elems) +
+                                                 " elements");
 }
 
 }  // namespace
@@ -81,6 +92,7 @@ BoundCopy AddressRelation::bind(const void* source, AddressBounds source_memory,
 
 BoundCopy AddressRelation::bind_gather(const void* source, AddressBounds source_memory,
                                        void* buffer, AddressBounds buffer_memory) const {
+    require_room(size(), buffer_memory);
     const AddressRelation half = kept_half(*this, Side::source, 0);
     half.require_inside(Side::source, source_memory, "source");
     half.require_inside(Side::destination, buffer_memory, "buffer");
@@ -90,11 +102,12 @@ BoundCopy AddressRelation::bind_gather(const void* source, AddressBounds source_
 BoundCopy AddressRelation::bind_scatter(const void* buffer, AddressBounds buffer_memory,
                                         void* destination, AddressBounds destination_memory,
                                         const ElementUpdate& update) const {
-    require_unambiguous(update);
+    require_room(size(), buffer_memory);
     const AddressRelation half =
         kept_half(*this, Side::destination, scalar_bytes(update.source_type));
     half.require_inside(Side::source, buffer_memory, "buffer");
     half.require_inside(Side::destination, destination_memory, "destination");
+    require_unambiguous(update);
     return BoundCopy(half.kept_kernel(update), buffer, destination);
 }
 

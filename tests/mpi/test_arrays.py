@@ -87,6 +87,13 @@ print("private", array.local.sum())
 """
 
 
+def test_more_than_there_is(comm):
+    """An array that the system cannot hold is an error, not the end of the process."""
+    layout = dm.BlockCyclic((comm.size << 45,), "(block)", comm.size)
+    with pytest.raises(dm.NoMemory, match="bytes that are left"):
+        dm.XArray(comm, layout, "u1")
+
+
 def test_too_little_shared_memory_falls_back(comm):
     """With room for signals only, arrays become private and everything still works."""
     if comm.rank == 0:

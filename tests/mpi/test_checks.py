@@ -128,6 +128,37 @@ def test_one_memory_laid_out_in_two_ways(comm, check):
 
 
 @CHECK
+@pytest.mark.parametrize("dims", [1, 2])
+def test_one_array_the_other_way_round(comm, check, dims):
+    """What stays on a process would be read after it was written."""
+    shape = (4 * comm.size, 4)[:dims]
+    layout = dm.BlockCyclic(shape, f"(block{', *' * (dims - 1)})", comm.size)
+    plan = dm.redistribute(layout, layout)
+    for view in [np.s_[::-1], np.s_[::-1, ::-1], np.s_[:, ::-1]]:
+        array = np.arange(4.0**dims).reshape((4,) * dims)
+        if isinstance(view, tuple) and dims == 1:
+            continue
+        for pair in [(array, array[view]), (array[view], array)]:
+            with pytest.raises(dm.InvalidArgument, match="read while it is written"):
+                dm.Mover(plan, *pair, comm=comm, check=check)
+        # The same backwards on both sides changes nothing.
+        dm.Mover(plan, array[view], array[view], comm=comm, check=check)()
+        np.testing.assert_array_equal(array.ravel(), np.arange(4.0**dims))
+
+
+@CHECK
+def test_a_destination_whose_elements_lie_on_each_other(comm, check):
+    layout = dm.BlockCyclic((4 * comm.size,), "(block)", comm.size)
+    plan = dm.redistribute(layout, layout)
+    memory = np.zeros(64)
+    for stride in (0, 4, -4):
+        flat = np.lib.stride_tricks.as_strided(memory[32:], (4,), (stride,))
+        with pytest.raises(dm.InvalidArgument, match=r"on top of each other|written"):
+            dm.Mover(plan, np.ones(4), flat, comm=comm, check=check)
+    assert (memory == 0).all()
+
+
+@CHECK
 def test_one_array_reads_what_another_one_writes(comm, check):
     line = dm.BlockCyclic(3 * comm.size, "block", nprocs=comm.size)
     plan = dm.redistribute(line, line)

@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What happens when one process alone brings something wrong?"""
 
+import ctypes
+import gc
+import os
+
 import numpy as np
 import pytest
 
@@ -20,18 +24,20 @@ def wrong_on_last(comm, wrong, right):
     return wrong if comm.rank == comm.size - 1 else right
 
 
-WRONG_OPTIONS = {
-    "op": (5, dm.WrongType),
-    "transport": (None, dm.WrongType),
-    "alpha": ("two", dm.WrongType),
-    "beta": ([1, 2], dm.WrongType),
-    "max_bytes": ("1M", dm.WrongType),
-}
+WRONG_OPTIONS = [
+    ("op", 5, dm.WrongType),
+    ("op", "\udc80", dm.InvalidArgument),
+    ("transport", None, dm.WrongType),
+    ("transport", "\udc80", dm.InvalidArgument),
+    ("alpha", "two", dm.WrongType),
+    ("beta", [1, 2], dm.WrongType),
+    ("max_bytes", "1M", dm.WrongType),
+    ("max_bytes", 2**63, dm.InvalidArgument),
+]
 
 
-@pytest.mark.parametrize("name", WRONG_OPTIONS)
-def test_an_option_that_makes_no_sense(comm, plan, name):
-    wrong, error = WRONG_OPTIONS[name]
+@pytest.mark.parametrize(("name", "wrong", "error"), WRONG_OPTIONS)
+def test_an_option_that_makes_no_sense(comm, plan, name, wrong, error):
     right = {"op": None, "transport": "auto", "alpha": 1, "beta": 1, "max_bytes": None}[name]
     a, b = dm.XArray(comm, plan.source), dm.XArray(comm, plan.destination)
     b.local[...] = 4
@@ -98,6 +104,39 @@ def test_an_array_that_cannot_be_made(comm, plan, wrong):
     dm.XArray(comm, plan.source)
 
 
+@pytest.mark.parametrize("wrong", [5, [3], [(1, 2)]])
+def test_moves_that_are_no_moves(comm, plan, wrong):
+    a, b = dm.XArray(comm, plan.source), dm.XArray(comm, plan.destination)
+    with pytest.raises(dm.WrongType, match="sequence of"):
+        dm.MoverSet(wrong_on_last(comm, wrong, [(plan, a, b)]), comm=comm)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("DATAMOVER_TIMEOUT", "soon"),
+        ("DATAMOVER_NODE_SIZE", "two"),
+        ("DATAMOVER_SHARED_BYTES", "1G"),
+        ("DATAMOVER_PEER_READS", "no"),
+    ],
+)
+def test_an_environment_that_makes_no_sense(comm, plan, name, value):
+    setenv = ctypes.CDLL(None).setenv
+    before = os.environ.get(name)
+    fresh = comm.Dup()
+    if comm.rank == comm.size - 1:
+        setenv(name.encode(), value.encode(), 1)
+    try:
+        with pytest.raises(dm.InvalidArgument, match=f'{name} is "{value}"'):
+            dm.XArray(fresh, plan.source)
+    finally:
+        if before is None:
+            ctypes.CDLL(None).unsetenv(name.encode())
+        else:
+            setenv(name.encode(), before.encode(), 1)
+    dm.XArray(fresh, plan.source)
+
+
 def test_an_interrupt_goes_on_where_it_happened(comm, plan):
     class Interrupting:
         def __index__(self):
@@ -119,3 +158,54 @@ def test_communicators_that_are_no_use(comm, plan):
     for wrong in (MPI.COMM_NULL, freed, "world", None):
         with pytest.raises(dm.InvalidArgument):
             dm.Mover(plan, a, b, comm=wrong)
+
+
+def test_a_communicator_that_one_process_uses_late(comm, plan):
+    """Its first use waits for all, up to the deadline, and can be tried again."""
+    if comm.size == 1:
+        return
+    fresh = comm.Dup()
+    if comm.rank > 0:
+        dm.set_timeout(0.05)
+        try:
+            for _ in range(2):
+                with pytest.raises(dm.Timeout):
+                    dm.XArray(fresh, plan.source)
+        finally:
+            dm.set_timeout(None)
+    comm.barrier()
+    a, b = dm.XArray(fresh, plan.source), dm.XArray(fresh, plan.destination)
+    a.local[...] = 3
+    dm.Mover(plan, a, b)()
+    assert (b.local == 3).all()
+
+
+@pytest.mark.parametrize("timeout", [0, -1, np.nan, np.inf])
+def test_times_that_cannot_be_waited(comm, plan, timeout):
+    mover = dm.Mover(plan, dm.XArray(comm, plan.source), dm.XArray(comm, plan.destination))
+    mover.start()
+    with pytest.raises(dm.InvalidArgument, match="above 0"):
+        mover.wait(timeout)
+    with pytest.raises(dm.WrongType):
+        mover.wait("long")
+    mover.wait()
+
+
+def test_a_forked_child_leaves_movers_alone(comm, plan):
+    a, b = dm.XArray(comm, plan.source), dm.XArray(comm, plan.destination)
+    bound, flying = dm.Mover(plan, a, b), dm.Mover(plan, a, b)
+    a.local[...] = 5
+    comm.barrier()
+    flying.start()
+    if comm.rank == 0:
+        child = os.fork()
+        if child == 0:
+            try:
+                del bound, flying, a, b
+                gc.collect()
+            finally:
+                os._exit(0)
+        os.waitpid(child, 0)
+    flying.wait()
+    bound()
+    assert (b.local == 5).all()

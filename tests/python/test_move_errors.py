@@ -3,6 +3,7 @@
 
 import errno
 import os
+import stat
 
 import numpy as np
 import pytest
@@ -83,6 +84,7 @@ def test_raw_has_to_be_described(place, options, error, match):
         ({"chunks": (2,)}, "1 dimensions, the output has 2"),
         ({"chunks": (2, 0)}, "must be positive"),
         ({"chunks": (2, -1)}, "must be positive"),
+        ({"chunks": (10**6, 10**13)}, "bytes or more"),
         ({"chunks": (2, 3), "shards": (4, 4)}, "no multiples"),
         ({"compressor": "lzma"}, "unknown compressor"),
         ({"axes": (0, 0)}, "no permutation"),
@@ -131,6 +133,17 @@ def test_a_directory_that_is_no_store_is_never_replaced(place):
     (place / "b.zarr" / "thesis.txt").write_text("precious")
     refused(place, dm.IoError, "no Zarr store", output="b.zarr", overwrite=True)
     assert (place / "b.zarr" / "thesis.txt").read_text() == "precious"
+
+
+@pytest.mark.parametrize("linked", [False, True])
+def test_what_is_no_file_is_never_replaced(place, linked):
+    pipe = place / "pipe.npy"
+    os.mkfifo(pipe)
+    if linked:
+        (place / "link.npy").symlink_to(pipe)
+    output = "link.npy" if linked else "pipe.npy"
+    refused(place, dm.IoError, "is not replaced", output=output, overwrite=True)
+    assert stat.S_ISFIFO(pipe.lstat().st_mode)
 
 
 def test_input_and_output_must_differ(place):

@@ -198,6 +198,30 @@ class TestRelation:
             relation.copy(source, destination)
         assert (np.array(destination) == before).all()
 
+    def test_unsigned_indices_do_not_wrap_round(self):
+        last = np.array([2**64 - 1], "u8")
+        a, b = np.arange(5.0), np.zeros(5)
+        for call in [
+            lambda: dm.copy(a, b, source_index=[0], destination_index=last),
+            lambda: dm.copy(a, b, source_index=last, destination_index=[0]),
+            lambda: dm.AddressRelation.from_pairs(last, [0]),
+            lambda: dm.IndexList((5,), [last]),
+        ]:
+            with pytest.raises(dm.OutOfRange, match=str(2**64 - 1)):
+                call()
+        assert (b == 0).all()
+
+    def test_a_message_too_short_is_refused_before_any_work(self):
+        n = 1 << 40
+        rows = dm.BlockCyclic((n,), "(cyclic(3))", 2)
+        relation = dm.redistribute(rows, dm.BlockCyclic((n,), "(cyclic(5))", 2)).relation(0, 1)
+        for call in [
+            lambda: relation.scatter(np.zeros(9), np.zeros(9)),
+            lambda: relation.gather(np.zeros(9), np.zeros(9)),
+        ]:
+            with pytest.raises(dm.OutOfRange, match="too few"):
+                call()
+
     def test_bad_messages_are_refused(self):
         relation = dm.AddressRelation.from_pairs([0, 9, 2], [0, 1, 4])
         frozen = np.zeros(5)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import os
 import warnings
 from typing import Any
@@ -113,8 +114,8 @@ def _check_dtype(dtype: Any, where: str) -> None:
 def check_output(spec: ArraySpec, options: MoveOptions) -> ArraySpec:
     """Check chunks, shards, compressor and dtype."""
     _check_dtype(spec.dtype, "the output")
-    _check_boxes("chunks", options.chunks, spec.shape)
-    _check_boxes("shards", options.shards, spec.shape)
+    _check_boxes("chunks", options.chunks, spec)
+    _check_boxes("shards", options.shards, spec)
     chunks = chunk_shape(spec, options)
     if options.shards and any(s % c for s, c in zip(options.shards, chunks, strict=True)):
         raise InvalidArgument(f"shards {options.shards} are no multiples of the chunks {chunks}")
@@ -131,15 +132,18 @@ def check_output(spec: ArraySpec, options: MoveOptions) -> ArraySpec:
     return ArraySpec(spec.shape, spec.dtype, "C")
 
 
-def _check_boxes(what: str, boxes: Shape | None, shape: Shape) -> None:
+def _check_boxes(what: str, boxes: Shape | None, spec: ArraySpec) -> None:
     if boxes is None:
         return
-    if len(boxes) != len(shape):
+    if len(boxes) != len(spec.shape):
         raise InvalidArgument(
-            f"{what} {boxes} have {len(boxes)} dimensions, the output has {len(shape)}: {shape}"
+            f"{what} {boxes} have {len(boxes)} dimensions, the output has {len(spec.shape)}: "
+            f"{spec.shape}"
         )
     if any(extent < 1 for extent in boxes):
         raise InvalidArgument(f"{what} {boxes} must be positive in every dimension")
+    if math.prod(boxes) * spec.dtype.itemsize >= 2**63:
+        raise InvalidArgument(f"{what} {boxes} have 2**63 bytes or more each")
 
 
 def chunk_shape(spec: ArraySpec, options: MoveOptions) -> Shape:
