@@ -104,7 +104,8 @@ void check_elements_apart(const ArrayPart& array, std::int64_t rank) {
                             array_name(Side::destination, rank) + " has a stride of " +
                                 std::to_string(block.strides_bytes[d]) + " bytes in dimension " +
                                 std::to_string(d) + ": elements of " +
-                                std::to_string(array.elem_bytes) + " bytes lie on top of each other");
+                                std::to_string(array.elem_bytes) +
+                                " bytes lie on top of each other");
 }
 
 void check_arguments(const Moves& moves, const mpi::ProcessGroup& group,
@@ -118,8 +119,7 @@ void check_arguments(const Moves& moves, const mpi::ProcessGroup& group,
         if (!motion.array.destination.writable)
             throw Error(ErrorCode::invalid_argument,
                         array_name(Side::destination, group.rank()) + " is read-only");
-        if (options.op == Op::replace)
-            check_elements_apart(motion.array.destination, group.rank());
+        if (options.op == Op::replace) check_elements_apart(motion.array.destination, group.rank());
     }
 }
 

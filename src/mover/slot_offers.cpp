@@ -52,7 +52,8 @@ memory::AllocationPtr allocate(const mpi::ProcessGroup& group, std::vector<SlotR
         const std::shared_ptr<const void> retiring(
             memory->data, [memory, offered = rings](const void*) {
                 for (const SlotRing& ring : offered)
-                    if (ring.data && !mpi::is_forked_child()) ring.binding().store(0, std::memory_order_release);
+                    if (ring.data && !mpi::is_forked_child())
+                        ring.binding().store(0, std::memory_order_release);
             });
         for (SlotRing& ring : rings)
             if (ring.slots > 0) ring.memory = retiring;
