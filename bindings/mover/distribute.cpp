@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // How does Python distribute the elements of its arrays, one by one?
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -51,6 +52,12 @@ Bytes bytes_of(ElementBuffer&& buffer) {
     const nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<ElementBuffer*>(p); });
     return Bytes(reinterpret_cast<std::uint8_t*>(kept->data),
                  {static_cast<std::size_t>(kept->bytes)}, owner);
+}
+
+nb::list arrays_of(std::vector<ElementBuffer>&& buffers) {
+    nb::list arrays;
+    for (ElementBuffer& buffer : buffers) arrays.append(bytes_of(std::move(buffer)));
+    return arrays;
 }
 
 std::vector<ElementBuffer> buffers_of(const nb::list& described) {
@@ -169,11 +176,32 @@ void bind_distribution(nb::module_& m) {
                     const nb::gil_scoped_release released;
                     results = d.move(columns);
                 }
-                nb::list arrays;
-                for (ElementBuffer& result : results) arrays.append(bytes_of(std::move(result)));
-                return arrays;
+                return arrays_of(std::move(results));
             },
             nb::arg("columns"), "Moves described columns into pooled memory.")
+        .def(
+            "start",
+            [](Distribution& d, const nb::list& described) {
+                return arrays_of(d.start(columns_of(described)));
+            },
+            nb::arg("columns"), "Begins the same.")
+        .def(
+            "start_into",
+            [](Distribution& d, const nb::list& described, const nb::list& memory) {
+                d.start(columns_of(described), buffers_of(memory));
+            },
+            nb::arg("columns"), nb::arg("results"), "Begins to move into memory of the caller.")
+        .def(
+            "start_refused",
+            [](Distribution& d, const std::string& code, const std::string& message) {
+                d.start_refused(Error(error_code_from_name(code), message));
+            },
+            nb::arg("code"), nb::arg("message"), "Begins as one that cannot.")
+        .def("test", &Distribution::test, nb::call_guard<nb::gil_scoped_release>(),
+             "Whether what was started is complete.")
+        .def("wait", &Distribution::wait, nb::arg("timeout_seconds").none(),
+             nb::call_guard<nb::gil_scoped_release>(), "Completes what was started.")
+        .def_prop_ro("in_flight", &Distribution::in_flight, "Between start and wait.")
         .def(
             "move_stably",
             [](Distribution& d, const nb::object& described) {

@@ -160,6 +160,26 @@ public:
     std::vector<ElementBuffer> move(std::span<const ElementColumn> columns,
                                     const std::optional<CarryOptions>& how = {});
 
+    /// Begins a move in stable order, by "partition", and never waits for another process; with a
+    /// progress thread (progress.hpp) it goes on by itself, else in every test and wait of this
+    /// process. Columns and results stay until the end and are not touched; one move per
+    /// distribution is in flight. All processes start moves in the same order and wait for them in
+    /// any. What does not fit on any process (as for `move`; unsupported where the distribution was
+    /// made for another method) test and wait throw on all, and nothing has moved. Throws
+    /// invalid_state with a move in flight, or eight on the communicator; peer_failed.
+    void start(std::span<const ElementColumn> columns, std::span<const ElementBuffer> results);
+    /// The same into pooled memory, which is filled at the end; empty where it cannot be had.
+    std::vector<ElementBuffer> start(std::span<const ElementColumn> columns);
+    /// Does what can be done now; true when complete here. Throws invalid_state without start.
+    bool test();
+    /// Returns when everything has arrived here and columns may be changed. Throws invalid_state
+    /// without start, timeout (default: default_timeout() of progress.hpp): still in flight then.
+    void wait(std::optional<double> timeout_seconds = {});
+    bool in_flight() const;
+    /// Takes part in the start that the other processes call, as one that cannot: test and wait
+    /// throw `error` (or that of a lower process) on all. Never waits.
+    void start_refused(const Error& error);
+
     /// Replaces the elements of one dense buffer by those that arrive. Only for one target per
     /// element. Unless `how` asks for the stable order, "partition" keeps the order among those
     /// that stay, while arrivals take the places of elements that left, then follow at the end: its

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .arguments import memory_limit
+from .arguments import memory_limit, seconds
 from .element_arrays import Arrays, Column, TargetArray, is_several, writable
-from .errors import Error, InvalidArgument, Mismatch, OutOfRange
+from .errors import Error, InvalidArgument, InvalidState, Mismatch, OutOfRange
 from .layouts import IndexList
-from .mpi import collectively, comm_address, core, take_part_with
+from .mpi import collectively, comm_address, core, take_part_with, told
 from .targets import NO_TARGET, TargetMap
 
 if TYPE_CHECKING:
@@ -28,6 +28,28 @@ METHODS = ("auto", "partition", "alltoallv", "alltoallw", "sendrecv", "sort")
 TargetFunction = Callable[[np.ndarray], ArrayLike]
 
 Result = TypeVar("Result")
+
+
+class _Moving:
+    """The columns of one move, where they go, and what it gives."""
+
+    def __init__(self, plan: Distribution, columns: tuple[Any, ...], out: Any):
+        self.received = plan.received
+        self.given = Arrays(columns)
+        self.columns = self.given.columns(plan.elems)
+        self.outputs = self.given.outputs(out)
+        self.raw: list[np.ndarray] = []
+        self.arguments: list[Any] = [[c.described for c in self.columns]]
+        if self.outputs is not None:
+            pairs = zip(self.outputs, self.columns, strict=True)
+            self.arguments.append([writable(o, c, self.received) for o, c in pairs])
+
+    def results(self) -> Any:
+        """Give what has arrived, as the columns were given."""
+        if self.outputs is None:
+            pairs = zip(self.columns, self.raw, strict=True)
+            return self.given.container_of([c.view(r, self.received) for c, r in pairs])
+        return self.given.container_of([array[: self.received] for array in self.outputs])
 
 
 class Distribution:
@@ -100,6 +122,8 @@ class Distribution:
         targets, self.stable, limit = collectively(address, prepare)
         self.comm = comm
         self.method = method
+        #: What was started and not given yet; an error where this process could not take part.
+        self._moving: _Moving | Exception | None = None
         self._core = core().Distribution(
             address,
             targets.elems,
@@ -176,26 +200,108 @@ class Distribution:
         >>> d.move({"x": np.array([1.5, 2.5, 3.5]), "id": np.arange(3)})
         {'x': array([1.5, 3.5]), 'id': array([0, 2])}
         """
-
-        def prepare() -> tuple[Arrays, list[Column], list[np.ndarray] | None, list[Any]]:
-            given = Arrays(columns)
-            listed = given.columns(self.elems)
-            outputs = given.outputs(out)
-            described = [c.described for c in listed]
-            if outputs is None:
-                return given, listed, None, [described]
-            pairs = zip(outputs, listed, strict=True)
-            places = [writable(o, c, self.received) for o, c in pairs]
-            return given, listed, outputs, [described, places]
-
-        given, listed, outputs, arguments = self._prepared(prepare)
-        if outputs is None:
-            raw = self._core.move(*arguments)
-            moved = [c.view(r, self.received) for c, r in zip(listed, raw, strict=True)]
+        moving = self._prepared(lambda: _Moving(self, columns, out))
+        if moving.outputs is None:
+            moving.raw = self._core.move(*moving.arguments)
         else:
-            self._core.move_into(*arguments)
-            moved = [array[: self.received] for array in outputs]
-        return given.container_of(moved)
+            self._core.move_into(*moving.arguments)
+        return moving.results()
+
+    def start(self, *columns: Any, out: Any = None) -> None:
+        """Begin to move, by "partition" in stable order; never wait for others. Collective.
+
+        With a `progress_thread` the move goes on by itself, else in every `test` and `wait` of the
+        library. Until `wait` or `test` says that it is complete, columns are not changed, and `out`
+        is not touched. One move of a distribution is in flight, eight of a communicator. All
+        processes start moves in the same order, and wait for them in any.
+
+        Parameters
+        ----------
+        *columns, out
+            As for `move`.
+
+        Raises
+        ------
+        InvalidState
+            A move of this distribution is in flight.
+
+        Notes
+        -----
+        What does not fit on any process is raised by `wait` or `test`, on all of them.
+
+        Examples
+        --------
+        >>> from mpi4py import MPI
+        >>> import numpy as np, datamover as dm
+        >>> d = dm.Distribution(MPI.COMM_SELF, [0, -1, 0])
+        >>> d.start(np.array([1.5, 2.5, 3.5]))
+        >>> d.wait()
+        array([1.5, 3.5])
+        """
+        if self._moving is not None:
+            raise InvalidState("a move of this distribution is in flight; wait for it first")
+        try:
+            moving = _Moving(self, columns, out)
+        except Exception as error:
+            self._core.start_refused(*told(error))
+            self._moving = error
+            return
+        except BaseException as error:
+            take_part_with(lambda _, code, text: self._core.refuse(code, text), 0, error)
+        if moving.outputs is None:
+            moving.raw = self._core.start(*moving.arguments)
+        else:
+            self._core.start_into(*moving.arguments)
+        self._moving = moving
+
+    def test(self) -> bool:
+        """Do what can be done now for the move that was started; True when it is complete.
+
+        Then `wait` gives the results at once. Raises what `wait` raises.
+        """
+        return self._complete(lambda: self._core.test())
+
+    def wait(self, timeout: float | None = None) -> Any:
+        """Complete the move that was started, and give what `move` gives.
+
+        Parameters
+        ----------
+        timeout : float, optional
+            Seconds after which `Timeout` is raised; `set_timeout` without it. The move is then
+            still in flight, and can be waited for again.
+
+        Raises
+        ------
+        Mismatch, WrongType, InvalidArgument, Unsupported
+            On every process, and nothing has moved: what `start` was given does not fit on one.
+        InvalidState
+            Nothing was started.
+        PeerFailed
+            Another process has failed.
+        """
+        limit = seconds(timeout)
+        self._complete(lambda: self._core.wait(limit))
+        moving, self._moving = self._moving, None
+        return moving.results()
+
+    def _complete(self, work: Callable[[], bool | None]) -> bool:
+        """Test or wait for the move that was started, where that is not complete yet."""
+        moving = self._moving
+        if moving is None:
+            raise InvalidState("nothing was started")
+        if not self._core.in_flight:
+            return True
+        try:
+            return work() is not False
+        except Error as error:
+            if not self._core.in_flight:
+                self._moving = None
+            raise error from (moving if isinstance(moving, Exception) else None)
+
+    @property
+    def in_flight(self) -> bool:
+        """Whether a move was started that is not complete here."""
+        return self._core.in_flight
 
     def move_in_place(self, buffer: np.ndarray, *, stable: bool = False) -> np.ndarray:
         """Replace the first `elems` elements of a buffer by those that arrive. Collective.

@@ -115,6 +115,13 @@ def error_of(error: BaseException) -> Error:
     return PeerFailed(f"{type(error).__name__}: {words}")
 
 
+def told(error: BaseException) -> tuple[str, str]:
+    """Give the code and the words by which other processes hear of an error."""
+    said = error_of(error)
+    # Half a pair of surrogates, from a user's string, can be told to nobody as it is.
+    return said.code, str(said).encode(errors="backslashreplace").decode()
+
+
 def collectively(address: int, work: Callable[[], Any]) -> Any:
     """Run `work` on every process; where it raises on any, raise that on all. Collective.
 
@@ -133,11 +140,8 @@ def take_part_with(
     agree: Callable[[int, str, str], None], address: int, error: BaseException
 ) -> NoReturn:
     """Tell the others an error in a collective call that they make; raise it here. Collective."""
-    said = error_of(error)
-    # Half a pair of surrogates, from a user's string, can be told to nobody as it is.
-    words = str(said).encode(errors="backslashreplace").decode()
     try:
-        agree(address, said.code, words)
+        agree(address, *told(error))
     except Error as agreed:
         if isinstance(error, Exception):
             raise agreed from (None if isinstance(error, Error) else error)

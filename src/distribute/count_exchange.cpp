@@ -5,64 +5,16 @@
 // that no more are coming is found out by a reduction that starts when all own messages have been
 // received (T. Hoefler, C. Siebert, A. Lumsdaine, Scalable Communication Protocols for Dynamic
 // Sparse Data Exchange, PPoPP 2010, the NBX algorithm).
-#include <array>
 #include <memory>
 #include <optional>
 
 #include "distribution_state.hpp"
 #include "messages.hpp"
 #include "mpi/checked_call.hpp"
+#include "notices.hpp"
 
 namespace datamover::distribute {
 namespace {
-
-/// A notice as numbers of which the largest of all processes tells all.
-using NoticeNumbers = std::array<std::int64_t, 4>;
-
-NoticeNumbers numbers_of(const Notice& mine) {
-    return {mine.failed ? 1 : 0, mine.limited ? 1 : 0, mine.signature, -mine.signature};
-}
-
-Notices notices_of(const NoticeNumbers& largest) {
-    return {largest[0] != 0, largest[1] != 0, largest[2] != -largest[3]};
-}
-
-/// The reduction that tells the notices of all processes.
-class NoticeReduction {
-public:
-    NoticeReduction(const mpi::ProcessGroup& group, const Notice& mine) : group_(group) {
-        buffers_->mine = numbers_of(mine);
-    }
-    ~NoticeReduction() {
-        if (request_ != MPI_REQUEST_NULL) group_.abandon(buffers_);
-    }
-    NoticeReduction(const NoticeReduction&) = delete;
-    NoticeReduction& operator=(const NoticeReduction&) = delete;
-
-    bool has_begun() const { return begun_; }
-    void begin() {
-        begun_ = true;
-        mpi::check(MPI_Iallreduce(buffers_->mine.data(), buffers_->largest.data(),
-                                  static_cast<int>(buffers_->mine.size()), MPI_INT64_T, MPI_MAX,
-                                  group_.comm(), &request_),
-                   "MPI_Iallreduce");
-    }
-    bool is_complete() {
-        int done = 0;
-        mpi::check(MPI_Test(&request_, &done, MPI_STATUS_IGNORE), "MPI_Test");
-        return done != 0;
-    }
-    Notices result() const { return notices_of(buffers_->largest); }
-
-private:
-    struct Buffers {
-        NoticeNumbers mine{}, largest{};
-    };
-    const mpi::ProcessGroup& group_;
-    std::shared_ptr<Buffers> buffers_ = std::make_shared<Buffers>();
-    MPI_Request request_ = MPI_REQUEST_NULL;
-    bool begun_ = false;
-};
 
 /// Counts to and from other nodes, and the notices of all processes.
 Notices exchange_beyond_node(State& s, const Notice& notice, int tag) {
@@ -95,26 +47,6 @@ Notices exchange_beyond_node(State& s, const Notice& notice, int tag) {
     return closing.result();
 }
 
-/// On the node a notice is one number: two bits, and the signature above them.
-std::int64_t packed(const Notice& mine) {
-    return mine.signature * 4 + (mine.limited ? 2 : 0) + (mine.failed ? 1 : 0);
-}
-
-void merge(Notices& all, const Notice& mine, std::int64_t theirs) {
-    all.failed = all.failed || theirs % 2 != 0;
-    all.limited = all.limited || theirs / 2 % 2 != 0;
-    all.differ = all.differ || theirs / 4 != mine.signature;
-}
-
-/// The notices that have come through a slot.
-Notices collected_notices(const State& s, const NodeSlot& slot, const Notice& mine) {
-    Notices all{mine.failed, mine.limited, false};
-    for (int p = 0; p < s.channel->size(); ++p)
-        if (p != s.channel->me())
-            merge(all, mine, slot.collected()[static_cast<std::size_t>(p)].status);
-    return all;
-}
-
 Notices told_counts(State& s, NodeSlot& slot, const Notice& mine) {
     s.recv_counts.assign(static_cast<std::size_t>(s.nprocs()), 0);
     if (mine.failed) s.send_counts.assign(s.recv_counts.size(), 0);
@@ -133,19 +65,6 @@ Notices told_counts(State& s, NodeSlot& slot, const Notice& mine) {
     return all ? *all : collected_notices(s, slot, mine);
 }
 
-Notices told_notices(State& s, NodeSlot& slot, const Notice& mine) {
-    slot.post(std::vector<NodeSlot::Numbers>(static_cast<std::size_t>(s.channel->size()),
-                                             {0, packed(mine)}));
-    if (!s.channel->messages_needed()) {
-        wait_until(s, [&] { return slot.collect(); });
-        return collected_notices(s, slot, mine);
-    }
-    NoticeReduction reduction(*s.group, mine);
-    reduction.begin();
-    wait_until(s, [&] { return reduction.is_complete(); });
-    return reduction.result();
-}
-
 }  // namespace
 
 Notices exchange_counts(State& s, NodeSlot& slot, const Notice& mine) {
@@ -155,9 +74,12 @@ Notices exchange_counts(State& s, NodeSlot& slot, const Notice& mine) {
 }
 
 Notices exchange_notices(State& s, NodeSlot& slot, const Notice& mine) {
-    Notices all;
-    telling_failures(s, [&] { all = told_notices(s, slot, mine); });
-    return all;
+    NoticeExchange exchange(s, slot, mine);
+    telling_failures(s, [&] {
+        exchange.begin();
+        wait_until(s, [&] { return exchange.is_complete(); });
+    });
+    return exchange.result();
 }
 
 }  // namespace datamover::distribute

@@ -17,6 +17,7 @@
 #include "mpi/all_to_all.hpp"
 #include "mpi/checked_call.hpp"
 #include "overlaps.hpp"
+#include "started_move.hpp"
 
 namespace datamover {
 namespace {
@@ -27,6 +28,15 @@ State& bound(const std::shared_ptr<State>& state) {
     if (!state)
         throw Error(ErrorCode::invalid_state, "the distribution was made without arguments");
     return *state;
+}
+
+/// For calls that all processes make when no move is in flight.
+State& idle(const std::shared_ptr<State>& state) {
+    State& s = bound(state);
+    if (s.started)
+        throw Error(ErrorCode::invalid_state,
+                    "a move of this distribution is in flight; wait for it first");
+    return s;
 }
 
 std::vector<std::int64_t> sizes_of(std::span<const ElementColumn> columns) {
@@ -154,6 +164,32 @@ void carry_all(State& s, distribute::NodeSlot& slot, const CarryOptions& how,
     s.orders.record(ArrivedBy::move, delivery);
 }
 
+/// Throws where a distribution was asked for what start does not do.
+void check_startable(const State& s) {
+    const std::string& method = s.options.carry.method;
+    if (method != "auto" && method != "partition")
+        throw Error(ErrorCode::unsupported,
+                    "start moves by partition, this distribution was made for " + method);
+}
+
+/// Ends the move in flight where `work` says so, or it fails; after a timeout it is still there.
+template <class Work>
+void ending_a_move(State& s, const char* call, Work&& work) {
+    if (!s.started)
+        throw Error(ErrorCode::invalid_state, std::string(call) + " was called without start");
+    const auto end = [&] {
+        if (!s.started->in_flight()) s.started.reset();
+    };
+    try {
+        work(*s.started);
+    } catch (...) {
+        end();
+        throw;
+    }
+    end();
+    if (!s.started) s.orders.record(ArrivedBy::move, std::nullopt);
+}
+
 CarryOptions in_place_options(const State& s, const std::optional<CarryOptions>& how) {
     return how ? *how : CarryOptions{s.options.carry.method, false};
 }
@@ -235,7 +271,7 @@ ElementBuffer Distribution::allocate(std::int64_t bytes) const {
 void Distribution::move(std::span<const ElementColumn> columns,
                         std::span<const ElementBuffer> results,
                         const std::optional<CarryOptions>& given) {
-    State& s = bound(state_);
+    State& s = idle(state_);
     const CarryOptions how = given.value_or(s.options.carry);
     std::vector<ElementColumn> full;
     const auto mine = distribute::trouble_of(*s.group, [&] {
@@ -250,7 +286,7 @@ void Distribution::move(std::span<const ElementColumn> columns,
 
 std::vector<ElementBuffer> Distribution::move(std::span<const ElementColumn> columns,
                                               const std::optional<CarryOptions>& given) {
-    State& s = bound(state_);
+    State& s = idle(state_);
     const CarryOptions how = given.value_or(s.options.carry);
     std::vector<ElementColumn> full;
     std::vector<ElementBuffer> results;
@@ -275,7 +311,7 @@ void Distribution::move_in_place(void* data, std::int64_t elem_bytes, std::int64
 
 void Distribution::move_in_place(const ElementColumn& buffer, std::int64_t capacity_elems,
                                  const std::optional<CarryOptions>& given) {
-    State& s = bound(state_);
+    State& s = idle(state_);
     const CarryOptions how = in_place_options(s, given);
     const std::int64_t bytes = buffer.elem_bytes;
     bool beyond_limit = false;
@@ -320,7 +356,7 @@ void Distribution::move_in_place(const ElementColumn& buffer, std::int64_t capac
 
 void Distribution::reverse(std::span<const ElementColumn> values,
                            std::span<const ElementBuffer> results, Op op, ArrivedBy by) {
-    State& s = bound(state_);
+    State& s = idle(state_);
     std::vector<ElementColumn> full;
     std::optional<distribute::Delivery> delivery;
     const auto mine = distribute::trouble_of(*s.group, [&] {
@@ -353,6 +389,57 @@ void Distribution::reverse(std::span<const ElementColumn> values,
 void Distribution::reverse(const ElementColumn& values, const ElementBuffer& result, Op op,
                            ArrivedBy by) {
     reverse({&values, 1}, {&result, 1}, op, by);
+}
+
+void Distribution::start(std::span<const ElementColumn> columns,
+                         std::span<const ElementBuffer> results) {
+    State& s = idle(state_);
+    distribute::Brought brought;
+    brought.trouble = distribute::trouble_of(*s.group, [&] {
+        check_startable(s);
+        brought.columns = with_strides(columns);
+        check_columns(s, brought.columns, s.elems, results, s.received());
+        brought.results.assign(results.begin(), results.end());
+    });
+    begin_move(s, "partition");
+    s.started = std::make_shared<distribute::StartedMove>(s, std::move(brought));
+}
+
+std::vector<ElementBuffer> Distribution::start(std::span<const ElementColumn> columns) {
+    State& s = idle(state_);
+    std::vector<ElementBuffer> results;
+    try {
+        check_sizes(s, with_strides(columns));
+        for (const ElementColumn& c : columns)
+            results.push_back(allocate(s.received() * c.elem_bytes));
+    } catch (...) {
+        start_refused(mpi::current_error(*s.group));
+        return {};
+    }
+    start(columns, results);
+    return results;
+}
+
+void Distribution::start_refused(const Error& error) {
+    State& s = idle(state_);
+    s.started =
+        std::make_shared<distribute::StartedMove>(s, distribute::Brought{{error, {}}, {}, {}});
+}
+
+bool Distribution::test() {
+    State& s = bound(state_);
+    bool complete = false;
+    ending_a_move(s, "test", [&](distribute::StartedMove& move) { complete = move.test(); });
+    return complete;
+}
+
+void Distribution::wait(std::optional<double> timeout_seconds) {
+    ending_a_move(bound(state_), "wait",
+                  [&](distribute::StartedMove& move) { move.wait(timeout_seconds); });
+}
+
+bool Distribution::in_flight() const {
+    return bound(state_).started != nullptr;
 }
 
 void Distribution::refuse(const Error& error) {

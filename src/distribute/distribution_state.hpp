@@ -23,6 +23,8 @@ struct SourceRun {
     std::int64_t elems = 0;
 };
 
+class StartedMove;
+
 }  // namespace datamover::distribute
 
 namespace datamover {
@@ -47,6 +49,8 @@ struct Distribution::State {
     DistributionCounters counters;
     distribute::ArrivalOrders orders;
     std::vector<distribute::SourceRun> free_order;  ///< of unstable messages, once there were any
+    /// Between start and wait. Last: it goes first, and uses all else until then.
+    std::shared_ptr<distribute::StartedMove> started;
 
     int rank() const { return group->rank(); }
     int nprocs() const { return group->size(); }

@@ -163,6 +163,35 @@ TEST_P(Threads, TwoThreadsAndTheProgressThreadMoveAtOnce) {
     for (const auto& c : comparisons) c.expect_all();
 }
 
+TEST(ThreadsAndElements, TheProgressThreadCarriesADistribution) {
+    const OwnComm comm;
+    const std::int64_t nprocs = mpi_test::world_size(), rank = mpi_test::world_rank();
+    std::vector<std::int32_t> ranks;
+    for (std::int64_t i = 0; i < 50 * nprocs; ++i)
+        ranks.push_back(static_cast<std::int32_t>(i % nprocs));
+    datamover::TargetList targets;
+    targets.elems = 50 * nprocs;
+    targets.data = ranks.data();
+    datamover::Distribution distribution(comm, targets);
+    const datamover::ProgressThread thread;
+    mpi_test::Comparisons comparisons;
+    std::vector<std::int64_t> mine(ranks.size());
+    for (int step = 0; step < steps(); ++step) {
+        std::iota(mine.begin(), mine.end(), 1000 * rank + step);
+        const datamover::ElementColumn column{mine.data(), sizeof(std::int64_t)};
+        const auto results = distribution.start({&column, 1});
+        EXPECT_GT(arithmetic(), 0.0);
+        distribution.wait(60.0);
+        // From each process in turn its elements for this one, in their order.
+        const auto* arrived = reinterpret_cast<const std::int64_t*>(results.front().data);
+        bool right = distribution.received() == 50 * nprocs;
+        for (std::int64_t k = 0; k < distribution.received(); ++k)
+            right = right && arrived[k] == 1000 * (k / 50) + step + k % 50 * nprocs + rank;
+        comparisons.note(right, "step " + std::to_string(step));
+    }
+    comparisons.expect_all();
+}
+
 INSTANTIATE_TEST_SUITE_P(Transports, Threads,
                          ::testing::Values("auto", "read", "staged", "p2p", "datatype"),
                          [](const auto& tested) { return tested.param; });

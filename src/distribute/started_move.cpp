@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How does a move of elements go on between start and wait?
+#include "started_move.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "notices.hpp"
+
+namespace datamover::distribute {
+
+class StartedMove::Steps final : public Operation {
+public:
+    Steps(State& state, NodeSlot& slot, Brought brought)
+        : s_(state),
+          slot_(slot),
+          brought_(std::move(brought)),
+          call_(Call("starts a move", {"partition", true}).with(brought_.columns)),
+          notices_(state, slot, {brought_.trouble.told.has_value(), false, call_.signature()}) {}
+
+    void announce() override { notices_.begin(); }
+    void begin() override {}
+
+    Progress progress() override {
+        Progress made = Progress::none;
+        if (!heard_) {
+            if (!notices_.is_complete()) return made;
+            heard_ = notices_.result();
+            made = Progress::some;
+        }
+        if (refused()) return Progress::complete;
+        while (carry_on(made)) {
+        }
+        return now_ ? made : Progress::complete;
+    }
+
+    /// Once complete: throws what kept any process from taking part. Collective where it throws.
+    void raise_refusals() const {
+        if (heard_) raise_if_needed(*s_.group, *heard_, brought_.trouble, call_);
+    }
+
+    std::vector<std::int64_t> waiting_for() const override {
+        if (now_) return now_->waiting_for();
+        std::vector<std::int64_t> others;
+        for (int r = 0; r < s_.nprocs(); ++r)
+            if (r != s_.rank()) others.push_back(r);
+        return others;
+    }
+    bool sends_messages() const override { return s_.nprocs() > 1; }
+    bool needs_polls() const override { return s_.channel->messages_needed(); }
+    void keep_memory() noexcept override {
+        if (now_) now_->keep_memory();
+    }
+
+private:
+    bool refused() const { return heard_->failed || heard_->differ; }
+
+    /// Pushes the carrier of some columns on, and begins the next after it; true while there is one
+    /// that may go on now.
+    bool carry_on(Progress& made) {
+        if (!now_) {
+            if (next_ == brought_.columns.size()) return false;
+            begin_next();
+            made = Progress::some;
+        }
+        const Progress now = now_->progress();
+        if (now != Progress::complete) {
+            if (now == Progress::some) made = now;
+            return false;
+        }
+        now_.reset();
+        made = Progress::some;
+        return true;
+    }
+
+    void begin_next() {
+        const std::size_t n = std::min(offered_columns, brought_.columns.size() - next_);
+        const Carriage some{std::span(brought_.columns).subspan(next_, n),
+                            std::span(brought_.results).subspan(next_, n)};
+        next_ += n;
+        now_ = carrying(s_, slot_, some);
+        now_->begin();
+    }
+
+    State& s_;
+    NodeSlot& slot_;
+    Brought brought_;
+    Call call_;
+    NoticeExchange notices_;
+    std::optional<Notices> heard_;
+    std::size_t next_ = 0;  ///< column that no carrier has taken yet
+    OperationPtr now_;
+};
+
+StartedMove::StartedMove(State& state, Brought brought)
+    : claim_(state.channel),
+      steps_(std::make_unique<Steps>(state, claim_.slot(), std::move(brought))),
+      round_(state.group, *steps_, "distribution") {
+    round_.start();
+}
+
+StartedMove::~StartedMove() = default;
+
+bool StartedMove::in_flight() const {
+    return round_.in_flight();
+}
+
+bool StartedMove::test() {
+    if (!round_.test()) return false;
+    steps_->raise_refusals();
+    return true;
+}
+
+void StartedMove::wait(std::optional<double> timeout_seconds) {
+    round_.wait(timeout_seconds);
+    steps_->raise_refusals();
+}
+
+}  // namespace datamover::distribute

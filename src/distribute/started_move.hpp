@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How does a move of elements go on between start and wait?
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "agreement.hpp"
+#include "distribution_state.hpp"
+
+namespace datamover::distribute {
+
+/// What a process brings to a move that it starts.
+struct Brought {
+    Trouble trouble;  ///< what kept it from taking part
+    std::vector<ElementColumn> columns;
+    std::vector<ElementBuffer> results;
+};
+
+/// A move in flight. It is the round of an operation that first hears whether all processes take
+/// part, then carries the elements; where one does not, it ends there, and all raise that when they
+/// wait.
+class StartedMove {
+public:
+    /// Begins, and never waits. All processes begin theirs in the same order. Throws peer_failed,
+    /// invalid_state (too many in flight).
+    StartedMove(State& state, Brought brought);
+    ~StartedMove();
+    StartedMove(const StartedMove&) = delete;
+    StartedMove& operator=(const StartedMove&) = delete;
+
+    /// Both are collective only where some process could not take part: then they raise that.
+    bool test();
+    void wait(std::optional<double> timeout_seconds);
+    bool in_flight() const;
+
+private:
+    class Steps;
+
+    SlotClaim claim_;
+    std::unique_ptr<Steps> steps_;
+    Round round_;
+};
+
+}  // namespace datamover::distribute

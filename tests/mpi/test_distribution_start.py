@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Does a move of elements that is started, and waited for later, do what a move does?"""
+
+import gc
+
+import numpy as np
+import pytest
+
+import datamover as dm
+
+
+def drawn_ranks(comm, rng, most=60):
+    """Ranks for this process's elements, drawn alike everywhere; some are dropped."""
+    counts = rng.integers(0, most, comm.size)
+    return [rng.integers(-1, comm.size, n) for n in counts]
+
+
+def numbered(comm, ranks):
+    """A number for each element of this process, that no other element has."""
+    starts = np.concatenate(([0], np.cumsum([len(r) for r in ranks])))
+    return np.arange(starts[comm.rank], starts[comm.rank + 1])
+
+
+def arrived(comm, ranks):
+    """The numbers that arrive at this process, in stable order."""
+    everyone = np.concatenate(ranks) if ranks else np.zeros(0)
+    return np.flatnonzero(everyone == comm.rank)
+
+
+@pytest.mark.parametrize("thread", [False, True])
+def test_moves_what_move_moves(comm, rng, cases, thread):
+    progress = dm.progress_thread() if thread else None
+    for case in range(8 * cases):
+        ranks = drawn_ranks(comm, rng)
+        mine, expected = numbered(comm, ranks), arrived(comm, ranks)
+        max_bytes = None if rng.random() < 0.5 else int(rng.integers(1, 3000))
+        d = dm.Distribution(comm, ranks[comm.rank], max_bytes=max_bytes)
+        columns = {f"c{k}": mine + 1000 * k for k in range(int(rng.integers(1, 40)))}
+        columns["pairs"] = np.stack([mine, -mine], axis=1).astype("f4")
+        out = None
+        if case % 2:
+            out = {
+                name: np.full((d.received + 2, *c.shape[1:]), -7, c.dtype)
+                for name, c in columns.items()
+            }
+        d.start(columns, out=out)
+        if case % 3 == 0:
+            while not d.test():
+                pass
+            assert not d.in_flight
+        result = d.wait()
+        for name, column in columns.items():
+            whole = np.arange(sum(map(len, ranks)))
+            shift = 1000 * int(name[1:]) if name != "pairs" else 0
+            right = np.stack([whole, -whole], axis=1) if name == "pairs" else whole + shift
+            np.testing.assert_array_equal(result[name], right[expected].astype(column.dtype))
+            if out is not None:
+                assert (out[name][d.received :] == -7).all()
+        np.testing.assert_array_equal(d.reverse(expected), np.where(ranks[comm.rank] < 0, 0, mine))
+    if progress is not None:
+        progress.stop()
+
+
+def test_several_in_flight_are_waited_for_in_any_order(comm, rng, cases):
+    for _ in range(4 * cases):
+        ranks = [drawn_ranks(comm, rng, 300) for _ in range(6)]
+        plans = [dm.Distribution(comm, r[comm.rank]) for r in ranks]
+        for d, r in zip(plans, ranks, strict=True):
+            d.start(numbered(comm, r))
+        order = np.random.default_rng(comm.rank).permutation(6)
+        for k in order:
+            np.testing.assert_array_equal(plans[k].wait(), arrived(comm, ranks[k]))
+
+
+def test_start_waits_for_nobody(comm):
+    """Also where one process brings what does not fit: all hear of that when they wait."""
+    d = dm.Distribution(comm, np.arange(comm.size))
+    last = comm.rank == comm.size - 1
+    for wrong in (np.zeros(comm.size + 1), [None] * comm.size, np.zeros((comm.size, 0))):
+        d.start(wrong if last else np.arange(float(comm.size)))
+        comm.barrier()  # nobody is held up before
+        with pytest.raises(dm.Error) as caught:
+            d.wait()
+        assert len(set(comm.allgather(str(caught.value)))) == 1
+        assert not d.in_flight
+        with pytest.raises(dm.InvalidState, match="nothing was started"):
+            d.wait()
+    d.start(np.full(comm.size, comm.rank))
+    np.testing.assert_array_equal(d.wait(), np.arange(comm.size))
+
+
+def test_columns_that_differ_between_processes(comm):
+    if comm.size == 1:
+        return
+    d = dm.Distribution(comm, np.arange(comm.size))
+    d.start(np.zeros(comm.size, "f4" if comm.rank == 0 else "f8"))
+    with pytest.raises(dm.Mismatch, match="all have to do the same"):
+        d.wait()
+    d.start(np.full(comm.size, comm.rank))
+    np.testing.assert_array_equal(d.wait(), np.arange(comm.size))
+
+
+def test_a_late_process(comm):
+    if comm.size == 1:
+        return
+    d = dm.Distribution(comm, np.arange(comm.size))
+    if comm.rank > 0:
+        d.start(np.full(comm.size, comm.rank))
+        for _ in range(2):
+            with pytest.raises(dm.Timeout, match="still in flight"):
+                d.wait(timeout=0.02)
+            assert d.in_flight
+    comm.barrier()
+    if comm.rank == 0:
+        d.start(np.full(comm.size, 0))
+    np.testing.assert_array_equal(d.wait(), np.arange(comm.size))
+
+
+def test_what_is_not_done_in_flight(comm):
+    d = dm.Distribution(comm, np.arange(comm.size))
+    column = np.full(comm.size, comm.rank)
+    d.start(column)
+    for call in (
+        lambda: d.start(column),
+        lambda: d.move(column),
+        lambda: d.move_in_place(column),
+        lambda: d.reverse(column),
+    ):
+        with pytest.raises(dm.InvalidState, match="in flight"):
+            call()
+    np.testing.assert_array_equal(d.wait(), np.arange(comm.size))
+    for method in ("sendrecv", "alltoallw"):
+        other = dm.Distribution(comm, np.arange(comm.size), method=method)
+        other.start(column)
+        with pytest.raises(dm.Unsupported, match="by partition"):
+            other.wait()
+
+
+def test_a_move_dropped_in_flight_is_told(comm):
+    if comm.size == 1:
+        return
+    fresh = comm.Dup()
+    d = dm.Distribution(fresh, np.arange(comm.size))
+    comm.barrier()
+    if comm.rank == 0:
+        d.start(np.zeros(comm.size))
+        del d
+        gc.collect()
+    comm.barrier()
+    if comm.rank > 0:
+        with pytest.raises(dm.PeerFailed):
+            d.start(np.zeros(comm.size))
+            d.wait()
