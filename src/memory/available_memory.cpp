@@ -6,6 +6,7 @@
 #include <fstream>
 #include <limits>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "datamover/error.hpp"
@@ -16,15 +17,15 @@ namespace {
 constexpr std::int64_t worth_asking_bytes = std::int64_t{64} << 20;
 constexpr std::int64_t unknown = std::numeric_limits<std::int64_t>::max();
 
-std::int64_t of_system() {
-    std::ifstream file("/proc/meminfo");
-    std::string name, unit;
-    std::int64_t kibibytes = 0, available = -1, swap = 0;
-    while (file >> name >> kibibytes && std::getline(file, unit)) {
-        if (name == "MemAvailable:") available = kibibytes;
-        if (name == "SwapFree:") swap = kibibytes;
-    }
-    return available < 0 ? unknown : (available + swap) * 1024;
+/// The sum of the numbers that stand behind some names in a file of lines "name number …".
+std::optional<std::int64_t> sum_in(const std::string& path, const std::set<std::string>& names) {
+    std::ifstream file(path);
+    std::string name, rest;
+    std::optional<std::int64_t> sum;
+    std::int64_t number = 0;
+    while (file >> name >> number && std::getline(file, rest))
+        if (names.contains(name)) sum = sum.value_or(0) + number;
+    return sum;
 }
 
 std::optional<std::int64_t> number_in(const std::string& path) {
@@ -34,7 +35,13 @@ std::optional<std::int64_t> number_in(const std::string& path) {
     return std::nullopt;
 }
 
-/// The control group's limit is a word, not a number, where there is none.
+std::int64_t of_system() {
+    const auto kibibytes = sum_in("/proc/meminfo", {"MemAvailable:", "SwapFree:"});
+    return kibibytes ? *kibibytes * 1024 : unknown;
+}
+
+/// What files fill is given back when it is wanted. The limit is a word, not a number, where there
+/// is none.
 std::int64_t of_control_group() {
     std::ifstream file("/proc/self/cgroup");
     for (std::string line; std::getline(file, line);) {
@@ -42,7 +49,8 @@ std::int64_t of_control_group() {
         const std::string folder = "/sys/fs/cgroup" + line.substr(3);
         const auto limit = number_in(folder + "/memory.max");
         const auto used = number_in(folder + "/memory.current");
-        if (limit && used) return std::max<std::int64_t>(0, *limit - *used);
+        const auto files = sum_in(folder + "/memory.stat", {"active_file", "inactive_file"});
+        if (limit && used) return std::max<std::int64_t>(0, *limit - *used + files.value_or(0));
     }
     return unknown;
 }
