@@ -240,15 +240,17 @@ class Distribution:
         """
         if self._moving is not None:
             raise InvalidState("a move of this distribution is in flight; wait for it first")
-        try:
-            moving = _Moving(self, columns, out)
-        except Exception as error:
-            self._core.start_refused(*told(error))
-            self._moving = error
-            return
-        except BaseException as error:
-            take_part_with(lambda _, code, text: self._core.refuse(code, text), 0, error)
-        if moving.outputs is None:
+
+        def prepare() -> _Moving | Exception:
+            try:
+                return _Moving(self, columns, out)
+            except Exception as error:
+                return error
+
+        moving = self._prepared(prepare)
+        if isinstance(moving, Exception):
+            self._core.start_refused(*told(moving))
+        elif moving.outputs is None:
             moving.raw = self._core.start(*moving.arguments)
         else:
             self._core.start_into(*moving.arguments)
