@@ -76,7 +76,6 @@ ProcessGroup::ProcessGroup(MPI_Comm user_comm) {
     if (present) tag_limit_ = *tag_ub;
     agree_on_environment();
     find_node();
-    spins_ = static_cast<long>(node_ranks_.size()) > sysconf(_SC_NPROCESSORS_ONLN) ? 16 : 4096;
     try_reading();
     // Last: from then on a failure of another process ends what this one waits for.
     if (!put_up_boards()) stand_alone();
@@ -124,8 +123,10 @@ void ProcessGroup::find_node() {
     MPI_Comm real_node = MPI_COMM_NULL;
     check(MPI_Comm_split_type(comm_, MPI_COMM_TYPE_SHARED, rank_, MPI_INFO_NULL, &real_node),
           "MPI_Comm_split_type");
-    int position = 0;
+    int position = 0, processes = 0;
     check(MPI_Comm_rank(real_node, &position), "MPI_Comm_rank");
+    check(MPI_Comm_size(real_node, &processes), "MPI_Comm_size");
+    spins_ = processes > sysconf(_SC_NPROCESSORS_ONLN) ? 16 : 4096;
     const std::int64_t pretend = pretend_node_size();
     const int color = pretend > 0 ? static_cast<int>(position / pretend) : 0;
     const int code = MPI_Comm_split(real_node, color, position, &node_comm_);

@@ -53,7 +53,7 @@ public:
     int my_node_position() const { return my_node_position_; }
 
     /// Turns that a wait spins before it lets other processes run; few where there are more
-    /// processes on the node than processors.
+    /// processes on the real node than processors.
     int spins() const { return spins_; }
     /// Why this process shares no memory with others of its node; empty where it does, or is alone.
     const std::string& why_no_shared_memory() const { return why_no_shared_memory_; }

@@ -23,6 +23,10 @@ namespace datamover::mpi {
 namespace {
 
 constexpr double interrupt_interval_seconds = 0.03;
+/// A turn that polls MPI takes a microsecond, one that reads a flag a fiftieth of it: spinning ends
+/// with the time too, since another process may wait for this processor. Looked at every so often.
+constexpr double spin_seconds = 2e-4;
+constexpr int spins_between_looks = 64;
 /// Up to here a wait spins and gives way; what it waits for may be a moment away.
 constexpr double awake_seconds = 1e-3;
 constexpr double longest_sleep_seconds = 1e-3;
@@ -92,6 +96,8 @@ void Waiting::pause() {
     if (group_) group_->check_alive_while_waiting();
     if (spins_left_ > 0) {
         --spins_left_;
+        if (spins_left_ % spins_between_looks == 0 && seconds() - awake_since_seconds_ > spin_seconds)
+            spins_left_ = 0;
 #if defined(__x86_64__) || defined(__i386__)
         _mm_pause();
 #endif
