@@ -17,6 +17,7 @@
 #include "errors.hpp"
 #include "module.hpp"
 #include "mpi/process_group.hpp"
+#include "numpy_arrays.hpp"
 
 namespace nb = nanobind;
 
@@ -148,6 +149,21 @@ void bind_arrays(nb::module_& m) {
         nb::call_guard<nb::gil_scoped_release>(),
         "Raises on all processes the error that the lowest of them brings; none brings: returns. "
         "Collective.");
+    m.def(
+        "gather",
+        [](std::uintptr_t comm, nb::object numbers) {
+            const std::vector<std::int64_t> mine = Integers(numbers, "numbers").to_vector();
+            std::vector<std::vector<std::int64_t>> all;
+            {
+                nb::gil_scoped_release released;
+                all = mpi::ProcessGroup::of(comm_at(comm))->gather(mine);
+            }
+            nb::list arrays;
+            for (auto& values : all) arrays.append(array_of(std::move(values)));
+            return arrays;
+        },
+        nb::arg("comm_address"), nb::arg("numbers"),
+        "Every process's int64 numbers, in order of rank; waits as movers do. Collective.");
 }
 
 }  // namespace datamover::bindings

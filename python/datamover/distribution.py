@@ -14,7 +14,7 @@ from .arguments import memory_limit, seconds
 from .element_arrays import Arrays, Column, TargetArray, is_several, writable
 from .errors import Error, InvalidArgument, InvalidState, Mismatch, OutOfRange
 from .layouts import IndexList
-from .mpi import collectively, comm_address, core, take_part_with, told
+from .mpi import collectively, comm_address, core, gathered, take_part_with, told
 from .targets import NO_TARGET, TargetMap
 
 if TYPE_CHECKING:
@@ -448,13 +448,14 @@ class Distribution:
         >>> source.indices_of(0).tolist(), destination.indices_of(0).tolist()
         ([0, 1, 2], [0, 2])
         """
-        counts = self.comm.allgather(self.elems)
+        address = comm_address(self.comm)
+        counts = np.concatenate(gathered(address, [self.elems]))
         starts = np.concatenate(([0], np.cumsum(counts)))
         first = int(starts[self.comm.rank])
         arrived = self._core_moved(np.arange(first, first + self.elems))
         lists = [np.arange(a, b) for a, b in itertools.pairwise(starts.tolist())]
         shape = (int(starts[-1]),)
-        return IndexList(shape, lists), IndexList(shape, self.comm.allgather(arrived))
+        return IndexList(shape, lists), IndexList(shape, gathered(address, arrived))
 
     def _core_moved(self, numbers: np.ndarray) -> np.ndarray:
         """Move numbers in stable order, whatever was asked for."""

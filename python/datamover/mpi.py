@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import ModuleType
 
+    import numpy as np
     from mpi4py import MPI
 
 #: What built-in exceptions are called by the library; the first that fits counts.
@@ -134,6 +135,11 @@ def collectively(address: int, work: Callable[[], Any]) -> Any:
         take_part_with(core().agree, address, error)
     core().agree(address, None, "")
     return result
+
+
+def gathered(address: int, numbers: Any) -> list[np.ndarray]:
+    """Give the int64 numbers of every process, in order of rank. Collective; waits as movers do."""
+    return core().gather(address, numbers)
 
 
 def take_part_with(

@@ -120,7 +120,16 @@ void ProcessGroup::throw_error_of(int lowest, const std::optional<Error>& mine) 
 
 std::vector<std::vector<std::int64_t>> ProcessGroup::gather_on_node(
     const std::vector<std::int64_t>& values) const {
-    const std::size_t n = node_ranks_.size();
+    return gather_in(node_comm_, node_ranks_.size(), values);
+}
+
+std::vector<std::vector<std::int64_t>> ProcessGroup::gather(
+    const std::vector<std::int64_t>& values) const {
+    return gather_in(comm_, static_cast<std::size_t>(size_), values);
+}
+
+std::vector<std::vector<std::int64_t>> ProcessGroup::gather_in(
+    MPI_Comm comm, std::size_t n, const std::vector<std::int64_t>& values) const {
     struct Buffers {
         int count = 0;
         std::vector<int> counts, starts;
@@ -131,8 +140,7 @@ std::vector<std::vector<std::int64_t>> ProcessGroup::gather_on_node(
     b.count = to_int(static_cast<std::int64_t>(values.size()), "count");
     b.counts.resize(n);
     carry_out("MPI_Iallgather", buffers, [&](MPI_Request* request) {
-        return MPI_Iallgather(&b.count, 1, MPI_INT, b.counts.data(), 1, MPI_INT, node_comm_,
-                              request);
+        return MPI_Iallgather(&b.count, 1, MPI_INT, b.counts.data(), 1, MPI_INT, comm, request);
     });
     b.starts.assign(n, 0);
     std::int64_t total = 0;
@@ -144,7 +152,7 @@ std::vector<std::vector<std::int64_t>> ProcessGroup::gather_on_node(
     b.all.resize(static_cast<std::size_t>(total));
     carry_out("MPI_Iallgatherv", buffers, [&](MPI_Request* request) {
         return MPI_Iallgatherv(b.mine.data(), b.count, MPI_INT64_T, b.all.data(), b.counts.data(),
-                               b.starts.data(), MPI_INT64_T, node_comm_, request);
+                               b.starts.data(), MPI_INT64_T, comm, request);
     });
     std::vector<std::vector<std::int64_t>> result(n);
     for (std::size_t i = 0; i < n; ++i) {

@@ -112,6 +112,8 @@ public:
     /// Collective on the node: every process's values, in order of node_ranks.
     std::vector<std::vector<std::int64_t>> gather_on_node(
         const std::vector<std::int64_t>& values) const;
+    /// Collective: every process's values, in order of rank.
+    std::vector<std::vector<std::int64_t>> gather(const std::vector<std::int64_t>& values) const;
 
 private:
     explicit ProcessGroup(MPI_Comm user_comm);
@@ -122,6 +124,8 @@ private:
     bool put_up_boards();
     bool map_boards(const memory::Allocation* own, std::vector<FailureBoard::PeerBoard>& peers);
     std::string named_process(const Error& error) const;
+    std::vector<std::vector<std::int64_t>> gather_in(MPI_Comm comm, std::size_t n,
+                                                     const std::vector<std::int64_t>& values) const;
 
     MPI_Comm comm_ = MPI_COMM_NULL;
     MPI_Comm node_comm_ = MPI_COMM_NULL;

@@ -53,6 +53,9 @@ class Calls:
     def reverse(self):
         self.made.reverse(np.arange(self.made.received), out=self.home)
 
+    def layouts(self):
+        self.made.layouts()
+
     def assert_untouched(self):
         assert (self.given == np.arange(self.elems)).all()
         assert (self.home == -1).all()
@@ -69,7 +72,7 @@ class Calls:
         return dm.Mover(plan, a, b, comm=self.comm)
 
 
-CALLS = ("make", "move", "move_in_place", "reverse")
+CALLS = ("make", "move", "move_in_place", "reverse", "layouts")
 
 
 @pytest.mark.parametrize("call", CALLS)

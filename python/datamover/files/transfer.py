@@ -24,6 +24,7 @@ from datamover.errors import InvalidArgument, Unsupported
 from datamover.files import dealing, formats, placing
 from datamover.files.agreement import together
 from datamover.files.formats import ArraySpec, MoveOptions, Reader, Shape, Writer
+from datamover.mpi import comm_address, gathered
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -135,7 +136,8 @@ def move(
     check_launch(comm)
     options = options or MoveOptions(**said)
     source, output = os.path.realpath(source), os.path.realpath(output)
-    token = comm.bcast(os.environ.get(TOKEN) or secrets.token_hex(6), root=0)
+    address = comm_address(comm)
+    token = _token_of_the_first(address)
     job = _Job(comm, source, output, options, placing.temporary_path(output, token))
     try:
         job.open_input()
@@ -145,7 +147,7 @@ def move(
     finally:
         job.close()
     memcpy_seconds = measure_memcpy(comm, job.spec.nbytes)
-    slowest = _slowest(comm, [*times, seconds, memcpy_seconds])
+    slowest = _slowest(address, [*times, seconds, memcpy_seconds])
     by_phase = {f"{n}_seconds": float(t) for n, t in zip(PHASES, slowest, strict=False)}
     return MoveReport(
         spec=job.spec,
@@ -158,12 +160,15 @@ def move(
     )
 
 
-def _slowest(comm: MPI.Comm, seconds: list[float]) -> np.ndarray:
-    from mpi4py import MPI
+def _token_of_the_first(address: int) -> str:
+    """Give all processes the first one's token, by which they name the unfinished output."""
+    token = os.environ.get(TOKEN) or secrets.token_hex(6)
+    return bytes(gathered(address, list(token.encode()))[0].tolist()).decode()
 
-    times = np.array(seconds)
-    comm.Allreduce(MPI.IN_PLACE, times, op=MPI.MAX)
-    return times
+
+def _slowest(address: int, seconds: list[float]) -> np.ndarray:
+    nanoseconds = gathered(address, np.rint(np.multiply(seconds, 1e9)).astype(np.int64))
+    return np.max(nanoseconds, axis=0) / 1e9
 
 
 class _Job:
@@ -397,7 +402,7 @@ def measure_memcpy(comm: MPI.Comm, nbytes: int) -> float:
     if block == 0:
         return 0.0
     source, destination = np.ones(block, np.uint8), np.zeros(block, np.uint8)
-    comm.Barrier()
+    gathered(comm_address(comm), [])  # all begin together
     begin = time.perf_counter()
     for done in range(0, share, block):
         np.copyto(destination[: share - done], source[: share - done])
