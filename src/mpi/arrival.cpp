@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Have all processes of a communicator come, so that calls of MPI that cannot be given up return?
 //
-// A non-blocking barrier on the user's communicator, which is all there is at first. Where a
-// process gives up waiting, the barrier stays with the communicator: begun once, it has to be
-// completed before another.
+// A non-blocking barrier on the user's communicator, which is all there is at first, then a
+// non-blocking duplication. Where a process gives up in the barrier, those that come later find it
+// missing in the duplication. What was begun stays with the communicator: it has to be completed
+// before another.
 #include "arrival.hpp"
 
 #include <memory>
@@ -18,42 +19,46 @@ namespace {
 
 constexpr int spins = 16;
 
-int drop_request(MPI_Comm, int, void* value, void*) {
-    delete static_cast<MPI_Request*>(value);
+/// How far a communicator's first use has come on this process.
+struct Arrival {
+    MPI_Request request = MPI_REQUEST_NULL;
+    MPI_Comm duplicate = MPI_COMM_NULL;
+    bool all_came = false;
+};
+
+int drop_arrival(MPI_Comm, int, void* value, void*) {
+    delete static_cast<Arrival*>(value);
     return MPI_SUCCESS;
 }
 
-int barrier_key() {
+int arrival_key() {
     static const int key = [] {
         int made = MPI_KEYVAL_INVALID;
-        check(MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, drop_request, &made, nullptr),
+        check(MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, drop_arrival, &made, nullptr),
               "MPI_Comm_create_keyval");
         return made;
     }();
     return key;
 }
 
-/// The barrier that was begun with the communicator and not completed; begins one where none was.
-MPI_Request& barrier_of(MPI_Comm comm) {
+/// The arrival that was begun with the communicator and not completed; a new one where none was.
+Arrival& arrival_at(MPI_Comm comm) {
     void* found = nullptr;
     int present = 0;
-    check(MPI_Comm_get_attr(comm, barrier_key(), static_cast<void*>(&found), &present),
+    check(MPI_Comm_get_attr(comm, arrival_key(), static_cast<void*>(&found), &present),
           "MPI_Comm_get_attr");
-    if (present) return *static_cast<MPI_Request*>(found);
-    auto request = std::make_unique<MPI_Request>(MPI_REQUEST_NULL);
-    check(MPI_Ibarrier(comm, request.get()), "MPI_Ibarrier");
-    check(MPI_Comm_set_attr(comm, barrier_key(), request.get()), "MPI_Comm_set_attr");
-    return *request.release();
+    if (present) return *static_cast<Arrival*>(found);
+    auto arrival = std::make_unique<Arrival>();
+    check(MPI_Comm_set_attr(comm, arrival_key(), arrival.get()), "MPI_Comm_set_attr");
+    return *arrival.release();
 }
 
-}  // namespace
-
-void wait_for_arrival(MPI_Comm comm) {
-    MPI_Request& barrier = barrier_of(comm);
+void complete(MPI_Request& request) {
     Waiting waiting(spins);
-    for (int done = 0;;) {
-        check(MPI_Test(&barrier, &done, MPI_STATUS_IGNORE), "MPI_Test");
-        if (done) break;
+    while (true) {
+        int done = 0;
+        check(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test");
+        if (done) return;
         waiting.pause();
         if (push_other_work()) waiting.restart();
         if (waiting.expired())
@@ -61,7 +66,24 @@ void wait_for_arrival(MPI_Comm comm) {
                         "this process waited " + std::to_string(waiting.timeout_seconds()) +
                             " s for the other processes to use the communicator");
     }
-    check(MPI_Comm_delete_attr(comm, barrier_key()), "MPI_Comm_delete_attr");
+}
+
+}  // namespace
+
+MPI_Comm duplicate_when_all_came(MPI_Comm comm) {
+    Arrival& arrival = arrival_at(comm);
+    if (!arrival.all_came) {
+        if (arrival.request == MPI_REQUEST_NULL)
+            check(MPI_Ibarrier(comm, &arrival.request), "MPI_Ibarrier");
+        complete(arrival.request);
+        arrival.all_came = true;
+    }
+    if (arrival.request == MPI_REQUEST_NULL)
+        check(MPI_Comm_idup(comm, &arrival.duplicate, &arrival.request), "MPI_Comm_idup");
+    complete(arrival.request);
+    const MPI_Comm duplicate = arrival.duplicate;
+    check(MPI_Comm_delete_attr(comm, arrival_key()), "MPI_Comm_delete_attr");
+    return duplicate;
 }
 
 }  // namespace datamover::mpi

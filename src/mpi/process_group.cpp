@@ -64,8 +64,7 @@ ProcessGroupPtr ProcessGroup::of(MPI_Comm user_comm) {
 }
 
 ProcessGroup::ProcessGroup(MPI_Comm user_comm) {
-    wait_for_arrival(user_comm);
-    check(MPI_Comm_dup(user_comm, &comm_), "MPI_Comm_dup");
+    comm_ = duplicate_when_all_came(user_comm);
     check(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
     check(MPI_Comm_rank(comm_, &rank_), "MPI_Comm_rank");
     check(MPI_Comm_size(comm_, &size_), "MPI_Comm_size");

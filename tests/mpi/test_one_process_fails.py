@@ -180,6 +180,27 @@ def test_a_communicator_that_one_process_uses_late(comm, plan):
     assert (b.local == 3).all()
 
 
+def test_a_communicator_that_one_process_gave_up(comm, plan):
+    """Those that come after it hear of that at their deadline; all can try again."""
+    if comm.size == 1:
+        return
+    fresh = comm.Dup()
+    for early in (True, False):
+        if early == (comm.rank == 0):
+            dm.set_timeout(0.05)
+            try:
+                for _ in range(2):
+                    with pytest.raises(dm.Timeout, match="to use the communicator"):
+                        dm.XArray(fresh, plan.source)
+            finally:
+                dm.set_timeout(None)
+        comm.barrier()
+    a, b = dm.XArray(fresh, plan.source), dm.XArray(fresh, plan.destination)
+    a.local[...] = 3
+    dm.Mover(plan, a, b)()
+    assert (b.local == 3).all()
+
+
 @pytest.mark.parametrize("timeout", [0, -1, np.nan, np.inf])
 def test_times_that_cannot_be_waited(comm, plan, timeout):
     mover = dm.Mover(plan, dm.XArray(comm, plan.source), dm.XArray(comm, plan.destination))
