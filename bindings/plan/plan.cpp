@@ -190,16 +190,19 @@ holds it, then that one tells the others; both with one array as source and dest
 >>> [(s.source_block, s.destination_block, s.source_region) for s in tell.adjoint().sections(1)]
 [(1, 0, Region((4,), (5,))), (1, 1, Region((5,), (9,)))]
 )doc")
-        .def("then", &MotionPlan::composed, "next"_a,
+        .def("then", &MotionPlan::composed, "next"_a, "max_pairs"_a = MotionPlan::most_composed,
              R"doc(What this plan and then another one do, as one plan of section copies.
 
 This plan's destination layout must be the next one's source layout. What the next plan reads and
-this one does not write is left out. Takes time in the sections of both.
+this one does not write is left out. Takes time and memory in the pairs of sections that share a
+block in between, `max_pairs` of them at most: a short plan may stand for very many.
 
 Raises
 ------
 Mismatch
     When those layouts differ.
+OutOfRange
+    When there are more pairs, the sections of both plans counted too.
 Unsupported
     When a section changes its shape on the way, or for index lists.
 )doc");

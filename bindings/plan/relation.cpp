@@ -132,8 +132,8 @@ InvalidArgument
         .def("reversed", &AddressRelation::reversed, "Source and destination exchanged.");
 }
 
-nb::dict explain(const AddressRelation& relation) {
-    const EncodingChoice choice = explain_encoding(relation);
+nb::dict explain(const AddressRelation& relation, std::int64_t most_elems) {
+    const EncodingChoice choice = explain_encoding(relation, most_elems);
     nb::dict candidates;
     for (const EncodingEstimate& e : choice.estimates) {
         nb::dict estimate;
@@ -219,16 +219,22 @@ void bind_looking(nb::class_<AddressRelation>& c) {
         .def(
             "describe", [](const AddressRelation& r) { return r.kernel().describe(); },
             "The loops that a plain copy takes.")
-        .def("explain", &explain, nb::sig("def explain(self) -> dict[str, typing.Any]"),
+        .def("explain", &explain, "max_elems"_a = std::int64_t{1} << 24,
+             nb::sig("def explain(self, max_elems: int = 16777216) -> dict[str, typing.Any]"),
              R"doc(Which encoding was chosen, why, and what the others would cost.
 
-Tries every encoding: takes time in the number of elements.
+Parameters
+----------
+max_elems : int
+    Every encoding is tried, which takes time and memory in the number of elements; where the
+    relation has more than these, none is.
 
 Returns
 -------
 dict
     `encoding`, `reason`, `kernel` (the loops of a plain copy) and `candidates`: per encoding its
-    `nbytes` and predicted `decode_seconds` beyond moving the bytes. The prediction uses the costs
+    `nbytes` and predicted `decode_seconds` beyond moving the bytes, empty where none was tried.
+    The prediction uses the costs
     that `datamover bench model` measured on this machine, if it did.
 
 Examples

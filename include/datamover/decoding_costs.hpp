@@ -38,12 +38,14 @@ struct EncodingEstimate {
 /// Why a relation is kept as it is.
 struct EncodingChoice {
     Encoding chosen = Encoding::pairs;
-    std::vector<EncodingEstimate> estimates;  ///< of every encoding
+    std::vector<EncodingEstimate> estimates;  ///< of every encoding, or none
     std::string reason;
 };
 
-/// Tries every encoding and says what speaks for the one that the relation has. O(n): for
-/// inspection.
-EncodingChoice explain_encoding(const AddressRelation& relation);
+/// Tries every encoding and says what speaks for the one that the relation has. For inspection:
+/// time and memory follow the elements, so that nothing is tried where there are more than
+/// `most_elems` of them (a product of a few bytes may hold any number).
+EncodingChoice explain_encoding(const AddressRelation& relation,
+                                std::int64_t most_elems = std::int64_t{1} << 24);
 
 }  // namespace datamover

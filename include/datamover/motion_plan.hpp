@@ -110,8 +110,11 @@ public:
     MotionPlan adjoint() const;
     /// What this plan and then `next` do, as section copies: first this.destination == next.source.
     /// Throws mismatch when those layouts differ. Elements that `next` reads and this plan does not
-    /// write are left out.
-    MotionPlan composed(const MotionPlan& next) const;
+    /// write are left out. Time and memory follow the pairs of sections that are looked at: those
+    /// that share a block in between. Throws out_of_range where these are more than `most_pairs`,
+    /// also counting the sections of both plans: a short plan may stand for very many.
+    MotionPlan composed(const MotionPlan& next, std::int64_t most_pairs = most_composed) const;
+    static constexpr std::int64_t most_composed = std::int64_t{1} << 24;
     bool operator==(const MotionPlan& other) const;
 
     /// What `rank` sends, and what it receives: one entry per peer with something to move, by

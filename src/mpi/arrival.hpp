@@ -6,9 +6,9 @@
 
 namespace datamover::mpi {
 
-/// Waits until all processes of `comm` have called it, polling; gives a duplicate of it. Collective.
-/// Throws timeout or Interrupted, also where a process came and gave up; a later call then goes on
-/// waiting for the same.
+/// Waits until all processes of `comm` have called it, polling; gives a duplicate of it.
+/// Collective. Throws timeout or Interrupted, also where a process came and gave up; a later call
+/// then goes on waiting for the same.
 MPI_Comm duplicate_when_all_came(MPI_Comm comm);
 
 }  // namespace datamover::mpi

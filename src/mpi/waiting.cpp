@@ -96,7 +96,8 @@ void Waiting::pause() {
     if (group_) group_->check_alive_while_waiting();
     if (spins_left_ > 0) {
         --spins_left_;
-        if (spins_left_ % spins_between_looks == 0 && seconds() - awake_since_seconds_ > spin_seconds)
+        if (spins_left_ % spins_between_looks == 0 &&
+            seconds() - awake_since_seconds_ > spin_seconds)
             spins_left_ = 0;
 #if defined(__x86_64__) || defined(__i386__)
         _mm_pause();

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Which explicit section copies does a plan stand for, and what do two plans do one after the
 // other?
+#include <algorithm>
 #include <map>
+#include <string>
 #include <utility>
 
 #include "datamover/error.hpp"
@@ -40,6 +42,22 @@ void check_no_reshape(const SectionCopy& s) {
                         s.source_region.to_string() + " to " + s.destination_region.to_string());
 }
 
+/// Counts what composing two plans looks at.
+class PairLimit {
+public:
+    explicit PairLimit(std::int64_t most) : most_(most), left_(most) {}
+    void take(std::size_t pairs) {
+        if (pairs > static_cast<std::uint64_t>(std::max<std::int64_t>(left_, 0)))
+            throw Error(ErrorCode::out_of_range,
+                        "composing these plans looks at more than " + std::to_string(most_) +
+                            " pairs of sections; allow more, or move in two steps");
+        left_ -= static_cast<std::int64_t>(pairs);
+    }
+
+private:
+    std::int64_t most_, left_;
+};
+
 }  // namespace
 
 void MotionPlan::for_each_section(const std::function<void(const SectionCopy&)>& visit,
@@ -67,20 +85,24 @@ MotionPlan MotionPlan::filter(const std::function<bool(const SectionCopy&)>& kee
     return result;
 }
 
-MotionPlan MotionPlan::composed(const MotionPlan& next) const {
+MotionPlan MotionPlan::composed(const MotionPlan& next, std::int64_t most_pairs) const {
     if (!(destination_ == next.source_))
         throw Error(ErrorCode::mismatch,
                     "the first plan's destination layout is not the next plan's source layout");
+    PairLimit limit(most_pairs);
     std::map<std::int64_t, std::vector<SectionCopy>> by_block;
     next.for_each_section([&](const SectionCopy& s) {
+        limit.take(1);
         check_no_reshape(s);
         by_block[s.source_block].push_back(s);
     });
     MotionPlan result(source_, next.destination_);
     for_each_section([&](const SectionCopy& first) {
+        limit.take(1);
         check_no_reshape(first);
         const auto found = by_block.find(first.destination_block);
         if (found == by_block.end()) return;
+        limit.take(found->second.size());
         for (const SectionCopy& second : found->second) {
             const Region middle = first.destination_region.intersected(second.source_region);
             if (middle.empty()) continue;

@@ -254,13 +254,14 @@ void set_decoding_costs(const DecodingCosts& costs) {
     shared_costs().costs = costs;
 }
 
-EncodingChoice explain_encoding(const AddressRelation& relation) {
+EncodingChoice explain_encoding(const AddressRelation& relation, std::int64_t most_elems) {
+    EncodingChoice choice{relation.encoding(), {}, reason_for(relation.encoding(), relation)};
+    if (relation.size() > most_elems) return choice;
     const DecodingCosts costs = decoding_costs();
     const StoragePtr& storage = RelationAccess::storage(relation);
     Counter counter(storage->source_elem_bytes, storage->destination_elem_bytes);
     storage->visit([&](const StridedRun& run) { counter.push(run); });
     Counts counts = counter.counts();
-    EncodingChoice choice{relation.encoding(), {}, reason_for(relation.encoding(), relation)};
     for (const Encoding e : {Encoding::pairs, Encoding::blocks, Encoding::runs,
                              Encoding::dictionary, Encoding::product, Encoding::offsets}) {
         const StoragePtr made = encode_as(e, storage);

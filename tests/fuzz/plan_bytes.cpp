@@ -100,6 +100,7 @@ void use(const MotionPlan& plan) {
     ask_for_parts(plan);
     ask_for_parts(plan.adjoint());
     ask_for_sections(plan);
+    answered([&] { plan.composed(plan.reversed(), 1000); });
     answered([&] { summarize_traffic(plan, 2); });
     answered([&] { traffic_matrix(plan, 4); });
     answered([&] { explain_rank(plan, 0, 8); });

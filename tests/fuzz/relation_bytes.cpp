@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "datamover/address_relation.hpp"
+#include "datamover/decoding_costs.hpp"
 #include "datamover/error.hpp"
 #include "datamover/relation_messages.hpp"
 #include "relation/serial.hpp"
@@ -28,6 +29,7 @@ void use(const AddressRelation& relation, std::span<const std::uint8_t> bytes) {
     const AddressBounds s = relation.source_bounds();
     const AddressBounds d = relation.destination_bounds();
     if (s.begin_bytes > s.end_bytes || d.begin_bytes > d.end_bytes) __builtin_trap();
+    explain_encoding(relation, 1000);
     if (relation.size() > most_elems || relation.size() == 0) return;
     std::vector<std::int64_t> source;
     std::vector<std::int64_t> destination;

@@ -110,6 +110,17 @@ def test_the_choice_follows_the_costs():
     assert times["offsets"] > times["pairs"] > 0
 
 
+def test_nothing_is_tried_with_too_many_elements():
+    rows, columns = (dm.BlockCyclic((2**20, 2**20), f"({m})", 2) for m in ("block, *", "*, cyclic"))
+    relation = dm.redistribute(rows, columns).relation(0, 1)
+    assert len(relation) == 2**38
+    told = relation.explain()
+    assert told["encoding"] == "product" and told["candidates"] == {}
+    few = dm.AddressRelation.from_pairs([3, 1, 2], [0, 1, 2])
+    assert few.explain(max_elems=2)["candidates"] == {}
+    assert few.explain(max_elems=3)["candidates"]
+
+
 @pytest.mark.usefixtures("own_costs")
 @pytest.mark.parametrize(
     "wrong", [{"pair": -1.0}, {"byte": float("nan")}, {"tolerated_slowness": 0.5}]

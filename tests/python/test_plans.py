@@ -469,3 +469,17 @@ def test_relations_need_ghosts_where_sections_reach_into_them():
         dm.halo(plan, 1).relation(0, 2)
     with pytest.raises(dm.InvalidArgument):
         dm.halo(plan, 1).relation(0, 1, order="K")
+
+
+def test_then_says_when_sections_are_too_many():
+    """A plan of a few bytes may stand for any number of them."""
+    dealt, rows = (dm.BlockCyclic((2**16,), f"({m})", 4) for m in ("cyclic", "block"))
+    there = dm.redistribute(rows, dealt)
+    with pytest.raises(dm.OutOfRange, match="more than 1000 pairs"):
+        there.then(there.reversed(), max_pairs=1000)
+    small = dm.redistribute(dm.BlockCyclic((8,), "(block)", 4), dm.BlockCyclic((8,), "(cyclic)", 4))
+    both = small.then(small.reversed(), max_pairs=10**6)
+    assert len(both) == 8
+    with pytest.raises(dm.OutOfRange):
+        small.then(small.reversed(), max_pairs=31)
+    assert small.then(small.reversed(), max_pairs=32) == both
