@@ -120,7 +120,8 @@ def told(error: BaseException) -> tuple[str, str]:
     """Give the code and the words by which other processes hear of an error."""
     said = error_of(error)
     # Half a pair of surrogates, from a user's string, can be told to nobody as it is.
-    return said.code, str(said).encode(errors="backslashreplace").decode()
+    words = str(said).encode(errors="backslashreplace").decode()
+    return said.code, words.replace("\0", "\\x00")  # C++ would end the text there
 
 
 def collectively(address: int, work: Callable[[], Any]) -> Any:
