@@ -28,6 +28,11 @@ public:
         line_ += std::to_string(value);
         return *this;
     }
+    Line& boolean(const char* key, bool value) {
+        begin(key);
+        line_ += value ? "true" : "false";
+        return *this;
+    }
     Line& number(const char* key, double value) {
         begin(key);
         append(value);
@@ -43,6 +48,8 @@ public:
         line_ += ']';
         return *this;
     }
+    /// The JSON object by itself.
+    std::string object() const { return '{' + line_ + '}'; }
     void print() const {
         std::printf("{%s}\n", line_.c_str());
         std::fflush(stdout);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What can be done from a shell? `datamover explain`, `datamover move`, `datamover bench`."""
+"""What can be done from a shell? `datamover explain`, `move`, `bench` and `app`."""
 
 from __future__ import annotations
 
@@ -319,18 +319,28 @@ def _print_report(report: Any, output: str) -> None:
         )
 
 
-@app.command(
-    context_settings={
-        "allow_extra_args": True,
-        "ignore_unknown_options": True,
-        "help_option_names": [],
-    }
-)
+#: Of a command whose words all go to another command line.
+_PASSED_ON = {
+    "allow_extra_args": True,
+    "ignore_unknown_options": True,
+    "help_option_names": [],
+}
+
+
+@app.command(context_settings=_PASSED_ON)
 def bench(ctx: typer.Context) -> None:
     """Measure against other ways to do the same: `datamover bench NAME -n P --json FILE`."""
     from datamover.bench.command import app as bench_app
 
     bench_app(args=ctx.args, prog_name="datamover bench")
+
+
+@app.command("app", context_settings=_PASSED_ON)
+def application(ctx: typer.Context) -> None:
+    """Run a complete application beside its hand-written twin: `datamover app NAME -n P --twin`."""
+    from datamover.apps.command import app as apps
+
+    apps(args=ctx.args, prog_name="datamover app")
 
 
 def _print_error(e: BaseException) -> None:

@@ -160,15 +160,25 @@ def _launcher_family(mpiexec: str) -> str:
 def run_processes(nprocs: int, arguments: list[str]) -> int:
     """Run `python -m datamover.cli ARGUMENTS` on `nprocs` processes and return the exit code.
 
+    As `run_command`.
+    """
+    return run_command(nprocs, [sys.executable, "-m", "datamover.cli", *arguments])
+
+
+def run_command(nprocs: int, command: list[str]) -> int:
+    """Run a command on `nprocs` processes, with this one's output, and return the exit code.
+
     Parameters
     ----------
     nprocs : int
-    arguments : list of str
+    command : list of str
+        A program and its arguments.
 
     Returns
     -------
     int
-        What rank 0 handed to `leave`, or the launcher's own code if it did not come that far.
+        What rank 0 handed to `leave` (or wrote to the file that STATUS_FILE names), or the
+        launcher's own code if it did not come that far.
 
     Raises
     ------
@@ -182,11 +192,12 @@ def run_processes(nprocs: int, arguments: list[str]) -> int:
             f"{sys.executable} or on the PATH; install one (pip install mpich) or start the "
             "processes yourself"
         )
-    command = [mpiexec, "-n", str(nprocs), sys.executable, "-m", "datamover.cli", *arguments]
     with tempfile.TemporaryDirectory(prefix="datamover-") as directory:
         status = Path(directory, "status")
         # Launchers comment on any code but 0, so rank 0 leaves the code in a file.
-        finished = subprocess.run(command, env=_environment(status), check=False)
+        finished = subprocess.run(
+            [mpiexec, "-n", str(nprocs), *command], env=_environment(status), check=False
+        )
         if finished.returncode == 0 and status.exists():
             return int(status.read_text())
         return finished.returncode

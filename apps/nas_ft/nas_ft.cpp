@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// NAS FT: a diffusion equation in three dimensions, solved by Fourier transforms, by any number of
+// processes. Arguments: versions (datamover, overlap, by_hand; comma-separated), the class, and a
+// JSON file if one is wanted. Source: NAS Parallel Benchmarks, FT.
+#include "version.hpp"
+
+namespace {
+
+using namespace ft;
+
+/// What one run gave.
+struct Result {
+    apps::Times times;
+    std::vector<Complex> checksums;
+};
+
+/// The transform and the iterations, timed; the values at the beginning are not.
+Result solve(Version& version, Transforms& transforms, Evolution& evolution) {
+    const Share& share = version.share();
+    Result result;
+    fill_planes(share.problem, share.z0, share.mz, version.space());
+    MPI_Barrier(MPI_COMM_WORLD);
+    apps::timed(result.times.total, [&] {
+        version.forward(transforms, result.times);
+        evolution.begin(version.spectrum());
+        for (std::size_t i = 0; i < share.problem.checksums.size(); ++i) {
+            evolution.step(version.spectrum());
+            version.inverse(transforms, result.times);
+            Complex sum =
+                checksum_of_planes(share.problem, share.z0, share.mz, version.space());
+            MPI_Allreduce(MPI_IN_PLACE, &sum, 1, MPI_C_DOUBLE_COMPLEX, MPI_SUM, MPI_COMM_WORLD);
+            result.checksums.push_back(sum);
+        }
+    });
+    return result;
+}
+
+/// How many checksums are not those of the benchmark.
+std::size_t wrong_checksums(const Problem& problem, const std::vector<Complex>& checksums) {
+    std::size_t wrong = 0;
+    for (std::size_t i = 0; i < checksums.size(); ++i) {
+        const Complex right = problem.checksums[i];
+        // Also true where a checksum is not a number.
+        wrong += !(std::abs((checksums[i] - right) / right) <= tolerance);
+    }
+    return wrong;
+}
+
+/// A name that may be asked for, what its row is called, and who makes it.
+struct Choice {
+    const char* name;
+    const char* contender;
+    std::unique_ptr<Version> (*make)(const Problem&);
+};
+constexpr Choice choices[] = {
+    {"datamover", "datamover", with_datamover},
+    {"overlap", "datamover:overlap", overlapped},
+    {"by_hand", "by_hand", by_hand},
+    {"incomplete", "incomplete", incomplete},  // for tests
+};
+
+const Choice& choice_of(const std::string& name) {
+    for (const Choice& choice : choices)
+        if (name == choice.name) return choice;
+    throw apps::BadInput("there is no version '" + name + "'; there are datamover, overlap, by_hand");
+}
+
+void check_processes(const Problem& problem) {
+    int size = 1;
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    const std::int64_t most = std::min(problem.ny, problem.nz);
+    if (size > most)
+        throw apps::BadInput("class " + problem.name + " has " + std::to_string(most) +
+                             " planes to share out, too few for " + std::to_string(size) +
+                             " processes; use at most " + std::to_string(most));
+}
+
+int run(const std::vector<std::string>& arguments) {
+    if (arguments.size() < 2 || arguments.size() > 3)
+        throw apps::BadInput("usage: nas_ft VERSIONS CLASS [JSON_FILE]");
+    std::vector<const Choice*> chosen;
+    for (const std::string& name : apps::words_of(arguments[0])) chosen.push_back(&choice_of(name));
+    const Problem problem = problem_of(arguments[1]);
+    check_processes(problem);
+    const auto text = [](auto number) { return std::to_string(number); };
+    const std::size_t iterations = problem.checksums.size();
+    apps::Report report("nas_ft", "nas_ft-" + problem.name,
+                        "class " + problem.name + ", " + text(problem.nx) + " x " +
+                            text(problem.ny) + " x " + text(problem.nz) + " points, " +
+                            text(iterations) + " iterations",
+                        arguments.size() > 2 ? arguments[2] : "");
+    for (const Choice* choice : chosen) {
+        const std::unique_ptr<Version> version = choice->make(problem);
+        Transforms transforms(version->share());
+        Evolution evolution(version->share());
+        solve(*version, transforms, evolution);  // finds the memory, plans the transforms
+        const Result result = solve(*version, transforms, evolution);
+        const std::size_t wrong = wrong_checksums(problem, result.checksums);
+        report.add(choice->contender, result.times, wrong == 0,
+                   text(iterations - wrong) + " of " + text(iterations) +
+                       " checksums are those of NAS");
+    }
+    return report.end();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    return apps::run_application(argc, argv, run);
+}

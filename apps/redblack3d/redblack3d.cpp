@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Red-black Gauss-Seidel relaxation of the Poisson equation on n³ points, by any number of processes.
+// Arguments: versions (datamover, overlap, by_hand; comma-separated), n, iterations, and a JSON file
+// if one is wanted. Source: Redblack3D, the program of KeLP's papers.
+#include <cstring>
+
+#include "version.hpp"
+
+namespace {
+
+using namespace redblack;
+
+/// The whole grid, relaxed by process 0 alone, of which every version's result has to be a copy.
+class SerialField {
+public:
+    SerialField(std::int64_t n, std::int64_t iterations) : n_(n) {
+        MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
+        if (rank_ == 0) compute(iterations);
+    }
+
+    /// How many points of `u` differ, on all processes together. Collective.
+    std::int64_t points_that_differ(const Field& u) const {
+        const std::int64_t rows = u.extent[1];
+        std::vector<double> plane(static_cast<std::size_t>(n_ * n_));
+        std::int64_t differ = 0;
+        for (std::int64_t i = 0; i < n_; ++i) {
+            if (rank_ == 0) copy_plane(i, plane.data());
+            MPI_Bcast(plane.data(), static_cast<int>(n_ * n_), MPI_DOUBLE, 0, MPI_COMM_WORLD);
+            if (i < u.lo[0] || i >= u.lo[0] + u.extent[0]) continue;
+            for (std::int64_t j = 0; j < rows; ++j) {
+                const double* const here = u.row(i - u.lo[0], j);
+                const double* const right = plane.data() + (j + u.lo[1]) * n_ + u.lo[2];
+                for (std::int64_t k = 0; k < u.extent[2]; ++k) differ += here[k] != right[k];
+            }
+        }
+        MPI_Allreduce(MPI_IN_PLACE, &differ, 1, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD);
+        return differ;
+    }
+
+private:
+    void compute(std::int64_t iterations) {
+        const std::int64_t stored = n_ + 2;
+        memory_.resize(static_cast<std::size_t>(stored * stored * stored));
+        std::vector<double> right(static_cast<std::size_t>(n_ * n_ * n_));
+        u_ = {memory_.data() + (stored + 1) * stored + 1,
+              stored * stored,
+              stored,
+              {0, 0, 0},
+              {n_, n_, n_}};
+        const Field f{right.data(), n_ * n_, n_, u_.lo, u_.extent};
+        fill(u_, f, n_);
+        for (std::int64_t i = 0; i < iterations; ++i)
+            for (const int colour : {0, 1}) sweep(u_, f, whole(u_), colour);
+    }
+
+    void copy_plane(std::int64_t i, double* plane) const {
+        for (std::int64_t j = 0; j < n_; ++j)
+            std::memcpy(plane + j * n_, u_.row(i, j), static_cast<std::size_t>(n_) * sizeof *plane);
+    }
+
+    std::int64_t n_;
+    int rank_ = 0;
+    std::vector<double> memory_;
+    Field u_;
+};
+
+/// Relaxes, and says how long that took; one iteration before finds the memory.
+apps::Times relax(Version& version, std::int64_t n, std::int64_t iterations) {
+    const Field u = version.values();
+    std::vector<double> right(static_cast<std::size_t>(u.extent[0] * u.extent[1] * u.extent[2]));
+    const Field f{right.data(), u.extent[1] * u.extent[2], u.extent[2], u.lo, u.extent};
+    fill(u, f, n);
+    apps::Times times;
+    version.iterate(f, times);
+    fill(u, f, n);
+    times = {};
+    MPI_Barrier(MPI_COMM_WORLD);
+    apps::timed(times.total, [&] {
+        for (std::int64_t i = 0; i < iterations; ++i) version.iterate(f, times);
+    });
+    return times;
+}
+
+/// A name that may be asked for, what its row is called, and who makes it.
+struct Choice {
+    const char* name;
+    const char* contender;
+    std::unique_ptr<Version> (*make)(const Problem&);
+};
+constexpr Choice choices[] = {
+    {"datamover", "datamover", with_datamover},
+    {"overlap", "datamover:overlap", overlapped},
+    {"by_hand", "by_hand", by_hand},
+    {"incomplete", "incomplete", incomplete},  // for tests
+};
+
+const Choice& choice_of(const std::string& name) {
+    for (const Choice& choice : choices)
+        if (name == choice.name) return choice;
+    throw apps::BadInput("there is no version '" + name + "'; there are datamover, overlap, by_hand");
+}
+
+Problem problem_of(std::int64_t n) {
+    int size = 1, dims[3] = {0, 0, 0};
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    MPI_Dims_create(size, 3, dims);  // the largest first
+    if (n < dims[0])
+        throw apps::BadInput(std::to_string(size) + " processes stand as " +
+                             std::to_string(dims[0]) + " x " + std::to_string(dims[1]) + " x " +
+                             std::to_string(dims[2]) + ", so a grid of " + std::to_string(n) +
+                             " points along an edge is too small; use at least " +
+                             std::to_string(dims[0]));
+    return {n, {dims[0], dims[1], dims[2]}};
+}
+
+int run(const std::vector<std::string>& arguments) {
+    if (arguments.size() < 3 || arguments.size() > 4)
+        throw apps::BadInput("usage: redblack3d VERSIONS SIZE ITERATIONS [JSON_FILE]");
+    std::vector<const Choice*> chosen;
+    for (const std::string& name : apps::words_of(arguments[0])) chosen.push_back(&choice_of(name));
+    // Process 0 keeps the whole grid, and a plane is one message.
+    const std::int64_t n = apps::number_of(arguments[1], "the size", 1, 4096);
+    const std::int64_t iterations = apps::number_of(arguments[2], "iterations", 1, 1'000'000'000);
+    const Problem problem = problem_of(n);
+    const std::string edge = std::to_string(n), many = std::to_string(iterations);
+    apps::Report report("redblack3d", "redblack3d-" + edge,
+                        edge + " x " + edge + " x " + edge + " points, " + many + " iteration" +
+                            (iterations == 1 ? "" : "s"),
+                        arguments.size() > 3 ? arguments[3] : "");
+    const SerialField serial(n, iterations);
+    for (const Choice* choice : chosen) {
+        const std::unique_ptr<Version> version = choice->make(problem);
+        const apps::Times times = relax(*version, n, iterations);
+        const std::int64_t differ = serial.points_that_differ(version->values());
+        report.add(choice->contender, times, differ == 0,
+                   differ == 0 ? "every point equals the serial result"
+                               : std::to_string(differ) + " points differ from the serial result");
+    }
+    return report.end();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    return apps::run_application(argc, argv, run);
+}

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How is an application started? The command `datamover app`."""
+
+from __future__ import annotations
+
+from enum import Enum
+from pathlib import Path
+from typing import Annotated, Any
+
+import click
+import typer
+from typer.core import TyperGroup
+
+from datamover import launch
+from datamover.bench import options
+from datamover.errors import InvalidState, IoError
+
+#: Applications that need a library besides datamover, and where that comes from.
+LIBRARIES = {"nas_ft": "FFTW (Debian, Ubuntu: libfftw3-dev)"}
+
+PROGRAMS = Path(__file__).parent / "bin"
+
+
+class _Applications(TyperGroup):
+    """Names the applications where one is asked for that does not exist."""
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        if args and args[0] not in self.commands:
+            names = ", ".join(self.commands)
+            ctx.fail(f"there is no application {args[0]!r}; there are {names}")
+        return super().resolve_command(ctx, args)
+
+
+app = typer.Typer(
+    cls=_Applications,
+    help="Run a complete application, alone or beside its twin with hand-written MPI.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+class Version(str, Enum):
+    """The versions that every application has."""
+
+    datamover = "datamover"
+    overlap = "overlap"
+    by_hand = "by_hand"
+
+
+Versions = Annotated[
+    Version,
+    typer.Option(
+        help="datamover; overlap: computes while data travels; by_hand: MPI without datamover."
+    ),
+]
+Twin = Annotated[bool, typer.Option("--twin", help="Also run by_hand, and print it beside.")]
+
+
+def program(name: str) -> str:
+    """Return the path of an application's program.
+
+    Raises
+    ------
+    IoError
+        This installation was built without it.
+    """
+    path = PROGRAMS / name
+    if not path.exists():
+        wanted = ["DATAMOVER_BENCH", *([LIBRARIES[name]] if name in LIBRARIES else [])]
+        raise IoError(f"{path} is not there: datamover was built without {' or '.join(wanted)}")
+    return str(path)
+
+
+def _run(
+    name: str,
+    nprocs: int,
+    version: Version,
+    twin: bool,
+    problem: list[str],
+    json_file: Path | None,
+) -> None:
+    versions = [version.value]
+    if twin and version is not Version.by_hand:
+        versions.append(Version.by_hand.value)
+    with options.errors_to_exit():
+        if launch.inside_launcher():
+            raise InvalidState(
+                "datamover app starts its processes itself: run it without mpiexec or srun"
+            )
+        command = [program(name), ",".join(versions), *problem]
+        if json_file is not None:
+            command.append(str(json_file))
+        raise typer.Exit(launch.run_command(nprocs, command))
+
+
+@app.command()
+def redblack3d(
+    nprocs: options.Processes = 2,
+    size: Annotated[int, typer.Option(min=1, help="Points along each edge of the grid.")] = 128,
+    iterations: Annotated[int, typer.Option(min=1, help="Sweeps over both colours.")] = 20,
+    version: Versions = Version.datamover,
+    twin: Twin = False,
+    json_file: options.JsonFile = None,
+) -> None:
+    """Red-black Gauss-Seidel relaxation with a 7-point stencil in three dimensions."""
+    _run("redblack3d", nprocs, version, twin, [str(size), str(iterations)], json_file)
+
+
+@app.command("nas_ft")
+def nas_ft(
+    nprocs: options.Processes = 2,
+    problem_class: Annotated[str, typer.Option("--class", help="Of NAS: S, W or A.")] = "S",
+    version: Versions = Version.datamover,
+    twin: Twin = False,
+    json_file: options.JsonFile = None,
+) -> None:
+    """NAS FT: a diffusion equation by Fourier transforms in three dimensions, class S, W or A."""
+    _run("nas_ft", nprocs, version, twin, [problem_class], json_file)
