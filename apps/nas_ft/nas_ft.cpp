@@ -2,6 +2,7 @@
 // NAS FT: a diffusion equation in three dimensions, solved by Fourier transforms, by any number of
 // processes. Arguments: versions (datamover, overlap, by_hand; comma-separated), the class, and a
 // JSON file if one is wanted. Source: NAS Parallel Benchmarks, FT.
+#include "application.hpp"
 #include "version.hpp"
 
 namespace {
@@ -26,8 +27,7 @@ Result solve(Version& version, Transforms& transforms, Evolution& evolution) {
         for (std::size_t i = 0; i < share.problem.checksums.size(); ++i) {
             evolution.step(version.spectrum());
             version.inverse(transforms, result.times);
-            Complex sum =
-                checksum_of_planes(share.problem, share.z0, share.mz, version.space());
+            Complex sum = checksum_of_planes(share.problem, share.z0, share.mz, version.space());
             MPI_Allreduce(MPI_IN_PLACE, &sum, 1, MPI_C_DOUBLE_COMPLEX, MPI_SUM, MPI_COMM_WORLD);
             result.checksums.push_back(sum);
         }
@@ -46,24 +46,7 @@ std::size_t wrong_checksums(const Problem& problem, const std::vector<Complex>& 
     return wrong;
 }
 
-/// A name that may be asked for, what its row is called, and who makes it.
-struct Choice {
-    const char* name;
-    const char* contender;
-    std::unique_ptr<Version> (*make)(const Problem&);
-};
-constexpr Choice choices[] = {
-    {"datamover", "datamover", with_datamover},
-    {"overlap", "datamover:overlap", overlapped},
-    {"by_hand", "by_hand", by_hand},
-    {"incomplete", "incomplete", incomplete},  // for tests
-};
-
-const Choice& choice_of(const std::string& name) {
-    for (const Choice& choice : choices)
-        if (name == choice.name) return choice;
-    throw apps::BadInput("there is no version '" + name + "'; there are datamover, overlap, by_hand");
-}
+const apps::Makers<Version, Problem> makers{with_datamover, overlapped, by_hand, incomplete};
 
 void check_processes(const Problem& problem) {
     int size = 1;
@@ -78,8 +61,7 @@ void check_processes(const Problem& problem) {
 int run(const std::vector<std::string>& arguments) {
     if (arguments.size() < 2 || arguments.size() > 3)
         throw apps::BadInput("usage: nas_ft VERSIONS CLASS [JSON_FILE]");
-    std::vector<const Choice*> chosen;
-    for (const std::string& name : apps::words_of(arguments[0])) chosen.push_back(&choice_of(name));
+    const auto chosen = makers.chosen(arguments[0]);
     const Problem problem = problem_of(arguments[1]);
     check_processes(problem);
     const auto text = [](auto number) { return std::to_string(number); };
@@ -89,16 +71,16 @@ int run(const std::vector<std::string>& arguments) {
                             text(problem.ny) + " x " + text(problem.nz) + " points, " +
                             text(iterations) + " iterations",
                         arguments.size() > 2 ? arguments[2] : "");
-    for (const Choice* choice : chosen) {
-        const std::unique_ptr<Version> version = choice->make(problem);
+    for (const auto& choice : chosen) {
+        const std::unique_ptr<Version> version = choice.make(problem);
         Transforms transforms(version->share());
         Evolution evolution(version->share());
         solve(*version, transforms, evolution);  // finds the memory, plans the transforms
         const Result result = solve(*version, transforms, evolution);
         const std::size_t wrong = wrong_checksums(problem, result.checksums);
-        report.add(choice->contender, result.times, wrong == 0,
-                   text(iterations - wrong) + " of " + text(iterations) +
-                       " checksums are those of NAS");
+        report.add(
+            choice.contender, result.times, wrong == 0,
+            text(iterations - wrong) + " of " + text(iterations) + " checksums are those of NAS");
     }
     return report.end();
 }

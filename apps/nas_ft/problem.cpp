@@ -2,7 +2,7 @@
 // What does NAS FT begin with, and what does it sum up? Source: as in problem.hpp.
 #include "problem.hpp"
 
-#include "application.hpp"
+#include "arguments.hpp"
 
 namespace ft {
 namespace {

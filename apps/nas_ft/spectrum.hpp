@@ -72,11 +72,11 @@ private:
         if (found == plans_.end()) {
             const int length = static_cast<int>(n);
             const auto number = [](std::int64_t value) { return static_cast<int>(value); };
-            Plan plan(fftw_plan_many_dft(1, &length, number(count), data, nullptr, number(stride),
-                                         number(distance), data, nullptr, number(stride),
-                                         number(distance), static_cast<int>(direction),
-                                         FFTW_ESTIMATE),
-                      fftw_destroy_plan);
+            Plan plan(
+                fftw_plan_many_dft(1, &length, number(count), data, nullptr, number(stride),
+                                   number(distance), data, nullptr, number(stride),
+                                   number(distance), static_cast<int>(direction), FFTW_ESTIMATE),
+                fftw_destroy_plan);
             found = plans_.emplace(key, std::move(plan)).first;
         }
         fftw_execute_dft(found->second.get(), data, data);

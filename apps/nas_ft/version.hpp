@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "application.hpp"
+#include "report.hpp"
 #include "spectrum.hpp"
 
 namespace ft {

@@ -116,14 +116,12 @@ private:
         }
         for (int arrived = 0; arrived < count; ++arrived) {
             int i = 0;
-            apps::timed(times.wait, [&] {
-                MPI_Waitany(count, receives_.data(), &i, MPI_STATUS_IGNORE);
-            });
+            apps::timed(times.wait,
+                        [&] { MPI_Waitany(count, receives_.data(), &i, MPI_STATUS_IGNORE); });
             const Face& face = faces_[static_cast<std::size_t>(i)];
             apps::timed(times.pack, [&] { unpack(u_, face.outside, face.incoming.data()); });
         }
-        apps::timed(times.wait,
-                    [&] { MPI_Waitall(count, sends_.data(), MPI_STATUSES_IGNORE); });
+        apps::timed(times.wait, [&] { MPI_Waitall(count, sends_.data(), MPI_STATUSES_IGNORE); });
     }
     // communication: end
 

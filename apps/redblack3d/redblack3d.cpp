@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Red-black Gauss-Seidel relaxation of the Poisson equation on n³ points, by any number of processes.
-// Arguments: versions (datamover, overlap, by_hand; comma-separated), n, iterations, and a JSON file
-// if one is wanted. Source: Redblack3D, the program of KeLP's papers.
-#include <cstring>
+// Red-black Gauss-Seidel relaxation of the Poisson equation on n³ points, by any number of
+// processes. Arguments: versions (datamover, overlap, by_hand; comma-separated), n, iterations, and
+// a JSON file if one is wanted. Source: Redblack3D, the program of KeLP's papers.
+#include <algorithm>
 
+#include "application.hpp"
+#include "array_field.hpp"
 #include "version.hpp"
 
 namespace {
@@ -11,11 +13,17 @@ namespace {
 using namespace redblack;
 
 /// The whole grid, relaxed by process 0 alone, of which every version's result has to be a copy.
+/// Its arrays are the library's, which say on all processes where memory does not suffice.
 class SerialField {
 public:
-    SerialField(std::int64_t n, std::int64_t iterations) : n_(n) {
-        MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
-        if (rank_ == 0) compute(iterations);
+    SerialField(const Problem& problem, std::int64_t iterations)
+        : n_(problem.n), u_(array_on_process_0(problem, 1)) {
+        const datamover::XArray right = array_on_process_0(problem, 0);
+        if (!u_.holds(0)) return;
+        const Field u = field_of(u_, 0), f = field_of(right, 0);
+        fill(u, f, n_);
+        for (std::int64_t i = 0; i < iterations; ++i)
+            for (const int colour : {0, 1}) sweep(u, f, whole(u), colour);
     }
 
     /// How many points of `u` differ, on all processes together. Collective.
@@ -24,7 +32,7 @@ public:
         std::vector<double> plane(static_cast<std::size_t>(n_ * n_));
         std::int64_t differ = 0;
         for (std::int64_t i = 0; i < n_; ++i) {
-            if (rank_ == 0) copy_plane(i, plane.data());
+            if (u_.holds(0)) copy_plane(i, plane.data());
             MPI_Bcast(plane.data(), static_cast<int>(n_ * n_), MPI_DOUBLE, 0, MPI_COMM_WORLD);
             if (i < u.lo[0] || i >= u.lo[0] + u.extent[0]) continue;
             for (std::int64_t j = 0; j < rows; ++j) {
@@ -38,30 +46,24 @@ public:
     }
 
 private:
-    void compute(std::int64_t iterations) {
-        const std::int64_t stored = n_ + 2;
-        memory_.resize(static_cast<std::size_t>(stored * stored * stored));
-        std::vector<double> right(static_cast<std::size_t>(n_ * n_ * n_));
-        u_ = {memory_.data() + (stored + 1) * stored + 1,
-              stored * stored,
-              stored,
-              {0, 0, 0},
-              {n_, n_, n_}};
-        const Field f{right.data(), n_ * n_, n_, u_.lo, u_.extent};
-        fill(u_, f, n_);
-        for (std::int64_t i = 0; i < iterations; ++i)
-            for (const int colour : {0, 1}) sweep(u_, f, whole(u_), colour);
+    static datamover::XArray array_on_process_0(const Problem& problem, std::int64_t ghosts) {
+        using namespace datamover;
+        const Index& grid = problem.grid;
+        const Region all = Region::from_shape(Point::filled(3, problem.n));
+        const FloorPlan one_box({all}, {0}, grid[0] * grid[1] * grid[2]);
+        const Point width = Point::filled(3, ghosts);
+        return {
+            MPI_COMM_WORLD, one_box, sizeof(double), {.ghost_lower = width, .ghost_upper = width}};
     }
 
     void copy_plane(std::int64_t i, double* plane) const {
-        for (std::int64_t j = 0; j < n_; ++j)
-            std::memcpy(plane + j * n_, u_.row(i, j), static_cast<std::size_t>(n_) * sizeof *plane);
+        const Field u = field_of(u_, 0);
+        for (std::int64_t j = 0; j < n_; ++j, plane += n_)
+            std::copy(u.row(i, j), u.row(i, j) + n_, plane);
     }
 
     std::int64_t n_;
-    int rank_ = 0;
-    std::vector<double> memory_;
-    Field u_;
+    datamover::XArray u_;
 };
 
 /// Relaxes, and says how long that took; one iteration before finds the memory.
@@ -81,24 +83,7 @@ apps::Times relax(Version& version, std::int64_t n, std::int64_t iterations) {
     return times;
 }
 
-/// A name that may be asked for, what its row is called, and who makes it.
-struct Choice {
-    const char* name;
-    const char* contender;
-    std::unique_ptr<Version> (*make)(const Problem&);
-};
-constexpr Choice choices[] = {
-    {"datamover", "datamover", with_datamover},
-    {"overlap", "datamover:overlap", overlapped},
-    {"by_hand", "by_hand", by_hand},
-    {"incomplete", "incomplete", incomplete},  // for tests
-};
-
-const Choice& choice_of(const std::string& name) {
-    for (const Choice& choice : choices)
-        if (name == choice.name) return choice;
-    throw apps::BadInput("there is no version '" + name + "'; there are datamover, overlap, by_hand");
-}
+const apps::Makers<Version, Problem> makers{with_datamover, overlapped, by_hand, incomplete};
 
 Problem problem_of(std::int64_t n) {
     int size = 1, dims[3] = {0, 0, 0};
@@ -116,10 +101,9 @@ Problem problem_of(std::int64_t n) {
 int run(const std::vector<std::string>& arguments) {
     if (arguments.size() < 3 || arguments.size() > 4)
         throw apps::BadInput("usage: redblack3d VERSIONS SIZE ITERATIONS [JSON_FILE]");
-    std::vector<const Choice*> chosen;
-    for (const std::string& name : apps::words_of(arguments[0])) chosen.push_back(&choice_of(name));
-    // Process 0 keeps the whole grid, and a plane is one message.
-    const std::int64_t n = apps::number_of(arguments[1], "the size", 1, 4096);
+    const auto chosen = makers.chosen(arguments[0]);
+    // A plane is one message.
+    const std::int64_t n = apps::number_of(arguments[1], "the size", 1, 10000);
     const std::int64_t iterations = apps::number_of(arguments[2], "iterations", 1, 1'000'000'000);
     const Problem problem = problem_of(n);
     const std::string edge = std::to_string(n), many = std::to_string(iterations);
@@ -127,12 +111,12 @@ int run(const std::vector<std::string>& arguments) {
                         edge + " x " + edge + " x " + edge + " points, " + many + " iteration" +
                             (iterations == 1 ? "" : "s"),
                         arguments.size() > 3 ? arguments[3] : "");
-    const SerialField serial(n, iterations);
-    for (const Choice* choice : chosen) {
-        const std::unique_ptr<Version> version = choice->make(problem);
+    const SerialField serial(problem, iterations);
+    for (const auto& choice : chosen) {
+        const std::unique_ptr<Version> version = choice.make(problem);
         const apps::Times times = relax(*version, n, iterations);
         const std::int64_t differ = serial.points_that_differ(version->values());
-        report.add(choice->contender, times, differ == 0,
+        report.add(choice.contender, times, differ == 0,
                    differ == 0 ? "every point equals the serial result"
                                : std::to_string(differ) + " points differ from the serial result");
     }

@@ -64,11 +64,11 @@ inline void fill(const Field& u, const Field& f, std::int64_t n) {
         for (std::int64_t j = -1; j <= u.extent[1]; ++j)
             for (std::int64_t k = -1; k <= u.extent[2]; ++k) {
                 const std::int64_t a = i + u.lo[0], b = j + u.lo[1], c = k + u.lo[2];
-                const bool mine = inside(i, u.extent[0]) && inside(j, u.extent[1]) &&
-                                  inside(k, u.extent[2]);
+                const bool mine =
+                    inside(i, u.extent[0]) && inside(j, u.extent[1]) && inside(k, u.extent[2]);
                 const bool in_grid = inside(a, n) && inside(b, n) && inside(c, n);
-                u.row(i, j)[k] = mine || !in_grid ? noise(a, b, c, 1)
-                                                  : std::numeric_limits<double>::quiet_NaN();
+                u.row(i, j)[k] =
+                    mine || !in_grid ? noise(a, b, c, 1) : std::numeric_limits<double>::quiet_NaN();
                 if (mine) f.row(i, j)[k] = noise(a, b, c, 2) * 0.01;
             }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // How do the faces travel by a plan and a mover, at once or while inner points are computed?
-#include "datamover/datamover.hpp"
+#include "array_field.hpp"
 #include "version.hpp"
 
 namespace redblack {
@@ -8,19 +8,16 @@ namespace {
 
 using namespace datamover;
 
-Point point(const Index& x) {
-    return {x[0], x[1], x[2]};
-}
-
 class WithDatamover : public Version {
 public:
     explicit WithDatamover(const Problem& problem, bool complete = true) {
         // communication: begin
         const Region grid = Region::from_shape(Point::filled(3, problem.n));
-        const Point processes = point(problem.grid);
+        const Point processes{problem.grid[0], problem.grid[1], problem.grid[2]};
         const FloorPlan boxes = FloorPlan::uniform(grid, processes, processes.product());
         const Point width = Point::filled(3, 1);
-        u_ = XArray(MPI_COMM_WORLD, boxes, sizeof(double), {.ghost_lower = width, .ghost_upper = width});
+        u_ = XArray(MPI_COMM_WORLD, boxes, sizeof(double),
+                    {.ghost_lower = width, .ghost_upper = width});
         MotionPlan faces = halo(boxes, width, width, {}, {}, false);
         // communication: end
         if (!complete)
@@ -29,19 +26,10 @@ public:
             });
         // communication: begin
         exchange_ = Mover(MPI_COMM_WORLD, faces, u_, u_);
-        box_ = boxes.region(u_.rank());
         // communication: end
     }
 
-    Field values() const override {
-        const Point& strides = u_.block_memory(u_.rank()).strides_bytes;
-        const Point &lo = box_.lo(), shape = box_.shape();
-        return {reinterpret_cast<double*>(u_.origin(u_.rank())),
-                strides[0] / static_cast<std::int64_t>(sizeof(double)),
-                strides[1] / static_cast<std::int64_t>(sizeof(double)),
-                {lo[0], lo[1], lo[2]},
-                {shape[0], shape[1], shape[2]}};
-    }
+    Field values() const override { return field_of(u_, u_.rank()); }
 
     void iterate(const Field& f, apps::Times& times) override {
         const Field u = values();
@@ -54,13 +42,13 @@ public:
 protected:
     XArray u_;
     Mover exchange_;
-    Region box_;  ///< this process's, in the whole grid
 };
 
 class Overlapped final : public WithDatamover {
 public:
     explicit Overlapped(const Problem& problem) : WithDatamover(problem) {
-        const Region all = Region::from_shape(box_.shape());
+        const Index& extent = values().extent;
+        const Region all = Region::from_shape({extent[0], extent[1], extent[2]});
         const Region inner = all.grown(Point::filled(3, -1));
         inner_ = box(inner);
         for (const Region& part : all.subtracted(inner)) shell_.push_back(box(part));
@@ -77,9 +65,7 @@ public:
     }
 
 private:
-    static Box box(const Region& r) {
-        return {{r.lo()[0], r.lo()[1], r.lo()[2]}, {r.hi()[0], r.hi()[1], r.hi()[2]}};
-    }
+    static Box box(const Region& r) { return {index_of(r.lo()), index_of(r.hi())}; }
 
     Box inner_;               ///< the points that need no ghosts
     std::vector<Box> shell_;  ///< all others

@@ -338,9 +338,9 @@ def bench(ctx: typer.Context) -> None:
 @app.command("app", context_settings=_PASSED_ON)
 def application(ctx: typer.Context) -> None:
     """Run a complete application beside its hand-written twin: `datamover app NAME -n P --twin`."""
-    from datamover.apps.command import app as apps
+    from datamover.apps import command
 
-    apps(args=ctx.args, prog_name="datamover app")
+    command.run(ctx.args)
 
 
 def _print_error(e: BaseException) -> None:

@@ -48,5 +48,5 @@ def test_room_without_mpi(room):
 
 
 def test_licence_comes_first():
-    for path in sources("include", "src", "bindings", "bench", "python", "tests"):
+    for path in sources("include", "src", "bindings", "bench", "apps", "python", "tests"):
         assert "SPDX-License-Identifier: BSD-3-Clause" in path.read_text()[:100], path

@@ -5,11 +5,9 @@ from __future__ import annotations
 
 from enum import Enum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
-import click
 import typer
-from typer.core import TyperGroup
 
 from datamover import launch
 from datamover.bench import options
@@ -21,18 +19,7 @@ LIBRARIES = {"nas_ft": "FFTW (Debian, Ubuntu: libfftw3-dev)"}
 PROGRAMS = Path(__file__).parent / "bin"
 
 
-class _Applications(TyperGroup):
-    """Names the applications where one is asked for that does not exist."""
-
-    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
-        if args and args[0] not in self.commands:
-            names = ", ".join(self.commands)
-            ctx.fail(f"there is no application {args[0]!r}; there are {names}")
-        return super().resolve_command(ctx, args)
-
-
 app = typer.Typer(
-    cls=_Applications,
     help="Run a complete application, alone or beside its twin with hand-written MPI.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -94,7 +81,7 @@ def _run(
         raise typer.Exit(launch.run_command(nprocs, command))
 
 
-@app.command()
+@app.command("redblack3d")
 def redblack3d(
     nprocs: options.Processes = 2,
     size: Annotated[int, typer.Option(min=1, help="Points along each edge of the grid.")] = 128,
@@ -117,3 +104,13 @@ def nas_ft(
 ) -> None:
     """NAS FT: a diffusion equation by Fourier transforms in three dimensions, class S, W or A."""
     _run("nas_ft", nprocs, version, twin, [problem_class], json_file)
+
+
+def run(arguments: list[str]) -> None:
+    """Run `datamover app ARGUMENTS`."""
+    names = [str(command.name) for command in app.registered_commands]
+    if arguments and not arguments[0].startswith("-") and arguments[0] not in names:
+        raise typer.BadParameter(
+            f"there is no application {arguments[0]!r}; there are {', '.join(names)}"
+        )
+    app(args=arguments, prog_name="datamover app")

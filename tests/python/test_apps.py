@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Do the applications give right results, and does `datamover app` say what is wrong?
+
+What is right is judged by the programs themselves: a serial computation of the same grid, and the
+published checksums of NAS. A version with a section left out of its plan has to fail there.
+"""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from datamover import launch
+from datamover.apps import command
+
+#: Numbers of processes, and the size of pretend nodes (0: the real node).
+RUNS = [(1, 0), (2, 0), (3, 0), (4, 0), (4, 2)]
+CONTENDERS = ["datamover", "datamover:overlap", "by_hand"]
+
+
+def run_program(name, processes, *arguments, node_size=0):
+    """Start an application's program as a shell does."""
+    nodes = {"DATAMOVER_NODE_SIZE": str(node_size)} if node_size else {}
+    return subprocess.run(
+        [launch.find_mpiexec(), "-n", str(processes), command.program(name), *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        env=launch.outer_environment() | launch.open_mpi_environment() | nodes,
+    )
+
+
+def run_app(*arguments, **environment):
+    """Run `datamover app ARGUMENTS` as a shell does."""
+    return subprocess.run(
+        [sys.executable, "-m", "datamover.cli", "app", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        env=os.environ | environment,
+    )
+
+
+def rows_of(path):
+    return json.loads(path.read_text())["rows"]
+
+
+@pytest.mark.parametrize(("processes", "node_size"), RUNS)
+@pytest.mark.parametrize("size", [3, 17])
+def test_every_version_of_redblack3d_gives_the_serial_field(tmp_path, processes, node_size, size):
+    file = tmp_path / "rows.json"
+    versions = "datamover,overlap,by_hand"
+    done = run_program("redblack3d", processes, versions, size, 5, file, node_size=node_size)
+    assert done.returncode == 0, done.stdout + done.stderr
+    rows = rows_of(file)
+    assert [row["contender"] for row in rows] == CONTENDERS
+    for row in rows:
+        assert row["verified"] and row["processes"] == processes
+        assert row["case"] == f"redblack3d-{size}"
+        assert 0 < row["communication_seconds"] <= row["seconds"]
+
+
+@pytest.mark.parametrize(("processes", "node_size"), RUNS)
+@pytest.mark.parametrize("problem_class", ["S", "W"])
+def test_every_version_of_nas_ft_gives_the_checksums(tmp_path, processes, node_size, problem_class):
+    file = tmp_path / "rows.json"
+    versions = "datamover,overlap,by_hand"
+    done = run_program("nas_ft", processes, versions, problem_class, file, node_size=node_size)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count("passed: 6 of 6 checksums") == 3
+    rows = rows_of(file)
+    assert [row["contender"] for row in rows] == CONTENDERS
+    assert all(row["verified"] and row["case"] == f"nas_ft-{problem_class}" for row in rows)
+
+
+@pytest.mark.parametrize(("processes", "node_size"), RUNS)
+def test_a_section_left_out_of_a_plan_is_seen(tmp_path, processes, node_size):
+    given = {"nas_ft": ["S"]}
+    if processes > 1:  # else there are no faces
+        given["redblack3d"] = [12, 3]
+    for name, problem in given.items():
+        file = tmp_path / f"{name}.json"
+        done = run_program(name, processes, "incomplete", *problem, file, node_size=node_size)
+        assert done.returncode != 0
+        assert "FAILED" in done.stdout
+        assert [row["verified"] for row in rows_of(file)] == [False]
+
+
+def test_app_prints_the_twin_beside(tmp_path):
+    file = tmp_path / "rows.json"
+    done = run_app("redblack3d", "-n", 2, "--size", 20, "--iterations", 3, "--twin", "--json", file)
+    assert done.returncode == 0, done.stderr
+    assert "20 x 20 x 20 points, 3 iterations, 2 processes" in done.stdout
+    assert [row["contender"] for row in rows_of(file)] == ["datamover", "by_hand"]
+    done = run_app("nas_ft", "-n", 2, "--class", "S", "--version", "overlap")
+    assert done.returncode == 0, done.stderr
+    assert "datamover:overlap" in done.stdout and "by_hand" not in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (("redblak",), 2, "no application 'redblak'; there are redblack3d, nas_ft"),
+        (("redblack3d", "-n", 0), 2, "'--nprocs'"),
+        (("redblack3d", "--size", 0), 2, "--size"),
+        (("redblack3d", "--size", 10**12), 1, "a whole number from 1 to 10000"),
+        (("redblack3d", "--version", "fast"), 2, "overlap"),
+        (("redblack3d", "-n", 3, "--size", 2), 1, "stand as 3 x 1 x 1"),
+        (("nas_ft", "--class", "X"), 1, "no class 'X' of FT here; there are S, W and A"),
+        (("nas_ft", "-n", 33, "--class", "W"), 1, "use at most 32"),
+        (("nas_ft", "--json", "/no/such/folder/file"), 1, "cannot be written"),
+    ],
+)
+def test_wrong_arguments(arguments, code, words):
+    done = run_app(*arguments, COLUMNS="200")
+    assert done.returncode == code, done.stdout + done.stderr
+    assert " ".join(done.stderr.replace("│", " ").split()).count(words) == 1
+    assert "BAD TERMINATION" not in done.stdout + done.stderr
+    assert "passed" not in done.stdout
+
+
+def test_app_starts_its_processes_itself():
+    done = run_app("redblack3d", PMI_SIZE="2")
+    assert done.returncode == 1
+    assert "without mpiexec" in done.stderr
+
+
+def test_a_program_that_was_not_built(tmp_path, monkeypatch):
+    monkeypatch.setattr(command, "PROGRAMS", tmp_path)
+    with pytest.raises(command.IoError, match=r"DATAMOVER_BENCH or FFTW .*libfftw3-dev"):
+        command.program("nas_ft")
