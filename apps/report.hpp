@@ -9,6 +9,7 @@
 #include <fstream>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "arguments.hpp"
 #include "row_output.hpp"
@@ -47,26 +48,26 @@ public:
                     "verification");
     }
 
-    /// Adds a run, of which `times` tells this process's part, and prints it. Each time is that of
-    /// the slowest process. `verified` is said by process 0. Collective.
-    void add(const std::string& contender, Times times, bool verified, const std::string& how) {
-        MPI_Allreduce(MPI_IN_PLACE, &times, 4, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+    /// Adds the runs of a version, of which `runs` tells this process's part, and prints the one
+    /// that took the median time. Each time is that of the slowest process. `verified` is said by
+    /// process 0. Collective.
+    void add(const std::string& contender, std::vector<Times> runs, bool verified,
+             const std::string& how) {
+        for (Times& times : runs)
+            MPI_Allreduce(MPI_IN_PLACE, &times, 4, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
         int passed = verified ? 1 : 0;
         MPI_Bcast(&passed, 1, MPI_INT, 0, MPI_COMM_WORLD);
         all_verified_ = all_verified_ && passed == 1;
         if (rank_ != 0) return;
-        std::printf("%-20s %10.4g %14.4g %5.1f %%  %s: %s\n", contender.c_str(), times.total,
-                    times.communication, 100 * times.communication / std::max(times.total, 1e-12),
+        std::sort(runs.begin(), runs.end(),
+                  [](const Times& a, const Times& b) { return a.total < b.total; });
+        const Times& median = runs[(runs.size() - 1) / 2];
+        std::printf("%-20s %10.4g %14.4g %5.1f %%  %s: %s\n", contender.c_str(), median.total,
+                    median.communication,
+                    100 * median.communication / std::max(median.total, 1e-12),
                     verified ? "passed" : "FAILED", how.c_str());
         std::fflush(stdout);
-        if (!json_.is_open()) return;
-        bench::Line row;
-        row.text("application", application_).text("case", case_).text("contender", contender);
-        row.integer("processes", size_).boolean("verified", verified);
-        row.number("seconds", times.total).number("communication_seconds", times.communication);
-        if (times.pack > 0) row.number("pack_seconds", times.pack);
-        if (times.wait > 0) row.number("wait_seconds", times.wait);
-        json_ << (rows_++ == 0 ? "{\"rows\": [\n" : ",\n") << row.object();
+        write_row(contender, runs, median, verified);
     }
 
     /// The code to exit with. Collective.
@@ -85,6 +86,21 @@ private:
         int opened = json_.fail() ? 0 : 1;
         MPI_Bcast(&opened, 1, MPI_INT, 0, MPI_COMM_WORLD);
         if (!opened) throw BadInput("the file " + json_file + " cannot be written");
+    }
+
+    void write_row(const std::string& contender, const std::vector<Times>& runs,
+                   const Times& median, bool verified) {
+        if (!json_.is_open()) return;
+        std::vector<double> samples;
+        for (const Times& times : runs) samples.push_back(times.total);
+        bench::Line row;
+        row.text("application", application_).text("case", case_).text("contender", contender);
+        row.integer("processes", size_).boolean("verified", verified);
+        row.number("seconds", median.total).numbers("samples", samples);
+        row.number("communication_seconds", median.communication);
+        if (median.pack > 0) row.number("pack_seconds", median.pack);
+        if (median.wait > 0) row.number("wait_seconds", median.wait);
+        json_ << (rows_++ == 0 ? "{\"rows\": [\n" : ",\n") << row.object();
     }
 
     std::string application_, case_;

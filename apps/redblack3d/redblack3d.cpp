@@ -85,6 +85,14 @@ apps::Times relax(Version& version, std::int64_t n, std::int64_t iterations) {
 
 const apps::Makers<Version, Problem> makers{with_datamover, overlapped, by_hand, incomplete};
 
+/// A version that takes its turns.
+struct Contender {
+    std::string name;
+    std::unique_ptr<Version> version;
+    std::vector<apps::Times> runs;
+    std::int64_t points_that_differ;
+};
+
 Problem problem_of(std::int64_t n) {
     int size = 1, dims[3] = {0, 0, 0};
     MPI_Comm_size(MPI_COMM_WORLD, &size);
@@ -99,27 +107,33 @@ Problem problem_of(std::int64_t n) {
 }
 
 int run(const std::vector<std::string>& arguments) {
-    if (arguments.size() < 3 || arguments.size() > 4)
-        throw apps::BadInput("usage: redblack3d VERSIONS SIZE ITERATIONS [JSON_FILE]");
+    if (arguments.size() < 4 || arguments.size() > 5)
+        throw apps::BadInput("usage: redblack3d VERSIONS SIZE ITERATIONS ROUNDS [JSON_FILE]");
     const auto chosen = makers.chosen(arguments[0]);
     // A plane is one message.
     const std::int64_t n = apps::number_of(arguments[1], "the size", 1, 10000);
     const std::int64_t iterations = apps::number_of(arguments[2], "iterations", 1, 1'000'000'000);
+    const std::int64_t rounds = apps::number_of(arguments[3], "rounds", 1, 1000);
     const Problem problem = problem_of(n);
     const std::string edge = std::to_string(n), many = std::to_string(iterations);
     apps::Report report("redblack3d", "redblack3d-" + edge,
                         edge + " x " + edge + " x " + edge + " points, " + many + " iteration" +
                             (iterations == 1 ? "" : "s"),
-                        arguments.size() > 3 ? arguments[3] : "");
+                        arguments.size() > 4 ? arguments[4] : "");
     const SerialField serial(problem, iterations);
-    for (const auto& choice : chosen) {
-        const std::unique_ptr<Version> version = choice.make(problem);
-        const apps::Times times = relax(*version, n, iterations);
-        const std::int64_t differ = serial.points_that_differ(version->values());
-        report.add(choice.contender, times, differ == 0,
-                   differ == 0 ? "every point equals the serial result"
-                               : std::to_string(differ) + " points differ from the serial result");
-    }
+    std::vector<Contender> contenders;
+    for (const auto& choice : chosen)
+        contenders.push_back({choice.contender, choice.make(problem), {}, 0});
+    for (std::int64_t round = 0; round < rounds; ++round)
+        for (Contender& c : contenders) {
+            c.runs.push_back(relax(*c.version, n, iterations));
+            c.points_that_differ += serial.points_that_differ(c.version->values());
+        }
+    for (const Contender& c : contenders)
+        report.add(c.name, c.runs, c.points_that_differ == 0,
+                   c.points_that_differ == 0 ? "every point equals the serial result"
+                                             : std::to_string(c.points_that_differ) +
+                                                   " points differ from the serial result");
     return report.end();
 }
 

@@ -6,7 +6,6 @@ published checksums of NAS. A version with a section left out of its plan has to
 """
 
 import json
-import os
 import subprocess
 import sys
 
@@ -20,29 +19,28 @@ RUNS = [(1, 0), (2, 0), (3, 0), (4, 0), (4, 2)]
 CONTENDERS = ["datamover", "datamover:overlap", "by_hand"]
 
 
-def run_program(name, processes, *arguments, node_size=0):
-    """Start an application's program as a shell does."""
-    nodes = {"DATAMOVER_NODE_SIZE": str(node_size)} if node_size else {}
+def run(words, **environment):
+    """Run a command as a shell does."""
     return subprocess.run(
-        [launch.find_mpiexec(), "-n", str(processes), command.program(name), *map(str, arguments)],
+        [str(word) for word in words],
         capture_output=True,
         text=True,
         timeout=120,
         check=False,
-        env=launch.outer_environment() | launch.open_mpi_environment() | nodes,
+        env=launch.outer_environment() | launch.open_mpi_environment() | environment,
     )
+
+
+def run_program(name, processes, *arguments, node_size=0):
+    """Run an application's program under mpiexec."""
+    nodes = {"DATAMOVER_NODE_SIZE": str(node_size)} if node_size else {}
+    launcher = [launch.find_mpiexec(), "-n", processes]
+    return run([*launcher, command.program(name), *arguments], **nodes)
 
 
 def run_app(*arguments, **environment):
-    """Run `datamover app ARGUMENTS` as a shell does."""
-    return subprocess.run(
-        [sys.executable, "-m", "datamover.cli", "app", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-        env=os.environ | environment,
-    )
+    """Run `datamover app ARGUMENTS`."""
+    return run([sys.executable, "-m", "datamover.cli", "app", *arguments], **environment)
 
 
 def rows_of(path):
@@ -54,7 +52,7 @@ def rows_of(path):
 def test_every_version_of_redblack3d_gives_the_serial_field(tmp_path, processes, node_size, size):
     file = tmp_path / "rows.json"
     versions = "datamover,overlap,by_hand"
-    done = run_program("redblack3d", processes, versions, size, 5, file, node_size=node_size)
+    done = run_program("redblack3d", processes, versions, size, 5, 2, file, node_size=node_size)
     assert done.returncode == 0, done.stdout + done.stderr
     rows = rows_of(file)
     assert [row["contender"] for row in rows] == CONTENDERS
@@ -62,6 +60,7 @@ def test_every_version_of_redblack3d_gives_the_serial_field(tmp_path, processes,
         assert row["verified"] and row["processes"] == processes
         assert row["case"] == f"redblack3d-{size}"
         assert 0 < row["communication_seconds"] <= row["seconds"]
+        assert len(row["samples"]) == 2 and row["seconds"] == min(row["samples"])
 
 
 @pytest.mark.parametrize(("processes", "node_size"), RUNS)
@@ -69,7 +68,7 @@ def test_every_version_of_redblack3d_gives_the_serial_field(tmp_path, processes,
 def test_every_version_of_nas_ft_gives_the_checksums(tmp_path, processes, node_size, problem_class):
     file = tmp_path / "rows.json"
     versions = "datamover,overlap,by_hand"
-    done = run_program("nas_ft", processes, versions, problem_class, file, node_size=node_size)
+    done = run_program("nas_ft", processes, versions, problem_class, 1, file, node_size=node_size)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.count("passed: 6 of 6 checksums") == 3
     rows = rows_of(file)
@@ -79,9 +78,9 @@ def test_every_version_of_nas_ft_gives_the_checksums(tmp_path, processes, node_s
 
 @pytest.mark.parametrize(("processes", "node_size"), RUNS)
 def test_a_section_left_out_of_a_plan_is_seen(tmp_path, processes, node_size):
-    given = {"nas_ft": ["S"]}
+    given = {"nas_ft": ["S", 1]}
     if processes > 1:  # else there are no faces
-        given["redblack3d"] = [12, 3]
+        given["redblack3d"] = [12, 3, 1]
     for name, problem in given.items():
         file = tmp_path / f"{name}.json"
         done = run_program(name, processes, "incomplete", *problem, file, node_size=node_size)
@@ -101,6 +100,17 @@ def test_app_prints_the_twin_beside(tmp_path):
     assert "datamover:overlap" in done.stdout and "by_hand" not in done.stdout
 
 
+@pytest.mark.parametrize("processes", [1, 2, 3, 4])
+def test_the_programs_in_python(tmp_path, processes):
+    for name, problem in {"redblack3d": [17, 5], "nas_ft": ["S"]}.items():
+        file = tmp_path / f"{name}.json"
+        launcher = [launch.find_mpiexec(), "-n", str(processes), sys.executable]
+        done = run([*launcher, command.program(f"{name}.py"), *problem, file])
+        assert done.returncode == 0, done.stdout + done.stderr
+        (row,) = rows_of(file)
+        assert row["verified"] and row["processes"] == processes and row["contender"] == "python"
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
@@ -111,6 +121,9 @@ def test_app_prints_the_twin_beside(tmp_path):
         (("redblack3d", "--version", "fast"), 2, "overlap"),
         (("redblack3d", "-n", 3, "--size", 2), 1, "stand as 3 x 1 x 1"),
         (("nas_ft", "--class", "X"), 1, "no class 'X' of FT here; there are S, W and A"),
+        (("nas_ft", "--class", "X", "--version", "python"), 1, "no class 'X' of FT here"),
+        (("redblack3d", "-n", 3, "--size", 2, "--version", "python"), 1, "3 x 1 x 1"),
+        (("redblack3d", "--version", "python", "--twin"), 1, "for the versions in C++"),
         (("nas_ft", "-n", 33, "--class", "W"), 1, "use at most 32"),
         (("nas_ft", "--json", "/no/such/folder/file"), 1, "cannot be written"),
     ],

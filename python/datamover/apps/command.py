@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import sys
 from enum import Enum
 from pathlib import Path
 from typing import Annotated
@@ -11,7 +12,7 @@ import typer
 
 from datamover import launch
 from datamover.bench import options
-from datamover.errors import InvalidState, IoError
+from datamover.errors import InvalidArgument, InvalidState, IoError
 
 #: Applications that need a library besides datamover, and where that comes from.
 LIBRARIES = {"nas_ft": "FFTW (Debian, Ubuntu: libfftw3-dev)"}
@@ -33,14 +34,17 @@ class Version(str, Enum):
     datamover = "datamover"
     overlap = "overlap"
     by_hand = "by_hand"
+    python = "python"
 
 
 Versions = Annotated[
     Version,
     typer.Option(
-        help="datamover; overlap: computes while data travels; by_hand: MPI without datamover."
+        help="datamover; overlap: computes while data travels; by_hand: MPI without datamover; "
+        "python: datamover and NumPy. The others are C++."
     ),
 ]
+Rounds = Annotated[int, typer.Option(min=1, help="How often the versions take turns.")]
 Twin = Annotated[bool, typer.Option("--twin", help="Also run by_hand, and print it beside.")]
 
 
@@ -64,18 +68,24 @@ def _run(
     nprocs: int,
     version: Version,
     twin: bool,
+    rounds: int,
     problem: list[str],
     json_file: Path | None,
 ) -> None:
-    versions = [version.value]
-    if twin and version is not Version.by_hand:
-        versions.append(Version.by_hand.value)
     with options.errors_to_exit():
         if launch.inside_launcher():
             raise InvalidState(
                 "datamover app starts its processes itself: run it without mpiexec or srun"
             )
-        command = [program(name), ",".join(versions), *problem]
+        if version is Version.python:
+            if twin or rounds > 1:
+                raise InvalidArgument("--twin and --rounds are for the versions in C++")
+            command = [sys.executable, program(f"{name}.py"), *problem]
+        else:
+            versions = [version.value]
+            if twin and version is not Version.by_hand:
+                versions.append(Version.by_hand.value)
+            command = [program(name), ",".join(versions), *problem, str(rounds)]
         if json_file is not None:
             command.append(str(json_file))
         raise typer.Exit(launch.run_command(nprocs, command))
@@ -88,10 +98,11 @@ def redblack3d(
     iterations: Annotated[int, typer.Option(min=1, help="Sweeps over both colours.")] = 20,
     version: Versions = Version.datamover,
     twin: Twin = False,
+    rounds: Rounds = 1,
     json_file: options.JsonFile = None,
 ) -> None:
     """Red-black Gauss-Seidel relaxation with a 7-point stencil in three dimensions."""
-    _run("redblack3d", nprocs, version, twin, [str(size), str(iterations)], json_file)
+    _run("redblack3d", nprocs, version, twin, rounds, [str(size), str(iterations)], json_file)
 
 
 @app.command("nas_ft")
@@ -100,10 +111,11 @@ def nas_ft(
     problem_class: Annotated[str, typer.Option("--class", help="Of NAS: S, W or A.")] = "S",
     version: Versions = Version.datamover,
     twin: Twin = False,
+    rounds: Rounds = 1,
     json_file: options.JsonFile = None,
 ) -> None:
     """NAS FT: a diffusion equation by Fourier transforms in three dimensions, class S, W or A."""
-    _run("nas_ft", nprocs, version, twin, [problem_class], json_file)
+    _run("nas_ft", nprocs, version, twin, rounds, [problem_class], json_file)
 
 
 def run(arguments: list[str]) -> None:
