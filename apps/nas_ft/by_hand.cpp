@@ -19,8 +19,10 @@ public:
         share_.mz = std::min(block_z_, problem.nz - share_.z0);
         share_.y0 = std::min(rank * block_y_, problem.ny);
         share_.my = std::min(block_y_, problem.ny - share_.y0);
+        // communication: end
         space_.resize(share_.space_elems());
         spectrum_.resize(share_.spectrum_elems());
+        // communication: begin
         // Every pair exchanges equally much; the last planes may be padding.
         message_ = block_z_ * block_y_ * problem.nx;
         outgoing_.resize(static_cast<std::size_t>(message_ * size_));
@@ -35,13 +37,13 @@ public:
     void forward(Transforms& transforms, apps::Times& times) override {
         transforms.along_x(space(), Direction::forward);
         transforms.along_y(space(), Direction::forward);
-        apps::timed(times.communication, [&] { turn(times); });
+        apps::timed(times.communication, [&] { turn(times); });  // communication
         transforms.along_z(spectrum(), Direction::forward);
     }
 
     void inverse(Transforms& transforms, apps::Times& times) override {
         transforms.along_z(spectrum(), Direction::inverse);
-        apps::timed(times.communication, [&] { turn_back(times); });
+        apps::timed(times.communication, [&] { turn_back(times); });  // communication
         transforms.along_y(space(), Direction::inverse);
         transforms.along_x(space(), Direction::inverse);
     }
@@ -139,9 +141,12 @@ private:
     // communication: end
 
     Share share_;
+    std::vector<Complex> space_, spectrum_;
+    // communication: begin
     int size_ = 1;
     std::int64_t block_z_ = 0, block_y_ = 0, message_ = 0;
-    std::vector<Complex> space_, spectrum_, outgoing_, incoming_;
+    std::vector<Complex> outgoing_, incoming_;
+    // communication: end
 };
 
 }  // namespace

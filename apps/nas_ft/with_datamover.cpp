@@ -36,8 +36,8 @@ public:
     }
 
     const Share& share() const override { return share_; }
-    Complex* space() override { return data(space_); }
-    Complex* spectrum() override { return data(spectrum_); }
+    Complex* space() override { return data(space_); }        // communication
+    Complex* spectrum() override { return data(spectrum_); }  // communication
 
     void forward(Transforms& transforms, apps::Times& times) override {
         transforms.along_x(space(), Direction::forward);
@@ -54,6 +54,7 @@ public:
     }
 
 protected:
+    // communication: begin
     static std::int64_t first(const BlockCyclic& planes, int rank) {
         return std::min(rank * planes.block()[0], planes.shape()[0]);
     }
@@ -63,8 +64,9 @@ protected:
     }
 
     BlockCyclic planes_of_z_, planes_of_y_;
+    // communication: end
     XArray space_, spectrum_;
-    Mover turn_, turn_back_;
+    Mover turn_, turn_back_;  // communication
     Share share_;
 };
 

@@ -11,6 +11,8 @@ inline Index index_of(const datamover::Point& point) {
     return {point[0], point[1], point[2]};
 }
 
+// communication: begin
+
 /// The block of an array of doubles over boxes, if this process holds it.
 inline Field field_of(const datamover::XArray& array, std::int64_t block) {
     if (!array.holds(block)) return {};
@@ -20,5 +22,7 @@ inline Field field_of(const datamover::XArray& array, std::int64_t block) {
     return {reinterpret_cast<double*>(array.origin(block)), elems(strides[0]), elems(strides[1]),
             index_of(box.lo()), index_of(box.shape())};
 }
+
+// communication: end
 
 }  // namespace redblack

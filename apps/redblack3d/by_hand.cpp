@@ -7,6 +7,8 @@
 namespace redblack {
 namespace {
 
+// communication: begin
+
 /// A face of the box, and the process behind it.
 struct Face {
     Box inside;   ///< the outermost points of the box
@@ -44,6 +46,8 @@ void unpack(const Field& u, const Box& box, const double* buffer) {
     }
 }
 
+// communication: end
+
 class ByHand final : public Version {
 public:
     explicit ByHand(const Problem& problem) {
@@ -57,10 +61,12 @@ public:
             u_.extent[d] = part + (place[d] < rest ? 1 : 0);
             u_.lo[d] = place[d] * part + std::min(place[d], rest);
         }
+        // communication: end
         u_.stride_j = u_.extent[2] + 2;
         u_.stride_i = (u_.extent[1] + 2) * u_.stride_j;
         memory_.resize(static_cast<std::size_t>((u_.extent[0] + 2) * u_.stride_i));
         u_.origin = memory_.data() + u_.stride_i + u_.stride_j + 1;
+        // communication: begin
         const Index steps{grid[1] * grid[2], grid[2], 1};
         faces_.reserve(6);
         for (std::size_t d = 0; d < 3; ++d) {
@@ -70,18 +76,20 @@ public:
         // communication: end
     }
 
+    // communication: begin
     ~ByHand() override {
         for (MPI_Request& request : receives_) MPI_Request_free(&request);
         for (MPI_Request& request : sends_) MPI_Request_free(&request);
     }
     ByHand(const ByHand&) = delete;
     ByHand& operator=(const ByHand&) = delete;
+    // communication: end
 
     Field values() const override { return u_; }
 
     void iterate(const Field& f, apps::Times& times) override {
         for (const int colour : {0, 1}) {
-            apps::timed(times.communication, [&] { exchange(times); });
+            apps::timed(times.communication, [&] { exchange(times); });  // communication
             sweep(u_, f, whole(u_), colour);
         }
     }
@@ -127,8 +135,8 @@ private:
 
     Field u_;
     std::vector<double> memory_;
-    std::vector<Face> faces_;
-    std::vector<MPI_Request> sends_, receives_;
+    std::vector<Face> faces_;                    // communication
+    std::vector<MPI_Request> sends_, receives_;  // communication
 };
 
 }  // namespace

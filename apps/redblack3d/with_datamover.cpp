@@ -29,7 +29,7 @@ public:
         // communication: end
     }
 
-    Field values() const override { return field_of(u_, u_.rank()); }
+    Field values() const override { return field_of(u_, u_.rank()); }  // communication
 
     void iterate(const Field& f, apps::Times& times) override {
         const Field u = values();
@@ -41,7 +41,7 @@ public:
 
 protected:
     XArray u_;
-    Mover exchange_;
+    Mover exchange_;  // communication
 };
 
 class Overlapped final : public WithDatamover {

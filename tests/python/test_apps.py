@@ -6,14 +6,17 @@ published checksums of NAS. A version with a section left out of its plan has to
 """
 
 import json
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from datamover import launch
 from datamover.apps import command
 
+ROOT = Path(__file__).resolve().parents[2]
 #: Numbers of processes, and the size of pretend nodes (0: the real node).
 RUNS = [(1, 0), (2, 0), (3, 0), (4, 0), (4, 2)]
 CONTENDERS = ["datamover", "datamover:overlap", "by_hand"]
@@ -146,3 +149,27 @@ def test_a_program_that_was_not_built(tmp_path, monkeypatch):
     monkeypatch.setattr(command, "PROGRAMS", tmp_path)
     with pytest.raises(command.IoError, match=r"DATAMOVER_BENCH or FFTW .*libfftw3-dev"):
         command.program("nas_ft")
+
+
+@pytest.mark.parametrize("name", ["redblack3d", "nas_ft"])
+def test_the_code_on_the_page_stands_in_the_program(name):
+    def words(text):
+        return " ".join(text.split())
+
+    sources = [words(path.read_text()) for path in (ROOT / "apps" / name).glob("*.cpp")]
+    page = (ROOT / f"docs/apps_{name}.md").read_text()
+    parts = [
+        p for code in re.findall(r"```cpp\n(.*?)```", page, re.DOTALL) for p in code.split("…")
+    ]
+    assert len(parts) >= 4
+    for part in parts:
+        assert any(words(part) in source for source in sources), part
+
+
+def test_communication_takes_at_most_a_third_of_the_lines_by_hand():
+    done = run([sys.executable, ROOT / "scripts/communication-lines"])
+    assert done.returncode == 0, done.stderr
+    lines = re.findall(r"^(\w+)  datamover (\d+)  by_hand (\d+)", done.stdout, re.MULTILINE)
+    assert {name for name, _, _ in lines} == {"nas_ft", "redblack3d"}
+    for name, ours, by_hand in lines:
+        assert 3 * int(ours) <= int(by_hand), name
