@@ -91,13 +91,17 @@ private:
     void write_row(const std::string& contender, const std::vector<Times>& runs,
                    const Times& median, bool verified) {
         if (!json_.is_open()) return;
-        std::vector<double> samples;
-        for (const Times& times : runs) samples.push_back(times.total);
+        std::vector<double> totals, communications;
+        for (const Times& times : runs) {
+            totals.push_back(times.total);
+            communications.push_back(times.communication);
+        }
         bench::Line row;
         row.text("application", application_).text("case", case_).text("contender", contender);
         row.integer("processes", size_).boolean("verified", verified);
-        row.number("seconds", median.total).numbers("samples", samples);
+        row.number("seconds", median.total).numbers("samples", totals);
         row.number("communication_seconds", median.communication);
+        row.numbers("communication_samples", communications);
         if (median.pack > 0) row.number("pack_seconds", median.pack);
         if (median.wait > 0) row.number("wait_seconds", median.wait);
         json_ << (rows_++ == 0 ? "{\"rows\": [\n" : ",\n") << row.object();

@@ -47,9 +47,14 @@ protected:
 class Overlapped final : public WithDatamover {
 public:
     explicit Overlapped(const Problem& problem) : WithDatamover(problem) {
-        const Index& extent = values().extent;
-        const Region all = Region::from_shape({extent[0], extent[1], extent[2]});
-        const Region inner = all.grown(Point::filled(3, -1));
+        const Field u = values();
+        const Region all = Region::from_shape({u.extent[0], u.extent[1], u.extent[2]});
+        Point lower = Point::filled(3, 0), upper = lower;
+        for (std::size_t d = 0; d < 3; ++d) {
+            if (u.lo[d] > 0) lower[static_cast<int>(d)] = -1;
+            if (u.lo[d] + u.extent[d] < problem.n) upper[static_cast<int>(d)] = -1;
+        }
+        const Region inner = all.grown(lower, upper);
         inner_ = box(inner);
         for (const Region& part : all.subtracted(inner)) shell_.push_back(box(part));
     }

@@ -167,9 +167,27 @@ def test_the_code_on_the_page_stands_in_the_program(name):
 
 
 def test_communication_takes_at_most_a_third_of_the_lines_by_hand():
-    done = run([sys.executable, ROOT / "scripts/communication-lines"])
+    done = run([sys.executable, "-m", "datamover.apps.lines"])
     assert done.returncode == 0, done.stderr
     lines = re.findall(r"^(\w+)  datamover (\d+)  by_hand (\d+)", done.stdout, re.MULTILINE)
     assert {name for name, _, _ in lines} == {"nas_ft", "redblack3d"}
     for name, ours, by_hand in lines:
         assert 3 * int(ours) <= int(by_hand), name
+
+
+def test_bench_sets_them_beside_their_twins(tmp_path):
+    file = tmp_path / "bench.json"
+    done = run(
+        [sys.executable, "-m", "datamover.cli", "bench", "applications", "-n", 2, "--rounds", 3,
+         "--case", "nas_ft-S", "--json", file]
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    rows = json.loads(file.read_text())["rows"]
+    phases = [(row["phase"], row["contender"]) for row in rows]
+    assert sorted(phases) == sorted((p, c) for p in ("total", "communication") for c in CONTENDERS)
+    for row in rows:
+        assert row["case"] == "nas_ft-S" and row["runs"] == 3 and row["verified"]
+        assert ("lines" in row) == (row["contender"] != "datamover:overlap")
+    seconds = {(row["phase"], row["contender"]): row["seconds"] for row in rows}
+    for contender in CONTENDERS:
+        assert 0 < seconds["communication", contender] < seconds["total", contender]

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import typer
 
-from datamover.bench import distribute, latency, model, plan, redistribute, relations
+from datamover.bench import applications, distribute, latency, model, plan, redistribute, relations
 
 app = typer.Typer(
     help="Measure against other ways to do the same, in one run.",
@@ -13,6 +13,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.command("applications")(applications.bench)
 app.command("distribute")(distribute.bench)
 app.command("latency")(latency.bench)
 app.command("redistribute")(redistribute.bench)

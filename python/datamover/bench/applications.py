@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How long do whole programs take, beside twins with MPI written by hand? `bench applications`."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from datamover.apps import command as apps
+from datamover.apps.lines import lines_of
+from datamover.bench import options, programs
+from datamover.bench.report import Style
+from datamover.bench.rows import Results
+from datamover.errors import IoError
+
+STYLE = Style(references=("by_hand",))
+VERSIONS = "datamover,overlap,by_hand"
+
+
+@dataclass(frozen=True)
+class Case:
+    """An application with a problem."""
+
+    application: str
+    problem: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """Such as redblack3d-256, by size or class."""
+        return f"{self.application}-{self.problem[0]}"
+
+
+CASES = (
+    *(Case("redblack3d", (size, "10")) for size in ("128", "256", "360")),
+    *(Case("nas_ft", (name,)) for name in "SWA"),
+)
+
+
+def rows_of_phases(row: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Split an application's row: what it took in all, and what communication took of that.
+
+    Examples
+    --------
+    >>> from datamover.bench.applications import rows_of_phases
+    >>> row = {"application": "redblack3d", "case": "redblack3d-128", "contender": "by_hand",
+    ...        "processes": 2, "verified": True, "seconds": 3.0, "samples": [3.0],
+    ...        "communication_seconds": 1.0, "communication_samples": [1.0]}
+    >>> [(r["phase"], r["samples"]) for r in rows_of_phases(row)]
+    [('total', [3.0]), ('communication', [1.0])]
+    """
+    facts = {k: v for k, v in row.items() if k not in ("seconds", "communication_samples")}
+    # What the overlapped version has beyond the plain one is no part of a comparison with by_hand.
+    lines = lines_of(row["application"]).get(row["contender"])
+    facts |= {"bytes": 0, **({} if lines is None else {"lines": lines})}
+    yield {**facts, "phase": "total"}
+    yield {**facts, "phase": "communication", "samples": row["communication_samples"]}
+
+
+def bench(
+    nprocs: options.Processes = 2,
+    json_file: options.JsonFile = None,
+    rounds: options.Rounds = 5,
+    case: options.CaseNames = None,
+) -> None:
+    """Run the applications of `datamover app`, their versions in turns."""
+    with options.errors_to_exit(), tempfile.TemporaryDirectory(prefix="datamover-") as directory:
+        results, mpi = Results(), programs.own_mpi()
+        file = Path(directory, "rows.json")
+        for chosen in options.choose(CASES, case):
+            try:
+                program = apps.program(chosen.application)
+            except IoError as e:
+                results.leave_out(chosen.application, str(e))
+                continue
+            command = [program, VERSIONS, *chosen.problem, str(rounds), str(file)]
+            # A program whose results are wrong ends with an error.
+            programs.run(mpi, nprocs, command, seconds=60.0 * rounds)
+            for row in json.loads(file.read_text())["rows"]:
+                for phase in rows_of_phases(row):
+                    results.add(phase, mpi.name)
+        options.finish(results, STYLE, json_file)
