@@ -4,6 +4,7 @@
 
 #include <mpi.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -35,8 +36,11 @@ inline void abort_with(int rank, const char* what) {
 /// The main function of an application: MPI around `work(arguments)`, which gives the exit code.
 template <class Work>
 int run_application(int argc, char** argv, Work&& work) {
-    MPI_Init(&argc, &argv);
-    int rank = 0, code = 1;
+    // MPI that threads may call is slower for all, so only who needs it asks for it.
+    const std::vector<std::string> versions = words_of(argc > 1 ? argv[1] : "");
+    const bool threads = std::count(versions.begin(), versions.end(), threaded_version) > 0;
+    int rank = 0, code = 1, provided = 0;
+    MPI_Init_thread(&argc, &argv, threads ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &provided);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     try {
         code = work(std::vector<std::string>(argv + 1, argv + argc));

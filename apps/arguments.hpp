@@ -46,7 +46,11 @@ template <class Version, class Problem>
 struct Choice {
     std::string contender;
     std::unique_ptr<Version> (*make)(const Problem&);
+    bool with_thread = false;  ///< a progress thread runs beside it
 };
+
+/// The version that wants threads of MPI.
+inline constexpr const char* threaded_version = "thread";
 
 /// Who makes which version. Every application has these four.
 template <class Version, class Problem>
@@ -63,13 +67,15 @@ struct Makers {
                 found.push_back({"datamover", with_datamover});
             else if (name == "overlap")
                 found.push_back({"datamover:overlap", overlapped});
+            else if (name == threaded_version)
+                found.push_back({"datamover:overlap:thread", overlapped, true});
             else if (name == "by_hand")
                 found.push_back({"by_hand", by_hand});
             else if (name == "incomplete")
                 found.push_back({"incomplete", incomplete});
             else
                 throw BadInput("there is no version '" + name +
-                               "'; there are datamover, overlap and by_hand");
+                               "'; there are datamover, overlap, thread and by_hand");
         return found;
     }
 };

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // NAS FT: a diffusion equation in three dimensions, solved by Fourier transforms, by any number of
-// processes. Arguments: versions (datamover, overlap, by_hand; comma-separated), the class, how
-// often the versions take turns, and a JSON file if one is wanted. Source: NAS Parallel Benchmarks,
-// FT.
+// processes. Arguments: versions (datamover, overlap, thread, by_hand; comma-separated), the class,
+// how often the versions take turns, and a JSON file if one is wanted. Source: NAS Parallel
+// Benchmarks, FT.
+#include <optional>
+
 #include "application.hpp"
+#include "datamover/progress.hpp"
 #include "version.hpp"
 
 namespace {
@@ -52,9 +55,10 @@ const apps::Makers<Version, Problem> makers{with_datamover, overlapped, by_hand,
 /// A version that takes its turns.
 struct Contender {
     /// A first run finds the memory and plans the transforms. Collective.
-    Contender(std::string of_rows, std::unique_ptr<Version> made)
-        : name(std::move(of_rows)),
-          version(std::move(made)),
+    Contender(const apps::Choice<Version, Problem>& choice, const Problem& problem)
+        : name(choice.contender),
+          version(choice.make(problem)),
+          with_thread(choice.with_thread),
           transforms(version->share()),
           evolution(version->share()) {
         solve(*version, transforms, evolution);
@@ -62,6 +66,7 @@ struct Contender {
 
     std::string name;
     std::unique_ptr<Version> version;
+    bool with_thread;
     Transforms transforms;
     Evolution evolution;
     std::vector<apps::Times> runs;
@@ -93,10 +98,11 @@ int run(const std::vector<std::string>& arguments) {
                             text(iterations) + " iterations",
                         arguments.size() > 3 ? arguments[3] : "");
     std::vector<Contender> contenders;
-    for (const auto& choice : chosen)
-        contenders.emplace_back(choice.contender, choice.make(problem));
+    for (const auto& choice : chosen) contenders.emplace_back(choice, problem);
     for (std::int64_t round = 0; round < rounds; ++round)
         for (Contender& c : contenders) {
+            std::optional<datamover::ProgressThread> thread;
+            if (c.with_thread) thread.emplace();
             const Result result = solve(*c.version, c.transforms, c.evolution);
             c.runs.push_back(result.times);
             c.wrong = std::max(c.wrong, wrong_checksums(problem, result.checksums));

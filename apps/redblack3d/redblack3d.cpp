@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Red-black Gauss-Seidel relaxation of the Poisson equation on n³ points, by any number of
-// processes. Arguments: versions (datamover, overlap, by_hand; comma-separated), n, iterations, and
-// a JSON file if one is wanted. Source: Redblack3D, the program of KeLP's papers.
+// processes. Arguments: versions (datamover, overlap, thread, by_hand; comma-separated), n,
+// iterations, and a JSON file if one is wanted. Source: Redblack3D, the program of KeLP's papers.
 #include <algorithm>
+#include <optional>
 
 #include "application.hpp"
 #include "array_field.hpp"
@@ -89,6 +90,7 @@ const apps::Makers<Version, Problem> makers{with_datamover, overlapped, by_hand,
 struct Contender {
     std::string name;
     std::unique_ptr<Version> version;
+    bool with_thread;
     std::vector<apps::Times> runs;
     std::int64_t points_that_differ;
 };
@@ -123,9 +125,11 @@ int run(const std::vector<std::string>& arguments) {
     const SerialField serial(problem, iterations);
     std::vector<Contender> contenders;
     for (const auto& choice : chosen)
-        contenders.push_back({choice.contender, choice.make(problem), {}, 0});
+        contenders.push_back({choice.contender, choice.make(problem), choice.with_thread, {}, 0});
     for (std::int64_t round = 0; round < rounds; ++round)
         for (Contender& c : contenders) {
+            std::optional<datamover::ProgressThread> thread;
+            if (c.with_thread) thread.emplace();
             c.runs.push_back(relax(*c.version, n, iterations));
             c.points_that_differ += serial.points_that_differ(c.version->values());
         }

@@ -19,7 +19,8 @@ from datamover.apps import command
 ROOT = Path(__file__).resolve().parents[2]
 #: Numbers of processes, and the size of pretend nodes (0: the real node).
 RUNS = [(1, 0), (2, 0), (3, 0), (4, 0), (4, 2)]
-CONTENDERS = ["datamover", "datamover:overlap", "by_hand"]
+VERSIONS = "datamover,overlap,thread,by_hand"
+CONTENDERS = ["datamover", "datamover:overlap", "datamover:overlap:thread", "by_hand"]
 
 
 def run(words, **environment):
@@ -54,8 +55,7 @@ def rows_of(path):
 @pytest.mark.parametrize("size", [3, 17])
 def test_every_version_of_redblack3d_gives_the_serial_field(tmp_path, processes, node_size, size):
     file = tmp_path / "rows.json"
-    versions = "datamover,overlap,by_hand"
-    done = run_program("redblack3d", processes, versions, size, 5, 2, file, node_size=node_size)
+    done = run_program("redblack3d", processes, VERSIONS, size, 5, 2, file, node_size=node_size)
     assert done.returncode == 0, done.stdout + done.stderr
     rows = rows_of(file)
     assert [row["contender"] for row in rows] == CONTENDERS
@@ -70,10 +70,9 @@ def test_every_version_of_redblack3d_gives_the_serial_field(tmp_path, processes,
 @pytest.mark.parametrize("problem_class", ["S", "W"])
 def test_every_version_of_nas_ft_gives_the_checksums(tmp_path, processes, node_size, problem_class):
     file = tmp_path / "rows.json"
-    versions = "datamover,overlap,by_hand"
-    done = run_program("nas_ft", processes, versions, problem_class, 1, file, node_size=node_size)
+    done = run_program("nas_ft", processes, VERSIONS, problem_class, 1, file, node_size=node_size)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.count("passed: 6 of 6 checksums") == 3
+    assert done.stdout.count("passed: 6 of 6 checksums") == 4
     rows = rows_of(file)
     assert [row["contender"] for row in rows] == CONTENDERS
     assert all(row["verified"] and row["case"] == f"nas_ft-{problem_class}" for row in rows)
@@ -187,7 +186,7 @@ def test_bench_sets_them_beside_their_twins(tmp_path):
     assert sorted(phases) == sorted((p, c) for p in ("total", "communication") for c in CONTENDERS)
     for row in rows:
         assert row["case"] == "nas_ft-S" and row["runs"] == 3 and row["verified"]
-        assert ("lines" in row) == (row["contender"] != "datamover:overlap")
+        assert ("lines" in row) == (row["contender"] in ("datamover", "by_hand"))
     seconds = {(row["phase"], row["contender"]): row["seconds"] for row in rows}
     for contender in CONTENDERS:
         assert 0 < seconds["communication", contender] < seconds["total", contender]

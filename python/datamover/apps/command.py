@@ -33,6 +33,7 @@ class Version(str, Enum):
 
     datamover = "datamover"
     overlap = "overlap"
+    thread = "thread"
     by_hand = "by_hand"
     python = "python"
 
@@ -40,7 +41,8 @@ class Version(str, Enum):
 Versions = Annotated[
     Version,
     typer.Option(
-        help="datamover; overlap: computes while data travels; by_hand: MPI without datamover; "
+        help="datamover; overlap: computes while data travels; thread: "
+        "the same with a progress thread; by_hand: MPI without datamover; "
         "python: datamover and NumPy. The others are C++."
     ),
 ]
