@@ -45,7 +45,7 @@ public:
         if (rank_ != 0) return;
         std::printf("%s: %s, %d process%s\n", application_.c_str(), title.c_str(), size_,
                     size_ == 1 ? "" : "es");
-        std::printf("%-20s %10s %14s %7s  %s\n", "", "seconds", "communication", "share",
+        std::printf("%-24s %10s %14s %7s  %s\n", "", "seconds", "communication", "share",
                     "verification");
     }
 
@@ -63,7 +63,7 @@ public:
         std::sort(runs.begin(), runs.end(),
                   [](const Times& a, const Times& b) { return a.total < b.total; });
         const Times& median = runs[(runs.size() - 1) / 2];
-        std::printf("%-20s %10.4g %14.4g %5.1f %%  %s: %s\n", contender.c_str(), median.total,
+        std::printf("%-24s %10.4g %14.4g %5.1f %%  %s: %s\n", contender.c_str(), median.total,
                     median.communication,
                     100 * median.communication / std::max(median.total, 1e-12),
                     verified ? "passed" : "FAILED", how.c_str());

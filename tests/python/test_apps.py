@@ -190,3 +190,14 @@ def test_bench_sets_them_beside_their_twins(tmp_path):
     seconds = {(row["phase"], row["contender"]): row["seconds"] for row in rows}
     for contender in CONTENDERS:
         assert 0 < seconds["communication", contender] < seconds["total", contender]
+
+
+def test_two_hosts_says_what_is_wrong():
+    script = ROOT / "scripts/two-hosts"
+    for arguments in (["--rate", "1gbit"], ["--speed", "1gbit", "--", "true"], ["--"]):
+        done = run([script, *arguments])
+        assert done.returncode == 2
+        assert done.stderr.startswith("Usage: scripts/two-hosts")
+    done = run([script, "-n", 3, "--", "true"])
+    assert done.returncode == 2
+    assert "must be even, not 3" in done.stderr
