@@ -131,6 +131,12 @@ inline Point in_all_dims(const Point& p, int dims) {
     return p.dims() == 1 && dims > 1 ? Point::filled(dims, p[0]) : p;
 }
 
+/// A step per dimension; none where every index takes part.
+inline Point step_of(const std::optional<Point>& given, int dims) {
+    const Point step = given ? in_all_dims(*given, dims) : Point{};
+    return step == Point::filled(step.dims(), 1) ? Point{} : step;
+}
+
 /// Axes as numpy.transpose takes them, none for all in order; negative ones count from the end.
 using Axes = std::optional<std::vector<int>>;
 

@@ -71,18 +71,19 @@ void bind_movers(nb::module_& m) {
                const std::vector<std::vector<ArrayPart>>& sources,
                const std::vector<std::vector<ArrayPart>>& destinations, const std::string& op,
                const std::string& transport, std::complex<double> alpha, std::complex<double> beta,
-               bool conjugate, bool check, std::int64_t max_bytes) {
+               bool conjugate, bool check, std::int64_t max_bytes, bool in_phases) {
                 std::vector<PlannedArrays> moves;
                 for (std::size_t i = 0; i < plans.size(); ++i)
                     moves.push_back({plans[i], sources[i], destinations[i]});
                 const MoverOptions options{op_from_name(op), transport, alpha,    beta,
                                            conjugate,        check,     max_bytes};
                 const nb::gil_scoped_release released;
-                new (self) Mover(comm_at(comm), moves, options);
+                new (self) Mover(in_phases ? Mover::in_phases(comm_at(comm), moves, options)
+                                           : Mover(comm_at(comm), moves, options));
             },
             nb::arg("comm_address"), nb::arg("plans"), nb::arg("sources"), nb::arg("destinations"),
             nb::arg("op"), nb::arg("transport"), nb::arg("alpha"), nb::arg("beta"),
-            nb::arg("conjugate"), nb::arg("check"), nb::arg("max_bytes"))
+            nb::arg("conjugate"), nb::arg("check"), nb::arg("max_bytes"), nb::arg("in_phases"))
         .def(
             "rebind",
             [](Mover& m, const std::vector<ArrayPart>& sources,

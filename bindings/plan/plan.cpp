@@ -99,12 +99,15 @@ void bind_editing(nb::class_<MotionPlan>& c) {
     c.def(
          "copy",
          [](MotionPlan& plan, std::int64_t source_block, const Region& source_region,
-            std::int64_t destination_block, const Region& destination_region, const Axes& axes) {
+            std::int64_t destination_block, const Region& destination_region, const Axes& axes,
+            const std::optional<Point>& source_step, const std::optional<Point>& destination_step) {
              plan.copy(source_block, source_region, destination_block, destination_region,
-                       axes_of(axes));
+                       axes_of(axes), bindings::step_of(source_step, plan.source().dims()),
+                       bindings::step_of(destination_step, plan.destination().dims()));
          },
          "source_block"_a, "source_region"_a, "destination_block"_a, "destination_region"_a,
-         "axes"_a = nb::none(), R"doc(Add one section copy to the plan.
+         "axes"_a = nb::none(), "source_step"_a = nb::none(), "destination_step"_a = nb::none(),
+         R"doc(Add one section copy to the plan.
 
 Parameters
 ----------
@@ -114,6 +117,9 @@ source_region, destination_region : Region
     In global indices; they may reach into ghosts, which is checked when arrays are bound.
 axes : sequence of int, optional
     Dimension k of the destination region is dimension axes[k] of the source region.
+source_step, destination_step : int or sequence of int, optional
+    Only every step-th index of a region takes part, from its lower corner on: in each dimension
+    ``range(lo, hi, step)``. Both regions must then hold as many in each dimension.
 
 Raises
 ------
@@ -122,9 +128,20 @@ OutOfRange
 Mismatch
     When the regions hold different numbers of points, or their shapes differ after `axes`.
 InvalidArgument
-    When `axes` is no permutation.
+    When `axes` is no permutation, or a step is below 1.
 Unsupported
     When a layout is an `IndexList`.
+
+Examples
+--------
+Every second point of a line, packed:
+
+>>> import datamover as dm
+>>> line, packed = dm.FloorPlan([dm.Region(0, 9)], [0]), dm.FloorPlan([dm.Region(0, 5)], [0])
+>>> plan = dm.MotionPlan(line, packed)
+>>> plan.copy(0, dm.Region(0, 9), 0, dm.Region(0, 5), source_step=2)
+>>> plan.outgoing(0)
+{0: 5}
 )doc")
         .def(
             "add", &MotionPlan::add, "term"_a,
@@ -320,6 +337,23 @@ std::vector<bool> wrapping(const std::optional<std::vector<bool>>& wraps) {
     return wraps.value_or(std::vector<bool>{});
 }
 
+using LevelBuilder = MotionPlan(const Layout&, const Layout&, const Point&, const LevelOptions&);
+
+void bind_level(nb::module_& m, const char* name, LevelBuilder* build) {
+    m.def(
+        name,
+        [build](const Layout& read, const Layout& reading, const Point& factor, const Point& lower,
+                const Point& upper, const Region& periodic,
+                const std::optional<std::vector<bool>>& wraps, bool partial) {
+            const int dims = reading.dims();
+            return build(read, reading, in_all_dims(factor, dims),
+                         {in_all_dims(lower, dims), in_all_dims(upper, dims), periodic,
+                          wrapping(wraps), partial});
+        },
+        "read"_a, "reading"_a, "factor"_a, "lower"_a, "upper"_a, "periodic"_a, "wraps"_a,
+        "partial"_a);
+}
+
 void bind_builders(nb::module_& m) {
     m.def(
         "redistribute",
@@ -335,11 +369,17 @@ void bind_builders(nb::module_& m) {
     m.def(
         "halo",
         [](const Layout& layout, const Point& lower, const Point& upper, const Region& periodic,
-           const std::optional<std::vector<bool>>& wraps, bool corners) {
+           const std::optional<std::vector<bool>>& wraps, bool corners, std::int64_t colours,
+           std::int64_t colour) {
             return halo(layout, in_all_dims(lower, layout.dims()),
-                        in_all_dims(upper, layout.dims()), periodic, wrapping(wraps), corners);
+                        in_all_dims(upper, layout.dims()), periodic, wrapping(wraps), corners,
+                        colours, colour);
         },
-        "layout"_a, "lower"_a, "upper"_a, "periodic"_a, "wraps"_a = nb::none(), "corners"_a = true);
+        "layout"_a, "lower"_a, "upper"_a, "periodic"_a, "wraps"_a = nb::none(), "corners"_a = true,
+        "colours"_a = 1, "colour"_a = 0);
+    m.def("panel_broadcast", &panel_broadcast, "layout"_a, "region"_a, "along"_a);
+    bind_level(m, "prolongation", &prolongation);
+    bind_level(m, "restriction", &restriction);
 }
 
 }  // namespace

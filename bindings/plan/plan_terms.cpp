@@ -14,6 +14,7 @@ using namespace nb::literals;
 using namespace datamover;
 using bindings::Axes;
 using bindings::axes_of;
+using bindings::step_of;
 
 namespace {
 
@@ -24,6 +25,14 @@ nb::object axes_object(const std::vector<int>& axes) {
 
 std::string text_of(nb::handle object) {
     return nb::cast<std::string>(nb::repr(object));
+}
+
+nb::object step_object(const Point& step) {
+    return step.dims() == 0 ? nb::object(nb::none()) : nb::cast(step);
+}
+
+std::string step_text(const char* name, const Point& step) {
+    return step.dims() == 0 ? "" : std::string(", ") + name + "=" + text_of(step_object(step));
 }
 
 std::string axes_text(const std::vector<int>& axes) {
@@ -47,16 +56,25 @@ axes : sequence of int, optional
     Dimension k of the destination region is dimension axes[k] of the source region, as in
     `numpy.transpose`. Without it regions of different shapes, but equally many points, are both
     walked with the last dimension fastest.
+source_step, destination_step : int or sequence of int, optional
+    Only every step-th index of a region takes part, from its lower corner on.
 )doc")
         .def(
             "__init__",
             [](SectionCopy* self, std::int64_t source_block, const Region& source_region,
-               std::int64_t destination_block, const Region& destination_region, const Axes& axes) {
-                new (self) SectionCopy{source_block, source_region, destination_block,
-                                       destination_region, axes_of(axes)};
+               std::int64_t destination_block, const Region& destination_region, const Axes& axes,
+               const std::optional<Point>& source_step,
+               const std::optional<Point>& destination_step) {
+                new (self) SectionCopy{source_block,
+                                       source_region,
+                                       destination_block,
+                                       destination_region,
+                                       axes_of(axes),
+                                       step_of(source_step, source_region.dims()),
+                                       step_of(destination_step, destination_region.dims())};
             },
             "source_block"_a, "source_region"_a, "destination_block"_a, "destination_region"_a,
-            "axes"_a = nb::none())
+            "axes"_a = nb::none(), "source_step"_a = nb::none(), "destination_step"_a = nb::none())
         .def_ro("source_block", &SectionCopy::source_block, "Number of the block that is read.")
         .def_ro("source_region", &SectionCopy::source_region, "What is read, in global indices.")
         .def_ro("destination_block", &SectionCopy::destination_block,
@@ -67,6 +85,15 @@ axes : sequence of int, optional
             "axes", [](const SectionCopy& s) { return axes_object(s.axes); },
             nb::sig("def axes(self) -> tuple[int, ...] | None"),
             "How dimensions are permuted on the way, or None.")
+        .def_prop_ro(
+            "source_step", [](const SectionCopy& s) { return step_object(s.source_step); },
+            nb::sig("def source_step(self) -> tuple[int, ...] | None"),
+            "Every so many-th index that is read, per dimension; None: all.")
+        .def_prop_ro(
+            "destination_step",
+            [](const SectionCopy& s) { return step_object(s.destination_step); },
+            nb::sig("def destination_step(self) -> tuple[int, ...] | None"),
+            "Every so many-th index that is written, per dimension; None: all.")
         .def(
             "__eq__", [](const SectionCopy& a, const SectionCopy& b) { return a == b; },
             nb::is_operator())
@@ -80,17 +107,24 @@ axes : sequence of int, optional
                  return "SectionCopy(" + std::to_string(s.source_block) + ", " +
                         text_of(nb::cast(s.source_region)) + ", " +
                         std::to_string(s.destination_block) + ", " +
-                        text_of(nb::cast(s.destination_region)) + axes_text(s.axes) + ")";
+                        text_of(nb::cast(s.destination_region)) + axes_text(s.axes) +
+                        step_text("source_step", s.source_step) +
+                        step_text("destination_step", s.destination_step) + ")";
              })
         .def("__getstate__",
              [](const SectionCopy& s) {
                  return nb::make_tuple(s.source_block, s.source_region, s.destination_block,
-                                       s.destination_region, s.axes);
+                                       s.destination_region, s.axes, s.source_step,
+                                       s.destination_step);
              })
         .def("__setstate__", [](SectionCopy& self, const nb::tuple& s) {
-            new (&self) SectionCopy{nb::cast<std::int64_t>(s[0]), nb::cast<Region>(s[1]),
-                                    nb::cast<std::int64_t>(s[2]), nb::cast<Region>(s[3]),
-                                    nb::cast<std::vector<int>>(s[4])};
+            new (&self) SectionCopy{nb::cast<std::int64_t>(s[0]),
+                                    nb::cast<Region>(s[1]),
+                                    nb::cast<std::int64_t>(s[2]),
+                                    nb::cast<Region>(s[3]),
+                                    nb::cast<std::vector<int>>(s[4]),
+                                    nb::cast<Point>(s[5]),
+                                    nb::cast<Point>(s[6])};
         });
 }
 
@@ -176,6 +210,9 @@ A term of a plan that stands for all its sections; made by `halo`.
         .def_ro("periodic", &HaloExchange::periodic, "Which dimensions wrap around.")
         .def_ro("corners", &HaloExchange::corners, "Whether edges and corners are filled too.")
         .def_ro("reversed", &HaloExchange::reversed, "Whether ghosts go back to the interiors.")
+        .def_ro("colours", &HaloExchange::colours,
+                "Into how many colours points fall; 1: all move.")
+        .def_ro("colour", &HaloExchange::colour, "The colour of the points that move.")
         .def(
             "__eq__", [](const HaloExchange& a, const HaloExchange& b) { return a == b; },
             nb::is_operator())
@@ -187,17 +224,22 @@ A term of a plan that stands for all its sections; made by `halo`.
              [](const HaloExchange& h) {
                  return "<HaloExchange, " + h.lower.to_string() + " below and " +
                         h.upper.to_string() + " above" + (h.corners ? "" : ", no corners") +
+                        (h.colours == 1 ? ""
+                                        : ", colour " + std::to_string(h.colour) + " of " +
+                                              std::to_string(h.colours)) +
                         (h.reversed ? ", reversed>" : ">");
              })
         .def("__getstate__",
              [](const HaloExchange& h) {
                  return nb::make_tuple(h.lower, h.upper, h.domain, h.periodic, h.corners,
-                                       h.reversed);
+                                       h.reversed, h.colours, h.colour);
              })
         .def("__setstate__", [](HaloExchange& self, const nb::tuple& s) {
-            new (&self) HaloExchange{nb::cast<Point>(s[0]),  nb::cast<Point>(s[1]),
-                                     nb::cast<Region>(s[2]), nb::cast<std::vector<bool>>(s[3]),
-                                     nb::cast<bool>(s[4]),   nb::cast<bool>(s[5])};
+            new (&self)
+                HaloExchange{nb::cast<Point>(s[0]),        nb::cast<Point>(s[1]),
+                             nb::cast<Region>(s[2]),       nb::cast<std::vector<bool>>(s[3]),
+                             nb::cast<bool>(s[4]),         nb::cast<bool>(s[5]),
+                             nb::cast<std::int64_t>(s[6]), nb::cast<std::int64_t>(s[7])};
         });
 }
 

@@ -134,6 +134,12 @@ int datamover_layout_global_index(const datamover_layout* layout, int64_t rank,
 
 typedef struct datamover_plan datamover_plan;
 
+/* What is read, and what is written. */
+typedef enum datamover_side DATAMOVER_ANY_INT {
+    DATAMOVER_SOURCE = 0,
+    DATAMOVER_DESTINATION = 1
+} datamover_side;
+
 /* Everything of `source` goes to the same index of `destination`. With `axes`, dimension k of the
  * destination is dimension axes[k] of the source (a transpose: {1, 0}); NULL: as they are. O(1). */
 int datamover_redistribute(datamover_plan** plan, const datamover_layout* source,
@@ -152,6 +158,40 @@ int datamover_redistribute_section(datamover_plan** plan, const datamover_layout
 int datamover_halo(datamover_plan** plan, const datamover_layout* floor_plan, const int64_t* lower,
                    const int64_t* upper, const int64_t* periodic_lo, const int64_t* periodic_hi,
                    const int* wraps, int corners);
+/* The same for the ghosts of one colour: of points whose indices, summed where an interior holds
+ * them, leave `colour` when divided by `colours` (1 to 64; 2 for red and black). */
+int datamover_halo_of_colour(datamover_plan** plan, const datamover_layout* floor_plan,
+                             const int64_t* lower, const int64_t* upper, const int64_t* periodic_lo,
+                             const int64_t* periodic_hi, const int* wraps, int corners,
+                             int64_t colours, int64_t colour);
+/* The panel [lo, hi) of a block-cyclic array goes to all processes that differ from those that hold
+ * it only in grid coordinate `along`. The plan's destination layout (datamover_plan_layout) is
+ * hi[along] - lo[along] long in dimension `along`, counted from 0 and not dealt out, and in every
+ * other dimension as long as the array and dealt out as the array is. O(processes). */
+int datamover_panel_broadcast(datamover_plan** plan, const datamover_layout* layout,
+                              const int64_t* lo, const int64_t* hi, int along);
+/* What one level of a hierarchy of grids takes from the other; zeros and NULLs stand for the
+ * defaults. */
+typedef struct datamover_level_options {
+    const int64_t* lower; /* points beyond each lower side, of the level that is read */
+    const int64_t* upper; /* likewise beyond each upper side; NULL: 0 */
+    const int64_t*
+        periodic_lo; /* of the level that is read, where it wraps around; NULL: nowhere */
+    const int64_t* periodic_hi;
+    const int* wraps; /* per dimension; NULL: in all */
+    int partial;      /* not 0: points that no block holds are left out, else they are an error */
+} datamover_level_options;
+/* Every block of the fine level gets the coarse points beneath it (point c beneath the fine points
+ * c * factor to (c + 1) * factor - 1), grown by options->lower and upper. The plan's destination
+ * layout (datamover_plan_layout) holds these boxes, with the numbers and owners of the fine blocks.
+ * `options` may be NULL. O(n log n) for n blocks. */
+int datamover_prolongation(datamover_plan** plan, const datamover_layout* coarse,
+                           const datamover_layout* fine, const int64_t* factor,
+                           const datamover_level_options* options);
+/* Every block of the coarse level gets the fine points above it; all else alike. */
+int datamover_restriction(datamover_plan** plan, const datamover_layout* fine,
+                          const datamover_layout* coarse, const int64_t* factor,
+                          const datamover_level_options* options);
 /* A plan without terms between two layouts, for datamover_plan_copy. */
 int datamover_plan_new(datamover_plan** plan, const datamover_layout* source,
                        const datamover_layout* destination);
@@ -162,10 +202,20 @@ int datamover_plan_copy(datamover_plan* plan, int64_t source_block, const int64_
                         const int64_t* source_hi, int64_t destination_block,
                         const int64_t* destination_lo, const int64_t* destination_hi,
                         const int* axes);
+/* The same for every step-th index of the sections, from their lower corners on; one step per
+ * dimension, NULL: 1. Both sections then hold as many indices in each dimension. */
+int datamover_plan_copy_strided(datamover_plan* plan, int64_t source_block,
+                                const int64_t* source_lo, const int64_t* source_hi,
+                                const int64_t* source_step, int64_t destination_block,
+                                const int64_t* destination_lo, const int64_t* destination_hi,
+                                const int64_t* destination_step, const int* axes);
 /* The terms of both, in order; both must be between the same layouts. */
 int datamover_plan_merge(datamover_plan** plan, const datamover_plan* a, const datamover_plan* b);
 /* The way back: source and destination exchanged. */
 int datamover_plan_reverse(datamover_plan** plan, const datamover_plan* forth);
+/* Its source layout (side DATAMOVER_SOURCE) or destination layout, as a handle of the caller's. */
+int datamover_plan_layout(const datamover_plan* plan, datamover_side side,
+                          datamover_layout** layout);
 /* Number of terms (a redistribution is one). */
 int datamover_plan_num_terms(const datamover_plan* plan, int64_t* terms);
 /* The peers to which (from which) a rank sends (receives) anything, itself included, ascending, and
@@ -313,6 +363,11 @@ typedef struct datamover_move {
  * moves, with the same plans. */
 int datamover_mover_new_set(datamover_mover** mover, MPI_Comm comm, const datamover_move* moves,
                             int64_t num_moves, const datamover_mover_options* options);
+/* The same plans one after the other: what one brings to this process is there before the next one
+ * reads it here. Started, tested and waited for as one mover, as for halos axis by axis, where
+ * corners travel with the later axes. Collective; all processes give as many moves. */
+int datamover_mover_new_phases(datamover_mover** mover, MPI_Comm comm, const datamover_move* phases,
+                               int64_t num_phases, const datamover_mover_options* options);
 /* Goes over to other arrays of the same layouts, without planning again; of a mover of one plan
  * between two arrays. Collective; where it fails, the mover is bound as before. */
 int datamover_mover_rebind(datamover_mover* mover, MPI_Comm comm, const datamover_array* source,
@@ -371,10 +426,6 @@ int datamover_relation_nbytes(const datamover_relation* relation, int64_t* nbyte
 int datamover_relation_encoding(const datamover_relation* relation, const char** encoding);
 /* The bytes that a side touches, counted from its base: [begin, end). The functions below trust the
  * memory that they are given, but for NULL; this is what to check it against. */
-typedef enum datamover_side DATAMOVER_ANY_INT {
-    DATAMOVER_SOURCE = 0,
-    DATAMOVER_DESTINATION = 1
-} datamover_side;
 int datamover_relation_bounds(const datamover_relation* relation, datamover_side side,
                               int64_t* begin_bytes, int64_t* end_bytes);
 /* Every element from the memory at `source` to that at `destination`, which do not overlap.

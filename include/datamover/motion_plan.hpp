@@ -23,13 +23,17 @@ class TermIndex;
 /// (destination block on destination region) <= (source block on source region), regions in global
 /// indices. With `axes`, dimension k of the destination region is dimension axes[k] of the source
 /// region (as in numpy.transpose). Without, regions of different shapes but equally many points are
-/// both walked with the last dimension fastest. Source: an entry of KeLP's MotionPlan.
+/// both walked with the last dimension fastest. With steps, only every step-th index of a region
+/// takes part, from its lower corner on: in dimension d the indices lo[d] + k * step[d] below
+/// hi[d]; then both sides need as many in each dimension. Source: an entry of KeLP's MotionPlan.
 struct SectionCopy {
     std::int64_t source_block = 0;
     Region source_region;
     std::int64_t destination_block = 0;
     Region destination_region;
     std::vector<int> axes;
+    Point source_step{};       ///< of the source region's dimensions; without dimensions: 1 in each
+    Point destination_step{};  ///< likewise of the destination region
 
     bool operator==(const SectionCopy&) const = default;
 };
@@ -65,6 +69,10 @@ struct HaloExchange {
     std::vector<bool> periodic;  ///< per dimension
     bool corners = true;
     bool reversed = false;  ///< ghosts go back to the interiors
+    /// With several colours only the points of one move: those of which the sum of the global
+    /// indices in the interior that holds them, divided by `colours`, leaves `colour`.
+    std::int64_t colours = 1;
+    std::int64_t colour = 0;
 
     bool operator==(const HaloExchange&) const = default;
 };
@@ -84,11 +92,12 @@ public:
     std::int64_t nprocs() const { return source_.nprocs(); }
 
     /// Adds one dependence. Throws out_of_range (block numbers), mismatch (numbers of points,
-    /// axes), invalid_argument (axes no permutation). Regions may reach into ghosts: that is
-    /// checked when the plan is bound to arrays.
+    /// axes, steps), invalid_argument (axes no permutation, a step below 1). Regions may reach into
+    /// ghosts: that is checked when the plan is bound to arrays.
     void copy(std::int64_t source_block, const Region& source_region,
               std::int64_t destination_block, const Region& destination_region,
-              const std::vector<int>& axes = {});
+              const std::vector<int>& axes = {}, const Point& source_step = {},
+              const Point& destination_step = {});
     void add(PlanTerm term);
 
     std::int64_t size() const { return static_cast<std::int64_t>(terms_.size()); }
@@ -181,12 +190,59 @@ MotionPlan redistribute(const Layout& source, const Region& source_region,
 /// `periodic` is the domain that wraps around (an empty region: none), in the dimensions where
 /// `wraps` is true (empty: all). Deeper than a block and up to 10^5 periodic images around a block
 /// are fine. Where interiors overlap, the lowest block number sends. Without corners only faces are
-/// filled. Ghosts that no interior or image holds stay as they are. Throws mismatch (dimensions),
-/// invalid_argument (negative widths, a periodic domain shorter than the blocks together),
-/// unsupported (index lists; cyclic dimensions). Local, O(1), but O(P) for P processes of a
-/// block-cyclic layout. Source: KeLP's halo update from grow and intersect.
+/// filled. With several `colours` (at most 64) only the ghosts of one are filled: of points whose
+/// indices, summed where an interior holds them, leave `colour` when divided by `colours`; 2 for
+/// the red or the black points of a checkerboard. Ghosts that no interior or image holds stay as
+/// they are. Throws mismatch (dimensions), invalid_argument (negative widths, a periodic domain
+/// shorter than the blocks together, a colour that is none), unsupported (index lists; cyclic
+/// dimensions). Local, O(1), but O(P) for P processes of a block-cyclic layout. Source: KeLP's halo
+/// update from grow and intersect.
 MotionPlan halo(const Layout& layout, const Point& lower, const Point& upper,
                 const Region& periodic = {}, const std::vector<bool>& wraps = {},
-                bool corners = true);
+                bool corners = true, std::int64_t colours = 1, std::int64_t colour = 0);
+
+/// A panel of a block-cyclic array goes to all processes of its row or column of the process grid,
+/// as each step of SUMMA, LU or Cholesky asks for: what the processes that differ only in grid
+/// coordinate `along` hold of `region` together, all of them get. The plan's destination layout is
+/// the panel's: as long as `region` along dimension `along`, which is not dealt out and counts from
+/// 0; in every other dimension as long as the array and dealt out as the array is, so that an index
+/// of a panel lies at the local index at which it lies in the array. It is the same for every
+/// region that is as long along `along`: one array takes one panel after the other. Indices of the
+/// panel outside `region` stay as they are. Throws unsupported (no block-cyclic layout),
+/// out_of_range (a region outside the array, a dimension that is none), mismatch (a region of other
+/// dimensions), invalid_argument (an empty region). Local, O(P) for P processes.
+MotionPlan panel_broadcast(const Layout& layout, const Region& region, int along);
+
+/// What one level of a hierarchy of grids takes from the other; all optional.
+struct LevelOptions {
+    /// So many points of the level that is read are wanted beyond each side, per dimension; none
+    /// where the points have no dimensions.
+    Point lower, upper;
+    Region periodic;          ///< of the level that is read, where it wraps around; empty: nowhere
+    std::vector<bool> wraps;  ///< in these dimensions of it; empty: in all
+    bool partial = false;     ///< points that no block holds are left out
+};
+
+/// What a prolongation reads: every block of the fine level gets the coarse points beneath it,
+/// whoever holds them. Coarse point c lies beneath the fine points c * factor to (c + 1) * factor -
+/// 1. The plan's destination layout holds, with the numbers and owners of the fine blocks, the box
+/// of coarse points that each of them touches, grown by lower and upper. Blocks need not be
+/// aligned, and where the boxes of several hold a point, all get it. Points outside the bounding
+/// box of the coarse level that no periodic image holds stay as they are; one within it that lies
+/// beneath a fine block and is in no coarse block is an error, unless `partial`. With widths of 0,
+/// reversed() brings values that were worked out beneath the fine blocks to the coarse level, and
+/// adjoint(), with Op::add, their sums. `fine` is a floor plan, or block-cyclic with one interval
+/// per process in each dimension; `coarse` is that or any block-cyclic layout. Throws mismatch
+/// (dimensions, numbers of processes, missing points), invalid_argument (a factor below 1, or none
+/// above it; widths and periodic domains as halo), unsupported (other layouts), out_of_range
+/// (coordinates beyond 64 bits). Local, O(n log n) for n blocks.
+MotionPlan prolongation(const Layout& coarse, const Layout& fine, const Point& factor,
+                        const LevelOptions& options = {});
+/// What a restriction reads: every block of the coarse level gets the fine points above it, whoever
+/// holds them; the destination layout holds for each coarse block the box of its fine points, grown
+/// by lower and upper fine points. All else as prolongation, the levels exchanged: `coarse` must be
+/// boxes, and fine points that are missing are errors.
+MotionPlan restriction(const Layout& fine, const Layout& coarse, const Point& factor,
+                       const LevelOptions& options = {});
 
 }  // namespace datamover

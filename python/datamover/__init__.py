@@ -35,7 +35,17 @@ from .layouts import (
     Region,
     dense_memory,
 )
-from .plans import HaloExchange, MotionPlan, Redistribution, SectionCopy, halo, redistribute
+from .plans import (
+    HaloExchange,
+    MotionPlan,
+    Redistribution,
+    SectionCopy,
+    halo,
+    panel_broadcast,
+    prolongation,
+    redistribute,
+    restriction,
+)
 from .relations import AddressRelation, BoundCopy, RecomputeModel, RelationCache, copy
 
 if TYPE_CHECKING:
@@ -44,7 +54,7 @@ if TYPE_CHECKING:
     from .distribution import Distribution, distribute
     from .explanation import explain
     from .files import move
-    from .movers import Mover, MoverSet
+    from .movers import Mover, MoverSet, Phases
     from .progress import progress_thread, set_timeout
 
 __all__ = [
@@ -70,6 +80,7 @@ __all__ = [
     "NoMemory",
     "OutOfRange",
     "PeerFailed",
+    "Phases",
     "RecomputeModel",
     "Redistribution",
     "Region",
@@ -87,8 +98,11 @@ __all__ = [
     "explain",
     "halo",
     "move",
+    "panel_broadcast",
     "progress_thread",
+    "prolongation",
     "redistribute",
+    "restriction",
     "set_timeout",
     "targets",
 ]
@@ -98,6 +112,7 @@ _LAZY = {
     "Distribution": "distribution",
     "Mover": "movers",
     "MoverSet": "movers",
+    "Phases": "movers",
     "UserArrays": "arrays",
     "XArray": "arrays",
     "distribute": "distribution",

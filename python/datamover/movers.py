@@ -160,6 +160,8 @@ class MoverSet:
     ([[0.0, 2.0], [1.0, 3.0]], [[0.0, 1.0], [2.0, 3.0]])
     """
 
+    _in_phases = False  # whether the plans go one after the other
+
     def __init__(
         self,
         moves: Sequence[tuple[MotionPlan, Arrays, Arrays]],
@@ -190,6 +192,7 @@ class MoverSet:
             [p.sources for p in parts],
             [p.destinations for p in parts],
             **vars(options),
+            in_phases=self._in_phases,
         )
 
     def rebind(self, *arrays: tuple[Arrays, Arrays]) -> None:
@@ -288,6 +291,44 @@ class MoverSet:
 
     def _repr_html_(self) -> str:
         return self.explain()._repr_html_()
+
+
+class Phases(MoverSet):
+    """Carries out several plans one after the other, started and waited for as one.
+
+    What a plan brings to this process is there before the next one reads it here. `start` begins
+    the first; `test`, `wait`, any other wait of the process and the progress thread push on through
+    all of them. Nothing is allocated meanwhile. `counters` and `explain` tell of all of them.
+
+    Parameters
+    ----------
+    moves : sequence of (MotionPlan, source, destination)
+        The phases in order; each source and destination as for `Mover`. All processes give equally
+        many.
+    op, alpha, beta, conjugate, transport, check, max_bytes, comm
+        As for `Mover`; they hold for all phases, which share `max_bytes`.
+
+    Raises
+    ------
+    Error
+        As `Mover`, on all processes; Mismatch also where processes give different numbers of plans.
+
+    Examples
+    --------
+    A halo axis by axis: the corners travel with the second axis (see `axis_halo`).
+
+    >>> from mpi4py import MPI
+    >>> import datamover as dm
+    >>> blocks = dm.FloorPlan.uniform(dm.Region((0, 0), (4, 4)), (2, 2), nprocs=1)
+    >>> u = dm.XArray(MPI.COMM_SELF, blocks, "f8", ghost=1)
+    >>> for block in u.blocks:
+    ...     u[block][...] = block
+    >>> dm.Phases([(dm.axis_halo(blocks, 1, axis), u, u) for axis in range(2)])()
+    >>> u[0].tolist()
+    [[0.0, 0.0, 0.0, 1.0], [0.0, 0.0, 0.0, 1.0], [0.0, 0.0, 0.0, 1.0], [2.0, 2.0, 2.0, 3.0]]
+    """
+
+    _in_phases = True
 
 
 class Mover(MoverSet):

@@ -37,7 +37,10 @@ __all__ = [
     "Redistribution",
     "SectionCopy",
     "halo",
+    "panel_broadcast",
+    "prolongation",
     "redistribute",
+    "restriction",
 ]
 
 # Here is where users, their pickles and doctest find the classes.
@@ -153,6 +156,8 @@ def halo(
     periodic: Region | bool | None = None,
     wraps: Sequence[bool] | None = None,
     corners: bool = True,
+    colours: int = 1,
+    colour: int = 0,
 ) -> MotionPlan:
     """Plan that the ghosts of all blocks are filled from the interiors.
 
@@ -173,6 +178,10 @@ def halo(
         The dimensions that wrap around, where not all of a periodic domain do.
     corners : bool
         Whether edges and corners are filled, or only faces.
+    colours, colour : int
+        With several colours (at most 64) only the ghosts of one are filled: of points whose
+        indices, summed where an interior holds them, leave `colour` when divided by `colours`. 2
+        for the red (0) or the black (1) points of a checkerboard.
 
     Returns
     -------
@@ -184,7 +193,8 @@ def halo(
     Raises
     ------
     InvalidArgument
-        When a width is negative, or the periodic domain is shorter than the blocks together.
+        When a width is negative, the periodic domain is shorter than the blocks together, or the
+        colour is none.
     Mismatch
         When `width`, `periodic` or `wraps` have other dimensions than the layout.
     Unsupported
@@ -205,13 +215,209 @@ def halo(
     >>> rows = dm.BlockCyclic((8, 8), "(block, *)", nprocs=4)
     >>> dm.halo(rows, (1, 0)).incoming(1)
     {0: 8, 2: 8}
+    >>> dm.halo(rows, (1, 0), colours=2, colour=1).incoming(1)
+    {0: 4, 2: 4}
     """
     lower, upper = _sides(width, layout.dims)
+    domain = _wrapping_domain(periodic, layout)
+    return _plan.halo(layout, lower, upper, domain, wraps, corners, colours, colour)
+
+
+def panel_broadcast(layout: BlockCyclic, region: Region, along: int) -> MotionPlan:
+    """Plan that a panel goes to all processes of its row or column of the process grid.
+
+    What the processes that differ only in grid coordinate `along` hold of a region together, all of
+    them get: what each step of SUMMA, LU or Cholesky asks for.
+
+    Parameters
+    ----------
+    layout : BlockCyclic
+        The array that the panel is a part of.
+    region : Region
+        The panel, in indices of the array.
+    along : int
+        The dimension along which the panel is handed on: 1 sends a panel of columns to all
+        processes of each row of a two-dimensional grid, 0 a panel of rows to all of each column.
+
+    Returns
+    -------
+    MotionPlan
+        Of one term. Its destination layout, ``plan.destination``, is as long as the region along
+        dimension `along`, which counts from 0 and is not dealt out; in every other dimension it is
+        as long as the array and dealt out alike, so that an index has the local index that it has
+        in the array. It has a replica for each process along `along`. All regions that are as long
+        along `along` have the same one, so that one array takes panel after panel; what of it lies
+        outside the region stays as it is. Local; takes time in the number of processes.
+
+    Raises
+    ------
+    Unsupported
+        When the layout is not block-cyclic.
+    OutOfRange
+        When the region is not inside the array, or there is no dimension `along`.
+    Mismatch
+        When the region has other dimensions than the layout.
+    InvalidArgument
+        When the region is empty.
+
+    Examples
+    --------
+    The first panel of eight columns goes along the rows of a grid of two by two processes:
+
+    >>> import datamover as dm
+    >>> tiles = dm.BlockCyclic((24, 32), "(cyclic(4), cyclic(8))", nprocs=4, grid=(2, 2))
+    >>> plan = dm.panel_broadcast(tiles, dm.Region((0, 0), (24, 8)), along=1)
+    >>> plan.destination.shape, plan.destination.local_shape(3), tiles.local_shape(3)
+    ((24, 8), (12, 8), (12, 16))
+    >>> plan.outgoing(0), plan.outgoing(1), plan.outgoing(2)
+    ({0: 96, 1: 96}, {}, {2: 96, 3: 96})
+    """
+    return _plan.panel_broadcast(layout, region, along)
+
+
+def prolongation(
+    coarse: FloorPlan | BlockCyclic,
+    fine: FloorPlan | BlockCyclic,
+    factor: int | Sequence[int],
+    width: Width = 0,
+    periodic: Region | bool | None = None,
+    wraps: Sequence[bool] | None = None,
+    partial: bool = False,
+) -> MotionPlan:
+    """Plan that every block of a fine level gets the coarse points beneath it.
+
+    Coarse point c lies beneath the fine points ``c * factor`` to ``(c + 1) * factor - 1``. The
+    arithmetic of the interpolation is the caller's.
+
+    Parameters
+    ----------
+    coarse, fine : FloorPlan or BlockCyclic
+        The two levels, for equally many processes; some may have no blocks. Blocks need not be
+        aligned. Of a block-cyclic `fine` every process must hold one interval in each dimension.
+    factor : int or sequence of int
+        How much finer `fine` is, for all dimensions or for each; at least 1, and somewhere above.
+    width : int, sequence of int, or sequence of (int, int)
+        How many coarse points beyond those beneath a block are wanted: everywhere, for each
+        dimension, or below and above for each dimension. Linear interpolation between cell centres
+        wants 1; between vertices, of which every `factor`-th is coarse, (0, 1) in each dimension.
+    periodic : Region or bool, optional
+        The domain of the coarse level that wraps around; True for ``coarse.domain``.
+    wraps : sequence of bool, optional
+        The dimensions that wrap around, where not all of a periodic domain do.
+    partial : bool
+        Whether coarse points beneath a fine block that no coarse block holds stay as they are. Else
+        those within the bounding box of the coarse level are an error; beyond it, and in the width,
+        is the caller's boundary.
+
+    Returns
+    -------
+    MotionPlan
+        Its destination layout, ``plan.destination``, is a floor plan with the numbers and owners of
+        the fine blocks: the boxes of coarse points, width included. Without a width,
+        ``plan.reversed()`` brings coarse values that were worked out beneath the fine blocks to
+        their owners (one of them where several blocks have the point), and ``plan.adjoint()``, with
+        ``op="add"``, the sums of what each block has. Local; takes time in the number of blocks.
+
+    Raises
+    ------
+    Mismatch
+        When dimensions or numbers of processes differ, or coarse points are missing.
+    InvalidArgument
+        When a factor is below 1 or none is above it, a width is negative, or the periodic domain is
+        shorter than the blocks together.
+    Unsupported
+        For index lists, and where the blocks of `fine` are no boxes.
+    OutOfRange
+        When coordinates do not fit 64 bits.
+
+    Examples
+    --------
+    Three processes have the fine level, one of them the coarse one:
+
+    >>> import datamover as dm
+    >>> fine = dm.FloorPlan.uniform(dm.Region(0, 16), 3, nprocs=3)
+    >>> coarse = dm.FloorPlan([dm.Region(0, 8)], owners=[0], nprocs=3)
+    >>> plan = dm.prolongation(coarse, fine, 2, width=1)
+    >>> [plan.destination.region(i) for i in range(3)]
+    [Region((-1,), (4,)), Region((2,), (7,)), Region((4,), (9,))]
+    >>> plan.outgoing(0)
+    {0: 4, 1: 5, 2: 4}
+    """
+    lower, upper = _sides(width, fine.dims)
+    domain = _wrapping_domain(periodic, coarse)
+    return _plan.prolongation(
+        coarse, fine, _per_dimension(factor), lower, upper, domain, wraps, partial
+    )
+
+
+def restriction(
+    fine: FloorPlan | BlockCyclic,
+    coarse: FloorPlan | BlockCyclic,
+    factor: int | Sequence[int],
+    width: Width = 0,
+    periodic: Region | bool | None = None,
+    wraps: Sequence[bool] | None = None,
+    partial: bool = False,
+) -> MotionPlan:
+    """Plan that every block of a coarse level gets the fine points above it.
+
+    The arithmetic is the caller's, done by the owners of the coarse blocks. Where it can be done by
+    those of the fine blocks instead, fewer elements move by the way back of a `prolongation`.
+
+    Parameters
+    ----------
+    fine, coarse : FloorPlan or BlockCyclic
+        The two levels, as for `prolongation`; here the blocks of `coarse` must be boxes.
+    factor : int or sequence of int
+        As for `prolongation`.
+    width : int, sequence of int, or sequence of (int, int)
+        How many fine points beyond those above a block are wanted, as for `prolongation`. Full
+        weighting of vertices with factor 2 wants (1, 0) in each dimension.
+    periodic : Region or bool, optional
+        The domain of the fine level that wraps around; True for ``fine.domain``.
+    wraps, partial
+        As for `prolongation`, of fine points.
+
+    Returns
+    -------
+    MotionPlan
+        Its destination layout, ``plan.destination``, is a floor plan with the numbers and owners of
+        the coarse blocks: the boxes of fine points, width included. Local; takes time in the number
+        of blocks.
+
+    Raises
+    ------
+    Error
+        As `prolongation`.
+
+    Examples
+    --------
+    >>> import datamover as dm
+    >>> fine = dm.FloorPlan.uniform(dm.Region((0, 0), (6, 6)), (2, 1), nprocs=2)
+    >>> coarse = dm.FloorPlan([dm.Region((0, 0), (2, 2))], owners=[1], nprocs=2)
+    >>> plan = dm.restriction(fine, coarse, 3)
+    >>> plan.destination.region(0), plan.incoming(1)
+    (Region((0, 0), (6, 6)), {0: 18, 1: 18})
+    """
+    lower, upper = _sides(width, coarse.dims)
+    domain = _wrapping_domain(periodic, fine)
+    return _plan.restriction(
+        fine, coarse, _per_dimension(factor), lower, upper, domain, wraps, partial
+    )
+
+
+def _per_dimension(number: int | Sequence[int]) -> tuple[int, ...]:
+    """Return a number for all dimensions as a tuple of one, several as they are."""
+    return (number,) if isinstance(number, Integral) else tuple(number)
+
+
+def _wrapping_domain(periodic: Region | bool | None, layout: Layout) -> Region:
+    """Return the domain that wraps around, empty where nothing does."""
     if periodic is True:
-        periodic = layout.domain
-    elif periodic is None or periodic is False:
-        periodic = Region.empty_region(layout.dims)
-    return _plan.halo(layout, lower, upper, periodic, wraps, corners)
+        return layout.domain
+    if periodic is None or periodic is False:
+        return Region.empty_region(layout.dims)
+    return periodic
 
 
 def _sides(width: Width, dims: int) -> tuple[Sequence[int], Sequence[int]]:

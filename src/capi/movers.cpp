@@ -92,6 +92,17 @@ int datamover_mover_new_set(datamover_mover** mover, MPI_Comm comm, const datamo
     });
 }
 
+int datamover_mover_new_phases(datamover_mover** mover, MPI_Comm comm, const datamover_move* phases,
+                               int64_t num_phases, const datamover_mover_options* options) {
+    return guarded([&] {
+        const NewSet args = capi::collectively(comm, [&] {
+            given(mover, "mover");
+            return NewSet{planned(phases, num_phases), options_of(options)};
+        });
+        hand_out(mover, "mover", Mover::in_phases(comm, args.moves, args.options));
+    });
+}
+
 int datamover_mover_new(datamover_mover** mover, MPI_Comm comm, const datamover_plan* plan,
                         const datamover_array* source, const datamover_array* destination,
                         const datamover_mover_options* options) {

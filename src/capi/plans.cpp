@@ -35,18 +35,74 @@ int datamover_redistribute_section(datamover_plan** plan, const datamover_layout
 int datamover_halo(datamover_plan** plan, const datamover_layout* floor_plan, const int64_t* lower,
                    const int64_t* upper, const int64_t* periodic_lo, const int64_t* periodic_hi,
                    const int* wraps, int corners) {
+    return datamover_halo_of_colour(plan, floor_plan, lower, upper, periodic_lo, periodic_hi, wraps,
+                                    corners, 1, 0);
+}
+
+namespace {
+
+Region domain_or_none(const int64_t* lo, const int64_t* hi, int dims) {
+    return lo || hi ? region(lo, hi, dims, "periodic_lo or periodic_hi") : Region{};
+}
+
+std::vector<bool> flags_or_none(const int* flags, int dims) {
+    std::vector<bool> set;
+    for (int d = 0; flags && d < dims; ++d) set.push_back(flags[d] != 0);
+    return set;
+}
+
+LevelOptions options_of(const datamover_level_options* options, int dims) {
+    if (!options) return {};
+    return {point_or_none(options->lower, dims, "lower"),
+            point_or_none(options->upper, dims, "upper"),
+            domain_or_none(options->periodic_lo, options->periodic_hi, dims),
+            flags_or_none(options->wraps, dims), options->partial != 0};
+}
+
+}  // namespace
+
+int datamover_halo_of_colour(datamover_plan** plan, const datamover_layout* floor_plan,
+                             const int64_t* lower, const int64_t* upper, const int64_t* periodic_lo,
+                             const int64_t* periodic_hi, const int* wraps, int corners,
+                             int64_t colours, int64_t colour) {
     return guarded([&] {
         const Layout& layout = value_of(floor_plan, "floor_plan");
         const int dims = layout.dims();
-        const bool periodic = periodic_lo || periodic_hi;
-        const Region domain =
-            periodic ? region(periodic_lo, periodic_hi, dims, "periodic_lo or periodic_hi")
-                     : Region{};
-        std::vector<bool> wrapping;
-        for (int d = 0; wraps && d < dims; ++d) wrapping.push_back(wraps[d] != 0);
         hand_out(plan, "plan",
-                 halo(layout, point(lower, dims, "lower"), point(upper, dims, "upper"), domain,
-                      wrapping, corners != 0));
+                 halo(layout, point(lower, dims, "lower"), point(upper, dims, "upper"),
+                      domain_or_none(periodic_lo, periodic_hi, dims), flags_or_none(wraps, dims),
+                      corners != 0, colours, colour));
+    });
+}
+
+int datamover_panel_broadcast(datamover_plan** plan, const datamover_layout* layout,
+                              const int64_t* lo, const int64_t* hi, int along) {
+    return guarded([&] {
+        const Layout& array = value_of(layout, "layout");
+        hand_out(plan, "plan",
+                 panel_broadcast(array, region(lo, hi, array.dims(), "lo or hi"), along));
+    });
+}
+
+int datamover_prolongation(datamover_plan** plan, const datamover_layout* coarse,
+                           const datamover_layout* fine, const int64_t* factor,
+                           const datamover_level_options* options) {
+    return guarded([&] {
+        const Layout& to = value_of(fine, "fine");
+        hand_out(plan, "plan",
+                 prolongation(value_of(coarse, "coarse"), to, point(factor, to.dims(), "factor"),
+                              options_of(options, to.dims())));
+    });
+}
+
+int datamover_restriction(datamover_plan** plan, const datamover_layout* fine,
+                          const datamover_layout* coarse, const int64_t* factor,
+                          const datamover_level_options* options) {
+    return guarded([&] {
+        const Layout& to = value_of(coarse, "coarse");
+        hand_out(plan, "plan",
+                 restriction(value_of(fine, "fine"), to, point(factor, to.dims(), "factor"),
+                             options_of(options, to.dims())));
     });
 }
 
@@ -62,13 +118,24 @@ int datamover_plan_copy(datamover_plan* plan, int64_t source_block, const int64_
                         const int64_t* source_hi, int64_t destination_block,
                         const int64_t* destination_lo, const int64_t* destination_hi,
                         const int* axes) {
+    return datamover_plan_copy_strided(plan, source_block, source_lo, source_hi, nullptr,
+                                       destination_block, destination_lo, destination_hi, nullptr,
+                                       axes);
+}
+
+int datamover_plan_copy_strided(datamover_plan* plan, int64_t source_block,
+                                const int64_t* source_lo, const int64_t* source_hi,
+                                const int64_t* source_step, int64_t destination_block,
+                                const int64_t* destination_lo, const int64_t* destination_hi,
+                                const int64_t* destination_step, const int* axes) {
     return guarded([&] {
         MotionPlan& p = value_of(plan, "plan");
         const int from = p.source().dims(), to = p.destination().dims();
         p.copy(source_block, region(source_lo, source_hi, from, "source_lo or source_hi"),
                destination_block,
                region(destination_lo, destination_hi, to, "destination_lo or destination_hi"),
-               axes_or_none(axes, from));
+               axes_or_none(axes, from), point_or_none(source_step, from, "source_step"),
+               point_or_none(destination_step, to, "destination_step"));
     });
 }
 
@@ -78,6 +145,18 @@ int datamover_plan_merge(datamover_plan** plan, const datamover_plan* a, const d
 
 int datamover_plan_reverse(datamover_plan** plan, const datamover_plan* forth) {
     return guarded([&] { hand_out(plan, "plan", value_of(forth, "forth").reversed()); });
+}
+
+int datamover_plan_layout(const datamover_plan* plan, datamover_side side,
+                          datamover_layout** layout) {
+    return guarded([&] {
+        const MotionPlan& p = value_of(plan, "plan");
+        if (side != DATAMOVER_SOURCE && side != DATAMOVER_DESTINATION)
+            throw Error(ErrorCode::invalid_argument,
+                        "side is " + std::to_string(static_cast<int>(side)) +
+                            "; it must be DATAMOVER_SOURCE or DATAMOVER_DESTINATION");
+        hand_out(layout, "layout", side == DATAMOVER_SOURCE ? p.source() : p.destination());
+    });
 }
 
 int datamover_plan_num_terms(const datamover_plan* plan, int64_t* terms) {

@@ -211,7 +211,8 @@ private:
         signals_ = signal_memory();
         fill_survey();
         survey_.reduce(*group_, error_);
-        if (!survey_.plans.same() || !survey_.options.same() || !survey_.motions.same())
+        if (!survey_.plans.same() || !survey_.options.same() || !survey_.motions.same() ||
+            !survey_.phases.same())
             throw_difference(*group_, moves_, options_);
         if (survey_.needs_nodes.holds()) {
             group_->find_nodes();
@@ -248,6 +249,7 @@ private:
         survey_.plans.take(digest_of(moves_));
         survey_.options.take(digest_of(options_));
         survey_.motions.take(static_cast<std::int64_t>(moves_.motions.size()));
+        survey_.phases.take(moves_.phases);
         survey_.checks.take(options_.check);
         survey_.needs_nodes.take(replicated(moves_) && !group_->knows_nodes());
         survey_.has_limit.take(options_.max_bytes > 0);

@@ -24,10 +24,11 @@ struct Motion {
     PerSide<ArrayPart> array;
 };
 
-/// All that a mover moves in one round.
+/// All that a mover moves in one phase of a round; most have one.
 struct Moves {
     std::vector<PlannedParts> plans;
     std::vector<Motion> motions;
+    std::int64_t phases = 1;  ///< of the mover, of which this is one
 
     const PlannedParts& parts_of(std::size_t motion) const { return plans[motions[motion].plan]; }
 };

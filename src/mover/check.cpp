@@ -24,14 +24,17 @@ std::string text_of(const PlanTerm& term) {
         return "all of " + r->source_region.to_string() + " to " +
                r->destination_region.to_string();
     const auto& halo = std::get<HaloExchange>(term);
-    return "ghosts " + halo.lower.to_string() + " and " + halo.upper.to_string() + " deep";
+    return "ghosts " + halo.lower.to_string() + " and " + halo.upper.to_string() + " deep" +
+           (halo.colours == 1 ? ""
+                              : " of colour " + std::to_string(halo.colour) + " of " +
+                                    std::to_string(halo.colours));
 }
 
-/// Everything that has to be the same, in order: options, number of motions, then per motion the
-/// digests of its plan.
+/// Everything that has to be the same, in order: options, number of motions and of phases, then per
+/// motion the digests of its plan.
 std::vector<std::int64_t> digests_of(const Moves& moves, const MoverOptions& options) {
     std::vector<std::int64_t> all{digest_of(options),
-                                  static_cast<std::int64_t>(moves.motions.size())};
+                                  static_cast<std::int64_t>(moves.motions.size()), moves.phases};
     for (const Motion& motion : moves.motions) {
         const auto of_plan = plan::plan_digests(moves.plans[motion.plan].plan);
         all.insert(all.end(), of_plan.begin(), of_plan.end());
@@ -63,7 +66,10 @@ std::string difference(const Moves& moves, const std::vector<std::int64_t>& mine
     if (mine[1] != of_first[1])
         return "the number of arrays, here " + std::to_string(mine[1]) + ", there " +
                std::to_string(of_first[1]);
-    std::size_t at = 2;
+    if (mine[2] != of_first[2])
+        return "the number of phases, here " + std::to_string(mine[2]) + ", there " +
+               std::to_string(of_first[2]);
+    std::size_t at = 3;
     for (const Motion& motion : moves.motions) {
         const MotionPlan& plan = moves.plans[motion.plan].plan;
         const auto length = static_cast<std::size_t>(plan.size()) + 2;

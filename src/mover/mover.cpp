@@ -2,6 +2,7 @@
 // How is a plan carried out between arrays, again and again?
 #include "datamover/mover.hpp"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -13,56 +14,100 @@
 namespace datamover {
 namespace {
 
-/// A bound mover as something that goes in rounds.
+/// A bound mover as something that goes in rounds: its phases, one after the other.
 class BoundOperation final : public Operation {
 public:
     explicit BoundOperation(mpi::ProcessGroupPtr group) : group_(std::move(group)) {}
 
-    void take(Binding binding) {
-        binding_ = std::move(binding);
-        complete_.assign(binding_.transports.size(), 0);
+    void take(std::vector<Binding> bindings) {
+        phases_.clear();
+        for (Binding& binding : bindings) {
+            std::vector<char> complete(binding.transports.size(), 0);
+            phases_.push_back({std::move(binding), std::move(complete)});
+        }
+        now_ = 0;
     }
-    const Binding& binding() const { return binding_; }
+    /// Gives back what the bindings hold, but for the counters.
+    void let_go() noexcept {
+        for (Phase& phase : phases_) {
+            const MoverCounters counters = phase.binding.per_round;
+            phase = {};
+            phase.binding.per_round = counters;
+        }
+    }
+    template <class Visit>
+    void for_each_binding(Visit&& visit) const {
+        for (const Phase& phase : phases_) visit(phase.binding);
+    }
 
     void announce() override {
-        for (const auto& t : binding_.transports) t->announce();
+        now_ = 0;
+        phases_[now_].announce();
     }
-    void begin() override {
-        for (std::size_t i = 0; i < complete_.size(); ++i) {
-            complete_[i] = 0;
-            binding_.transports[i]->start();
-        }
-    }
+    void begin() override { phases_[now_].begin(); }
+    /// What the last phase brought here is read by the next one, which is therefore told to peers
+    /// only when it can begin.
     Progress progress() override {
-        bool all = true, any = false;
-        for (std::size_t i = 0; i < complete_.size(); ++i) {
-            if (complete_[i]) continue;
-            const Progress made = binding_.transports[i]->progress();
-            any = any || made != Progress::none;
-            complete_[i] = made == Progress::complete;
-            all = all && complete_[i];
+        Progress made = phases_[now_].progress();
+        while (made == Progress::complete && now_ + 1 < phases_.size()) {
+            ++now_;
+            phases_[now_].announce();
+            phases_[now_].begin();
+            made = phases_[now_].progress();
+            if (made == Progress::none) made = Progress::some;
         }
-        if (all) return Progress::complete;
-        return any ? Progress::some : Progress::none;
+        return made;
     }
-    std::vector<std::int64_t> waiting_for() const override {
-        std::vector<std::int64_t> peers;
-        for (std::size_t i = 0; i < complete_.size(); ++i) {
-            if (complete_[i]) continue;
-            const auto more = binding_.transports[i]->waiting_for();
-            peers.insert(peers.end(), more.begin(), more.end());
-        }
-        return peers;
+    std::vector<std::int64_t> waiting_for() const override { return phases_[now_].waiting_for(); }
+    bool sends_messages() const override {
+        return std::any_of(phases_.begin(), phases_.end(),
+                           [](const Phase& phase) { return phase.binding.sends_messages; });
     }
-    bool sends_messages() const override { return binding_.sends_messages; }
     void keep_memory() noexcept override {
-        for (const auto& memory : binding_.memory) group_->keep(memory);
+        for (const Phase& phase : phases_)
+            for (const auto& memory : phase.binding.memory) group_->keep(memory);
     }
 
 private:
+    struct Phase {
+        Binding binding;
+        std::vector<char> complete;  ///< per transport, in this round
+
+        void announce() {
+            for (const auto& t : binding.transports) t->announce();
+        }
+        void begin() {
+            for (std::size_t i = 0; i < complete.size(); ++i) {
+                complete[i] = 0;
+                binding.transports[i]->start();
+            }
+        }
+        Progress progress() {
+            bool all = true, any = false;
+            for (std::size_t i = 0; i < complete.size(); ++i) {
+                if (complete[i]) continue;
+                const Progress made = binding.transports[i]->progress();
+                any = any || made != Progress::none;
+                complete[i] = made == Progress::complete;
+                all = all && complete[i];
+            }
+            if (all) return Progress::complete;
+            return any ? Progress::some : Progress::none;
+        }
+        std::vector<std::int64_t> waiting_for() const {
+            std::vector<std::int64_t> peers;
+            for (std::size_t i = 0; i < complete.size(); ++i) {
+                if (complete[i]) continue;
+                const auto more = binding.transports[i]->waiting_for();
+                peers.insert(peers.end(), more.begin(), more.end());
+            }
+            return peers;
+        }
+    };
+
     mpi::ProcessGroupPtr group_;
-    Binding binding_;
-    std::vector<char> complete_;  ///< per transport, in this round
+    std::vector<Phase> phases_;  ///< at least one where it is started
+    std::size_t now_ = 0;        ///< the phase that goes on
 };
 
 std::vector<PlannedArrays> one_move(const MotionPlan& plan, const ArrayPart& source,
@@ -70,23 +115,28 @@ std::vector<PlannedArrays> one_move(const MotionPlan& plan, const ArrayPart& sou
     return {{plan, {source}, {destination}}};
 }
 
-Moves moves_of(std::span<const PlannedArrays> given) {
-    Moves moves;
-    for (const PlannedArrays& planned : given) {
-        if (planned.sources.size() != planned.destinations.size() || planned.sources.empty())
-            throw Error(ErrorCode::invalid_argument,
-                        "plan " + std::to_string(moves.plans.size()) + " comes with " +
-                            std::to_string(planned.sources.size()) + " sources and " +
-                            std::to_string(planned.destinations.size()) +
-                            " destinations; it needs equally many, at least one");
-        for (std::size_t i = 0; i < planned.sources.size(); ++i)
-            moves.motions.push_back(
-                {moves.plans.size(), {planned.sources[i], planned.destinations[i]}});
-        moves.plans.push_back({planned.plan, {}, {}, false});
-    }
-    if (moves.motions.empty())
+/// Adds plan `number` of those that were given.
+void add(const PlannedArrays& planned, std::size_t number, Moves& moves) {
+    if (planned.sources.size() != planned.destinations.size() || planned.sources.empty())
+        throw Error(ErrorCode::invalid_argument,
+                    "plan " + std::to_string(number) + " comes with " +
+                        std::to_string(planned.sources.size()) + " sources and " +
+                        std::to_string(planned.destinations.size()) +
+                        " destinations; it needs equally many, at least one");
+    for (std::size_t i = 0; i < planned.sources.size(); ++i)
+        moves.motions.push_back(
+            {moves.plans.size(), {planned.sources[i], planned.destinations[i]}});
+    moves.plans.push_back({planned.plan, {}, {}, false});
+}
+
+/// All plans at once, in one phase, or each in a phase of its own.
+std::vector<Moves> moves_of(std::span<const PlannedArrays> given, bool in_phases) {
+    if (given.empty())
         throw Error(ErrorCode::invalid_argument, "a mover needs at least one plan with arrays");
-    return moves;
+    std::vector<Moves> phases(in_phases ? given.size() : 1);
+    for (std::size_t i = 0; i < given.size(); ++i) add(given[i], i, phases[in_phases ? i : 0]);
+    for (Moves& moves : phases) moves.phases = static_cast<std::int64_t>(phases.size());
+    return phases;
 }
 
 }  // namespace
@@ -94,7 +144,7 @@ Moves moves_of(std::span<const PlannedArrays> given) {
 struct Mover::State {
     mpi::ProcessGroupPtr group;
     MoverOptions options;
-    Moves moves;
+    std::vector<Moves> phases;
     BoundOperation operation;
     Round round;
     bool freed = false;
@@ -104,21 +154,36 @@ struct Mover::State {
           options(given),
           operation(group),
           round(group, operation, "mover") {}
+
+    static std::shared_ptr<State> bound(MPI_Comm comm, std::span<const PlannedArrays> given,
+                                        bool in_phases, const MoverOptions& options) {
+        start_thread_if_environment_says_so();
+        auto state = std::make_shared<State>(mpi::ProcessGroup::of(comm), options);
+        std::optional<Error> mine;
+        try {
+            state->phases = moves_of(given, in_phases);
+        } catch (const Error& e) {
+            mine = e;
+            state->phases.resize(1);
+        }
+        state->operation.take(state->bind(state->phases, mine));
+        return state;
+    }
+
+    /// The phases share what memory there may be.
+    std::vector<Binding> bind(std::vector<Moves>& moves, const std::optional<Error>& mine) const {
+        MoverOptions of_phase = options;
+        if (options.max_bytes > 0)
+            of_phase.max_bytes = std::max<std::int64_t>(
+                1, options.max_bytes / static_cast<std::int64_t>(moves.size()));
+        std::vector<Binding> bindings;
+        for (Moves& phase : moves) bindings.push_back(bind_moves(group, phase, of_phase, mine));
+        return bindings;
+    }
 };
 
-Mover::Mover(MPI_Comm comm, std::span<const PlannedArrays> moves, const MoverOptions& options) {
-    start_thread_if_environment_says_so();
-    const auto group = mpi::ProcessGroup::of(comm);
-    auto state = std::make_shared<State>(group, options);
-    std::optional<Error> mine;
-    try {
-        state->moves = moves_of(moves);
-    } catch (const Error& e) {
-        mine = e;
-    }
-    state->operation.take(bind_moves(group, state->moves, options, mine));
-    state_ = std::move(state);
-}
+Mover::Mover(MPI_Comm comm, std::span<const PlannedArrays> moves, const MoverOptions& options)
+    : state_(State::bound(comm, moves, false, options)) {}
 
 Mover::Mover(MPI_Comm comm, const MotionPlan& plan, const ArrayPart& source,
              const ArrayPart& destination, const MoverOptions& options)
@@ -127,6 +192,13 @@ Mover::Mover(MPI_Comm comm, const MotionPlan& plan, const ArrayPart& source,
 Mover::Mover(MPI_Comm comm, const MotionPlan& plan, const XArray& source, const XArray& destination,
              const MoverOptions& options)
     : Mover(comm, plan, source.part(), destination.part(), options) {}
+
+Mover Mover::in_phases(MPI_Comm comm, std::span<const PlannedArrays> phases,
+                       const MoverOptions& options) {
+    Mover mover;
+    mover.state_ = State::bound(comm, phases, true, options);
+    return mover;
+}
 
 void Mover::refuse(MPI_Comm comm, const Error& error) {
     Moves nothing;
@@ -141,18 +213,21 @@ void Mover::rebind(const ArrayPart& source, const ArrayPart& destination) {
 void Mover::rebind(std::span<const ArrayPart> sources, std::span<const ArrayPart> destinations) {
     if (!state_ || state_->freed || in_flight())
         throw Error(ErrorCode::invalid_state, "a mover in flight (or freed) cannot be bound again");
-    Moves moves = state_->moves;
+    std::vector<Moves> phases = state_->phases;
+    std::size_t pairs = 0;
+    for (const Moves& moves : phases) pairs += moves.motions.size();
     std::optional<Error> mine;
-    if (sources.size() != moves.motions.size() || destinations.size() != moves.motions.size())
+    if (sources.size() != pairs || destinations.size() != pairs)
         mine = Error(ErrorCode::invalid_argument,
-                     "the mover has " + std::to_string(moves.motions.size()) +
-                         " pairs of arrays, " + std::to_string(sources.size()) + " sources and " +
+                     "the mover has " + std::to_string(pairs) + " pairs of arrays, " +
+                         std::to_string(sources.size()) + " sources and " +
                          std::to_string(destinations.size()) + " destinations were given");
-    for (std::size_t m = 0; !mine && m < moves.motions.size(); ++m)
-        moves.motions[m].array = {sources[m], destinations[m]};
-    Binding fresh = bind_moves(state_->group, moves, state_->options, mine);
-    state_->operation.take(std::move(fresh));
-    state_->moves = std::move(moves);
+    std::size_t next = 0;
+    for (Moves& moves : phases)
+        for (std::size_t m = 0; !mine && m < moves.motions.size(); ++m, ++next)
+            moves.motions[m].array = {sources[next], destinations[next]};
+    state_->operation.take(state_->bind(phases, mine));
+    state_->phases = std::move(phases);
 }
 
 void Mover::start() {
@@ -181,21 +256,37 @@ bool Mover::in_flight() const {
 }
 
 MoverCounters Mover::counters() const {
-    if (!state_) return {};
-    MoverCounters c = state_->operation.binding().per_round;
+    MoverCounters c;
+    if (!state_) return c;
+    state_->operation.for_each_binding([&](const Binding& binding) {
+        const MoverCounters& more = binding.per_round;
+        c.messages_sent += more.messages_sent;
+        c.messages_received += more.messages_received;
+        c.bytes_sent += more.bytes_sent;
+        c.bytes_received += more.bytes_received;
+        c.bytes_kept += more.bytes_kept;
+    });
     c.rounds = state_->round.completed();
     c.wait_seconds = state_->round.wait_seconds();
     return c;
 }
 
 std::vector<MoverPair> Mover::pairs() const {
-    return state_ ? state_->operation.binding().pairs() : std::vector<MoverPair>{};
+    std::vector<MoverPair> all;
+    if (state_)
+        state_->operation.for_each_binding([&](const Binding& binding) {
+            const auto more = binding.pairs();
+            all.insert(all.end(), more.begin(), more.end());
+        });
+    return all;
 }
 
 std::int64_t Mover::extra_bytes() const {
     std::int64_t bytes = 0;
     if (state_)
-        for (const auto& t : state_->operation.binding().transports) bytes += t->extra_bytes();
+        state_->operation.for_each_binding([&](const Binding& binding) {
+            for (const auto& t : binding.transports) bytes += t->extra_bytes();
+        });
     return bytes;
 }
 
@@ -209,10 +300,8 @@ void Mover::free() {
 void Mover::give_up() noexcept {
     if (!state_) return;
     state_->round.give_up();
-    Binding empty;
-    empty.per_round = state_->operation.binding().per_round;
-    state_->operation.take(std::move(empty));
-    state_->moves.motions.clear();
+    state_->operation.let_go();
+    for (Moves& moves : state_->phases) moves.motions.clear();
     state_->freed = true;
 }
 

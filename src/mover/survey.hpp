@@ -54,6 +54,7 @@ struct Survey {
     Largest failed;         ///< size - rank of a process with an error of its own
     Common plans, options;  ///< digests
     Common motions;         ///< how many
+    Common phases;          ///< how many the mover has
     Largest checks;         ///< whether any process asks for the checks that take time
     Largest needs_nodes;    ///< whether parts depend on who shares a node, which is not known yet
     Largest has_limit;      ///< whether any process limits memory

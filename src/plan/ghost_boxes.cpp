@@ -25,30 +25,6 @@ bool nearer(const Point& a, const Point& b) {
     return false;
 }
 
-/// The length of the period per dimension, 0 where nothing wraps.
-Point period_of(const HaloExchange& exchange, int dims) {
-    Point period = Point::filled(dims, 0);
-    for (int d = 0; d < dims; ++d)
-        if (wraps(exchange, d)) period[d] = exchange.domain.extent(d);
-    return period;
-}
-
-/// All numbers of periods by which `moved` must be shifted to meet `fixed`, as a region.
-Region periods_to_meet(const Region& moved, const Region& fixed, const Point& period) {
-    if (moved.empty() || fixed.empty()) return Region::empty_region(fixed.dims());
-    Point first = Point::filled(fixed.dims(), 0), end = first;
-    for (int d = 0; d < fixed.dims(); ++d) {
-        if (period[d] == 0) {
-            end[d] = 1;
-            continue;
-        }
-        first[d] = geometry::add(
-            geometry::divide_down(geometry::subtract(fixed.lo()[d], moved.hi()[d]), period[d]), 1);
-        end[d] = geometry::divide_up(geometry::subtract(fixed.hi()[d], moved.lo()[d]), period[d]);
-    }
-    return Region(first, end);
-}
-
 constexpr std::int64_t most_images = 100'000;
 
 [[noreturn]] void refuse_images(const Region& box, const Point& period) {

@@ -7,7 +7,9 @@
 #include <string>
 
 #include "datamover/error.hpp"
+#include "geometry/checked.hpp"
 #include "ghost_boxes.hpp"
+#include "halo_colours.hpp"
 
 namespace datamover {
 namespace plan {
@@ -35,11 +37,50 @@ const FloorPlan& boxes_for_halo(const Layout& layout) {
                                             "plan or a block-cyclic layout of block and * only");
 }
 
-void check_halo_exchange(const FloorPlan& floorplan, const HaloExchange& exchange) {
-    const int dims = floorplan.dims();
+Point period_of(const HaloExchange& exchange, int dims) {
+    Point period = Point::filled(dims, 0);
+    for (int d = 0; d < dims; ++d)
+        if (wraps(exchange, d)) period[d] = exchange.domain.extent(d);
+    return period;
+}
+
+Region periods_to_meet(const Region& moved, const Region& fixed, const Point& period) {
+    if (moved.empty() || fixed.empty()) return Region::empty_region(fixed.dims());
+    Point first = Point::filled(fixed.dims(), 0), end = first;
+    for (int d = 0; d < fixed.dims(); ++d) {
+        if (period[d] == 0) {
+            end[d] = 1;
+            continue;
+        }
+        first[d] = geometry::add(
+            geometry::divide_down(geometry::subtract(fixed.lo()[d], moved.hi()[d]), period[d]), 1);
+        end[d] = geometry::divide_up(geometry::subtract(fixed.hi()[d], moved.lo()[d]), period[d]);
+    }
+    return Region(first, end);
+}
+
+namespace {
+
+void check_colour(const HaloExchange& exchange) {
+    if (exchange.colours < 1 || exchange.colours > most_colours)
+        throw Error(ErrorCode::invalid_argument, "a halo of " + std::to_string(exchange.colours) +
+                                                     " colours; there must be 1 to " +
+                                                     std::to_string(most_colours));
+    if (exchange.colour < 0 || exchange.colour >= exchange.colours)
+        throw Error(ErrorCode::invalid_argument, "colour " + std::to_string(exchange.colour) +
+                                                     " of " + std::to_string(exchange.colours) +
+                                                     "; it must be 0 to " +
+                                                     std::to_string(exchange.colours - 1));
+}
+
+}  // namespace
+
+void check_halo_exchange(const Region& blocks, const HaloExchange& exchange) {
+    const int dims = blocks.dims();
+    check_colour(exchange);
     if (exchange.lower.dims() != dims || exchange.upper.dims() != dims) {
         throw Error(ErrorCode::mismatch, "halo widths " + exchange.lower.to_string() + " and " +
-                                             exchange.upper.to_string() + " for a floor plan of " +
+                                             exchange.upper.to_string() + " for a layout of " +
                                              std::to_string(dims) + " dimensions");
     }
     for (int d = 0; d < dims; ++d) {
@@ -66,7 +107,6 @@ void check_halo_exchange(const FloorPlan& floorplan, const HaloExchange& exchang
         throw Error(ErrorCode::invalid_argument,
                     "a dimension is to wrap around, but the periodic domain is empty");
     }
-    const Region blocks = floorplan.bounding_box();
     for (int d = 0; d < dims; ++d) {
         if (!wraps(exchange, d) || blocks.extent(d) <= exchange.domain.extent(d)) continue;
         throw Error(ErrorCode::invalid_argument,
@@ -89,11 +129,18 @@ void halo_sections_into(const FloorPlan& floorplan, const HaloExchange& exchange
                 destination[d] += box.axis[d].destination;
                 extent[d] = box.axis[d].length;
             }
-            visit({from,
-                   Region(source, source + extent),
-                   to,
-                   Region(destination, destination + extent),
-                   {}});
+            const Region sent(source, source + extent), filled(destination, destination + extent);
+            if (exchange.colours == 1) return visit({from, sent, to, filled, {}});
+            const Point step = Point::filled(box.dims, exchange.colours);
+            for_each_colour_offset(exchange, source, extent, [&](const Point& offset) {
+                visit({from,
+                       Region(source + offset, sent.hi()),
+                       to,
+                       Region(destination + offset, filled.hi()),
+                       {},
+                       step,
+                       step});
+            });
         });
 }
 
@@ -109,12 +156,15 @@ std::vector<std::int64_t> halo_readers_of(const FloorPlan& floorplan, const Halo
 }  // namespace plan
 
 MotionPlan halo(const Layout& layout, const Point& lower, const Point& upper,
-                const Region& periodic, const std::vector<bool>& wraps, bool corners) {
+                const Region& periodic, const std::vector<bool>& wraps, bool corners,
+                std::int64_t colours, std::int64_t colour) {
     HaloExchange exchange;
     exchange.lower = lower;
     exchange.upper = upper;
     exchange.domain = periodic;
     exchange.corners = corners;
+    exchange.colours = colours;
+    exchange.colour = colour;
     exchange.periodic = wraps;
     if (wraps.empty()) {
         exchange.periodic.assign(static_cast<std::size_t>(layout.dims()), !periodic.empty());

@@ -17,12 +17,19 @@ const FloorPlan& boxes_for_halo(const Layout& layout);
 /// Whether an exchange goes across the ends of dimension d.
 bool wraps(const HaloExchange& exchange, int d);
 
-/// Throws mismatch or invalid_argument where an exchange does not fit a floor plan: dimensions,
-/// negative widths, a dimension that is to wrap around an empty domain or one shorter than the
-/// blocks together.
-void check_halo_exchange(const FloorPlan& floorplan, const HaloExchange& exchange);
+/// The length of the period per dimension, 0 where nothing wraps.
+Point period_of(const HaloExchange& exchange, int dims);
 
-/// Every section that fills ghosts of `block`, in one fixed order. The source regions are where the
+/// All numbers of periods by which `moved` must be shifted to meet `fixed`, as a region.
+Region periods_to_meet(const Region& moved, const Region& fixed, const Point& period);
+
+/// Throws mismatch or invalid_argument where an exchange does not fit blocks that span `blocks`:
+/// dimensions, negative widths, a dimension that is to wrap around an empty domain or one shorter
+/// than the blocks together, a colour that is none.
+void check_halo_exchange(const Region& blocks, const HaloExchange& exchange);
+
+/// Every section that fills ghosts of `block`, in one fixed order; with steps where there are
+/// several colours. The source regions are where the
 /// sender holds the points, so periodic images appear as differing regions of the same shape.
 /// A point of an interior of a lower-numbered block comes from there, whatever other interiors or
 /// images hold it; where several images of that block hold it, from the image that is shifted by

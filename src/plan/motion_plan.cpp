@@ -22,22 +22,10 @@ struct Overload : F... {
 template <class... F>
 Overload(F...) -> Overload<F...>;  // Clang before 17 does not deduce it
 
-void check_region_inside(const Region& region, const Region& domain, const char* side) {
-    if (region.dims() != domain.dims())
-        throw Error(ErrorCode::mismatch, std::string(side) + " region " + region.to_string() +
-                                             " has " + std::to_string(region.dims()) +
-                                             " dimensions, its layout " +
-                                             std::to_string(domain.dims()));
-    if (!domain.contains(region))
-        throw Error(ErrorCode::out_of_range, std::string(side) + " region " + region.to_string() +
-                                                 " is not inside its layout's domain " +
-                                                 domain.to_string());
-}
-
 void check_redistribution(const Layout& source, const Layout& destination,
                           const Redistribution& r) {
-    check_region_inside(r.source_region, source.domain(), "source");
-    check_region_inside(r.destination_region, destination.domain(), "destination");
+    plan::check_region_inside(r.source_region, source.domain(), "source");
+    plan::check_region_inside(r.destination_region, destination.domain(), "destination");
     if (source.dims() != destination.dims())
         throw Error(ErrorCode::mismatch, "the source layout has " + std::to_string(source.dims()) +
                                              " dimensions, the destination layout " +
@@ -55,8 +43,10 @@ PlanTerm reversed_term(const PlanTerm& term) {
     return std::visit(
         Overload{
             [](const SectionCopy& s) -> PlanTerm {
-                return SectionCopy{s.destination_block, s.destination_region, s.source_block,
-                                   s.source_region, plan::inverse_axes(s.axes)};
+                return SectionCopy{
+                    s.destination_block, s.destination_region,       s.source_block,
+                    s.source_region,     plan::inverse_axes(s.axes), s.destination_step,
+                    s.source_step};
             },
             [](const Redistribution& r) -> PlanTerm {
                 return Redistribution{
@@ -79,8 +69,15 @@ PlanTerm adjoint_term(const PlanTerm& term) {
     return result;
 }
 
+bool all_ones(const Point& step) {
+    return step == Point::filled(step.dims(), 1);
+}
+
 /// The term without flags that say nothing between these layouts, so that equal plans are equal.
 PlanTerm canonical(const Layout& source, const Layout& destination, PlanTerm term) {
+    if (auto* s = std::get_if<SectionCopy>(&term))
+        for (Point* step : {&s->source_step, &s->destination_step})
+            if (all_ones(*step)) *step = {};
     auto* r = std::get_if<Redistribution>(&term);
     // A block-cyclic layout holds every element of its domain; without replicas, once.
     const BlockCyclic *from = source.block_cyclic(), *to = destination.block_cyclic();
@@ -108,8 +105,10 @@ MotionPlan::MotionPlan(Layout source, Layout destination)
 
 void MotionPlan::copy(std::int64_t source_block, const Region& source_region,
                       std::int64_t destination_block, const Region& destination_region,
-                      const std::vector<int>& axes) {
-    add(SectionCopy{source_block, source_region, destination_block, destination_region, axes});
+                      const std::vector<int>& axes, const Point& source_step,
+                      const Point& destination_step) {
+    add(SectionCopy{source_block, source_region, destination_block, destination_region, axes,
+                    source_step, destination_step});
 }
 
 namespace {
@@ -122,7 +121,7 @@ void check_term(const Layout& source, const Layout& destination, const PlanTerm&
                      if (!(source == destination))
                          throw Error(ErrorCode::mismatch,
                                      "a halo exchange needs one layout as source and destination");
-                     plan::check_halo_exchange(plan::boxes_for_halo(source), h);
+                     plan::check_halo_exchange(plan::boxes_for_halo(source).bounding_box(), h);
                  }},
         term);
 }

@@ -8,6 +8,7 @@
 #include "datamover/motion_plan.hpp"
 #include "datamover/side.hpp"
 #include "ghost_boxes.hpp"
+#include "halo_colours.hpp"
 #include "in_place.hpp"
 #include "part_builder.hpp"
 #include "redistribution.hpp"
@@ -69,7 +70,9 @@ private:
         const BlockPair blocks{section.source_block, section.destination_block};
         if (section.source_region.empty() || owner_here(blocks) != rank_) return;
         const plan::LocalSection local = plan::local_section(source_, destination_, section);
-        if (local.is_box(section))
+        if (plan::has_steps(section))
+            add(local.product(section));
+        else if (local.is_box(section))
             add(blocks, local.box(section));
         else
             add(ReshapePiece{blocks, local.source, local.destination});
@@ -100,10 +103,14 @@ private:
             const PerSide<std::int64_t> ranks{owners[static_cast<std::size_t>(from)],
                                               owners[static_cast<std::size_t>(to)]};
             if (ranks[side_] != rank_) return;
-            if (halo.reversed)
-                builder_.add(ranks[other(side_)], term_, from, to, exchanged(box));
+            const std::int64_t peer = ranks[other(side_)];
+            if (halo.colours > 1)
+                plan::for_each_coloured_product(
+                    fp, halo, {from, to}, box, [&](ProductPiece&& piece) {
+                        builder_.add(peer, term_, {from, to}, Piece{std::move(piece)});
+                    });
             else
-                builder_.add(ranks[other(side_)], term_, from, to, box);
+                builder_.add(peer, term_, from, to, halo.reversed ? exchanged(box) : box);
         };
         if (own_ghosts) {
             for (const std::int64_t block : own_blocks) ghosts.into(block, keep);

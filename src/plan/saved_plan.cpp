@@ -7,6 +7,7 @@
 #include "datamover/motion_plan.hpp"
 #include "geometry/word_digest.hpp"
 #include "plan_digests.hpp"
+#include "section_piece.hpp"
 #include "serial.hpp"
 #include "whole_file.hpp"
 
@@ -18,7 +19,13 @@ using plan::PlanWriter;
 
 // What stands before a layout, and before a term.
 enum class LayoutKind : std::int64_t { block_cyclic, floor_plan, index_list };
-enum class TermKind : std::int64_t { section, redistribution, halo };
+enum class TermKind : std::int64_t {
+    section,
+    redistribution,
+    halo,
+    strided_section,
+    coloured_halo
+};
 
 void put_axes(const std::vector<int>& axes, PlanWriter& out) {
     out.put_all(std::vector<std::int64_t>(axes.begin(), axes.end()));
@@ -63,12 +70,16 @@ void write(const Layout& layout, PlanWriter& out) {
 }
 
 void write(const SectionCopy& term, PlanWriter& out) {
-    out.put(static_cast<std::int64_t>(TermKind::section));
+    const bool strided = plan::has_steps(term);
+    out.put(static_cast<std::int64_t>(strided ? TermKind::strided_section : TermKind::section));
     out.put(term.source_block);
     out.put(term.source_region);
     out.put(term.destination_block);
     out.put(term.destination_region);
     put_axes(term.axes, out);
+    if (!strided) return;
+    out.put(term.source_step);
+    out.put(term.destination_step);
 }
 
 void write(const Redistribution& term, PlanWriter& out) {
@@ -82,13 +93,17 @@ void write(const Redistribution& term, PlanWriter& out) {
 }
 
 void write(const HaloExchange& term, PlanWriter& out) {
-    out.put(static_cast<std::int64_t>(TermKind::halo));
+    const bool coloured = term.colours > 1;
+    out.put(static_cast<std::int64_t>(coloured ? TermKind::coloured_halo : TermKind::halo));
     out.put(term.lower);
     out.put(term.upper);
     out.put(term.domain);
     out.put_all(std::vector<std::int64_t>(term.periodic.begin(), term.periodic.end()));
     out.put(std::int64_t{term.corners});
     out.put(std::int64_t{term.reversed});
+    if (!coloured) return;
+    out.put(term.colours);
+    out.put(term.colour);
 }
 
 BlockCyclic read_block_cyclic(PlanReader& in) {
@@ -144,13 +159,16 @@ std::vector<int> read_axes(PlanReader& in) {
     return axes;
 }
 
-SectionCopy read_section(PlanReader& in) {
+SectionCopy read_section(PlanReader& in, bool strided) {
     SectionCopy term;
     term.source_block = in.get();
     term.source_region = in.get_region();
     term.destination_block = in.get();
     term.destination_region = in.get_region();
     term.axes = read_axes(in);
+    if (!strided) return term;
+    term.source_step = in.get_point();
+    term.destination_step = in.get_point();
     return term;
 }
 
@@ -165,7 +183,7 @@ Redistribution read_redistribution(PlanReader& in) {
     return term;
 }
 
-HaloExchange read_halo(PlanReader& in) {
+HaloExchange read_halo(PlanReader& in, bool coloured) {
     HaloExchange term;
     term.lower = in.get_point();
     term.upper = in.get_point();
@@ -173,18 +191,23 @@ HaloExchange read_halo(PlanReader& in) {
     for (const std::int64_t flag : in.get_all()) term.periodic.push_back(flag != 0);
     term.corners = in.get_flag();
     term.reversed = in.get_flag();
+    if (!coloured) return term;
+    term.colours = in.get();
+    term.colour = in.get();
     return term;
 }
 
 PlanTerm read_term(PlanReader& in) {
-    const std::int64_t last = static_cast<std::int64_t>(TermKind::halo);
-    switch (static_cast<TermKind>(in.get(0, last, "a kind of term"))) {
+    const std::int64_t last = static_cast<std::int64_t>(TermKind::coloured_halo);
+    const auto kind = static_cast<TermKind>(in.get(0, last, "a kind of term"));
+    switch (kind) {
         case TermKind::section:
-            return read_section(in);
+        case TermKind::strided_section:
+            return read_section(in, kind == TermKind::strided_section);
         case TermKind::redistribution:
             return read_redistribution(in);
         default:
-            return read_halo(in);
+            return read_halo(in, kind == TermKind::coloured_halo);
     }
 }
 

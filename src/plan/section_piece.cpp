@@ -3,9 +3,11 @@
 #include "section_piece.hpp"
 
 #include <algorithm>
+#include <memory>
 #include <string>
 
 #include "datamover/error.hpp"
+#include "geometry/checked.hpp"
 
 namespace datamover::plan {
 namespace {
@@ -47,7 +49,62 @@ Region local_box(const Layout& layout, std::int64_t block, const Region& region,
     return {lo, hi};
 }
 
+void check_step(const Point& step, int dims, const char* side) {
+    if (step.dims() == 0) return;
+    if (step.dims() != dims)
+        throw Error(ErrorCode::mismatch, std::string(side) + " step " + step.to_string() +
+                                             " for a layout of " + std::to_string(dims) +
+                                             " dimensions");
+    for (int d = 0; d < dims; ++d)
+        if (step[d] < 1)
+            throw Error(ErrorCode::invalid_argument, std::string(side) + " step " +
+                                                         step.to_string() +
+                                                         "; every step must be at least 1");
+}
+
+std::int64_t step_in(const Point& step, int d) {
+    return step.dims() == 0 ? 1 : step[d];
+}
+
+/// The region without what lies behind the last index that takes part.
+Region up_to_last(const Region& region, const Point& step) {
+    if (step.dims() == 0 || region.empty()) return region;
+    Point hi = region.hi();
+    for (int d = 0; d < hi.dims(); ++d) hi[d] -= (region.extent(d) - 1) % step[d];
+    return {region.lo(), hi};
+}
+
+/// `count` positions of either side, steps apart.
+AxisTable strided_table(std::int64_t source, std::int64_t destination, std::int64_t count,
+                        std::int64_t source_step, std::int64_t destination_step) {
+    if (count == 1 || (source_step == 1 && destination_step == 1))
+        return AxisTable::interval(source, destination, count);
+    return AxisTable({AxisRun{source, destination, 1, count, source_step, destination_step}});
+}
+
 }  // namespace
+
+bool has_steps(const SectionCopy& section) {
+    return section.source_step.dims() > 0 || section.destination_step.dims() > 0;
+}
+
+Point strided_shape(const Region& region, const Point& step) {
+    Point shape = region.shape();
+    for (int d = 0; d < step.dims(); ++d) shape[d] = geometry::divide_up(shape[d], step[d]);
+    return shape;
+}
+
+void check_region_inside(const Region& region, const Region& domain, const char* side) {
+    if (region.dims() != domain.dims())
+        throw Error(ErrorCode::mismatch, std::string(side) + " region " + region.to_string() +
+                                             " has " + std::to_string(region.dims()) +
+                                             " dimensions, its layout " +
+                                             std::to_string(domain.dims()));
+    if (!domain.contains(region))
+        throw Error(ErrorCode::out_of_range, std::string(side) + " region " + region.to_string() +
+                                                 " is not inside its layout's domain " +
+                                                 domain.to_string());
+}
 
 void check_axes(const std::vector<int>& axes, int dims) {
     if (axes.empty()) return;
@@ -92,19 +149,41 @@ void check_section(const Layout& source, const Layout& destination, const Sectio
     if (!s.axes.empty() && source.dims() != destination.dims())
         throw Error(ErrorCode::mismatch, "axes need layouts with equally many dimensions");
     check_axes(s.axes, source.dims());
-    const bool same_shape =
-        s.axes.empty() || permuted(s.source_region.shape(), s.axes) == s.destination_region.shape();
-    if (!same_shape || s.source_region.size() != s.destination_region.size())
+    check_step(s.source_step, source.dims(), "source");
+    check_step(s.destination_step, destination.dims(), "destination");
+    const Point from = strided_shape(s.source_region, s.source_step);
+    const Point to = strided_shape(s.destination_region, s.destination_step);
+    const bool one_shape = !s.axes.empty() || has_steps(s);
+    const bool same_shape = !one_shape || permuted(from, s.axes) == to;
+    if (!same_shape || from.product() != to.product())
         throw Error(ErrorCode::mismatch,
                     named("source", s.source_block, s.source_region) + " and " +
                         named("destination", s.destination_block, s.destination_region) +
-                        (s.axes.empty() ? " hold different numbers of points"
-                                        : " do not have the same shape after axes"));
+                        (!one_shape      ? " hold different numbers of points"
+                         : !has_steps(s) ? " do not have the same shape after axes"
+                                         : " hold " + from.to_string() + " and " + to.to_string() +
+                                               " points in their steps; each dimension of the one "
+                                               "(after axes) must hold as many as of the other"));
 }
 
 LocalSection local_section(const Layout& source, const Layout& destination, const SectionCopy& s) {
-    return {local_box(source, s.source_block, s.source_region, "source"),
-            local_box(destination, s.destination_block, s.destination_region, "destination")};
+    return {local_box(source, s.source_block, up_to_last(s.source_region, s.source_step), "source"),
+            local_box(destination, s.destination_block,
+                      up_to_last(s.destination_region, s.destination_step), "destination")};
+}
+
+ProductPiece LocalSection::product(const SectionCopy& section) const {
+    ProductPiece piece{{section.source_block, section.destination_block}, {}};
+    const Point shape = strided_shape(destination, section.destination_step);
+    for (int k = 0; k < shape.dims(); ++k) {
+        const int d = section.axes.empty() ? k : section.axes[static_cast<std::size_t>(k)];
+        piece.axes.push_back(
+            {std::make_shared<const AxisTable>(strided_table(
+                 source.lo()[d], destination.lo()[k], shape[k], step_in(section.source_step, d),
+                 step_in(section.destination_step, k))),
+             d, k});
+    }
+    return piece;
 }
 
 bool LocalSection::is_box(const SectionCopy& section) const {

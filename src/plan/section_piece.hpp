@@ -13,6 +13,8 @@ struct LocalSection {
     /// Whether they are one box, seen from both blocks; else they only hold equally many points.
     bool is_box(const SectionCopy& section) const;
     BoxShape box(const SectionCopy& section) const;
+    /// Of a section with steps, which is one product.
+    ProductPiece product(const SectionCopy& section) const;
 };
 
 /// Regions of blocks that are boxes may reach into ghosts (local indices outside the block's
@@ -24,6 +26,16 @@ LocalSection local_section(const Layout& source, const Layout& destination,
 /// Checks blocks, dimensions, axes and numbers of points. Throws out_of_range, mismatch,
 /// invalid_argument.
 void check_section(const Layout& source, const Layout& destination, const SectionCopy& section);
+
+/// Whether only every so-many-th index takes part.
+bool has_steps(const SectionCopy& section);
+
+/// How many indices of a region take part, per dimension; a step without dimensions is 1.
+Point strided_shape(const Region& region, const Point& step);
+
+/// Throws mismatch or out_of_range unless a region lies in its layout's domain; `side` is
+/// "source".
+void check_region_inside(const Region& region, const Region& domain, const char* side);
 
 /// Throws invalid_argument unless `axes` is empty or a permutation of 0 … dims-1.
 void check_axes(const std::vector<int>& axes, int dims);

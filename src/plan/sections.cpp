@@ -35,7 +35,11 @@ std::vector<int> composed_axes(const std::vector<int>& first, const std::vector<
     return axes;
 }
 
-void check_no_reshape(const SectionCopy& s) {
+void check_composable(const SectionCopy& s) {
+    if (plan::has_steps(s))
+        throw Error(ErrorCode::unsupported,
+                    "a section with steps cannot be composed: " + s.source_region.to_string() +
+                        " to " + s.destination_region.to_string());
     if (s.axes.empty() && !(s.source_region.shape() == s.destination_region.shape()))
         throw Error(ErrorCode::unsupported,
                     "a section that changes its shape cannot be composed: " +
@@ -93,13 +97,13 @@ MotionPlan MotionPlan::composed(const MotionPlan& next, std::int64_t most_pairs)
     std::map<std::int64_t, std::vector<SectionCopy>> by_block;
     next.for_each_section([&](const SectionCopy& s) {
         limit.take(1);
-        check_no_reshape(s);
+        check_composable(s);
         by_block[s.source_block].push_back(s);
     });
     MotionPlan result(source_, next.destination_);
     for_each_section([&](const SectionCopy& first) {
         limit.take(1);
-        check_no_reshape(first);
+        check_composable(first);
         const auto found = by_block.find(first.destination_block);
         if (found == by_block.end()) return;
         limit.take(found->second.size());

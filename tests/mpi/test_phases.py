@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Do several plans go one after the other, as one mover?"""
+
+import drawn
+import numpy as np
+import pytest
+
+import datamover as dm
+from datamover.mpi import core
+
+TRANSPORTS = ["auto", *(name for name in core().transports() if name != "self")]
+
+
+def finish(mover, rng):
+    """Carry a mover out in one of the ways there are."""
+    way = rng.integers(3)
+    if way == 0:
+        mover()
+        return
+    mover.start()
+    while way == 1 and not mover.test():
+        pass
+    if way == 2:
+        mover.wait()
+    assert not mover.in_flight
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS)
+def test_each_phase_reads_what_the_one_before_brought(comm, rng, cases, transport):
+    """A chain of redistributions through arrays of random layouts ends where it should."""
+    local_rng = np.random.default_rng([comm.rank, 11])
+    for _ in range(4 * cases):
+        shape = drawn.shape(rng, elems=400)
+        layouts = [drawn.layout(rng, shape, comm.size) for _ in range(int(rng.integers(2, 6)))]
+        plans = [dm.redistribute(a, b) for a, b in zip(layouts, layouts[1:], strict=False)]
+        if any(drawn.impossible(plan, transport) for plan in plans):
+            continue
+        parts = [drawn.Part(comm, rng, local_rng, layout, "i8") for layout in layouts]
+        arrays = [part.arrays for part in parts]
+        moves = list(zip(plans, arrays, arrays[1:], strict=False))
+        options = {"transport": transport, "comm": comm}
+        if rng.random() < 0.3:
+            options["max_bytes"] = 256 * 1024
+        try:
+            mover = dm.Phases(moves, **options)
+        except dm.Unsupported:
+            assert transport == "shared"
+            continue
+        for factor in (1, -3):
+            whole = factor * np.arange(np.prod(shape)).reshape(shape)
+            parts[0].fill(whole)
+            finish(mover, rng)
+            for part in parts[1:]:
+                part.assert_holds(whole)
+
+
+def axis_by_axis(blocks, width):
+    """A plan per dimension: faces, and with them the ghosts that earlier dimensions brought."""
+    plans = []
+    for axis in range(blocks.dims):
+        plan = dm.MotionPlan(blocks, blocks)
+        grow = tuple(width if d < axis else 0 for d in range(blocks.dims))
+        for s in dm.halo(blocks, [width if d == axis else 0 for d in range(blocks.dims)]):
+            plan.copy(
+                s.source_block,
+                s.source_region.grown(grow),
+                s.destination_block,
+                s.destination_region.grown(grow),
+            )
+        plans.append(plan)
+    return plans
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS)
+@pytest.mark.parametrize("dims", [2, 3])
+def test_corners_travel_with_the_later_axes(comm, transport, dims):
+    domain = dm.Region((0,) * dims, (6,) * dims)
+    blocks = dm.FloorPlan.uniform(domain, (2,) * dims, comm.size)
+    u = dm.XArray(comm, blocks, "f8", ghost=2)
+    whole = np.pad(np.arange(domain.size, dtype="f8").reshape(domain.shape), 2, constant_values=-1)
+    plans = axis_by_axis(blocks, 2)
+    if any(drawn.impossible(plan, transport) for plan in plans):
+        return
+    mover = dm.Phases([(plan, u, u) for plan in plans], transport=transport)
+    for _ in range(3):
+        for block, grid in u.grids():
+            grid[...] = -1
+            u.interior(block)[...] = whole[blocks.region(block).shifted((2,) * dims).slices()]
+        mover()
+        for block, grid in u.grids():
+            around = blocks.region(block).grown((2,) * dims).shifted((2,) * dims)
+            np.testing.assert_array_equal(grid, whole[around.slices()])
+    assert mover.counters()["rounds"] == 3
+
+
+def test_fewer_messages_than_with_corners_at_once(comm):
+    """Faces to 2 neighbours per dimension carry what messages to all neighbours would."""
+    if comm.size != 4:
+        pytest.skip("for four processes")
+    blocks = dm.FloorPlan.uniform(dm.Region((0, 0), (8, 8)), (2, 2), comm.size)
+    u = dm.XArray(comm, blocks, "f8", ghost=1)
+    mover = dm.Phases([(plan, u, u) for plan in axis_by_axis(blocks, 1)], transport="p2p")
+    assert mover.counters()["messages_sent"] == 2
+    assert dm.Mover(dm.halo(blocks, 1), u, u, transport="p2p").counters()["messages_sent"] == 3
+
+
+def test_others_push_phases_on(comm, rng):
+    """Waiting for another mover moves phases too, whichever order processes wait in."""
+    rows = dm.BlockCyclic((12, 12), "(block, *)", comm.size)
+    columns = dm.BlockCyclic((12, 12), "(*, block)", comm.size)
+    arrays = [dm.XArray(comm, layout, "f8") for layout in (rows, columns, rows, columns)]
+    there, back = dm.redistribute(rows, columns), dm.redistribute(columns, rows)
+    plans = (there, back, there)
+    whole = np.arange(144.0).reshape(12, 12)
+    a, b = dm.XArray(comm, rows, "f8"), dm.XArray(comm, columns, "f8")
+    phases = dm.Phases(list(zip(plans, arrays, arrays[1:], strict=False)))
+    other = dm.Mover(there, a, b)
+    for factor in (1, 2):
+        for array in (arrays[0], a):
+            array.local[...] = factor * whole[np.ix_(*rows.global_indices(comm.rank))]
+        phases.start()
+        other.start()
+        for mover in (phases, other) if comm.rank % 2 else (other, phases):
+            mover.wait(timeout=60)
+        want = factor * whole[np.ix_(*columns.global_indices(comm.rank))]
+        np.testing.assert_array_equal(arrays[3].local, want)
+        np.testing.assert_array_equal(b.local, want)
+        comm.Barrier()
+
+
+def test_the_progress_thread_goes_through_phases(comm):
+    line = dm.BlockCyclic((4 * comm.size,), "(block)", comm.size)
+    dealt = dm.BlockCyclic((4 * comm.size,), "(cyclic)", comm.size)
+    a, b, c = (dm.XArray(comm, layout, "i8") for layout in (line, dealt, line))
+    mover = dm.Phases([(dm.redistribute(line, dealt), a, b), (dm.redistribute(dealt, line), b, c)])
+    with dm.progress_thread():
+        for factor in (1, 2, 3):
+            a.local[...] = factor * np.arange(4 * comm.rank, 4 * comm.rank + 4)
+            mover.start()
+            mover.wait(timeout=60)
+            assert c.local.tolist() == a.local.tolist()
+            comm.Barrier()
+
+
+def test_rebinding_goes_through_all_phases(comm):
+    line = dm.BlockCyclic((3 * comm.size,), "(block)", comm.size)
+    dealt = dm.BlockCyclic((3 * comm.size,), "(cyclic)", comm.size)
+    there, back = dm.redistribute(line, dealt), dm.redistribute(dealt, line)
+    first, second = (
+        [dm.XArray(comm, layout, "i8") for layout in (line, dealt, line)] for _ in range(2)
+    )
+    mover = dm.Phases([(there, first[0], first[1]), (back, first[1], first[2])])
+    mover.rebind((second[0], second[1]), (second[1], second[2]))
+    first[2].local[...] = -1
+    second[0].local[...] = comm.rank
+    mover()
+    assert (second[2].local == comm.rank).all() and (first[2].local == -1).all()
+    with pytest.raises(dm.Mismatch, match="pairs of arrays"):
+        mover.rebind((second[0], second[1]))
+    # Where the last phase cannot be bound, all stay as they were.
+    with pytest.raises(dm.Error):
+        mover.rebind((first[0], first[1]), (first[1], first[1]))
+    second[0].local[...] = 7
+    mover()
+    assert (second[2].local == 7).all()
+
+
+def test_wrong_phases_are_refused_everywhere(comm):
+    line = dm.BlockCyclic((comm.size,), "(block)", comm.size)
+    dealt = dm.BlockCyclic((comm.size,), "(cyclic)", comm.size)
+    plan = dm.redistribute(line, dealt)
+    a, b = dm.XArray(comm, line, "i8"), dm.XArray(comm, dealt, "i8")
+    move = (plan, a, b)
+    with pytest.raises(dm.InvalidArgument, match="at least one plan"):
+        dm.Phases([], comm=comm)
+    with pytest.raises(dm.WrongType):
+        dm.Phases([plan, plan], comm=comm)
+    if comm.size > 1:
+        with pytest.raises(dm.Mismatch, match="phases"):
+            dm.Phases([move] * (2 if comm.rank == 0 else 3))
+        with pytest.raises(dm.Mismatch, match="phases"):
+            dm.Phases([move] * 2) if comm.rank == 0 else dm.Mover(*move)
+        other = dm.redistribute(line, dealt, partial=True)
+        with pytest.raises(dm.Mismatch):
+            dm.Phases([move, move if comm.rank == 0 else (other, a, b)])
+    with pytest.raises(dm.WrongType):  # on one process, in the second phase
+        wrong = np.zeros(1, "S3") if comm.rank == comm.size - 1 else b
+        dm.Phases([move, (plan, a, wrong)], comm=comm)
+    mover = dm.Phases([move, move])
+    with pytest.raises(dm.InvalidState):
+        mover.wait()
+    mover.start()
+    with pytest.raises(dm.InvalidState):
+        mover.start()
+    mover.wait()
+    mover.free()
+    with pytest.raises(dm.InvalidState):
+        mover.start()
