@@ -377,6 +377,14 @@ void bind_builders(nb::module_& m) {
         },
         "layout"_a, "lower"_a, "upper"_a, "periodic"_a, "wraps"_a = nb::none(), "corners"_a = true,
         "colours"_a = 1, "colour"_a = 0);
+    m.def(
+        "axis_halo",
+        [](const Layout& layout, const Point& lower, const Point& upper, int axis,
+           const Region& periodic, const std::optional<std::vector<bool>>& wraps) {
+            return axis_halo(layout, in_all_dims(lower, layout.dims()),
+                             in_all_dims(upper, layout.dims()), axis, periodic, wrapping(wraps));
+        },
+        "layout"_a, "lower"_a, "upper"_a, "axis"_a, "periodic"_a, "wraps"_a);
     m.def("panel_broadcast", &panel_broadcast, "layout"_a, "region"_a, "along"_a);
     bind_level(m, "prolongation", &prolongation);
     bind_level(m, "restriction", &restriction);

@@ -164,6 +164,12 @@ int datamover_halo_of_colour(datamover_plan** plan, const datamover_layout* floo
                              const int64_t* lower, const int64_t* upper, const int64_t* periodic_lo,
                              const int64_t* periodic_hi, const int* wraps, int corners,
                              int64_t colours, int64_t colour);
+/* The part of a halo beside the blocks along one axis, with the corners that earlier axes brought
+ * to the sender: the plans of axes 0, 1, ... as phases of one mover (datamover_mover_new_phases)
+ * fill all that datamover_halo fills. O(n log n) for n blocks. */
+int datamover_axis_halo(datamover_plan** plan, const datamover_layout* floor_plan,
+                        const int64_t* lower, const int64_t* upper, int axis,
+                        const int64_t* periodic_lo, const int64_t* periodic_hi, const int* wraps);
 /* The panel [lo, hi) of a block-cyclic array goes to all processes that differ from those that hold
  * it only in grid coordinate `along`. The plan's destination layout (datamover_plan_layout) is
  * hi[along] - lo[along] long in dimension `along`, counted from 0 and not dealt out, and in every

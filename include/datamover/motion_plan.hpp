@@ -201,6 +201,16 @@ MotionPlan halo(const Layout& layout, const Point& lower, const Point& upper,
                 const Region& periodic = {}, const std::vector<bool>& wraps = {},
                 bool corners = true, std::int64_t colours = 1, std::int64_t colour = 0);
 
+/// The part of a halo that fills the ghosts beside the blocks along one axis, and with them, where
+/// the sender has them from earlier axes, those that lie at its corners. The plans of axes 0, 1, …
+/// one after the other (Mover::in_phases) fill all that `halo` fills, corners too, with messages to
+/// the neighbours along the axes only. Corners come along where blocks touch by faces, as those of
+/// a grid do; at corners beyond the domain, what the sender has there. The arguments and errors are
+/// those of halo, and out_of_range for an axis that is none. Section copies: O(n log n) for n
+/// blocks.
+MotionPlan axis_halo(const Layout& layout, const Point& lower, const Point& upper, int axis,
+                     const Region& periodic = {}, const std::vector<bool>& wraps = {});
+
 /// A panel of a block-cyclic array goes to all processes of its row or column of the process grid,
 /// as each step of SUMMA, LU or Cholesky asks for: what the processes that differ only in grid
 /// coordinate `along` hold of `region` together, all of them get. The plan's destination layout is

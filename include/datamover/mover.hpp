@@ -101,9 +101,10 @@ public:
     Mover(MPI_Comm comm, std::span<const PlannedArrays> moves, const MoverOptions& options = {});
     /// Several plans one after the other as one mover: what a plan brings to this process is there
     /// before the next one reads it here. start begins the first; test, wait, any other wait of the
-    /// process and the progress thread push on through all of them. Halos axis by axis go so, with
-    /// corners that travel with the later axes. Each plan is bound as by a mover of its own; errors
-    /// as there, and mismatch where processes bring different numbers of plans. Collective.
+    /// process and the progress thread push on through all of them. Halos axis by axis go so (see
+    /// axis_halo), with corners that travel with the later axes. Each plan is bound as by a mover
+    /// of its own; errors as there, and mismatch where processes bring different numbers of plans.
+    /// Collective.
     static Mover in_phases(MPI_Comm comm, std::span<const PlannedArrays> phases,
                            const MoverOptions& options = {});
     /// Takes part in a binding of the other processes as one that cannot: all throw `error`, or

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from html import escape
 from itertools import islice
 from typing import Any
@@ -46,10 +46,10 @@ def _others(total: int, what: str) -> str:
     return f"and {total - SHOWN} more {what}" if total > SHOWN else ""
 
 
-def _slices(region: Any) -> str:
-    """Return a region as slices are written, such as [0:4, 2:8]."""
-    sides = zip(region.lo, region.hi, strict=True)
-    return "[" + ", ".join(f"{lo}:{hi}" for lo, hi in sides) + "]"
+def _slices(region: Any, step: Sequence[int] | None = None) -> str:
+    """Return a region as slices are written, such as [0:4, 2:8:2]."""
+    sides = zip(region.lo, region.hi, step or (1,) * len(region.lo), strict=True)
+    return "[" + ", ".join(f"{lo}:{hi}" + (f":{s}" if s > 1 else "") for lo, hi, s in sides) + "]"
 
 
 def _block_cyclic(layout: BlockCyclic) -> str:
@@ -114,10 +114,12 @@ def _term(term: SectionCopy | Redistribution | HaloExchange) -> Row:
     """Return what a term says as (kind, from, to)."""
     if isinstance(term, SectionCopy):
         axes = f", axes {term.axes}" if term.axes else ""
+        read = _slices(term.source_region, term.source_step)
+        written = _slices(term.destination_region, term.destination_step)
         return (
             "section",
-            f"block {term.source_block} {_slices(term.source_region)}",
-            f"block {term.destination_block} {_slices(term.destination_region)}{axes}",
+            f"block {term.source_block} {read}",
+            f"block {term.destination_block} {written}{axes}",
         )
     if isinstance(term, Redistribution):
         flags = ("partial", "reversed", "adjoint")
@@ -128,6 +130,8 @@ def _term(term: SectionCopy | Redistribution | HaloExchange) -> Row:
     ghosts = f"ghosts, {term.lower} below and {term.upper} above"
     if not term.corners:
         ghosts += ", no corners"
+    if term.colours > 1:
+        ghosts += f", colour {term.colour} of {term.colours}"
     if any(term.periodic):
         ghosts += f", periodic in {_slices(term.domain)}"
     return ("halo", ghosts, "interiors") if term.reversed else ("halo", "interiors", ghosts)

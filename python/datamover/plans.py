@@ -36,6 +36,7 @@ __all__ = [
     "MotionPlan",
     "Redistribution",
     "SectionCopy",
+    "axis_halo",
     "halo",
     "panel_broadcast",
     "prolongation",
@@ -221,6 +222,50 @@ def halo(
     lower, upper = _sides(width, layout.dims)
     domain = _wrapping_domain(periodic, layout)
     return _plan.halo(layout, lower, upper, domain, wraps, corners, colours, colour)
+
+
+def axis_halo(
+    layout: FloorPlan | BlockCyclic,
+    width: Width,
+    axis: int,
+    periodic: Region | bool | None = None,
+    wraps: Sequence[bool] | None = None,
+) -> MotionPlan:
+    """Plan that the ghosts beside all blocks along one axis are filled, corners included.
+
+    With the ghosts beside a block go those at its corners that earlier axes brought to the sender.
+    One after the other (`Phases`) the plans of axes 0, 1, … fill all that `halo` fills, with
+    messages to the neighbours along the axes only. Corners come along where blocks touch by faces,
+    as those of a grid do; at corners beyond the domain, what the sender has there.
+
+    Parameters
+    ----------
+    layout, width, periodic, wraps
+        As for `halo`; the same for all axes.
+    axis : int
+        The dimension.
+
+    Returns
+    -------
+    MotionPlan
+        Of section copies, from the layout to itself. Local; takes time in the number of blocks.
+
+    Raises
+    ------
+    OutOfRange
+        When there is no such axis.
+    Error
+        As `halo`.
+
+    Examples
+    --------
+    >>> import datamover as dm
+    >>> blocks = dm.FloorPlan.uniform(dm.Region((0, 0), (8, 8)), (2, 2), nprocs=4)
+    >>> dm.axis_halo(blocks, 1, 0).incoming(0), dm.axis_halo(blocks, 1, 1).incoming(0)
+    ({2: 4}, {1: 6})
+    """
+    lower, upper = _sides(width, layout.dims)
+    return _plan.axis_halo(layout, lower, upper, axis, _wrapping_domain(periodic, layout), wraps)
 
 
 def panel_broadcast(layout: BlockCyclic, region: Region, along: int) -> MotionPlan:

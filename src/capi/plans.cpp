@@ -75,6 +75,19 @@ int datamover_halo_of_colour(datamover_plan** plan, const datamover_layout* floo
     });
 }
 
+int datamover_axis_halo(datamover_plan** plan, const datamover_layout* floor_plan,
+                        const int64_t* lower, const int64_t* upper, int axis,
+                        const int64_t* periodic_lo, const int64_t* periodic_hi, const int* wraps) {
+    return guarded([&] {
+        const Layout& layout = value_of(floor_plan, "floor_plan");
+        const int dims = layout.dims();
+        hand_out(
+            plan, "plan",
+            axis_halo(layout, point(lower, dims, "lower"), point(upper, dims, "upper"), axis,
+                      domain_or_none(periodic_lo, periodic_hi, dims), flags_or_none(wraps, dims)));
+    });
+}
+
 int datamover_panel_broadcast(datamover_plan** plan, const datamover_layout* layout,
                               const int64_t* lo, const int64_t* hi, int along) {
     return guarded([&] {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Do panel broadcasts, levels of grids, strided sections and coloured halos move what NumPy says?"""
+"""Do panel broadcasts, levels of grids, steps and coloured halos move what NumPy says?"""
 
 import drawn
 import numpy as np

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Do several plans go one after the other, as one mover?"""
 
+from itertools import pairwise
+
 import drawn
 import numpy as np
 import pytest
@@ -32,7 +34,7 @@ def test_each_phase_reads_what_the_one_before_brought(comm, rng, cases, transpor
     for _ in range(4 * cases):
         shape = drawn.shape(rng, elems=400)
         layouts = [drawn.layout(rng, shape, comm.size) for _ in range(int(rng.integers(2, 6)))]
-        plans = [dm.redistribute(a, b) for a, b in zip(layouts, layouts[1:], strict=False)]
+        plans = [dm.redistribute(a, b) for a, b in pairwise(layouts)]
         if any(drawn.impossible(plan, transport) for plan in plans):
             continue
         parts = [drawn.Part(comm, rng, local_rng, layout, "i8") for layout in layouts]
@@ -54,43 +56,34 @@ def test_each_phase_reads_what_the_one_before_brought(comm, rng, cases, transpor
                 part.assert_holds(whole)
 
 
-def axis_by_axis(blocks, width):
-    """A plan per dimension: faces, and with them the ghosts that earlier dimensions brought."""
-    plans = []
-    for axis in range(blocks.dims):
-        plan = dm.MotionPlan(blocks, blocks)
-        grow = tuple(width if d < axis else 0 for d in range(blocks.dims))
-        for s in dm.halo(blocks, [width if d == axis else 0 for d in range(blocks.dims)]):
-            plan.copy(
-                s.source_block,
-                s.source_region.grown(grow),
-                s.destination_block,
-                s.destination_region.grown(grow),
-            )
-        plans.append(plan)
-    return plans
-
-
 @pytest.mark.parametrize("transport", TRANSPORTS)
-@pytest.mark.parametrize("dims", [2, 3])
-def test_corners_travel_with_the_later_axes(comm, transport, dims):
-    domain = dm.Region((0,) * dims, (6,) * dims)
-    blocks = dm.FloorPlan.uniform(domain, (2,) * dims, comm.size)
-    u = dm.XArray(comm, blocks, "f8", ghost=2)
-    whole = np.pad(np.arange(domain.size, dtype="f8").reshape(domain.shape), 2, constant_values=-1)
-    plans = axis_by_axis(blocks, 2)
-    if any(drawn.impossible(plan, transport) for plan in plans):
-        return
-    mover = dm.Phases([(plan, u, u) for plan in plans], transport=transport)
-    for _ in range(3):
-        for block, grid in u.grids():
-            grid[...] = -1
-            u.interior(block)[...] = whole[blocks.region(block).shifted((2,) * dims).slices()]
-        mover()
-        for block, grid in u.grids():
-            around = blocks.region(block).grown((2,) * dims).shifted((2,) * dims)
-            np.testing.assert_array_equal(grid, whole[around.slices()])
-    assert mover.counters()["rounds"] == 3
+def test_corners_travel_with_the_later_axes(comm, rng, cases, transport):
+    """Grids of blocks of any extents, periodic or not: as a halo with corners at once."""
+    for _ in range(4 * cases):
+        dims = int(rng.integers(1, 4))
+        domain = dm.Region((0,) * dims, rng.integers(2, 9, dims).tolist())
+        splits = [sorted({int(x) for x in rng.integers(1, n, 2)}) for n in domain.shape]
+        blocks = dm.FloorPlan.from_splits(domain, splits, comm.size)
+        thinnest = np.diff(blocks.regions, axis=1)[:, 0].min(axis=0)
+        width = [tuple(rng.integers(0, n + 1, 2).tolist()) for n in thinnest]
+        around = {"periodic": domain, "wraps": rng.integers(0, 2, dims).astype(bool).tolist()}
+        plans = [dm.axis_halo(blocks, width, axis, **around) for axis in range(dims)]
+        at_once = dm.halo(blocks, width, **around)
+        if any(drawn.impossible(plan, transport) for plan in (at_once, *plans)):
+            continue
+        u, v = (dm.XArray(comm, blocks, "f8", ghost=width) for _ in range(2))
+        mover = dm.Phases([(plan, u, u) for plan in plans], transport=transport, check=True)
+        whole = np.arange(domain.size, dtype="f8").reshape(domain.shape)
+        for _ in range(2):
+            for array in (u, v):
+                for block, grid in array.grids():
+                    grid[...] = -1
+                    array.interior(block)[...] = whole[blocks.region(block).slices()]
+            mover()
+            dm.Mover(at_once, v, v)()
+            for block, grid in u.grids():
+                np.testing.assert_array_equal(grid, v[block])
+        assert mover.counters()["rounds"] == 2
 
 
 def test_fewer_messages_than_with_corners_at_once(comm):
@@ -99,7 +92,8 @@ def test_fewer_messages_than_with_corners_at_once(comm):
         pytest.skip("for four processes")
     blocks = dm.FloorPlan.uniform(dm.Region((0, 0), (8, 8)), (2, 2), comm.size)
     u = dm.XArray(comm, blocks, "f8", ghost=1)
-    mover = dm.Phases([(plan, u, u) for plan in axis_by_axis(blocks, 1)], transport="p2p")
+    plans = [dm.axis_halo(blocks, 1, axis) for axis in range(2)]
+    mover = dm.Phases([(plan, u, u) for plan in plans], transport="p2p")
     assert mover.counters()["messages_sent"] == 2
     assert dm.Mover(dm.halo(blocks, 1), u, u, transport="p2p").counters()["messages_sent"] == 3
 

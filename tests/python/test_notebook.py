@@ -58,6 +58,11 @@ def test_plans():
     assert [row[0] for row in rows] == ["halo", "partial redistribution", "section"]
     assert rows[2][1:] == ["block 0 [0:2, 0:3]", "block 1 [0:3, 4:6], axes (1, 0)"]
     assert rows_of(plan.reversed())[1][1][2] == "interiors"
+    strided = dm.halo(halves, 1, colours=2, colour=1)
+    strided.copy(0, dm.Region((0, 0), (4, 3)), 1, dm.Region((0, 4), (2, 7)), source_step=(2, 1))
+    rows = rows_of(strided)[1][1:]
+    assert rows[0][2].endswith(", colour 1 of 2")
+    assert rows[1][1:] == ["block 0 [0:4:2, 0:3]", "block 1 [0:2, 4:7]"]
 
 
 @pytest.mark.parametrize("make", [
