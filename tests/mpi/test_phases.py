@@ -190,3 +190,40 @@ def test_wrong_phases_are_refused_everywhere(comm):
     mover.free()
     with pytest.raises(dm.InvalidState):
         mover.start()
+
+
+def test_after_a_timeout_phases_are_waited_for_again(comm):
+    line = dm.BlockCyclic((2 * comm.size,), "(block)", comm.size)
+    dealt = dm.BlockCyclic((2 * comm.size,), "(cyclic)", comm.size)
+    a, b, c = (dm.XArray(comm, layout, "i8") for layout in (line, dealt, line))
+    mover = dm.Phases([(dm.redistribute(line, dealt), a, b), (dm.redistribute(dealt, line), b, c)])
+    a.local[...] = comm.rank
+    if comm.rank == 0:
+        mover.start()
+        if comm.size > 1:
+            with pytest.raises(dm.Timeout):
+                mover.wait(timeout=0.05)
+            assert mover.in_flight
+    comm.Barrier()
+    if comm.rank > 0:
+        mover.start()
+    mover.wait(timeout=60)
+    assert (c.local == comm.rank).all() and mover.counters()["rounds"] == 1
+
+
+def test_phases_given_up_fail_on_all(comm):
+    if comm.size == 1:
+        pytest.skip("nobody waits")
+    ours = comm.Dup()
+    line = dm.BlockCyclic((comm.size**2,), "(block)", comm.size)
+    dealt = dm.BlockCyclic((comm.size**2,), "(cyclic)", comm.size)
+    a, b, c = (dm.XArray(ours, layout, "i8") for layout in (line, dealt, line))
+    mover = dm.Phases([(dm.redistribute(line, dealt), a, b), (dm.redistribute(dealt, line), b, c)])
+    if comm.rank == 0:
+        with pytest.raises(dm.InvalidArgument, match="in flight"), mover:
+            mover.start()
+    else:
+        with pytest.raises(dm.PeerFailed):
+            mover(timeout=60)
+            mover(timeout=60)
+    comm.Barrier()
