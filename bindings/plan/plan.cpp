@@ -221,7 +221,7 @@ Mismatch
 OutOfRange
     When there are more pairs, the sections of both plans counted too.
 Unsupported
-    When a section changes its shape on the way, or for index lists.
+    When a section changes its shape on the way or has steps, or for index lists.
 )doc");
 }
 

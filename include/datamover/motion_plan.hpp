@@ -121,7 +121,8 @@ public:
     /// Throws mismatch when those layouts differ. Elements that `next` reads and this plan does not
     /// write are left out. Time and memory follow the pairs of sections that are looked at: those
     /// that share a block in between. Throws out_of_range where these are more than `most_pairs`,
-    /// also counting the sections of both plans: a short plan may stand for very many.
+    /// also counting the sections of both plans: a short plan may stand for very many; unsupported
+    /// for index lists and for sections that change their shape or have steps.
     MotionPlan composed(const MotionPlan& next, std::int64_t most_pairs = most_composed) const;
     static constexpr std::int64_t most_composed = std::int64_t{1} << 24;
     bool operator==(const MotionPlan& other) const;
