@@ -8,6 +8,7 @@
 #include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
 
+#include <limits>
 #include <optional>
 #include <utility>
 
@@ -337,6 +338,15 @@ std::vector<bool> wrapping(const std::optional<std::vector<bool>>& wraps) {
     return wraps.value_or(std::vector<bool>{});
 }
 
+/// A number that may be of a dimension or axis; whether it is, the builders tell.
+int dimension_of(std::int64_t number) {
+    if (number < std::numeric_limits<int>::min() || number > std::numeric_limits<int>::max())
+        throw Error(ErrorCode::out_of_range, "axis " + std::to_string(number) +
+                                                 "; layouts have at most " +
+                                                 std::to_string(max_dims) + " dimensions");
+    return static_cast<int>(number);
+}
+
 using LevelBuilder = MotionPlan(const Layout&, const Layout&, const Point&, const LevelOptions&);
 
 void bind_level(nb::module_& m, const char* name, LevelBuilder* build) {
@@ -379,13 +389,19 @@ void bind_builders(nb::module_& m) {
         "colours"_a = 1, "colour"_a = 0);
     m.def(
         "axis_halo",
-        [](const Layout& layout, const Point& lower, const Point& upper, int axis,
+        [](const Layout& layout, const Point& lower, const Point& upper, std::int64_t axis,
            const Region& periodic, const std::optional<std::vector<bool>>& wraps) {
             return axis_halo(layout, in_all_dims(lower, layout.dims()),
-                             in_all_dims(upper, layout.dims()), axis, periodic, wrapping(wraps));
+                             in_all_dims(upper, layout.dims()), dimension_of(axis), periodic,
+                             wrapping(wraps));
         },
         "layout"_a, "lower"_a, "upper"_a, "axis"_a, "periodic"_a, "wraps"_a);
-    m.def("panel_broadcast", &panel_broadcast, "layout"_a, "region"_a, "along"_a);
+    m.def(
+        "panel_broadcast",
+        [](const Layout& layout, const Region& region, std::int64_t along) {
+            return panel_broadcast(layout, region, dimension_of(along));
+        },
+        "layout"_a, "region"_a, "along"_a);
     bind_level(m, "prolongation", &prolongation);
     bind_level(m, "restriction", &restriction);
 }

@@ -41,6 +41,7 @@ def test_panels_go_along_any_dimension_of_any_array():
     [
         (TILES, dm.Region((0, 0), (24, 8)), 2, dm.OutOfRange),
         (TILES, dm.Region((0, 0), (24, 8)), -1, dm.OutOfRange),
+        (TILES, dm.Region((0, 0), (24, 8)), HUGE, dm.OutOfRange),
         (TILES, dm.Region((0, 0), (25, 8)), 1, dm.OutOfRange),
         (TILES, dm.Region((-1, 0), (24, 8)), 1, dm.OutOfRange),
         (TILES, dm.Region((0, 0), (HUGE, 8)), 1, dm.OutOfRange),
@@ -162,7 +163,7 @@ def test_colours_that_are_none(colours, colour):
 
 
 def test_axes_that_are_none():
-    for axis in (-1, 2):
+    for axis in (-1, 2, HUGE):
         with pytest.raises(dm.OutOfRange, match="axis"):
             dm.axis_halo(FINE, 1, axis)
     with pytest.raises(dm.InvalidArgument):
