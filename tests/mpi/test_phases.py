@@ -219,6 +219,7 @@ def test_phases_given_up_fail_on_all(comm):
     dealt = dm.BlockCyclic((comm.size**2,), "(cyclic)", comm.size)
     a, b, c = (dm.XArray(ours, layout, "i8") for layout in (line, dealt, line))
     mover = dm.Phases([(dm.redistribute(line, dealt), a, b), (dm.redistribute(dealt, line), b, c)])
+    comm.Barrier()  # all are bound
     if comm.rank == 0:
         with pytest.raises(dm.InvalidArgument, match="in flight"), mover:
             mover.start()  # which cannot be complete: the others have not started
