@@ -162,6 +162,9 @@ def move(
         ),
     ] = None,
     overwrite: Annotated[bool, typer.Option(help="Replace an output that is there.")] = False,
+    overwrite_group: Annotated[
+        bool, typer.Option(help="Replace it also where it is a Zarr group, with all its arrays.")
+    ] = False,
     max_bytes: Annotated[
         int, typer.Option(min=1, help="Memory per process for its parts of the two arrays.")
     ] = 1 << 28,
@@ -190,6 +193,7 @@ def move(
         compressor=compressor,
         axes=axes,
         overwrite=overwrite,
+        overwrite_group=overwrite_group,
         max_bytes=max_bytes,
     )
     raise typer.Exit(_move_here(source, output, nprocs, options))
@@ -301,7 +305,9 @@ def _print_report(report: Any, output: str) -> None:
     many = f"{report.processes} process{'' if report.processes == 1 else 'es'}"
     in_slabs = f", in {report.slabs} slabs" if report.slabs > 1 else ""
     console = launch.console()
-    console.print(f"[bold]{output}[/]  {shape} of {spec.dtype}", highlight=False)
+    console.print(
+        f"[bold]{escape(output)}[/]  {shape} of {escape(str(spec.dtype))}", highlight=False
+    )
     console.print(
         f"[bold]{decimal(report.bytes)}[/] in [bold]{report.seconds:.3g} s[/], "
         f"[bold]{_rate(report.bytes, report.seconds)}[/], on {many}{in_slabs}: "
@@ -311,12 +317,6 @@ def _print_report(report: Any, output: str) -> None:
         highlight=False,
         soft_wrap=True,
     )
-    if report.memcpy_seconds > 0:
-        console.print(
-            f"memcpy of the same bytes here: {report.memcpy_seconds:.3g} s, "
-            f"{_rate(report.bytes, report.memcpy_seconds)}",
-            highlight=False,
-        )
 
 
 #: Of a command whose words all go to another command line.

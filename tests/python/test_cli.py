@@ -91,7 +91,7 @@ def test_move_there_and_back(tmp_path, nprocs):
     np.save(tmp_path / "a.npy", ARRAY)
     done = run("move", tmp_path / "a.npy", tmp_path / "z.zarr", "--chunks", "8,8,8", "-n", nprocs)
     assert done.returncode == 0, done.stderr
-    assert f"on {nprocs} process" in done.stdout and "memcpy" in done.stdout
+    assert f"on {nprocs} process" in done.stdout and "memcpy" not in done.stdout
     stored = zarr.open_array(tmp_path / "z.zarr", mode="r")
     assert stored.chunks == (8, 8, 8) and np.array_equal(stored[...], ARRAY)
     done = run(

@@ -4,12 +4,11 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from datamover.errors import Error, IoError, NoMemory, class_of
-from datamover.files.flat import no_space
+from datamover.files.space import is_no_space, no_space
 from datamover.mpi import comm_address, core, take_part_with
 
 if TYPE_CHECKING:
@@ -24,8 +23,8 @@ def _told(error: Error | OSError | MemoryError, comm: MPI.Comm) -> Error:
     if isinstance(error, MemoryError):
         return NoMemory(f"not enough memory: {error}{where}")
     words = error.strerror or str(error)
-    if error.errno == errno.ENOSPC and error.filename:
-        words = no_space(str(error.filename))
+    if is_no_space(error) and error.filename:
+        return IoError(no_space(str(error.filename), error) + where)
     return IoError((f"{words}: {error.filename}" if error.filename else words) + where)
 
 

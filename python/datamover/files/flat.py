@@ -3,16 +3,22 @@
 
 from __future__ import annotations
 
-import errno
+import math
 import os
 
 import numpy as np
 
 from datamover.errors import IoError, Unsupported
 from datamover.files.formats import ArraySpec, Shape
+from datamover.files.space import is_no_space, no_space
 
-#: Runs at least this long are read and written by calls of their own, shorter ones by a mapping.
+#: Runs at least this long are written by calls of their own, shorter ones through a mapping.
 MIN_RUN_BYTES = 64 * 1024
+#: Runs are read together, with what lies between them, where that is less than this: it costs as
+#: much as a call.
+MAX_GAP_BYTES = 16 * 1024
+#: At most so much is read together before it is dealt out.
+MAX_SPAN_BYTES = 4 << 20
 #: Slabs are dealt in at least this many pieces per process.
 PIECES_PER_PROCESS = 8
 
@@ -34,7 +40,6 @@ class FlatFile:
         self.granule = (1,) * len(spec.shape)
         self._path = path
         self._offset = offset
-        self._writable = writable
         # A Fortran array is a C array with its dimensions reversed.
         self._shape = (spec.shape if spec.order == "C" else spec.shape[::-1]) or (1,)
         self._fd = os.open(path, os.O_RDWR if writable else os.O_RDONLY)
@@ -52,12 +57,21 @@ class FlatFile:
         return tuple(unit) if self.spec.order == "C" else tuple(unit[::-1])
 
     def read(self, lo: Shape, out: np.ndarray) -> None:
-        """Fill `out` with the elements from index `lo` on."""
-        self._transfer(lo, out, self._read_run)
+        """Fill `out` with the elements from index `lo` on.
+
+        Not through a mapping: a file that becomes shorter meanwhile shall be an error, no SIGBUS.
+        """
+        lo, out = self._in_file_order(lo, out)
+        if out.size > 0:
+            strides = self._strides_bytes()
+            position = sum(int(i) * s for i, s in zip(lo, strides, strict=True))
+            self._read_box(self._offset + position, out, strides)
 
     def write(self, lo: Shape, array: np.ndarray) -> None:
         """Write `array` to the elements from index `lo` on."""
-        self._transfer(lo, array, self._write_run)
+        lo, array = self._in_file_order(lo, array)
+        if array.size > 0:
+            self._write_box(lo, array)
 
     def sync(self) -> None:
         """Bring what was written to the disk."""
@@ -72,45 +86,65 @@ class FlatFile:
             os.close(self._fd)
         self._fd = -1
 
-    def _transfer(self, lo: Shape, array: np.ndarray, run) -> None:
+    def _in_file_order(self, lo: Shape, array: np.ndarray) -> tuple[Shape, np.ndarray]:
+        """Give a box as one of a C array of at least one dimension."""
         if not lo:
-            lo, array = (0,), array.reshape(1)
-        if self.spec.order == "F":
-            lo, array = lo[::-1], array.T
-        if array.size == 0:
-            return
-        shape, itemsize = array.shape, self.spec.dtype.itemsize
-        split = (
-            len(shape) - 1
-        )  # dimensions behind `split` are whole: from it on, a run is contiguous
+            return (0,), array.reshape(1)
+        return (lo, array) if self.spec.order == "C" else (lo[::-1], array.T)
+
+    def _strides_bytes(self) -> list[int]:
+        strides = [self.spec.dtype.itemsize]
+        for extent in self._shape[:0:-1]:
+            strides.insert(0, strides[0] * int(extent))
+        return strides
+
+    def _read_box(self, position: int, out: np.ndarray, strides: list[int]) -> None:
+        """Fill `out` with the box at a byte position; `strides` (bytes) are those in the file."""
+        inner_bytes = self.spec.dtype.itemsize + sum(
+            (n - 1) * s for n, s in zip(out.shape[1:], strides[1:], strict=True)
+        )
+        if out.flags.c_contiguous and (len(out) - 1) * strides[0] + inner_bytes == out.nbytes:
+            self._read_run(position, out.reshape(-1).view(np.uint8))
+        elif out.ndim > 1 and (
+            strides[0] > MAX_SPAN_BYTES or strides[0] - inner_bytes > MAX_GAP_BYTES
+        ):
+            for i, part in enumerate(out):
+                self._read_box(position + i * strides[0], part, strides[1:])
+        else:
+            rows = max(1, MAX_SPAN_BYTES // strides[0])
+            for i in range(0, len(out), rows):
+                part = out[i : i + rows]
+                span = np.empty((len(part) - 1) * strides[0] + inner_bytes, np.uint8)
+                self._read_run(position + i * strides[0], span)
+                part[...] = np.ndarray(part.shape, part.dtype, span, strides=strides)
+
+    def _write_box(self, lo: Shape, array: np.ndarray) -> None:
+        shape, strides = array.shape, self._strides_bytes()
+        # Dimensions behind `split` are whole: from it on, a run is contiguous.
+        split = len(shape) - 1
         while split > 0 and shape[split] == self._shape[split]:
             split -= 1
-        run_bytes = int(np.prod(shape[split:], dtype=object)) * itemsize
-        whole = run_bytes == array.size * itemsize
+        run_bytes = math.prod(shape[split:]) * self.spec.dtype.itemsize
+        whole = run_bytes == array.nbytes
         if not array.flags.c_contiguous or (run_bytes < MIN_RUN_BYTES and not whole):
-            self._transfer_mapped(lo, array)
+            self._write_mapped(lo, array)
             return
-        strides = np.cumprod((1, *self._shape[:0:-1]), dtype=object)[::-1]
         for index in np.ndindex(*shape[:split]):
             first = [a + b for a, b in zip(lo, (*index, *(0,) * len(lo)), strict=False)]
-            position = sum(int(i) * int(s) for i, s in zip(first, strides, strict=True))
-            run(self._offset + position * itemsize, array[index].reshape(-1).view(np.uint8))
+            position = sum(int(i) * s for i, s in zip(first, strides, strict=True))
+            self._write_run(self._offset + position, array[index].reshape(-1).view(np.uint8))
 
-    def _transfer_mapped(self, lo: Shape, array: np.ndarray) -> None:
+    def _write_mapped(self, lo: Shape, array: np.ndarray) -> None:
         if self._mapped is None:
             self._mapped = np.memmap(
                 self._path,
                 dtype=np.dtype((np.void, self.spec.dtype.itemsize)),
-                mode="r+" if self._writable else "r",
+                mode="r+",
                 offset=self._offset,
                 shape=self._shape,
             )
         box = tuple(slice(a, a + n) for a, n in zip(lo, array.shape, strict=True))
-        opaque = array.view(self._mapped.dtype)
-        if self._writable:
-            self._mapped[box] = opaque
-        else:
-            opaque[...] = self._mapped[box]
+        self._mapped[box] = array.view(self._mapped.dtype)
 
     def _read_run(self, position: int, out: np.ndarray) -> None:
         view = memoryview(out)
@@ -123,7 +157,12 @@ class FlatFile:
     def _write_run(self, position: int, data: np.ndarray) -> None:
         view = memoryview(data)
         while len(view):
-            done = os.pwritev(self._fd, [view], position)
+            try:
+                done = os.pwritev(self._fd, [view], position)
+            except OSError as e:
+                if is_no_space(e):
+                    raise IoError(no_space(self._path, e, self._offset + self.spec.nbytes)) from e
+                raise
             view, position = view[done:], position + done
 
 
@@ -140,18 +179,11 @@ def reserve(path: str, nbytes: int) -> None:
         if nbytes > 0:
             os.posix_fallocate(fd, 0, nbytes)
     except OSError as e:
-        if e.errno not in (errno.ENOSPC, errno.EFBIG, errno.EDQUOT):
-            raise
-        raise IoError(f"{no_space(path)}; the output needs {nbytes:,} bytes") from e
+        if is_no_space(e):
+            raise IoError(no_space(path, e, nbytes)) from e
+        raise
     finally:
         os.close(fd)
-
-
-def no_space(path: str) -> str:
-    """Say how much space is left where a path lies."""
-    directory = os.path.dirname(path) or "."
-    free = os.statvfs(directory)
-    return f"not enough space in {directory}: {free.f_bavail * free.f_frsize:,} bytes are free"
 
 
 def check_flat_dtype(dtype: np.dtype, where: str) -> None:
@@ -161,6 +193,11 @@ def check_flat_dtype(dtype: np.dtype, where: str) -> None:
     ------
     Unsupported
     """
+    if dtype.subdtype is not None:
+        raise Unsupported(
+            f"{where} has dtype {dtype}, of which every element is an array; say its extents in "
+            "the shape instead"
+        )
     if dtype.hasobject:
         raise Unsupported(
             f"{where} has dtype {dtype}: Python objects have no fixed bytes that could be moved; "

@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import stat
+import urllib.parse
 from collections.abc import Callable
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -17,11 +19,15 @@ Shape = tuple[int, ...]
 
 @dataclasses.dataclass(frozen=True)
 class ArraySpec:
-    """What an array is: shape, dtype, and the order ("C" or "F") of its elements in the file."""
+    """What an array is: shape, dtype, and the order ("C" or "F") of its elements in the file.
+
+    `kept` is what a Zarr array has besides, for an output that is Zarr too.
+    """
 
     shape: Shape
     dtype: np.dtype
     order: str = "C"
+    kept: Any = None
 
     @property
     def nbytes(self) -> int:
@@ -42,13 +48,16 @@ class MoveOptions:
     output_order : str
         "C" or "F", of an .npy or raw output; by default the input's.
     chunks, shards : tuple of int
-        Of a Zarr output, in elements per dimension.
+        Of a Zarr output, in elements per dimension; by default a Zarr input's.
     compressor : str
-        Of a Zarr output: "auto" (zarr's default), "none", "zstd", "gzip", "blosc".
+        Of a Zarr output: "auto" (zarr's default), "none", "zstd", "gzip", "blosc"; by default a
+        Zarr input's, else "auto".
     axes : tuple of int
         Output dimension k is input dimension axes[k], as in `numpy.transpose`.
     overwrite : bool
         Replace an output that is there.
+    overwrite_group : bool
+        Replace it also where it is a Zarr group, with all arrays in it.
     max_bytes : int
         Memory that each process may use for its part of the two arrays.
     """
@@ -64,6 +73,7 @@ class MoveOptions:
     compressor: str | None = None
     axes: Shape | None = None
     overwrite: bool = False
+    overwrite_group: bool = False
     max_bytes: int = 1 << 28
 
 
@@ -122,6 +132,8 @@ class Format:
         (path, ArraySpec, options): make the output on one process, its space reserved if possible.
     open_writer : callable
         (path, ArraySpec, options) -> Writer, on every process after `create`.
+    is_directory : bool
+        Whether an output is a directory, else a file.
     """
 
     name: str
@@ -131,6 +143,7 @@ class Format:
     check_output: Callable[[ArraySpec, MoveOptions], ArraySpec]
     create: Callable[[str, ArraySpec, MoveOptions], None]
     open_writer: Callable[[str, ArraySpec, MoveOptions], Writer]
+    is_directory: bool = False
 
 
 FORMATS: dict[str, Format] = {}
@@ -158,8 +171,7 @@ def by_suffix(path: str) -> Format | None:
 
 def of_input(path: str, options: MoveOptions) -> Format:
     """Return the format of an input: as said, else by its content, else by its name."""
-    if not os.path.lexists(path):
-        raise IoError(f"there is no input {path}")
+    _check_input_kind(path)
     if options.input_format is not None:
         return named(options.input_format)
     for candidate in FORMATS.values():
@@ -176,6 +188,15 @@ def of_input(path: str, options: MoveOptions) -> Format:
     )
 
 
+def _check_input_kind(path: str) -> None:
+    """Refuse what is neither a file nor a directory: to open a pipe would wait for its writer."""
+    if not os.path.lexists(path):
+        raise IoError(f"there is no input {path}")
+    mode = os.stat(path).st_mode
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        raise IoError(f"{path} is a device, a pipe or a socket: it cannot be read in parts")
+
+
 def of_output(path: str, options: MoveOptions) -> Format:
     """Return the format of an output: as said, else by its name."""
     if options.output_format is not None:
@@ -185,3 +206,57 @@ def of_output(path: str, options: MoveOptions) -> Format:
         known = ", ".join(suffix for f in FORMATS.values() for suffix in f.suffixes)
         raise InvalidArgument(f"{path} does not say its format; end it in {known}, or use --format")
     return by_name
+
+
+#: Options that only some formats have: (field of MoveOptions, of which side, formats).
+APPLIES_TO = (
+    ("shape", "input", ("raw",)),
+    ("dtype", "input", ("raw",)),
+    ("order", "input", ("raw",)),
+    ("chunks", "output", ("zarr",)),
+    ("shards", "output", ("zarr",)),
+    ("compressor", "output", ("zarr",)),
+    ("output_order", "output", ("npy", "raw")),
+)
+
+
+def check_options(options: MoveOptions, input_format: Format, output_format: Format) -> None:
+    """Refuse options that say nothing about the formats at hand.
+
+    Raises
+    ------
+    InvalidArgument
+    """
+    found = {"input": input_format.name, "output": output_format.name}
+    for field, side, formats in APPLIES_TO:
+        value = getattr(options, field)
+        if value is not None and found[side] not in formats:
+            raise InvalidArgument(
+                f"--{field.replace('_', '-')} {value} is for {' or '.join(formats)} {side}s; "
+                f"this {side} is {found[side]}"
+            )
+    for field in ("order", "output_order"):
+        if getattr(options, field) not in (None, "C", "F"):
+            raise InvalidArgument(f"{field} is {getattr(options, field)!r}, neither C nor F")
+
+
+def local_path(name: str | os.PathLike[str]) -> str:
+    """Return the real path of a name, which may also be given as file:// address.
+
+    Raises
+    ------
+    InvalidArgument
+        An address of something else, or no name at all.
+    """
+    text = os.fspath(name)
+    scheme, found, rest = text.partition("://")
+    if found and scheme == "file":
+        host, slash, path = rest.partition("/")
+        if host not in ("", "localhost") or not slash:
+            raise InvalidArgument(f"{text} is no file of this machine; write file:///path")
+        text = urllib.parse.unquote("/" + path)
+    elif found and scheme.isalnum() and not os.path.lexists(text):
+        raise InvalidArgument(f"{text}: only files can be moved, no {scheme} addresses")
+    if not text or "\0" in text:
+        raise InvalidArgument(f"{text!r} is no name of a file")
+    return os.path.realpath(text)

@@ -36,7 +36,9 @@ def _header(path: str) -> tuple[ArraySpec, int]:
                 shape, fortran, dtype = read(file)
                 return ArraySpec(shape, dtype, "F" if fortran else "C"), file.tell()
             mapped = np.lib.format.open_memmap(path, mode="r")
-        except (ValueError, EOFError) as e:
+        except OSError:
+            raise
+        except Exception as e:  # a header of foreign bytes is evaluated: it fails in many ways
             raise IoError(f"{path} is no .npy file that can be read: {e}") from e
     order = "C" if mapped.flags.c_contiguous else "F"
     return ArraySpec(mapped.shape, mapped.dtype, order), mapped.offset
@@ -47,6 +49,8 @@ def open_reader(path: str, options: MoveOptions) -> FlatFile:
     if os.path.isdir(path):
         raise IoError(f"{path} is a directory, no .npy file")
     spec, offset = _header(path)
+    if any(extent < 0 for extent in spec.shape):
+        raise IoError(f"{path} has a negative extent in its shape {spec.shape}")
     check_flat_dtype(spec.dtype, path)
     size = os.path.getsize(path)
     if size < offset + spec.nbytes:

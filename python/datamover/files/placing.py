@@ -3,14 +3,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import errno
+import fcntl
+import json
+import logging
 import os
+import re
 import shutil
 import stat
 
 from datamover.errors import InvalidArgument, IoError
 from datamover.files import formats
+
+log = logging.getLogger("datamover")
 
 AT_FDCWD = -100
 RENAME_NOREPLACE = 1
@@ -25,7 +32,7 @@ def temporary_path(output: str, token: str) -> str:
     return os.path.join(directory, f".{name}.{token}.partial")
 
 
-def check_places(source: str, output: str, overwrite: bool) -> None:
+def check_places(source: str, output: str, overwrite: bool, overwrite_group: bool) -> None:
     """Check, before anything is written, that the output can be put where it shall be.
 
     Raises
@@ -33,7 +40,8 @@ def check_places(source: str, output: str, overwrite: bool) -> None:
     InvalidArgument
         Output and input are the same, or one lies within the other.
     IoError
-        The output is there and not to be replaced, or its directory is missing or not writable.
+        The output is there and not to be replaced, or it is a Zarr group and that was not said, or
+        its directory is missing or not writable.
     """
     inside = os.path.commonpath([source, output])
     if source == output or (os.path.exists(output) and os.path.samefile(source, output)):
@@ -49,10 +57,28 @@ def check_places(source: str, output: str, overwrite: bool) -> None:
         return
     if not overwrite:
         raise IoError(f"{output} exists; --overwrite replaces it")
+    if os.path.ismount(output):
+        raise IoError(f"{output} is where a disk is mounted: it is not replaced")
     if _is_special(output):
         raise IoError(f"{output} is a device, a pipe or a socket: it is not replaced")
     if os.path.isdir(output) and not formats.named("zarr").recognizes(output):
         raise IoError(f"{output} is a directory but no Zarr store: it is not replaced")
+    if os.path.isdir(output) and not overwrite_group and not _is_zarr_array(output):
+        raise IoError(
+            f"{output} is a Zarr group, perhaps with many arrays: --overwrite-group replaces "
+            "all of it"
+        )
+
+
+def _is_zarr_array(path: str) -> bool:
+    """Tell whether a store's metadata says that it is one array; not where they are unreadable."""
+    try:
+        with open(os.path.join(path, "zarr.json"), encoding="utf-8") as file:
+            return json.load(file).get("node_type") == "array"
+    except FileNotFoundError:
+        return os.path.exists(os.path.join(path, ".zarray"))
+    except (OSError, ValueError, AttributeError, RecursionError):
+        return False
 
 
 def _is_special(path: str) -> bool:
@@ -135,11 +161,85 @@ def rename_with(source: str, destination: str, flags: int) -> bool:
 
 
 def _sync_directory(directory: str) -> None:
-    fd = os.open(directory, os.O_RDONLY)
+    """Bring names to the disk. The output is in place already: a failure is only worth a word."""
     try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
+        fd = os.open(directory, os.O_RDONLY)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+    except OSError as e:
+        log.warning("%s could not be synced to the disk: %s", directory, e.strerror)
+
+
+def claim(temporary: str, is_directory: bool) -> int:
+    """Make the empty unfinished output and lock it, which tells others that its owner lives.
+
+    Returns
+    -------
+    int
+        A file descriptor; the lock ends when it is closed or its process dies.
+    """
+    while True:
+        if is_directory:
+            os.mkdir(temporary)
+        else:
+            os.close(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
+        try:
+            fd = hold(temporary)
+        except FileNotFoundError:
+            continue
+        if _is_still(fd, temporary):
+            return fd
+        os.close(fd)  # another move took it for a leftover before it was locked
+
+
+def hold(temporary: str) -> int:
+    """Lock an unfinished output as one of several processes that write it; see `claim`."""
+    fd = os.open(temporary, os.O_RDONLY | os.O_CLOEXEC)
+    # Without locks on this file system others cannot tell, and leave it alone.
+    with contextlib.suppress(OSError):
+        fcntl.flock(fd, fcntl.LOCK_SH)
+    return fd
+
+
+def _is_still(fd: int, path: str) -> bool:
+    try:
+        return os.path.samestat(os.fstat(fd), os.stat(path))
+    except FileNotFoundError:
+        return False
+
+
+def remove_leftovers(output: str) -> list[str]:
+    """Remove what moves to the same output left that were killed; return the names removed."""
+    directory, name = os.path.split(output)
+    pattern = re.compile(re.escape(f".{name}.") + r"[0-9a-f]{12}\.partial(\.old)?")
+    found = {
+        os.path.join(directory, entry.removesuffix(".old"))
+        for entry in os.listdir(directory)
+        if pattern.fullmatch(entry)
+    }
+    return [temporary for temporary in sorted(found) if _remove_if_left(temporary, output)]
+
+
+def _remove_if_left(temporary: str, output: str) -> bool:
+    """Remove an unfinished output (and put an old one back) unless its owner lives."""
+    with contextlib.ExitStack() as locks:
+        # Between the two steps of a replacement the owner's lock is on what is the output by then.
+        for path in (temporary, output) if os.path.lexists(temporary + ".old") else (temporary,):
+            try:
+                fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+            except FileNotFoundError:
+                continue
+            except OSError:
+                return False
+            locks.callback(os.close, fd)
+            try:
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:  # somebody writes it, or this file system has no locks
+                return False
+        clean_up(temporary, output)
+    return True
 
 
 def clean_up(temporary: str, output: str) -> None:
@@ -156,6 +256,10 @@ def clean_up(temporary: str, output: str) -> None:
 def remove(path: str) -> None:
     """Remove a file or a directory with all that is in it, if it is there."""
     if os.path.isdir(path) and not os.path.islink(path):
-        shutil.rmtree(path)
-    elif os.path.lexists(path):
-        os.unlink(path)
+        with contextlib.suppress(FileNotFoundError):  # somebody else removes it too
+            shutil.rmtree(path)
+    if os.path.lexists(path):
+        if os.path.isdir(path) and not os.path.islink(path):
+            shutil.rmtree(path)
+        else:
+            os.unlink(path)

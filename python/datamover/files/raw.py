@@ -22,7 +22,7 @@ def open_reader(path: str, options: MoveOptions) -> FlatFile:
         raise InvalidArgument(f"the shape {options.shape} has a negative extent")
     try:
         dtype = np.dtype(options.dtype)
-    except TypeError as e:
+    except Exception as e:  # NumPy has many words for what it does not know
         raise InvalidArgument(f"{options.dtype!r} is no NumPy dtype: {e}") from e
     check_flat_dtype(dtype, path)
     spec = ArraySpec(tuple(options.shape), dtype, options.order or "C")

@@ -8,6 +8,7 @@ hidden name beside its own and gets its name when it is complete.
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import dataclasses
 import logging
@@ -35,8 +36,6 @@ PHASES = ("set_up", "read", "redistribute", "write", "sync")
 TOKEN = "DATAMOVER_MOVE_TOKEN"
 #: Progress is told after pieces of about this many bytes.
 PIECE_BYTES = 64 << 20
-#: memcpy is measured on blocks of at most this size per process.
-MEMCPY_BYTES = 256 << 20
 
 #: Called on every process with the bytes that it has read or written since the last call.
 Progress = Callable[[int], None]
@@ -59,8 +58,6 @@ class MoveReport:
         From the opened input to the output under its name.
     set_up_seconds, read_seconds, redistribute_seconds, write_seconds, sync_seconds : float
         Set-up is the reservation of disk space, memory, and the making of the mover.
-    memcpy_seconds : float
-        What all processes together take to copy as many bytes from memory to memory here.
     """
 
     spec: ArraySpec
@@ -73,7 +70,6 @@ class MoveReport:
     redistribute_seconds: float
     write_seconds: float
     sync_seconds: float
-    memcpy_seconds: float
 
 
 def move(
@@ -135,7 +131,7 @@ def move(
 
     check_launch(comm)
     options = options or MoveOptions(**said)
-    source, output = os.path.realpath(source), os.path.realpath(output)
+    source, output = formats.local_path(source), formats.local_path(output)
     address = comm_address(comm)
     token = _token_of_the_first(address)
     job = _Job(comm, source, output, options, placing.temporary_path(output, token))
@@ -146,16 +142,14 @@ def move(
         seconds = time.perf_counter() - begin
     finally:
         job.close()
-    memcpy_seconds = measure_memcpy(comm, job.spec.nbytes)
-    slowest = _slowest(address, [*times, seconds, memcpy_seconds])
+    slowest = _slowest(address, [*times, seconds])
     by_phase = {f"{n}_seconds": float(t) for n, t in zip(PHASES, slowest, strict=False)}
     return MoveReport(
         spec=job.spec,
         bytes=job.spec.nbytes,
         processes=comm.size,
         slabs=job.slab_count,
-        seconds=float(slowest[-2]),
-        memcpy_seconds=float(slowest[-1]),
+        seconds=float(slowest[-1]),
         **by_phase,
     )
 
@@ -183,7 +177,8 @@ class _Job:
         self.writer: Writer | None = None
         self.bound: _Bound | None = None
         self.seconds = dict.fromkeys(PHASES, 0.0)
-        self.leftover: str | None = None  # what this process has to remove at the end
+        self.removes = False  # whether this process removes what is left at the end
+        self.lock: int | None = None  # tells other moves that this one is at work
 
     def open_input(self) -> None:
         """Look at the input, and settle what the output will be. Collective."""
@@ -192,12 +187,19 @@ class _Job:
 
     def run(self, progress: Callable[[int], Progress] | None) -> list[float]:
         """Make the complete output. Collective."""
+        overwrite_group = self.options.overwrite_group
+        overwrite = self.options.overwrite or overwrite_group
         with together(self.comm), self._timed("set_up"):
             if self.comm.rank == 0:
-                placing.check_places(self.source, self.output, self.options.overwrite)
-                self.leftover = self.temporary
+                placing.check_places(self.source, self.output, overwrite, overwrite_group)
+                for left in placing.remove_leftovers(self.output):
+                    log.warning("removed %s, left by a move that was killed", left)
+                self.removes = True
+                self.lock = placing.claim(self.temporary, self.format.is_directory)
                 self.format.create(self.temporary, self.spec, self.options)
         with together(self.comm):
+            if self.lock is None:
+                self.lock = placing.hold(self.temporary)
             self.writer = self.format.open_writer(self.temporary, self.spec, self.options)
             slab = self._choose_slab()
         self._move_slabs(slab, progress)
@@ -207,7 +209,7 @@ class _Job:
                 self.writer.close()
         with together(self.comm):
             if self.comm.rank == 0:
-                self.leftover = placing.place(self.temporary, self.output, self.options.overwrite)
+                placing.place(self.temporary, self.output, overwrite)
         return list(self.seconds.values())
 
     def close(self) -> None:
@@ -218,11 +220,14 @@ class _Job:
             if file is not None:
                 with contextlib.suppress(OSError):
                     file.close()
-        if self.leftover is not None:
+        if self.removes:
             try:
-                placing.remove(self.leftover)
+                placing.clean_up(self.temporary, self.output)
             except OSError as e:
-                log.warning("%s could not be removed: %s", self.leftover, e)
+                log.warning("%s could not be removed: %s", self.temporary, e)
+        if self.lock is not None:
+            os.close(self.lock)
+            self.lock = None
 
     @contextlib.contextmanager
     def _timed(self, phase: str) -> Iterator[None]:
@@ -232,7 +237,10 @@ class _Job:
 
     def _open_input(self) -> None:
         options = self.options
-        self.reader = formats.of_input(self.source, options).open_reader(self.source, options)
+        input_format = formats.of_input(self.source, options)
+        self.format = formats.of_output(self.output, options)
+        formats.check_options(options, input_format, self.format)
+        self.reader = input_format.open_reader(self.source, options)
         given = self.reader.spec
         dims = len(given.shape)
         if dims > MAX_DIMS:
@@ -243,8 +251,8 @@ class _Job:
         if options.max_bytes < 1:
             raise InvalidArgument(f"max_bytes is {options.max_bytes}; it must be positive")
         shape = tuple(given.shape[a] for a in self.axes)
-        self.format = formats.of_output(self.output, options)
-        wanted = ArraySpec(shape, given.dtype, options.output_order or given.order)
+        kept = given.kept and given.kept.permuted(self.axes)
+        wanted = ArraySpec(shape, given.dtype, options.output_order or given.order, kept)
         self.spec = self.format.check_output(wanted, options)
 
     def _to_source(self, of_output: Shape) -> Shape:
@@ -286,7 +294,7 @@ class _Job:
             return
         if self.spec.nbytes == 0:
             return
-        tell = progress(2 * self.spec.nbytes // self.comm.size) if progress else lambda nbytes: None
+        tell = progress(self._bytes_here(slab)) if progress else lambda nbytes: None
         for lo, hi in dealing.slabs(self.spec.shape, slab):
             self.slab_count += 1
             with self._timed("set_up"):
@@ -306,6 +314,29 @@ class _Job:
                         self.writer.write(at, piece)
                         tell(piece.nbytes)
 
+    def _bytes_here(self, slab: Shape) -> int:
+        """Count what this process will read and write, of all slabs."""
+        itemsize = self.spec.dtype.itemsize
+        shapes = collections.Counter(
+            tuple(b - a for a, b in zip(lo, hi, strict=True))
+            for lo, hi in dealing.slabs(self.spec.shape, slab)
+        )
+        elems = 0
+        for shape, times in shapes.items():
+            for regions, owners in self._deal(shape):
+                extents = (regions[:, 1] - regions[:, 0])[owners == self.comm.rank]
+                elems += times * int(np.prod(extents, axis=1).sum())
+        return elems * itemsize
+
+    def _deal(self, shape: Shape) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Say who reads and who writes what of a slab: (regions, owners) of input and output."""
+        sides = ((self._to_source(shape), self.reader), (shape, self.writer))
+        nprocs = self.comm.size
+        return [
+            dealing.deal(extents, file.unit(extents, nprocs), file.spec.order, nprocs)
+            for extents, file in sides
+        ]
+
     def _move_single_element(self) -> None:
         with together(self.comm):
             if self.comm.rank == 0:
@@ -320,15 +351,10 @@ class _Job:
         if self.bound is not None:
             self.bound.free()
             self.bound = None
-        source_shape = self._to_source(shape)
-        nprocs = self.comm.size
-        reader, writer = self.reader, self.writer
-        source = dealing.deal(
-            source_shape, reader.unit(source_shape, nprocs), reader.spec.order, nprocs
-        )
-        output = dealing.deal(shape, writer.unit(shape, nprocs), writer.spec.order, nprocs)
+        source, output = self._deal(shape)
+        orders = self.reader.spec.order, self.writer.spec.order
         self.bound = _Bound(self.comm, shape, self.spec.dtype.itemsize, self.axes)
-        self.bound.bind(source, reader.spec.order, output, writer.spec.order)
+        self.bound.bind(source, orders[0], output, orders[1])
 
 
 class _Bound:
@@ -390,20 +416,3 @@ def _pieces(
         piece = part[(slice(None),) * d + (slice(begin, end),)]
         yield (*lo[:d], lo[d] + begin, *lo[d + 1 :]), piece
         begin = end
-
-
-def measure_memcpy(comm: MPI.Comm, nbytes: int) -> float:
-    """Measure what all processes take to copy `nbytes` from memory to memory, each its share.
-
-    Collective. The memory has been touched before; seconds, to be compared over the processes.
-    """
-    share = -(-nbytes // comm.size)
-    block = min(share, MEMCPY_BYTES)
-    if block == 0:
-        return 0.0
-    source, destination = np.ones(block, np.uint8), np.zeros(block, np.uint8)
-    gathered(comm_address(comm), [])  # all begin together
-    begin = time.perf_counter()
-    for done in range(0, share, block):
-        np.copyto(destination[: share - done], source[: share - done])
-    return time.perf_counter() - begin

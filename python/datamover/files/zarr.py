@@ -4,15 +4,21 @@
 from __future__ import annotations
 
 import ctypes
+import dataclasses
+import itertools
 import math
 import os
+import threading
 import warnings
+from functools import cache
 from typing import Any
 
 import numpy as np
 
 from datamover.errors import InvalidArgument, IoError, Unsupported
 from datamover.files.formats import ArraySpec, Format, MoveOptions, Shape, register
+from datamover.files.space import is_no_space, no_space
+from datamover.files.zarr_traits import ZarrTraits, traits_of
 
 COMPRESSORS = ("auto", "none", "zstd", "gzip", "blosc")
 #: Chunks are about this large when nobody says how large they are to be.
@@ -32,6 +38,40 @@ def recognizes(path: str) -> bool:
     return any(os.path.exists(os.path.join(path, n)) for n in ("zarr.json", ".zarray", ".zgroup"))
 
 
+@cache
+def _store_class() -> type:
+    from zarr.storage import LocalStore
+
+    class AbandonableStore(LocalStore):
+        """A store that can be told to write nothing more; zarr writes from threads of its own."""
+
+        def __init__(self, root: Any, *, read_only: bool = False) -> None:
+            super().__init__(root, read_only=read_only)
+            self._abandoned = False
+            self._writing = 0
+            self._changed = threading.Condition()
+
+        async def set(self, key: str, value: Any) -> None:
+            with self._changed:
+                if self._abandoned:
+                    raise InvalidArgument(f"{self.root} is given up")
+                self._writing += 1
+            try:
+                await super().set(key, value)
+            finally:
+                with self._changed:
+                    self._writing -= 1
+                    self._changed.notify_all()
+
+        def abandon(self) -> None:
+            """Wait until nothing is being written; refuse what comes later."""
+            with self._changed:
+                self._abandoned = True
+                self._changed.wait_for(lambda: self._writing == 0)
+
+    return AbandonableStore
+
+
 class ZarrArray:
     """One process's view of an array in a Zarr store; boxes are whole chunks (or shards).
 
@@ -41,13 +81,25 @@ class ZarrArray:
     path : str
     dtype : numpy.dtype
         Of the elements as they are read or written; zarr brings them into the store's byte order.
+    traits : ZarrTraits, optional
+        What a copy is to keep.
+    store : optional
+        Where the array is written.
     """
 
-    def __init__(self, array: Any, path: str, dtype: np.dtype):
-        self.spec = ArraySpec(tuple(array.shape), dtype)
+    def __init__(
+        self,
+        array: Any,
+        path: str,
+        dtype: np.dtype,
+        traits: ZarrTraits | None = None,
+        store: Any = None,
+    ):
+        self.spec = ArraySpec(tuple(array.shape), dtype, kept=traits)
         self.granule: Shape = tuple(array.shards or array.chunks)
         self._array = array
         self._path = path
+        self._store = store
 
     def unit(self, shape: Shape, nprocs: int) -> Shape:
         """Chunks, or shards where there are some."""
@@ -58,11 +110,33 @@ class ZarrArray:
         try:
             out.view(self.spec.dtype)[...] = self._array[_box(lo, out)]
         except Exception as e:  # whatever a codec says of bytes that it cannot decode
-            raise IoError(f"{self._path} cannot be read at {lo}: {_words(e)}") from e
+            where, cause = self._broken_chunk(lo, out.shape) or (f"at {lo}", e)
+            raise IoError(f"{self._path} cannot be read {where}: {_words(cause)}") from e
+
+    def _broken_chunk(self, lo: Shape, shape: Shape) -> tuple[str, Exception] | None:
+        """Find the first chunk (or shard) of a box that cannot be read."""
+        cells = [
+            range(a // g, -(-(a + n) // g)) for a, n, g in zip(lo, shape, self.granule, strict=True)
+        ]
+        for cell in itertools.product(*cells):
+            box = tuple(slice(c * g, (c + 1) * g) for c, g in zip(cell, self.granule, strict=True))
+            try:
+                self._array[box]
+            except Exception as e:
+                return f"in chunk {self._array.metadata.encode_chunk_key(cell)}", e
+        return None
 
     def write(self, lo: Shape, array: np.ndarray) -> None:
         """Write `array` to the elements from index `lo` on."""
-        self._array[_box(lo, array)] = array.view(self.spec.dtype)
+        elements = array.view(self.spec.dtype)
+        if elements.dtype.names:  # zarr stores the bytes of these as they stand in memory
+            elements = elements.astype(self._array.dtype)
+        try:
+            self._array[_box(lo, array)] = elements
+        except BaseException as e:
+            self._store.abandon()
+            _raise_no_space(e, self._path, self.spec)
+            raise
 
     def sync(self) -> None:
         """Bring the file system that holds the store to the disk: one call for all chunks."""
@@ -80,6 +154,13 @@ class ZarrArray:
 
 def _box(lo: Shape, array: np.ndarray) -> tuple[slice, ...]:
     return tuple(slice(a, a + n) for a, n in zip(lo, array.shape, strict=True))
+
+
+def _raise_no_space(e: BaseException, path: str, spec: ArraySpec) -> None:
+    """Where an error says that the disk is full, say which, and what would be needed."""
+    if isinstance(e, OSError) and is_no_space(e):
+        words = no_space(path, e, spec.nbytes)
+        raise IoError(f"{words} (the array before compression)") from e
 
 
 def _words(e: BaseException) -> str:
@@ -101,7 +182,9 @@ def open_reader(path: str, options: MoveOptions) -> ZarrArray:
         arrays = ", ".join(sorted(found.array_keys())) or "none"
         raise IoError(f"{path} is a Zarr group; name one of its arrays: {arrays}")
     _check_dtype(found.dtype, path)
-    return ZarrArray(found, path, found.dtype)
+    if any(extent < 0 for extent in found.shape):
+        raise IoError(f"{path} has a negative extent in its shape {found.shape}")
+    return ZarrArray(found, path, found.dtype, traits_of(found))
 
 
 def _check_dtype(dtype: Any, where: str) -> None:
@@ -123,13 +206,65 @@ def check_output(spec: ArraySpec, options: MoveOptions) -> ArraySpec:
         raise InvalidArgument(
             f"unknown compressor {options.compressor!r}; there are {', '.join(COMPRESSORS)}"
         )
+    stored = stored_dtype(spec.dtype)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             _create({}, spec, options)  # in memory: tells whether Zarr knows the dtype
-    except (ValueError, TypeError, KeyError, NotImplementedError, OverflowError) as e:
+            kept = _keeps_values(stored, spec.dtype)
+    except (OSError, MemoryError):
+        raise
+    except Exception as e:  # zarr and its codecs have many words for what they cannot hold
         raise Unsupported(f"Zarr cannot hold dtype {spec.dtype}: {_words(e)}") from e
-    return ArraySpec(spec.shape, spec.dtype, "C")
+    if not kept:
+        raise Unsupported(f"Zarr cannot hold dtype {spec.dtype}: values come back as others")
+    return dataclasses.replace(spec, order="C")
+
+
+def stored_dtype(dtype: np.dtype) -> np.dtype:
+    """Return how elements of a dtype stand in a Zarr array: records packed, in little endian.
+
+    Zarr's records have no byte order of their own and no gaps.
+
+    Raises
+    ------
+    Unsupported
+        A field is an array.
+    """
+    if dtype.names is None:
+        return dtype
+    fields = []
+    for name in dtype.names:
+        field = dtype[name]
+        if field.subdtype is not None:
+            raise Unsupported(
+                f"Zarr cannot hold dtype {dtype}: its field {name!r} is an array of {field.shape}; "
+                "make it fields of their own, or write .npy"
+            )
+        fields.append((name, stored_dtype(field)))
+    return np.dtype(fields).newbyteorder("<")
+
+
+def _keeps_values(stored: np.dtype, given: np.dtype) -> bool:
+    """Write some elements to a Zarr array in memory, as they will be, and see what comes back."""
+    samples = _samples(given).astype(stored)
+    store: dict[str, Any] = {}
+    _zarr().create_array(store, shape=(3,), chunks=(2,), dtype=stored)
+    _zarr().open_array(store, mode="r+")[...] = samples
+    back = _zarr().open_array(store, mode="r")[...].astype(stored)
+    return back.tobytes() == samples.tobytes()
+
+
+def _samples(dtype: np.dtype) -> np.ndarray:
+    """Three elements whose bytes differ."""
+    if dtype.names:
+        samples = np.zeros(3, dtype)
+        for name in dtype.names:
+            samples[name] = _samples(dtype[name])
+        return samples
+    if dtype.kind in "bU":
+        return np.array([True, False, True] if dtype.kind == "b" else ["a", "b", ""]).astype(dtype)
+    return np.frombuffer((bytes(range(1, 256)) * (1 + dtype.itemsize))[: 3 * dtype.itemsize], dtype)
 
 
 def _check_boxes(what: str, boxes: Shape | None, spec: ArraySpec) -> None:
@@ -147,9 +282,11 @@ def _check_boxes(what: str, boxes: Shape | None, spec: ArraySpec) -> None:
 
 
 def chunk_shape(spec: ArraySpec, options: MoveOptions) -> Shape:
-    """Return the chunks that were said; else nearly cubic ones of about a megabyte."""
+    """Return the chunks that were said; else the input's; else nearly cubic ones of a megabyte."""
     if options.chunks is not None:
         return tuple(options.chunks)
+    if spec.kept is not None:
+        return spec.kept.chunks
     chunks = [max(extent, 1) for extent in spec.shape]
     while np.prod(chunks, dtype=object) * spec.dtype.itemsize > DEFAULT_CHUNK_BYTES and any(
         extent > 1 for extent in chunks
@@ -160,15 +297,27 @@ def chunk_shape(spec: ArraySpec, options: MoveOptions) -> Shape:
 
 
 def _create(store: Any, spec: ArraySpec, options: MoveOptions) -> Any:
-    zarr = _zarr()
-    return zarr.create_array(
+    arguments: dict[str, Any] = {"compressors": "auto"}
+    shards = options.shards
+    if spec.kept is not None:
+        kept = spec.kept
+        arguments = {
+            **kept.others,
+            "dimension_names": kept.dimension_names,
+            "compressors": kept.compressors,
+        }
+        if shards is None and options.chunks is None:
+            shards = kept.shards
+    if options.compressor is not None:
+        arguments["compressors"] = _compressors(options.compressor)
+    return _zarr().create_array(
         store=store,
         shape=spec.shape,
-        dtype=spec.dtype,
+        dtype=stored_dtype(spec.dtype),
         chunks=chunk_shape(spec, options),
-        shards=options.shards,
-        compressors=_compressors(options.compressor or "auto"),
+        shards=shards,
         zarr_format=3,
+        **arguments,
     )
 
 
@@ -185,14 +334,30 @@ def create(path: str, spec: ArraySpec, options: MoveOptions) -> None:
     """Write the metadata; chunks come when they are written."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        _create(path, spec, options)
+        try:
+            _create(path, spec, options)
+        except OSError as e:
+            _raise_no_space(e, path, spec)
+            raise
 
 
 def open_writer(path: str, spec: ArraySpec, options: MoveOptions) -> ZarrArray:
     """Open an array that `create` made."""
+    store = _store_class()(path)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return ZarrArray(_zarr().open_array(path, mode="r+"), path, spec.dtype)
+        return ZarrArray(_zarr().open_array(store, mode="r+"), path, spec.dtype, store=store)
 
 
-register(Format("zarr", (".zarr",), recognizes, open_reader, check_output, create, open_writer))
+register(
+    Format(
+        "zarr",
+        (".zarr",),
+        recognizes,
+        open_reader,
+        check_output,
+        create,
+        open_writer,
+        is_directory=True,
+    )
+)

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Does a disk have room for a file, and what is said where it has not?"""
+
+from __future__ import annotations
+
+import errno
+import os
+import resource
+
+NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+def is_no_space(error: OSError) -> bool:
+    """Tell whether a disk is full, a quota used up, or a file larger than it may be."""
+    return error.errno in NO_SPACE
+
+
+def no_space(path: str, error: OSError, needed_bytes: int | None = None) -> str:
+    """Say which directory or file has no room, what it needs, and how much space is left."""
+    directory = os.path.dirname(path) or "."
+    needs = "" if needed_bytes is None else f"; the output needs {needed_bytes:,} bytes"
+    if error.errno == errno.EFBIG:
+        limit = resource.getrlimit(resource.RLIMIT_FSIZE)[0]
+        why = (
+            "the file system's limit"
+            if limit == resource.RLIM_INFINITY
+            else f"the limit of {limit:,} bytes (ulimit -f)"
+        )
+        return f"{path} would be larger than {why}{needs}; {_free(directory)}"
+    if error.errno == errno.EDQUOT:
+        return f"the disk quota in {directory} is used up{needs}; {_free(directory)}"
+    return f"not enough space in {directory}{needs}; {_free(directory)}"
+
+
+def _free(directory: str) -> str:
+    found = os.statvfs(directory)
+    if found.f_files > 0 and found.f_favail == 0:
+        return "no inodes are free there"
+    return f"{found.f_bavail * found.f_frsize:,} bytes are free"

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What does a Zarr array have besides its elements, that a copy of it in Zarr keeps?"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from datamover.files.formats import Shape
+
+#: xarray's name, in arrays of Zarr v2, for what is `dimension_names` in v3.
+DIMENSIONS_V2 = "_ARRAY_DIMENSIONS"
+
+
+@dataclasses.dataclass(frozen=True)
+class ZarrTraits:
+    """Attributes, names, fill value, chunks and codecs of an array; arguments of `create_array`.
+
+    Attributes
+    ----------
+    chunks, shards : tuple of int
+        Per dimension; shards are None where there are none.
+    dimension_names : tuple of str, or None
+    compressors : tuple of codecs, or "auto" where those of the array are unknown to Zarr v3
+    others : dict
+        What no permutation of dimensions changes.
+    """
+
+    chunks: Shape
+    shards: Shape | None
+    dimension_names: tuple[str | None, ...] | None
+    compressors: Any
+    others: dict[str, Any]
+
+    def permuted(self, axes: Shape) -> ZarrTraits:
+        """Give those of the array whose dimension k is dimension axes[k] of this one."""
+
+        def permute(by_dimension):
+            return None if by_dimension is None else tuple(by_dimension[a] for a in axes)
+
+        return dataclasses.replace(
+            self,
+            chunks=permute(self.chunks),
+            shards=permute(self.shards),
+            dimension_names=permute(self.dimension_names),
+        )
+
+
+def traits_of(array: Any) -> ZarrTraits:
+    """Read what an open array of Zarr v2 or v3 has."""
+    return _of_v2(array) if array.metadata.zarr_format == 2 else _of_v3(array)
+
+
+def _of_v3(array: Any) -> ZarrTraits:
+    metadata = array.metadata
+    # The byte order in which records stand is not the codec's: they are written as in memory.
+    serializer = {} if array.dtype.names else {"serializer": array.serializer}
+    return ZarrTraits(
+        chunks=tuple(array.chunks),
+        shards=None if array.shards is None else tuple(array.shards),
+        dimension_names=metadata.dimension_names,
+        compressors=array.compressors or None,
+        others={
+            "attributes": array.attrs.asdict(),
+            "fill_value": metadata.fill_value,
+            "filters": array.filters or None,
+            **serializer,
+            "chunk_key_encoding": metadata.chunk_key_encoding,
+        },
+    )
+
+
+def _of_v2(array: Any) -> ZarrTraits:
+    attributes = array.attrs.asdict()
+    names = attributes.get(DIMENSIONS_V2)
+    named = isinstance(names, list) and len(names) == len(array.shape)
+    if named:
+        del attributes[DIMENSIONS_V2]
+    fill = array.metadata.fill_value
+    return ZarrTraits(
+        chunks=tuple(max(extent, 1) for extent in array.chunks),
+        shards=None,
+        dimension_names=tuple(names) if named else None,
+        compressors=_compressors_of_v2(array),
+        # Chunks that are not there are read as zeros where v2 has no fill value.
+        others={
+            "attributes": attributes,
+            "fill_value": _zero(array.dtype) if fill is None else fill,
+        },
+    )
+
+
+def _zero(dtype: np.dtype) -> Any:
+    return np.zeros((), dtype)[()]
+
+
+def _compressors_of_v2(array: Any) -> Any:
+    from zarr import codecs
+
+    if not array.compressors:
+        return None
+    said = array.compressors[0].get_config()
+    level = {"level": said["level"]} if "level" in said else {}
+    if said["id"] == "zstd":
+        return (codecs.ZstdCodec(**level, checksum=bool(said.get("checksum"))),)
+    if said["id"] == "gzip":
+        return (codecs.GzipCodec(**level),)
+    if said["id"] == "blosc":
+        return (_blosc_of_v2(said, array.dtype.itemsize),)
+    return "auto"
+
+
+def _blosc_of_v2(said: dict[str, Any], itemsize: int) -> Any:
+    from zarr import codecs
+
+    shuffle = said.get("shuffle", 1)
+    if shuffle == -1:  # numcodecs: by the size of the elements
+        shuffle = 2 if itemsize == 1 else 1
+    return codecs.BloscCodec(
+        typesize=itemsize,
+        cname=said["cname"],
+        clevel=said["clevel"],
+        shuffle=("noshuffle", "shuffle", "bitshuffle")[shuffle],
+        blocksize=said.get("blocksize", 0),
+    )

@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Does a move to Zarr keep every value and, from Zarr, all that an array has besides?"""
+
+import json
+
+import numcodecs
+import numpy as np
+import pytest
+import zarr
+from mpi4py import MPI
+from zarr import codecs
+
+import datamover as dm
+from datamover.files import move
+
+COMM = MPI.COMM_SELF
+RECORDS = [
+    [("a", "<i2"), ("b", ">f4")],
+    [("a", ">i2"), ("b", [("c", ">u8"), ("d", "S3")])],
+    [("a", ">M8[s]"), ("b", "?"), ("c", ">U2")],
+    np.dtype([("a", "u1"), ("b", ">f8")], align=True),
+    [("a", ">c16")],
+]
+SCALARS = ["f8", ">f8", ">i4", "u1", "c16", ">c8", "?", "S7", "U3", ">U3", "M8[s]", ">M8[ms]", "f2"]
+SCALARS += ["V5", "m8[3us]"]
+
+
+def sample(dtype, shape):
+    """Values of any dtype, all different where the dtype has so many."""
+    dtype = np.dtype(dtype)
+    count = np.arange(1, 1 + np.prod(shape)).reshape(shape)
+    if dtype.names:
+        records = np.zeros(shape, dtype)
+        for name in dtype.names:
+            records[name] = sample(dtype[name], shape)
+        return records
+    if dtype.kind == "V":
+        return np.frombuffer(bytes(range(1, 1 + dtype.itemsize)) * count.size, dtype).reshape(shape)
+    return (count % 2 if dtype.kind == "b" else count).astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", [*RECORDS, *SCALARS], ids=str)
+def test_every_value_comes_through_zarr(tmp_path, dtype):
+    array = sample(dtype, (5, 7))
+    np.save(tmp_path / "a.npy", array)
+    move(COMM, tmp_path / "a.npy", tmp_path / "z.zarr", chunks=(2, 3))
+    assert (zarr.open_array(tmp_path / "z.zarr", mode="r")[...] == array).all()
+    move(COMM, tmp_path / "z.zarr", tmp_path / "b.npy")
+    assert (np.load(tmp_path / "b.npy") == array).all()
+
+
+@pytest.mark.parametrize("dtype", [[("a", "f4", (2,))], [("a", "u1"), ("b", [("c", "i4", 3)])]])
+def test_arrays_in_records_are_refused(tmp_path, dtype):
+    np.save(tmp_path / "a.npy", np.zeros(3, dtype))
+    with pytest.raises(dm.Unsupported, match=r"field '[ac]' is an array"):
+        move(COMM, tmp_path / "a.npy", tmp_path / "z.zarr")
+
+
+def source_array(path, **options):
+    arguments = {
+        "shape": (8, 6),
+        "dtype": "f4",
+        "chunks": (2, 3),
+        "shards": (4, 6),
+        "fill_value": np.nan,
+        "filters": [codecs.TransposeCodec(order=(1, 0))],
+        "serializer": codecs.BytesCodec(endian="big"),
+        "compressors": [codecs.BloscCodec(cname="lz4", clevel=3), codecs.Crc32cCodec()],
+        "attributes": {"units": "K", "nested": {"list": [1, 2.5, None]}},
+        "dimension_names": ("lat", None),
+        "chunk_key_encoding": {"name": "v2", "separator": "."},
+        **options,
+    }
+    array = zarr.create_array(path, **arguments)
+    array[:4] = sample(array.dtype, (4, 6))
+    return array
+
+
+def metadata(path):
+    return json.loads((path / "zarr.json").read_text())
+
+
+def test_zarr_to_zarr_keeps_what_is_said_of_the_array(tmp_path):
+    given = source_array(tmp_path / "a.zarr")
+    move(COMM, tmp_path / "a.zarr", tmp_path / "b.zarr")
+    assert metadata(tmp_path / "b.zarr") == metadata(tmp_path / "a.zarr")
+    assert np.isnan(zarr.open_array(tmp_path / "b.zarr", mode="r").fill_value)
+    back = zarr.open_array(tmp_path / "b.zarr", mode="r")[...]
+    assert np.array_equal(back, given[...], equal_nan=True)
+
+
+def test_what_is_said_comes_before_what_is_kept(tmp_path):
+    source_array(tmp_path / "a.zarr")
+    move(
+        COMM, tmp_path / "a.zarr", tmp_path / "b.zarr", axes=(1, 0), chunks=(5, 5),
+        compressor="none",
+    )  # fmt: skip
+    made = zarr.open_array(tmp_path / "b.zarr", mode="r")
+    assert (made.chunks, made.shards, made.compressors) == ((5, 5), None, ())
+    assert made.metadata.dimension_names == (None, "lat") and made.attrs["units"] == "K"
+    assert np.isnan(made.fill_value)
+    assert np.array_equal(made[...], zarr.open_array(tmp_path / "a.zarr")[...].T, equal_nan=True)
+
+
+@pytest.mark.parametrize(
+    "compressor",
+    [None, numcodecs.Zstd(5), numcodecs.GZip(2), numcodecs.Blosc("lz4hc", 4), numcodecs.LZMA()],
+    ids=str,
+)
+@pytest.mark.parametrize("fill_value", [np.nan, -999.0, None])
+def test_zarr_v2_comes_with_names_fill_value_and_codec(tmp_path, compressor, fill_value):
+    given = zarr.create_array(
+        tmp_path / "a.zarr", shape=(8, 6), chunks=(3, 3), dtype=">f8", zarr_format=2,
+        compressors=compressor, fill_value=fill_value, order="F",
+        attributes={"_ARRAY_DIMENSIONS": ["x", "y"], "units": "m"},
+    )  # fmt: skip
+    given[:3] = sample("f8", (3, 6))
+    move(COMM, tmp_path / "a.zarr", tmp_path / "b.zarr")
+    made = zarr.open_array(tmp_path / "b.zarr", mode="r")
+    assert made.metadata.zarr_format == 3 and made.chunks == (3, 3)
+    assert made.metadata.dimension_names == ("x", "y") and made.attrs.asdict() == {"units": "m"}
+    expected = 0.0 if fill_value is None else fill_value
+    assert np.array_equal(made.fill_value, expected, equal_nan=True)
+    assert np.array_equal(made[:3], given[:3])
+    names = {"zstd": "ZstdCodec", "gzip": "GzipCodec", "blosc": "BloscCodec", "lzma": "ZstdCodec"}
+    assert [type(c).__name__ for c in made.compressors] == (
+        [names[compressor.codec_id]] if compressor else []
+    )
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_a_group_is_replaced_only_by_an_explicit_word(tmp_path, zarr_format):
+    np.save(tmp_path / "a.npy", np.arange(3.0))
+    group = zarr.create_group(tmp_path / "g.zarr", zarr_format=zarr_format)
+    group.create_array("precious", shape=(2,), dtype="f8")[...] = 7
+    with pytest.raises(dm.IoError, match=r"Zarr group.*--overwrite-group"):
+        move(COMM, tmp_path / "a.npy", tmp_path / "g.zarr", overwrite=True)
+    assert (zarr.open_group(tmp_path / "g.zarr", mode="r")["precious"][...] == 7).all()
+    move(COMM, tmp_path / "a.npy", tmp_path / "g.zarr", overwrite_group=True)
+    assert (zarr.open_array(tmp_path / "g.zarr", mode="r")[...] == np.arange(3.0)).all()
