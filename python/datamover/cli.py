@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
+import signal
 import sys
 import time
 import traceback
@@ -17,7 +18,7 @@ import typer
 from rich.filesize import decimal
 from rich.markup import escape
 
-from datamover import launch
+from datamover import launch, lifeline
 from datamover.errors import Error, InvalidArgument
 
 app = typer.Typer(
@@ -30,6 +31,9 @@ app = typer.Typer(
 
 #: A progress bar appears when the work has taken this long.
 PATIENCE_SECONDS = 1.0
+
+#: Of the pictures that --png draws.
+PICTURE_SUFFIXES = (".png", ".pdf", ".svg")
 
 
 def _integers(text: str) -> tuple[int, ...]:
@@ -91,7 +95,8 @@ def explain(
     ] = None,
     top: Annotated[int, typer.Option(min=1, help="Number of peers or pairs to list.")] = 10,
     json_file: Annotated[
-        Path | None, typer.Option("--json", metavar="FILE", help="Write everything as JSON.")
+        Path | None,
+        typer.Option("--json", metavar="FILE", help="Write everything as JSON; - is the output."),
     ] = None,
     png_file: Annotated[
         Path | None, typer.Option("--png", metavar="FILE", help="Draw holdings and traffic.")
@@ -106,6 +111,8 @@ def explain(
     from datamover.explanation_tables import as_tables
 
     with _errors_to_exit():
+        if png_file is not None and png_file.suffix.lower() not in PICTURE_SUFFIXES:
+            raise InvalidArgument(f"{png_file} does not end in {', '.join(PICTURE_SUFFIXES)}")
         axes = tuple(range(len(shape))) if axes is None else axes
         if sorted(axes) != list(range(len(shape))):
             raise InvalidArgument(f"axes {axes} are no permutation of 0 .. {len(shape) - 1}")
@@ -115,9 +122,12 @@ def explain(
         )
         plan = dm.redistribute(before, after, axes=axes)
         found = explain_plan(plan, rank=rank, elem_bytes=itemsize, node_size=node_size)
-        launch.console().print(as_tables(found, top))
-        if json_file is not None:
-            json_file.write_text(found.dumps())
+        if str(json_file) == "-":
+            typer.echo(found.dumps())
+        else:
+            launch.console().print(as_tables(found, top))
+            if json_file is not None:
+                json_file.write_text(found.dumps())
         if png_file is not None:
             from datamover.picture import draw
 
@@ -200,24 +210,65 @@ def move(
 
 
 def _start_processes(nprocs: int, output: str) -> int:
-    from datamover.files import placing
+    from datamover.files import formats, placing
     from datamover.files.transfer import TOKEN
 
     token = secrets.token_hex(6)
     os.environ[TOKEN] = token
-    output = os.path.realpath(output)
-    code = 1
     with _errors_to_exit():
-        try:
-            code = launch.run_processes(nprocs, sys.argv[1:])
-        finally:
-            if code != 0:  # also where they were killed
-                placing.clean_up(placing.temporary_path(output, token), output)
-    return code
+        path = formats.local_path(output)
+        before = _identity(path)
+        end = launch.run_processes(nprocs, sys.argv[1:])
+        if end.status != 0:  # also where they were killed
+            placing.clean_up(placing.temporary_path(path, token), path)
+    if end.interrupted_by is not None and end.status is None:
+        return _tell_interruption(end.interrupted_by, path, before)
+    if end.status is None and end.code != 0:
+        why = f"signal {-end.code}" if end.code < 0 else f"exit code {end.code}"
+        _print_error(f"the processes ended early ({why}); {_state(path, before)}")
+        return end.code if end.code > 0 else 128 - end.code
+    return end.code if end.status is None else end.status
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_ino, found.st_mtime_ns
+
+
+def _state(path: str, before: tuple[int, int] | None) -> str:
+    """Say what became of an output."""
+    after = _identity(path)
+    if after != before:
+        return f"{path} is complete"
+    return f"{path} was not written" if after is None else f"{path} is as it was"
+
+
+def _tell_interruption(number: signal.Signals, path: str, before: tuple[int, int] | None) -> int:
+    _print_error(f"interrupted by {number.name}; {_state(path, before)}")
+    return 128 + number
 
 
 def _move_here(source: str, output: str, nprocs: int | None, options: Any) -> int:
     """Do this process's part; return the code to exit with."""
+    if launch.inside_launcher():
+        lifeline.hold_on()
+        lifeline.die_with_parent()
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # no words from each of them
+        return _move_on(source, output, nprocs, options)
+    with lifeline.signals_interrupt() as caught:
+        before = _identity(output)
+        try:
+            return _move_on(source, output, nprocs, options)
+        except KeyboardInterrupt:
+            if not caught:
+                raise
+            return _tell_interruption(caught[0], output, before)
+
+
+def _move_on(source: str, output: str, nprocs: int | None, options: Any) -> int:
     from mpi4py import MPI
 
     from datamover.files import move as move_files
@@ -242,8 +293,10 @@ def _move_here(source: str, output: str, nprocs: int | None, options: Any) -> in
         traceback.print_exc()
         comm.Abort(1)
         raise
+    finally:
+        if shown:
+            shown.end()
     if shown:
-        shown.end()
         _print_report(report, output)
     return launch.leave(0, comm.rank)
 
@@ -343,7 +396,7 @@ def application(ctx: typer.Context) -> None:
     command.run(ctx.args)
 
 
-def _print_error(e: BaseException) -> None:
+def _print_error(e: BaseException | str) -> None:
     console = launch.console(stderr=True)
     console.print(f"[bold red]error:[/] {escape(str(e))}", highlight=False, soft_wrap=True)
 

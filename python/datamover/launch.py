@@ -12,6 +12,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from datamover import lifeline
 from datamover.errors import MpiError
 
 if TYPE_CHECKING:
@@ -157,12 +158,26 @@ def _launcher_family(mpiexec: str) -> str:
     return "MPICH" if "HYDRA" in said or "mpich" in said.lower() else ""
 
 
-def run_processes(nprocs: int, arguments: list[str]) -> int:
-    """Run `python -m datamover.cli ARGUMENTS` on `nprocs` processes and return the exit code.
+def run_processes(nprocs: int, arguments: list[str]) -> lifeline.End:
+    """Run `python -m datamover.cli ARGUMENTS` on `nprocs` processes, until all have ended.
 
-    As `run_command`.
+    Parameters
+    ----------
+    nprocs : int
+    arguments : list of str
+
+    Returns
+    -------
+    lifeline.End
+        With what rank 0 handed to `leave`, if it came that far.
+
+    Raises
+    ------
+    MpiError
+        No mpiexec fits the MPI that mpi4py loads.
     """
-    return run_command(nprocs, [sys.executable, "-m", "datamover.cli", *arguments])
+    command = [sys.executable, "-m", "datamover.cli", *arguments]
+    return lifeline.run([_fitting_mpiexec(), "-n", str(nprocs), *command], _environment())
 
 
 def run_command(nprocs: int, command: list[str]) -> int:
@@ -185,6 +200,20 @@ def run_command(nprocs: int, command: list[str]) -> int:
     MpiError
         No mpiexec fits the MPI that mpi4py loads.
     """
+    mpiexec = _fitting_mpiexec()
+    with tempfile.TemporaryDirectory(prefix="datamover-") as directory:
+        status = Path(directory, "status")
+        environment = {**_environment(), STATUS_FILE: str(status)}
+        # Launchers comment on any code but 0, so rank 0 leaves the code in a file.
+        finished = subprocess.run(
+            [mpiexec, "-n", str(nprocs), *command], env=environment, check=False
+        )
+        if finished.returncode == 0 and status.exists():
+            return int(status.read_text())
+        return finished.returncode
+
+
+def _fitting_mpiexec() -> str:
     mpiexec = find_mpiexec()
     if mpiexec is None:
         raise MpiError(
@@ -192,18 +221,10 @@ def run_command(nprocs: int, command: list[str]) -> int:
             f"{sys.executable} or on the PATH; install one (pip install mpich) or start the "
             "processes yourself"
         )
-    with tempfile.TemporaryDirectory(prefix="datamover-") as directory:
-        status = Path(directory, "status")
-        # Launchers comment on any code but 0, so rank 0 leaves the code in a file.
-        finished = subprocess.run(
-            [mpiexec, "-n", str(nprocs), *command], env=_environment(status), check=False
-        )
-        if finished.returncode == 0 and status.exists():
-            return int(status.read_text())
-        return finished.returncode
+    return mpiexec
 
 
-def _environment(status: Path) -> dict[str, str]:
+def _environment() -> dict[str, str]:
     from rich.console import Console
 
     widths = [
@@ -212,7 +233,6 @@ def _environment(status: Path) -> dict[str, str]:
     ]
     return {
         **outer_environment(),
-        STATUS_FILE: str(status),
         TERMINAL_WIDTHS: ",".join(widths),
         **open_mpi_environment(),
     }
@@ -232,11 +252,16 @@ def open_mpi_environment() -> dict[str, str]:
 
 
 def leave(code: int, rank: int) -> int:
-    """Return the code to exit with, after rank 0 has told it to the process that started all."""
+    """Return the code to exit with, after rank 0 has told it to the process that started all.
+
+    Launchers comment on any code but 0.
+    """
     status = os.environ.get(STATUS_FILE)
-    if status is None:
+    if status is None and not lifeline.is_held():
         return code
-    if rank == 0:
+    if rank == 0 and lifeline.is_held():
+        lifeline.tell(code)
+    elif rank == 0:
         Path(status).write_text(str(code))
     return 0
 

@@ -1,0 +1,276 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How do processes that one process starts through a launcher end with it, however it ends?
+
+Every process that was started keeps a connection to the one that started all. When it closes,
+because that one gives up or is gone, they end at once; when all have closed, that one knows that
+none is left. The launcher itself is told by the kernel.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import dataclasses
+import functools
+import os
+import secrets
+import selectors
+import signal
+import socket
+import struct
+import subprocess
+import threading
+import time
+from collections.abc import Iterable, Iterator
+
+#: Where the starting process listens, as machine:name; in the environment of those it starts.
+ADDRESS = "DATAMOVER_LIFELINE"
+#: Signals after which all is ended.
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+#: How long processes that were told to end, or killed by the kernel, may take to be gone.
+PATIENCE_SECONDS = 20.0
+PR_SET_PDEATHSIG = 1
+#: struct ucred of the process at the other end of a socket: pid, uid, gid.
+CREDENTIALS = struct.Struct("3i")
+#: What MPICH's launcher prints, of no use to who knows what happened.
+LAUNCHER_BANNER = b"=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES"
+
+
+@dataclasses.dataclass(frozen=True)
+class End:
+    """How processes ended.
+
+    Attributes
+    ----------
+    code : int
+        What the launcher exited with; negative where a signal ended it.
+    status : int or None
+        What the first of the processes told with `tell`.
+    interrupted_by : signal.Signals or None
+        The signal that this process got meanwhile.
+    """
+
+    code: int
+    status: int | None
+    interrupted_by: signal.Signals | None
+
+
+def run(command: list[str], environment: dict[str, str]) -> End:
+    """Run a launcher; return when it has ended, and all that it started here.
+
+    What it prints on its standard output is held back until it ends. A signal that would end this
+    process ends those that were started; so does the death of this process.
+
+    Parameters
+    ----------
+    command : list of str
+    environment : dict
+        For the launcher; those that it starts have to call `hold_on`.
+    """
+    with _Watch() as watch:
+        watch.process = subprocess.Popen(
+            command,
+            env={**environment, ADDRESS: watch.address},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            start_new_session=True,  # Ctrl-C reaches this process alone, which ends the others
+            preexec_fn=functools.partial(die_with_parent, os.getpid()),
+        )
+        return watch.until_all_are_gone()
+
+
+class _Watch:
+    """The starting process's end of all connections, and its signals."""
+
+    def __init__(self) -> None:
+        self.process: subprocess.Popen[bytes]
+        name = f"datamover-{secrets.token_hex(12)}"
+        self.address = f"{os.uname().nodename}:{name}"
+        self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._listener.bind("\0" + name)  # a name without a file, gone with this process
+        self._listener.listen(4096)
+        self._listener.setblocking(False)
+        self._connections: set[socket.socket] = set()
+        self._selector = selectors.DefaultSelector()
+        self._told = b""
+        self._printed = b""
+        self._signal: signal.Signals | None = None
+        self._exit = contextlib.ExitStack()
+
+    def __enter__(self) -> _Watch:
+        self._exit.enter_context(self._selector)
+        self._exit.enter_context(self._listener)
+        woken, waker = socket.socketpair()
+        for end in (woken, waker):
+            end.setblocking(False)
+            self._exit.enter_context(end)
+        self._exit.callback(signal.set_wakeup_fd, signal.set_wakeup_fd(waker.fileno()))
+        for number in (*not_ignored(ENDING), signal.SIGCHLD):
+            self._exit.callback(signal.signal, number, signal.signal(number, self._on_signal))
+        self._selector.register(woken, selectors.EVENT_READ, lambda: woken.recv(4096))
+        self._selector.register(self._listener, selectors.EVENT_READ, self._accept)
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self._exit.close()
+
+    def until_all_are_gone(self) -> End:
+        """Wait until the launcher and all who connected have ended."""
+        stdout = self.process.stdout
+        os.set_blocking(stdout.fileno(), False)
+        self._selector.register(stdout, selectors.EVENT_READ, self._read_output)
+        while self.process.poll() is None and self._signal is None:
+            self._turn(None)
+        if self._signal is not None:
+            self.process.kill()
+        self.process.wait()
+        self._end_others()
+        self._read_output()
+        status = int(self._told) if self._told.isdigit() else None
+        if self._signal is None:
+            self._print(without_banner=status is None and self.process.returncode != 0)
+        return End(self.process.returncode, status, self._signal)
+
+    def _on_signal(self, number: int, frame: object) -> None:
+        if number != signal.SIGCHLD and self._signal is None:
+            self._signal = signal.Signals(number)
+
+    def _turn(self, timeout_seconds: float | None) -> bool:
+        """Do what there is to do; False where nothing came in that time."""
+        ready = self._selector.select(timeout_seconds)
+        for key, _ in ready:
+            key.data()
+        return bool(ready)
+
+    def _accept(self) -> bool:
+        """Take one connection, if there is one."""
+        try:
+            connection, _ = self._listener.accept()
+        except BlockingIOError:
+            return False
+        size = CREDENTIALS.size
+        other = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size)
+        if CREDENTIALS.unpack(other)[1] == os.getuid():
+            self._connections.add(connection)
+            self._selector.register(
+                connection, selectors.EVENT_READ, lambda: self._hear(connection)
+            )
+        else:
+            connection.close()
+        return True
+
+    def _hear(self, connection: socket.socket) -> None:
+        words = b""
+        with contextlib.suppress(ConnectionError):
+            words = connection.recv(4096)
+        self._told += words
+        if not words:
+            self._selector.unregister(connection)
+            self._connections.remove(connection)
+            connection.close()
+
+    def _read_output(self) -> None:
+        stdout = self.process.stdout
+        while not stdout.closed:
+            read = stdout.read(1 << 16)
+            if read is None:  # nothing more for now
+                return
+            self._printed += read
+            if not read:
+                self._selector.unregister(stdout)
+                stdout.close()
+
+    def _end_others(self) -> None:
+        """End all who connected, and wait until they are gone; who comes later finds nobody."""
+        while self._accept():
+            pass
+        self._selector.unregister(self._listener)
+        self._listener.close()
+        for connection in self._connections:
+            with contextlib.suppress(OSError):
+                connection.shutdown(socket.SHUT_WR)
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while self._connections and time.monotonic() < deadline:
+            self._turn(deadline - time.monotonic())
+
+    def _print(self, without_banner: bool) -> None:
+        text = self._printed
+        if without_banner:
+            before, _, _ = text.partition(LAUNCHER_BANNER)
+            text = before.rstrip(b"=\n")
+        with contextlib.suppress(BrokenPipeError):
+            _write_all(1, text)
+
+
+def not_ignored(numbers: Iterable[signal.Signals]) -> list[signal.Signals]:
+    """Leave out the signals that this process was started to ignore, as by nohup."""
+    return [number for number in numbers if signal.getsignal(number) != signal.SIG_IGN]
+
+
+def _write_all(fd: int, text: bytes) -> None:
+    view = memoryview(text)
+    while view:
+        view = view[os.write(fd, view) :]
+
+
+def die_with_parent(parent_pid: int | None = None) -> None:
+    """Have the kernel end this process when the one that started it is gone (Linux)."""
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if parent_pid is not None and os.getppid() != parent_pid:  # it was gone before
+        os._exit(1)
+
+
+_connection: socket.socket | None = None
+
+
+def hold_on() -> None:
+    """Connect to the process that started all, and end this one as soon as that one is gone."""
+    global _connection
+    machine, found, name = os.environ.get(ADDRESS, "").rpartition(":")
+    if not found or machine != os.uname().nodename or _connection is not None:
+        return
+    _connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        _connection.connect("\0" + name)
+    except OSError:
+        os._exit(1)  # it has gone before this process came
+    threading.Thread(target=_end_with, args=(_connection,), daemon=True).start()
+
+
+def _end_with(connection: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        while connection.recv(64):
+            pass
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def is_held() -> bool:
+    """Tell whether this process is connected to one that started it."""
+    return _connection is not None
+
+
+def tell(status: int) -> None:
+    """Tell the process that started all what it shall exit with."""
+    _connection.sendall(str(status).encode())
+
+
+@contextlib.contextmanager
+def signals_interrupt() -> Iterator[list[signal.Signals]]:
+    """Have the first signal that would end this process raise KeyboardInterrupt, none after it.
+
+    Gives a list, in which that signal is then.
+    """
+    caught: list[signal.Signals] = []
+
+    def interrupt(number: int, frame: object) -> None:
+        if not caught:
+            caught.append(signal.Signals(number))
+            raise KeyboardInterrupt
+
+    before = {number: signal.signal(number, interrupt) for number in not_ignored(ENDING)}
+    try:
+        yield caught
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
