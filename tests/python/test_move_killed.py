@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Whatever is killed, and when: is the output absent, old or whole, and nothing left running?
+
+Ten kills at random moments; twenty times as many with DATAMOVER_TEST_CASES=20 (`make test-long`).
+DATAMOVER_TEST_SEED gives other moments. The only sleep is the random moment of the kill itself.
+"""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+import uuid
+
+import numpy as np
+import pytest
+import zarr
+from mpi4py import MPI
+
+from datamover.files import move
+
+CASES = int(os.environ.get("DATAMOVER_TEST_CASES", "1"))
+SEED = int(os.environ.get("DATAMOVER_TEST_SEED", "0"))
+OLD = np.arange(7.0)
+NEW = np.random.default_rng(2).integers(0, 1000, (36, 36, 36)).astype("i2")
+MARK = "DATAMOVER_TEST_MARK"
+PATIENCE_SECONDS = 60
+#: Who is killed, of `datamover move -n`.
+TARGETS = [(1, "parent"), (2, "parent"), (2, "parent"), (2, "mpiexec"), (2, "worker")]
+SIGNALS = [signal.SIGTERM, signal.SIGINT, signal.SIGKILL]
+
+pytestmark = pytest.mark.kills
+
+
+def start(source, output, nprocs):
+    """Start a move that can be found again with all that it starts; at its end in a new session."""
+    mark = uuid.uuid4().hex
+    command = [sys.executable, "-m", "datamover.cli", "move", source, output, "-n", nprocs]
+    command += ["--overwrite"] + (["--chunks", "6,6,6"] if str(output).endswith("zarr") else [])
+    process = subprocess.Popen(
+        list(map(str, command)),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, MARK: mark},
+    )
+    return process, mark
+
+
+def running(mark):
+    """The processes of a move that live, as {pid: command line}."""
+    found = {}
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/environ", "rb") as file:
+                if mark.encode() not in file.read():
+                    continue
+            with open(f"/proc/{pid}/cmdline", "rb") as file:
+                found[int(pid)] = file.read().replace(b"\0", b" ").decode()
+        except OSError:  # it has ended, perhaps meanwhile
+            continue
+    return found
+
+
+def until(condition):
+    """Ask again and again until something holds; give it, or what was there last."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not (found := condition()) and time.monotonic() < deadline:
+        time.sleep(0.005)
+    return found
+
+
+def target_pid(process, mark, who):
+    """Wait until the process to be killed is there; None where the move was over before."""
+    if who == "parent":
+        return process.pid
+
+    def find():
+        if process.poll() is not None:
+            return [None]
+        of_others = {pid: line for pid, line in running(mark).items() if pid != process.pid}
+        launchers = [pid for pid, line in of_others.items() if "mpiexec" in line.split()[0]]
+        workers = [pid for pid, line in of_others.items() if "datamover.cli" in line]
+        workers = sorted(set(workers) - set(launchers))
+        return launchers if who == "mpiexec" else workers[-1:]
+
+    return until(find)[0]
+
+
+@pytest.fixture(scope="module")
+def seconds(tmp_path_factory):
+    """How long whole moves take here, by the number of processes."""
+    place = tmp_path_factory.mktemp("whole")
+    np.save(place / "a.npy", NEW)
+    taken = {}
+    for nprocs in (1, 2):
+        begin = time.monotonic()
+        process, mark = start(place / "a.npy", place / "b.zarr", nprocs)
+        _, words = process.communicate(timeout=PATIENCE_SECONDS)
+        taken[nprocs] = time.monotonic() - begin
+        assert process.returncode == 0, words
+        assert running(mark) == {}
+    return taken
+
+
+def content(path):
+    if not path.exists():
+        return None
+    return zarr.open_array(path, mode="r")[...] if path.is_dir() else np.load(path)
+
+
+@pytest.mark.parametrize("case", range(10 * CASES))
+def test_a_kill_at_any_moment(tmp_path, seconds, case):
+    random = np.random.default_rng([SEED, case])
+    nprocs, who = TARGETS[case % len(TARGETS)]
+    number = SIGNALS[case // 2 % len(SIGNALS)]
+    replaces, suffix = case % 4 < 2, random.choice(["zarr", "zarr", "npy"])
+    np.save(tmp_path / "a.npy", NEW)
+    output = tmp_path / f"out.{suffix}"
+    if replaces:
+        np.save(tmp_path / "old.npy", OLD)
+        move(MPI.COMM_SELF, tmp_path / "old.npy", output)
+        (tmp_path / "old.npy").unlink()
+
+    begin = time.monotonic()
+    process, mark = start(tmp_path / "a.npy", output, nprocs)
+    pid = target_pid(process, mark, who)
+    left = max(0.2, seconds[nprocs] - (time.monotonic() - begin))
+    time.sleep(random.uniform(0, left))
+    if pid is not None and process.poll() is None:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, number)
+    printed, words = process.communicate(timeout=PATIENCE_SECONDS)
+
+    assert until(lambda: not running(mark)), f"left running: {running(mark)}"
+    found = content(output)
+    if found is None:
+        assert not replaces and process.returncode != 0
+    elif found.shape == NEW.shape:
+        assert np.array_equal(found, NEW)
+    else:
+        assert replaces and np.array_equal(found, OLD) and process.returncode != 0
+    if who == "parent" and "error:" in words:
+        assert words.count("\n") == 1 and f"interrupted by {number.name}" in words
+        assert str(output) in words
+    assert "BAD TERMINATION" not in printed + words and "Traceback" not in words
+
+    hidden = [name for name in os.listdir(tmp_path) if name.startswith(".")]
+    if who != "parent" or number != signal.SIGKILL:
+        assert hidden == []
+    move(MPI.COMM_SELF, tmp_path / "a.npy", output, overwrite=True)
+    assert sorted(os.listdir(tmp_path)) == ["a.npy", output.name]
+    assert np.array_equal(content(output), NEW)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interruption_prints_one_line(tmp_path, number):
+    np.save(tmp_path / "a.npy", NEW)
+    np.save(tmp_path / "b.npy", OLD)
+    process, mark = start(tmp_path / "a.npy", tmp_path / "b.zarr", 2)
+    target_pid(process, mark, "mpiexec")
+    os.kill(process.pid, number)
+    printed, words = process.communicate(timeout=PATIENCE_SECONDS)
+    assert until(lambda: not running(mark)), f"left running: {running(mark)}"
+    assert process.returncode == 128 + number
+    assert printed == "" and words.count("\n") == 1 and words.startswith("error: interrupted by")
+
+
+def test_what_another_move_writes_is_left_alone(tmp_path, caplog):
+    """Only what has no owner any more is removed, and it is named."""
+    from datamover.files import placing
+
+    np.save(tmp_path / "a.npy", OLD)
+    output = str(tmp_path / "b.npy")
+    alive = placing.temporary_path(output, "0123456789ab")
+    lock = placing.claim(alive, is_directory=False)
+    left = placing.temporary_path(output, "ba9876543210")
+    os.close(placing.claim(left, is_directory=True))
+    (tmp_path / ".b.npy.notes.partial").write_text("somebody's")
+    move(MPI.COMM_SELF, tmp_path / "a.npy", output)
+    assert os.path.exists(alive) and not os.path.exists(left)
+    assert (tmp_path / ".b.npy.notes.partial").read_text() == "somebody's"
+    assert left in caplog.text and alive not in caplog.text
+    os.close(lock)
+    move(MPI.COMM_SELF, tmp_path / "a.npy", output, overwrite=True)
+    assert not os.path.exists(alive)
