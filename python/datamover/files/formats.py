@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import os
 import stat
 import urllib.parse
@@ -206,6 +207,20 @@ def of_output(path: str, options: MoveOptions) -> Format:
         known = ", ".join(suffix for f in FORMATS.values() for suffix in f.suffixes)
         raise InvalidArgument(f"{path} does not say its format; end it in {known}, or use --format")
     return by_name
+
+
+def check_shape(shape: Shape, dtype: np.dtype, path: str) -> None:
+    """Refuse shapes that a file's header promises but no array can have.
+
+    Raises
+    ------
+    IoError
+    """
+    if any(extent < 0 for extent in shape):
+        raise IoError(f"{path} has a negative extent in its shape {shape}")
+    # NumPy multiplies the extents of empty arrays too.
+    if math.prod(max(extent, 1) for extent in shape) * max(dtype.itemsize, 1) >= 2**63:
+        raise IoError(f"{path} has the shape {shape}: 2**63 bytes or more are no array")
 
 
 #: Options that only some formats have: (field of MoveOptions, of which side, formats).

@@ -9,7 +9,7 @@ import numpy as np
 
 from datamover.errors import IoError
 from datamover.files.flat import FlatFile, check_flat_dtype, reserve
-from datamover.files.formats import ArraySpec, Format, MoveOptions, register
+from datamover.files.formats import ArraySpec, Format, MoveOptions, check_shape, register
 
 MAGIC = b"\x93NUMPY"
 
@@ -49,15 +49,14 @@ def open_reader(path: str, options: MoveOptions) -> FlatFile:
     if os.path.isdir(path):
         raise IoError(f"{path} is a directory, no .npy file")
     spec, offset = _header(path)
-    if any(extent < 0 for extent in spec.shape):
-        raise IoError(f"{path} has a negative extent in its shape {spec.shape}")
     check_flat_dtype(spec.dtype, path)
     size = os.path.getsize(path)
-    if size < offset + spec.nbytes:
+    if min(spec.shape, default=0) >= 0 and size < offset + spec.nbytes:
         raise IoError(
             f"{path} is truncated: its header promises {spec.nbytes:,} bytes of elements, "
             f"{size - offset:,} are there"
         )
+    check_shape(spec.shape, spec.dtype, path)
     return FlatFile(path, spec, offset, writable=False)
 
 

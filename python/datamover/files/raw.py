@@ -9,7 +9,7 @@ import numpy as np
 
 from datamover.errors import InvalidArgument, IoError
 from datamover.files.flat import FlatFile, check_flat_dtype, reserve
-from datamover.files.formats import ArraySpec, Format, MoveOptions, register
+from datamover.files.formats import ArraySpec, Format, MoveOptions, check_shape, register
 
 
 def open_reader(path: str, options: MoveOptions) -> FlatFile:
@@ -33,6 +33,7 @@ def open_reader(path: str, options: MoveOptions) -> FlatFile:
             f"{path} has {size:,} bytes, but {shape} elements of {dtype} are {spec.nbytes:,}; "
             "is the shape or the dtype another one?"
         )
+    check_shape(spec.shape, spec.dtype, path)
     return FlatFile(path, spec, 0, writable=False)
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import dataclasses
 import itertools
@@ -10,13 +11,14 @@ import math
 import os
 import threading
 import warnings
+from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
 import numpy as np
 
 from datamover.errors import InvalidArgument, IoError, Unsupported
-from datamover.files.formats import ArraySpec, Format, MoveOptions, Shape, register
+from datamover.files.formats import ArraySpec, Format, MoveOptions, Shape, check_shape, register
 from datamover.files.space import is_no_space, no_space
 from datamover.files.zarr_traits import ZarrTraits, traits_of
 
@@ -107,24 +109,38 @@ class ZarrArray:
 
     def read(self, lo: Shape, out: np.ndarray) -> None:
         """Fill `out` with the elements from index `lo` on."""
+        if self._array.shards:
+            self._refuse_empty_shards(lo, out.shape)
         try:
             out.view(self.spec.dtype)[...] = self._array[_box(lo, out)]
         except Exception as e:  # whatever a codec says of bytes that it cannot decode
             where, cause = self._broken_chunk(lo, out.shape) or (f"at {lo}", e)
             raise IoError(f"{self._path} cannot be read {where}: {_words(cause)}") from e
 
+    def _refuse_empty_shards(self, lo: Shape, shape: Shape) -> None:
+        """Refuse files of no bytes, which zarr reads as if there were none."""
+        for key, _ in self._chunks(lo, shape):
+            with contextlib.suppress(FileNotFoundError):
+                if os.path.getsize(os.path.join(self._path, key)) == 0:
+                    raise IoError(f"{self._path} cannot be read in chunk {key}: its file is empty")
+
     def _broken_chunk(self, lo: Shape, shape: Shape) -> tuple[str, Exception] | None:
         """Find the first chunk (or shard) of a box that cannot be read."""
+        for key, box in self._chunks(lo, shape):
+            try:
+                self._array[box]
+            except Exception as e:
+                return f"in chunk {key}", e
+        return None
+
+    def _chunks(self, lo: Shape, shape: Shape) -> Iterator[tuple[str, tuple[slice, ...]]]:
+        """Go through the chunks (or shards) of a box: their names and what they hold."""
         cells = [
             range(a // g, -(-(a + n) // g)) for a, n, g in zip(lo, shape, self.granule, strict=True)
         ]
         for cell in itertools.product(*cells):
             box = tuple(slice(c * g, (c + 1) * g) for c, g in zip(cell, self.granule, strict=True))
-            try:
-                self._array[box]
-            except Exception as e:
-                return f"in chunk {self._array.metadata.encode_chunk_key(cell)}", e
-        return None
+            yield self._array.metadata.encode_chunk_key(cell), box
 
     def write(self, lo: Shape, array: np.ndarray) -> None:
         """Write `array` to the elements from index `lo` on."""
@@ -182,8 +198,9 @@ def open_reader(path: str, options: MoveOptions) -> ZarrArray:
         arrays = ", ".join(sorted(found.array_keys())) or "none"
         raise IoError(f"{path} is a Zarr group; name one of its arrays: {arrays}")
     _check_dtype(found.dtype, path)
-    if any(extent < 0 for extent in found.shape):
-        raise IoError(f"{path} has a negative extent in its shape {found.shape}")
+    check_shape(found.shape, found.dtype, path)
+    if any(extent < 1 for extent in found.shards or found.chunks):
+        raise IoError(f"{path} has chunks of {found.shards or found.chunks}: they hold nothing")
     return ZarrArray(found, path, found.dtype, traits_of(found))
 
 
@@ -200,6 +217,7 @@ def check_output(spec: ArraySpec, options: MoveOptions) -> ArraySpec:
     _check_boxes("chunks", options.chunks, spec)
     _check_boxes("shards", options.shards, spec)
     chunks = chunk_shape(spec, options)
+    _check_boxes("chunks", chunks, spec)
     if options.shards and any(s % c for s, c in zip(options.shards, chunks, strict=True)):
         raise InvalidArgument(f"shards {options.shards} are no multiples of the chunks {chunks}")
     if (options.compressor or "auto") not in COMPRESSORS:

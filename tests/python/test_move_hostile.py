@@ -1,0 +1,308 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Does each of many senseless or harmful inputs get one clear line, and leave all as it was?"""
+
+import json
+import os
+import shutil
+import socket
+import struct
+
+import numpy as np
+import pytest
+import zarr
+from typer.testing import CliRunner
+
+from datamover import cli
+
+ARRAY = np.arange(24.0).reshape(4, 6)
+
+
+def npy(header, data=bytes(192)):
+    """An .npy file of version 1 with any header."""
+    text = header.encode("latin1") if isinstance(header, str) else header
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text + data
+
+
+def dict_header(descr="'<f8'", shape="(4, 6)", order="False"):
+    return npy(f"{{'descr': {descr}, 'fortran_order': {order}, 'shape': {shape}, }}\n")
+
+
+def zarr_metadata(**changed):
+    """The zarr.json of a small array with some fields changed."""
+    made = zarr.create_array({}, shape=(4, 6), chunks=(2, 3), dtype="f8", fill_value=0.0)
+    plain = json.loads(json.dumps(made.metadata.to_dict(), default=str))
+    return json.dumps({**plain, **changed})
+
+
+#: Contents of files given as INPUT: (name, bytes, word of the message).
+FILES = [
+    ("empty.npy", b"", "no .npy file"),
+    ("magic.npy", b"\x93NUMPY", "no .npy file"),
+    ("version.npy", b"\x93NUMPY\x09\x09" + bytes(100), "no .npy file"),
+    ("png.npy", b"\x89PNG\r\n" + bytes(200), "no .npy file"),
+    ("long_header.npy", b"\x93NUMPY\x01\x00\xff\xff{}", "no .npy file"),
+    ("zeros_header.npy", npy(bytes(64)), "no .npy file"),
+    ("no_dict.npy", npy("[1, 2, 3]\n"), "no .npy file"),
+    ("no_shape.npy", npy("{'descr': '<f8', 'fortran_order': False}\n"), "no .npy file"),
+    ("deep.npy", npy("(" * 5000 + ")" * 5000), "no .npy file"),
+    ("code.npy", npy("__import__('os').system('touch /tmp/x')\n"), "no .npy file"),
+    ("negative.npy", dict_header(shape="(4, -6)"), "negative extent"),
+    ("two_negatives.npy", dict_header(shape="(-4, -6)"), "negative extent"),
+    ("words.npy", dict_header(shape="('a', 6)"), "no .npy file"),
+    ("float_shape.npy", dict_header(shape="(4.0, 6)"), "no .npy file"),
+    ("bool_shape.npy", dict_header(shape="(True, 48)"), "truncated"),
+    ("huge.npy", dict_header(shape=f"({2**40}, {2**40})"), "truncated"),
+    ("beyond.npy", dict_header(shape=f"({10**30},)"), "truncated"),
+    ("zero_huge.npy", dict_header(shape=f"(0, {10**30})"), "2**63 bytes"),
+    ("f9.npy", dict_header(descr="'<f9'"), "no .npy file"),
+    ("object.npy", dict_header(descr="'|O'"), "Python objects"),
+    ("object_field.npy", dict_header(descr="[('a', '|O')]"), "Python objects"),
+    ("empty_string.npy", dict_header(descr="'|S0'"), "no bytes at all"),
+    ("void.npy", dict_header(descr="'|V0'"), "no bytes at all"),
+    ("subarray.npy", dict_header(descr="('<f8', (2,))"), "every element is an array"),
+    ("truncated.npy", dict_header()[:-1], "truncated"),
+    ("dims.npy", dict_header(descr="'|u1'", shape=str((1,) * 9)), "9 dimensions"),
+    ("text.txt", b"1 2 3\n", "neither .npy nor Zarr"),
+    ("array.h5", b"\x89HDF\r\n\x1a\n" + bytes(100), "neither .npy nor Zarr"),
+    ("npy.zarr", b"\x93NUMPY" + bytes(9), "no .npy file"),
+    ("file.zarr", b"{}", "no directory"),
+]  # fmt: skip
+
+#: zarr.json of directories given as INPUT: (content, word of the message).
+STORES = [
+    ("", "no Zarr array"),
+    ("{not json", "no Zarr array"),
+    ("[]", "no Zarr array"),
+    ("{}", ""),
+    ("null", "no Zarr array"),
+    ('{"zarr_format": 3}', ""),
+    ('{"zarr_format": 4, "node_type": "array"}', "no Zarr array"),
+    ('{"zarr_format": 3, "node_type": "group"}', "Zarr group"),
+    ("[" * 100_000, "no Zarr array"),
+    (lambda: zarr_metadata(shape=[-4, 6]), ""),
+    (lambda: zarr_metadata(shape=[4]), ""),
+    (lambda: zarr_metadata(shape="many"), ""),
+    (lambda: zarr_metadata(data_type="float99"), "no Zarr array"),
+    (lambda: zarr_metadata(data_type="string", fill_value=""), ""),
+    (lambda: zarr_metadata(codecs=[{"name": "zip-drive"}]), ""),
+    (lambda: zarr_metadata(codecs=[]), ""),
+    (lambda: zarr_metadata(fill_value="red"), ""),
+    (lambda: zarr_metadata(chunk_grid={"name": "hexagonal"}), ""),
+    (
+        lambda: zarr_metadata(
+            chunk_grid={"name": "regular", "configuration": {"chunk_shape": [0, 3]}}
+        ),
+        "",
+    ),
+]
+
+#: Arguments after `move`: (words, exit code, word of the message); a.npy and old.npy are there.
+ARGUMENTS = [
+    ("none.npy b.npy", 1, "no input"),
+    ("a.npy old.npy", 1, "--overwrite"),
+    ("a.npy a.npy --overwrite", 1, "the same"),
+    ("a.npy ./a.npy --overwrite", 1, "the same"),
+    ("a.npy sub/b.npy", 1, "no directory"),
+    ("a.npy old.npy/b.npy", 1, "no directory"),
+    ("a.npy b.tif", 1, "does not say its format"),
+    ("a.npy b.npy --format tiff", 1, "unknown format"),
+    ("a.npy b.npy --input-format hdf5", 1, "unknown format"),
+    ("a.npy b.npy --compressor bogus", 1, "--compressor bogus is for zarr"),
+    ("a.npy b.npy --compressor zstd", 1, "is for zarr outputs"),
+    ("a.npy b.npy --chunks 2,3", 1, "--chunks"),
+    ("a.npy b.raw --shards 2,3", 1, "--shards"),
+    ("a.npy b.zarr --output-order F", 1, "--output-order"),
+    ("a.npy b.npy --shape 4,6", 1, "--shape"),
+    ("a.npy b.npy --dtype f8", 1, "--dtype"),
+    ("a.npy b.npy --order C", 1, "--order"),
+    ("a.npy b.zarr --compressor bogus", 1, "unknown compressor"),
+    ("a.npy b.zarr --chunks 0,3", 1, "must be positive"),
+    ("a.npy b.zarr --chunks -2,3", 1, "must be positive"),
+    ("a.npy b.zarr --chunks 2", 1, "1 dimensions"),
+    ("a.npy b.zarr --chunks 2,3 --shards 3,3", 1, "no multiples"),
+    ("a.npy b.zarr --chunks 4611686018427387904,4", 1, "bytes or more"),
+    ("a.npy b.zarr --chunks 99999999999999999999999,1", 1, "bytes or more"),
+    ("a.npy b.zarr --chunks 2,,3", 2, "no integers"),
+    ("a.npy b.zarr --chunks 2.5,3", 2, "no integers"),
+    ("a.npy b.npy --axes 0,0", 1, "no permutation"),
+    ("a.npy b.npy --axes 0", 1, "no permutation"),
+    ("a.npy b.npy --axes -1,0", 1, "no permutation"),
+    ("a.npy b.npy --axes 99999999999999999999,0", 1, "no permutation"),
+    ("a.npy b.npy --max-bytes 0", 2, "max-bytes"),
+    ("a.npy b.npy --max-bytes 1", 1, "--max-bytes"),
+    ("a.npy b.zarr --max-bytes 100", 1, "--max-bytes"),
+    ("a.npy b.npy -n 0", 2, "-n"),
+    ("a.npy b.npy --output-order X", 2, "neither C nor F"),
+    ("a.raw b.npy", 1, "--shape and --dtype"),
+    ("a.raw b.npy --shape 4,6", 1, "--shape and --dtype"),
+    ("a.raw b.npy --shape 4,6 --dtype f9", 1, "no NumPy dtype"),
+    ("a.raw b.npy --shape 4,6 --dtype O", 1, "Python objects"),
+    ("a.raw b.npy --shape 4,6 --dtype [(", 1, "no NumPy dtype"),
+    ("a.raw b.npy --shape 4,6 --dtype (2,)f4", 1, "every element is an array"),
+    ("a.raw b.npy --shape 4,6 --dtype f4", 1, "192 bytes, but"),
+    ("a.raw b.npy --shape -4,-6 --dtype f8", 1, "negative"),
+    ("a.raw b.npy --shape 99999999999999999999999,6 --dtype f8", 1, "192 bytes, but"),
+    ("a.raw b.npy --shape 4,6 --dtype S0", 1, "no bytes at all"),
+    ("pipe b.npy", 1, "a pipe"),
+    ("pipe.npy b.npy", 1, "a pipe"),
+    ("pipe.raw b.npy --shape 4 --dtype f8", 1, "a pipe"),
+    ("socket.npy b.npy", 1, "a pipe or a socket"),
+    ("/dev/zero b.npy --shape 4 --dtype u1", 1, "device"),
+    ("/dev/null b.npy", 1, "device"),
+    ("a.npy /dev/null --format raw --overwrite", 1, "not replaced"),
+    ("a.npy pipe.npy --overwrite", 1, "not replaced"),
+    ("dangling.npy b.npy", 1, "no input"),
+    ("loop.npy b.npy", 1, "loop.npy"),
+    ("folder b.npy", 1, "folder"),
+    ("folder.npy b.npy", 1, "directory"),
+    ("folder.zarr b.npy", 1, "no Zarr array"),
+    ("folder b.npy --shape 4 --dtype f8", 1, "directory"),
+    ("a.npy folder.npy --overwrite", 1, "no Zarr store"),
+    ("a.npy folder --format zarr --overwrite", 1, "no Zarr store"),
+    ("a.npy / --format zarr --overwrite", 1, "within the other"),
+    ("a.npy s3://bucket/b.zarr", 1, "no s3 addresses"),
+    ("https://host/a.npy b.npy", 1, "no https addresses"),
+    ("file://elsewhere/a.npy b.npy", 1, "no file of this machine"),
+    ("file://a.npy b.npy", 1, "no file of this machine"),
+    ("a.npy file:///nowhere/b.npy", 1, "no directory"),
+    ("a.npy " + "b" * 300 + ".npy", 1, "too long"),
+    ("a.npy " + "b" * 240 + ".npy", 1, "too long"),
+    ("[bold]none[/] b.npy", 1, "[bold]none[/]"),
+    ("a.npy [/x]/b.npy", 1, "[/x]"),
+    ("a.npy", 2, "OUTPUT"),
+    ("a.npy b.npy c.npy", 2, "c.npy"),
+    ("a.npy b.npy --colour red", 2, "--colour"),
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def stage(tmp_path_factory):
+    """A directory with everything that the tables name."""
+    place = tmp_path_factory.mktemp("stage")
+    np.save(place / "a.npy", ARRAY)
+    (place / "a.raw").write_bytes(ARRAY.tobytes())
+    (place / "old.npy").write_text("old")
+    for name in ("pipe", "pipe.npy", "pipe.raw"):
+        os.mkfifo(place / name)
+    for name in ("folder", "folder.npy", "folder.zarr"):
+        (place / name).mkdir()
+        (place / name / "thesis.txt").write_text("precious")
+    (place / "dangling.npy").symlink_to("nothing")
+    (place / "loop.npy").symlink_to("loop.npy")
+    with socket.socket(socket.AF_UNIX) as bound:
+        before = os.getcwd()
+        os.chdir(place)  # names of sockets are short
+        bound.bind("socket.npy")
+        os.chdir(before)
+    for name, content, _ in FILES:
+        (place / name).write_bytes(content)
+    for i, (metadata, _) in enumerate(STORES):
+        (place / f"store{i}.zarr").mkdir()
+        text = metadata() if callable(metadata) else metadata
+        (place / f"store{i}.zarr" / "zarr.json").write_text(text)
+    return place
+
+
+def refused(stage, monkeypatch, arguments, code, word):
+    """Move, and see one clear line, and that nothing came or went."""
+    monkeypatch.chdir(stage)
+    monkeypatch.setenv("COLUMNS", "2000")  # messages of wrong usage are framed
+    before = sorted(os.listdir(stage))
+    done = CliRunner().invoke(cli.app, ["move", *arguments])
+    assert isinstance(done.exception, SystemExit), done.exception
+    assert done.exit_code == code, done.output
+    assert "Traceback" not in done.output
+    assert word in done.stderr
+    if code == 1:
+        assert done.stderr.startswith("error: ") and done.stderr.count("\n") == 1, done.stderr
+    assert sorted(os.listdir(stage)) == before
+    assert (stage / "old.npy").read_text() == "old"
+
+
+@pytest.mark.parametrize(("arguments", "code", "word"), ARGUMENTS)
+def test_arguments(stage, monkeypatch, arguments, code, word):
+    refused(stage, monkeypatch, arguments.split(" "), code, word)
+
+
+@pytest.mark.parametrize(("name", "word"), [(f[0], f[2]) for f in FILES])
+@pytest.mark.parametrize("output", ["b.npy", "b.zarr"])
+def test_files(stage, monkeypatch, name, word, output):
+    refused(stage, monkeypatch, [name, output], 1, word)
+
+
+@pytest.mark.parametrize("i", range(len(STORES)))
+def test_stores(stage, monkeypatch, i):
+    refused(stage, monkeypatch, [f"store{i}.zarr", "b.npy"], 1, STORES[i][1])
+    refused(stage, monkeypatch, [f"store{i}.zarr", "b.zarr"], 1, STORES[i][1])
+
+
+@pytest.mark.parametrize("words", [("", "b.npy"), ("a.npy", ""), ("a\0.npy", "b.npy")])
+def test_no_names(stage, monkeypatch, words):
+    refused(stage, monkeypatch, words, 1, "no name of a file")
+
+
+def test_chunks_larger_than_memory_are_refused_where_they_would_be_kept(stage, monkeypatch):
+    """An array of nothing but missing chunks can be read, whatever their shape."""
+    (stage / "vast.zarr").mkdir()
+    (stage / "vast.zarr" / "zarr.json").write_text(
+        zarr_metadata(
+            chunk_grid={"name": "regular", "configuration": {"chunk_shape": [2**40, 2**40]}}
+        )
+    )
+    refused(stage, monkeypatch, ["vast.zarr", "b.zarr"], 1, "2**63 bytes or more each")
+
+
+def test_every_broken_chunk_is_named(tmp_path):
+    whole = zarr.create_array(tmp_path / "whole.zarr", shape=(6, 4), chunks=(2, 2), dtype="f8")
+    whole[...] = np.arange(1.0, 25.0).reshape(6, 4)
+    sharded = zarr.create_array(
+        tmp_path / "sharded.zarr", shape=(6, 4), chunks=(1, 2), shards=(2, 2), dtype="f8"
+    )
+    sharded[...] = whole[...]
+    for store in ("whole", "sharded"):
+        for chunk in ("0/0", "1/1", "2/0"):
+            for content in (b"", b"garbage", bytes(1000)):
+                broken = tmp_path / "broken.zarr"
+                shutil.copytree(tmp_path / f"{store}.zarr", broken)
+                (broken / "c" / chunk).write_bytes(content)
+                done = CliRunner().invoke(cli.app, ["move", str(broken), str(tmp_path / "b.npy")])
+                assert done.exit_code == 1 and done.stderr.count("\n") == 1, done.output
+                assert f"broken.zarr cannot be read in chunk c/{chunk}: " in done.stderr
+                shutil.rmtree(broken)
+    assert sorted(os.listdir(tmp_path)) == ["sharded.zarr", "whole.zarr"]
+
+
+@pytest.mark.parametrize("name", ["[bold]x.npy", "[].npy", "a b\n.npy", "ü[red].zarr", "-.npy"])
+def test_names_are_printed_as_they_are(tmp_path, monkeypatch, name):
+    monkeypatch.chdir(tmp_path)
+    np.save("a.npy", ARRAY)
+    done = CliRunner().invoke(cli.app, ["move", "a.npy", "--", name])
+    assert done.exit_code == 0 and name in done.stdout, done.output
+    assert sorted(os.listdir(tmp_path)) == sorted(["a.npy", name])
+
+
+def test_an_address_of_a_file_is_its_name(tmp_path):
+    np.save(tmp_path / "a b.npy", ARRAY)
+    for host in ("", "localhost"):
+        source = f"file://{host}{tmp_path}/a%20b.npy"
+        output = f"file://{tmp_path}/b{host}.npy"
+        done = CliRunner().invoke(cli.app, ["move", source, output])
+        assert done.exit_code == 0, done.output
+        assert np.array_equal(np.load(tmp_path / f"b{host}.npy"), ARRAY)
+
+
+def explain(*more):
+    return CliRunner().invoke(
+        cli.app,
+        ["explain", "--shape", "8,8", "--from", "(block,*)", "--to", "(*,block)", "-n", "2", *more],
+    )
+
+
+def test_explain_refuses_pictures_that_it_cannot_draw(tmp_path):
+    done = explain("--png", str(tmp_path / "x.foo"))
+    assert done.exit_code == 1 and "does not end in .png" in done.stderr
+    assert os.listdir(tmp_path) == []
+
+
+def test_explain_prints_json():
+    assert json.loads(explain("--json", "-").stdout)["nprocs"] == 2
