@@ -256,7 +256,8 @@ def _move_here(source: str, output: str, nprocs: int | None, options: Any) -> in
     if launch.inside_launcher():
         lifeline.hold_on()
         lifeline.die_with_parent()
-        signal.signal(signal.SIGINT, signal.SIG_DFL)  # no words from each of them
+        if not lifeline.is_held():
+            signal.signal(signal.SIGINT, signal.SIG_DFL)  # no words from each of them
         return _move_on(source, output, nprocs, options)
     with lifeline.signals_interrupt() as caught:
         before = _identity(output)

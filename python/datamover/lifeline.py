@@ -74,9 +74,15 @@ def run(command: list[str], environment: dict[str, str]) -> End:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             start_new_session=True,  # Ctrl-C reaches this process alone, which ends the others
-            preexec_fn=functools.partial(die_with_parent, os.getpid()),
+            preexec_fn=functools.partial(_prepare, os.getpid()),
         )
         return watch.until_all_are_gone()
+
+
+def _prepare(parent_pid: int) -> None:
+    """Make what is started end with this process, and by no Ctrl-C of its own."""
+    die_with_parent(parent_pid)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 class _Watch:
@@ -128,7 +134,7 @@ class _Watch:
         self._read_output()
         status = int(self._told) if self._told.isdigit() else None
         if self._signal is None:
-            self._print(without_banner=status is None and self.process.returncode != 0)
+            self._print()
         return End(self.process.returncode, status, self._signal)
 
     def _on_signal(self, number: int, frame: object) -> None:
@@ -193,11 +199,11 @@ class _Watch:
         while self._connections and time.monotonic() < deadline:
             self._turn(deadline - time.monotonic())
 
-    def _print(self, without_banner: bool) -> None:
-        text = self._printed
-        if without_banner:
-            before, _, _ = text.partition(LAUNCHER_BANNER)
-            text = before.rstrip(b"=\n")
+    def _print(self) -> None:
+        text, banner, _ = self._printed.partition(LAUNCHER_BANNER)
+        if banner:
+            text = text.rstrip(b"=\n")
+            text += b"\n" if text else b""
         with contextlib.suppress(BrokenPipeError):
             _write_all(1, text)
 

@@ -10,6 +10,7 @@ import numpy as np
 from datamover.errors import IoError
 from datamover.files.flat import FlatFile, check_flat_dtype, reserve
 from datamover.files.formats import ArraySpec, Format, MoveOptions, check_shape, register
+from datamover.files.space import is_no_space, no_space
 
 MAGIC = b"\x93NUMPY"
 
@@ -72,9 +73,14 @@ def create(path: str, spec: ArraySpec, options: MoveOptions) -> None:
         with open(path, "wb") as file:
             np.save(file, np.zeros(spec.shape, spec.dtype, spec.order))
         return
-    mapped = np.lib.format.open_memmap(
-        path, mode="w+", dtype=spec.dtype, shape=spec.shape, fortran_order=spec.order == "F"
-    )
+    try:
+        mapped = np.lib.format.open_memmap(
+            path, mode="w+", dtype=spec.dtype, shape=spec.shape, fortran_order=spec.order == "F"
+        )
+    except OSError as e:
+        if is_no_space(e):
+            raise IoError(no_space(path, e, spec.nbytes)) from e
+        raise
     offset = mapped.offset
     del mapped
     reserve(path, offset + spec.nbytes)

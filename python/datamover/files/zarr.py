@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import ctypes
 import dataclasses
@@ -40,6 +41,12 @@ def recognizes(path: str) -> bool:
     return any(os.path.exists(os.path.join(path, n)) for n in ("zarr.json", ".zarray", ".zgroup"))
 
 
+async def _others_end() -> None:
+    """Wait for the other tasks of zarr's loop, which complain where they are left alone."""
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    await asyncio.gather(*others, return_exceptions=True)
+
+
 @cache
 def _store_class() -> type:
     from zarr.storage import LocalStore
@@ -51,9 +58,11 @@ def _store_class() -> type:
             super().__init__(root, read_only=read_only)
             self._abandoned = False
             self._writing = 0
+            self._loop: asyncio.AbstractEventLoop | None = None
             self._changed = threading.Condition()
 
         async def set(self, key: str, value: Any) -> None:
+            self._loop = asyncio.get_running_loop()
             with self._changed:
                 if self._abandoned:
                     raise InvalidArgument(f"{self.root} is given up")
@@ -70,6 +79,8 @@ def _store_class() -> type:
             with self._changed:
                 self._abandoned = True
                 self._changed.wait_for(lambda: self._writing == 0)
+            if self._loop is not None:
+                asyncio.run_coroutine_threadsafe(_others_end(), self._loop).result()
 
     return AbandonableStore
 

@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""When a disk is full, or a file too large or shorter than it was, is that one line and no loss?"""
+
+import os
+import resource
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from mpi4py import MPI
+
+import datamover as dm
+from datamover.files import flat, move
+from datamover.files.formats import ArraySpec
+
+RANDOM = np.random.default_rng(3)
+#: Does not compress: 3 MB.
+ARRAY = RANDOM.integers(0, 2**32, (96, 64, 64, 2), dtype="u4")
+OLD = np.arange(5.0)
+OUTPUTS = [("out.npy", []), ("out.raw", []), ("out.zarr", ["--chunks", "16,16,16,2"])]
+
+
+def run_move(*arguments):
+    """Run `datamover move` as a shell does."""
+    return subprocess.run(
+        [sys.executable, "-m", "datamover.cli", "move", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+@pytest.fixture
+def disk(tmp_path):
+    """A disk of 2 MiB, where one can be mounted."""
+    place = tmp_path / "disk"
+    place.mkdir()
+    options = ["-o", "size=2m,nr_inodes=1000"]
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", *options, "tmpfs", place], capture_output=True, check=False
+    )
+    if mounted.returncode != 0:
+        pytest.skip("no disk can be mounted here")
+    yield place
+    subprocess.run(["umount", "-l", place], check=True)
+
+
+def one_line(done, *words):
+    """Check that a move failed with one line, which says all that is wanted."""
+    assert done.returncode == 1, done.stderr
+    assert done.stderr.startswith("error: ") and done.stderr.count("\n") == 1, done.stderr
+    assert all(word in done.stderr for word in words), done.stderr
+
+
+@pytest.mark.parametrize(("output", "options"), OUTPUTS)
+def test_a_full_disk(tmp_path, disk, output, options):
+    np.save(tmp_path / "a.npy", ARRAY)
+    np.save(tmp_path / "old.npy", OLD)
+    move(MPI.COMM_SELF, tmp_path / "old.npy", disk / output)
+    free = os.statvfs(disk).f_bavail
+    tree = {root: sorted(files) for root, _, files in os.walk(disk)}
+    done = run_move(tmp_path / "a.npy", disk / output, *options, "-n", 2, "--overwrite")
+    one_line(done, str(disk), "needs 3,145,", "bytes are free")
+    assert {root: sorted(files) for root, _, files in os.walk(disk)} == tree
+    assert os.statvfs(disk).f_bavail == free
+    described = {"shape": OLD.shape, "dtype": "f8"} if output == "out.raw" else {}
+    move(MPI.COMM_SELF, disk / output, tmp_path / "back.npy", **described)
+    assert np.array_equal(np.load(tmp_path / "back.npy"), OLD)
+
+
+def test_a_disk_without_inodes(tmp_path, disk):
+    np.save(tmp_path / "a.npy", ARRAY[:8])
+    done = run_move(tmp_path / "a.npy", disk / "b.zarr", "--chunks", "2,4,4,2")
+    one_line(done, str(disk), "needs 262,144 bytes", "no inodes are free")
+    assert os.listdir(disk) == []
+
+
+@pytest.fixture
+def small_files():
+    """No file of this process may be larger than 20,000 bytes."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, limits[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+
+@pytest.mark.parametrize(
+    ("output", "options"),
+    [("b.npy", {}), ("b.raw", {}), ("b.zarr", {"chunks": (16, 32, 32, 2)})],
+)
+def test_a_file_that_is_too_large(tmp_path, request, output, options):
+    np.save(tmp_path / "a.npy", ARRAY)
+    request.getfixturevalue("small_files")
+    with pytest.raises(dm.IoError) as caught:
+        move(MPI.COMM_SELF, tmp_path / "a.npy", tmp_path / output, **options)
+    words = str(caught.value)
+    for expected in (str(tmp_path), "20,000 bytes (ulimit -f)", "needs 3,145,", "bytes are free"):
+        assert expected in words
+    assert os.listdir(tmp_path) == ["a.npy"]
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_an_input_that_shrinks_while_it_is_read(tmp_path, order):
+    """Short runs and long ones; a mapping of the file would end the process."""
+    path = tmp_path / "a.raw"
+    path.write_bytes(ARRAY.tobytes())
+    file = flat.FlatFile(str(path), ArraySpec(ARRAY.shape, ARRAY.dtype, order), 0, writable=False)
+    for box in (ARRAY.shape, (96, 64, 64, 1), (96, 3, 64, 2), (1, 64, 64, 2)):
+        lo = (0,) * 4
+        os.truncate(path, ARRAY.nbytes)
+        file.read(lo, np.empty(box, "V4", order=order))
+        os.truncate(path, 0)
+        with pytest.raises(OSError, match="it became shorter"):
+            file.read(lo, np.empty(box, "V4", order=order))
+    file.close()
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_any_box_is_read_and_written_as_numpy_does(tmp_path, monkeypatch, seed):
+    random = np.random.default_rng(seed)
+    monkeypatch.setattr(flat, "MAX_GAP_BYTES", int(random.choice([0, 8, 64, 1 << 20])))
+    monkeypatch.setattr(flat, "MAX_SPAN_BYTES", int(random.choice([1, 16, 100, 1 << 20])))
+    monkeypatch.setattr(flat, "MIN_RUN_BYTES", int(random.choice([1, 30, 1 << 20])))
+    shape = tuple(int(n) for n in random.integers(1, 8, random.integers(1, 5)))
+    order, offset = str(random.choice(["C", "F"])), int(random.integers(0, 9))
+    whole = np.asarray(random.integers(0, 2**16, shape).astype("u2"), order=order)
+    path = tmp_path / "a.raw"
+    path.write_bytes(bytes(offset) + whole.tobytes(order=order))
+    file = flat.FlatFile(str(path), ArraySpec(shape, whole.dtype, order), offset, writable=True)
+    for _ in range(10):
+        lo = tuple(int(random.integers(0, n)) for n in shape)
+        hi = tuple(int(random.integers(a, n + 1)) for a, n in zip(lo, shape, strict=True))
+        box = tuple(map(slice, lo, hi))
+        part = np.empty(whole[box].shape, "V2", order=str(random.choice(["C", "F"])))
+        file.read(lo, part)
+        assert np.array_equal(part.view("u2"), whole[box])
+        new = random.integers(0, 2**16, part.shape).astype("u2")
+        whole[box] = new
+        file.write(lo, new.view("V2"))
+    file.sync()
+    file.close()
+    assert path.read_bytes() == bytes(offset) + whole.tobytes(order=order)
