@@ -176,7 +176,7 @@ def run_processes(nprocs: int, arguments: list[str]) -> lifeline.End:
     MpiError
         No mpiexec fits the MPI that mpi4py loads.
     """
-    command = [sys.executable, "-m", "datamover.cli", *arguments]
+    command = [*lifeline.DEAF, sys.executable, "-m", "datamover.cli", *arguments]
     return lifeline.run([_fitting_mpiexec(), "-n", str(nprocs), *command], _environment())
 
 

@@ -32,6 +32,9 @@ PATIENCE_SECONDS = 20.0
 PR_SET_PDEATHSIG = 1
 #: struct ucred of the process at the other end of a socket: pid, uid, gid.
 CREDENTIALS = struct.Struct("3i")
+#: Starts a program that ignores Ctrl-C from its first instruction on: launchers pass it on to each
+#: process, which then would tell where it was.
+DEAF = ("/bin/sh", "-c", 'trap "" INT; exec "$@"', "sh")
 #: What MPICH's launcher prints, of no use to who knows what happened.
 LAUNCHER_BANNER = b"=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES"
 
@@ -74,15 +77,9 @@ def run(command: list[str], environment: dict[str, str]) -> End:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             start_new_session=True,  # Ctrl-C reaches this process alone, which ends the others
-            preexec_fn=functools.partial(_prepare, os.getpid()),
+            preexec_fn=functools.partial(die_with_parent, os.getpid()),
         )
         return watch.until_all_are_gone()
-
-
-def _prepare(parent_pid: int) -> None:
-    """Make what is started end with this process, and by no Ctrl-C of its own."""
-    die_with_parent(parent_pid)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 class _Watch:
