@@ -3,7 +3,6 @@
 
 import json
 import os
-import re
 import subprocess
 import sys
 
@@ -156,16 +155,3 @@ def test_usage_errors_of_move(tmp_path):
     assert here("move", tmp_path / "a.npy").exit_code == 2
     assert here("move", "a", "b", "--order", "X").exit_code == 2
     assert here("move", "a", "b", "--chunks", "8,,8").exit_code == 2
-
-
-def test_the_progress_bar_ends_at_all_and_is_gone_when_the_report_comes(tmp_path, monkeypatch):
-    np.save(tmp_path / "a.npy", ARRAY)
-    monkeypatch.setenv(launch.TERMINAL_WIDTHS, "80,80")
-    monkeypatch.setattr(cli, "PATIENCE_SECONDS", 0.0)
-    done = here("move", tmp_path / "a.npy", tmp_path / "b.zarr", "--max-bytes", 2000, "--chunks",
-                "5,5,5")  # fmt: skip
-    assert done.exit_code == 0, done.output
-    shown = re.findall(r"([\d.]+)/([\d.]+) (?:kB|bytes)", done.stderr)
-    assert shown and all(float(part) <= float(whole) for part, whole in shown)
-    bar, report = done.output.rsplit("\x1b[2K", 1)  # the line of the bar is erased
-    assert "moving" in bar and "moving" not in report and "in" in report

@@ -2,12 +2,15 @@
 """Does `move` write, in every format and cut in any way, exactly what NumPy would?"""
 
 import itertools
+import re
 
 import numpy as np
 import pytest
 import zarr
 from mpi4py import MPI
+from typer.testing import CliRunner
 
+from datamover import cli, launch
 from datamover.files import dealing, move
 
 COMM = MPI.COMM_SELF
@@ -135,6 +138,19 @@ def test_progress_tells_every_byte_twice(tmp_path):
 
     move(COMM, tmp_path / "a.npy", tmp_path / "b.npy", progress=progress, max_bytes=1024)
     assert sum(told) == 2 * array.nbytes and len(told) > 2
+
+
+def test_the_progress_bar_ends_at_all_and_is_gone_when_the_report_comes(tmp_path, monkeypatch):
+    np.save(tmp_path / "a.npy", sample((30, 23, 19), "i2"))
+    monkeypatch.setenv(launch.TERMINAL_WIDTHS, "80,80")
+    monkeypatch.setattr(cli, "PATIENCE_SECONDS", 0.0)
+    words = ["move", tmp_path / "a.npy", tmp_path / "b.zarr", "--max-bytes", 2000]
+    done = CliRunner().invoke(cli.app, [*map(str, words), "--chunks", "5,5,5"])
+    assert done.exit_code == 0, done.output
+    shown = re.findall(r"([\d.]+)/([\d.]+) (?:kB|bytes)", done.stderr)
+    assert shown and all(float(part) <= float(whole) for part, whole in shown)
+    bar, report = done.output.rsplit("\x1b[2K", 1)  # the line of the bar is erased
+    assert "moving" in bar and "moving" not in report and "in" in report
 
 
 @pytest.mark.parametrize("seed", range(40))
