@@ -39,11 +39,12 @@ def sample(dtype, shape):
     return (count % 2 if dtype.kind == "b" else count).astype(dtype)
 
 
+@pytest.mark.parametrize("chunks", [(2, 3), None])
 @pytest.mark.parametrize("dtype", [*RECORDS, *SCALARS], ids=str)
-def test_every_value_comes_through_zarr(tmp_path, dtype):
+def test_every_value_comes_through_zarr(tmp_path, dtype, chunks):
     array = sample(dtype, (5, 7))
     np.save(tmp_path / "a.npy", array)
-    move(COMM, tmp_path / "a.npy", tmp_path / "z.zarr", chunks=(2, 3))
+    move(COMM, tmp_path / "a.npy", tmp_path / "z.zarr", chunks=chunks)
     assert (zarr.open_array(tmp_path / "z.zarr", mode="r")[...] == array).all()
     move(COMM, tmp_path / "z.zarr", tmp_path / "b.npy")
     assert (np.load(tmp_path / "b.npy") == array).all()
