@@ -119,7 +119,11 @@ def test_the_programs_in_python(tmp_path, processes):
         (("redblak",), 2, "no application 'redblak'; there are redblack3d, nas_ft"),
         (("redblack3d", "-n", 0), 2, "'--nprocs'"),
         (("redblack3d", "--size", 0), 2, "--size"),
-        (("redblack3d", "--size", 10**12), 1, "a whole number from 1 to 10000"),
+        (("redblack3d", "--size", 10**12), 2, "less than or equal to 10000"),
+        (("redblack3d", "--size", 2**63, "--version", "python"), 2, "less than or equal to 10000"),
+        (("redblack3d", "--iterations", 10**20, "--version", "python"), 2, "--iterations"),
+        (("redblack3d", "--rounds", 1001), 2, "less than or equal to 1000"),
+        (("redblack3d", "--version", "python", "--json", "/tmp"), 1, "/tmp cannot be written"),
         (("redblack3d", "--version", "fast"), 2, "overlap"),
         (("redblack3d", "-n", 3, "--size", 2), 1, "stand as 3 x 1 x 1"),
         (("nas_ft", "--class", "X"), 1, "no class 'X' of FT here; there are S, W and A"),
@@ -136,6 +140,28 @@ def test_wrong_arguments(arguments, code, words):
     assert " ".join(done.stderr.replace("│", " ").split()).count(words) == 1
     assert "BAD TERMINATION" not in done.stdout + done.stderr
     assert "passed" not in done.stdout
+
+
+@pytest.mark.parametrize("version", ["datamover", "python"])
+def test_a_file_stays_as_it_was_until_the_run_has_ended(tmp_path, version):
+    file = tmp_path / "rows.json"
+    file.write_text("before")
+    done = run_app("nas_ft", "-n", 1, "--class", "X", "--version", version, "--json", file)
+    assert done.returncode == 1
+    assert file.read_text() == "before"
+    size = ("--size", 10_000, "--iterations", 1)
+    if version == "datamover":  # fails after it has begun: there is not so much memory
+        done = run_app("redblack3d", "-n", 1, *size, "--version", version, "--json", file)
+        assert done.returncode == 1 and "allocation" in done.stderr
+        assert file.read_text() == "before"
+    small = ("redblack3d", "-n", 1, "--size", 4, "--version", version, "--json")
+    done = run_app(*small, file)
+    assert done.returncode == 0, done.stderr
+    assert rows_of(file)[0]["verified"]
+    assert list(tmp_path.iterdir()) == [file]
+    done = run_app(*small, "/dev/full")
+    assert done.returncode == 1
+    assert "No space left" in done.stderr and "Traceback" not in done.stderr
 
 
 def test_app_starts_its_processes_itself():

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+import tempfile
 from enum import Enum
 from pathlib import Path
 from typing import Annotated
@@ -13,6 +15,7 @@ import typer
 from datamover import launch
 from datamover.bench import options
 from datamover.errors import InvalidArgument, InvalidState, IoError
+from datamover.files import placing
 
 #: Applications that need a library besides datamover, and where that comes from.
 LIBRARIES = {"nas_ft": "FFTW (Debian, Ubuntu: libfftw3-dev)"}
@@ -46,7 +49,7 @@ Versions = Annotated[
         "python: datamover and NumPy. The others are C++."
     ),
 ]
-Rounds = Annotated[int, typer.Option(min=1, help="How often the versions take turns.")]
+Rounds = Annotated[int, typer.Option(min=1, max=1000, help="How often the versions take turns.")]
 Twin = Annotated[bool, typer.Option("--twin", help="Also run by_hand, and print it beside.")]
 
 
@@ -63,6 +66,26 @@ def program(name: str) -> str:
         wanted = ["DATAMOVER_BENCH", *([LIBRARIES[name]] if name in LIBRARIES else [])]
         raise IoError(f"{path} is not there: datamover was built without {' or '.join(wanted)}")
     return str(path)
+
+
+def _check_writable(file: Path) -> None:
+    """Refuse, before anything runs, a file that could not be written at the end."""
+    if file.is_dir() or not os.access(file if file.exists() else file.parent, os.W_OK):
+        raise IoError(f"the file {file} cannot be written")
+
+
+def _write(text: str, file: Path) -> None:
+    """Give a file its new content in one step, so that it never holds a part of it."""
+    if file.exists() and not file.is_file():  # a device or a pipe
+        file.write_text(text)
+        return
+    target = str(file.resolve())
+    temporary = Path(placing.temporary_path(target, str(os.getpid())))
+    try:
+        temporary.write_text(text)
+        os.replace(temporary, target)
+    finally:
+        temporary.unlink(missing_ok=True)
 
 
 def _run(
@@ -88,16 +111,27 @@ def _run(
             if twin and version is not Version.by_hand:
                 versions.append(Version.by_hand.value)
             command = [program(name), ",".join(versions), *problem, str(rounds)]
-        if json_file is not None:
-            command.append(str(json_file))
-        raise typer.Exit(launch.run_command(nprocs, command))
+        if json_file is None:
+            raise typer.Exit(launch.run_command(nprocs, command))
+        _check_writable(json_file)
+        with tempfile.TemporaryDirectory(prefix="datamover-") as directory:
+            figures = Path(directory, "rows.json")
+            code = launch.run_command(nprocs, [*command, str(figures)])
+            text = figures.read_text() if figures.exists() else ""
+        if text.rstrip().endswith("}"):  # else the program broke off
+            _write(text, json_file)
+        raise typer.Exit(code)
 
 
 @app.command("redblack3d")
 def redblack3d(
     nprocs: options.Processes = 2,
-    size: Annotated[int, typer.Option(min=1, help="Points along each edge of the grid.")] = 128,
-    iterations: Annotated[int, typer.Option(min=1, help="Sweeps over both colours.")] = 20,
+    size: Annotated[
+        int, typer.Option(min=1, max=10_000, help="Points along each edge of the grid.")
+    ] = 128,
+    iterations: Annotated[
+        int, typer.Option(min=1, max=10**9, help="Sweeps over both colours.")
+    ] = 20,
     version: Versions = Version.datamover,
     twin: Twin = False,
     rounds: Rounds = 1,
