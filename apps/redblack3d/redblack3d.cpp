@@ -27,11 +27,12 @@ public:
             for (const int colour : {0, 1}) sweep(u, f, whole(u), colour);
     }
 
-    /// How many points of `u` differ, on all processes together. Collective.
+    /// How many points of the grid `u` does not have, or with other values, on all processes
+    /// together. Collective.
     std::int64_t points_that_differ(const Field& u) const {
         const std::int64_t rows = u.extent[1];
         std::vector<double> plane(static_cast<std::size_t>(n_ * n_));
-        std::int64_t differ = 0;
+        std::int64_t equal = 0;
         for (std::int64_t i = 0; i < n_; ++i) {
             if (u_.holds(0)) copy_plane(i, plane.data());
             MPI_Bcast(plane.data(), static_cast<int>(n_ * n_), MPI_DOUBLE, 0, MPI_COMM_WORLD);
@@ -39,11 +40,11 @@ public:
             for (std::int64_t j = 0; j < rows; ++j) {
                 const double* const here = u.row(i - u.lo[0], j);
                 const double* const right = plane.data() + (j + u.lo[1]) * n_ + u.lo[2];
-                for (std::int64_t k = 0; k < u.extent[2]; ++k) differ += here[k] != right[k];
+                for (std::int64_t k = 0; k < u.extent[2]; ++k) equal += here[k] == right[k];
             }
         }
-        MPI_Allreduce(MPI_IN_PLACE, &differ, 1, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD);
-        return differ;
+        MPI_Allreduce(MPI_IN_PLACE, &equal, 1, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD);
+        return n_ * n_ * n_ - equal;
     }
 
 private:
