@@ -132,8 +132,8 @@ inline Point in_all_dims(const Point& p, int dims) {
 }
 
 /// A step per dimension; none where every index takes part.
-inline Point step_of(const std::optional<Point>& given, int dims) {
-    const Point step = given ? in_all_dims(*given, dims) : Point{};
+inline Point step_of(const Point& given, int dims) {
+    const Point step = in_all_dims(given, dims);
     return step == Point::filled(step.dims(), 1) ? Point{} : step;
 }
 

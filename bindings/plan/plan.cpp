@@ -101,13 +101,14 @@ void bind_editing(nb::class_<MotionPlan>& c) {
          "copy",
          [](MotionPlan& plan, std::int64_t source_block, const Region& source_region,
             std::int64_t destination_block, const Region& destination_region, const Axes& axes,
-            const std::optional<Point>& source_step, const std::optional<Point>& destination_step) {
+            const Point& source_step, const Point& destination_step) {
              plan.copy(source_block, source_region, destination_block, destination_region,
                        axes_of(axes), bindings::step_of(source_step, plan.source().dims()),
                        bindings::step_of(destination_step, plan.destination().dims()));
          },
          "source_block"_a, "source_region"_a, "destination_block"_a, "destination_region"_a,
-         "axes"_a = nb::none(), "source_step"_a = nb::none(), "destination_step"_a = nb::none(),
+         "axes"_a = nb::none(), "source_step"_a.none() = nb::none(),
+         "destination_step"_a.none() = nb::none(),
          R"doc(Add one section copy to the plan.
 
 Parameters

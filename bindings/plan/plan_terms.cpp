@@ -63,8 +63,7 @@ source_step, destination_step : int or sequence of int, optional
             "__init__",
             [](SectionCopy* self, std::int64_t source_block, const Region& source_region,
                std::int64_t destination_block, const Region& destination_region, const Axes& axes,
-               const std::optional<Point>& source_step,
-               const std::optional<Point>& destination_step) {
+               const Point& source_step, const Point& destination_step) {
                 new (self) SectionCopy{source_block,
                                        source_region,
                                        destination_block,
@@ -74,7 +73,8 @@ source_step, destination_step : int or sequence of int, optional
                                        step_of(destination_step, destination_region.dims())};
             },
             "source_block"_a, "source_region"_a, "destination_block"_a, "destination_region"_a,
-            "axes"_a = nb::none(), "source_step"_a = nb::none(), "destination_step"_a = nb::none())
+            "axes"_a = nb::none(), "source_step"_a.none() = nb::none(),
+            "destination_step"_a.none() = nb::none())
         .def_ro("source_block", &SectionCopy::source_block, "Number of the block that is read.")
         .def_ro("source_region", &SectionCopy::source_region, "What is read, in global indices.")
         .def_ro("destination_block", &SectionCopy::destination_block,

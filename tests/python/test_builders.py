@@ -136,11 +136,17 @@ def test_sections_with_steps_are_values():
     ({"source_step": (1, 1, 2)}, dm.Mismatch),
     ({"source_step": 2}, dm.Mismatch),
     ({"source_step": HUGE}, dm.Mismatch),
+    ({"source_step": 2**63}, dm.OutOfRange),
+    ({"destination_step": (1, -(2**64))}, dm.OutOfRange),
+    ({"source_step": (1,) * 9}, dm.InvalidArgument),
 ])  # fmt: skip
 def test_steps_that_do_not_fit(steps, error):
     plan = dm.MotionPlan(FINE, FINE)
+    section = (0, dm.Region((0, 0), (4, 6)), 1, dm.Region((0, 6), (4, 12)))
     with pytest.raises(error):
-        plan.copy(0, dm.Region((0, 0), (4, 6)), 1, dm.Region((0, 6), (4, 12)), **steps)
+        plan.copy(*section, **steps)
+    with pytest.raises(error):
+        plan.add(dm.SectionCopy(*section, **steps))
     assert len(plan) == 0
 
 
