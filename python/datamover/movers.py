@@ -228,7 +228,10 @@ class MoverSet:
         self._core.start()
 
     def test(self) -> bool:
-        """Do what can be done now; True when complete here. InvalidState when not started."""
+        """Do what can be done now; True when complete here. InvalidState when not started.
+
+        While it is not complete, the other movers in flight here are pushed on too.
+        """
         return self._core.test()
 
     def wait(self, timeout: float | None = None) -> None:

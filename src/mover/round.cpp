@@ -107,6 +107,8 @@ bool Round::test() {
     push_if_free();
     if (finished()) return true;
     look_for_failures();
+    // Peers may be testing another round, which has to go on here before they come to this one.
+    ProgressEngine::of_process().push_others(this, false);
     return false;
 }
 

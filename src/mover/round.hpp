@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What happens between start and wait, and who pushes it on?
 //
-// A round is pushed on by its owner's test and wait, by any other wait of the same process, or by
-// the progress thread. Whoever pushes it holds its claim, so nobody else does at the same time.
+// A round is pushed on by its owner's test and wait, by any other test or wait of the same process,
+// or by the progress thread. Whoever pushes it holds its claim, so nobody else does at the same
+// time.
 #pragma once
 
 #include <atomic>

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Do several plans go one after the other, as one mover?"""
 
+import time
 from itertools import pairwise
 
 import drawn
@@ -120,6 +121,27 @@ def test_others_push_phases_on(comm, rng):
         np.testing.assert_array_equal(arrays[3].local, want)
         np.testing.assert_array_equal(b.local, want)
         comm.Barrier()
+
+
+def test_testing_pushes_others_on(comm):
+    """Processes that test movers until each is complete, in different orders, all finish."""
+    rows = dm.BlockCyclic((8, 8), "(block, *)", comm.size)
+    columns = dm.BlockCyclic((8, 8), "(*, block)", comm.size)
+    there, back = dm.redistribute(rows, columns), dm.redistribute(columns, rows)
+    movers, ends = [], []
+    for factor in (1, 2):
+        a, b, c = (dm.XArray(comm, layout, "f8") for layout in (rows, columns, rows))
+        a.local[...] = factor * (comm.rank + 1)
+        movers.append(dm.Phases([(there, a, b), (back, b, c), (there, c, b), (back, b, c)]))
+        ends.append((a, c))
+    for mover in movers:
+        mover.start()
+    for mover in movers[:: 1 if comm.rank % 2 else -1]:
+        end = time.monotonic() + 30
+        while not mover.test():
+            assert time.monotonic() < end, "the others test the other mover"
+    for a, c in ends:
+        np.testing.assert_array_equal(c.local, a.local)
 
 
 def test_the_progress_thread_goes_through_phases(comm):
