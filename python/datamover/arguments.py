@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Is what a user gave a text, a number, a time or a limit of memory?"""
+"""Is what a user gave a text, a number, integers, a time or a limit of memory?"""
 
 from __future__ import annotations
 
 import math
 import operator
+from collections.abc import Sequence
 from typing import Any
+
+import numpy as np
 
 from .errors import InvalidArgument, WrongType
 
@@ -30,6 +33,17 @@ def number(value: Any, name: str) -> complex:
         return complex(value) if not isinstance(value, str) else complex(None)
     except TypeError:
         raise WrongType(f"{name} is {value!r}, it must be a number") from None
+
+
+def integers(value: Any, name: str) -> tuple[int, ...]:
+    """Give an integer as a tuple of one, several as a tuple."""
+    several = isinstance(value, Sequence | np.ndarray) and getattr(value, "ndim", 1) > 0
+    try:
+        return tuple(operator.index(v) for v in (value if several else (value,)))
+    except TypeError:
+        raise WrongType(
+            f"{name} is {value!r}, it must be an integer or a sequence of integers"
+        ) from None
 
 
 def memory_limit(value: Any, name: str = "max_bytes") -> int:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -288,12 +289,15 @@ class UserArrays:
     def _by_block(self, layout: Layout, rank: int) -> dict[int, np.ndarray]:
         blocks = list(layout.blocks_of(rank))
         if isinstance(self._given, Mapping):
+            for block in self._given:
+                if not isinstance(block, Integral):
+                    raise WrongType(f"the arrays have a key {block!r}; keys are numbers of blocks")
             if sorted(self._given) != blocks:
                 raise Mismatch(
                     f"process {rank} was given arrays for blocks {sorted(self._given)}, "
                     f"it holds {blocks}"
                 )
-            return dict(self._given)
+            return {int(block): array for block, array in self._given.items()}
         listed = self._listed()
         if not blocks and all(array.size == 0 for array in listed):
             return {}

@@ -176,6 +176,8 @@ class MoverSet:
         comm: MPI.Comm | None = None,
     ):
         listed = _triples(moves)
+        if comm is None and isinstance(listed, Error):
+            raise listed  # there is no communicator on which others could be told
         self._comm = _communicator(comm, [] if isinstance(listed, Error) else listed)
         self._address = comm_address(self._comm)
         try:

@@ -12,20 +12,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from numbers import Integral
 from typing import TYPE_CHECKING, Literal, overload
+
+import numpy as np
 
 from . import _plan
 from ._plan import (
     BlockCyclic,
     FloorPlan,
     HaloExchange,
+    IndexList,
     MotionPlan,
     Redistribution,
     Region,
     SectionCopy,
 )
-from .errors import Mismatch
+from .arguments import integers
+from .errors import Mismatch, WrongType
 from .layouts import Layout
 
 if TYPE_CHECKING:
@@ -219,7 +222,7 @@ def halo(
     >>> dm.halo(rows, (1, 0), colours=2, colour=1).incoming(1)
     {0: 4, 2: 4}
     """
-    lower, upper = _sides(width, layout.dims)
+    lower, upper = _sides(width, layout)
     domain = _wrapping_domain(periodic, layout)
     return _plan.halo(layout, lower, upper, domain, wraps, corners, colours, colour)
 
@@ -264,7 +267,7 @@ def axis_halo(
     >>> dm.axis_halo(blocks, 1, 0).incoming(0), dm.axis_halo(blocks, 1, 1).incoming(0)
     ({2: 4}, {1: 6})
     """
-    lower, upper = _sides(width, layout.dims)
+    lower, upper = _sides(width, layout)
     return _plan.axis_halo(layout, lower, upper, axis, _wrapping_domain(periodic, layout), wraps)
 
 
@@ -388,10 +391,10 @@ def prolongation(
     >>> plan.outgoing(0)
     {0: 4, 1: 5, 2: 4}
     """
-    lower, upper = _sides(width, fine.dims)
+    lower, upper = _sides(width, fine)
     domain = _wrapping_domain(periodic, coarse)
     return _plan.prolongation(
-        coarse, fine, _per_dimension(factor), lower, upper, domain, wraps, partial
+        coarse, fine, integers(factor, "factor"), lower, upper, domain, wraps, partial
     )
 
 
@@ -444,34 +447,36 @@ def restriction(
     >>> plan.destination.region(0), plan.incoming(1)
     (Region((0, 0), (6, 6)), {0: 18, 1: 18})
     """
-    lower, upper = _sides(width, coarse.dims)
+    lower, upper = _sides(width, coarse)
     domain = _wrapping_domain(periodic, fine)
     return _plan.restriction(
-        fine, coarse, _per_dimension(factor), lower, upper, domain, wraps, partial
+        fine, coarse, integers(factor, "factor"), lower, upper, domain, wraps, partial
     )
 
 
-def _per_dimension(number: int | Sequence[int]) -> tuple[int, ...]:
-    """Return a number for all dimensions as a tuple of one, several as they are."""
-    return (number,) if isinstance(number, Integral) else tuple(number)
+def _checked(layout: Layout) -> Layout:
+    if not isinstance(layout, BlockCyclic | FloorPlan | IndexList):
+        raise WrongType(f"a {type(layout).__name__} was given, it must be a layout")
+    return layout
 
 
 def _wrapping_domain(periodic: Region | bool | None, layout: Layout) -> Region:
     """Return the domain that wraps around, empty where nothing does."""
     if periodic is True:
-        return layout.domain
+        return _checked(layout).domain
     if periodic is None or periodic is False:
-        return Region.empty_region(layout.dims)
+        return Region.empty_region(_checked(layout).dims)
     return periodic
 
 
-def _sides(width: Width, dims: int) -> tuple[Sequence[int], Sequence[int]]:
+def _sides(width: Width, layout: Layout) -> tuple[Sequence[int], Sequence[int]]:
     """Return the widths of the lower and of the upper sides, one for each dimension."""
-    if isinstance(width, Integral):
-        width = (width,) * dims
-    if len(width) != dims:
-        raise Mismatch(f"width {width!r} has {len(width)} entries, the layout {dims} dimensions")
-    pairs = [(w, w) if isinstance(w, Integral) else tuple(w) for w in width]
-    if any(len(pair) != 2 for pair in pairs):
+    dims = _checked(layout).dims
+    several = isinstance(width, Sequence | np.ndarray) and getattr(width, "ndim", 1) > 0
+    entries = list(width) if several else [width] * dims
+    if len(entries) != dims:
+        raise Mismatch(f"width {width!r} has {len(entries)} entries, the layout {dims} dimensions")
+    pairs = [integers(entry, "an entry of width") for entry in entries]
+    if any(len(pair) not in (1, 2) for pair in pairs):
         raise Mismatch(f"width {width!r} must hold a number, or (lower, upper), for each dimension")
-    return tuple(lower for lower, _ in pairs), tuple(upper for _, upper in pairs)
+    return tuple(pair[0] for pair in pairs), tuple(pair[-1] for pair in pairs)

@@ -10,6 +10,7 @@ import numpy as np
 
 from . import _plan
 from ._plan import BlockCyclic, FloorPlan, IndexList, MotionPlan
+from .arguments import integers
 from .errors import InvalidArgument, OutOfRange, Unsupported
 from .layouts import Layout
 
@@ -117,7 +118,7 @@ def _holders(layout: Layout) -> np.ndarray:
 
 def _checked(among: Sequence[int], nprocs: int, roles: int) -> np.ndarray:
     """Return the ranks to choose from. Raises where they are none, unknown, repeated or too few."""
-    ranks = np.asarray(among, np.int64).ravel()
+    ranks = np.array(integers(among, "relabel"), np.int64)
     for rank in ranks:
         if not 0 <= rank < nprocs:
             raise OutOfRange(f"rank {rank} to choose from is not in 0..{nprocs - 1}")

@@ -139,6 +139,12 @@ class TestBadArguments:
         with pytest.raises(dm.Mismatch, match="mapping"):
             dm.Mover(plan, [np.zeros(1), np.zeros(1)], np.zeros(2), comm=comm)
 
+    @pytest.mark.parametrize("key", [0.0, "0", None])
+    def test_a_mapping_with_keys_that_are_no_numbers_of_blocks(self, comm, plan, key):
+        key = key if comm.rank == comm.size - 1 else np.int64(comm.rank)
+        with pytest.raises(dm.WrongType, match="keys are numbers of blocks"):
+            dm.Mover(plan, {key: np.zeros(2)}, np.ones(2), comm=comm)
+
     def test_sets_that_differ_between_processes(self, comm, plan):
         if comm.size == 1:
             return

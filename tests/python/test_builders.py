@@ -176,3 +176,52 @@ def test_axes_that_are_none():
         dm.axis_halo(FINE, (1, -1), 0)
     with pytest.raises(dm.Unsupported):
         dm.axis_halo(TILES, 1, 0)
+
+
+QUARTERS = dm.FloorPlan.uniform(dm.Region((0, 0), (8, 8)), (2, 2), nprocs=4)
+
+
+@pytest.mark.parametrize(
+    ("width", "sides"),
+    [
+        (2, ((2, 2), (2, 2))),
+        (np.int64(1), ((1, 1), (1, 1))),
+        (np.array(1), ((1, 1), (1, 1))),
+        ((1, 2), ((1, 2), (1, 2))),
+        (np.array([1, 2]), ((1, 2), (1, 2))),
+        (((1, 0), 3), ((1, 3), (0, 3))),
+        (np.array([[1, 0], [0, 2]]), ((1, 0), (0, 2))),
+    ],
+    ids=str,
+)
+def test_widths_of_all_kinds(width, sides):
+    term = dm.halo(QUARTERS, width)[0]
+    assert (term.lower, term.upper) == sides
+
+
+@pytest.mark.parametrize("wrong", [1.5, (1, 1.5), "11", None, {1: 2}, ((1, "a"), 1)], ids=str)
+def test_widths_and_factors_of_wrong_types(wrong):
+    with pytest.raises(dm.WrongType):
+        dm.halo(QUARTERS, wrong)
+    with pytest.raises(dm.WrongType):
+        dm.restriction(QUARTERS, QUARTERS, 2, width=wrong)
+    with pytest.raises(dm.WrongType, match="factor"):
+        dm.prolongation(QUARTERS, QUARTERS, wrong)
+
+
+@pytest.mark.parametrize("wrong", [(1,), (1, 2, 3), ((1, 2, 3), 1), ((), 1)], ids=str)
+def test_widths_for_other_dimensions(wrong):
+    with pytest.raises(dm.Mismatch):
+        dm.halo(QUARTERS, wrong)
+
+
+def test_layouts_that_are_none():
+    for build in (
+        lambda: dm.halo(None, 1),
+        lambda: dm.halo("(block)", 1, periodic=True),
+        lambda: dm.prolongation(None, QUARTERS, 2),
+        lambda: dm.prolongation(QUARTERS, None, 2),
+        lambda: dm.restriction(None, QUARTERS, 2, periodic=True),
+    ):
+        with pytest.raises(dm.WrongType, match="must be a layout"):
+            build()
