@@ -2,7 +2,6 @@
 """When a disk is full, or a file too large or shorter than it was, is that one line and no loss?"""
 
 import os
-import resource
 import subprocess
 import sys
 
@@ -10,7 +9,6 @@ import numpy as np
 import pytest
 from mpi4py import MPI
 
-import datamover as dm
 from datamover.files import flat, move
 from datamover.files.formats import ArraySpec
 
@@ -21,10 +19,10 @@ OLD = np.arange(5.0)
 OUTPUTS = [("out.npy", []), ("out.raw", []), ("out.zarr", ["--chunks", "16,16,16,2"])]
 
 
-def run_move(*arguments):
+def run_move(*arguments, program=("-m", "datamover.cli")):
     """Run `datamover move` as a shell does."""
     return subprocess.run(
-        [sys.executable, "-m", "datamover.cli", "move", *map(str, arguments)],
+        [sys.executable, *program, "move", *map(str, arguments)],
         capture_output=True,
         text=True,
         timeout=120,
@@ -77,27 +75,24 @@ def test_a_disk_without_inodes(tmp_path, disk):
     assert os.listdir(disk) == []
 
 
-@pytest.fixture
-def small_files():
-    """No file of this process may be larger than 20,000 bytes."""
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, limits[1]))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+#: Runs a command in a process that may write no file larger than so; MPI has begun before, whose
+#: own files may be larger. Not in the process of the tests, whose reports it would cut.
+WITH_A_LIMIT = """
+import resource, sys
+from mpi4py import MPI
+from datamover.cli import app
+resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
+app(sys.argv[1:])
+"""
 
 
 @pytest.mark.parametrize(
-    ("output", "options"),
-    [("b.npy", {}), ("b.raw", {}), ("b.zarr", {"chunks": (16, 32, 32, 2)})],
+    ("output", "options"), [("b.npy", []), ("b.raw", []), ("b.zarr", ["--chunks", "16,32,32,2"])]
 )
-def test_a_file_that_is_too_large(tmp_path, request, output, options):
+def test_a_file_that_is_too_large(tmp_path, output, options):
     np.save(tmp_path / "a.npy", ARRAY)
-    request.getfixturevalue("small_files")
-    with pytest.raises(dm.IoError) as caught:
-        move(MPI.COMM_SELF, tmp_path / "a.npy", tmp_path / output, **options)
-    words = str(caught.value)
-    for expected in (str(tmp_path), "20,000 bytes (ulimit -f)", "needs 3,145,", "bytes are free"):
-        assert expected in words
+    done = run_move(tmp_path / "a.npy", tmp_path / output, *options, program=["-c", WITH_A_LIMIT])
+    one_line(done, str(tmp_path), "20,000 bytes (ulimit -f)", "needs 3,145,", "bytes are free")
     assert os.listdir(tmp_path) == ["a.npy"]
 
 
