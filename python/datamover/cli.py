@@ -218,7 +218,11 @@ def _start_processes(nprocs: int, output: str) -> int:
     with _errors_to_exit():
         path = formats.local_path(output)
         before = _identity(path)
-        end = launch.run_processes(nprocs, sys.argv[1:])
+        with lifeline.signals_interrupt() as caught:  # while a launcher is looked for
+            try:
+                end = launch.run_processes(nprocs, sys.argv[1:])
+            except KeyboardInterrupt:
+                return _tell_interruption(caught[0], path, before)
         if end.status != 0:  # also where they were killed
             placing.clean_up(placing.temporary_path(path, token), path)
     if end.interrupted_by is not None and end.status is None:
