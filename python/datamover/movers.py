@@ -11,7 +11,7 @@ import numpy as np
 from ._plan import MotionPlan
 from .arguments import memory_limit, number, seconds, text
 from .arrays import UserArrays, XArray, number_name
-from .errors import Error, InvalidArgument, Mismatch, WrongType
+from .errors import InvalidArgument, Mismatch, WrongType
 from .mover_pairs import MoverPairs
 from .mpi import comm_address, core, take_part_with
 
@@ -34,14 +34,17 @@ def _wrapped(array: OneArray) -> XArray | UserArrays:
     return array if isinstance(array, (XArray, UserArrays)) else UserArrays(array)
 
 
-def _triples(moves: Any) -> list[tuple] | Error:
+def _triples(moves: Any) -> list[tuple] | BaseException:
     """List (plan, source, destination), or give the error that all processes are to raise."""
     try:
         return [(plan, source, destination) for plan, source, destination in moves]
     except (TypeError, ValueError):
         return WrongType(
-            f"moves are {moves!r}, they must be a sequence of (plan, source, destination)"
+            f"moves, of type {type(moves).__name__}, must be a sequence of "
+            "(plan, source, destination)"
         )
+    except BaseException as error:  # of a sequence of the caller's own
+        return error
 
 
 def _communicator(comm: MPI.Comm | None, moves: Sequence[tuple]) -> MPI.Comm:
@@ -176,12 +179,12 @@ class MoverSet:
         comm: MPI.Comm | None = None,
     ):
         listed = _triples(moves)
-        if comm is None and isinstance(listed, Error):
+        if comm is None and isinstance(listed, BaseException):
             raise listed  # there is no communicator on which others could be told
-        self._comm = _communicator(comm, [] if isinstance(listed, Error) else listed)
+        self._comm = _communicator(comm, [] if isinstance(listed, BaseException) else listed)
         self._address = comm_address(self._comm)
         try:
-            if isinstance(listed, Error):
+            if isinstance(listed, BaseException):
                 raise listed
             options = _Options(op, transport, alpha, beta, conjugate, check, max_bytes)
             parts = [_Parts(self._comm, *move) for move in listed]

@@ -104,11 +104,28 @@ def test_an_array_that_cannot_be_made(comm, plan, wrong):
     dm.XArray(comm, plan.source)
 
 
-@pytest.mark.parametrize("wrong", [5, [3], [(1, 2)]])
-def test_moves_that_are_no_moves(comm, plan, wrong):
+class Unspeakable:
+    def __repr__(self):
+        raise ValueError("no words for this")
+
+
+class Raising:
+    def __iter__(self):
+        raise RuntimeError("no elements in this")
+
+
+@pytest.mark.parametrize("wrong", [5, [3], [(1, 2)], Unspeakable(), [Unspeakable()]])
+@pytest.mark.parametrize("kind", [dm.MoverSet, dm.Phases])
+def test_moves_that_are_no_moves(comm, plan, kind, wrong):
     a, b = dm.XArray(comm, plan.source), dm.XArray(comm, plan.destination)
     with pytest.raises(dm.WrongType, match="sequence of"):
-        dm.MoverSet(wrong_on_last(comm, wrong, [(plan, a, b)]), comm=comm)
+        kind(wrong_on_last(comm, wrong, [(plan, a, b)]), comm=comm)
+
+
+def test_moves_that_cannot_be_listed(comm, plan):
+    a, b = dm.XArray(comm, plan.source), dm.XArray(comm, plan.destination)
+    with pytest.raises(dm.Error if comm.rank < comm.size - 1 else RuntimeError, match="no elements"):
+        dm.MoverSet(wrong_on_last(comm, Raising(), [(plan, a, b)]), comm=comm)
 
 
 @pytest.mark.parametrize(
