@@ -34,8 +34,8 @@ struct MemoryLayout {
     bool operator==(const MemoryLayout&) const = default;
 };
 
-/// Throws out_of_range when an element of the block, ghosts included, would have an address that
-/// does not fit 64 bits. O(dimensions).
+/// Throws out_of_range when an element of the block, ghosts included, would have an address beyond
+/// 2^62. O(dimensions).
 void check_addresses(const BlockMemory& memory, std::int64_t elem_bytes);
 
 /// The order in which a dense block keeps its elements.

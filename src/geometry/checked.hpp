@@ -8,6 +8,15 @@
 
 #include "datamover/error.hpp"
 
+namespace datamover {
+
+constexpr std::int64_t largest_elem_bytes = std::int64_t{1} << 40;
+/// Addresses stay below about 2^62 in magnitude, so that the distance of two, an element behind
+/// either, and twice a stride still fit into 64 bits.
+constexpr std::int64_t largest_address = (std::int64_t{1} << 62) - 2 * largest_elem_bytes;
+
+}  // namespace datamover
+
 namespace datamover::geometry {
 
 [[noreturn]] inline void throw_overflow(std::int64_t a, const char* sign, std::int64_t b) {

@@ -66,6 +66,9 @@ void check_addresses(const BlockMemory& memory, std::int64_t elem_bytes) {
         lowest = geometry::add(lowest, std::min({std::int64_t{0}, first, last}));
         highest = geometry::add(highest, std::max({std::int64_t{0}, first, last}));
     }
+    if (lowest < -largest_address || highest > largest_address)
+        throw Error(ErrorCode::out_of_range,
+                    "block " + std::to_string(memory.block) + " has addresses beyond 2^62");
 }
 
 MemoryLayout dense_memory(const Layout& layout, std::int64_t rank, std::int64_t elem_bytes,

@@ -10,40 +10,11 @@
 #include "datamover/error.hpp"
 #include "datamover/side.hpp"
 #include "geometry/checked.hpp"
+#include "relation/extent.hpp"
 #include "relation/product_builder.hpp"
 
 namespace datamover::plan {
 namespace {
-
-/// The lowest and highest position (inclusive) that a table touches on one side.
-struct Range {
-    std::int64_t lo = std::numeric_limits<std::int64_t>::max();
-    std::int64_t hi = std::numeric_limits<std::int64_t>::min();
-
-    void take(std::int64_t a, std::int64_t b) {
-        lo = std::min({lo, a, b});
-        hi = std::max({hi, a, b});
-    }
-};
-
-Range range_of(const AxisTable& table, bool source_side) {
-    Range range;
-    const auto all = [&](const std::vector<AxisRun>& runs, std::int64_t shift) {
-        for (const AxisRun& r : runs) {
-            const std::int64_t first = (source_side ? r.source : r.destination) + shift;
-            const std::int64_t step = source_side ? r.source_step : r.destination_step;
-            range.take(first, first + r.length - 1);
-            range.take(first + (r.count - 1) * step, first + (r.count - 1) * step + r.length - 1);
-        }
-    };
-    if (table.periods() > 0) {
-        all(table.runs(), 0);
-        all(table.runs(), (table.periods() - 1) *
-                              (source_side ? table.source_period() : table.destination_period()));
-    }
-    all(table.tail(), 0);
-    return range;
-}
 
 const BlockMemory& memory_of(const RelationSide& side, std::int64_t block) {
     const BlockMemory* memory = side.memory->find(block);
@@ -55,17 +26,18 @@ const BlockMemory& memory_of(const RelationSide& side, std::int64_t block) {
     return *memory;
 }
 
-[[noreturn]] void outside(const RelationSide& side, const BlockMemory& memory, int d, Range range) {
+[[noreturn]] void outside(const RelationSide& side, const BlockMemory& memory, int d,
+                          Extent range) {
     throw Error(ErrorCode::out_of_range,
                 "process " + std::to_string(side.rank) + ", block " + std::to_string(memory.block) +
-                    ": local indices " + std::to_string(range.lo) + " to " +
-                    std::to_string(range.hi) + " in dimension " + std::to_string(d) +
+                    ": local indices " + std::to_string(range.low) + " to " +
+                    std::to_string(range.high) + " in dimension " + std::to_string(d) +
                     " lie outside the array's " + memory.valid.to_string() +
                     " (are its ghosts deep enough?)");
 }
 
-void check_inside(const RelationSide& side, const BlockMemory& memory, int d, Range range) {
-    if (range.lo < memory.valid.lo()[d] || range.hi >= memory.valid.hi()[d])
+void check_inside(const RelationSide& side, const BlockMemory& memory, int d, Extent range) {
+    if (range.low < memory.valid.lo()[d] || range.high >= memory.valid.hi()[d])
         outside(side, memory, d, range);
 }
 
@@ -179,7 +151,7 @@ public:
 
     AddressRelation operator()(const PairPart& part) {
         // No place in the message lies beyond its end.
-        geometry::multiply(part.size(), std::max(source_.elem_bytes, destination_.elem_bytes));
+        checked_message_bytes(part.size(), std::max(source_.elem_bytes, destination_.elem_bytes));
         for (const Piece& piece : part.pieces) {
             const std::int64_t elems = piece.size();
             if (elems == 0) continue;
@@ -206,32 +178,33 @@ private:
         product.source_offset_bytes = from ? from->offset_bytes : done_elems_ * source_.elem_bytes;
         product.destination_offset_bytes =
             to ? to->offset_bytes : done_elems_ * destination_.elem_bytes;
-        std::vector<PieceAxis> axes = content.axes;
-        if (order_ == MessageOrder::column_major) std::reverse(axes.begin(), axes.end());
+        const std::size_t dims = content.axes.size();
+        product.axes.resize(dims);
         std::int64_t inner_elems = 1;
-        for (auto axis = axes.rbegin(); axis != axes.rend(); ++axis) {
-            ProductAxis a{axis->table, 0, 0};
+        for (std::size_t k = dims; k-- > 0;) {
+            const bool row_major = order_ == MessageOrder::row_major;
+            const PieceAxis& axis = content.axes[row_major ? k : dims - 1 - k];
+            ProductAxis& a = product.axes[k];
             if (from) {
-                check_inside(source_, *from, axis->source_dim, range_of(*axis->table, true));
-                a.source_stride_bytes = from->strides_bytes[axis->source_dim];
-            }
-            if (to) {
-                check_inside(destination_, *to, axis->destination_dim,
-                             range_of(*axis->table, false));
-                a.destination_stride_bytes = to->strides_bytes[axis->destination_dim];
-            }
-            if (!from) {
-                a.table = std::make_shared<const AxisTable>(axis->table->destination_half());
+                check_inside(source_, *from, axis.source_dim, extent_of(*axis.table, Side::source));
+                a.source_stride_bytes = from->strides_bytes[axis.source_dim];
+            } else {
+                a.table = std::make_shared<const AxisTable>(axis.table->destination_half());
                 a.source_stride_bytes = inner_elems * source_.elem_bytes;
             }
-            if (!to) {
-                a.table = std::make_shared<const AxisTable>(axis->table->source_half());
+            if (to) {
+                check_inside(destination_, *to, axis.destination_dim,
+                             extent_of(*axis.table, Side::destination));
+                a.destination_stride_bytes = to->strides_bytes[axis.destination_dim];
+            } else {
+                a.table = std::make_shared<const AxisTable>(axis.table->source_half());
                 a.destination_stride_bytes = inner_elems * destination_.elem_bytes;
             }
-            inner_elems *= axis->table->size();
-            product.axes.insert(product.axes.begin(), std::move(a));
+            if (from && to) a.table = axis.table;
+            inner_elems *= axis.table->size();
         }
-        products_.append(product);
+        // Places in memory lie inside its blocks, those in the message before its end.
+        products_.append_fitting(product);
     }
 
     /// Each side of a reshape is a plain box in row-major order; where both sides are memory their

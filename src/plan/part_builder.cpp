@@ -58,96 +58,101 @@ void sort_by_blocks(std::vector<PlacedBox>& boxes, std::size_t first) {
 
 void PartBuilder::add(std::int64_t rank, std::int64_t term, std::int64_t source_block,
                       std::int64_t destination_block, const BoxShape& shape) {
-    Peer& peer = peer_at(rank, term);
-    list_only(peer);
-    peer.entries.add(source_block, destination_block, shape);
+    list_of(peer_at(rank), term).entries.add(source_block, destination_block, shape);
 }
 
 void PartBuilder::add(std::int64_t rank, std::int64_t term, const BlockPair& blocks, Piece piece) {
-    Peer& peer = peer_at(rank, term);
-    if (!peer.only && peer.entries.empty()) {
-        peer.only = std::move(piece);
+    Peer& peer = peer_at(rank);
+    if (!peer.list && peer.only.empty()) {
+        peer.only.push_back(std::move(piece));
         peer.only_blocks = blocks;
+        peer.only_term = term;
         return;
     }
-    list_only(peer);
-    list(peer, blocks, std::move(piece));
+    list_of(peer, term).add(blocks, std::move(piece));
 }
 
-void PartBuilder::list(Peer& peer, const BlockPair& blocks, Piece piece) {
-    peer.others.push_back(std::move(piece));
-    peer.entries.list().boxes.push_back({blocks.source_block, blocks.destination_block,
-                                         -static_cast<std::int64_t>(peer.others.size())});
-}
-
-void PartBuilder::list_only(Peer& peer) {
-    if (!peer.only) return;
-    list(peer, peer.only_blocks, *std::move(peer.only));
-    peer.only.reset();
-}
-
-PartBuilder::Peer& PartBuilder::peer_at(std::int64_t rank, std::int64_t term) {
-    if (peers_.empty() || peers_[last_].rank != rank) {
-        const auto [found, added] = peer_numbers_.try_emplace(rank, peers_.size());
-        if (added) peers_.push_back({rank, {}, {}, {}, {}, term, 0});
-        last_ = found->second;
+PartBuilder::Peer& PartBuilder::peer_at(std::int64_t rank) {
+    if (!peers_.empty() && peers_[last_].rank == rank) return peers_[last_];
+    const std::uint64_t hash = geometry::hash_words({&rank, 1});
+    const std::int64_t known = peer_numbers_.find(hash, [&](std::int64_t number) {
+        return peers_[static_cast<std::size_t>(number)].rank == rank;
+    });
+    if (known >= 0) {
+        last_ = static_cast<std::size_t>(known);
+    } else {
+        last_ = peers_.size();
+        peer_numbers_.insert(hash, static_cast<std::int64_t>(last_));
+        peers_.emplace_back().rank = rank;
     }
-    Peer& peer = peers_[last_];
-    if (peer.term != term) {
-        finish_term(peer);
-        peer.term = term;
-    }
-    return peer;
+    return peers_[last_];
 }
 
-void PartBuilder::finish_term(Peer& peer) {
-    list_only(peer);
-    std::vector<PlacedBox>& entries = peer.entries.list().boxes;
-    sort_by_blocks(entries, peer.first_of_term);
-    peer.first_of_term = entries.size();
+PartBuilder::List& PartBuilder::list_of(Peer& peer, std::int64_t term) {
+    if (!peer.list) peer.list = std::make_unique<List>();
+    if (!peer.only.empty()) {
+        peer.list->begin_term(peer.only_term);
+        peer.list->add(peer.only_blocks, std::move(peer.only.front()));
+        peer.only.clear();
+    }
+    peer.list->begin_term(term);
+    return *peer.list;
 }
 
-PairPart PartBuilder::part_of(Peer& peer) {
-    PairPart part;
-    if (peer.only) {
-        part.pieces.push_back(*std::move(peer.only));
-        return part;
+void PartBuilder::List::add(const BlockPair& blocks, Piece piece) {
+    others.push_back(std::move(piece));
+    entries.list().boxes.push_back(
+        {blocks.source_block, blocks.destination_block, -static_cast<std::int64_t>(others.size())});
+}
+
+/// Ends the term before, if it is another.
+void PartBuilder::List::begin_term(std::int64_t next) {
+    if (term == next) return;
+    std::vector<PlacedBox>& boxes = entries.list().boxes;
+    sort_by_blocks(boxes, first_of_term);
+    first_of_term = boxes.size();
+    term = next;
+}
+
+std::vector<Piece> PartBuilder::List::finish() {
+    begin_term(-1);
+    std::vector<Piece> pieces;
+    if (others.empty()) {
+        if (!entries.empty()) pieces.push_back({entries.finish()});
+        return pieces;
     }
-    finish_term(peer);
-    if (peer.others.empty()) {
-        if (!peer.entries.empty()) part.pieces.push_back({peer.entries.finish()});
-        return part;
-    }
-    const BoxList entries = peer.entries.finish();
-    part.pieces.reserve(peer.others.size());
+    const BoxList all = entries.finish();
+    pieces.reserve(others.size());
     BoxListBuilder boxes;
     const auto flush = [&] {
-        if (!boxes.empty()) part.pieces.push_back({std::exchange(boxes, {}).finish()});
+        if (!boxes.empty()) pieces.push_back({std::exchange(boxes, {}).finish()});
     };
-    for (const PlacedBox& entry : entries.boxes) {
+    for (const PlacedBox& entry : all.boxes) {
         if (entry.shape >= 0) {
-            boxes.add(entry.source_block, entry.destination_block, entries.shape_of(entry));
+            boxes.add(entry.source_block, entry.destination_block, all.shape_of(entry));
             continue;
         }
         flush();
-        part.pieces.push_back(std::move(peer.others[static_cast<std::size_t>(-1 - entry.shape)]));
+        pieces.push_back(std::move(others[static_cast<std::size_t>(-1 - entry.shape)]));
     }
     flush();
-    return part;
+    return pieces;
 }
 
 std::vector<PeerPart> PartBuilder::build() {
-    const auto by_rank = [](const Peer& a, const Peer& b) { return a.rank < b.rank; };
-    if (!std::is_sorted(peers_.begin(), peers_.end(), by_rank))
-        std::sort(peers_.begin(), peers_.end(), by_rank);
+    std::vector<std::pair<std::int64_t, std::size_t>> order;
+    order.reserve(peers_.size());
+    for (std::size_t i = 0; i < peers_.size(); ++i) order.emplace_back(peers_[i].rank, i);
+    if (!std::is_sorted(order.begin(), order.end())) std::sort(order.begin(), order.end());
     std::vector<PeerPart> parts;
     parts.reserve(peers_.size());
-    for (Peer& peer : peers_) {
-        PairPart part = part_of(peer);
-        if (!part.empty()) parts.push_back({peer.rank, std::move(part)});
+    for (const auto& [rank, number] : order) {
+        Peer& peer = peers_[number];
+        PairPart part{peer.list ? peer.list->finish() : std::move(peer.only)};
+        if (!part.empty()) parts.push_back({rank, std::move(part)});
     }
     peers_.clear();
-    peer_numbers_.clear();
+    peer_numbers_ = {};
     return parts;
 }
 

@@ -3,12 +3,12 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
-#include <unordered_map>
+#include <memory>
 #include <vector>
 
 #include "box_list_builder.hpp"
 #include "datamover/pair_part.hpp"
+#include "geometry/record_index.hpp"
 
 namespace datamover::plan {
 
@@ -26,26 +26,32 @@ public:
     std::vector<PeerPart> build();
 
 private:
-    struct Peer {
-        std::int64_t rank = 0;
-        /// As long as there is nothing else.
-        std::optional<Piece> only;
-        BlockPair only_blocks;
-        /// In order of terms; a negative shape stands for a piece that is no box.
+    /// Boxes and other pieces, in order of terms.
+    struct List {
+        /// A negative shape stands for a piece that is no box.
         BoxListBuilder entries;
         std::vector<Piece> others;
         std::int64_t term = -1;
         std::size_t first_of_term = 0;
+
+        void add(const BlockPair& blocks, Piece piece);
+        void begin_term(std::int64_t next);
+        std::vector<Piece> finish();
+    };
+    struct Peer {
+        std::int64_t rank = 0;
+        /// One piece that is no box, as long as there is nothing else.
+        std::vector<Piece> only;
+        BlockPair only_blocks;
+        std::int64_t only_term = -1;
+        std::unique_ptr<List> list;
     };
 
-    Peer& peer_at(std::int64_t rank, std::int64_t term);
-    static void list(Peer& peer, const BlockPair& blocks, Piece piece);
-    static void list_only(Peer& peer);
-    static void finish_term(Peer& peer);
-    static PairPart part_of(Peer& peer);
+    Peer& peer_at(std::int64_t rank);
+    static List& list_of(Peer& peer, std::int64_t term);
 
     std::vector<Peer> peers_;
-    std::unordered_map<std::int64_t, std::size_t> peer_numbers_;
+    geometry::RecordIndex peer_numbers_;
     std::size_t last_ = 0;
 };
 

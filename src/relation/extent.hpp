@@ -11,13 +11,10 @@
 
 #include "datamover/side.hpp"
 #include "encodings.hpp"
+#include "geometry/checked.hpp"
 
 namespace datamover {
 
-constexpr std::int64_t largest_elem_bytes = std::int64_t{1} << 40;
-/// Addresses stay below about 2^62 in magnitude, so that the distance of two, an element behind
-/// either, and twice a stride still fit into 64 bits.
-constexpr std::int64_t largest_address = (std::int64_t{1} << 62) - 2 * largest_elem_bytes;
 constexpr std::int64_t most_elems = std::int64_t{1} << 59;
 
 inline std::int64_t start_of(const AxisRun& run, Side side) {

@@ -45,7 +45,12 @@ void ProductBuilder::append(const Product& product) {
     if (is_empty(product)) return;
     if (const char* excess = excess_of(product))
         throw Error(ErrorCode::out_of_range, std::string("a product has ") + excess);
+    append_fitting(product);
+}
+
+void ProductBuilder::append_fitting(const Product& product) {
     Nest nest{product.source_offset_bytes, product.destination_offset_bytes, {}};
+    nest.axes.reserve(3 * product.axes.size());
     Owners owners;
     for (const ProductAxis& axis : product.axes) {
         if (is_plain(*axis.table)) {
@@ -65,7 +70,9 @@ void ProductBuilder::append(const Nest& nest, const Owners& owners) {
 }
 
 std::int64_t ProductBuilder::shape_of(std::span<const NestAxis> axes, const Owners& owners) {
-    words_.assign(1, static_cast<std::int64_t>(axes.size()));
+    words_.clear();
+    words_.reserve(1 + 3 * axes.size());
+    words_.push_back(static_cast<std::int64_t>(axes.size()));
     for (const NestAxis& axis : axes) {
         const std::int64_t first =
             axis.table != nullptr ? -1 - table_number(axis.table, owners) : axis.count;

@@ -25,6 +25,8 @@ public:
     /// folded. Throws out_of_range where 64 bits do not hold its addresses, and, as all below,
     /// beyond 2^59 elements in all.
     void append(const Product& product);
+    /// The same of a product with elements whose addresses are known to fit.
+    void append_fitting(const Product& product);
     /// `owners` hold the tables of the nest's axes.
     void append(const Nest& nest, const Owners& owners = {});
 

@@ -111,5 +111,19 @@ TEST(Compile, RefusesMemoryThatIsSmallerThanTheBlock) {
                  [&] { plan::compile(part, side(lists, memory, 8), side(lists, memory, 8)); });
 }
 
+TEST(Compile, RefusesAddressesThatAreTooFarApart) {
+    const MemoryLayout to = dense_memory(columns, 1, 8);
+    const PairPart part = redistribute(rows, columns).part(0, 1);
+    constexpr std::int64_t far = std::int64_t{1} << 62;
+    for (const auto& [offset, stride] :
+         {std::pair{far, std::int64_t{8}}, {-far, -8}, {0, far / 4}, {0, -far / 4}}) {
+        MemoryLayout from = dense_memory(rows, 0, 8);
+        from.blocks.front().offset_bytes = offset;
+        from.blocks.front().strides_bytes[1] = stride;
+        expect_error(ErrorCode::out_of_range,
+                     [&] { plan::compile(part, side(rows, from, 8), side(columns, to, 8)); });
+    }
+}
+
 }  // namespace
 }  // namespace datamover
