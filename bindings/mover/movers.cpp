@@ -53,6 +53,20 @@ nb::list pairs_of(const Mover& mover) {
     return pairs;
 }
 
+nb::list trials_of(const Mover& mover) {
+    nb::list trials;
+    for (const MoverTrial& trial : mover.trials()) {
+        nb::dict d;
+        d["transport"] = trial.transport;
+        d["seconds"] = trial.seconds;
+        d["rounds"] = trial.rounds;
+        d["why_not"] = trial.why_not;
+        d["chosen"] = trial.chosen;
+        trials.append(d);
+    }
+    return trials;
+}
+
 /// Whether a transport needs both processes on one node.
 bool needs_common_node(const transport::TransportKind& kind) {
     transport::PairFacts far;
@@ -93,6 +107,9 @@ void bind_movers(nb::module_& m) {
             },
             nb::arg("sources"), nb::arg("destinations"),
             "Goes over to other arrays of the same plans. Collective.")
+        .def("tune", &Mover::tune, nb::arg("seconds"), Released(),
+             "Measures which transports are the fastest and goes over to them. Collective.")
+        .def("trials", &trials_of, "What was tried to find them. Local.")
         .def("start", &Mover::start, Released(), "Begins to move; returns without waiting.")
         .def("test", &Mover::test, Released(),
              "Does what can be done now; True when complete here.")
@@ -126,7 +143,7 @@ void bind_movers(nb::module_& m) {
         [] {
             nb::dict kinds;
             for (const auto& kind : transport::transport_kinds())
-                kinds[kind.name] = needs_common_node(kind);
+                kinds[kind.name.c_str()] = needs_common_node(kind);
             return kinds;
         },
         "All transports, in order of preference, and whether each needs a common node. Local.");

@@ -24,7 +24,11 @@ struct MoverOptions {
     /// How arriving elements are combined. An element that goes to itself, in the same memory,
     /// stays as it is, whatever op and alpha are.
     Op op = Op::replace;
-    /// Or the name of one: "shared", "read", "staged", "p2p", "datatype".
+    /// Or the name of one: "shared", "read", "staged", "p2p", "datatype", "collective"; several,
+    /// joined by "+", of which the first that can carry a pair does; or "measure": the fastest, as
+    /// by tune(0.2) or by what was measured before. For tests, "poison:" before any but "measure":
+    /// the mover works on copies and complains, by mismatch, of a transport that reads or writes
+    /// what the plan does not.
     std::string transport = "auto";
     std::complex<double> alpha = 1;  ///< factor of arriving elements
     std::complex<double> beta = 1;   ///< factor of those in place, with Op::add
@@ -63,6 +67,15 @@ struct MoverPair {
     std::int64_t relation_bytes = 0;
     std::string kernel;
     std::int64_t chunks = 1;  ///< in so many pieces it goes, per round
+};
+
+/// What was tried to find the fastest transports.
+struct MoverTrial {
+    std::string transport;
+    double seconds = 0;       ///< of a round, of the slowest process; 0 where it cannot carry
+    std::int64_t rounds = 0;  ///< that were run
+    std::string why_not;      ///< why it cannot carry the plan
+    bool chosen = false;
 };
 
 /// A plan, and the arrays between which it is carried out: source k goes to destination k.
@@ -116,6 +129,18 @@ public:
     /// bound as before. Throws invalid_state in flight.
     void rebind(const ArrayPart& source, const ArrayPart& destination);
     void rebind(std::span<const ArrayPart> sources, std::span<const ArrayPart> destinations);
+
+    /// Measures which transports are the fastest here and goes over to them. Those that can carry
+    /// the plan are tried for about `seconds` in all, besides binding each of them and two rounds
+    /// of each; the arrays are not touched: memory of their size stands in for them meanwhile.
+    /// Where there is none, nothing changes. All processes agree; this program remembers the
+    /// result for movers with transport "auto", and later programs find it for "measure" in the
+    /// file that DATAMOVER_TUNING_FILE names (empty: none; else datamover/tuning in the user's
+    /// cache folder). Collective. Throws invalid_state in flight, unsupported for a mover with
+    /// "poison:", invalid_argument unless `seconds` is above 0, and as a round does.
+    void tune(double seconds = 0.2);
+    /// What tune tried, or "measure"; empty where nothing was. Local.
+    std::vector<MoverTrial> trials() const;
 
     /// Begins to move. Never waits for another process, but does by itself what can be done now:
     /// on a node that is often all the copying. With a progress thread it only announces the move

@@ -3,12 +3,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 #: Rows of the table that `repr` shows; the others are counted.
 MAX_ROWS = 40
 
 _COLUMNS = ("peer", "", "transport", "elements", "bytes", "chunks", "why", "loops")
+_TRIAL_COLUMNS = ("tried", "a round", "rounds", "")
+
+
+def _table(rows: list[tuple[str, ...]]) -> str:
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    )
 
 
 class MoverPairs(list):
@@ -26,9 +36,17 @@ class MoverPairs(list):
     64
     """
 
+    def __init__(self, pairs: Iterable[dict] = (), trials: Iterable[dict] = ()):
+        super().__init__(pairs)
+        #: What was tried to find the fastest transports: one dict each.
+        self.trials = list(trials)
+
     def to_dict(self) -> dict[str, Any]:
         """Give everything as plain values, for JSON."""
-        return {"pairs": [dict(pair) for pair in self]}
+        told: dict[str, Any] = {"pairs": [dict(pair) for pair in self]}
+        if self.trials:
+            told["trials"] = [dict(trial) for trial in self.trials]
+        return told
 
     def _rows(self) -> list[tuple[str, ...]]:
         return [
@@ -45,16 +63,26 @@ class MoverPairs(list):
             for p in self[:MAX_ROWS]
         ]
 
-    def __repr__(self) -> str:
-        rows = [_COLUMNS, *self._rows()]
-        widths = [max(len(row[i]) for row in rows) for i in range(len(_COLUMNS))]
-        lines = [
-            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-            for row in rows
+    def _trial_rows(self) -> list[tuple[str, ...]]:
+        """List what was tried, the fastest first, then what cannot carry the plan."""
+        ordered = sorted(self.trials, key=lambda t: (bool(t["why_not"]), t["seconds"]))
+        return [
+            (
+                t["transport"],
+                t["why_not"] or f"{t['seconds'] * 1e6:.1f} us",
+                str(t["rounds"]),
+                "chosen" if t["chosen"] else "",
+            )
+            for t in ordered
         ]
+
+    def __repr__(self) -> str:
+        text = _table([_COLUMNS, *self._rows()])
         if len(self) > MAX_ROWS:
-            lines.append(f"… and {len(self) - MAX_ROWS} more")
-        return "\n".join(lines)
+            text += f"\n… and {len(self) - MAX_ROWS} more"
+        if self.trials:
+            text += "\n\n" + _table([_TRIAL_COLUMNS, *self._trial_rows()])
+        return text
 
     __str__ = __repr__
 
@@ -64,6 +92,10 @@ class MoverPairs(list):
         def row(cells: tuple[str, ...], tag: str) -> str:
             return "<tr>" + "".join(f"<{tag}>{escape(c)}</{tag}>" for c in cells) + "</tr>"
 
-        body = "".join(row(cells, "td") for cells in self._rows())
+        def table(columns: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+            body = "".join(row(cells, "td") for cells in rows)
+            return f"<table>{row(columns, 'th')}{body}</table>"
+
         more = f"<p>… and {len(self) - MAX_ROWS} more</p>" if len(self) > MAX_ROWS else ""
-        return f"<table>{row(_COLUMNS, 'th')}{body}</table>{more}"
+        trials = table(_TRIAL_COLUMNS, self._trial_rows()) if self.trials else ""
+        return table(_COLUMNS, self._rows()) + more + trials

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -224,6 +225,33 @@ class MoverSet:
             [s for p in parts for s in p.sources], [d for p in parts for d in p.destinations]
         )
 
+    def tune(self, seconds: float = 0.2) -> None:
+        """Measure which transports are the fastest here and go over to them. Collective.
+
+        Those that can carry the plan are tried on memory that stands in for the arrays, whose
+        contents are not touched; where there is no such memory, nothing changes. All processes
+        agree. The result is remembered: by this program for movers with transport "auto", by later
+        programs for "measure", in the file that `DATAMOVER_TUNING_FILE` names (empty: none; else
+        `datamover/tuning` in the user's cache folder). `explain` shows what was tried.
+
+        Parameters
+        ----------
+        seconds : float
+            About how long to measure in all, besides binding each of them and two rounds of each.
+
+        Raises
+        ------
+        InvalidArgument
+            Seconds that are no positive number.
+        InvalidState
+            In flight, or freed.
+        Unsupported
+            For a mover with transport "poison:…".
+        """
+        real = isinstance(seconds, (int, float, np.number)) and not isinstance(seconds, bool)
+        # What is no number is refused with the others, which may have given one.
+        self._core.tune(float(np.real(seconds)) if real else math.nan)
+
     def start(self) -> None:
         """Begin to move. Never waits for another process, but does what can be done now.
 
@@ -265,9 +293,10 @@ class MoverSet:
     def explain(self) -> MoverPairs:
         """Tell for each pair here: transport and why, elements, bytes, encoding, loops. Local.
 
-        Prints as a table; a sequence of dicts for programs.
+        Prints as a table, with a second one of what was tried where the transports were measured;
+        a sequence of dicts for programs, and `trials`, another one.
         """
-        return MoverPairs(self._core.pairs())
+        return MoverPairs(self._core.pairs(), self._core.trials())
 
     def counters(self) -> dict[str, int | float]:
         """Count messages and bytes per round, rounds, and seconds spent waiting. Local."""
@@ -367,7 +396,11 @@ class Mover(MoverSet):
     conjugate : bool
         Whether arriving complex elements are conjugated.
     transport : str
-        "auto", or the name of a transport that must carry all that leaves a process.
+        "auto"; the name of a transport that must carry all that leaves a process ("shared", "read",
+        "staged", "p2p", "datatype", "collective"); several joined by "+", of which the first that
+        can carry a pair does; or "measure": what is the fastest here, as `tune` finds it or it was
+        found before. With "collective" all processes take part in each move, and start such movers
+        in the same order. For tests, "poison:" before any but "measure": see docs/transports.md.
     check : bool
         Whether to verify, here and in `rebind`, byte by byte, that no element is written twice
         (without `op`) and none is read that is written, also through arrays that share memory, and

@@ -20,6 +20,7 @@
 #include "slot_offers.hpp"
 #include "survey.hpp"
 #include "transport/signal_lines.hpp"
+#include "tuning_memory.hpp"
 
 namespace datamover {
 namespace {
@@ -88,7 +89,6 @@ void check_plan(const MotionPlan& plan, const mpi::ProcessGroup& group) {
 }
 
 void check_options(const MoverOptions& options) {
-    transport::check_transport_name(options.transport);
     if (options.max_bytes < 0)
         throw Error(ErrorCode::invalid_argument,
                     "max_bytes is " + std::to_string(options.max_bytes) +
@@ -178,8 +178,13 @@ bool in_place(const Motion& motion) {
 /// One binding on its way.
 class Binder {
 public:
-    Binder(const mpi::ProcessGroupPtr& group, Moves& moves, const MoverOptions& options)
-        : group_(group), moves_(moves), options_(options) {}
+    Binder(const mpi::ProcessGroupPtr& group, Moves& moves, const BindRequest& request)
+        : group_(group),
+          moves_(moves),
+          options_(request.options),
+          transports_(request.transports),
+          why_(request.why),
+          uses_memory_(request.uses_memory) {}
 
     Binding operator()(const std::optional<Error>& mine) {
         error_ = mine;
@@ -204,6 +209,7 @@ private:
     }
 
     void survey() {
+        alone([&] { transport::check_transport_names(transports_); });
         alone([&] { check_arguments(moves_, *group_, options_); });
         alone([&] {
             if (!replicated(moves_) || group_->knows_nodes()) work_out_parts();
@@ -221,6 +227,10 @@ private:
             survey_.reduce(*group_, error_);
         }
         settle_types();
+        if (survey_.remembered.same() && survey_.remembered.number.value > 0) {
+            transports_ = remembered_;
+            why_ = "measured before";
+        }
     }
 
     void work_out_parts() {
@@ -251,6 +261,8 @@ private:
         survey_.motions.take(static_cast<std::int64_t>(moves_.motions.size()));
         survey_.phases.take(moves_.phases);
         survey_.checks.take(options_.check);
+        if (uses_memory_) remembered_ = TuningMemory::of_process().find(*group_, moves_, options_);
+        survey_.remembered.take(remembered_.empty() ? 0 : text_digest(remembered_));
         survey_.needs_nodes.take(replicated(moves_) && !group_->knows_nodes());
         survey_.has_limit.take(options_.max_bytes > 0);
         survey_.lacks_signals.take(group_->node_ranks().size() > 1 && !signals_);
@@ -335,23 +347,36 @@ private:
         const FactFinder facts(context,
                                {shares, survey_.sent_bytes.value, survey_.received_bytes.value,
                                 survey_.exchanged_bytes.value});
-        const MessageSizes sizes =
-            message_sizes(context, moves_, facts, options_, survey_.has_limit.holds());
+        const MessageSizes sizes = message_sizes(
+            context, moves_, facts, {options_.max_bytes, transports_}, survey_.has_limit.holds());
         context.chunk_bytes = sizes.chunk_bytes;
         context.buffers = sizes.buffers;
         const SlotOffers slots = exchange_slots(context, facts, sizes);
         context.rings_in = slots.in;
         context.rings_out = slots.out;
+        if (everyone_takes_part()) group_->prepare_turns();
         Binding bound;
         alone([&] { bound = bind_transports(context, facts, slots); });
         const bool cannot_map = shares && error_ && error_->code() == ErrorCode::no_memory;
+        std::int64_t operations = 0;
+        for (const auto& t : bound.transports) operations = std::max(operations, t->operations());
         const auto votes = group_->maximum(
-            {cannot_map, error_ && !cannot_map ? group_->size() - group_->rank() : 0});
+            {cannot_map, error_ && !cannot_map ? group_->size() - group_->rank() : 0, operations});
         if (votes[1] > 0)
             group_->throw_error_of(group_->size() - static_cast<int>(votes[1]), error_);
         error_.reset();
         if (votes[0] > 0) return {};
+        for (const auto& t : bound.transports) t->agree_on_operations(votes[2]);
         return bound;
+    }
+
+    bool is_for_everyone(const transport::TransportKind& kind) const {
+        return kind.everyone && transport::names_transport(transports_, kind.name);
+    }
+    bool everyone_takes_part() const {
+        const auto& kinds = transport::transport_kinds();
+        return std::any_of(kinds.begin(), kinds.end(),
+                           [&](const auto& k) { return is_for_everyone(k); });
     }
 
     transport::NodeMemory exchange_offers() {
@@ -369,7 +394,8 @@ private:
     /// Whether any pair may need slots: where both its arrays may be private, or on request.
     bool may_need_slots(const BindContext& context) const {
         if (group_->node_ranks().size() == 1) return false;
-        if (options_.transport != "auto") return options_.transport == "staged";
+        if (transport::names_transport(transports_, "staged")) return true;
+        if (!transport::names_transport(transports_, "auto")) return false;
         for (std::size_t m = 0; m < motions_.size(); ++m) {
             const bool plain = context.motions[m].update.is_plain_copy();
             if (motions_[m].in_private_memory.source.holds() &&
@@ -383,7 +409,7 @@ private:
                               const MessageSizes& sizes) {
         if (!may_need_slots(context)) return SlotOffers::none(group_->node_ranks().size());
         std::vector<std::int64_t> bytes(group_->node_ranks().size(), 0);
-        alone([&] { bytes = bytes_through_slots(context, moves_, facts, options_.transport); });
+        alone([&] { bytes = bytes_through_slots(context, moves_, facts, transports_); });
         if (error_) std::fill(bytes.begin(), bytes.end(), 0);
         SlotSizes slot_sizes;
         if (sizes.share_bytes > 0) slot_sizes.ring_bytes = sizes.share_bytes;
@@ -401,19 +427,21 @@ private:
     Binding bind_transports(BindContext& context, const FactFinder& facts,
                             const SlotOffers& slots) const {
         Binding bound;
+        bound.remembered = !remembered_.empty() && transports_ == remembered_;
         for (std::size_t m = 0; m < moves_.motions.size(); ++m)
             count(bound.per_round, moves_.parts_of(m), group_->rank(),
                   wire_bytes(moves_.motions[m]));
         count_messages(bound.per_round, moves_, group_->rank());
-        ChosenPairs chosen = choose_pairs(context, moves_, facts, slots, options_.transport);
+        ChosenPairs chosen = choose_pairs(context, moves_, facts, slots, transports_, why_);
         bound.reasons = std::move(chosen.reasons);
         // Far peers are served first, the own copy last: it needs nobody.
         const auto& kinds = transport::transport_kinds();
         for (std::size_t i = kinds.size(); i-- > 0;) {
-            if (chosen.kinds[i].empty()) continue;
+            if (chosen.kinds[i].empty() && !is_for_everyone(kinds[i])) continue;
             context.kind = i;
             bound.transports.push_back(kinds[i].bind(context, chosen.kinds[i]));
             bound.sends_messages = bound.sends_messages || kinds[i].sends_messages;
+            bound.takes_turns = bound.takes_turns || kinds[i].everyone;
         }
         keep_memory(context, bound);
         return bound;
@@ -435,6 +463,9 @@ private:
     const mpi::ProcessGroupPtr& group_;
     Moves& moves_;
     const MoverOptions& options_;
+    std::string transports_, why_;
+    bool uses_memory_;
+    std::string remembered_;      ///< what this process remembers to be the fastest
     std::optional<Error> error_;  ///< of what this process did alone
     Survey survey_;
     std::vector<MotionSurvey> motions_;
@@ -445,9 +476,9 @@ private:
 
 }  // namespace
 
-Binding bind_moves(const mpi::ProcessGroupPtr& group, Moves& moves, const MoverOptions& options,
+Binding bind_moves(const mpi::ProcessGroupPtr& group, Moves& moves, const BindRequest& request,
                    const std::optional<Error>& mine) {
-    return Binder(group, moves, options)(mine);
+    return Binder(group, moves, request)(mine);
 }
 
 std::vector<MoverPair> Binding::pairs() const {

@@ -45,6 +45,8 @@ struct PairReason {
 struct Binding {
     std::vector<std::unique_ptr<transport::Transport>> transports;
     bool sends_messages = false;
+    bool takes_turns = false;  ///< a transport in which all processes take part
+    bool remembered = false;   ///< the transports were measured before
     MoverCounters per_round;
     std::vector<PairReason> reasons;
     /// What peers of this node may touch: signal lines, slots, arrays.
@@ -54,10 +56,20 @@ struct Binding {
     std::vector<MoverPair> pairs() const;
 };
 
+/// How moves are to be bound: the options as they were given, and what follows from them.
+struct BindRequest {
+    explicit BindRequest(const MoverOptions& given) : options(given), transports(given.transport) {}
+
+    MoverOptions options;
+    std::string transports;         ///< names, as for choose_transport
+    std::string why = "asked for";  ///< why these
+    bool uses_memory = false;       ///< "auto" may stand for what was the fastest before
+};
+
 /// Validates, works out parts where `moves` has none yet, agrees, exchanges what peers must know of
 /// each other, chooses and binds transports. `mine` is an error that this process has already: it
 /// then only takes part in the agreement. Collective; throws the same error on all processes.
-Binding bind_moves(const mpi::ProcessGroupPtr& group, Moves& moves, const MoverOptions& options,
+Binding bind_moves(const mpi::ProcessGroupPtr& group, Moves& moves, const BindRequest& request,
                    const std::optional<Error>& mine = {});
 
 }  // namespace datamover

@@ -62,7 +62,8 @@ std::string difference(const MotionPlan& plan, std::span<const std::int64_t> min
 /// Where the digests of this process part from those of process 0; empty where they do not.
 std::string difference(const Moves& moves, const std::vector<std::int64_t>& mine,
                        const std::vector<std::int64_t>& of_first) {
-    if (mine[0] != of_first[0]) return "op, transport, alpha, beta or conjugate";
+    if (mine[0] != of_first[0])
+        return "op, transport, alpha, beta, conjugate, or the transports that are known";
     if (mine[1] != of_first[1])
         return "the number of arrays, here " + std::to_string(mine[1]) + ", there " +
                std::to_string(of_first[1]);
@@ -133,6 +134,7 @@ std::int64_t digest_of(const MoverOptions& options) {
     plan::PlanWriter words;
     words.put(static_cast<std::int64_t>(options.op));
     words.put(options.transport);
+    words.put(transport::transport_kinds_digest());
     for (const double part :
          {options.alpha.real(), options.alpha.imag(), options.beta.real(), options.beta.imag()})
         words.put(std::bit_cast<std::int64_t>(part));

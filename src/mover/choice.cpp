@@ -58,23 +58,23 @@ const transport::TransportKind& kind_with_slots(PairFacts facts, const std::stri
 /// What one direction of one pair may take of this process's memory, or no_limit. Throws
 /// invalid_argument.
 std::int64_t share_of_limit(const BindContext& context, const Moves& moves, const FactFinder& facts,
-                            const MoverOptions& options) {
-    if (options.max_bytes == 0) return no_limit;
+                            const MessageLimit& limit) {
+    if (limit.max_bytes == 0) return no_limit;
     std::vector<std::pair<std::int64_t, transport::Direction>> pairs;
     for_each_share(context, moves, facts,
                    [&](std::size_t, const PairFacts& f, transport::Direction d, const PeerPart& p) {
-                       if (kind_with_slots(f, options.transport).memory != MessageMemory::none)
+                       if (kind_with_slots(f, limit.transports).memory != MessageMemory::none)
                            pairs.emplace_back(p.rank, d);
                    });
     std::sort(pairs.begin(), pairs.end());
     pairs.erase(std::unique(pairs.begin(), pairs.end()), pairs.end());
     if (pairs.empty()) return no_limit;
     const auto count = static_cast<std::int64_t>(pairs.size());
-    const std::int64_t share = options.max_bytes / count;
+    const std::int64_t share = limit.max_bytes / count;
     const std::int64_t least = SlotRing::signal_bytes + whole_lines(most_wire_bytes(context));
     if (share < least)
         throw Error(ErrorCode::invalid_argument,
-                    "max_bytes is " + std::to_string(options.max_bytes) + ", but process " +
+                    "max_bytes is " + std::to_string(limit.max_bytes) + ", but process " +
                         std::to_string(context.group->rank()) + " sends and receives " +
                         std::to_string(count) + " messages and needs " +
                         std::to_string(count * least) + " bytes for them");
@@ -147,12 +147,12 @@ void FactFinder::add_reading(PairFacts& facts, std::size_t motion, const PairPar
 }
 
 MessageSizes message_sizes(const BindContext& context, const Moves& moves, const FactFinder& facts,
-                           const MoverOptions& options, bool has_limit) {
+                           const MessageLimit& limit, bool has_limit) {
     MessageSizes sizes{default_chunk_bytes, default_buffers, 0};
     if (!has_limit) return sizes;
     std::int64_t share = no_limit;
     mpi::collectively(*context.group,
-                      [&] { share = share_of_limit(context, moves, facts, options); });
+                      [&] { share = share_of_limit(context, moves, facts, limit); });
     share = -context.group->maximum({-share})[0];
     if (share == no_limit) return sizes;
     // Several buffers, so that one is packed while another is sent, unless elements are too large.
@@ -180,7 +180,8 @@ std::vector<std::int64_t> bytes_through_slots(const BindContext& context, const 
 }
 
 ChosenPairs choose_pairs(const BindContext& context, const Moves& moves, const FactFinder& facts,
-                         const SlotOffers& slots, const std::string& transport) {
+                         const SlotOffers& slots, const std::string& transports,
+                         const std::string& why_named) {
     const auto& kinds = transport::transport_kinds();
     ChosenPairs chosen;
     chosen.kinds.resize(kinds.size());
@@ -189,15 +190,15 @@ ChosenPairs choose_pairs(const BindContext& context, const Moves& moves, const F
                        const int position = context.group->node_position(p.rank);
                        f.slots = d == transport::outgoing ? slots.sends_to(position)
                                                           : slots.receives_from(position);
-                       const auto& kind = transport::choose_transport(f, transport);
+                       const auto& kind = transport::choose_transport(f, transports);
                        auto& pairs = chosen.kinds[static_cast<std::size_t>(&kind - kinds.data())];
                        auto pair = std::find_if(pairs.begin(), pairs.end(), [&](const Pair& x) {
                            return x.peer == p.rank && x.direction == d;
                        });
                        if (pair == pairs.end()) pair = pairs.insert(pairs.end(), {p.rank, d, {}});
                        pair->shares.push_back({m, &p.part, f});
-                       const std::string why =
-                           transport == kind.name ? "asked for" : kind.reason(f);
+                       const bool named = transport::names_transport(transports, kind.name);
+                       const std::string why = named ? why_named : kind.reason(f);
                        chosen.reasons.push_back({p.rank, d == transport::outgoing, kind.name, why});
                    });
     return chosen;

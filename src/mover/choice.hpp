@@ -43,10 +43,16 @@ struct MessageSizes {
     std::int64_t share_bytes = 0;  ///< most bytes of one direction of a pair; 0: no limit
 };
 
-/// The sizes under `max_bytes`, the same on all processes. Collective where `has_limit`; throws
+/// What messages may take, and the transports that may be chosen.
+struct MessageLimit {
+    std::int64_t max_bytes = 0;  ///< 0: no limit
+    std::string transports;
+};
+
+/// The sizes under a limit, the same on all processes. Collective where `has_limit`; throws
 /// invalid_argument, on all processes, for a limit that leaves no room for an element per message.
 MessageSizes message_sizes(const transport::BindContext& context, const Moves& moves,
-                           const FactFinder& facts, const MoverOptions& options, bool has_limit);
+                           const FactFinder& facts, const MessageLimit& limit, bool has_limit);
 
 /// Bytes that each process of the node sends here through slots, in order of node_ranks.
 std::vector<std::int64_t> bytes_through_slots(const transport::BindContext& context,
@@ -59,9 +65,9 @@ struct ChosenPairs {
     std::vector<PairReason> reasons;
 };
 
-/// Local. Throws as choose_transport does.
+/// `why` those that are named are. Local. Throws as choose_transport does.
 ChosenPairs choose_pairs(const transport::BindContext& context, const Moves& moves,
                          const FactFinder& facts, const SlotOffers& slots,
-                         const std::string& transport);
+                         const std::string& transports, const std::string& why);
 
 }  // namespace datamover

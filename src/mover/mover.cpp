@@ -6,109 +6,13 @@
 #include <string>
 #include <utility>
 
-#include "binding.hpp"
-#include "mpi/waiting.hpp"
+#include "bound_operation.hpp"
+#include "poison.hpp"
 #include "progress_from_environment.hpp"
-#include "round.hpp"
+#include "tuning.hpp"
 
 namespace datamover {
 namespace {
-
-/// A bound mover as something that goes in rounds: its phases, one after the other.
-class BoundOperation final : public Operation {
-public:
-    explicit BoundOperation(mpi::ProcessGroupPtr group) : group_(std::move(group)) {}
-
-    void take(std::vector<Binding> bindings) {
-        phases_.clear();
-        for (Binding& binding : bindings) {
-            std::vector<char> complete(binding.transports.size(), 0);
-            phases_.push_back({std::move(binding), std::move(complete)});
-        }
-        now_ = 0;
-    }
-    /// Gives back what the bindings hold, but for the counters.
-    void let_go() noexcept {
-        for (Phase& phase : phases_) {
-            const MoverCounters counters = phase.binding.per_round;
-            phase = {};
-            phase.binding.per_round = counters;
-        }
-    }
-    template <class Visit>
-    void for_each_binding(Visit&& visit) const {
-        for (const Phase& phase : phases_) visit(phase.binding);
-    }
-
-    void announce() override {
-        now_ = 0;
-        phases_[now_].announce();
-    }
-    void begin() override { phases_[now_].begin(); }
-    /// What the last phase brought here is read by the next one, which is therefore told to peers
-    /// only when it can begin.
-    Progress progress() override {
-        Progress made = phases_[now_].progress();
-        while (made == Progress::complete && now_ + 1 < phases_.size()) {
-            ++now_;
-            phases_[now_].announce();
-            phases_[now_].begin();
-            made = phases_[now_].progress();
-            if (made == Progress::none) made = Progress::some;
-        }
-        return made;
-    }
-    std::vector<std::int64_t> waiting_for() const override { return phases_[now_].waiting_for(); }
-    bool sends_messages() const override {
-        return std::any_of(phases_.begin(), phases_.end(),
-                           [](const Phase& phase) { return phase.binding.sends_messages; });
-    }
-    void keep_memory() noexcept override {
-        for (const Phase& phase : phases_)
-            for (const auto& memory : phase.binding.memory) group_->keep(memory);
-    }
-
-private:
-    struct Phase {
-        Binding binding;
-        std::vector<char> complete;  ///< per transport, in this round
-
-        void announce() {
-            for (const auto& t : binding.transports) t->announce();
-        }
-        void begin() {
-            for (std::size_t i = 0; i < complete.size(); ++i) {
-                complete[i] = 0;
-                binding.transports[i]->start();
-            }
-        }
-        Progress progress() {
-            bool all = true, any = false;
-            for (std::size_t i = 0; i < complete.size(); ++i) {
-                if (complete[i]) continue;
-                const Progress made = binding.transports[i]->progress();
-                any = any || made != Progress::none;
-                complete[i] = made == Progress::complete;
-                all = all && complete[i];
-            }
-            if (all) return Progress::complete;
-            return any ? Progress::some : Progress::none;
-        }
-        std::vector<std::int64_t> waiting_for() const {
-            std::vector<std::int64_t> peers;
-            for (std::size_t i = 0; i < complete.size(); ++i) {
-                if (complete[i]) continue;
-                const auto more = binding.transports[i]->waiting_for();
-                peers.insert(peers.end(), more.begin(), more.end());
-            }
-            return peers;
-        }
-    };
-
-    mpi::ProcessGroupPtr group_;
-    std::vector<Phase> phases_;  ///< at least one where it is started
-    std::size_t now_ = 0;        ///< the phase that goes on
-};
 
 std::vector<PlannedArrays> one_move(const MotionPlan& plan, const ArrayPart& source,
                                     const ArrayPart& destination) {
@@ -143,17 +47,35 @@ std::vector<Moves> moves_of(std::span<const PlannedArrays> given, bool in_phases
 
 struct Mover::State {
     mpi::ProcessGroupPtr group;
-    MoverOptions options;
+    BindRequest request;
+    bool measures = false;
     std::vector<Moves> phases;
     BoundOperation operation;
+    std::unique_ptr<PoisonedOperation> poison;
     Round round;
+    std::vector<MoverTrial> trials;
     bool freed = false;
 
-    State(mpi::ProcessGroupPtr of_group, const MoverOptions& given)
+    State(mpi::ProcessGroupPtr of_group, const MoverOptions& options)
         : group(std::move(of_group)),
-          options(given),
+          request(request_of(options)),
+          measures(options.transport == measure),
           operation(group),
-          round(group, operation, "mover") {}
+          poison(options.transport.starts_with(poison_prefix)
+                     ? std::make_unique<PoisonedOperation>(*group, operation)
+                     : nullptr),
+          round(group, poison ? static_cast<Operation&>(*poison) : operation, "mover") {}
+
+    static constexpr const char* measure = "measure";
+
+    static BindRequest request_of(const MoverOptions& options) {
+        BindRequest made(options);
+        if (options.transport.starts_with(poison_prefix))
+            made.transports.erase(0, poison_prefix.size());
+        if (options.transport == measure) made.transports = "auto";
+        made.uses_memory = options.transport == measure || options.transport == "auto";
+        return made;
+    }
 
     static std::shared_ptr<State> bound(MPI_Comm comm, std::span<const PlannedArrays> given,
                                         bool in_phases, const MoverOptions& options) {
@@ -166,19 +88,58 @@ struct Mover::State {
             mine = e;
             state->phases.resize(1);
         }
-        state->operation.take(state->bind(state->phases, mine));
+        state->take(state->phases, mine);
+        if (state->measures && !state->remembered()) state->tune(default_seconds, true);
         return state;
+    }
+
+    bool remembered() const {
+        bool all = true;
+        operation.for_each_binding([&](const Binding& b) { all = all && b.remembered; });
+        return all;
+    }
+
+    /// Binds, and goes over to what was bound.
+    void take(std::vector<Moves>& moves, const std::optional<Error>& mine) {
+        if (!poison) {
+            operation.take(bind(moves, mine));
+            return;
+        }
+        std::optional<Error> error = mine;
+        PoisonedArrays arrays;
+        try {
+            if (!error) arrays = PoisonedArrays(moves);
+        } catch (...) {
+            error = mpi::current_error(*group);
+        }
+        std::vector<Binding> bindings = bind(error ? moves : arrays.phases, error);
+        mpi::collectively(*group, [&] { arrays.note_touched(group->rank()); });
+        operation.take(std::move(bindings));
+        poison->take(std::move(arrays));
     }
 
     /// The phases share what memory there may be.
     std::vector<Binding> bind(std::vector<Moves>& moves, const std::optional<Error>& mine) const {
-        MoverOptions of_phase = options;
-        if (options.max_bytes > 0)
-            of_phase.max_bytes = std::max<std::int64_t>(
-                1, options.max_bytes / static_cast<std::int64_t>(moves.size()));
+        BindRequest of_phase = request;
+        const std::int64_t max_bytes = request.options.max_bytes;
+        if (max_bytes > 0)
+            of_phase.options.max_bytes =
+                std::max<std::int64_t>(1, max_bytes / static_cast<std::int64_t>(moves.size()));
         std::vector<Binding> bindings;
         for (Moves& phase : moves) bindings.push_back(bind_moves(group, phase, of_phase, mine));
         return bindings;
+    }
+
+    static constexpr double default_seconds = 0.2;
+
+    void tune(double seconds, bool looks_in_file) {
+        TuningResult found = tuned(group, phases, request.options, seconds, looks_in_file);
+        request.transports = found.transports;
+        if (found.transports != "auto") request.transports += "+auto";
+        request.why = found.why;
+        request.uses_memory = false;
+        take(phases, {});
+        trials = std::move(found.trials);
     }
 };
 
@@ -202,7 +163,7 @@ Mover Mover::in_phases(MPI_Comm comm, std::span<const PlannedArrays> phases,
 
 void Mover::refuse(MPI_Comm comm, const Error& error) {
     Moves nothing;
-    bind_moves(mpi::ProcessGroup::of(comm), nothing, {}, error);
+    bind_moves(mpi::ProcessGroup::of(comm), nothing, BindRequest({}), error);
     throw error;
 }
 
@@ -226,8 +187,20 @@ void Mover::rebind(std::span<const ArrayPart> sources, std::span<const ArrayPart
     for (Moves& moves : phases)
         for (std::size_t m = 0; !mine && m < moves.motions.size(); ++m, ++next)
             moves.motions[m].array = {sources[next], destinations[next]};
-    state_->operation.take(state_->bind(phases, mine));
+    state_->take(phases, mine);
     state_->phases = std::move(phases);
+}
+
+void Mover::tune(double seconds) {
+    if (!state_ || state_->freed || in_flight())
+        throw Error(ErrorCode::invalid_state, "a mover in flight (or freed) cannot be tuned");
+    if (state_->poison)
+        throw Error(ErrorCode::unsupported, "a mover with \"poison:\" is not tuned");
+    state_->tune(seconds, false);
+}
+
+std::vector<MoverTrial> Mover::trials() const {
+    return state_ ? state_->trials : std::vector<MoverTrial>{};
 }
 
 void Mover::start() {

@@ -53,6 +53,7 @@ struct MotionSurvey {
 struct Survey {
     Largest failed;         ///< size - rank of a process with an error of its own
     Common plans, options;  ///< digests
+    Common remembered;      ///< digest of the transports found to be the fastest before, or 0
     Common motions;         ///< how many
     Common phases;          ///< how many the mover has
     Largest checks;         ///< whether any process asks for the checks that take time

@@ -30,6 +30,18 @@ Datatype sequence(const std::vector<PlacedDatatype>& parts) {
     return Datatype(made);
 }
 
+Datatype bytes_at(const void* memory, std::int64_t bytes) {
+    const ByteMessage message(bytes);
+    const int count = message.count();
+    const auto displacement = static_cast<MPI_Aint>(displacement_of(memory));
+    MPI_Datatype made = MPI_DATATYPE_NULL;
+    check(MPI_Type_create_hindexed(1, &count, &displacement, message.type(), &made),
+          "MPI_Type_create_hindexed");
+    Datatype type(made);
+    type.commit();
+    return type;
+}
+
 std::int64_t displacement_of(const void* memory) {
     MPI_Aint displacement = 0;
     check(MPI_Get_address(memory, &displacement), "MPI_Get_address");

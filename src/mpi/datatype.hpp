@@ -39,6 +39,9 @@ struct PlacedDatatype {
 /// One of each, in this order.
 Datatype sequence(const std::vector<PlacedDatatype>& parts);
 
+/// The bytes at a place in memory, counted from MPI_BOTTOM, committed.
+Datatype bytes_at(const void* memory, std::int64_t bytes);
+
 /// The place of memory as a displacement from MPI_BOTTOM.
 std::int64_t displacement_of(const void* memory);
 

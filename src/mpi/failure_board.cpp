@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How do the processes of a group learn that one of them has failed?
+// How do the processes of a group learn that one of them has failed, or acts out of turn?
 #include "failure_board.hpp"
 
 #include <algorithm>
@@ -39,6 +39,22 @@ void FailureBoard::tell(const Error& why) noexcept {
         if (MPI_Isend(&sent_, sizeof sent_, MPI_BYTE, rank, FailureNotice::tag, comm_, &request) ==
             MPI_SUCCESS)
             MPI_Request_free(&request);
+    }
+}
+
+void FailureBoard::begin_turn(std::uint64_t turn, int binding) const {
+    const std::uint64_t mark = (turn + 1) << 32;
+    const std::uint64_t mine = mark | static_cast<std::uint32_t>(binding);
+    const std::size_t place = turn % Board::turns;
+    own_->binding_of_turn[place].store(mine);
+    for (const PeerBoard& peer : peers_) {
+        const std::uint64_t theirs = peer.board->binding_of_turn[place].load();
+        if ((theirs ^ mark) >> 32 == 0 && theirs != mine)
+            throw Error(ErrorCode::mismatch,
+                        "process " + std::to_string(rank_) +
+                            " starts movers with a collective transport in another order than "
+                            "another process of its node; all processes must start them in the "
+                            "same order");
     }
 }
 

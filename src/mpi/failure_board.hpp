@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How do the processes of a group learn that one of them has failed?
+// How do the processes of a group learn that one of them has failed, or acts out of turn?
 #pragma once
 
 #include <mpi.h>
@@ -30,6 +30,10 @@ public:
     struct Board {
         std::atomic<int> state;
         FailureNotice notice;
+        /// For what this process uses the last turns (see ProcessGroup::take_turn): the low half of
+        /// the turn's number plus one, and the number of a binding.
+        static constexpr std::size_t turns = 32;
+        std::atomic<std::uint64_t> binding_of_turn[turns];
     };
     /// A board of another process of the node, mapped here.
     struct PeerBoard {
@@ -49,6 +53,9 @@ public:
     }
     /// Like check, and looks for notices from other nodes every now and then. For loops that wait.
     void check_while_waiting();
+    /// Writes for which binding this process uses a turn. Throws mismatch where another process of
+    /// the node uses it for another one: the first to come finds none, all others do.
+    void begin_turn(std::uint64_t turn, int binding) const;
     /// Whether there is a notice, also one that has just come from another node.
     bool shows_failure();
 

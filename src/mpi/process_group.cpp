@@ -114,6 +114,7 @@ ProcessGroup::~ProcessGroup() {
         board_.release();
         return;
     }
+    if (turns_comm_ != MPI_COMM_NULL) MPI_Comm_free(&turns_comm_);
     if (node_comm_ != MPI_COMM_NULL) MPI_Comm_free(&node_comm_);
     if (comm_ != MPI_COMM_NULL) MPI_Comm_free(&comm_);
 }
@@ -224,6 +225,15 @@ void ProcessGroup::try_reading() {
     peers_readable_ = true;
     for (const auto& vote : gather_on_node({readable ? 1 : 0}))
         peers_readable_ = peers_readable_ && vote[0] == 1;
+}
+
+void ProcessGroup::prepare_turns() {
+    if (turns_comm_ != MPI_COMM_NULL) return;
+    const auto made = std::make_shared<MPI_Comm>(MPI_COMM_NULL);
+    carry_out("MPI_Comm_idup", made,
+              [&](MPI_Request* request) { return MPI_Comm_idup(comm_, made.get(), request); });
+    check(MPI_Comm_set_errhandler(*made, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
+    turns_comm_ = *made;
 }
 
 int ProcessGroup::next_tags(int count) {

@@ -4,6 +4,7 @@
 
 #include <mpi.h>
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -80,6 +81,22 @@ public:
     int next_tags(int count);
     int next_tag() { return next_tags(1); }
 
+    /// Operations in which all processes of the group take part come one after the other, in the
+    /// order of the movers' starts. Makes the communicator that they have for themselves.
+    /// Collective at the first call, then local.
+    void prepare_turns();
+    MPI_Comm turns_comm() const { return turns_comm_; }
+    /// The next turn, the same on all processes that take turns in the same order.
+    std::uint64_t take_turn() { return next_turn_.fetch_add(1, std::memory_order_relaxed); }
+    /// Whether those before it have ended.
+    bool is_turn(std::uint64_t turn) const {
+        return current_turn_.load(std::memory_order_acquire) == turn;
+    }
+    /// Uses a turn for the binding `number`. Throws mismatch where another process of the node uses
+    /// it for another binding.
+    void begin_turn(std::uint64_t turn, int number) const { board_->begin_turn(turn, number); }
+    void end_turn() { current_turn_.fetch_add(1, std::memory_order_release); }
+
     /// An MPI call failed here: all processes are told, and from now on whatever they do with this
     /// group throws peer_failed. Local, never waits.
     void fail(const Error& why) const noexcept { board_->tell(why); }
@@ -129,6 +146,8 @@ private:
 
     MPI_Comm comm_ = MPI_COMM_NULL;
     MPI_Comm node_comm_ = MPI_COMM_NULL;
+    MPI_Comm turns_comm_ = MPI_COMM_NULL;
+    std::atomic<std::uint64_t> next_turn_{0}, current_turn_{0};
     int rank_ = 0, size_ = 1, my_node_position_ = 0, tag_count_ = 0, tag_limit_ = 32767;
     std::vector<int> node_ranks_;
     int spins_ = 0;

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Which transports are there, and which of them carries a pair?
 #include <algorithm>
+#include <utility>
 
 #include "datamover/error.hpp"
+#include "geometry/word_digest.hpp"
 #include "transport.hpp"
 
 namespace datamover::transport {
@@ -13,36 +15,102 @@ extern const TransportKind read_kind;
 extern const TransportKind staged_kind;
 extern const TransportKind p2p_kind;
 extern const TransportKind datatype_kind;
+extern const TransportKind collective_kind;
 
-const std::vector<TransportKind>& transport_kinds() {
-    static const std::vector<TransportKind> kinds{
-        self_kind, shared_kind, read_kind, staged_kind, p2p_kind, datatype_kind,
+namespace {
+
+std::vector<TransportKind>& all_kinds() {
+    static std::vector<TransportKind> kinds{
+        self_kind, shared_kind, read_kind, staged_kind, p2p_kind, datatype_kind, collective_kind,
     };
     return kinds;
 }
 
-void check_transport_name(std::string_view name) {
-    const auto& kinds = transport_kinds();
-    const auto named = [&](const TransportKind& kind) { return name == kind.name; };
-    if (name == "auto" || std::any_of(kinds.begin(), kinds.end(), named)) return;
-    std::string known = "auto";
-    for (const TransportKind& kind : kinds) known += std::string(", ") + kind.name;
-    throw Error(ErrorCode::invalid_argument,
-                "there is no transport \"" + std::string(name) + "\"; known are " + known);
+/// Calls visit(name) for names joined by "+", until it gives true; whether it did.
+template <class Visit>
+bool any_name(std::string_view names, Visit&& visit) {
+    while (true) {
+        const std::size_t end = names.find('+');
+        if (visit(names.substr(0, end))) return true;
+        if (end == std::string_view::npos) return false;
+        names.remove_prefix(end + 1);
+    }
 }
 
-const TransportKind& choose_transport(const PairFacts& facts, std::string_view forced) {
+bool is_known(std::string_view name) {
+    const auto& kinds = transport_kinds();
+    return name == "auto" ||
+           std::any_of(kinds.begin(), kinds.end(),
+                       [&](const TransportKind& kind) { return name == kind.name; });
+}
+
+const TransportKind* first_kind(const PairFacts& facts, std::string_view name) {
     for (const TransportKind& kind : transport_kinds()) {
-        const bool wanted = forced == "auto" ? kind.pays(facts) : forced == kind.name;
-        if (kind.carries(facts) && (wanted || facts.same_process)) return kind;
+        const bool wanted = name == "auto" ? kind.pays(facts) : name == kind.name;
+        if (kind.carries(facts) && (wanted || facts.same_process)) return &kind;
     }
-    throw Error(ErrorCode::unsupported, "transport \"" + std::string(forced) +
+    return nullptr;
+}
+
+}  // namespace
+
+const std::vector<TransportKind>& transport_kinds() {
+    return all_kinds();
+}
+
+void add_transport_kind(TransportKind kind) {
+    const bool is_name =
+        !kind.name.empty() && kind.name.find_first_not_of(
+                                  "abcdefghijklmnopqrstuvwxyz"
+                                  "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") == std::string::npos;
+    if (!is_name || is_known(kind.name) || kind.name == "measure" || kind.name == "poison")
+        throw Error(ErrorCode::invalid_argument,
+                    "a transport cannot be called \"" + kind.name +
+                        "\"; a name that is not taken is needed, of letters, digits, _ and -");
+    all_kinds().push_back(std::move(kind));
+}
+
+std::int64_t transport_kinds_digest() {
+    geometry::WordDigest digest;
+    for (const TransportKind& kind : all_kinds()) {
+        digest.put(static_cast<std::int64_t>(kind.name.size()));
+        for (const char c : kind.name) digest.put(c);
+    }
+    return digest.value();
+}
+
+bool names_transport(std::string_view names, std::string_view kind) {
+    return any_name(names, [&](std::string_view name) { return name == kind; });
+}
+
+void check_transport_names(std::string_view names) {
+    std::string_view unknown;
+    const bool is_wrong = any_name(names, [&](std::string_view name) {
+        unknown = name;
+        return !is_known(name);
+    });
+    if (!is_wrong) return;
+    std::string known = "auto";
+    for (const TransportKind& kind : transport_kinds()) known += ", " + kind.name;
+    throw Error(ErrorCode::invalid_argument, "there is no transport \"" + std::string(unknown) +
+                                                 "\"; known are " + known +
+                                                 ", and several of them joined by \"+\"");
+}
+
+const TransportKind& choose_transport(const PairFacts& facts, std::string_view names) {
+    const TransportKind* chosen = nullptr;
+    any_name(names, [&](std::string_view name) {
+        chosen = first_kind(facts, name);
+        return chosen != nullptr;
+    });
+    if (chosen) return *chosen;
+    throw Error(ErrorCode::unsupported, "transport \"" + std::string(names) +
                                             "\" cannot carry from process " +
                                             std::to_string(facts.source_rank) + " to " +
                                             std::to_string(facts.destination_rank));
 }
 
-MoverPair pair_line(std::int64_t peer, bool sends, const char* transport,
+MoverPair pair_line(std::int64_t peer, bool sends, const std::string& transport,
                     const PairProgram& program) {
     const ProgramFigures& f = program.figures();
     MoverPair line{peer,    sends,      transport,        "",      f.elems,

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -133,10 +134,18 @@ public:
     virtual void report(std::vector<MoverPair>& lines) const = 0;
     /// Bytes of buffers that this transport holds besides the user's arrays.
     virtual std::int64_t extra_bytes() const { return 0; }
+
+    /// For kinds in which all processes take part. The mover is started: movers are in the same
+    /// order everywhere, and so are these calls; before announce, for all phases at once.
+    virtual void take_turn() {}
+    /// How many operations of all processes this one needs for a round.
+    virtual std::int64_t operations() const { return 0; }
+    /// When all have bound: how many there are, the most that any process needs.
+    virtual void agree_on_operations(std::int64_t) {}
 };
 
 /// The line of `explain` for a pair.
-MoverPair pair_line(std::int64_t peer, bool sends, const char* transport,
+MoverPair pair_line(std::int64_t peer, bool sends, const std::string& transport,
                     const PairProgram& program);
 
 /// What a transport needs of this process's memory for each direction of a pair.
@@ -145,22 +154,34 @@ enum class MessageMemory { none, buffers, slots };
 /// A kind of transport: its name, which pairs it can carry, for which of them it is the better
 /// choice than all that come later in the list, why, and how it is bound.
 struct TransportKind {
-    const char* name;
+    std::string name;
     MessageMemory memory;
     bool sends_messages;  ///< calls MPI while it carries
-    bool (*carries)(const PairFacts&);
-    bool (*pays)(const PairFacts&);
-    std::string (*reason)(const PairFacts&);
-    std::unique_ptr<Transport> (*bind)(const BindContext&, const std::vector<Pair>& pairs);
+    std::function<bool(const PairFacts&)> carries;
+    std::function<bool(const PairFacts&)> pays;
+    std::function<std::string(const PairFacts&)> reason;
+    std::function<std::unique_ptr<Transport>(const BindContext&, const std::vector<Pair>& pairs)>
+        bind;
+    /// Where it is named, all processes bind it and take part, also those without a pair.
+    bool everyone = false;
 };
 
 /// All kinds, in order of preference. A new transport is one file and one line in registry.cpp.
 const std::vector<TransportKind>& transport_kinds();
+/// Adds one at the end, for the rest of the program; all processes add the same, in the same order,
+/// and none while a mover is made. Throws invalid_argument for a name that is taken, or is not made
+/// of letters, digits, "_" and "-".
+void add_transport_kind(TransportKind kind);
+/// A number that tells two lists of kinds apart.
+std::int64_t transport_kinds_digest();
 
-/// The kind that carries a pair: the first that can and pays, or, when `forced` names one, that one
-/// (pairs within a process are always copied by "self"). Throws unsupported, invalid_argument.
-const TransportKind& choose_transport(const PairFacts& facts, std::string_view forced);
-/// Throws invalid_argument for a name that is neither "auto" nor one of a kind.
-void check_transport_name(std::string_view name);
+/// The kind that carries a pair. `names` are those of kinds and "auto", joined by "+": the first
+/// that can carry it does; "auto" stands for the first kind that can and pays. Pairs within a
+/// process are always copied by "self". Throws unsupported.
+const TransportKind& choose_transport(const PairFacts& facts, std::string_view names);
+/// Whether a kind is among the names.
+bool names_transport(std::string_view names, std::string_view kind);
+/// Throws invalid_argument for names that are not such.
+void check_transport_names(std::string_view names);
 
 }  // namespace datamover::transport

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Which memory stands in for a mover's arrays while the mover is tried or tested?
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "binding.hpp"
+#include "memory/segment_pool.hpp"
+
+namespace datamover {
+
+/// Memory of the same shape, alignment and kind as the arrays of a mover. Where arrays overlap, or
+/// are the same, what stands in for them does and is too.
+class ScratchArrays {
+public:
+    /// Memory that some of the arrays lie in, and what stands in for it.
+    struct Span {
+        std::byte* user = nullptr;
+        std::int64_t bytes = 0;
+        bool shared = false;
+        memory::AllocationPtr memory;
+        std::byte* scratch = nullptr;  ///< stands in for `user`; guards before and behind
+    };
+
+    ScratchArrays() = default;
+    /// `guard_bytes` lie before and behind each span. All zero at first. Local. Throws no_memory.
+    ScratchArrays(const std::vector<Moves>& phases, std::int64_t guard_bytes);
+
+    /// The moves between what stands in.
+    std::vector<Moves> stand_in(std::vector<Moves> phases) const;
+    const std::vector<Span>& spans() const { return spans_; }
+
+private:
+    std::vector<Span> spans_;  ///< ascending, apart from each other
+};
+
+}  // namespace datamover

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Which transports carry a mover fastest here?
+//
+// Each candidate is a mover of its own between arrays of the same shape. They take turns, several
+// times, since other things happen on a machine meanwhile; the best of these counts, of the slowest
+// process. Every figure that something follows from is the same on all processes.
+#include "tuning.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <memory>
+#include <optional>
+
+#include "bound_operation.hpp"
+#include "geometry/word_digest.hpp"
+#include "scratch_arrays.hpp"
+#include "tuning_file.hpp"
+#include "tuning_memory.hpp"
+
+namespace datamover {
+namespace {
+
+constexpr int passes = 3;
+constexpr std::int64_t most_rounds = 10000;
+/// A candidate that is so many times slower than the best at first is not tried again.
+constexpr std::int64_t hopeless = 5;
+/// "auto" stays unless another one needs less than this part of its time.
+constexpr double clearly_faster = 0.97;
+constexpr double longest_seconds = 3600;
+constexpr double nanoseconds = 1e9;
+
+struct Candidate {
+    MoverTrial line;
+    std::vector<Moves> phases;
+    BoundOperation operation;
+    Round round;
+    std::int64_t first_ns = 0, best_ns = 0;  ///< of one round
+
+    Candidate(const mpi::ProcessGroupPtr& group, const std::string& transports)
+        : operation(group), round(group, operation, "mover on trial") {
+        line.transport = transports;
+    }
+};
+
+bool reaches_other_nodes(const transport::TransportKind& kind) {
+    transport::PairFacts far;
+    far.destination_rank = 1;
+    return kind.carries(far);
+}
+
+/// What can be tried, the same on all processes; "auto" first. Collective.
+std::vector<std::string> candidates(const mpi::ProcessGroup& group,
+                                    const std::vector<Moves>& phases) {
+    std::int64_t near = 0, far = 0;
+    for (const Moves& moves : phases)
+        for (const PlannedParts& parts : moves.plans)
+            for (const PeerPart& peer : parts.outgoing)
+                if (peer.rank != group.rank())
+                    (group.node_position(peer.rank) < 0 ? far : near) = 1;
+    const auto any = group.maximum({near, far});
+    std::vector<std::string> names{"auto"}, on_node, anywhere;
+    for (const auto& kind : transport::transport_kinds())
+        if (kind.name != "self")
+            (reaches_other_nodes(kind) ? anywhere : on_node).push_back(kind.name);
+    if (any[0] + any[1] > 0) names.insert(names.end(), anywhere.begin(), anywhere.end());
+    if (any[0] == 0) return names;
+    for (const std::string& near_name : on_node) {
+        if (any[1] == 0) names.push_back(near_name);
+        for (const std::string& far_name : anywhere)
+            if (any[1] > 0) names.push_back(near_name + "+" + far_name);
+    }
+    return names;
+}
+
+/// What all processes together bring. Collective.
+std::int64_t common_key(const mpi::ProcessGroup& group, const std::vector<Moves>& phases,
+                        const MoverOptions& options) {
+    std::vector<std::int64_t> mine;
+    for (const Moves& moves : phases) mine.push_back(tuning_key(group, moves, options));
+    geometry::WordDigest digest;
+    for (const auto& keys : group.gather(mine)) digest.put_all(keys);
+    return digest.value();
+}
+
+/// The number of the candidate that the file names; none: -1. Collective; process 0 reads.
+std::int64_t found_in_file(const mpi::ProcessGroup& group, std::int64_t key,
+                           const std::vector<std::string>& names) {
+    std::int64_t found = -1;
+    if (group.rank() == 0) {
+        const std::string known = find_in_tuning_file(tuning_file_path(), key);
+        const auto at = std::find(names.begin(), names.end(), known);
+        if (at != names.end()) found = at - names.begin();
+    }
+    return group.maximum({found})[0];
+}
+
+void check_seconds(const mpi::ProcessGroup& group, double seconds) {
+    mpi::collectively(group, [&] {
+        if (!(seconds > 0) || seconds > longest_seconds)
+            throw Error(ErrorCode::invalid_argument,
+                        "seconds is " + std::to_string(seconds) + " on process " +
+                            std::to_string(group.rank()) +
+                            "; it must be a number above 0, of at most one hour");
+    });
+}
+
+class Trials {
+public:
+    Trials(const mpi::ProcessGroupPtr& group, const std::vector<Moves>& bound,
+           const MoverOptions& options)
+        : group_(group), options_(options) {
+        mpi::collectively(*group_, [&] {
+            scratch_ = ScratchArrays(bound, 0);
+            stand_in_ = scratch_.stand_in(bound);
+        });
+    }
+
+    std::vector<MoverTrial> run(const std::vector<std::string>& names, double seconds) {
+        for (const std::string& name : names) add(name);
+        for (Candidate* c : able_) {
+            run_rounds(*c, 1);
+            c->first_ns = c->best_ns = run_rounds(*c, 1);
+        }
+        drop_hopeless();
+        const auto batches = static_cast<double>(able_.size() * passes);
+        for (int pass = 0; pass < passes; ++pass)
+            for (Candidate* c : able_) {
+                const double share_ns = seconds * nanoseconds / batches;
+                const auto rounds = static_cast<std::int64_t>(std::clamp(
+                    share_ns / static_cast<double>(std::max<std::int64_t>(c->first_ns, 1)), 1.0,
+                    static_cast<double>(most_rounds)));
+                c->best_ns = std::min(c->best_ns, run_rounds(*c, rounds));
+            }
+        return lines();
+    }
+
+private:
+    /// Binds a candidate; one that cannot carry the moves says why.
+    void add(const std::string& name) {
+        auto& c = *all_.emplace_back(std::make_unique<Candidate>(group_, name));
+        BindRequest request(options_);
+        request.transports = name;
+        request.options.transport = "measure";
+        request.options.check = false;
+        c.phases = stand_in_;
+        std::vector<Binding> bindings;
+        try {
+            for (Moves& moves : c.phases) bindings.push_back(bind_moves(group_, moves, request));
+        } catch (const Error& e) {
+            if (e.code() != ErrorCode::unsupported && e.code() != ErrorCode::no_memory &&
+                e.code() != ErrorCode::invalid_argument)
+                throw;
+            c.line.why_not = e.what();
+            return;
+        }
+        c.operation.take(std::move(bindings));
+        able_.push_back(&c);
+    }
+
+    /// The time of one of several rounds, on the slowest process. Collective.
+    std::int64_t run_rounds(Candidate& c, std::int64_t rounds) const {
+        using Clock = std::chrono::steady_clock;
+        const auto begin = Clock::now();
+        for (std::int64_t i = 0; i < rounds; ++i) {
+            c.round.start();
+            c.round.wait({});
+        }
+        const std::chrono::nanoseconds spent = Clock::now() - begin;
+        c.line.rounds += rounds;
+        return std::max<std::int64_t>(1, group_->maximum({spent.count() / rounds})[0]);
+    }
+
+    void drop_hopeless() {
+        std::int64_t best_ns = able_.front()->first_ns;
+        for (const Candidate* c : able_) best_ns = std::min(best_ns, c->first_ns);
+        std::erase_if(able_, [&](const Candidate* c) { return c->first_ns / hopeless > best_ns; });
+    }
+
+    std::vector<MoverTrial> lines() const {
+        std::vector<MoverTrial> made;
+        for (const auto& c : all_) {
+            made.push_back(c->line);
+            made.back().seconds = static_cast<double>(c->best_ns) / nanoseconds;
+        }
+        return made;
+    }
+
+    mpi::ProcessGroupPtr group_;
+    MoverOptions options_;
+    ScratchArrays scratch_;
+    std::vector<Moves> stand_in_;
+    std::vector<std::unique_ptr<Candidate>> all_;
+    std::vector<Candidate*> able_;
+};
+
+/// The number of the fastest trial; the first is "auto".
+std::size_t fastest(const std::vector<MoverTrial>& trials) {
+    std::size_t best = 0;
+    for (std::size_t i = 1; i < trials.size(); ++i) {
+        if (!trials[i].why_not.empty()) continue;
+        const double limit = best == 0 ? trials[0].seconds * clearly_faster : trials[best].seconds;
+        if (trials[i].seconds < limit) best = i;
+    }
+    return best;
+}
+
+TuningResult not_measured(const Error& why) {
+    TuningResult result{"auto", "not measured", {}};
+    result.trials.push_back({"auto", 0, 0, std::string("not measured: ") + why.what(), true});
+    return result;
+}
+
+}  // namespace
+
+TuningResult tuned(const mpi::ProcessGroupPtr& group, const std::vector<Moves>& bound,
+                   const MoverOptions& options, double seconds, bool looks_in_file) {
+    check_seconds(*group, seconds);
+    const auto names = candidates(*group, bound);
+    if (names.size() == 1) return {"auto", "nothing leaves a process", {}};
+    seconds =
+        static_cast<double>(group->maximum({static_cast<std::int64_t>(seconds * nanoseconds)})[0]) /
+        nanoseconds;
+    const std::int64_t key = common_key(*group, bound, options);
+    const auto remember = [&](const std::string& transports) {
+        for (const Moves& moves : bound)
+            TuningMemory::of_process().keep(*group, moves, options, transports);
+    };
+    if (looks_in_file) {
+        const std::int64_t found = found_in_file(*group, key, names);
+        if (found >= 0) {
+            remember(names[static_cast<std::size_t>(found)]);
+            return {names[static_cast<std::size_t>(found)], "measured by an earlier program", {}};
+        }
+    }
+    std::optional<Trials> trials;
+    try {
+        trials.emplace(group, bound, options);
+    } catch (const Error& e) {
+        if (e.code() != ErrorCode::no_memory) throw;
+        return not_measured(e);
+    }
+    TuningResult result{"", "measured", trials->run(names, seconds)};
+    MoverTrial& chosen = result.trials[fastest(result.trials)];
+    chosen.chosen = true;
+    result.transports = chosen.transport;
+    remember(result.transports);
+    if (group->rank() == 0) add_to_tuning_file(tuning_file_path(), key, result.transports);
+    return result;
+}
+
+}  // namespace datamover

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How do programs tell later ones which transports were the fastest?
+//
+// A text file: a line that says what it is, then a line per key: key, names, checksum. It holds no
+// more than could be lost: who writes at the same time loses what the other one added.
+#include "tuning_file.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <utility>
+#include <vector>
+
+#include "geometry/word_digest.hpp"
+
+namespace datamover {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* first_line = "datamover tuning 1";
+constexpr std::size_t most_lines = 1000;
+constexpr std::size_t longest_line = 300;
+constexpr std::uintmax_t most_bytes = most_lines * longest_line;
+
+using Entry = std::pair<std::int64_t, std::string>;
+
+std::int64_t checksum(const Entry& entry) {
+    geometry::WordDigest digest;
+    digest.put(entry.first);
+    for (const char c : entry.second) digest.put(c);
+    return digest.value();
+}
+
+std::vector<Entry> entries_of(const std::string& path) {
+    std::vector<Entry> entries;
+    if (!fs::is_regular_file(path) || fs::file_size(path) > most_bytes) return entries;
+    std::ifstream file(path);
+    std::string line;
+    if (!std::getline(file, line) || line != first_line) return entries;
+    while (entries.size() < most_lines && std::getline(file, line)) {
+        std::istringstream words(line);
+        Entry entry;
+        std::int64_t sum = -1;
+        if (words >> entry.first >> entry.second >> sum && sum == checksum(entry))
+            entries.push_back(std::move(entry));
+    }
+    return entries;
+}
+
+void replace_file(const std::string& path, const std::vector<Entry>& entries) {
+    if (fs::exists(path) && !fs::is_regular_file(path)) return;
+    const fs::path folder = fs::path(path).parent_path();
+    if (!folder.empty()) fs::create_directories(folder);
+    const std::string fresh = path + "." + std::to_string(getpid());
+    std::ofstream file(fresh);
+    file << first_line << '\n';
+    for (const Entry& entry : entries)
+        file << entry.first << ' ' << entry.second << ' ' << checksum(entry) << '\n';
+    file.close();
+    std::error_code failed;
+    if (file) fs::rename(fresh, path, failed);
+    if (!file || failed) fs::remove(fresh, failed);
+}
+
+std::string environment(const char* name) {
+    const char* text = std::getenv(name);
+    return text ? text : "";
+}
+
+}  // namespace
+
+std::string tuning_file_path() {
+    if (std::getenv("DATAMOVER_TUNING_FILE")) return environment("DATAMOVER_TUNING_FILE");
+    const std::string cache = environment("XDG_CACHE_HOME"), home = environment("HOME");
+    if (!cache.empty()) return cache + "/datamover/tuning";
+#ifdef __APPLE__
+    const char* folder = "/Library/Caches";
+#else
+    const char* folder = "/.cache";
+#endif
+    return home.empty() ? "" : home + folder + "/datamover/tuning";
+}
+
+std::string find_in_tuning_file(const std::string& path, std::int64_t key) noexcept {
+    try {
+        for (const Entry& entry : entries_of(path))
+            if (entry.first == key) return entry.second;
+    } catch (...) {
+        // A file that cannot be read tells nothing.
+    }
+    return {};
+}
+
+void add_to_tuning_file(const std::string& path, std::int64_t key,
+                        const std::string& transports) noexcept {
+    if (path.empty()) return;
+    try {
+        std::vector<Entry> entries = entries_of(path);
+        std::erase_if(entries, [&](const Entry& entry) { return entry.first == key; });
+        if (entries.size() >= most_lines) entries.erase(entries.begin());
+        entries.emplace_back(key, transports);
+        replace_file(path, entries);
+    } catch (...) {
+        // Later programs measure for themselves.
+    }
+}
+
+}  // namespace datamover

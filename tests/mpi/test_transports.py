@@ -1,0 +1,275 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Are transports chosen as asked: the first of several, the fastest; in turn; told apart from bad?"""
+
+import os
+
+import drawn
+import numpy as np
+import pytest
+
+import datamover as dm
+
+NAMES = drawn.transports("self")
+
+
+@pytest.fixture
+def local_rng(comm, rng):
+    return np.random.default_rng([int(rng.integers(2**31)), comm.rank])
+
+
+@pytest.fixture
+def tuning_file(comm, tmp_path_factory, monkeypatch):
+    """A file of this test's, the same on all processes."""
+    folder = comm.bcast(str(tmp_path_factory.mktemp("tuning")) if comm.rank == 0 else None)
+    monkeypatch.setenv("DATAMOVER_TUNING_FILE", f"{folder}/new/choices")
+    return f"{folder}/new/choices"
+
+
+def rows_to_columns(n, nprocs):
+    return dm.redistribute(
+        dm.BlockCyclic((n, n), "(block, *)", nprocs), dm.BlockCyclic((n, n), "(*, block)", nprocs)
+    )
+
+
+def arrays(comm, plan, library, dtype="i8"):
+    if library:
+        return dm.XArray(comm, plan.source, dtype), dm.XArray(comm, plan.destination, dtype)
+    shapes = [layout.local_shape(comm.rank) for layout in (plan.source, plan.destination)]
+    return tuple(np.zeros(shape, dtype) for shape in shapes)
+
+
+def local(array):
+    return array.local if isinstance(array, dm.XArray) else array
+
+
+def draw(comm, rng, local_rng):
+    """A plan between two drawn layouts, and its arrays."""
+    shape = drawn.shape(rng)
+    plan = dm.redistribute(drawn.layout(rng, shape, comm.size), drawn.layout(rng, shape, comm.size))
+    source = drawn.Part(comm, rng, local_rng, plan.source, "i8")
+    destination = drawn.Part(comm, rng, local_rng, plan.destination, "i8")
+    whole = drawn.numbered(shape, "i8")
+    source.fill(whole)
+    destination.fill(np.full_like(whole, -1))
+    return plan, source, destination, whole
+
+
+@pytest.mark.parametrize("transport", NAMES)
+def test_each_reads_and_writes_what_the_plan_says(comm, rng, local_rng, cases, transport):
+    for _ in range(cases * 3):
+        plan, source, destination, whole = draw(comm, rng, local_rng)
+        options = {"transport": f"poison:{transport}+auto", "comm": comm}
+        if rng.integers(2):
+            options["max_bytes"] = drawn.max_bytes(rng, comm.size)
+        mover = dm.Mover(plan, source.arrays, destination.arrays, **options)
+        for _ in range(2):
+            mover()
+        destination.assert_holds(whole)
+        source.assert_holds(whole)
+
+
+@pytest.mark.parametrize("transport", NAMES)
+def test_halos_in_place_read_and_write_what_the_plan_says(comm, transport):
+    domain = dm.Region((0, 0), (4 * comm.size, 6))
+    blocks = dm.FloorPlan.uniform(domain, (comm.size, 1), nprocs=comm.size)
+    u = dm.XArray(comm, blocks, "i8", ghost=1)
+    for block in u.blocks:
+        u[block][...] = block
+    plan = dm.halo(blocks, 1, periodic=domain)
+    dm.Mover(plan, u, u, transport=f"poison:{transport}+auto")()
+    for block in u.blocks:
+        assert (u[block][0] == (block - 1) % comm.size).all()
+        assert (u[block][-1] == (block + 1) % comm.size).all()
+        assert (u[block][1:-1] == block).all()
+
+
+def test_the_first_of_several_that_can_carries(comm):
+    plan = rows_to_columns(4 * comm.size, comm.size)
+    for library in (False, True):
+        a, b = arrays(comm, plan, library)
+        local(a)[...] = 1 + comm.rank
+        mover = dm.Mover(plan, a, b, transport="shared+staged+p2p", comm=comm)
+        for pair in mover.explain():
+            near = not drawn.NODE_SIZE or pair["peer"] // drawn.NODE_SIZE == (
+                comm.rank // drawn.NODE_SIZE
+            )
+            shared = library and a.shared and b.shared
+            right = ("shared" if shared else "staged") if near else "p2p"
+            assert pair["transport"] == ("self" if pair["peer"] == comm.rank else right)
+        mover()
+        assert (local(b) == 1 + np.arange(comm.size).repeat(4)[:, None]).all()
+
+
+@pytest.mark.parametrize("names", ["", "p2p+", "+", "p2p+pigeon", "poison:", "poison:measure",
+                                   "measure+p2p", "poison:poison:p2p"])  # fmt: skip
+def test_names_that_are_none(comm, names):
+    plan = rows_to_columns(2 * comm.size, comm.size)
+    a, b = arrays(comm, plan, True)
+    with pytest.raises(dm.InvalidArgument):
+        dm.Mover(plan, a, b, transport=names)
+
+
+class TestCollective:
+    def test_processes_without_a_part_take_part(self, comm):
+        """Process 0 sends to the last; the others have nothing to move."""
+        n = comm.size
+        pieces = dm.FloorPlan([dm.Region((i,), (i + 1,)) for i in range(n)], list(range(n)))
+        plan = dm.MotionPlan(pieces, pieces)
+        plan.copy(0, dm.Region((0,), (1,)), n - 1, dm.Region((n - 1,), (n,)))
+        a, b = dm.XArray(comm, pieces, "i8"), dm.XArray(comm, pieces, "i8")
+        for step in range(20):
+            a.local[...], b.local[...] = step + comm.rank, -1
+            mover = dm.Mover(plan, a, b, transport="collective")
+            mover()
+            assert b.local[0] == (step if comm.rank == n - 1 else -1)
+
+    def test_several_in_flight_of_many_operations_and_phases(self, comm, rng):
+        """Their operations keep one order, whatever each process waits for first."""
+        plan = rows_to_columns(16 * comm.size, comm.size)
+        back = dm.redistribute(plan.destination, plan.source)
+        sets = [arrays(comm, plan, False) for _ in range(3)]
+        limits = [None, 4096 * comm.size, 1024 * comm.size]
+        options = {"transport": "collective", "comm": comm}
+        movers = [
+            dm.Mover(plan, *pair, max_bytes=limit, **options)
+            for pair, limit in zip(sets, limits, strict=True)
+        ]
+        u, v = arrays(comm, plan, False)
+        movers.insert(1, dm.Phases([(plan, u, v), (back, v, u)], **options))
+        for step in range(3):
+            for k, (a, _) in enumerate([*sets, (u, v)]):
+                a[...] = 100 * step + 10 * k + comm.rank
+            for mover in movers:
+                mover.start()
+            for i in local_order(rng, comm):
+                movers[i].wait()
+            senders = np.arange(comm.size).repeat(16)[:, None]
+            for k, (_, b) in enumerate([*sets, (u, v)]):
+                assert (b == 100 * step + 10 * k + senders).all()
+            assert (u == 100 * step + 30 + comm.rank).all()
+
+    def test_another_order_of_starts_is_an_error_that_all_hear(self, comm):
+        if comm.size == 1 or (drawn.NODE_SIZE and comm.size > drawn.NODE_SIZE):
+            return
+        fresh = comm.Dup()
+        plan = rows_to_columns(2 * comm.size, comm.size)
+        movers = [
+            dm.Mover(plan, *arrays(comm, plan, False), transport="collective", comm=fresh)
+            for _ in range(2)
+        ]
+        with pytest.raises((dm.Mismatch, dm.PeerFailed), match="order"):
+            for mover in movers if comm.rank else movers[::-1]:
+                mover.start()
+            for mover in movers:
+                mover.wait(timeout=60)
+
+
+def local_order(rng, comm):
+    """Draw an order of 4 that differs between processes."""
+    return [rng.permutation(4) for _ in range(comm.size)][comm.rank]
+
+
+class TestMeasure:
+    @pytest.mark.parametrize("library", [False, True])
+    def test_the_fastest_is_taken_and_the_arrays_are_left_alone(self, comm, tuning_file, library):
+        plan = rows_to_columns(8 * comm.size, comm.size)
+        a, b = arrays(comm, plan, library)
+        local(a)[...], local(b)[...] = 5 + comm.rank, 9
+        mover = dm.Mover(plan, a, b, transport="measure", comm=comm)
+        assert (local(a) == 5 + comm.rank).all() and (local(b) == 9).all()
+        mover()
+        assert (local(b) == 5 + np.arange(comm.size).repeat(8)[:, None]).all()
+        trials = mover.explain().trials
+        assert comm.allgather(trials) == [trials] * comm.size
+        if comm.size == 1:
+            assert trials == []
+            return
+        chosen = [t for t in trials if t["chosen"]]
+        able = [t for t in trials if not t["why_not"]]
+        assert len(chosen) == 1 and "auto" in {t["transport"] for t in able}
+        assert {t["transport"] for t in able} >= {"p2p", "datatype", "collective"}
+        assert all(t["rounds"] > 0 and t["seconds"] > 0 for t in able)
+        assert chosen[0]["seconds"] <= min(t["seconds"] for t in able) / 0.97
+        assert chosen[0]["transport"] in repr(mover.explain())
+
+    def test_it_is_remembered_by_this_program_and_by_the_next(self, comm, tuning_file):
+        plan = rows_to_columns(8 * comm.size + 1, comm.size)
+        a, b = arrays(comm, plan, True, "c16")
+        first = dm.Mover(plan, a, b, transport="measure")
+        chosen = [t["transport"] for t in first.explain().trials if t["chosen"]]
+        if comm.size == 1:
+            return
+        again = dm.Mover(plan, a, b, transport="measure")
+        assert again.explain().trials == []  # nothing was tried
+        carried = [(p["peer"], p["transport"]) for p in first.explain()]
+        for mover in (again, dm.Mover(plan, a, b)):
+            assert [(p["peer"], p["transport"]) for p in mover.explain()] == carried
+            if chosen != ["auto"]:
+                assert any(p["why"] == "measured before" for p in mover.explain())
+        if comm.rank == 0:
+            with open(tuning_file) as file:
+                assert file.readline() == "datamover tuning 1\n"
+                assert [line.split()[1] for line in file] == chosen
+        comm.barrier()
+
+    def test_tuning_again_and_other_arrays(self, comm, tuning_file):
+        plan = rows_to_columns(4 * comm.size, comm.size)
+        a, b = arrays(comm, plan, False)
+        mover = dm.Mover(plan, a, b, comm=comm, transport="p2p")
+        for _ in range(2):
+            mover.tune(0.01)
+            a[...] = comm.rank
+            mover()
+            assert (b == np.arange(comm.size).repeat(4)[:, None]).all()
+            assert bool(mover.explain().trials) == (comm.size > 1)
+            a, b = arrays(comm, plan, False)
+            mover.rebind(a, b)
+        phases = dm.Phases([(plan, a, b)] * 2, comm=comm)
+        phases.tune(0.01)
+        phases()
+
+    def test_wrong_calls(self, comm, tuning_file):
+        plan = rows_to_columns(2 * comm.size, comm.size)
+        a, b = arrays(comm, plan, True)
+        mover = dm.Mover(plan, a, b)
+        for seconds in (0, -1, np.nan, np.inf, 1e9, "x", None):
+            mine = seconds if comm.rank == comm.size - 1 else 0.2
+            with pytest.raises(dm.InvalidArgument):
+                mover.tune(mine)
+        mover.start()
+        with pytest.raises(dm.InvalidState):
+            mover.tune()
+        mover.wait()
+        with pytest.raises(dm.Unsupported):
+            dm.Mover(plan, a, b, transport="poison:p2p").tune()
+        mover.free()
+        with pytest.raises(dm.InvalidState):
+            mover.tune()
+
+    @pytest.mark.parametrize("case", range(4))
+    def test_a_file_that_is_none_does_no_harm(self, comm, tuning_file, case):
+        damaged = b"datamover tuning 1\n12 p2p 13\n-1\n\n9"
+        content = [b"", b"datamover tuning 2\nx", b"\xff" * 1000, damaged][case]
+        if comm.rank == 0:
+            os.makedirs(os.path.dirname(tuning_file))
+            with open(tuning_file, "wb") as file:
+                file.write(content)
+        comm.barrier()
+        plan = rows_to_columns(4 * comm.size + case, comm.size)  # each case measures
+        a, b = arrays(comm, plan, True, "f4")
+        dm.Mover(plan, a, b, transport="measure")
+        if comm.rank == 0 and comm.size > 1:
+            with open(tuning_file) as file:
+                assert file.readline() == "datamover tuning 1\n"
+                assert len(file.readlines()) == 1
+        comm.barrier()
+
+    @pytest.mark.parametrize("path", ["", "/dev/null/x", "/proc/x", "/dev/null", "."])
+    def test_no_file_can_be_written(self, comm, monkeypatch, path):
+        monkeypatch.setenv("DATAMOVER_TUNING_FILE", path)
+        plan = rows_to_columns(4 * comm.size, comm.size)
+        a, b = arrays(comm, plan, True, "i2")
+        a.local[...] = 3
+        mover = dm.Mover(plan, a, b, transport="measure")
+        mover()
+        assert (b.local == 3).all()
