@@ -31,5 +31,6 @@
 #include "datamover/side.hpp"
 #include "datamover/targets.hpp"
 #include "datamover/user_block.hpp"
+#include "datamover/user_transport.hpp"
 #include "datamover/version.h"
 #include "datamover/x_array.hpp"

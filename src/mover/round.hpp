@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "datamover/error.hpp"
+#include "datamover/user_transport.hpp"
 #include "mpi/process_group.hpp"
-#include "transport/progress_state.hpp"
 
 namespace datamover {
 

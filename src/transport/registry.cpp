@@ -59,14 +59,15 @@ const std::vector<TransportKind>& transport_kinds() {
 }
 
 void add_transport_kind(TransportKind kind) {
-    const bool is_name =
-        !kind.name.empty() && kind.name.find_first_not_of(
-                                  "abcdefghijklmnopqrstuvwxyz"
-                                  "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") == std::string::npos;
+    constexpr std::size_t longest = 15;
+    const char* letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
+    const bool is_name = !kind.name.empty() && kind.name.size() <= longest &&
+                         kind.name.find_first_not_of(letters) == std::string::npos;
     if (!is_name || is_known(kind.name) || kind.name == "measure" || kind.name == "poison")
-        throw Error(ErrorCode::invalid_argument,
-                    "a transport cannot be called \"" + kind.name +
-                        "\"; a name that is not taken is needed, of letters, digits, _ and -");
+        throw Error(
+            ErrorCode::invalid_argument,
+            "a transport cannot be called \"" + kind.name +
+                "\"; a name that is not taken is needed, of at most 15 letters, digits, _ and -");
     all_kinds().push_back(std::move(kind));
 }
 

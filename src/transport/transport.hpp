@@ -11,10 +11,10 @@
 
 #include "datamover/array_part.hpp"
 #include "datamover/mover.hpp"
+#include "datamover/user_transport.hpp"
 #include "mpi/process_group.hpp"
 #include "node_memory.hpp"
 #include "pair_program.hpp"
-#include "progress_state.hpp"
 #include "slot_ring.hpp"
 
 namespace datamover::transport {
@@ -169,8 +169,7 @@ struct TransportKind {
 /// All kinds, in order of preference. A new transport is one file and one line in registry.cpp.
 const std::vector<TransportKind>& transport_kinds();
 /// Adds one at the end, for the rest of the program; all processes add the same, in the same order,
-/// and none while a mover is made. Throws invalid_argument for a name that is taken, or is not made
-/// of letters, digits, "_" and "-".
+/// and none while a mover is made. Throws invalid_argument as add_transport does.
 void add_transport_kind(TransportKind kind);
 /// A number that tells two lists of kinds apart.
 std::int64_t transport_kinds_digest();

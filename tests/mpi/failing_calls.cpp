@@ -14,13 +14,13 @@ namespace {
 
 constexpr double deadline_seconds = 100;
 
-/// Three movers of the same plan, in flight together: by messages, by messages in rounds through
-/// little memory, and by what the library prefers.
+/// Four movers of the same plan, in flight together: by messages, by messages in rounds through
+/// little memory, by operations of all processes, and by what the library prefers.
 struct Movement {
     BlockCyclic rows, columns;
-    std::vector<std::int64_t> sent, received, received_in_rounds;
+    std::vector<std::int64_t> sent, received, received_in_rounds, received_by_all;
     XArray from, to;
-    Mover messages, bounded, preferred;
+    Mover messages, bounded, by_all, preferred;
 
     explicit Movement(MPI_Comm comm)
         : rows({12, 12}, "(cyclic(2), *)", mpi_test::world_size()),
@@ -29,6 +29,7 @@ struct Movement {
         sent.resize(static_cast<std::size_t>(rows.local_shape(rank).product()) + 1);
         received.resize(static_cast<std::size_t>(columns.local_shape(rank).product()) + 1);
         received_in_rounds.resize(received.size());
+        received_by_all.resize(received.size());
         from = XArray(comm, rows, 8);
         to = XArray(comm, columns, 8);
         const MotionPlan plan = redistribute(rows, columns);
@@ -38,6 +39,9 @@ struct Movement {
         p2p.max_bytes = 384 * size;
         bounded =
             Mover(comm, plan, dense_part(rows, sent), dense_part(columns, received_in_rounds), p2p);
+        p2p.transport = "collective";
+        by_all =
+            Mover(comm, plan, dense_part(rows, sent), dense_part(columns, received_by_all), p2p);
         preferred = Mover(comm, plan, from, to);
     }
 
@@ -85,12 +89,13 @@ struct Movement {
     void start() {
         messages.start();
         bounded.start();
+        by_all.start();
         preferred.start();
     }
     void wait() {
         // All end, whatever the first one throws.
         std::optional<Error> first;
-        for (Mover* mover : {&messages, &bounded, &preferred}) try {
+        for (Mover* mover : {&messages, &bounded, &by_all, &preferred}) try {
                 mover->wait(deadline_seconds);
             } catch (const Error& e) {
                 if (!first) first = e;
@@ -101,6 +106,7 @@ struct Movement {
         visit(columns, [&](std::size_t k, std::int64_t at) {
             EXPECT_EQ(received[k], 1000 * round + at);
             EXPECT_EQ(received_in_rounds[k], 1000 * round + at);
+            EXPECT_EQ(received_by_all[k], 1000 * round + at);
             EXPECT_EQ(local(to)[k], -1000 * round - at);
         });
     }

@@ -175,6 +175,9 @@ int MPI_Ialltoallv_c(const void* in, const MPI_Count n[], const MPI_Aint starts[
     });
 }
 #endif
+int MPI_Comm_idup(MPI_Comm comm, MPI_Comm* made, MPI_Request* request) {
+    return injector.act([&] { return PMPI_Comm_idup(comm, made, request); });
+}
 int MPI_Type_commit(MPI_Datatype* type) {
     return injector.act([&] { return PMPI_Type_commit(type); });
 }

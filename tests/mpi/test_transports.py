@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Are transports chosen as asked: the first of several, the fastest; in turn; told apart from bad?"""
+"""Are transports chosen as asked, the fastest found, and bytes beside the plan left alone?"""
 
 import os
 

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How is a transport that a program added run like the library's own?
+#include "datamover/user_transport.hpp"
+
+#include <utility>
+
+#include "datamover/error.hpp"
+#include "transport.hpp"
+
+namespace datamover {
+
+PairMessages::PairMessages(std::int64_t peer, bool sends,
+                           std::shared_ptr<const transport::PairProgram> program)
+    : peer_(peer), sends_(sends), program_(std::move(program)) {}
+
+std::size_t PairMessages::messages() const {
+    return program_->chunks();
+}
+
+std::int64_t PairMessages::bytes(std::size_t message) const {
+    return program_->chunk_bytes(message);
+}
+
+void PairMessages::pack(std::size_t message, std::byte* to) const {
+    program_->pack(message, to);
+}
+
+void PairMessages::unpack(std::size_t message, const std::byte* from) const {
+    program_->unpack(message, from);
+}
+
+std::byte* PairMessages::in_place(std::size_t message) const {
+    return program_->in_place(message);
+}
+
+namespace transport {
+namespace {
+
+class AddedTransport final : public Transport {
+public:
+    AddedTransport(const BindContext& context, const std::vector<Pair>& pairs,
+                   const UserTransportKind& kind)
+        : name_(kind.name) {
+        std::vector<PairMessages> messages;
+        for (const Pair& pair : pairs) {
+            auto program = std::make_shared<const PairProgram>(
+                context.message_program(pair, {context.chunk_bytes}));
+            lines_.push_back(pair_line(pair.peer, pair.sends(), name_, *program));
+            messages.emplace_back(pair.peer, pair.sends(), std::move(program));
+        }
+        const auto keep = [group = context.group](std::shared_ptr<const void> memory) {
+            group->abandon(std::move(memory));
+        };
+        user_ = kind.bind({context.group->comm(), context.tag(), context.buffers, keep},
+                          std::move(messages));
+        if (!user_)
+            throw Error(ErrorCode::invalid_state, "transport \"" + name_ + "\" bound to nothing");
+    }
+
+    void start() override { user_->start(); }
+    Progress progress() override { return user_->progress(); }
+    std::vector<std::int64_t> waiting_for() const override { return user_->waiting_for(); }
+    void report(std::vector<MoverPair>& lines) const override {
+        lines.insert(lines.end(), lines_.begin(), lines_.end());
+    }
+    std::int64_t extra_bytes() const override { return user_->extra_bytes(); }
+
+private:
+    std::string name_;
+    std::vector<MoverPair> lines_;
+    std::unique_ptr<UserTransport> user_;
+};
+
+}  // namespace
+}  // namespace transport
+
+void add_transport(UserTransportKind kind) {
+    if (!kind.bind)
+        throw Error(ErrorCode::invalid_argument,
+                    "transport \"" + kind.name + "\" comes without bind");
+    const auto given = std::make_shared<const UserTransportKind>(std::move(kind));
+    transport::add_transport_kind({
+        given->name,
+        transport::MessageMemory::buffers,
+        true,
+        [given](const transport::PairFacts& f) {
+            return !f.same_process &&
+                   (!given->carries ||
+                    given->carries(f.source_rank, f.destination_rank, f.same_node));
+        },
+        [](const transport::PairFacts&) { return false; },
+        [](const transport::PairFacts&) { return std::string("added by the program"); },
+        [given](const transport::BindContext& context, const std::vector<transport::Pair>& pairs)
+            -> std::unique_ptr<transport::Transport> {
+            return std::make_unique<transport::AddedTransport>(context, pairs, *given);
+        },
+    });
+}
+
+}  // namespace datamover

@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Does a transport that a program adds carry, and is a bad one found out by "poison:"?
+#include <cstring>
+#include <numeric>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "datamover/block_cyclic.hpp"
+#include "datamover/mover.hpp"
+#include "datamover/user_block.hpp"
+#include "datamover/user_transport.hpp"
+#include "mpi_test.hpp"
+#include "transport/transport.hpp"
+
+namespace datamover {
+namespace {
+
+enum class Fault { none, writes_beside, writes_before, reads_beside, throws };
+Fault fault = Fault::none;
+
+/// A message at a time, in order, of every pair.
+class OneByOne final : public UserTransport {
+public:
+    OneByOne(const UserTransportContext& context, std::vector<PairMessages> pairs)
+        : context_(context), pairs_(std::move(pairs)) {
+        for (const PairMessages& pair : pairs_) {
+            std::int64_t most = 0;
+            for (std::size_t i = 0; i < pair.messages(); ++i) most = std::max(most, pair.bytes(i));
+            buffers_.push_back(
+                std::make_shared<std::vector<std::byte>>(static_cast<std::size_t>(most)));
+        }
+        requests_.assign(pairs_.size(), MPI_REQUEST_NULL);
+        next_.assign(pairs_.size(), 0);
+    }
+    ~OneByOne() override {
+        for (std::size_t i = 0; i < pairs_.size(); ++i)
+            if (requests_[i] != MPI_REQUEST_NULL) context_.keep(buffers_[i]);
+    }
+
+    void start() override {
+        if (fault == Fault::throws) throw std::runtime_error("this one does not want to");
+        for (std::size_t i = 0; i < pairs_.size(); ++i) {
+            next_[i] = 0;
+            begin(i);
+        }
+    }
+    Progress progress() override {
+        bool all = true, any = false;
+        for (std::size_t i = 0; i < pairs_.size(); ++i) {
+            if (next_[i] == pairs_[i].messages()) continue;
+            all = false;
+            int ended = 0;
+            MPI_Test(&requests_[i], &ended, MPI_STATUS_IGNORE);
+            if (!ended) continue;
+            any = true;
+            if (!pairs_[i].sends()) pairs_[i].unpack(next_[i], buffers_[i]->data());
+            ++next_[i];
+            begin(i);
+        }
+        return all ? Progress::complete : any ? Progress::some : Progress::none;
+    }
+    std::vector<std::int64_t> waiting_for() const override {
+        std::vector<std::int64_t> peers;
+        for (std::size_t i = 0; i < pairs_.size(); ++i)
+            if (next_[i] < pairs_[i].messages()) peers.push_back(pairs_[i].peer());
+        return peers;
+    }
+    std::int64_t extra_bytes() const override {
+        std::int64_t bytes = 0;
+        for (const auto& buffer : buffers_) bytes += static_cast<std::int64_t>(buffer->size());
+        return bytes;
+    }
+
+private:
+    void begin(std::size_t i) {
+        const PairMessages& pair = pairs_[i];
+        if (next_[i] == pair.messages()) return;
+        const int bytes = static_cast<int>(pair.bytes(next_[i]));
+        const int peer = static_cast<int>(pair.peer());
+        if (pair.sends()) {
+            pair.pack(next_[i], buffers_[i]->data());
+            MPI_Isend(buffers_[i]->data(), bytes, MPI_BYTE, peer, context_.tag, context_.comm,
+                      &requests_[i]);
+        } else {
+            MPI_Irecv(buffers_[i]->data(), bytes, MPI_BYTE, peer, context_.tag, context_.comm,
+                      &requests_[i]);
+        }
+    }
+
+    UserTransportContext context_;
+    std::vector<PairMessages> pairs_;
+    std::vector<std::shared_ptr<std::vector<std::byte>>> buffers_;
+    std::vector<MPI_Request> requests_;
+    std::vector<std::size_t> next_;
+};
+
+/// Does harm to the first array at the end of each round.
+class Harmful final : public transport::Transport {
+public:
+    Harmful(const transport::BindContext& context, std::unique_ptr<transport::Transport> inner)
+        : inner_(std::move(inner)),
+          source_(*context.motions[0].array.source),
+          destination_(*context.motions[0].array.destination) {}
+    void announce() override { inner_->announce(); }
+    void start() override { inner_->start(); }
+    Progress progress() override {
+        const Progress made = inner_->progress();
+        if (made != Progress::complete) return made;
+        std::byte* const end = destination_.base + destination_.memory.end_bytes;
+        if (fault == Fault::writes_beside) *end ^= std::byte{1};
+        if (fault == Fault::writes_before) *(destination_.base - 1) ^= std::byte{1};
+        // The second element of the source is not in the plan, the first of the destination is.
+        if (fault == Fault::reads_beside) std::memcpy(destination_.base, source_.base + 8, 8);
+        return made;
+    }
+    std::vector<std::int64_t> waiting_for() const override { return inner_->waiting_for(); }
+    void report(std::vector<MoverPair>& lines) const override { inner_->report(lines); }
+
+private:
+    std::unique_ptr<transport::Transport> inner_;
+    ArrayPart source_, destination_;
+};
+
+void add_kinds() {
+    static bool added = false;
+    if (added) return;
+    added = true;
+    add_transport({"one-by-one", {}, [](const auto& context, auto pairs) {
+                       return std::make_unique<OneByOne>(context, std::move(pairs));
+                   }});
+    add_transport({"upwards", [](auto from, auto to, bool) { return from < to; },
+                   [](const auto& context, auto pairs) {
+                       return std::make_unique<OneByOne>(context, std::move(pairs));
+                   }});
+    for (const auto& kind : transport::transport_kinds())
+        if (kind.name == "p2p") {
+            transport::TransportKind harmful = kind;
+            harmful.name = "harmful";
+            harmful.bind = [bind = kind.bind](const auto& context, const auto& pairs) {
+                return std::make_unique<Harmful>(context, bind(context, pairs));
+            };
+            transport::add_transport_kind(harmful);
+            break;
+        }
+}
+
+/// Columns of a matrix of rows go round: element (i, j) with even j to the next process.
+struct Ring {
+    static constexpr std::int64_t width = 6;
+    FloorPlan blocks;
+    std::vector<std::int64_t> from, to;
+    MPI_Comm comm = MPI_COMM_NULL;
+
+    Ring() : blocks(boxes(), ranks(), size()), from(width), to(width, -1) {
+        add_kinds();
+        MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+        std::iota(from.begin(), from.end(), 100 * mpi_test::world_rank());
+    }
+    ~Ring() { MPI_Comm_free(&comm); }
+
+    static std::int64_t size() { return mpi_test::world_size(); }
+    static std::vector<Region> boxes() {
+        std::vector<Region> all;
+        for (std::int64_t i = 0; i < size(); ++i)
+            all.push_back(Region({width * i}, {width * i + width}));
+        return all;
+    }
+    static std::vector<std::int64_t> ranks() {
+        std::vector<std::int64_t> all(static_cast<std::size_t>(size()));
+        std::iota(all.begin(), all.end(), 0);
+        return all;
+    }
+    /// Element 0 of each block goes to element 0 of the next.
+    MotionPlan plan() const {
+        MotionPlan plan(blocks, blocks);
+        for (std::int64_t i = 0; i < size(); ++i) {
+            const std::int64_t next = (i + 1) % size();
+            plan.copy(i, Region({width * i}, {width * i + 1}), next,
+                      Region({width * next}, {width * next + 1}));
+        }
+        return plan;
+    }
+    ArrayPart part(std::vector<std::int64_t>& values) const {
+        const UserBlock block{
+            mpi_test::world_rank(), reinterpret_cast<std::byte*>(values.data()), {8}, {}, {}};
+        return user_part(blocks, {&block, 1}, 8, ScalarType::int64);
+    }
+    Mover mover(const std::string& transport, std::int64_t max_bytes = 0) {
+        MoverOptions options;
+        options.transport = transport;
+        options.max_bytes = max_bytes;
+        return Mover(comm, plan(), part(from), part(to), options);
+    }
+    /// 0 where it goes well.
+    int code_of(const std::string& transport) {
+        try {
+            mover(transport)();
+            return 0;
+        } catch (const Error& e) {
+            return static_cast<int>(e.code());
+        }
+    }
+    void expect_moved() const {
+        const std::int64_t before = (mpi_test::world_rank() + size() - 1) % size();
+        EXPECT_EQ(to[0], 100 * before);
+        for (std::size_t i = 1; i < to.size(); ++i) EXPECT_EQ(to[i], -1);
+    }
+};
+
+class UserTransports : public ::testing::Test {
+protected:
+    void TearDown() override { fault = Fault::none; }
+};
+
+TEST_F(UserTransports, CarryLikeOthers) {
+    for (const char* name : {"one-by-one", "poison:one-by-one", "upwards+p2p", "shared+one-by-one"})
+        for (const std::int64_t limit : {0, 1000}) {
+            Ring ring;
+            Mover mover = ring.mover(name, limit);
+            for (int round = 0; round < 3; ++round) mover();
+            ring.expect_moved();
+            if (limit > 0) {
+                EXPECT_LE(mover.extra_bytes(), limit);
+            }
+        }
+}
+
+TEST_F(UserTransports, AreMeasuredToo) {
+    Ring ring;
+    Mover mover = ring.mover("auto");
+    mover.tune(0.01);
+    mover();
+    ring.expect_moved();
+    bool found = Ring::size() == 1;
+    for (const MoverTrial& trial : mover.trials()) found = found || trial.transport == "one-by-one";
+    EXPECT_TRUE(found);
+}
+
+TEST_F(UserTransports, RefuseWhatTheyCannotCarry) {
+    Ring ring;
+    const int right = Ring::size() > 1 ? static_cast<int>(ErrorCode::unsupported) : 0;
+    EXPECT_EQ(ring.code_of("upwards"), right);
+    EXPECT_THROW(add_transport({"p2p", {}, [](const auto&, auto) { return nullptr; }}), Error);
+    EXPECT_THROW(add_transport({"", {}, [](const auto&, auto) { return nullptr; }}), Error);
+    EXPECT_THROW(add_transport({"a+b", {}, [](const auto&, auto) { return nullptr; }}), Error);
+    EXPECT_THROW(add_transport({"sixteen-letters-", {}, [](const auto&, auto) { return nullptr; }}),
+                 Error);
+    EXPECT_THROW(add_transport({"bindless", {}, {}}), Error);
+}
+
+TEST_F(UserTransports, ThatThrowEndTheRoundOfAll) {
+    // Between nodes a process that was through might free the communicator before it is told.
+    if (Ring::size() == 1 || mpi_test::environment_number("DATAMOVER_NODE_SIZE", 0) > 0) return;
+    Ring ring;
+    if (mpi_test::world_rank() == 0) fault = Fault::throws;
+    const int code = ring.code_of("one-by-one");
+    const bool waits = mpi_test::world_rank() <= 1;  // the others may be through before
+    if (waits || code != 0) {
+        EXPECT_EQ(code, static_cast<int>(ErrorCode::peer_failed));
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
+TEST_F(UserTransports, PoisonFindsWhatIsWrong) {
+    if (Ring::size() == 1) return;
+    for (const Fault bad : {Fault::writes_beside, Fault::writes_before, Fault::reads_beside}) {
+        Ring ring;
+        fault = bad;
+        const int code = ring.code_of("poison:harmful");
+        EXPECT_TRUE(code == static_cast<int>(ErrorCode::mismatch) ||
+                    code == static_cast<int>(ErrorCode::peer_failed))
+            << code;
+        // The user's memory has not been touched.
+        for (const std::int64_t value : ring.to) EXPECT_EQ(value, -1);
+        fault = Fault::none;
+        MPI_Barrier(MPI_COMM_WORLD);
+        Ring again;
+        EXPECT_EQ(again.code_of("poison:harmful"), 0);
+        again.expect_moved();
+    }
+}
+
+}  // namespace
+}  // namespace datamover
+
+int main(int argc, char** argv) {
+    setenv("DATAMOVER_TUNING_FILE", "", 1);
+    return mpi_test::run(argc, argv);
+}
