@@ -57,7 +57,7 @@ test-long: test-build
 	$(BIN)/python tests/run --build $(BUILD) --mpiexec $(MPIEXEC) --long
 
 test-build: $(VENV)/.ready-test
-	scripts/system-packages libgtest-dev libfftw3-dev
+	scripts/system-packages libgtest-dev libfftw3-dev libopenblas-serial-dev
 	$(MAKE) install DATAMOVER_TESTS=ON
 
 # The tests of C++ and those under MPI with the address and undefined sanitizers.

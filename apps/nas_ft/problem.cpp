@@ -3,41 +3,9 @@
 #include "problem.hpp"
 
 #include "arguments.hpp"
+#include "nas_random.hpp"
 
 namespace ft {
-namespace {
-
-/// The generator x <- a x mod 2^46 of the benchmarks; a number is x / 2^46.
-class Random {
-public:
-    static constexpr std::uint64_t seed = 314159265, factor = 1220703125;  // 5^13
-
-    /// Begins after `skipped` numbers.
-    explicit Random(std::uint64_t skipped) : x_(times(power(skipped), seed)) {}
-
-    double next() {
-        x_ = times(x_, factor);
-        return static_cast<double>(x_) * 0x1p-46;
-    }
-
-private:
-    /// What overflows 64 bits has no part in the lower 46.
-    static std::uint64_t times(std::uint64_t a, std::uint64_t b) {
-        return (a * b) & ((std::uint64_t{1} << 46) - 1);
-    }
-    static std::uint64_t power(std::uint64_t exponent) {
-        std::uint64_t result = 1;
-        for (std::uint64_t square = factor; exponent > 0; exponent /= 2) {
-            if (exponent % 2 == 1) result = times(result, square);
-            square = times(square, square);
-        }
-        return result;
-    }
-
-    std::uint64_t x_;
-};
-
-}  // namespace
 
 Problem problem_of(const std::string& name) {
     if (name == "S")
@@ -78,7 +46,7 @@ Problem problem_of(const std::string& name) {
 
 void fill_planes(const Problem& problem, std::int64_t z0, std::int64_t mz, Complex* planes) {
     const std::int64_t plane = problem.nx * problem.ny;
-    Random random(static_cast<std::uint64_t>(2 * plane * z0));
+    apps::NasRandom random(static_cast<std::uint64_t>(2 * plane * z0));
     for (std::int64_t i = 0; i < mz * plane; ++i) {
         const double real = random.next();
         planes[i] = {real, random.next()};

@@ -18,7 +18,13 @@ from datamover.errors import InvalidArgument, InvalidState, IoError
 from datamover.files import placing
 
 #: Applications that need a library besides datamover, and where that comes from.
-LIBRARIES = {"nas_ft": "FFTW (Debian, Ubuntu: libfftw3-dev)"}
+LIBRARIES = {
+    "nas_ft": "FFTW (Debian, Ubuntu: libfftw3-dev)",
+    "summa": "a BLAS (Debian, Ubuntu: libopenblas-serial-dev)",
+}
+
+#: Applications that are there in Python too.
+IN_PYTHON = ("redblack3d", "nas_ft")
 
 PROGRAMS = Path(__file__).parent / "bin"
 
@@ -32,7 +38,7 @@ app = typer.Typer(
 
 
 class Version(str, Enum):
-    """The versions that every application has."""
+    """The versions of an application; not every one is also there in Python."""
 
     datamover = "datamover"
     overlap = "overlap"
@@ -105,6 +111,10 @@ def _run(
         if version is Version.python:
             if twin or rounds > 1:
                 raise InvalidArgument("--twin and --rounds are for the versions in C++")
+            if name not in IN_PYTHON:
+                raise InvalidArgument(
+                    f"{name} is there in C++ only; {' and '.join(IN_PYTHON)} also in Python"
+                )
             command = [sys.executable, program(f"{name}.py"), *problem]
         else:
             versions = [version.value]
@@ -152,6 +162,40 @@ def nas_ft(
 ) -> None:
     """NAS FT: a diffusion equation by Fourier transforms in three dimensions, class S, W or A."""
     _run("nas_ft", nprocs, version, twin, rounds, [problem_class], json_file)
+
+
+@app.command("nas_mg")
+def nas_mg(
+    nprocs: options.Processes = 2,
+    problem_class: Annotated[str, typer.Option("--class", help="Of NAS: S, W, A or B.")] = "S",
+    version: Versions = Version.datamover,
+    twin: Twin = False,
+    rounds: Rounds = 1,
+    json_file: options.JsonFile = None,
+) -> None:
+    """NAS MG: Poisson's equation by multigrid in three dimensions, class S, W, A or B."""
+    _run("nas_mg", nprocs, version, twin, rounds, [problem_class], json_file)
+
+
+@app.command("summa")
+def summa(
+    nprocs: options.Processes = 2,
+    size: Annotated[
+        str,
+        typer.Option(
+            help="Rows and columns of the matrices, or MxKxN: M x K times K x N elements."
+        ),
+    ] = "700",
+    block: Annotated[
+        int, typer.Option(min=1, max=20_000, help="Rows and columns of the blocks dealt out.")
+    ] = 64,
+    version: Versions = Version.datamover,
+    twin: Twin = False,
+    rounds: Rounds = 1,
+    json_file: options.JsonFile = None,
+) -> None:
+    """The product of two matrices in a two-dimensional block-cyclic layout, by SUMMA."""
+    _run("summa", nprocs, version, twin, rounds, [size, str(block)], json_file)
 
 
 def run(arguments: list[str]) -> None:

@@ -69,9 +69,11 @@ def lines_of(name: str) -> dict[str, int]:
     """
     files = {version: [SOURCES / name / file for file in VERSIONS[version]] for version in VERSIONS}
     files["python"] = [PROGRAMS / f"{name}.py"]
+    there = {version: [p for p in paths if p.exists()] for version, paths in files.items()}
     return {
-        version: sum(communication_lines(path.read_text()) for path in paths if path.exists())
-        for version, paths in files.items()
+        version: sum(communication_lines(path.read_text()) for path in paths)
+        for version, paths in there.items()
+        if paths
     }
 
 

@@ -38,6 +38,8 @@ class Case:
 CASES = (
     *(Case("redblack3d", (size, "10")) for size in ("128", "256", "360")),
     *(Case("nas_ft", (name,)) for name in "SWA"),
+    *(Case("nas_mg", (name,)) for name in "SWA"),
+    *(Case("summa", (size, "64")) for size in ("700", "1111", "1400")),
 )
 
 
