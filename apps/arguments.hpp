@@ -52,12 +52,13 @@ struct Choice {
 /// The version that wants threads of MPI.
 inline constexpr const char* threaded_version = "thread";
 
-/// Who makes which version. Every application has these four.
+/// Who makes which version. Every application has the first four.
 template <class Version, class Problem>
 struct Makers {
     using Make = std::unique_ptr<Version> (*)(const Problem&);
     Make with_datamover, overlapped, by_hand;
-    Make incomplete;  ///< for tests: its verification has to fail
+    Make incomplete;      ///< for tests: its verification has to fail
+    Make ring = nullptr;  ///< by hand in another way, where there is one
 
     /// The versions in a comma-separated list. Throws BadInput.
     std::vector<Choice<Version, Problem>> chosen(std::string_view names) const {
@@ -73,9 +74,12 @@ struct Makers {
                 found.push_back({"by_hand", by_hand});
             else if (name == "incomplete")
                 found.push_back({"incomplete", incomplete});
+            else if (name == "ring" && ring != nullptr)
+                found.push_back({"by_hand:ring", ring});
             else
                 throw BadInput("there is no version '" + name +
-                               "'; there are datamover, overlap, thread and by_hand");
+                               "'; there are datamover, overlap, thread" +
+                               (ring == nullptr ? " and by_hand" : ", by_hand and ring"));
         return found;
     }
 };

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How do panels reach their rows and columns of processes by MPI_Bcast?
+// How do panels reach their rows and columns of processes by MPI_Bcast, or in a ring?
+#include <array>
+
 #include "version.hpp"
 
 namespace summa {
 namespace {
 
-class ByHand final : public Version {
+class ByHand : public Version {
 public:
     explicit ByHand(const Problem& problem) : problem_(problem) {
         // communication: begin
@@ -52,7 +54,7 @@ public:
         }
     }
 
-private:
+protected:
     struct Matrix {
         std::vector<double> memory;
         Part part;
@@ -80,34 +82,41 @@ private:
         return indices;
     }
 
-    /// The columns of A from k on, from the process of this row of the grid that has them.
+    /// Which process of a row or column of the grid holds the panel from k on, and at which local
+    /// index.
+    int root(std::int64_t k, int places) const {
+        return static_cast<int>(k / problem_.block % places);
+    }
+    std::int64_t local(std::int64_t k, int places) const {
+        return k / problem_.block / places * problem_.block;
+    }
+
+    /// My columns of A from k on, which have to be contiguous to be sent.
+    void pack(std::int64_t k, std::int64_t depth, double* to) const {
+        const double* from = a_.part.values + local(k, problem_.grid_columns);
+        for (std::int64_t i = 0; i < a_.part.height(); ++i, from += a_.part.width(), to += depth)
+            std::copy(from, from + depth, to);
+    }
+    /// My rows of B from k on, which are contiguous.
+    double* rows(std::int64_t k) const {
+        return b_.part.values + local(k, problem_.grid_rows) * b_.part.width();
+    }
+
     const double* columns_of_a(std::int64_t k, std::int64_t depth, apps::Times& times) {
-        const std::int64_t block = k / problem_.block, places = problem_.grid_columns;
-        const int root = static_cast<int>(block % places);
-        if (root == column_)
-            apps::timed(times.pack, [&] {
-                const std::int64_t height = a_.part.height(), width = a_.part.width();
-                const double* from = a_.part.values + block / places * problem_.block;
-                double* to = left_.data();
-                for (std::int64_t i = 0; i < height; ++i, from += width, to += depth)
-                    std::copy(from, from + depth, to);
-            });
+        const int from = root(k, problem_.grid_columns);
+        if (from == column_) apps::timed(times.pack, [&] { pack(k, depth, left_.data()); });
         const int count = static_cast<int>(a_.part.height() * depth);
         apps::timed(times.wait,
-                    [&] { MPI_Bcast(left_.data(), count, MPI_DOUBLE, root, row_communicator_); });
+                    [&] { MPI_Bcast(left_.data(), count, MPI_DOUBLE, from, row_communicator_); });
         return left_.data();
     }
 
-    /// The rows of B from k on, which are contiguous where they are.
     const double* rows_of_b(std::int64_t k, std::int64_t depth, apps::Times& times) {
-        const std::int64_t block = k / problem_.block, places = problem_.grid_rows;
-        const std::int64_t width = b_.part.width();
-        const int root = static_cast<int>(block % places);
-        double* const panel =
-            root == row_ ? b_.part.values + block / places * problem_.block * width : right_.data();
-        const int count = static_cast<int>(depth * width);
+        const int from = root(k, problem_.grid_rows);
+        double* const panel = from == row_ ? rows(k) : right_.data();
+        const int count = static_cast<int>(depth * b_.part.width());
         apps::timed(times.wait,
-                    [&] { MPI_Bcast(panel, count, MPI_DOUBLE, root, column_communicator_); });
+                    [&] { MPI_Bcast(panel, count, MPI_DOUBLE, from, column_communicator_); });
         return panel;
     }
     // communication: end
@@ -121,10 +130,120 @@ private:
     // communication: end
 };
 
+/// A row or column of the grid, through which panels pass from one process to the next. There are
+/// two panels in turns: one is multiplied, the other arrives.
+class Ring {
+public:
+    Ring(MPI_Comm communicator, std::int64_t most_elems) : communicator_(communicator) {
+        MPI_Comm_rank(communicator, &place_);
+        MPI_Comm_size(communicator, &places_);
+        for (Turn& turn : turns_) turn.buffer.resize(static_cast<std::size_t>(most_elems));
+    }
+
+    /// Where the root may put a panel, once the last one from there has been passed on.
+    double* buffer(std::size_t step) {
+        Turn& turn = turns_[step % 2];
+        MPI_Wait(&turn.send, MPI_STATUS_IGNORE);
+        return turn.buffer.data();
+    }
+
+    /// Begins to receive; the root has its panel already.
+    void begin(std::size_t step, int root, std::int64_t elems, double* of_root) {
+        Turn& turn = turns_[step % 2];
+        turn.panel = buffer(step);
+        turn.elems = static_cast<int>(elems);
+        turn.root = root;
+        if (place_ == root)
+            turn.panel = of_root;
+        else
+            MPI_Irecv(turn.panel, turn.elems, MPI_DOUBLE, (place_ + places_ - 1) % places_, 0,
+                      communicator_, &receive_);
+    }
+
+    /// Returns the panel when it is there, and passes it on.
+    const double* end(std::size_t step) {
+        Turn& turn = turns_[step % 2];
+        MPI_Wait(&receive_, MPI_STATUS_IGNORE);
+        const int next = (place_ + 1) % places_;
+        if (next != turn.root)
+            MPI_Isend(turn.panel, turn.elems, MPI_DOUBLE, next, 0, communicator_, &turn.send);
+        return turn.panel;
+    }
+
+    void finish() {
+        for (Turn& turn : turns_) MPI_Wait(&turn.send, MPI_STATUS_IGNORE);
+    }
+
+private:
+    struct Turn {
+        std::vector<double> buffer;
+        double* panel = nullptr;
+        int elems = 0, root = 0;
+        MPI_Request send = MPI_REQUEST_NULL;
+    };
+
+    MPI_Comm communicator_;
+    int place_ = 0, places_ = 1;
+    std::array<Turn, 2> turns_;
+    MPI_Request receive_ = MPI_REQUEST_NULL;
+};
+
+class InARing final : public ByHand {
+public:
+    explicit InARing(const Problem& problem)
+        : ByHand(problem),
+          along_row_(row_communicator_, a_.part.height() * problem.block),
+          along_column_(column_communicator_, problem.block * b_.part.width()) {}
+
+    void multiply(apps::Times& times) override {
+        apps::timed(times.communication, [&] { begin(0, times); });
+        for (std::size_t step = 0; first(step) < problem_.k; ++step) {
+            const double *left = nullptr, *right = nullptr;
+            apps::timed(times.communication, [&] {
+                apps::timed(times.wait, [&] {
+                    left = along_row_.end(step);
+                    right = along_column_.end(step);
+                });
+                if (first(step + 1) < problem_.k) begin(step + 1, times);
+            });
+            add_product(c(), left, right, depth(step));
+        }
+        apps::timed(times.communication, [&] {
+            along_row_.finish();
+            along_column_.finish();
+        });
+    }
+
+private:
+    std::int64_t first(std::size_t step) const {
+        return static_cast<std::int64_t>(step) * problem_.block;
+    }
+    std::int64_t depth(std::size_t step) const {
+        return std::min(problem_.block, problem_.k - first(step));
+    }
+
+    void begin(std::size_t step, apps::Times& times) {
+        const std::int64_t k = first(step);
+        const int root_of_a = root(k, problem_.grid_columns),
+                  root_of_b = root(k, problem_.grid_rows);
+        double* const packed = along_row_.buffer(step);
+        if (root_of_a == column_) apps::timed(times.pack, [&] { pack(k, depth(step), packed); });
+        along_row_.begin(step, root_of_a, a_.part.height() * depth(step), packed);
+        along_column_.begin(step, root_of_b, depth(step) * b_.part.width(),
+                            root_of_b == row_ ? rows(k) : nullptr);
+    }
+
+    Ring along_row_, along_column_;
+};
+
 }  // namespace
 
 std::unique_ptr<Version> by_hand(const Problem& problem) {
     return std::make_unique<ByHand>(problem);
+}
+
+std::unique_ptr<Version> by_hand_in_a_ring(const Problem& problem) {
+    return std::make_unique<InARing>(problem);
 }
 
 }  // namespace summa

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The product of two matrices that are dealt out in blocks, by any number of processes. Arguments:
-// versions (datamover, overlap, thread, by_hand; comma-separated), the size (N, or MxKxN), the edge
-// of a block, how often the versions take turns, and a JSON file if one is wanted. Source: SUMMA,
-// van de Geijn and Watts, Concurrency 9(4), 1997.
+// versions (datamover, overlap, thread, by_hand, ring; comma-separated), the size (N, or MxKxN),
+// the edge of a block, how often the versions take turns, and a JSON file if one is wanted. Source:
+// SUMMA, van de Geijn and Watts, Concurrency 9(4), 1997.
 #include <optional>
 
 #include "application.hpp"
@@ -18,7 +18,8 @@ namespace {
 
 using namespace summa;
 
-const apps::Makers<Version, Problem> makers{with_datamover, overlapped, by_hand, incomplete};
+const apps::Makers<Version, Problem> makers{with_datamover, overlapped, by_hand, incomplete,
+                                            by_hand_in_a_ring};
 
 /// The product, timed.
 apps::Times multiply(Version& version) {

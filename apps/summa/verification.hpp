@@ -44,7 +44,7 @@ private:
     /// Up to so many products of elements C is compared element by element, else by C x = A (B x).
     static constexpr std::int64_t most_elems = std::int64_t{1} << 24;
 
-    /// A vector of odd numbers between -2^20 and 2^20: a wrong element changes its row's sum.
+    /// A vector of odd numbers between -2^21 and 2^21: a wrong element changes its row's sum.
     static std::int64_t x(std::int64_t j) {
         std::int64_t number = 0;
         for (std::uint64_t digit = 3; digit < 8; ++digit)

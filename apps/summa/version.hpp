@@ -26,6 +26,9 @@ std::unique_ptr<Version> with_datamover(const Problem& problem);
 std::unique_ptr<Version> overlapped(const Problem& problem);
 /// With some sections left out of the plans: its verification has to fail.
 std::unique_ptr<Version> incomplete(const Problem& problem);
+/// By MPI_Bcast.
 std::unique_ptr<Version> by_hand(const Problem& problem);
+/// Panels pass from process to process, and the next ones while two are multiplied.
+std::unique_ptr<Version> by_hand_in_a_ring(const Problem& problem);
 
 }  // namespace summa

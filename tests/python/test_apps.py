@@ -110,11 +110,12 @@ def test_every_version_of_summa_gives_the_product(
     tmp_path, processes, node_size, size, block, right
 ):
     file = tmp_path / "rows.json"
-    done = run_program("summa", processes, VERSIONS, size, block, 2, file, node_size=node_size)
+    versions = VERSIONS + ",ring"
+    done = run_program("summa", processes, versions, size, block, 2, file, node_size=node_size)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.count(f"passed: {right}") == 4
+    assert done.stdout.count(f"passed: {right}") == 5
     rows = rows_of(file)
-    assert [row["contender"] for row in rows] == CONTENDERS
+    assert [row["contender"] for row in rows] == [*CONTENDERS, "by_hand:ring"]
     assert all(row["verified"] and row["case"] == f"summa-{size}" for row in rows)
 
 
@@ -148,6 +149,11 @@ def test_app_prints_the_twin_beside(tmp_path):
     done = run_app("summa", "-n", 2, "--size", "30x40x50", "--block", 8, "--twin")
     assert done.returncode == 0, done.stderr
     assert "30 x 40 times 40 x 50 elements in blocks of 8 x 8, 2 processes" in done.stdout
+    assert re.findall(r"^(\S+) .* passed: 1500 of 1500", done.stdout, re.MULTILINE) == [
+        "datamover",
+        "by_hand",
+        "by_hand:ring",
+    ]
 
 
 @pytest.mark.parametrize("processes", [1, 2, 3, 4])

@@ -56,7 +56,9 @@ Versions = Annotated[
     ),
 ]
 Rounds = Annotated[int, typer.Option(min=1, max=1000, help="How often the versions take turns.")]
-Twin = Annotated[bool, typer.Option("--twin", help="Also run by_hand, and print it beside.")]
+Twin = Annotated[
+    bool, typer.Option("--twin", help="Also run what is written by hand, and print it beside.")
+]
 
 
 def program(name: str) -> str:
@@ -72,6 +74,18 @@ def program(name: str) -> str:
         wanted = ["DATAMOVER_BENCH", *([LIBRARIES[name]] if name in LIBRARIES else [])]
         raise IoError(f"{path} is not there: datamover was built without {' or '.join(wanted)}")
     return str(path)
+
+
+def twins(name: str) -> list[str]:
+    """Return the versions of an application that are written by hand.
+
+    Examples
+    --------
+    >>> from datamover.apps.command import twins
+    >>> twins("summa")
+    ['by_hand', 'ring']
+    """
+    return ["by_hand", "ring"] if name == "summa" else ["by_hand"]
 
 
 def _check_writable(file: Path) -> None:
@@ -118,8 +132,8 @@ def _run(
             command = [sys.executable, program(f"{name}.py"), *problem]
         else:
             versions = [version.value]
-            if twin and version is not Version.by_hand:
-                versions.append(Version.by_hand.value)
+            if twin:
+                versions += [twin for twin in twins(name) if twin != version.value]
             command = [program(name), ",".join(versions), *problem, str(rounds)]
         if json_file is None:
             raise typer.Exit(launch.run_command(nprocs, command))

@@ -19,7 +19,7 @@ from datamover.errors import IoError
 
 STYLE = Style(references=("by_hand",))
 #: What runs in turns. Where threads may call MPI it is slower, so the last is apart.
-VERSIONS = ("datamover,overlap,by_hand", "thread")
+VERSIONS = (["datamover", "overlap"], ["thread"])
 
 
 @dataclass(frozen=True)
@@ -79,8 +79,9 @@ def bench(
             except IoError as e:
                 results.leave_out(chosen.application, str(e))
                 continue
-            for versions in VERSIONS:
-                command = [program, versions, *chosen.problem, str(rounds), str(file)]
+            without_threads, with_threads = VERSIONS
+            for versions in (without_threads + apps.twins(chosen.application), with_threads):
+                command = [program, ",".join(versions), *chosen.problem, str(rounds), str(file)]
                 # A program whose results are wrong ends with an error.
                 programs.run(mpi, nprocs, command, seconds=60.0 * rounds)
                 for row in json.loads(file.read_text())["rows"]:
