@@ -41,10 +41,11 @@ inline std::int64_t number_of(const std::string& text, const char* what, std::in
     return value;
 }
 
-/// A version of an application that was asked for: what its rows are called, and who makes it.
+/// A version of an application: what it is called among the arguments and in rows, and who makes
+/// it.
 template <class Version, class Problem>
 struct Choice {
-    std::string contender;
+    std::string name, contender;
     std::unique_ptr<Version> (*make)(const Problem&);
     bool with_thread = false;  ///< a progress thread runs beside it
 };
@@ -52,35 +53,44 @@ struct Choice {
 /// The version that wants threads of MPI.
 inline constexpr const char* threaded_version = "thread";
 
-/// Who makes which version. Every application has the first four.
+/// Who makes which version. Every application has the first two.
 template <class Version, class Problem>
 struct Makers {
     using Make = std::unique_ptr<Version> (*)(const Problem&);
-    Make with_datamover, overlapped, by_hand;
-    Make incomplete;      ///< for tests: its verification has to fail
-    Make ring = nullptr;  ///< by hand in another way, where there is one
+    Make with_datamover, by_hand;
+    Make incomplete;            ///< for tests: its verification has to fail
+    Make overlapped = nullptr;  ///< where there is one, also with a thread
+    std::vector<Choice<Version, Problem>> others{};  ///< by hand too, in other ways
 
     /// The versions in a comma-separated list. Throws BadInput.
     std::vector<Choice<Version, Problem>> chosen(std::string_view names) const {
+        std::vector<Choice<Version, Problem>> all{{"datamover", "datamover", with_datamover}};
+        if (overlapped != nullptr) {
+            all.push_back({"overlap", "datamover:overlap", overlapped});
+            all.push_back({threaded_version, "datamover:overlap:thread", overlapped, true});
+        }
+        all.push_back({"by_hand", "by_hand", by_hand});
+        all.insert(all.end(), others.begin(), others.end());
         std::vector<Choice<Version, Problem>> found;
-        for (const std::string& name : words_of(names))
-            if (name == "datamover")
-                found.push_back({"datamover", with_datamover});
-            else if (name == "overlap")
-                found.push_back({"datamover:overlap", overlapped});
-            else if (name == threaded_version)
-                found.push_back({"datamover:overlap:thread", overlapped, true});
-            else if (name == "by_hand")
-                found.push_back({"by_hand", by_hand});
+        for (const std::string& name : words_of(names)) {
+            const auto named = [&](const auto& choice) { return choice.name == name; };
+            const auto choice = std::find_if(all.begin(), all.end(), named);
+            if (choice != all.end())
+                found.push_back(*choice);
             else if (name == "incomplete")
-                found.push_back({"incomplete", incomplete});
-            else if (name == "ring" && ring != nullptr)
-                found.push_back({"by_hand:ring", ring});
+                found.push_back({name, name, incomplete});
             else
-                throw BadInput("there is no version '" + name +
-                               "'; there are datamover, overlap, thread" +
-                               (ring == nullptr ? " and by_hand" : ", by_hand and ring"));
+                throw BadInput("there is no version '" + name + "'; there are " + listed(all));
+        }
         return found;
+    }
+
+private:
+    static std::string listed(const std::vector<Choice<Version, Problem>>& choices) {
+        std::string list;
+        for (std::size_t i = 0; i < choices.size(); ++i)
+            list += (i == 0 ? "" : i + 1 < choices.size() ? ", " : " and ") + choices[i].name;
+        return list;
     }
 };
 

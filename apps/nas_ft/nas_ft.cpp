@@ -50,7 +50,7 @@ std::size_t wrong_checksums(const Problem& problem, const std::vector<Complex>& 
     return wrong;
 }
 
-const apps::Makers<Version, Problem> makers{with_datamover, overlapped, by_hand, incomplete};
+const apps::Makers<Version, Problem> makers{with_datamover, by_hand, incomplete, overlapped};
 
 /// A version that takes its turns.
 struct Contender {

@@ -100,7 +100,7 @@ private:
     std::vector<double> memory_;
 };
 
-const apps::Makers<Version, Problem> makers{with_datamover, overlapped, by_hand, incomplete};
+const apps::Makers<Version, Problem> makers{with_datamover, by_hand, incomplete, overlapped};
 
 /// A version that takes its turns.
 struct Contender {

@@ -85,7 +85,7 @@ apps::Times relax(Version& version, std::int64_t n, std::int64_t iterations) {
     return times;
 }
 
-const apps::Makers<Version, Problem> makers{with_datamover, overlapped, by_hand, incomplete};
+const apps::Makers<Version, Problem> makers{with_datamover, by_hand, incomplete, overlapped};
 
 /// A version that takes its turns.
 struct Contender {
