@@ -58,8 +58,8 @@ template <class Version, class Problem>
 struct Makers {
     using Make = std::unique_ptr<Version> (*)(const Problem&);
     Make with_datamover, by_hand;
-    Make incomplete;            ///< for tests: its verification has to fail
-    Make overlapped = nullptr;  ///< where there is one, also with a thread
+    Make incomplete;                                 ///< for tests: its verification has to fail
+    Make overlapped = nullptr;                       ///< where there is one, also with a thread
     std::vector<Choice<Version, Problem>> others{};  ///< by hand too, in other ways
 
     /// The versions in a comma-separated list. Throws BadInput.

@@ -18,8 +18,7 @@ struct Arrays {
 template <class Problem, class Version, class GetArrays, class Iterate>
 int run_numbered(const std::string& application, const Problem& problem,
                  const std::vector<Choice<Version, Problem>>& chosen,
-                 const std::vector<std::string>& arguments, GetArrays&& arrays,
-                 Iterate&& iterate) {
+                 const std::vector<std::string>& arguments, GetArrays&& arrays, Iterate&& iterate) {
     struct Contender {
         std::string name;
         std::unique_ptr<Version> version;

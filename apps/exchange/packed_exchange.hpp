@@ -50,9 +50,8 @@ public:
         const int expected = static_cast<int>(arriving_.size());
         for (int arrived = 0; arrived < expected; ++arrived) {
             int which = 0;
-            timed(times.wait, [&] {
-                MPI_Waitany(expected, arriving_.data(), &which, MPI_STATUS_IGNORE);
-            });
+            timed(times.wait,
+                  [&] { MPI_Waitany(expected, arriving_.data(), &which, MPI_STATUS_IGNORE); });
             timed(times.pack, [&] { unpack(receives_[static_cast<std::size_t>(which)]); });
         }
         timed(times.wait, [&] {

@@ -59,8 +59,8 @@ private:
         MPI_Type_dup(MPI_DOUBLE, &type);
         const auto repeat = [&](std::int64_t count, std::int64_t stride) {
             MPI_Datatype one = type;
-            MPI_Type_create_hvector(static_cast<int>(count), 1, stride * std::int64_t{sizeof(double)},
-                                    one, &type);
+            MPI_Type_create_hvector(static_cast<int>(count), 1,
+                                    stride * std::int64_t{sizeof(double)}, one, &type);
             MPI_Type_free(&one);
         };
         if (v.value_stride == 1) repeat(v.count, 1);

@@ -57,7 +57,7 @@ public:
         });
         // communication: end
         for (std::int64_t i = 0; i < problem_.n; ++i) {
-            Stage& stage = stages[at(way, i)];                                            // communication
+            Stage& stage = stages[at(way, i)];                                      // communication
             apps::timed(times.communication, [&] { stage.before.finish(times); });  // communication
             compute(static_cast<std::int64_t>(at(way, i)));
             apps::timed(times.communication, [&] { stage.after.start(times); });  // communication

@@ -51,7 +51,8 @@ Problem problem_of(const std::string& name, std::int64_t iterations) {
                            : name == "B" ? 102
                                          : 0;
     if (n == 0)
-        throw apps::BadInput("there is no class '" + name + "' of LU here; there are S, W, A and B");
+        throw apps::BadInput("there is no class '" + name +
+                             "' of LU here; there are S, W, A and B");
     int size = 1, rows = 1, columns = 1;
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     const auto text = [](std::int64_t number) { return std::to_string(number); };
@@ -85,9 +86,7 @@ int run(const std::vector<std::string>& arguments) {
     const Problem problem = problem_of(arguments[1], iterations);
     return apps::run_numbered(
         "nas_lu", problem, chosen, arguments,
-        [](const Version& version) {
-            return apps::Arrays{{version.u()}, {version.rsd()}};
-        },
+        [](const Version& version) { return apps::Arrays{{version.u()}, {version.rsd()}}; },
         iterate);
 }
 

@@ -32,8 +32,8 @@ public:
     virtual apps::Values rsd() const = 0;  ///< with one ghost in x and y
     /// Fills the ghosts of u. Collective. Source: `exchange_3`.
     virtual void faces(apps::Times& times) = 0;
-    /// Calls compute(z) for each plane of z in turn. Before it, the ghosts of the plane of rsd where
-    /// the sweep comes from are filled, with what was computed there. Collective. Source:
+    /// Calls compute(z) for each plane of z in turn. Before it, the ghosts of the plane of rsd
+    /// where the sweep comes from are filled, with what was computed there. Collective. Source:
     /// `exchange_1`.
     virtual void sweep(Sweep way, const std::function<void(std::int64_t)>& compute,
                        apps::Times& times) = 0;

@@ -55,7 +55,9 @@ public:
 private:
     // communication: begin
     XArray array(const Point& ghosts) const {
-        return {MPI_COMM_WORLD, boxes_, 5 * sizeof(double),
+        return {MPI_COMM_WORLD,
+                boxes_,
+                5 * sizeof(double),
                 {.ghost_lower = ghosts, .ghost_upper = ghosts}};
     }
     // communication: end
@@ -93,8 +95,8 @@ private:
         ghosts.for_each_section([&](const SectionCopy& face) {
             const std::int64_t z = plane(face.destination_block, way, step);
             if (z < 0 || z >= problem_.n) return;
-            const Region pencil = face.source_region.intersected(
-                Region({z, 0, 0}, {z + 1, problem_.n, problem_.n}));
+            const Region pencil =
+                face.source_region.intersected(Region({z, 0, 0}, {z + 1, problem_.n, problem_.n}));
             plan.copy(face.source_block, pencil, face.destination_block, pencil);
         });
         return plan;

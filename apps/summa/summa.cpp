@@ -19,11 +19,7 @@ namespace {
 using namespace summa;
 
 const apps::Makers<Version, Problem> makers{
-    with_datamover,
-    by_hand,
-    incomplete,
-    overlapped,
-    {{"ring", "by_hand:ring", by_hand_in_a_ring}}};
+    with_datamover, by_hand, incomplete, overlapped, {{"ring", "by_hand:ring", by_hand_in_a_ring}}};
 
 /// The product, timed.
 apps::Times multiply(Version& version) {

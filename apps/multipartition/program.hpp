@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How do the programs nas_bt and nas_sp run?
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "problem.hpp"
+
+namespace multipartition {
+
+/// With arguments VERSIONS CLASS ITERATIONS ROUNDS [JSON_FILE]. Returns the exit code. Collective.
+int run(const Scheme& scheme, const std::vector<std::string>& arguments);
+
+}  // namespace multipartition

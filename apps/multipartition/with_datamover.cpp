@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How do the faces of all cells, and those that a stage of a sweep hands on, travel by plans and
+// movers?
+#include "datamover/datamover.hpp"
+#include "version.hpp"
+
+namespace multipartition {
+namespace {
+
+using namespace datamover;
+
+class WithDatamover final : public Version {
+public:
+    explicit WithDatamover(const Problem& problem, bool complete = true) : problem_(problem) {
+        const Scheme& scheme = problem.scheme;
+        // communication: begin
+        const FloorPlan fives = floor_plan(5), coefficients = floor_plan(scheme.coefficients);
+        u_ = array(fives, 2);
+        rhs_ = array(fives, scheme.depth);
+        lhs_ = array(coefficients, scheme.depth);
+        MotionPlan faces = halo(fives, around(2), around(2), {}, {}, false);
+        // communication: end
+        if (!complete)
+            faces = faces.filter([](const SectionCopy& face) {
+                return face.source_block != 0 || face.destination_block != 1;
+            });
+        // communication: begin
+        faces_ = Mover(MPI_COMM_WORLD, faces, u_, u_);
+        for (std::size_t d = 0; d < 3; ++d)
+            for (std::int64_t stage = 0; stage + 1 < problem.edge; ++stage) {
+                const PlannedArrays forward[] = {
+                    {handed_on(fives, d, stage, false), {rhs_.part()}, {rhs_.part()}},
+                    {handed_on(coefficients, d, stage, false), {lhs_.part()}, {lhs_.part()}}};
+                forward_[d].emplace_back(MPI_COMM_WORLD, forward);
+                backward_[d].emplace_back(MPI_COMM_WORLD, handed_on(fives, d, stage + 1, true),
+                                          rhs_, rhs_);
+            }
+        // communication: end
+        for (std::int64_t z = 0; z < problem.edge; ++z) {
+            const std::int64_t block =
+                block_of(cell_of(problem.edge, u_.rank(), 2, z));  // communication
+            cells_.push_back({values(u_, block, 2, 5), values(rhs_, block, scheme.depth, 5),
+                              values(lhs_, block, scheme.depth, scheme.coefficients)});
+        }
+    }
+
+    const std::vector<Cell>& cells() const override { return cells_; }
+
+    void faces(apps::Times& times) override {
+        apps::timed(times.communication, [&] { faces_(); });  // communication
+    }
+
+    void sweep(std::size_t d, bool backwards, const std::function<void(const Cell&)>& compute,
+               apps::Times& times) override {
+        for (std::int64_t i = 0; i < problem_.edge; ++i) {
+            const std::int64_t stage = backwards ? problem_.edge - 1 - i : i;
+            // communication: begin
+            if (i > 0) {
+                Mover& move = backwards ? backward_[d][stage] : forward_[d][stage - 1];
+                apps::timed(times.communication, [&] { move(); });
+            }
+            // communication: end
+            compute(cells_[cell_of(problem_.edge, u_.rank(), d, stage)[2]]);
+        }
+    }
+
+private:
+    // communication: begin
+    /// All cells, in regions of (z, y, x, value), or of (value, z, y, x) where each value has its
+    /// own array.
+    FloorPlan floor_plan(std::int64_t values) const {
+        const std::int64_t n = problem_.n, edge = problem_.edge;
+        const Point grid = order(n, n, n, values), parts = order(edge, edge, edge, 1);
+        Map owners;
+        for (std::int64_t block = 0; block < edge * edge * edge; ++block)
+            owners.push_back(owner_of(edge, place_of(block)));
+        const FloorPlan even = FloorPlan::uniform(Region::from_shape(grid), parts, edge * edge);
+        return {even.dims(), even.lower_corners(), even.upper_corners(), owners, edge * edge};
+    }
+
+    Point order(std::int64_t z, std::int64_t y, std::int64_t x, std::int64_t value) const {
+        return problem_.scheme.values_together ? Point{z, y, x, value} : Point{value, z, y, x};
+    }
+    Point around(std::int64_t ghosts) const { return order(ghosts, ghosts, ghosts, 0); }
+
+    apps::Index place_of(std::int64_t block) const {
+        const std::int64_t edge = problem_.edge;
+        return {block % edge, block / edge % edge, block / (edge * edge)};
+    }
+    std::int64_t block_of(const apps::Index& place) const {
+        return (place[2] * problem_.edge + place[1]) * problem_.edge + place[0];
+    }
+
+    XArray array(const FloorPlan& cells, std::int64_t ghosts) const {
+        return {MPI_COMM_WORLD,
+                cells,
+                sizeof(double),
+                {.ghost_lower = around(ghosts), .ghost_upper = around(ghosts)}};
+    }
+
+    /// What the cells of a stage hand on to the next ones along dimension d, or to those before.
+    MotionPlan handed_on(const FloorPlan& cells, std::size_t d, std::int64_t stage,
+                         bool backwards) const {
+        const std::int64_t depth = problem_.scheme.depth;
+        const Point along = order(d == 2 ? depth : 0, d == 1 ? depth : 0, d == 0 ? depth : 0, 0);
+        const MotionPlan all = backwards ? halo(cells, around(0), along, {}, {}, false)
+                                         : halo(cells, along, around(0), {}, {}, false);
+        return all.filter(
+            [&](const SectionCopy& face) { return place_of(face.source_block)[d] == stage; });
+    }
+    // communication: end
+
+    apps::Values values(const XArray& array, std::int64_t block, std::int64_t ghosts,
+                        std::int64_t count) const {
+        apps::Values v;
+        v.count = count;
+        v.ghosts = {ghosts, ghosts, ghosts};
+        v.grid = {problem_.n, problem_.n, problem_.n};
+        // communication: begin
+        const Region box = array.layout().boxes()->region(block);
+        const Point& strides = array.block_memory(block).strides_bytes;
+        const auto dimension = [&](std::size_t d) {
+            return static_cast<int>(problem_.scheme.values_together ? 2 - d : 3 - d);
+        };
+        const auto elems = [&](int d) { return strides[d] / std::int64_t{sizeof(double)}; };
+        v.origin = reinterpret_cast<double*>(array.origin(block));
+        v.value_stride = elems(problem_.scheme.values_together ? 3 : 0);
+        for (std::size_t d = 0; d < 3; ++d) {
+            v.strides[d] = elems(dimension(d));
+            v.lo[d] = box.lo()[dimension(d)];
+            v.extent[d] = box.shape()[dimension(d)];
+        }
+        // communication: end
+        return v;
+    }
+
+    Problem problem_;
+    XArray u_, rhs_, lhs_;
+    std::vector<Cell> cells_;
+    // communication: begin
+    Mover faces_;
+    std::array<std::vector<Mover>, 3> forward_, backward_;
+    // communication: end
+};
+
+}  // namespace
+
+std::unique_ptr<Version> with_datamover(const Problem& problem) {
+    return std::make_unique<WithDatamover>(problem);
+}
+
+std::unique_ptr<Version> incomplete(const Problem& problem) {
+    return std::make_unique<WithDatamover>(problem, false);
+}
+
+}  // namespace multipartition
