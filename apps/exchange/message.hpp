@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What does a message written by hand carry?
+// Which points does a process have, and what does a message carry, where that is written by hand?
 #pragma once
+
+#include <algorithm>
 
 #include "numbered.hpp"
 #include "report.hpp"
@@ -8,6 +10,16 @@
 namespace apps {
 
 // communication: begin
+
+/// A box's share of `extent` points in `parts` parts that differ by one at most, the larger ones
+/// first: its first point, and the number of them.
+struct Share {
+    std::int64_t lo, extent;
+};
+inline Share share_of(std::int64_t extent, std::int64_t parts, std::int64_t part) {
+    const std::int64_t least = extent / parts, larger = extent % parts;
+    return {part * least + std::min(part, larger), least + (part < larger ? 1 : 0)};
+}
 
 /// The values of some points of an array.
 struct Section {

@@ -8,7 +8,6 @@
 // end. All are whole numbers far below 2^53, so sums are exact.
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -149,16 +148,6 @@ inline std::int64_t right_values(const Values& v, double more) {
 /// Of 1 + 2 + … + iterations.
 inline double sum_to(std::int64_t iterations) {
     return static_cast<double>(iterations * (iterations + 1) / 2);
-}
-
-/// A box's share of `extent` points in `parts` parts that differ by one at most, the larger ones
-/// first: its first point, and the number of them.
-struct Share {
-    std::int64_t lo, extent;
-};
-inline Share share_of(std::int64_t extent, std::int64_t parts, std::int64_t part) {
-    const std::int64_t least = extent / parts, larger = extent % parts;
-    return {part * least + std::min(part, larger), least + (part < larger ? 1 : 0)};
 }
 
 }  // namespace apps

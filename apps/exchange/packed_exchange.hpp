@@ -47,12 +47,9 @@ public:
     }
 
     void finish(Times& times) {
-        const int expected = static_cast<int>(arriving_.size());
-        for (int arrived = 0; arrived < expected; ++arrived) {
-            int which = 0;
-            timed(times.wait,
-                  [&] { MPI_Waitany(expected, arriving_.data(), &which, MPI_STATUS_IGNORE); });
-            timed(times.pack, [&] { unpack(receives_[static_cast<std::size_t>(which)]); });
+        for (std::size_t i = 0; i < receives_.size(); ++i) {
+            timed(times.wait, [&] { MPI_Wait(&arriving_[i], MPI_STATUS_IGNORE); });
+            timed(times.pack, [&] { unpack(receives_[i]); });
         }
         timed(times.wait, [&] {
             for (MPI_Request& request : leaving_) MPI_Wait(&request, MPI_STATUS_IGNORE);

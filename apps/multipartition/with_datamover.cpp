@@ -35,13 +35,10 @@ public:
                 backward_[d].emplace_back(MPI_COMM_WORLD, handed_on(fives, d, stage + 1, true),
                                           rhs_, rhs_);
             }
-        // communication: end
-        for (std::int64_t z = 0; z < problem.edge; ++z) {
-            const std::int64_t block =
-                block_of(cell_of(problem.edge, u_.rank(), 2, z));  // communication
+        for (const std::int64_t block : fives.blocks_of(u_.rank()))  // in the order of z
+            // communication: end
             cells_.push_back({values(u_, block, 2, 5), values(rhs_, block, scheme.depth, 5),
                               values(lhs_, block, scheme.depth, scheme.coefficients)});
-        }
     }
 
     const std::vector<Cell>& cells() const override { return cells_; }
@@ -59,8 +56,9 @@ public:
                 Mover& move = backwards ? backward_[d][stage] : forward_[d][stage - 1];
                 apps::timed(times.communication, [&] { move(); });
             }
+            const std::int64_t mine = cell_of(problem_.edge, u_.rank(), d, stage)[2];
             // communication: end
-            compute(cells_[cell_of(problem_.edge, u_.rank(), d, stage)[2]]);
+            compute(cells_[mine]);
         }
     }
 
@@ -87,26 +85,25 @@ private:
         const std::int64_t edge = problem_.edge;
         return {block % edge, block / edge % edge, block / (edge * edge)};
     }
-    std::int64_t block_of(const apps::Index& place) const {
-        return (place[2] * problem_.edge + place[1]) * problem_.edge + place[0];
-    }
 
     XArray array(const FloorPlan& cells, std::int64_t ghosts) const {
-        return {MPI_COMM_WORLD,
-                cells,
-                sizeof(double),
-                {.ghost_lower = around(ghosts), .ghost_upper = around(ghosts)}};
+        const XArrayOptions options{.ghost_lower = around(ghosts), .ghost_upper = around(ghosts)};
+        return {MPI_COMM_WORLD, cells, sizeof(double), options};
+    }
+
+    /// The dimension of a region along x, y or z.
+    int axis(std::size_t d) const {
+        return static_cast<int>(problem_.scheme.values_together ? 2 - d : 3 - d);
     }
 
     /// What the cells of a stage hand on to the next ones along dimension d, or to those before.
     MotionPlan handed_on(const FloorPlan& cells, std::size_t d, std::int64_t stage,
                          bool backwards) const {
-        const std::int64_t depth = problem_.scheme.depth;
-        const Point along = order(d == 2 ? depth : 0, d == 1 ? depth : 0, d == 0 ? depth : 0, 0);
-        const MotionPlan all = backwards ? halo(cells, around(0), along, {}, {}, false)
-                                         : halo(cells, along, around(0), {}, {}, false);
-        return all.filter(
-            [&](const SectionCopy& face) { return place_of(face.source_block)[d] == stage; });
+        Point lower = around(0), upper = lower;
+        (backwards ? upper : lower)[axis(d)] = problem_.scheme.depth;
+        return halo(cells, lower, upper, {}, {}, false).filter([&](const SectionCopy& face) {
+            return place_of(face.source_block)[d] == stage;
+        });
     }
     // communication: end
 
@@ -119,16 +116,13 @@ private:
         // communication: begin
         const Region box = array.layout().boxes()->region(block);
         const Point& strides = array.block_memory(block).strides_bytes;
-        const auto dimension = [&](std::size_t d) {
-            return static_cast<int>(problem_.scheme.values_together ? 2 - d : 3 - d);
-        };
         const auto elems = [&](int d) { return strides[d] / std::int64_t{sizeof(double)}; };
         v.origin = reinterpret_cast<double*>(array.origin(block));
         v.value_stride = elems(problem_.scheme.values_together ? 3 : 0);
         for (std::size_t d = 0; d < 3; ++d) {
-            v.strides[d] = elems(dimension(d));
-            v.lo[d] = box.lo()[dimension(d)];
-            v.extent[d] = box.shape()[dimension(d)];
+            v.strides[d] = elems(axis(d));
+            v.lo[d] = box.lo()[axis(d)];
+            v.extent[d] = box.shape()[axis(d)];
         }
         // communication: end
         return v;

@@ -55,10 +55,8 @@ public:
 private:
     // communication: begin
     XArray array(const Point& ghosts) const {
-        return {MPI_COMM_WORLD,
-                boxes_,
-                5 * sizeof(double),
-                {.ghost_lower = ghosts, .ghost_upper = ghosts}};
+        const XArrayOptions options{.ghost_lower = ghosts, .ghost_upper = ghosts};
+        return {MPI_COMM_WORLD, boxes_, 5 * sizeof(double), options};
     }
     // communication: end
 

@@ -3,31 +3,12 @@
 // by loops? Source: `comm3` of NAS MG.
 #include <cstring>
 
-#include "version.hpp"
+#include "twin.hpp"
 
 namespace mg {
 namespace {
 
 // communication: begin
-
-/// The ghosts beyond one end of an axis, and the points that the process there wants.
-struct Face {
-    Box inside, outside;
-    std::vector<double> outgoing, incoming;
-};
-
-/// Both ends of an axis. Where the axis is not divided, the box is its own neighbour.
-struct Axis {
-    bool divided = false;
-    std::array<Face, 2> faces;
-    std::array<MPI_Request, 2> sends{}, receives{};
-};
-
-std::size_t points(const Box& box) {
-    std::int64_t product = 1;
-    for (std::size_t d = 0; d < 3; ++d) product *= box.hi[d] - box.lo[d];
-    return static_cast<std::size_t>(product);
-}
 
 void pack(const Field& f, const Box& box, double* buffer) {
     const std::int64_t width = box.hi[2] - box.lo[2];
@@ -73,140 +54,75 @@ void copy(const Field& f, const Box& inside, const Box& outside) {
 
 // communication: end
 
-class ByHand final : public Version {
+class ByHand final : public Twin {
 public:
-    explicit ByHand(const Problem& problem) {
+    explicit ByHand(const Problem& problem) : Twin(problem) {
         // communication: begin
-        MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
-        grid_ = problem.grid;
-        place_ = {rank_ / (grid_[1] * grid_[2]), rank_ / grid_[2] % grid_[1], rank_ % grid_[2]};
-        levels_.reserve(static_cast<std::size_t>(problem.levels));
+        for (int level = 1; level <= levels(); ++level)
+            for (std::size_t d = 0; d < 3; ++d)
+                connect(axes_.emplace_back(), faces(level, d), divided(d));
         // communication: end
-        for (int l = 1; l <= problem.levels; ++l) {
-            Level& level = levels_.emplace_back();
-            Field& box = level.box;
-            box.extent = {problem.edge(l), problem.edge(l), problem.edge(l)};
-            // communication: begin
-            for (std::size_t d = 0; d < 3; ++d) {
-                box.extent[d] /= grid_[d];
-                box.lo[d] = place_[d] * box.extent[d];
-            }
-            // communication: end
-            box.stride_j = box.extent[2] + 2;
-            box.stride_i = (box.extent[1] + 2) * box.stride_j;
-            for (std::vector<double>& memory : level.memory)
-                memory.resize(static_cast<std::size_t>((box.extent[0] + 2) * box.stride_i));
-            connect(level);  // communication
-        }
     }
 
     // communication: begin
     ~ByHand() override {
-        for (Level& level : levels_)
-            for (Axis& axis : level.axes)
-                for (std::size_t side = 0; axis.divided && side < 2; ++side) {
-                    MPI_Request_free(&axis.sends[side]);
-                    MPI_Request_free(&axis.receives[side]);
-                }
+        for (Axis& axis : axes_)
+            for (std::size_t side = 0; axis.divided && side < 2; ++side) {
+                MPI_Request_free(&axis.sends[side]);
+                MPI_Request_free(&axis.receives[side]);
+            }
     }
     ByHand(const ByHand&) = delete;
     ByHand& operator=(const ByHand&) = delete;
-    // communication: end
-
-    Field field(Array array, int level) const override {
-        const Level& l = levels_[static_cast<std::size_t>(level - 1)];
-        Field f = l.box;
-        const std::vector<double>& memory = l.memory[static_cast<std::size_t>(array)];
-        f.origin = const_cast<double*>(memory.data()) + f.stride_i + f.stride_j + 1;
-        return f;
-    }
-
-    void update(Array array, int level, const Work& compute, apps::Times& times) override {
-        const Field f = field(array, level);
-        compute(whole(f));
-        // communication: begin
-        Level& l = levels_[static_cast<std::size_t>(level - 1)];
-        apps::timed(times.communication, [&] {
-            for (const std::size_t d : {2U, 1U, 0U}) exchange(f, l.axes[d], times);
-        });
-        // communication: end
-    }
 
 private:
-    struct Level {
-        Field box;
-        std::array<std::vector<double>, 2> memory;
-        std::array<Axis, 3> axes;  // communication
+    /// The buffers and requests for both ends of an axis.
+    struct Axis {
+        bool divided = false;
+        std::array<std::vector<double>, 2> outgoing, incoming;
+        std::array<MPI_Request, 2> sends{}, receives{};
     };
 
-    // communication: begin
-    /// The rank of the neighbour along an axis; the grid of processes wraps around.
-    int neighbour(std::size_t d, std::int64_t step) const {
-        Index at = place_;
-        at[d] = (at[d] + step + grid_[d]) % grid_[d];
-        return static_cast<int>((at[0] * grid_[1] + at[1]) * grid_[2] + at[2]);
-    }
-
-    void connect(Level& level) {
-        Box all = whole(level.box);
-        for (const std::size_t d : {2U, 1U, 0U}) {
-            Axis& axis = level.axes[d];
-            axis.divided = grid_[d] > 1;
-            for (std::size_t side = 0; side < 2; ++side) {
-                Face& face = axis.faces[side];
-                face.inside = face.outside = all;
-                face.inside.lo[d] = side == 0 ? 0 : level.box.extent[d] - 1;
-                face.outside.lo[d] = side == 0 ? -1 : level.box.extent[d];
-                face.inside.hi[d] = face.inside.lo[d] + 1;
-                face.outside.hi[d] = face.outside.lo[d] + 1;
-                if (axis.divided) connect(axis, d, side);
-            }
-            // Later axes carry these ghosts on, so that corners arrive.
-            all.lo[d] = -1;
-            all.hi[d] = level.box.extent[d] + 1;
+    static void connect(Axis& axis, const std::array<Face, 2>& faces, bool divided) {
+        axis.divided = divided;
+        for (std::size_t side = 0; divided && side < 2; ++side) {
+            axis.outgoing[side].resize(points(faces[side].inside));
+            axis.incoming[side].resize(points(faces[side].outside));
+            const int tag = static_cast<int>(side), peer = faces[side].peer;
+            const int count = static_cast<int>(axis.outgoing[side].size());
+            MPI_Send_init(axis.outgoing[side].data(), count, MPI_DOUBLE, peer, tag, MPI_COMM_WORLD,
+                          &axis.sends[side]);
+            MPI_Recv_init(axis.incoming[side].data(), count, MPI_DOUBLE, peer, 1 - tag,
+                          MPI_COMM_WORLD, &axis.receives[side]);
         }
     }
 
-    void connect(Axis& axis, std::size_t d, std::size_t side) {
-        Face& face = axis.faces[side];
-        face.outgoing.resize(points(face.inside));
-        face.incoming.resize(points(face.outside));
-        const int peer = neighbour(d, side == 0 ? -1 : 1), tag = static_cast<int>(side);
-        const int count = static_cast<int>(face.outgoing.size());
-        MPI_Send_init(face.outgoing.data(), count, MPI_DOUBLE, peer, tag, MPI_COMM_WORLD,
-                      &axis.sends[side]);
-        MPI_Recv_init(face.incoming.data(), count, MPI_DOUBLE, peer, 1 - tag, MPI_COMM_WORLD,
-                      &axis.receives[side]);
-    }
-
-    static void exchange(const Field& f, Axis& axis, apps::Times& times) {
+    void exchange(const Field& f, int level, std::size_t d, apps::Times& times) override {
+        const std::array<Face, 2>& ends = faces(level, d);
+        Axis& axis = axes_[static_cast<std::size_t>(3 * (level - 1)) + d];
         if (!axis.divided) {
             apps::timed(times.pack, [&] {
-                copy(f, axis.faces[0].inside, axis.faces[1].outside);
-                copy(f, axis.faces[1].inside, axis.faces[0].outside);
+                copy(f, ends[0].inside, ends[1].outside);
+                copy(f, ends[1].inside, ends[0].outside);
             });
             return;
         }
         MPI_Startall(2, axis.receives.data());
         for (std::size_t side = 0; side < 2; ++side) {
-            Face& face = axis.faces[side];
-            apps::timed(times.pack, [&] { pack(f, face.inside, face.outgoing.data()); });
+            apps::timed(times.pack,
+                        [&] { pack(f, ends[side].inside, axis.outgoing[side].data()); });
             MPI_Start(&axis.sends[side]);
         }
-        for (int arrived = 0; arrived < 2; ++arrived) {
-            int side = 0;
-            apps::timed(times.wait,
-                        [&] { MPI_Waitany(2, axis.receives.data(), &side, MPI_STATUS_IGNORE); });
-            const Face& face = axis.faces[static_cast<std::size_t>(side)];
-            apps::timed(times.pack, [&] { unpack(f, face.outside, face.incoming.data()); });
+        for (std::size_t side = 0; side < 2; ++side) {
+            apps::timed(times.wait, [&] { MPI_Wait(&axis.receives[side], MPI_STATUS_IGNORE); });
+            apps::timed(times.pack,
+                        [&] { unpack(f, ends[side].outside, axis.incoming[side].data()); });
         }
         apps::timed(times.wait, [&] { MPI_Waitall(2, axis.sends.data(), MPI_STATUSES_IGNORE); });
     }
 
-    int rank_ = 0;
-    Index grid_{}, place_{};
+    std::vector<Axis> axes_;  // of each level
     // communication: end
-    std::vector<Level> levels_;
 };
 
 }  // namespace

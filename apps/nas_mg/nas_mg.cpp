@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // NAS MG: Poisson's equation on a periodic grid, solved by multigrid. Arguments: versions
-// (datamover, overlap, thread, by_hand; comma-separated), the class, how often the versions take
-// turns, and a JSON file if one is wanted. Source: NAS Parallel Benchmarks, MG.
+// (datamover, overlap, thread, by_hand, datatypes, original, nozero; comma-separated), the class,
+// how often the versions take turns, and a JSON file if one is wanted. Source: NAS Parallel
+// Benchmarks, MG.
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -100,7 +101,14 @@ private:
     std::vector<double> memory_;
 };
 
-const apps::Makers<Version, Problem> makers{with_datamover, by_hand, incomplete, overlapped};
+const apps::Makers<Version, Problem> makers{
+    with_datamover,
+    by_hand,
+    incomplete,
+    overlapped,
+    {{"datatypes", "datatypes", by_datatypes},
+     {"original", "original", as_original},
+     {"nozero", "original:nozero", as_original_without_zeroing}}};
 
 /// A version that takes its turns.
 struct Contender {

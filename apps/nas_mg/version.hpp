@@ -34,5 +34,10 @@ std::unique_ptr<Version> overlapped(const Problem& problem);
 /// With some sections left out of the plans: its verification has to fail.
 std::unique_ptr<Version> incomplete(const Problem& problem);
 std::unique_ptr<Version> by_hand(const Problem& problem);
+/// Packed by MPI.
+std::unique_ptr<Version> by_datatypes(const Problem& problem);
+/// As in NPB, which sets buffers to 0 in vain; and without that.
+std::unique_ptr<Version> as_original(const Problem& problem);
+std::unique_ptr<Version> as_original_without_zeroing(const Problem& problem);
 
 }  // namespace mg

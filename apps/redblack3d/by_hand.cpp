@@ -123,11 +123,9 @@ private:
             apps::timed(times.pack, [&] { pack(u_, face.inside, face.outgoing.data()); });
             MPI_Start(&sends_[i]);
         }
-        for (int arrived = 0; arrived < count; ++arrived) {
-            int i = 0;
-            apps::timed(times.wait,
-                        [&] { MPI_Waitany(count, receives_.data(), &i, MPI_STATUS_IGNORE); });
-            const Face& face = faces_[static_cast<std::size_t>(i)];
+        for (std::size_t i = 0; i < faces_.size(); ++i) {
+            const Face& face = faces_[i];
+            apps::timed(times.wait, [&] { MPI_Wait(&receives_[i], MPI_STATUS_IGNORE); });
             apps::timed(times.pack, [&] { unpack(u_, face.outside, face.incoming.data()); });
         }
         apps::timed(times.wait, [&] { MPI_Waitall(count, sends_.data(), MPI_STATUSES_IGNORE); });

@@ -26,6 +26,16 @@ LIBRARIES = {
 #: Applications that are there in Python too.
 IN_PYTHON = ("redblack3d", "nas_ft")
 
+#: Those that move and check values without solving anything, so that there is no overlap.
+PATTERNS = ("nas_lu", "nas_bt", "nas_sp")
+
+#: What is written by hand besides `by_hand`.
+OTHER_TWINS = {
+    "nas_mg": ["datatypes", "original", "nozero"],
+    "summa": ["ring"],
+    **dict.fromkeys(PATTERNS, ["datatypes", "original"]),
+}
+
 PROGRAMS = Path(__file__).parent / "bin"
 
 
@@ -38,12 +48,16 @@ app = typer.Typer(
 
 
 class Version(str, Enum):
-    """The versions of an application; not every one is also there in Python."""
+    """The versions of applications; not every application has all of them."""
 
     datamover = "datamover"
     overlap = "overlap"
     thread = "thread"
     by_hand = "by_hand"
+    ring = "ring"
+    datatypes = "datatypes"
+    original = "original"
+    nozero = "nozero"
     python = "python"
 
 
@@ -51,10 +65,13 @@ Versions = Annotated[
     Version,
     typer.Option(
         help="datamover; overlap: computes while data travels; thread: "
-        "the same with a progress thread; by_hand: MPI without datamover; "
-        "python: datamover and NumPy. The others are C++."
+        "the same with a progress thread; by_hand: MPI without datamover; ring: the same in "
+        "another way (summa); datatypes: MPI packs; original: as in NPB; nozero: without setting "
+        "its buffers to 0 (nas_mg); python: datamover and NumPy. The others are C++."
     ),
 ]
+Class = Annotated[str, typer.Option("--class", help="Of NAS: S, W, A or B.")]
+Iterations = Annotated[int, typer.Option(min=1, max=10**6, help="Each moves all values once.")]
 Rounds = Annotated[int, typer.Option(min=1, max=1000, help="How often the versions take turns.")]
 Twin = Annotated[
     bool, typer.Option("--twin", help="Also run what is written by hand, and print it beside.")
@@ -85,7 +102,7 @@ def twins(name: str) -> list[str]:
     >>> twins("summa")
     ['by_hand', 'ring']
     """
-    return ["by_hand", "ring"] if name == "summa" else ["by_hand"]
+    return ["by_hand", *OTHER_TWINS.get(name, [])]
 
 
 def _check_writable(file: Path) -> None:
@@ -181,7 +198,7 @@ def nas_ft(
 @app.command("nas_mg")
 def nas_mg(
     nprocs: options.Processes = 2,
-    problem_class: Annotated[str, typer.Option("--class", help="Of NAS: S, W, A or B.")] = "S",
+    problem_class: Class = "S",
     version: Versions = Version.datamover,
     twin: Twin = False,
     rounds: Rounds = 1,
@@ -189,6 +206,51 @@ def nas_mg(
 ) -> None:
     """NAS MG: Poisson's equation by multigrid in three dimensions, class S, W, A or B."""
     _run("nas_mg", nprocs, version, twin, rounds, [problem_class], json_file)
+
+
+@app.command("nas_lu")
+def nas_lu(
+    nprocs: options.Processes = 2,
+    problem_class: Class = "S",
+    iterations: Iterations = 20,
+    version: Versions = Version.datamover,
+    twin: Twin = False,
+    rounds: Rounds = 1,
+    json_file: options.JsonFile = None,
+) -> None:
+    """The communication of NAS LU: faces, and sweeps plane by plane. No solver."""
+    problem = [problem_class, str(iterations)]
+    _run("nas_lu", nprocs, version, twin, rounds, problem, json_file)
+
+
+@app.command("nas_bt")
+def nas_bt(
+    nprocs: options.Processes = 4,
+    problem_class: Class = "S",
+    iterations: Iterations = 20,
+    version: Versions = Version.datamover,
+    twin: Twin = False,
+    rounds: Rounds = 1,
+    json_file: options.JsonFile = None,
+) -> None:
+    """The communication of NAS BT: faces of cells, and sweeps cell by cell. No solver."""
+    problem = [problem_class, str(iterations)]
+    _run("nas_bt", nprocs, version, twin, rounds, problem, json_file)
+
+
+@app.command("nas_sp")
+def nas_sp(
+    nprocs: options.Processes = 4,
+    problem_class: Class = "S",
+    iterations: Iterations = 20,
+    version: Versions = Version.datamover,
+    twin: Twin = False,
+    rounds: Rounds = 1,
+    json_file: options.JsonFile = None,
+) -> None:
+    """The communication of NAS SP: as BT's, where each value has an array of its own. No solver."""
+    problem = [problem_class, str(iterations)]
+    _run("nas_sp", nprocs, version, twin, rounds, problem, json_file)
 
 
 @app.command("summa")

@@ -15,11 +15,22 @@ from pathlib import Path
 #: The sources of the applications in C++, a folder each, and those in Python.
 SOURCES = Path(__file__).parent / "sources"
 PROGRAMS = Path(__file__).parent / "bin"
-#: The files of each version, in every application.
+#: The files of each version, in every application. It is there if the first of them is.
 VERSIONS = {
     "datamover": ["with_datamover.cpp", "array_field.hpp"],
-    "by_hand": ["by_hand.cpp"],
+    "by_hand": ["by_hand.cpp", "twin.hpp"],
+    "datatypes": ["by_datatypes.cpp", "twin.hpp"],
+    "original": ["as_original.cpp", "twin.hpp"],
 }
+#: Where those that exchange numbered values have their files. By hand they say there which messages
+#: there are, and in `exchange` how these are packed.
+MESSAGES = {"nas_lu": "nas_lu", "nas_bt": "multipartition", "nas_sp": "multipartition"}
+PACKED = {
+    "by_hand": "packed_exchange.hpp",
+    "datatypes": "typed_exchange.hpp",
+    "original": "original_exchange.hpp",
+}
+SHARED = {"exchange", "multipartition"}
 MARK = re.compile(r"(?://|#) communication(?P<what>: begin|: end|)$")
 
 
@@ -67,17 +78,22 @@ def lines_of(name: str) -> dict[str, int]:
     >>> lines["datamover"] < lines["by_hand"]
     True
     """
-    files = {version: [SOURCES / name / file for file in VERSIONS[version]] for version in VERSIONS}
+    if name in MESSAGES:
+        own, exchange = SOURCES / MESSAGES[name], SOURCES / "exchange"
+        files = {"datamover": [own / "with_datamover.cpp"]}
+        for version, packing in PACKED.items():
+            files[version] = [own / "by_hand.cpp", exchange / "message.hpp", exchange / packing]
+    else:
+        files = {v: [SOURCES / name / file for file in VERSIONS[v]] for v in VERSIONS}
     files["python"] = [PROGRAMS / f"{name}.py"]
-    there = {version: [p for p in paths if p.exists()] for version, paths in files.items()}
     return {
-        version: sum(communication_lines(path.read_text()) for path in paths)
-        for version, paths in there.items()
-        if paths
+        version: sum(communication_lines(path.read_text()) for path in paths if path.exists())
+        for version, paths in files.items()
+        if paths[0].exists()
     }
 
 
 if __name__ == "__main__":
-    for name in sorted(path.name for path in SOURCES.iterdir()):
+    for name in sorted({path.name for path in SOURCES.iterdir()} - SHARED):
         counts = lines_of(name)
         print(name, *(f"{version} {count}" for version, count in counts.items()), sep="  ")

@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 import json
+import math
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,8 +19,24 @@ from datamover.bench.rows import Results
 from datamover.errors import IoError
 
 STYLE = Style(references=("by_hand",))
-#: What runs in turns. Where threads may call MPI it is slower, so the last is apart.
-VERSIONS = (["datamover", "overlap"], ["thread"])
+
+def is_power_of_two(number: int) -> bool:
+    """Return whether a number is 1, 2, 4, 8 and so on."""
+    return number & (number - 1) == 0
+
+
+def is_square(number: int) -> bool:
+    """Return whether a number is 1, 4, 9, 16 and so on."""
+    return math.isqrt(number) ** 2 == number
+
+
+#: What the schemes of some applications want of the number of processes.
+PROCESSES: dict[str, tuple[str, Callable[[int], bool]]] = {
+    "nas_mg": ("1, 2, 4 or 8 processes", lambda number: number in (1, 2, 4, 8)),
+    "nas_lu": ("a power of two of processes", is_power_of_two),
+    "nas_bt": ("a square number of processes", is_square),
+    "nas_sp": ("a square number of processes", is_square),
+}
 
 
 @dataclass(frozen=True)
@@ -40,6 +57,7 @@ CASES = (
     *(Case("nas_ft", (name,)) for name in "SWA"),
     *(Case("nas_mg", (name,)) for name in "SWA"),
     *(Case("summa", (size, "64")) for size in ("700", "1111", "1400")),
+    *(Case(name, (of, "10")) for name in apps.PATTERNS for of in "SWA"),
 )
 
 
@@ -63,6 +81,23 @@ def rows_of_phases(row: dict[str, Any]) -> Iterator[dict[str, Any]]:
     yield {**facts, "phase": "communication", "samples": row["communication_samples"]}
 
 
+def versions_of(application: str) -> Iterator[list[str]]:
+    """Give what runs in turns. Where threads may call MPI it is slower, so that is apart.
+
+    Examples
+    --------
+    >>> from datamover.bench.applications import versions_of
+    >>> list(versions_of("summa"))
+    [['datamover', 'overlap', 'by_hand', 'ring'], ['thread']]
+    >>> list(versions_of("nas_lu"))
+    [['datamover', 'by_hand', 'datatypes', 'original']]
+    """
+    overlapped = application not in apps.PATTERNS
+    yield ["datamover", *(["overlap"] if overlapped else []), *apps.twins(application)]
+    if overlapped:
+        yield ["thread"]
+
+
 def bench(
     nprocs: options.Processes = 2,
     json_file: options.JsonFile = None,
@@ -79,8 +114,11 @@ def bench(
             except IoError as e:
                 results.leave_out(chosen.application, str(e))
                 continue
-            without_threads, with_threads = VERSIONS
-            for versions in (without_threads + apps.twins(chosen.application), with_threads):
+            wanted, allows = PROCESSES.get(chosen.application, ("", lambda _: True))
+            if not allows(nprocs):
+                results.leave_out(chosen.application, f"wants {wanted}, not {nprocs}")
+                continue
+            for versions in versions_of(chosen.application):
                 command = [program, ",".join(versions), *chosen.problem, str(rounds), str(file)]
                 # A program whose results are wrong ends with an error.
                 programs.run(mpi, nprocs, command, seconds=60.0 * rounds)
