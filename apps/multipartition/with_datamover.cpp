@@ -35,8 +35,9 @@ public:
                 backward_[d].emplace_back(MPI_COMM_WORLD, handed_on(fives, d, stage + 1, true),
                                           rhs_, rhs_);
             }
-        for (const std::int64_t block : fives.blocks_of(u_.rank()))  // in the order of z
-            // communication: end
+        // communication: end
+        // In the order of z.
+        for (const std::int64_t block : fives.blocks_of(u_.rank()))  // communication
             cells_.push_back({values(u_, block, 2, 5), values(rhs_, block, scheme.depth, 5),
                               values(lhs_, block, scheme.depth, scheme.coefficients)});
     }

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from datamover import launch
-from datamover.apps import command
+from datamover.apps import command, lines
 
 ROOT = Path(__file__).resolve().parents[2]
 #: Numbers of processes, and the size of pretend nodes (0: the real node).
@@ -86,13 +86,19 @@ def test_every_version_of_nas_ft_gives_the_checksums(tmp_path, processes, node_s
 )
 def test_every_version_of_nas_mg_gives_the_norm(tmp_path, processes, node_size, problem_class):
     file = tmp_path / "rows.json"
-    done = run_program("nas_mg", processes, VERSIONS, problem_class, 1, file, node_size=node_size)
+    versions = VERSIONS + ",datatypes,original,nozero"
+    done = run_program("nas_mg", processes, versions, problem_class, 1, file, node_size=node_size)
     assert done.returncode == 0, done.stdout + done.stderr
     # The tolerance is NAS's; it is the round-off alone that differs.
     errors = re.findall(r"passed: .* differs from that of NAS by (\S+) of it", done.stdout)
-    assert len(errors) == 4 and all(float(error) < 1e-11 for error in errors)
+    assert len(errors) == 7 and all(float(error) < 1e-11 for error in errors)
     rows = rows_of(file)
-    assert [row["contender"] for row in rows] == CONTENDERS
+    assert [row["contender"] for row in rows] == [
+        *CONTENDERS,
+        "datatypes",
+        "original",
+        "original:nozero",
+    ]
     assert all(row["verified"] and row["case"] == f"nas_mg-{problem_class}" for row in rows)
 
 
@@ -119,6 +125,33 @@ def test_every_version_of_summa_gives_the_product(
     assert all(row["verified"] and row["case"] == f"summa-{size}" for row in rows)
 
 
+@pytest.mark.parametrize(
+    ("name", "problem_class", "processes", "node_size"),
+    [
+        *(("nas_lu", "S", *run) for run in RUNS if run[0] != 3),
+        ("nas_lu", "W", 8, 0),
+        *((name, "S", *run) for name in ("nas_bt", "nas_sp") for run in RUNS if run[0] in (1, 4)),
+        ("nas_bt", "W", 9, 0),
+        ("nas_sp", "S", 9, 3),
+    ],
+)
+def test_every_version_of_the_patterns_moves_the_right_values(
+    tmp_path, name, problem_class, processes, node_size
+):
+    file = tmp_path / "rows.json"
+    versions = ["datamover", "by_hand", "datatypes", "original"]
+    done = run_program(
+        name, processes, ",".join(versions), problem_class, 3, 1, file, node_size=node_size
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    points = {"S": 12, "W": {"nas_lu": 33, "nas_bt": 24}.get(name)}[problem_class]
+    values = 5 * points**3
+    assert done.stdout.count(f"passed: {values} of {values} values are right") == 4
+    rows = rows_of(file)
+    assert [row["contender"] for row in rows] == versions
+    assert all(row["verified"] and row["case"] == f"{name}-{problem_class}" for row in rows)
+
+
 @pytest.mark.parametrize(("processes", "node_size"), RUNS)
 def test_a_section_left_out_of_a_plan_is_seen(tmp_path, processes, node_size):
     given = [("nas_ft", ["S", 1]), ("summa", [37, 5, 1]), ("summa", [300, 32, 1])]
@@ -126,6 +159,10 @@ def test_a_section_left_out_of_a_plan_is_seen(tmp_path, processes, node_size):
         given.append(("redblack3d", [12, 3, 1]))
     if processes != 3:
         given.append(("nas_mg", ["S", 1]))
+    if processes in (2, 4):
+        given.append(("nas_lu", ["S", 1, 1]))
+    if processes == 4:
+        given += [("nas_bt", ["S", 1, 1]), ("nas_sp", ["S", 1, 1])]
     file = tmp_path / "rows.json"
     for name, problem in given:
         done = run_program(name, processes, "incomplete", *problem, file, node_size=node_size)
@@ -189,6 +226,16 @@ def test_the_programs_in_python(tmp_path, processes):
         (("nas_mg", "-n", 3), 1, "which 3 processes cannot share evenly; use 1, 2, 4 or 8"),
         (("nas_mg", "-n", 16), 1, "which 16 processes cannot share evenly"),
         (("nas_mg", "--version", "python"), 1, "nas_mg is there in C++ only"),
+        (("nas_mg", "--version", "ring"), 1, "no version 'ring'; there are datamover, overlap, "),
+        (("nas_lu", "--class", "C"), 1, "no class 'C' of LU here; there are S, W, A and B"),
+        (("nas_lu", "-n", 6), 1, "which 6 processes cannot share; use 4 or 8"),
+        (("nas_lu", "-n", 32), 1, "too few for boxes of three on 32 processes; use at most 16"),
+        (("nas_lu", "--version", "overlap"), 1, "datamover, by_hand, datatypes and original"),
+        (("nas_lu", "--version", "python"), 1, "nas_lu is there in C++ only"),
+        (("nas_lu", "--iterations", 0), 2, "--iterations"),
+        (("nas_bt", "--class", ""), 1, "no class '' of BT here; there are S, W, A and B"),
+        (("nas_bt", "-n", 8), 1, "8 processes cannot share them; use 4 or 9"),
+        (("nas_sp", "-n", 25), 1, "too few for cells of three on 25 processes; use at most 16"),
         (("summa", "--size", "0"), 1, "the size must be a whole number from 1 to 20000, not '0'"),
         (("summa", "--size", "30x"), 1, "the size must be a whole number from 1 to 20000, not ''"),
         (("summa", "--size", 2**63), 1, "must be a whole number from 1 to 20000"),
@@ -240,12 +287,13 @@ def test_a_program_that_was_not_built(tmp_path, monkeypatch):
             command.program(name)
 
 
-@pytest.mark.parametrize("name", ["redblack3d", "nas_ft", "nas_mg", "summa"])
+@pytest.mark.parametrize("name", ["redblack3d", "nas_ft", "nas_mg", "summa", "nas_lu", "nas_bt"])
 def test_the_code_on_the_page_stands_in_the_program(name):
     def words(text):
         return " ".join(text.split())
 
-    sources = [words(path.read_text()) for path in (ROOT / "apps" / name).glob("*.cpp")]
+    folder = ROOT / "apps" / lines.MESSAGES.get(name, name)
+    sources = [words(path.read_text()) for path in folder.glob("*.cpp")]
     page = (ROOT / f"docs/apps_{name}.md").read_text()
     parts = [
         p for code in re.findall(r"```cpp\n(.*?)```", page, re.DOTALL) for p in code.split("…")
@@ -256,14 +304,30 @@ def test_the_code_on_the_page_stands_in_the_program(name):
 
 
 def test_communication_takes_at_most_a_third_of_the_lines_by_hand():
-    # But for summa, since MPI itself broadcasts.
+    # But for summa, since MPI itself broadcasts, and for cells, which both have to describe.
+    times = {"summa": 1, "nas_bt": 2.5, "nas_sp": 2.5}
     done = run([sys.executable, "-m", "datamover.apps.lines"])
     assert done.returncode == 0, done.stderr
-    lines = re.findall(r"^(\w+)  datamover (\d+)  by_hand (\d+)", done.stdout, re.MULTILINE)
-    assert {name for name, _, _ in lines} == {"nas_ft", "nas_mg", "redblack3d", "summa"}
-    for name, ours, by_hand in lines:
-        times = 1 if name == "summa" else 3
-        assert times * int(ours) <= int(by_hand), name
+    counts = re.findall(r"^(\w+)  datamover (\d+)  by_hand (\d+)", done.stdout, re.MULTILINE)
+    assert {name for name, _, _ in counts} == {
+        *("nas_bt", "nas_ft", "nas_lu", "nas_mg", "nas_sp", "redblack3d", "summa")
+    }
+    for name, ours, by_hand in counts:
+        assert times.get(name, 3) * int(ours) <= int(by_hand), name
+
+
+def test_bench_names_what_cannot_run_on_so_many_processes(tmp_path):
+    file = tmp_path / "bench.json"
+    done = run(
+        [sys.executable, "-m", "datamover.cli", "bench", "applications", "-n", 2, "--rounds", 1,
+         "--case", "nas_lu-S", "--case", "nas_bt-S", "--json", file]
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "nas_bt: wants a square number of processes, not 2" in done.stdout
+    rows = json.loads(file.read_text())["rows"]
+    assert {row["case"] for row in rows} == {"nas_lu-S"}
+    assert {row["contender"] for row in rows} == {"datamover", *command.twins("nas_lu")}
+    assert all(row["lines"] > 0 for row in rows)
 
 
 def test_bench_sets_them_beside_their_twins(tmp_path):

@@ -33,7 +33,7 @@ PATTERNS = ("nas_lu", "nas_bt", "nas_sp")
 OTHER_TWINS = {
     "nas_mg": ["datatypes", "original", "nozero"],
     "summa": ["ring"],
-    **dict.fromkeys(PATTERNS, ["datatypes", "original"]),
+    **{name: ["datatypes", "original"] for name in PATTERNS},
 }
 
 PROGRAMS = Path(__file__).parent / "bin"

@@ -20,6 +20,7 @@ from datamover.errors import IoError
 
 STYLE = Style(references=("by_hand",))
 
+
 def is_power_of_two(number: int) -> bool:
     """Return whether a number is 1, 2, 4, 8 and so on."""
     return number & (number - 1) == 0
