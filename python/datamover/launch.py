@@ -266,6 +266,14 @@ def leave(code: int, rank: int) -> int:
     return 0
 
 
+def is_terminal(stderr: bool = False) -> bool:
+    """Tell whether the output ends on a terminal, also behind mpiexec."""
+    widths = os.environ.get(TERMINAL_WIDTHS)
+    if widths is None:
+        return (sys.stderr if stderr else sys.stdout).isatty()
+    return int(widths.split(",")[1 if stderr else 0]) > 0
+
+
 def console(stderr: bool = False) -> Console:
     """Return a console that is a terminal if the output ends on one, also behind mpiexec."""
     from rich.console import Console

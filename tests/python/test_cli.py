@@ -99,7 +99,7 @@ def test_move_there_and_back(tmp_path, nprocs):
         "--max-bytes", 8000, "--output-order", "F",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    assert "slabs" in done.stdout
+    assert ("slabs" if nprocs > 1 else "passes") in done.stdout
     back = np.load(tmp_path / "b.npy")
     assert np.array_equal(back, ARRAY.transpose(2, 0, 1)) and back.flags.f_contiguous
     assert sorted(os.listdir(tmp_path)) == ["a.npy", "b.npy", "z.zarr"]

@@ -4,6 +4,7 @@
 import errno
 import os
 import stat
+import sys
 
 import numpy as np
 import pytest
@@ -16,6 +17,12 @@ from datamover.files import flat, move, npy, placing
 
 COMM = MPI.COMM_SELF
 ARRAY = np.arange(24.0).reshape(4, 6)
+
+
+@pytest.fixture(autouse=True, params=[None, MPI.COMM_SELF], ids=["alone", "mpi"])
+def _either_way(request, monkeypatch):
+    """Moves by this process alone, chunk by chunk, and by the processes of a communicator."""
+    monkeypatch.setattr(sys.modules[__name__], "COMM", request.param)
 
 
 @pytest.fixture
@@ -194,7 +201,11 @@ def test_failure_while_chunks_are_written(place, monkeypatch):
     def set_metadata(store, key, value, set_any=LocalStore.set):
         return set_any(store, key, value) if key == "zarr.json" else full()
 
+    def write_chunk(fd, data, write=os.write):
+        return write(fd, data) if b"zarr_format" in data else full()
+
     monkeypatch.setattr(LocalStore, "set", set_metadata)
+    monkeypatch.setattr(os, "write", write_chunk)  # of chunks that zarr-python does not write
     refused(place, dm.IoError, "not enough space in .* needs 192 bytes", output="b.zarr")
 
 

@@ -2,6 +2,7 @@
 """Does a move to Zarr keep every value and, from Zarr, all that an array has besides?"""
 
 import json
+import sys
 
 import numcodecs
 import numpy as np
@@ -23,6 +24,12 @@ RECORDS = [
 ]
 SCALARS = ["f8", ">f8", ">i4", "u1", "c16", ">c8", "?", "S7", "U3", ">U3", "M8[s]", ">M8[ms]", "f2"]
 SCALARS += ["V5", "m8[3us]"]
+
+
+@pytest.fixture(autouse=True, params=[None, MPI.COMM_SELF], ids=["alone", "mpi"])
+def _either_way(request, monkeypatch):
+    """Moves by this process alone, chunk by chunk, and by the processes of a communicator."""
+    monkeypatch.setattr(sys.modules[__name__], "COMM", request.param)
 
 
 def sample(dtype, shape):

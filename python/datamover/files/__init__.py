@@ -3,6 +3,6 @@
 
 from datamover.files import npy, raw, zarr  # noqa: F401  (each registers its format)
 from datamover.files.formats import MoveOptions
-from datamover.files.transfer import MoveReport, move
+from datamover.files.transfer import Intention, MoveReport, intend, move
 
-__all__ = ["MoveOptions", "MoveReport", "move"]
+__all__ = ["Intention", "MoveOptions", "MoveReport", "intend", "move"]

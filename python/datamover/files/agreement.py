@@ -15,9 +15,10 @@ if TYPE_CHECKING:
     from mpi4py import MPI
 
 
-def _told(error: Error | OSError | MemoryError, comm: MPI.Comm) -> Error:
+def _told(error: Error | OSError | MemoryError, comm: MPI.Comm | None) -> Error:
     """Say of an error which file it is about, and on which process where that is not the first."""
-    where = f" (on process {comm.rank} of {comm.size})" if comm.rank > 0 else ""
+    is_first = comm is None or comm.rank == 0
+    where = "" if is_first else f" (on process {comm.rank} of {comm.size})"
     if isinstance(error, Error):
         return class_of(error.code)(f"{error}{where}")
     if isinstance(error, MemoryError):
@@ -29,14 +30,15 @@ def _told(error: Error | OSError | MemoryError, comm: MPI.Comm) -> Error:
 
 
 @contextlib.contextmanager
-def together(comm: MPI.Comm) -> Iterator[None]:
+def together(comm: MPI.Comm | None) -> Iterator[None]:
     """Run a block that communicates nothing; when it fails on one process, it fails on all.
 
     Collective: one small reduction at the end of the block.
 
     Parameters
     ----------
-    comm : MPI.Comm
+    comm : MPI.Comm or None
+        None: this process is alone, and there is no MPI.
 
     Raises
     ------
@@ -44,6 +46,12 @@ def together(comm: MPI.Comm) -> Iterator[None]:
         On all processes that of the lowest failing one; its class is the one of its code. An
         exception that is no error of ours or of the system goes on unchanged where it happened.
     """
+    if comm is None:
+        try:
+            yield
+        except (Error, OSError, MemoryError) as error:
+            raise _told(error, None) from error
+        return
     address = comm_address(comm)
     try:
         yield

@@ -38,6 +38,8 @@ class FlatFile:
     def __init__(self, path: str, spec: ArraySpec, offset: int, writable: bool):
         self.spec = spec
         self.granule = (1,) * len(spec.shape)
+        #: Whether short runs are written through a mapping, which counts as memory of the process.
+        self.maps_short_runs = True
         self._path = path
         self._offset = offset
         # A Fortran array is a C array with its dimensions reversed.
@@ -126,9 +128,12 @@ class FlatFile:
             split -= 1
         run_bytes = math.prod(shape[split:]) * self.spec.dtype.itemsize
         whole = run_bytes == array.nbytes
-        if not array.flags.c_contiguous or (run_bytes < MIN_RUN_BYTES and not whole):
-            self._write_mapped(lo, array)
-            return
+        if self.maps_short_runs:
+            if not array.flags.c_contiguous or (run_bytes < MIN_RUN_BYTES and not whole):
+                self._write_mapped(lo, array)
+                return
+        else:
+            array = np.ascontiguousarray(array)
         for index in np.ndindex(*shape[:split]):
             first = [a + b for a, b in zip(lo, (*index, *(0,) * len(lo)), strict=False)]
             position = sum(int(i) * s for i, s in zip(first, strides, strict=True))

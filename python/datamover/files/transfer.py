@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How does an array go from one file to another? Slab by slab: read, redistribute, write.
+"""How does an array go from one file to another, whoever moves it?
 
-Each process reads its part of a slab, a mover redistributes the slab from the parts as they are
-read to the parts as they are written, each process writes its part. The output is written under a
-hidden name beside its own and gets its name when it is complete.
+A process alone moves it chunk by chunk, with a thread per core (`pipeline`). Several move it slab
+by slab: each process reads its part of a slab, a mover redistributes the slab from the parts as
+they are read to the parts as they are written, each process writes its part. The output is written
+under a hidden name beside its own and gets its name when it is complete.
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ import dataclasses
 import logging
 import math
 import os
-import secrets
 import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -24,7 +24,10 @@ import numpy as np
 from datamover.errors import InvalidArgument, Unsupported
 from datamover.files import dealing, formats, placing
 from datamover.files.agreement import together
+from datamover.files.chunk_plan import ChunkPlan
+from datamover.files.chunk_sides import Sink, Source, file_axes, plan_between
 from datamover.files.formats import ArraySpec, MoveOptions, Reader, Shape, Writer
+from datamover.files.pipeline import Pipeline, cores
 from datamover.mpi import comm_address, gathered
 
 if TYPE_CHECKING:
@@ -53,11 +56,16 @@ class MoveReport:
         Shape, dtype and order of the output.
     bytes : int
         Of the array; each was read, redistributed and written once.
-    processes, slabs : int
+    processes, threads, slabs : int
+        Threads of each process; slabs (or passes over the input) that the array went by in.
+    reads, read_bytes : int
+        Chunks or pieces of the input that were read, and their bytes when decoded; more than there
+        are where memory was too little to read each once. 0 where several processes moved.
     seconds : float
         From the opened input to the output under its name.
     set_up_seconds, read_seconds, redistribute_seconds, write_seconds, sync_seconds : float
-        Set-up is the reservation of disk space, memory, and the making of the mover.
+        Set-up is the reservation of disk space, memory, and the making of the mover. Reading,
+        copying and writing by threads overlap: of these, the mean of all threads.
     """
 
     spec: ArraySpec
@@ -70,10 +78,13 @@ class MoveReport:
     redistribute_seconds: float
     write_seconds: float
     sync_seconds: float
+    threads: int = 1
+    reads: int = 0
+    read_bytes: int = 0
 
 
 def move(
-    comm: MPI.Comm,
+    comm: MPI.Comm | None,
     source: str | os.PathLike[str],
     output: str | os.PathLike[str],
     options: MoveOptions | None = None,
@@ -82,12 +93,13 @@ def move(
 ) -> MoveReport:
     """Move an array from one file to another, in parallel.
 
-    Collective over `comm`. The output appears under its name when it is complete, on the disk, and
+    Collective over `comm`; without one (None) by this process alone, which then needs no MPI and
+    uses a thread per core. The output appears under its name when it is complete, on the disk, and
     not before; on any error there is none, and an older one stays as it was.
 
     Parameters
     ----------
-    comm : MPI.Comm
+    comm : MPI.Comm or None
     source, output : path
         .npy, raw or Zarr; seen under the same path by all processes.
     options : MoveOptions, optional
@@ -119,20 +131,20 @@ def move(
     Examples
     --------
     >>> import datamover as dm, numpy as np, tempfile
-    >>> from mpi4py import MPI
     >>> from datamover.files import move
     >>> with tempfile.TemporaryDirectory() as d:
     ...     np.save(d + "/a.npy", np.arange(12.0).reshape(3, 4))
-    ...     report = move(MPI.COMM_SELF, d + "/a.npy", d + "/b.npy", axes=(1, 0))
+    ...     report = move(None, d + "/a.npy", d + "/b.npy", axes=(1, 0))
     ...     np.load(d + "/b.npy").shape, report.bytes
     ((4, 3), 96)
     """
     from datamover.launch import check_launch
 
-    check_launch(comm)
+    if comm is not None:
+        check_launch(comm)
     options = options or MoveOptions(**said)
     source, output = formats.local_path(source), formats.local_path(output)
-    address = comm_address(comm)
+    address = None if comm is None else comm_address(comm)
     token = _token_of_the_first(address)
     job = _Job(comm, source, output, options, placing.temporary_path(output, token))
     try:
@@ -144,23 +156,104 @@ def move(
         job.close()
     slowest = _slowest(address, [*times, seconds])
     by_phase = {f"{n}_seconds": float(t) for n, t in zip(PHASES, slowest, strict=False)}
+    plan = job.chunk_plan
+    of_plan = (
+        {}
+        if plan is None
+        else {"threads": plan.threads, "reads": plan.reads, "read_bytes": plan.read_bytes}
+    )
     return MoveReport(
         spec=job.spec,
         bytes=job.spec.nbytes,
-        processes=comm.size,
+        processes=1 if comm is None else comm.size,
         slabs=job.slab_count,
         seconds=float(slowest[-1]),
         **by_phase,
+        **of_plan,
     )
 
 
-def _token_of_the_first(address: int) -> str:
+@dataclasses.dataclass(frozen=True)
+class Intention:
+    """What a move by one process would do; see `intend`.
+
+    Attributes
+    ----------
+    spec : ArraySpec
+        Of the output.
+    plan : ChunkPlan or None
+        None where there is nothing to plan: no element, or one.
+    files : int
+        That the output would consist of, at most: chunks that hold the fill value have none.
+    """
+
+    spec: ArraySpec
+    plan: ChunkPlan | None
+    files: int
+
+    def figures(self) -> dict[str, Any]:
+        """Give everything but the output's description, as plain numbers and lists."""
+        plan = self.plan
+        if plan is None:
+            return {"files": self.files}
+        names = (
+            "passes threads source_chunks chunks reads read_bytes written_bytes memory_bytes "
+            "open_groups group_bytes scratch_bytes"
+        )
+        return {
+            "files": self.files,
+            **{name: int(getattr(plan, name)) for name in names.split()},
+            "source_chunk": list(plan.source.chunk),
+            "chunk": list(plan.output.chunk),
+            "group": list(plan.group),
+            "box": list(plan.box),
+            "order": list(plan.order),
+        }
+
+
+def intend(
+    source: str | os.PathLike[str],
+    output: str | os.PathLike[str],
+    options: MoveOptions | None = None,
+    **said: Any,
+) -> Intention:
+    """Say what `move(None, ...)` would do, and write nothing.
+
+    Parameters and errors are those of `move`. Local; looks at the input's metadata.
+
+    Examples
+    --------
+    >>> import numpy as np, tempfile
+    >>> from datamover.files import intend
+    >>> with tempfile.TemporaryDirectory() as d:
+    ...     np.save(d + "/a.npy", np.zeros((64, 64)))
+    ...     found = intend(d + "/a.npy", d + "/b.zarr", chunks=(16, 16))
+    ...     found.plan.passes, found.plan.chunks, found.files
+    (1, 16, 17)
+    """
+    options = options or MoveOptions(**said)
+    source, output = formats.local_path(source), formats.local_path(output)
+    job = _Job(None, source, output, options, "")
+    try:
+        job.open_input()
+        with together(None):
+            job.check_places()
+            return job.intention()
+    finally:
+        job.close()
+
+
+def _token_of_the_first(address: int | None) -> str:
     """Give all processes the first one's token, by which they name the unfinished output."""
-    token = os.environ.get(TOKEN) or secrets.token_hex(6)
+    token = os.environ.get(TOKEN) or os.urandom(6).hex()
+    if address is None:
+        return token
     return bytes(gathered(address, list(token.encode()))[0].tolist()).decode()
 
 
-def _slowest(address: int, seconds: list[float]) -> np.ndarray:
+def _slowest(address: int | None, seconds: list[float]) -> np.ndarray:
+    if address is None:
+        return np.array(seconds)
     nanoseconds = gathered(address, np.rint(np.multiply(seconds, 1e9)).astype(np.int64))
     return np.max(nanoseconds, axis=0) / 1e9
 
@@ -172,7 +265,10 @@ class _Job:
         self.comm = comm
         self.source, self.output, self.temporary = source, output, temporary
         self.options = options
+        self.by_chunk = comm is None
+        self.is_first = comm is None or comm.rank == 0
         self.slab_count = 0
+        self.chunk_plan: ChunkPlan | None = None
         self.reader: Reader | None = None
         self.writer: Writer | None = None
         self.bound: _Bound | None = None
@@ -187,28 +283,32 @@ class _Job:
 
     def run(self, progress: Callable[[int], Progress] | None) -> list[float]:
         """Make the complete output. Collective."""
-        overwrite_group = self.options.overwrite_group
-        overwrite = self.options.overwrite or overwrite_group
+        overwrite = self.options.overwrite or self.options.overwrite_group
+        functions = self.format.functions(self.by_chunk)
         with together(self.comm), self._timed("set_up"):
-            if self.comm.rank == 0:
-                placing.check_places(self.source, self.output, overwrite, overwrite_group)
+            if self.is_first:
+                self.check_places()
+                self.chunk_plan = self._plan_chunks() if self.by_chunk else None
                 for left in placing.remove_leftovers(self.output):
                     log.warning("removed %s, left by a move that was killed", left)
                 self.removes = True
                 self.lock = placing.claim(self.temporary, self.format.is_directory)
-                self.format.create(self.temporary, self.spec, self.options)
+                functions.create(self.temporary, self.spec, self.options)
         with together(self.comm):
             if self.lock is None:
                 self.lock = placing.hold(self.temporary)
-            self.writer = self.format.open_writer(self.temporary, self.spec, self.options)
-            slab = self._choose_slab()
-        self._move_slabs(slab, progress)
+            self.writer = functions.open_writer(self.temporary, self.spec, self.options)
+            slab = None if self.by_chunk else self._choose_slab()
+        if self.by_chunk:
+            self._move_chunks(progress)
+        else:
+            self._move_slabs(slab, progress)
         with together(self.comm), self._timed("sync"):
             if self.writer is not None:
                 self.writer.sync()
                 self.writer.close()
         with together(self.comm):
-            if self.comm.rank == 0:
+            if self.is_first:
                 placing.place(self.temporary, self.output, overwrite)
         return list(self.seconds.values())
 
@@ -240,7 +340,7 @@ class _Job:
         input_format = formats.of_input(self.source, options)
         self.format = formats.of_output(self.output, options)
         formats.check_options(options, input_format, self.format)
-        self.reader = input_format.open_reader(self.source, options)
+        self.reader = input_format.functions(self.by_chunk).open_reader(self.source, options)
         given = self.reader.spec
         dims = len(given.shape)
         if dims > MAX_DIMS:
@@ -253,7 +353,48 @@ class _Job:
         shape = tuple(given.shape[a] for a in self.axes)
         kept = given.kept and given.kept.permuted(self.axes)
         wanted = ArraySpec(shape, given.dtype, options.output_order or given.order, kept)
-        self.spec = self.format.check_output(wanted, options)
+        self.spec = self.format.functions(self.by_chunk).check_output(wanted, options)
+
+    def check_places(self) -> None:
+        """Check that the output can be put where it shall be."""
+        overwrite_group = self.options.overwrite_group
+        overwrite = self.options.overwrite or overwrite_group
+        placing.check_places(self.source, self.output, overwrite, overwrite_group)
+
+    def intention(self) -> Intention:
+        """Say what would be done, without an output."""
+        plan = self._plan_chunks()
+        chunks = plan.chunks if plan else int(self.spec.nbytes > 0)
+        return Intention(self.spec, plan, chunks + 1 if self.format.is_directory else 1)
+
+    def _plan_chunks(self) -> ChunkPlan | None:
+        """Plan a move by this process alone; None where there is nothing to plan."""
+        if not self.spec.shape or self.spec.nbytes == 0:
+            return None
+        by_chunk = self.format.by_chunk
+        preview = by_chunk.preview(self.spec, self.options) if by_chunk else None
+        sink = Sink(preview, self.spec)
+        return plan_between(self._source(), sink, self.options.max_bytes, cores())
+
+    def _source(self) -> Source:
+        return Source(self.reader, file_axes(self.axes, self.spec.order))
+
+    def _move_chunks(self, progress: Callable[[int], Progress] | None) -> None:
+        if not self.spec.shape:
+            self._move_single_element()
+            return
+        plan = self.chunk_plan
+        if plan is None:
+            return
+        self.slab_count = plan.passes
+        tell = progress(2 * self.spec.nbytes) if progress else lambda nbytes: None
+        sink = Sink(self.writer, self.spec)
+        pipeline = Pipeline(plan, self._source(), sink, self.options.max_bytes, tell)
+        with together(None):
+            pipeline.run()
+        busy = dataclasses.astuple(pipeline.busy)
+        for phase, seconds in zip(("read", "redistribute", "write"), busy, strict=True):
+            self.seconds[phase] += seconds / plan.threads
 
     def _to_source(self, of_output: Shape) -> Shape:
         """Reorder what stands per output dimension into the order of the input's dimensions."""
@@ -339,7 +480,7 @@ class _Job:
 
     def _move_single_element(self) -> None:
         with together(self.comm):
-            if self.comm.rank == 0:
+            if self.is_first:
                 element = np.empty((), np.dtype((np.void, self.spec.dtype.itemsize)))
                 self.reader.read((), element)
                 self.writer.write((), element)

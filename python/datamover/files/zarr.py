@@ -3,9 +3,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-import ctypes
 import dataclasses
 import itertools
 import math
@@ -19,8 +17,17 @@ from typing import Any
 import numpy as np
 
 from datamover.errors import InvalidArgument, IoError, Unsupported
-from datamover.files.formats import ArraySpec, Format, MoveOptions, Shape, check_shape, register
-from datamover.files.space import is_no_space, no_space
+from datamover.files import direct_zarr
+from datamover.files.formats import (
+    ArraySpec,
+    ChunkFunctions,
+    Format,
+    MoveOptions,
+    Shape,
+    check_shape,
+    register,
+)
+from datamover.files.space import is_no_space, no_space, sync_file_system
 from datamover.files.zarr_traits import ZarrTraits, traits_of
 
 COMPRESSORS = ("auto", "none", "zstd", "gzip", "blosc")
@@ -43,12 +50,16 @@ def recognizes(path: str) -> bool:
 
 async def _others_end() -> None:
     """Wait for the other tasks of zarr's loop, which complain where they are left alone."""
+    import asyncio
+
     others = asyncio.all_tasks() - {asyncio.current_task()}
     await asyncio.gather(*others, return_exceptions=True)
 
 
 @cache
 def _store_class() -> type:
+    import asyncio
+
     from zarr.storage import LocalStore
 
     class AbandonableStore(LocalStore):
@@ -167,13 +178,7 @@ class ZarrArray:
 
     def sync(self) -> None:
         """Bring the file system that holds the store to the disk: one call for all chunks."""
-        fd = os.open(self._path, os.O_RDONLY)
-        try:
-            if ctypes.CDLL(None, use_errno=True).syncfs(fd) != 0:
-                code = ctypes.get_errno()
-                raise OSError(code, os.strerror(code), self._path)
-        finally:
-            os.close(fd)
+        sync_file_system(self._path)
 
     def close(self) -> None:
         """Nothing is open between calls."""
@@ -378,6 +383,63 @@ def open_writer(path: str, spec: ArraySpec, options: MoveOptions) -> ZarrArray:
         return ZarrArray(_zarr().open_array(store, mode="r+"), path, spec.dtype, store=store)
 
 
+def open_source(path: str, options: MoveOptions) -> ZarrArray | direct_zarr.OrdinaryArray:
+    """Open an array to be read chunk by chunk, without zarr-python where it is an ordinary one."""
+
+    def traits() -> ZarrTraits:
+        return open_reader(path, options).spec.kept
+
+    return direct_zarr.open_reader(path, traits) or open_reader(path, options)
+
+
+def check_sink(spec: ArraySpec, options: MoveOptions) -> ArraySpec:
+    """Check the output as `check_output` does, without zarr-python where it is an ordinary one."""
+    if _ordinary_output(spec, options) is not None:
+        return dataclasses.replace(spec, order="C")
+    if isinstance(spec.kept, direct_zarr.Kept):
+        spec = dataclasses.replace(spec, kept=spec.kept.traits())
+    return check_output(spec, options)
+
+
+def _ordinary_output(spec: ArraySpec, options: MoveOptions) -> dict[str, Any] | None:
+    """Give the metadata of an output that is written without zarr-python."""
+    _check_dtype(spec.dtype, "the output")
+    _check_boxes("chunks", options.chunks, spec)
+    chunks = chunk_shape(spec, options)
+    _check_boxes("chunks", chunks, spec)
+    return direct_zarr.output_metadata(spec, chunks, options)
+
+
+def create_sink(path: str, spec: ArraySpec, options: MoveOptions) -> None:
+    """Write the metadata; chunks come when they are written."""
+    metadata = _ordinary_output(spec, options)
+    if metadata is None:
+        create(path, spec, options)
+    else:
+        direct_zarr.create(path, metadata, spec)
+
+
+def open_sink(
+    path: str, spec: ArraySpec, options: MoveOptions
+) -> ZarrArray | direct_zarr.OrdinaryArray:
+    """Open an array that `create_sink` made."""
+    if _ordinary_output(spec, options) is not None:
+        ordinary = direct_zarr.open_reader(path, lambda: None)
+        if ordinary is not None:
+            return ordinary
+    return open_writer(path, spec, options)
+
+
+def preview_sink(spec: ArraySpec, options: MoveOptions) -> ZarrArray | direct_zarr.OrdinaryArray:
+    """Give an array as `open_sink` would, without a place: to be looked at only."""
+    metadata = _ordinary_output(spec, options)
+    if metadata is not None:
+        return direct_zarr.preview(metadata)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return ZarrArray(_create({}, spec, options), "", spec.dtype)
+
+
 register(
     Format(
         "zarr",
@@ -388,5 +450,6 @@ register(
         create,
         open_writer,
         is_directory=True,
+        by_chunk=ChunkFunctions(open_source, check_sink, create_sink, open_sink, preview_sink),
     )
 )

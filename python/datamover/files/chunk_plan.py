@@ -1,0 +1,384 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""In which order are chunks read and written, so that memory suffices and few are read twice?
+
+All is said in the dimensions of the output as they stand in its file, slowest first. The output is
+made pass by pass; a pass is a box of it. Within a pass the source chunks that meet it are read one
+after the other, in C order of some order of the dimensions. Chunks of the output are filled in
+*groups*, boxes of chunks about as large as a source chunk: a group is opened when the first source
+chunk that meets it is read, and closed when the last one was. A source chunk that meets several
+passes is read in each of them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import heapq
+import itertools
+import math
+from collections.abc import Iterable, Iterator
+from functools import cache
+
+import numpy as np
+
+from datamover.errors import NoMemory
+from datamover.files.formats import Shape
+
+#: A piece of a flat file that is read or written by a call of its own costs as much as so many
+#: bytes more.
+RUN_COST_BYTES = 8 << 10
+#: More orders of the dimensions than those of so many are not tried.
+MAX_ORDERED_DIMS = 4
+#: At most so many boxes are tried as passes.
+MAX_PASS_SHAPES = 20_000
+
+
+@dataclasses.dataclass(frozen=True)
+class Side:
+    """The chunks of a file on one side of a move.
+
+    Attributes
+    ----------
+    chunk : tuple of int
+        Extents of a chunk, per dimension of the output's file.
+    axes : tuple of int
+        The same dimensions as they stand in this side's file, slowest first.
+    chunk_scratch_bytes : int
+        Memory that a thread needs besides, to read and decode, or encode and write, a chunk.
+    is_flat : bool
+        Whether any box can be read or written by itself, as in .npy and raw files.
+    """
+
+    chunk: Shape
+    axes: Shape
+    chunk_scratch_bytes: int
+    is_flat: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class ChunkPlan:
+    """What is read and written, in which order; made by `plan_chunks`.
+
+    Attributes
+    ----------
+    shape : tuple of int
+    itemsize : int
+    source, output : Side
+    group : tuple of int
+        Extents of the groups, multiples of the output's chunks.
+    box : tuple of int
+        Extents of the passes, multiples of the groups or the whole array.
+    order : tuple of int
+        Dimensions from the one in which source chunks change slowest to the one where fastest.
+    open_groups : int
+        So many groups at most are open at once.
+    threads : int
+    """
+
+    shape: Shape
+    itemsize: int
+    source: Side
+    output: Side
+    group: Shape
+    box: Shape
+    order: Shape
+    open_groups: int
+    threads: int
+
+    @property
+    def group_bytes(self) -> int:
+        """Memory of a group."""
+        return math.prod(self.group) * self.itemsize
+
+    @property
+    def scratch_bytes(self) -> int:
+        """Memory of all threads besides groups."""
+        return self.threads * _thread_bytes(self.source, self.output)
+
+    @property
+    def memory_bytes(self) -> int:
+        """Memory that suffices."""
+        return self.open_groups * self.group_bytes + self.scratch_bytes
+
+    @property
+    def passes(self) -> int:
+        """How often the source is gone through."""
+        return math.prod(_counts(self.shape, self.box))
+
+    @property
+    def source_chunks(self) -> int:
+        """Chunks of the source."""
+        return math.prod(_counts(self.shape, self.source.chunk))
+
+    @property
+    def chunks(self) -> int:
+        """Chunks of the output."""
+        return math.prod(_counts(self.shape, self.output.chunk))
+
+    @property
+    def reads(self) -> int:
+        """Source chunks that are read, in all passes; of a flat file perhaps parts of them."""
+        return math.prod(
+            _reads(*along) for along in zip(self.shape, self.source.chunk, self.box, strict=True)
+        )
+
+    @property
+    def read_bytes(self) -> int:
+        """Bytes that are read, after decoding."""
+        if self.source.is_flat:
+            return self.written_bytes
+        return self.reads * math.prod(self.source.chunk) * self.itemsize
+
+    @property
+    def written_bytes(self) -> int:
+        """Bytes that are written, before encoding, without what chunks have beyond the array."""
+        return math.prod(self.shape) * self.itemsize
+
+    def boxes(self) -> Iterator[tuple[Shape, Shape]]:
+        """Go through the passes, as (lo, hi)."""
+        starts = [range(0, n, b) for n, b in zip(self.shape, self.box, strict=True)]
+        for lo in itertools.product(*starts):
+            yield lo, tuple(min(a + b, n) for a, b, n in zip(lo, self.box, self.shape, strict=True))
+
+    def source_cells(self, lo: Shape, hi: Shape) -> Iterator[Shape]:
+        """Go through the indices of the source chunks that a pass meets, in order."""
+        ranges = [
+            range(lo[d] // self.source.chunk[d], -(-hi[d] // self.source.chunk[d]))
+            for d in self.order
+        ]
+        places = [self.order.index(d) for d in range(len(self.shape))]
+        for cell in itertools.product(*ranges):
+            yield tuple(cell[p] for p in places)
+
+
+def _counts(shape: Shape, chunk: Shape) -> Shape:
+    return tuple(-(-n // c) for n, c in zip(shape, chunk, strict=True))
+
+
+def _thread_bytes(source: Side, output: Side) -> int:
+    return max(source.chunk_scratch_bytes, output.chunk_scratch_bytes)
+
+
+@cache
+def _reads(extent: int, chunk: int, box: int) -> int:
+    """Count source chunks along a dimension, each in every pass that it meets."""
+    starts = np.arange(0, extent, box, dtype=np.int64)
+    ends = np.minimum(starts + box, extent)
+    return int((-(-ends // chunk) - starts // chunk).sum())
+
+
+@cache
+def _profile(extent: int, chunk: int, group: int, box: int) -> frozenset[tuple[int, int, int, int]]:
+    """Say of each row of source chunks along a dimension which groups it meets.
+
+    Returns
+    -------
+    set of (through, before, after, inside)
+        How many groups, of one pass, began before this row and end after it; began before; end
+        after; lie within.
+    """
+    lo = np.arange(0, extent, group, dtype=np.int64)
+    hi = np.minimum(np.minimum(lo + group, (lo // box + 1) * box), extent)
+    rows = -(-extent // chunk)
+    key = lo // box * rows
+    first, last = key + lo // chunk, key + (hi - 1) // chunk
+    within = first == last
+    inside, before, after = first[within], last[~within], first[~within]
+    spans = np.maximum(last - first - 1, 0)
+    steps = np.arange(spans.sum()) - np.repeat(np.cumsum(spans) - spans, spans)
+    through = np.repeat(first + 1, spans) + steps
+    keys, place = np.unique(np.concatenate([through, before, after, inside]), return_inverse=True)
+    table = np.zeros((len(keys), 4), np.int64)
+    parts = [len(through), len(before), len(after), len(inside)]
+    np.add.at(table, (place, np.repeat(np.arange(4), parts)), 1)
+    return frozenset(map(tuple, np.unique(table, axis=0).tolist()))
+
+
+def most_open_groups(shape: Shape, chunk: Shape, group: Shape, box: Shape, order: Shape) -> int:
+    """Bound how many groups are open at once when source chunks are read one by one.
+
+    Parameters
+    ----------
+    shape, chunk, group, box : tuple of int
+        Of the array, a source chunk, a group and a pass.
+    order : tuple of int
+        Dimensions, slowest first.
+
+    Notes
+    -----
+    From the fastest dimension outwards. Of a row of source chunks in one dimension, groups that
+    began before it close while those that end after it open, in the same order of the inner
+    dimensions; so that both together are never more than all of the one and the open ones of the
+    other.
+    """
+    peak = whole = 1
+    for d in reversed(order):
+        peak = max(
+            through * whole
+            + max(before * whole + after * peak, after * whole + before * peak)
+            + inside * peak
+            for through, before, after, inside in _profile(shape[d], chunk[d], group[d], box[d])
+        )
+        whole *= -(-min(box[d], shape[d]) // group[d])
+    return min(peak, whole)
+
+
+def _group_extent(extent: int, source: int, chunk: int, box: int) -> int:
+    """Whole chunks of the output that cover a source chunk, but no more than a pass."""
+    return min(-(-min(source, extent) // chunk), -(-min(box, extent) // chunk)) * chunk
+
+
+def _box_extents(extent: int, source: int, chunk: int, tries: int) -> list[int]:
+    """Extents that passes may have along a dimension: whole groups, or parts of one."""
+    whole_group = _group_extent(extent, source, chunk, extent)
+    found = {extent}
+    for unit, whole in ((whole_group, extent), (chunk, whole_group)):
+        units = -(-whole // unit)
+        pieces = 1
+        while pieces <= units and len(found) < tries:
+            found.add(min(-(-units // pieces) * unit, extent))
+            pieces = max(pieces + 1, pieces * 4 // 3)
+        found.add(min(unit, extent))
+    return sorted(found, reverse=True)
+
+
+def _orders(shape: Shape, chunk: Shape) -> list[Shape]:
+    """Orders of the dimensions in which source chunks may be gone through."""
+    dims = range(len(shape))
+    active = [d for d in dims if chunk[d] < shape[d]]
+    passive = tuple(d for d in dims if chunk[d] >= shape[d])
+    if len(active) <= MAX_ORDERED_DIMS:
+        return [(*order, *passive) for order in itertools.permutations(active)]
+    return [(*active[i:], *active[:i], *passive) for i in range(len(active))]
+
+
+def runs(box: Shape, shape: Shape, axes: Shape) -> int:
+    """Count the contiguous pieces in which a box lies in a flat file.
+
+    Examples
+    --------
+    >>> from datamover.files.chunk_plan import runs
+    >>> runs((4, 5, 6), (9, 5, 6), (0, 1, 2)), runs((4, 5, 6), (9, 5, 6), (2, 1, 0))
+    (1, 30)
+    """
+    pieces = 1
+    whole = True
+    for d in reversed(axes):
+        if not whole:
+            pieces *= min(box[d], shape[d])
+        whole = whole and box[d] >= shape[d]
+    return pieces
+
+
+def _cost_bytes(shape: Shape, itemsize: int, source: Side, output: Side, box: Shape) -> int:
+    """What it costs to read and write all, in bytes that are read."""
+    nbytes = math.prod(shape) * itemsize
+    reads = math.prod(map(_reads, shape, source.chunk, box))
+    if source.is_flat:
+        part = tuple(map(min, source.chunk, box))
+        cost = nbytes + reads * runs(part, shape, source.axes) * RUN_COST_BYTES
+    else:
+        cost = reads * math.prod(source.chunk) * itemsize
+    if output.is_flat:
+        pieces = runs(output.chunk, shape, output.axes)
+        cost += math.prod(_counts(shape, output.chunk)) * pieces * RUN_COST_BYTES
+    return cost + nbytes
+
+
+def plan_chunks(
+    shape: Shape, itemsize: int, sides: Iterable[tuple[Side, Side]], max_bytes: int, threads: int
+) -> ChunkPlan:
+    """Find the plan that costs least within a limit of memory.
+
+    Local; no file is touched.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        Of the output, no extent of which is 0, in the order of its file.
+    itemsize : int
+        Bytes of an element.
+    sides : iterable of (Side, Side)
+        Chunks of source and output; several where a flat file leaves the choice.
+    max_bytes : int
+        Memory for groups and for what threads need besides.
+    threads : int
+        As many as there are cores; a plan may take fewer where memory is short.
+
+    Raises
+    ------
+    NoMemory
+        No plan fits; says how much memory would do.
+
+    Examples
+    --------
+    >>> from datamover.files.chunk_plan import Side, plan_chunks
+    >>> slices = Side((1, 64, 64), (0, 1, 2), 0, is_flat=False)
+    >>> pencils = Side((64, 8, 8), (0, 1, 2), 0, is_flat=False)
+    >>> whole = plan_chunks((64, 64, 64), 4, [(slices, pencils)], 2 << 20, threads=1)
+    >>> whole.passes, whole.reads
+    (1, 64)
+    >>> half = plan_chunks((64, 64, 64), 4, [(slices, pencils)], 1 << 19, threads=1)
+    >>> half.passes, half.reads, half.memory_bytes
+    (2, 128, 524288)
+    """
+    best: tuple[float, int, ChunkPlan] | None = None
+    least = None
+    for source, output in sides:
+        needed = math.prod(output.chunk) * itemsize + _thread_bytes(source, output)
+        least = needed if least is None else min(least, needed)
+        for count in _thread_counts(threads):
+            room = max_bytes - count * _thread_bytes(source, output)
+            found = _cheapest(shape, itemsize, source, output, room)
+            if found is None:
+                continue
+            cost, box, group, order, open_groups = found
+            plan = ChunkPlan(shape, itemsize, source, output, group, box, order, open_groups, count)
+            candidate = (cost / count, plan.memory_bytes, plan)
+            if best is None or candidate[:2] < best[:2]:
+                best = candidate
+    if best is None:
+        raise NoMemory(
+            f"the memory limit of {max_bytes:,} bytes is too little: the least that would do is "
+            f"{least:,}; allow more with --max-bytes or make the chunks smaller"
+        )
+    return best[2]
+
+
+def _thread_counts(threads: int) -> list[int]:
+    """All, and ever fewer, down to one."""
+    counts = [threads]
+    while counts[-1] > 1:
+        counts.append(counts[-1] // 2)
+    return counts
+
+
+def _cheapest(
+    shape: Shape, itemsize: int, source: Side, output: Side, room_bytes: int
+) -> tuple[int, Shape, Shape, Shape, int] | None:
+    """Find the passes that cost least: (cost, box, group, order, open groups)."""
+    dims = len(shape)
+    if math.prod(output.chunk) * itemsize > room_bytes:
+        return None
+    tries = max(2, int(MAX_PASS_SHAPES ** (1 / max(dims, 1))))
+    extents = [
+        _box_extents(n, s, c, min(tries, 24))
+        for n, s, c in zip(shape, source.chunk, output.chunk, strict=True)
+    ]
+    costed = [
+        (_cost_bytes(shape, itemsize, source, output, box), -math.prod(box), box)
+        for box in itertools.product(*extents)
+    ]
+    heapq.heapify(costed)
+    orders = _orders(shape, source.chunk)
+    while costed:
+        cost, _, box = heapq.heappop(costed)
+        group = tuple(map(_group_extent, shape, source.chunk, output.chunk, box))
+        fitting = room_bytes // (math.prod(group) * itemsize)
+        if fitting < 1:
+            continue
+        opened, order = min(
+            (most_open_groups(shape, source.chunk, group, box, order), order) for order in orders
+        )
+        if opened <= fitting:
+            return cost, box, group, order, opened
+    return None

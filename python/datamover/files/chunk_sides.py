@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What are the chunks of input and output, seen in the dimensions of the output's file?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from datamover.files.chunk_plan import ChunkPlan, Side, plan_chunks
+from datamover.files.direct_zarr import OrdinaryArray
+from datamover.files.flat import FlatFile
+from datamover.files.flat_boxes import contiguous, grown
+from datamover.files.formats import ArraySpec, Shape
+
+#: Pieces of flat files, in order of preference.
+FLAT_PIECE_BYTES = (4 << 20, 1 << 20, 1 << 18, 1 << 14, 1 << 10, 64, 1)
+#: Parts of the memory limit that a box of a flat file may take.
+FLAT_BOX_PARTS = (8, 16, 64, 256)
+
+
+class Source:
+    """An open input, of which boxes are read by several threads.
+
+    Parameters
+    ----------
+    reader : FlatFile, OrdinaryArray or any Reader
+    axes : tuple of int
+        Dimension k of the output's file is dimension axes[k] of the input.
+    """
+
+    def __init__(self, reader: Any, axes: Shape):
+        self._reader = reader
+        self._axes = axes
+        self._back = tuple(int(a) for a in np.argsort(axes))
+        self.itemsize = reader.spec.dtype.itemsize
+        self.is_flat = isinstance(reader, FlatFile)
+        self._is_ordinary = isinstance(reader, OrdinaryArray)
+        self._dtype = np.dtype((np.void, self.itemsize))
+
+    @property
+    def chunk(self) -> Shape:
+        """Extents of a chunk, in the dimensions of the output's file."""
+        return tuple(self._reader.granule[a] for a in self._axes)
+
+    @property
+    def file_axes(self) -> Shape:
+        """The dimensions of the output's file as they stand in the input's, slowest first."""
+        return self._back if self._reader.spec.order == "C" else self._back[::-1]
+
+    def side(self, chunk: Shape) -> Side:
+        """Describe the input as read in such boxes."""
+        nbytes = math.prod(chunk) * self.itemsize
+        copies = 2 if self._is_ordinary and self._reader.is_encoded else 1
+        if not self.is_flat and not self._is_ordinary:
+            copies = 3  # zarr-python has the chunk too, encoded and decoded
+        return Side(chunk, self.file_axes, copies * nbytes, self.is_flat)
+
+    def read(self, cell: Shape, lo: Shape, hi: Shape, scratch: Scratch) -> tuple[np.ndarray, Shape]:
+        """Read a box that lies within a chunk; or more of the chunk.
+
+        Returns
+        -------
+        array : ndarray
+            In the dimensions of the output's file.
+        first : tuple of int
+            Where it begins.
+        """
+        if self._is_ordinary:
+            found = self._reader.read_chunk(tuple(cell[b] for b in self._back))
+            if found is None:
+                fill = np.frombuffer(self._reader.fill_bytes, self._dtype)
+                return np.broadcast_to(fill, [b - a for a, b in zip(lo, hi, strict=True)]), lo
+            first = tuple(i * c for i, c in zip(cell, self.chunk, strict=True))
+            return found.transpose(self._axes), first
+        shape = tuple(hi[b] - lo[b] for b in self._back)
+        out = scratch.array(shape, self._dtype, self._reader.spec.order)
+        self._reader.read(tuple(lo[b] for b in self._back), out)
+        return out.transpose(self._axes), lo
+
+
+class Scratch:
+    """Memory that one thread uses again and again."""
+
+    def __init__(self) -> None:
+        self._memory = np.empty(0, np.uint8)
+
+    def array(self, shape: Shape, dtype: np.dtype, order: str) -> np.ndarray:
+        """Give an array with any content; the one given before is lost."""
+        nbytes = math.prod(shape) * dtype.itemsize
+        if self._memory.nbytes < nbytes:
+            self._memory = np.empty(nbytes, np.uint8)
+        return np.ndarray(shape, dtype, self._memory, order=order)
+
+
+class Sink:
+    """An open output, of which chunks are written by several threads.
+
+    Parameters
+    ----------
+    writer : FlatFile, OrdinaryArray or any Writer, or None
+        None is a flat file that is not there yet: to plan only.
+    spec : ArraySpec
+    """
+
+    def __init__(self, writer: Any, spec: ArraySpec):
+        self._writer = writer
+        self._spec = spec
+        self._is_ordinary = isinstance(writer, OrdinaryArray)
+        self.is_flat = writer is None or isinstance(writer, FlatFile)
+        if isinstance(writer, FlatFile):
+            writer.maps_short_runs = False
+
+    @property
+    def shape(self) -> Shape:
+        """Extents of the array, in the dimensions of the file."""
+        return self._of_file(self._spec.shape)
+
+    @property
+    def chunk(self) -> Shape:
+        """Extents of a chunk, in the dimensions of the file."""
+        return self._of_file(self._writer.granule)
+
+    @property
+    def fill_bytes(self) -> bytes | None:
+        """What stands in chunks beyond the array; None where chunks end with it."""
+        return self._writer.fill_bytes if self._is_ordinary else None
+
+    def side(self, chunk: Shape) -> Side:
+        """Describe the output as written in such boxes."""
+        nbytes = math.prod(chunk) * self._spec.dtype.itemsize
+        if self._is_ordinary:
+            # numcodecs has what it made twice for a moment.
+            copies = 2 if self._writer.is_encoded else 0
+        else:
+            copies = 1 if self.is_flat else 3
+        return Side(chunk, tuple(range(len(chunk))), copies * nbytes, self.is_flat)
+
+    def write(self, lo: Shape, chunk: np.ndarray) -> None:
+        """Write a chunk that begins at `lo`, with what it has beyond the array."""
+        if self._is_ordinary:
+            self._writer.write_chunk(
+                tuple(a // c for a, c in zip(lo, chunk.shape, strict=True)), chunk
+            )
+            return
+        here = tuple(slice(0, n - a) for n, a in zip(self.shape, lo, strict=True))
+        part = chunk[here]
+        if self._spec.order == "F":
+            lo, part = lo[::-1], part.T
+        self._writer.write(lo, part)
+
+    def _of_file(self, per_dimension: Shape) -> Shape:
+        return tuple(per_dimension if self._spec.order == "C" else per_dimension[::-1])
+
+
+def file_axes(axes: Shape, order: str) -> Shape:
+    """Give the input's dimensions as they stand in the output's file, slowest first."""
+    return axes if order == "C" else axes[::-1]
+
+
+def plan_between(source: Source, sink: Sink, max_bytes: int, threads: int) -> ChunkPlan:
+    """Find the plan that costs least; see `plan_chunks`."""
+    return plan_chunks(
+        sink.shape, source.itemsize, _sides(source, sink, max_bytes), max_bytes, threads
+    )
+
+
+def _sides(source: Source, sink: Sink, max_bytes: int) -> Iterator[tuple[Side, Side]]:
+    """Go through what may be taken for chunks; flat files have a choice."""
+    shape, itemsize = sink.shape, source.itemsize
+    out_axes = tuple(range(len(shape)))
+    orders = {"source": source.file_axes, "sink": out_axes}
+    seen = set()
+    for pair in _boxes(source, sink, shape, orders, itemsize, max_bytes):
+        clipped = tuple(
+            tuple(map(min, box, shape)) if flat else box
+            for box, flat in zip(pair, (source.is_flat, sink.is_flat), strict=True)
+        )
+        if clipped not in seen:
+            seen.add(clipped)
+            yield source.side(clipped[0]), sink.side(clipped[1])
+
+
+def _boxes(
+    source: Source, sink: Sink, shape: Shape, orders: dict, itemsize: int, max_bytes: int
+) -> Iterator[tuple[Shape, Shape]]:
+    if not source.is_flat and not sink.is_flat:
+        yield source.chunk, sink.chunk
+        return
+    pieces = [n for n in FLAT_PIECE_BYTES if n * 4 <= max_bytes or n == 1]
+    limits = [max_bytes // part for part in FLAT_BOX_PARTS]
+    if source.is_flat and sink.is_flat:
+        for n in pieces:
+            yield tuple(contiguous(shape, orders[side], itemsize, n) for side in ("source", "sink"))
+        for limit in limits:
+            tile = grown((1,) * len(shape), shape, [*orders.values()], itemsize, limit)
+            yield tile, tile
+        return
+    given = sink.chunk if source.is_flat else source.chunk
+    order = orders["source" if source.is_flat else "sink"]
+    boxes = [contiguous(shape, order, itemsize, n) for n in pieces]
+    boxes += [grown(given, shape, [order], itemsize, limit) for limit in limits]
+    boxes.append(given)
+    for box in boxes:
+        yield (box, sink.chunk) if source.is_flat else (source.chunk, box)

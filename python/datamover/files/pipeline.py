@@ -1,0 +1,314 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How do the threads of one process carry out a plan of chunks, reading and writing at once?
+
+Every thread takes the next thing to do: the chunks of a group that is complete are encoded and
+written; else the next source chunk of the plan is read, decoded and copied into the groups that
+need it, if there is memory for groups that it opens. Nobody waits for a slowest.
+"""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import itertools
+import math
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from datamover import _plan
+from datamover.files.chunk_plan import ChunkPlan
+from datamover.files.chunk_sides import Scratch, Sink, Source
+from datamover.files.formats import Shape
+
+#: Small chunks are written several at a time, about so many bytes of them.
+WRITE_BYTES = 1 << 18
+
+Box = tuple[Shape, Shape]
+
+
+def cores() -> int:
+    """Count the cores that this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
+@dataclasses.dataclass
+class Busy:
+    """Seconds of all threads together."""
+
+    read: float = 0.0
+    copy: float = 0.0
+    write: float = 0.0
+
+
+class _Group:
+    """Chunks of the output that are being filled."""
+
+    def __init__(self, lo: Shape, memory: np.ndarray, reads: int):
+        self.lo = lo
+        self.memory = memory  # chunk by chunk: the grid of chunks, then a chunk
+        self.reads_left = reads
+        self.writes_left = 0
+        dims = memory.ndim // 2
+        pairs = [axis for d in range(dims) for axis in (d, dims + d)]
+        self.by_dimension = memory.transpose(pairs)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Read:
+    cell: Shape
+    box: Box  # that part of the chunk which lies in the pass
+    groups: list[tuple[_Group, Box]]
+
+
+@dataclasses.dataclass(frozen=True)
+class _Write:
+    group: _Group
+    cells: list[Shape]
+
+
+class Pipeline:
+    """One move by threads.
+
+    Parameters
+    ----------
+    plan : ChunkPlan
+    source : Source
+    sink : Sink
+    max_bytes : int
+        Groups are opened ahead where it allows more than the plan needs.
+    tell : callable
+        Called with the bytes of each piece read or written.
+    """
+
+    def __init__(
+        self,
+        plan: ChunkPlan,
+        source: Source,
+        sink: Sink,
+        max_bytes: int,
+        tell: Callable[[int], None],
+    ):
+        self._plan, self._source, self._sink, self._tell = plan, source, sink, tell
+        self.busy = Busy()
+        fitting = (max_bytes - plan.scratch_bytes) // plan.group_bytes
+        self._most_groups = max(plan.open_groups, min(fitting, plan.open_groups + plan.threads))
+        self._changed = threading.Condition()
+        self._reads = self._all_reads()
+        self._next_read = next(self._reads, None)
+        self._writes: collections.deque[_Write] = collections.deque()
+        self._open: dict[Shape, _Group] = {}
+        self._groups = 0  # that have memory
+        self._free: list[np.ndarray] = []
+        self._at_work = 0
+        self._failure: BaseException | None = None
+
+    def run(self) -> None:
+        """Move all; the first error of any thread is raised when all have stopped."""
+        plan = self._plan
+        count = min(plan.threads, max(plan.reads, plan.chunks))
+        if count == 1:
+            self._work()
+        else:
+            threads = [threading.Thread(target=self._work) for _ in range(count)]
+            started = []
+            try:
+                for thread in threads:
+                    thread.start()
+                    started.append(thread)
+                for thread in started:
+                    thread.join()
+            except BaseException as e:
+                self._fail(e)
+                for thread in started:
+                    thread.join()
+                raise
+        if self._failure is not None:
+            raise self._failure
+
+    def _work(self) -> None:
+        scratch = Scratch()
+        try:
+            while (task := self._take()) is not None:
+                if isinstance(task, _Read):
+                    self._read(task, scratch)
+                else:
+                    self._write(task)
+        except BaseException as e:
+            self._fail(e)
+
+    def _fail(self, error: BaseException) -> None:
+        with self._changed:
+            if self._failure is None:
+                self._failure = error
+            self._changed.notify_all()
+
+    def _take(self) -> _Read | _Write | None:
+        """Wait for something to do; None when all is done, or given up."""
+        with self._changed:
+            while self._failure is None:
+                if self._writes:
+                    self._at_work += 1
+                    return self._writes.popleft()
+                if self._next_read is not None:
+                    task = self._open_groups(*self._next_read)
+                    if task is not None:
+                        self._next_read = next(self._reads, None)
+                        self._at_work += 1
+                        return task
+                elif self._at_work == 0:
+                    self._changed.notify_all()
+                    return None
+                self._changed.wait()
+        return None
+
+    def _all_reads(self) -> Iterator[tuple[Shape, Box]]:
+        """Go through the plan: a source chunk, and its part that lies in the pass."""
+        chunk = self._plan.source.chunk
+        for lo, hi in self._plan.boxes():
+            for cell in self._plan.source_cells(lo, hi):
+                first = tuple(i * c for i, c in zip(cell, chunk, strict=True))
+                last = tuple(a + c for a, c in zip(first, chunk, strict=True))
+                yield cell, (tuple(map(max, first, lo)), tuple(map(min, last, hi)))
+
+    def _open_groups(self, cell: Shape, box: Box) -> _Read | None:
+        """Give the groups that a source chunk needs; None while there is no memory for them."""
+        extents = self._plan.group
+        cells = [range(a // g, -(-b // g)) for a, b, g in zip(*box, extents, strict=True)]
+        needed = list(itertools.product(*cells))
+        new = [index for index in needed if index not in self._open]
+        if self._groups + len(new) > self._most_groups:
+            return None
+        for index in new:
+            lo = tuple(i * g for i, g in zip(index, extents, strict=True))
+            self._open[index] = _Group(lo, self._memory(lo), self._reads_of(lo))
+            self._groups += 1
+        parts = []
+        for index in needed:
+            group = self._open[index]
+            hi = (a + g for a, g in zip(group.lo, extents, strict=True))
+            parts.append((group, (tuple(map(max, box[0], group.lo)), tuple(map(min, box[1], hi)))))
+        return _Read(cell, box, parts)
+
+    def _reads_of(self, lo: Shape) -> int:
+        """Count the source chunks that meet a group, in its pass."""
+        plan = self._plan
+        reads = 1
+        for a, g, b, n, c in zip(
+            lo, plan.group, plan.box, plan.shape, plan.source.chunk, strict=True
+        ):
+            hi = min(a + g, (a // b + 1) * b, n)
+            reads *= -(-hi // c) - a // c
+        return reads
+
+    def _memory(self, lo: Shape) -> np.ndarray:
+        plan = self._plan
+        if self._free:
+            memory = self._free.pop()
+        else:
+            grid = [g // c for g, c in zip(plan.group, plan.output.chunk, strict=True)]
+            memory = np.empty((*grid, *plan.output.chunk), np.dtype((np.void, plan.itemsize)))
+        fill = self._sink.fill_bytes
+        if fill is not None and any(
+            a + g > n for a, g, n in zip(lo, plan.group, plan.shape, strict=True)
+        ):
+            memory[...] = np.frombuffer(fill, memory.dtype)[0]
+        return memory
+
+    def _read(self, task: _Read, scratch: Scratch) -> None:
+        begin = time.perf_counter()
+        array, first = self._source.read(task.cell, *task.box, scratch)
+        middle = time.perf_counter()
+        for group, part in task.groups:
+            _copy_box(array, first, group, self._plan.output.chunk, part)
+        end = time.perf_counter()
+        with self._changed:
+            self.busy.read += middle - begin
+            self.busy.copy += end - middle
+            for group, _ in task.groups:
+                group.reads_left -= 1
+                if group.reads_left == 0:
+                    self._complete(group)
+            self._at_work -= 1
+            self._tell(
+                math.prod(b - a for a, b in zip(*task.box, strict=True)) * self._plan.itemsize
+            )
+            self._changed.notify_all()
+
+    def _complete(self, group: _Group) -> None:
+        """Have the chunks of a group written."""
+        plan = self._plan
+        del self._open[tuple(a // g for a, g in zip(group.lo, plan.group, strict=True))]
+        grid = [
+            range(-(-min(g, n - a) // c))
+            for a, g, n, c in zip(group.lo, plan.group, plan.shape, plan.output.chunk, strict=True)
+        ]
+        cells = list(itertools.product(*grid))
+        several = max(1, WRITE_BYTES // (math.prod(plan.output.chunk) * plan.itemsize))
+        for i in range(0, len(cells), several):
+            self._writes.append(_Write(group, cells[i : i + several]))
+            group.writes_left += 1
+
+    def _write(self, task: _Write) -> None:
+        plan = self._plan
+        begin = time.perf_counter()
+        elems = 0
+        for cell in task.cells:
+            if self._failure is not None:
+                break
+            lo = tuple(
+                a + i * c for a, i, c in zip(task.group.lo, cell, plan.output.chunk, strict=True)
+            )
+            self._sink.write(lo, task.group.memory[cell])
+            elems += math.prod(
+                min(c, n - a) for a, c, n in zip(lo, plan.output.chunk, plan.shape, strict=True)
+            )
+        end = time.perf_counter()
+        with self._changed:
+            self.busy.write += end - begin
+            task.group.writes_left -= 1
+            if task.group.writes_left == 0:
+                self._free.append(task.group.memory)
+                self._groups -= 1
+            self._at_work -= 1
+            self._tell(elems * plan.itemsize)
+            self._changed.notify_all()
+
+
+def _segments(a: int, b: int, chunk: int) -> list[tuple[int, int, int, int]]:
+    """Cut a .. b into whole chunks and parts: (first chunk, chunks, begin in each, length)."""
+    first, last = a // chunk, (b - 1) // chunk
+    if first == last:
+        return [(first, 1, a - first * chunk, b - a)]
+    found = []
+    if a > first * chunk:
+        found.append((first, 1, a - first * chunk, (first + 1) * chunk - a))
+        first += 1
+    whole = b // chunk - first
+    if whole > 0:
+        found.append((first, whole, 0, chunk))
+    if b > last * chunk and b < (last + 1) * chunk:
+        found.append((last, 1, 0, b - last * chunk))
+    return found
+
+
+def _copy_box(array: np.ndarray, first: Shape, group: _Group, chunk: Shape, box: Box) -> None:
+    """Copy a box of an array that begins at `first` to the chunks of a group."""
+    along = [_segments(a - g, b - g, c) for a, b, g, c in zip(*box, group.lo, chunk, strict=True)]
+    for segments in itertools.product(*along):
+        to: list[slice] = []
+        taken: list[slice] = []
+        shape: list[int] = []
+        for (cell, count, begin, length), g, c, f in zip(
+            segments, group.lo, chunk, first, strict=True
+        ):
+            to += [slice(cell, cell + count), slice(begin, begin + length)]
+            at = g + cell * c + begin - f
+            taken.append(slice(at, at + count * length))
+            shape += [count, length]
+        # Dimensions are only split: no elements are copied by this.
+        part = array[tuple(taken)].reshape(shape)
+        _plan.copy_strided(part, group.by_dimension[tuple(to)])
