@@ -5,7 +5,16 @@ from __future__ import annotations
 
 import typer
 
-from datamover.bench import applications, distribute, latency, model, plan, redistribute, relations
+from datamover.bench import (
+    applications,
+    distribute,
+    files,
+    latency,
+    model,
+    plan,
+    redistribute,
+    relations,
+)
 
 app = typer.Typer(
     help="Measure against other ways to do the same, in one run.",
@@ -15,6 +24,7 @@ app = typer.Typer(
 )
 app.command("applications")(applications.bench)
 app.command("distribute")(distribute.bench)
+app.command("files")(files.bench)
 app.command("latency")(latency.bench)
 app.command("redistribute")(redistribute.bench)
 app.command("plan")(plan.bench)

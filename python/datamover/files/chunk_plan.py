@@ -186,11 +186,14 @@ def _profile(extent: int, chunk: int, group: int, box: int) -> frozenset[tuple[i
     spans = np.maximum(last - first - 1, 0)
     steps = np.arange(spans.sum()) - np.repeat(np.cumsum(spans) - spans, spans)
     through = np.repeat(first + 1, spans) + steps
-    keys, place = np.unique(np.concatenate([through, before, after, inside]), return_inverse=True)
+    found = np.concatenate([through, before, after, inside])
+    keys = np.sort(found)  # np.unique would load numpy.ma
+    keys = keys[np.diff(keys, prepend=-1) > 0]
+    place = np.searchsorted(keys, found)
     table = np.zeros((len(keys), 4), np.int64)
     parts = [len(through), len(before), len(after), len(inside)]
     np.add.at(table, (place, np.repeat(np.arange(4), parts)), 1)
-    return frozenset(map(tuple, np.unique(table, axis=0).tolist()))
+    return frozenset(map(tuple, table.tolist()))
 
 
 def most_open_groups(shape: Shape, chunk: Shape, group: Shape, box: Shape, order: Shape) -> int:

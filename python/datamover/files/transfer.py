@@ -207,7 +207,7 @@ class Intention:
             "chunk": list(plan.output.chunk),
             "group": list(plan.group),
             "box": list(plan.box),
-            "order": list(plan.order),
+            "sweep": list(plan.order),
         }
 
 

@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How do other libraries move an array between files? A program of its own for each contender.
+
+Arguments: the contender, and a case as JSON (`files.Case.description`). It needs nothing of
+datamover, so that another Python, with other packages, can run it. It ends when the output is on
+the disk; `limit` prints the seconds that it took.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+import json
+import math
+import os
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+
+CORES = len(os.sched_getaffinity(0))
+
+
+def mapped(case: dict[str, Any], side: str) -> np.ndarray:
+    """Map an .npy or raw file; an output is made."""
+    path, shape = case[side], case[f"{side}_shape"]
+    if side == "output":
+        return np.lib.format.open_memmap(path, "w+", case["dtype"], tuple(shape))
+    if case["source_kind"] == "npy":
+        return np.load(path, mmap_mode="r")
+    return np.memmap(path, case["dtype"], "r", shape=tuple(shape))
+
+
+def slabs(case: dict[str, Any]) -> list[tuple[slice, ...]]:
+    """Cut the output into boxes of whole chunks that take half of the memory limit."""
+    shape, itemsize = case["output_shape"], np.dtype(case["dtype"]).itemsize
+    units = case["chunks"] or [1] * len(shape)
+    coarse = [math.lcm(u, s) for u, s in zip(units, case["source_chunks"] or units, strict=True)]
+    box = list(shape)
+    while math.prod(box) * itemsize > case["max_bytes"] // 2:
+        # Where it can be cut without cutting chunks of either side, else of the output.
+        ratios = [b / c for b, c in zip(box, coarse, strict=True)]
+        d = int(np.argmax(ratios))
+        unit = coarse[d]
+        if ratios[d] <= 1:
+            ratios = [b / u for b, u in zip(box, units, strict=True)]
+            d = int(np.argmax(ratios))
+            unit = units[d]
+        box[d] = max(unit, -(-box[d] // (2 * unit)) * unit)
+        if max(ratios) <= 1:
+            break
+    starts = [range(0, n, b) for n, b in zip(shape, box, strict=True)]
+    return [
+        tuple(slice(a, min(a + b, n)) for a, b, n in zip(lo, box, shape, strict=True))
+        for lo in itertools.product(*starts)
+    ]
+
+
+def sync(path: str) -> None:
+    """Bring the file system that holds an output to the disk."""
+    fd = os.open(path, os.O_RDONLY)
+    ctypes.CDLL(None).syncfs(fd)
+    os.close(fd)
+
+
+def move_by_slabs(case: dict[str, Any], source: Any, output: Any, read: Any) -> None:
+    """Copy slab by slab; the source is an array of the output's dimensions."""
+    for slab in slabs(case):
+        output[slab] = read(source[slab])
+    if isinstance(output, np.memmap):
+        output.flush()
+
+
+def by_zarr(case: dict[str, Any]) -> None:
+    """Move with zarr-python, by the codec pipeline that is set."""
+    import zarr
+
+    axes = case["axes"]
+    if case["source_kind"] == "zarr":
+        source = zarr.open_array(case["source"], mode="r")
+    else:
+        source = mapped(case, "source").transpose(axes)
+    if case["output_kind"] == "zarr":
+        codec = zarr.codecs.ZstdCodec() if case["codec"] == "zstd" else None
+        output = zarr.create_array(
+            case["output"],
+            shape=case["output_shape"],
+            chunks=tuple(case["chunks"]),
+            dtype=case["dtype"],
+            compressors=codec,
+        )
+    else:
+        output = mapped(case, "output")
+    move_by_slabs(case, source, output, lambda part: part)
+
+
+def by_zarrs(case: dict[str, Any]) -> None:
+    """Move with zarr-python and the codec pipeline of zarrs."""
+    import zarr
+    import zarrs  # noqa: F401
+
+    zarr.config.set({"codec_pipeline.path": "zarrs.ZarrsCodecPipeline"})
+    by_zarr(case)
+
+
+def by_tensorstore(case: dict[str, Any]) -> None:
+    """Move with tensorstore."""
+    import tensorstore as ts
+
+    def store(path: str) -> dict[str, Any]:
+        return {"driver": "zarr3", "kvstore": "file://" + os.path.abspath(path)}
+
+    if "zarr" not in (case["source_kind"], case["output_kind"]):
+        raise ImportError("it has no driver for flat files")
+    if case["source_kind"] == "zarr":
+        source = ts.open(store(case["source"])).result()
+    else:
+        source = mapped(case, "source").transpose(case["axes"])
+    if case["output_kind"] != "zarr":
+        move_by_slabs(case, source, mapped(case, "output"), lambda part: part.read().result())
+        return
+    codecs: list[dict[str, Any]] = [{"name": "bytes", "configuration": {"endian": "little"}}]
+    if case["codec"] == "zstd":
+        codecs.append({"name": "zstd", "configuration": {"level": 0}})
+    grid = {"name": "regular", "configuration": {"chunk_shape": case["chunks"]}}
+    metadata = {
+        "shape": case["output_shape"],
+        "data_type": case["dtype"],
+        "chunk_grid": grid,
+        "codecs": codecs,
+    }
+    output = ts.open({**store(case["output"]), "metadata": metadata}, create=True).result()
+    for slab in slabs(case):
+        output[slab].write(source[slab]).result()
+
+
+def by_dask(case: dict[str, Any]) -> None:
+    """Move with dask and its threads."""
+    import dask.array as da
+    import zarr
+
+    if case["source_kind"] == "zarr":
+        source = da.from_zarr(case["source"])
+    else:
+        source = da.from_array(mapped(case, "source"), chunks="64MiB").transpose(case["axes"])
+    if case["output_kind"] != "zarr":
+        output = mapped(case, "output")
+        da.store(source, output, lock=False)
+        output.flush()
+        return
+    codec = zarr.codecs.ZstdCodec() if case["codec"] == "zstd" else None
+    output = zarr.create_array(
+        case["output"],
+        shape=case["output_shape"],
+        chunks=tuple(case["chunks"]),
+        dtype=case["dtype"],
+        compressors=codec,
+    )
+    da.store(source.rechunk(tuple(case["chunks"])), output, lock=False)
+
+
+def limit(case: dict[str, Any]) -> float:
+    """Decode and encode all chunks in memory on all cores, write and sync the bytes; seconds."""
+    import numcodecs
+    import zarr
+
+    codec = numcodecs.Zstd(0) if case["codec"] == "zstd" else None
+    if case["source_kind"] == "zarr":
+        array = zarr.open_array(case["source"], mode="r")[...]
+    else:
+        array = np.array(mapped(case, "source").transpose(case["axes"]))
+
+    def chunks_of(extents: list[int] | None) -> list[np.ndarray]:
+        box = extents or [1, *array.shape[1:]]
+        starts = [range(0, n, b) for n, b in zip(array.shape, box, strict=True)]
+        return [
+            np.ascontiguousarray(array[tuple(map(slice, lo, map(sum, zip(lo, box, strict=True))))])
+            for lo in itertools.product(*starts)
+        ]
+
+    encodes = codec is not None and case["output_kind"] == "zarr"
+    decodes = codec is not None and case["source_kind"] == "zarr"
+    with ThreadPoolExecutor(CORES) as pool:
+        given = list(pool.map(codec.encode, chunks_of(case["source_chunks"]))) if decodes else []
+        made: list[Any] = chunks_of(case["chunks"])
+        begin = time.perf_counter()
+        collected = sum(len(found) for found in pool.map(codec.decode, given)) if decodes else 0
+        made = list(pool.map(codec.encode, made)) if encodes else made
+        with open(case["output"], "wb", buffering=0) as file:
+            for chunk in made:
+                file.write(chunk)
+            os.fsync(file.fileno())
+    assert collected >= 0
+    return time.perf_counter() - begin
+
+
+CONTENDERS = {
+    "tensorstore": by_tensorstore,
+    "zarr-python": by_zarr,
+    "zarrs": by_zarrs,
+    "dask": by_dask,
+}
+
+
+def main() -> None:
+    """Run one contender; the exit code 3 says that it is not installed."""
+    name, case = sys.argv[1], json.loads(sys.argv[2])
+    try:
+        if name == "limit":
+            print(json.dumps({"seconds": limit(case)}))
+            return
+        CONTENDERS[name](case)
+    except ImportError as e:
+        print(e, file=sys.stderr)
+        sys.exit(3)
+    sync(case["output"])
+
+
+if __name__ == "__main__":
+    main()

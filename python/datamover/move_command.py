@@ -1,0 +1,391 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What does `datamover move` do? Its options, and what it prints.
+
+It is what many call for a small file: it loads little, and nothing of MPI unless several processes
+are wanted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import signal
+import sys
+import time
+import traceback
+from typing import Any
+
+from datamover import launch, lifeline
+from datamover.errors import Error, InvalidArgument
+
+#: A progress bar appears when the work has taken this long.
+PATIENCE_SECONDS = 1.0
+
+DESCRIPTION = """Move an array from one file to another, in parallel. The output appears under its
+name when it is complete. One process with a thread per core, and no MPI, unless -n starts several;
+under mpiexec or srun it uses those that were started."""
+
+
+def _integers(text: str) -> tuple[int, ...]:
+    try:
+        return tuple(int(word) for word in text.replace("x", ",").split(","))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} are no integers such as 64,64,64") from None
+
+
+def _order(text: str) -> str:
+    if text not in ("C", "F"):
+        raise argparse.ArgumentTypeError(f"{text!r} is neither C nor F")
+    return text
+
+
+def _processes(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of processes")
+    return int(text)
+
+
+def _bytes(text: str) -> int:
+    """Read a size such as 1000000, 512M or 1.5GiB; K, M, G, T count in 1024s."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?) *(?:([KMGT])(?:i?B)?|B)?", text.strip(), re.IGNORECASE)
+    if found is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is no size such as 512M")
+    number, unit = found.groups()
+    factor = 1 << (10 * (1 + "KMGT".index(unit.upper())) if unit else 0)
+    size = int(number) * factor if number.isdigit() else int(float(number) * factor)
+    if not 1 <= size < 1 << 63:
+        raise argparse.ArgumentTypeError(f"{text!r} is no size from 1 to 2**63 bytes")
+    return size
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser("datamover move", description=DESCRIPTION, allow_abbrev=False)
+    add = parser.add_argument
+    extents = {"type": _integers, "metavar": "N,N,..."}
+    add("source", metavar="INPUT", help=".npy, raw or Zarr")
+    add("output", metavar="OUTPUT", help=".npy, raw or Zarr v3")
+    processes = "processes to start (not under mpiexec, srun)"
+    add("-n", "--nprocs", type=_processes, metavar="N", help=processes)
+    add("--chunks", **extents, help="chunks of a Zarr output")
+    add("--shards", **extents, help="shards of a Zarr output")
+    add("--compressor", help="of a Zarr output: auto, none, zstd, gzip or blosc")
+    add("--shape", **extents, help="extents of a raw input")
+    add("--dtype", help="NumPy dtype of a raw input, as f8")
+    add("--order", type=_order, help="C or F: order of a raw input")
+    add("--input-format", help="npy, raw or zarr")
+    add("--format", dest="output_format", help="of the output: npy, raw or zarr")
+    add("--output-order", type=_order, help="C or F: order of an .npy or raw output")
+    transposed = "output dimension k is input dimension AXES[k], as in numpy.transpose"
+    add("--axes", type=_integers, metavar="K,K,...", help=transposed)
+    add("--overwrite", action="store_true", help="replace an output that is there")
+    whole_group = "replace it also where it is a Zarr group, with all its arrays"
+    add("--overwrite-group", action="store_true", help=whole_group)
+    memory = "memory per process for its part, such as 512M; 256M if not given"
+    add("--max-bytes", type=_bytes, default=1 << 28, metavar="SIZE", help=memory)
+    add("--dry-run", action="store_true", help="show what would be done, and write nothing")
+    add("--json", action="store_true", help="print the report, or the plan, as JSON")
+    add("-q", "--quiet", action="store_true", help="print errors only")
+    return parser
+
+
+def _joined(words: list[str]) -> list[str]:
+    """Join an option with a value such as -2,3, which else would be taken for an option."""
+    found: list[str] = []
+    for word in words:
+        if found and re.match(r"-\d", word) and re.fullmatch(r"--[a-z-]+", found[-1]):
+            found[-1] += f"={word}"
+        else:
+            found.append(word)
+    return found
+
+
+def run(words: list[str]) -> int:
+    """Run the command with the words after `move`; return the code to exit with."""
+    parser = _parser()
+    said = parser.parse_args(_joined(words))
+    several = launch.inside_launcher() or (said.nprocs or 1) > 1
+    if said.dry_run and several:
+        parser.error("argument --dry-run: it plans for one process: leave -n away")
+    if not launch.inside_launcher() and several:
+        return _start_processes(said.nprocs, said.output)
+    from datamover.files.formats import MoveOptions
+
+    others = ("source", "output", "nprocs", "dry_run", "json", "quiet")
+    options = MoveOptions(**{k: v for k, v in vars(said).items() if k not in others})
+    show = _show_nothing if said.quiet else _print_json if said.json else _print_report
+    if said.dry_run:
+        try:
+            _show_intention(said.source, said.output, options, said.json, said.quiet)
+        except (Error, OSError) as e:
+            print_error(e)
+            return 1
+        return 0
+    if several:
+        return _move_as_one_of_several(
+            said.source, said.output, said.nprocs, options, show, said.quiet
+        )
+    return _move_alone(said.source, said.output, options, show, said.quiet)
+
+
+def _start_processes(nprocs: int, output: str) -> int:
+    from datamover.files import formats, placing
+    from datamover.files.transfer import TOKEN
+
+    token = os.urandom(6).hex()
+    os.environ[TOKEN] = token
+    try:
+        path = formats.local_path(output)
+        before = _identity(path)
+        end = launch.run_processes(nprocs, sys.argv[1:])
+        if end.status != 0:  # also where they were killed
+            placing.clean_up(placing.temporary_path(path, token), path)
+    except (Error, OSError) as e:
+        print_error(e)
+        return 1
+    if end.interrupted_by is not None and end.status is None:
+        return _tell_interruption(end.interrupted_by, path, before)
+    if end.status is None and end.code != 0:
+        why = f"signal {-end.code}" if end.code < 0 else f"exit code {end.code}"
+        print_error(f"the processes ended early ({why}); {_state(path, before)}")
+        return end.code if end.code > 0 else 128 - end.code
+    return end.code if end.status is None else end.status
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_ino, found.st_mtime_ns
+
+
+def _state(path: str, before: tuple[int, int] | None) -> str:
+    """Say what became of an output."""
+    after = _identity(path)
+    if after != before:
+        return f"{path} is complete"
+    return f"{path} was not written" if after is None else f"{path} is as it was"
+
+
+def _tell_interruption(number: signal.Signals, path: str, before: tuple[int, int] | None) -> int:
+    print_error(f"interrupted by {number.name}; {_state(path, before)}")
+    return 128 + number
+
+
+def _move_alone(source: str, output: str, options: Any, show: Any, quiet: bool) -> int:
+    """Move by this process, without MPI; return the code to exit with."""
+    from datamover.files import move as move_files
+
+    with lifeline.signals_interrupt() as caught:
+        before = _identity(output)
+        shown = _ProgressBar(quiet)
+        try:
+            report = move_files(None, source, output, options, progress=shown.begin)
+        except Error as e:
+            shown.end()
+            print_error(e)
+            return 1
+        except KeyboardInterrupt:
+            if not caught:
+                raise
+            shown.end()
+            return _tell_interruption(caught[0], output, before)
+        finally:
+            shown.end()
+    show(report, output)
+    return 0
+
+
+def _move_as_one_of_several(
+    source: str, output: str, nprocs: int | None, options: Any, show: Any, quiet: bool
+) -> int:
+    """Do this process's part; return the code to exit with."""
+    lifeline.hold_on()
+    lifeline.die_with_parent()
+    if not lifeline.is_held():
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # no words from each of them
+    from mpi4py import MPI
+
+    from datamover.files import move as move_files
+
+    comm = MPI.COMM_WORLD
+    shown = _ProgressBar(quiet) if comm.rank == 0 else None
+    try:
+        launch.check_launch(comm)
+        if nprocs is not None and nprocs != comm.size:
+            raise InvalidArgument(
+                f"-n {nprocs} was given inside a launch of {comm.size} processes; leave -n away"
+            )
+        report = move_files(comm, source, output, options, progress=shown.begin if shown else None)
+    except Error as e:
+        if shown:
+            shown.end()
+            print_error(e)
+        return launch.leave(1, comm.rank)
+    except Exception:
+        if comm.size == 1:
+            raise
+        traceback.print_exc()
+        comm.Abort(1)
+        raise
+    finally:
+        if shown:
+            shown.end()
+    if shown:
+        show(report, output)
+    return launch.leave(0, comm.rank)
+
+
+class _ProgressBar:
+    """Shows how far rank 0 is, on a terminal and only if it takes long."""
+
+    def __init__(self, quiet: bool) -> None:
+        self._wanted = not quiet and launch.is_terminal(stderr=True)
+        self._bar: Any = None
+        self._total_bytes = 0
+        self._begin = time.monotonic()
+        self._done_bytes = 0
+
+    def begin(self, total_bytes: int):
+        self._total_bytes = total_bytes
+        return self.tell
+
+    def tell(self, nbytes: int) -> None:
+        self._done_bytes += nbytes
+        if not self._wanted:
+            return
+        if self._bar is None and time.monotonic() - self._begin > PATIENCE_SECONDS:
+            self._show()
+        if self._bar is not None:
+            self._bar.update(self._task, completed=self._done_bytes)
+
+    def _show(self) -> None:
+        from rich.progress import (
+            BarColumn,
+            DownloadColumn,
+            Progress,
+            TextColumn,
+            TimeRemainingColumn,
+            TransferSpeedColumn,
+        )
+
+        self._bar = Progress(
+            TextColumn("moving"),
+            BarColumn(),
+            DownloadColumn(),
+            TransferSpeedColumn(),
+            TimeRemainingColumn(),
+            console=launch.console(stderr=True),
+            transient=True,
+        )
+        self._task = self._bar.add_task("moving", total=self._total_bytes)
+        self._bar.start()
+
+    def end(self) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+            self._bar = None
+        self._wanted = False
+
+
+def _size(nbytes: float) -> str:
+    from rich.filesize import decimal
+
+    return decimal(round(nbytes))
+
+
+def _show_nothing(report: Any, output: str) -> None:
+    """Be quiet."""
+
+
+def _as_dict(spec: Any, output: str) -> dict[str, Any]:
+    return {
+        "output": output,
+        "shape": list(spec.shape),
+        "dtype": str(spec.dtype),
+        "order": spec.order,
+        "bytes": spec.nbytes,
+    }
+
+
+def _print_json(report: Any, output: str) -> None:
+    figures = {k: v for k, v in vars(report).items() if k != "spec"}
+    print(json.dumps(_as_dict(report.spec, output) | figures))
+
+
+def _print_title(spec: Any, output: str) -> None:
+    shape = " x ".join(f"{n:,}" for n in spec.shape) or "one element"
+    print(f"{_bold(output)}  {shape} of {spec.dtype}")
+
+
+def _print_report(report: Any, output: str) -> None:
+    many = f"{report.processes} process{'' if report.processes == 1 else 'es'}"
+    if report.threads > 1:
+        many += f" of {report.threads} threads"
+    pieces = "passes" if report.reads else "slabs"
+    in_slabs = f", in {report.slabs} {pieces}" if report.slabs > 1 else ""
+    rate = _size(report.bytes / report.seconds)
+    _print_title(report.spec, output)
+    print(
+        f"{_bold(_size(report.bytes))} in {_bold(f'{report.seconds:.3g} s')}, "
+        f"{_bold(f'{rate}/s')}, on {many}{in_slabs}: "
+        f"set up {report.set_up_seconds:.3g} s, "
+        f"read {report.read_seconds:.3g} s, redistribute {report.redistribute_seconds:.3g} s, "
+        f"write {report.write_seconds:.3g} s, sync {report.sync_seconds:.3g} s"
+    )
+
+
+def _show_intention(source: str, output: str, options: Any, as_json: bool, quiet: bool) -> None:
+    from datamover.files import intend
+
+    found = intend(source, output, options)
+    plan = found.plan
+    if quiet:
+        return
+    if as_json:
+        print(json.dumps(_as_dict(found.spec, output) | found.figures()))
+        return
+    _print_title(found.spec, output)
+    if plan is None:
+        print("nothing to plan: no element, or one")
+        return
+    again = plan.reads / plan.source_chunks
+    often = "each once" if plan.reads == plan.source_chunks else f"each {again:.3g} times"
+    passes = f"{plan.passes:,} pass{'' if plan.passes == 1 else 'es'}"
+    kind = "pieces" if plan.source.is_flat else "chunks"
+    if plan.source.is_flat and plan.passes > 1:
+        often = "cut at the ends of passes"
+    print(f"{passes} of {_extents(plan.box)}, on {plan.threads} threads")
+    print(
+        f"reads    {plan.source_chunks:,} {kind} of {_extents(plan.source.chunk)}, {often}: "
+        f"{_size(plan.read_bytes)}"
+    )
+    print(
+        f"writes   {plan.chunks:,} {'pieces' if plan.output.is_flat else 'chunks'} of "
+        f"{_extents(plan.output.chunk)} to {found.files:,} file{'' if found.files == 1 else 's'}: "
+        f"{_size(plan.written_bytes)} before encoding"
+    )
+    print(
+        f"memory   {_size(plan.memory_bytes)}: {plan.open_groups:,} x {_size(plan.group_bytes)} "
+        f"of the output at a time, {_size(plan.scratch_bytes)} for the threads"
+    )
+
+
+def _extents(box: tuple[int, ...]) -> str:
+    return " x ".join(f"{n:,}" for n in box)
+
+
+BOLD, RED = "\x1b[1m", "\x1b[1;31m"
+PLAIN = "\x1b[0m"
+
+
+def _bold(text: str) -> str:
+    return f"{BOLD}{text}{PLAIN}" if launch.is_terminal() else text
+
+
+def print_error(e: BaseException | str) -> None:
+    """Print an error in one line, as it stands, with colours where a terminal shows them."""
+    word = f"{RED}error:{PLAIN}" if launch.is_terminal(stderr=True) else "error:"
+    print(f"{word} {e}", file=sys.stderr)
