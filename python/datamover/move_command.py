@@ -130,20 +130,27 @@ def run(words: list[str]) -> int:
 
 
 def _start_processes(nprocs: int, output: str) -> int:
+    """Move by processes that are started for it; return the code to exit with."""
     from datamover.files import formats, placing
     from datamover.files.transfer import TOKEN
 
     token = os.urandom(6).hex()
     os.environ[TOKEN] = token
-    try:
-        path = formats.local_path(output)
-        before = _identity(path)
-        end = launch.run_processes(nprocs, sys.argv[1:])
-        if end.status != 0:  # also where they were killed
-            placing.clean_up(placing.temporary_path(path, token), path)
-    except (Error, OSError) as e:
-        print_error(e)
-        return 1
+    with lifeline.signals_interrupt() as caught:
+        before = _identity(output)
+        try:
+            path = formats.local_path(output)
+            before = _identity(path)
+            end = launch.run_processes(nprocs, sys.argv[1:])
+            if end.status != 0:  # also where they were killed
+                placing.clean_up(placing.temporary_path(path, token), path)
+        except (Error, OSError) as e:
+            print_error(e)
+            return 1
+        except KeyboardInterrupt:  # before they were started
+            if not caught:
+                raise
+            return _tell_interruption(caught[0], output, before)
     if end.interrupted_by is not None and end.status is None:
         return _tell_interruption(end.interrupted_by, path, before)
     if end.status is None and end.code != 0:

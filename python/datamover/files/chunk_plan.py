@@ -237,7 +237,9 @@ def _box_extents(extent: int, source: int, chunk: int, tries: int) -> list[int]:
     for unit, whole in ((whole_group, extent), (chunk, whole_group)):
         units = -(-whole // unit)
         pieces = 1
-        while pieces <= units and len(found) < tries:
+        for _ in range(tries // 2):
+            if pieces > units:
+                break
             found.add(min(-(-units // pieces) * unit, extent))
             pieces = max(pieces + 1, pieces * 4 // 3)
         found.add(min(unit, extent))

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from datamover.errors import IoError
+from datamover.errors import IoError, Unsupported
 from datamover.files.formats import ArraySpec, MoveOptions, Shape
 from datamover.files.space import is_no_space, no_space, sync_file_system
 from datamover.files.zarr_traits import DIMENSIONS_V2, ZarrTraits
@@ -234,8 +234,12 @@ class Kept:
 def _codec(config: dict[str, Any] | None) -> Any:
     if config is None:
         return None
-    import numcodecs
-
+    try:
+        import numcodecs
+    except ImportError as e:
+        raise Unsupported(
+            "encoded chunks need numcodecs, which comes with zarr-python 3 (pip install 'zarr>=3')"
+        ) from e
     return numcodecs.get_codec(dict(config))
 
 
@@ -373,7 +377,7 @@ def open_reader(path: str, traits: Callable[[], ZarrTraits]) -> OrdinaryArray | 
             attributes = _read_json(os.path.join(path, ".zattrs"))
         return OrdinaryArray(path, layout, _kept_of_v2(layout, attributes, traits))
     except (_NotOrdinary, OSError, ValueError, LookupError, TypeError, AttributeError,
-            RecursionError, ImportError, OverflowError):  # fmt: skip
+            RecursionError, Unsupported, OverflowError):  # fmt: skip
         return None
 
 

@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Does one process move chunk by chunk what NumPy would, within its limit, and without MPI?"""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import zarr
+
+import datamover as dm
+from datamover import move_command
+from datamover.files import intend, move, pipeline
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_any_files_and_chunks(tmp_path, monkeypatch, seed):
+    random = np.random.default_rng(seed)
+    monkeypatch.setattr(pipeline, "WRITE_BYTES", int(random.choice([1, 500])))
+    dims = int(random.integers(1, 5))
+    shape = tuple(int(n) for n in random.integers(1, 11, dims))
+    axes = tuple(int(a) for a in random.permutation(dims))
+    dtype = str(random.choice(["f8", "u1", "<i4", ">i4", "c16", "?"]))
+    array = random.integers(0, 2 if dtype == "?" else 5, shape).astype(dtype)
+
+    def chunks():
+        return tuple(int(n) for n in random.integers(1, 7, dims))
+
+    source = tmp_path / "a.zarr"
+    zarr_format = int(random.choice([0, 2, 3]))
+    if zarr_format == 0:
+        source = tmp_path / "a.npy"
+        np.save(source, np.asarray(array, order=str(random.choice(["C", "F"]))))
+    else:
+        more = {"order": str(random.choice(["C", "F"]))} if zarr_format == 2 else {}
+        fill = array.dtype.type(random.integers(0, 2))
+        zarr.create_array(
+            source, shape=shape, dtype=array.dtype, chunks=chunks(), fill_value=fill,
+            zarr_format=zarr_format, **more,
+        )[...] = array  # fmt: skip
+    output, options = tmp_path / "b.npy", {"output_order": str(random.choice(["C", "F"]))}
+    if random.random() < 0.6:
+        output, options = tmp_path / "b.zarr", {"chunks": chunks()}
+        options["compressor"] = str(random.choice(["none", "zstd", "gzip", "blosc", "auto"]))
+    options |= {"axes": axes, "max_bytes": int(random.choice([300, 2000, 9000, 10**6]))}
+    told = []
+    try:
+        found = intend(source, output, **options)
+    except dm.NoMemory:
+        with pytest.raises(dm.NoMemory, match="the least that would do"):
+            move(None, source, output, **options)
+        return
+    report = move(None, source, output, progress=lambda total: told.append, **options)
+    back = np.load(output) if output.suffix == ".npy" else zarr.open_array(output, mode="r")[...]
+    assert np.array_equal(back, array.transpose(axes))
+    assert sum(told) == 2 * array.nbytes
+    assert found.plan.memory_bytes <= options["max_bytes"]
+    assert (report.slabs, report.reads) == (found.plan.passes, found.plan.reads)
+
+
+class Watched:
+    """Counts the memory that groups have at once."""
+
+    def __init__(self, monkeypatch):
+        self.most_groups = 0
+        take = pipeline.Pipeline._take
+
+        def watched(line):
+            task = take(line)
+            self.most_groups = max(self.most_groups, line._groups)
+            assert line._groups <= line._most_groups
+            return task
+
+        monkeypatch.setattr(pipeline.Pipeline, "_take", watched)
+
+
+def test_slices_to_pencils_within_a_limit(tmp_path, monkeypatch):
+    array = np.random.default_rng(0).integers(0, 100, (32, 32, 32)).astype("i4")
+    zarr.create_array(
+        tmp_path / "a.zarr", shape=array.shape, chunks=(1, 32, 32), dtype="i4", compressors=None
+    )[...] = array
+    watched = Watched(monkeypatch)
+    options = {"chunks": (32, 4, 4), "compressor": "none", "max_bytes": 50_000}
+    report = move(None, tmp_path / "a.zarr", tmp_path / "b.zarr", **options)
+    assert (zarr.open_array(tmp_path / "b.zarr", mode="r")[...] == array).all()
+    assert report.slabs > 1 and report.reads == 32 * report.slabs and watched.most_groups >= 1
+
+
+def test_beyond_the_array_chunks_hold_the_fill_value(tmp_path):
+    given = zarr.create_array(
+        tmp_path / "a.zarr", shape=(50, 35), chunks=(15, 15), dtype="f4", fill_value=np.nan
+    )
+    given[:25] = np.arange(25.0 * 35).reshape(25, 35)  # the other chunks are not there
+    move(None, tmp_path / "a.zarr", tmp_path / "b.zarr", chunks=(8, 20))
+    made = zarr.open_array(tmp_path / "b.zarr", mode="r+")
+    assert np.array_equal(made[...], given[...], equal_nan=True)
+    made.resize((60, 45))
+    assert np.isnan(made[50:]).all() and np.isnan(made[:, 35:]).all()
+
+
+def test_an_error_of_any_thread_is_the_move_s(tmp_path, monkeypatch):
+    np.save(tmp_path / "a.npy", np.ones((64, 64)))
+
+    def fails(sink, lo, chunk):
+        raise ZeroDivisionError("in a thread")
+
+    monkeypatch.setattr(pipeline.Sink, "write", fails)
+    monkeypatch.setattr("datamover.files.transfer.cores", lambda: 4)
+    with pytest.raises(ZeroDivisionError, match="in a thread"):
+        move(None, tmp_path / "a.npy", tmp_path / "b.zarr", chunks=(8, 8))
+    assert [p.name for p in tmp_path.iterdir()] == ["a.npy"]
+
+
+PROGRAM = """
+import sys
+from datamover.__main__ import main
+sys.argv = ["datamover", "move", *sys.argv[1:]]
+try:
+    main()
+finally:
+    print(*(name for name in ("mpi4py", "zarr", "typer", "rich.console") if name in sys.modules))
+"""
+
+
+def test_neither_mpi_nor_zarr_is_loaded(tmp_path):
+    np.save(tmp_path / "a.npy", np.arange(24.0).reshape(4, 6))
+    for output in ("b.npy", "b.zarr"):
+        done = subprocess.run(
+            [sys.executable, "-c", PROGRAM, tmp_path / "a.npy", tmp_path / output, "-q"],
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=True,
+        )
+        assert done.stdout.split() == []
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [
+        ("1", 1),
+        ("512M", 512 << 20),
+        ("1.5GiB", 3 << 29),
+        ("2 kb", 2048),
+        ("7B", 7),
+        ("1T", 1 << 40),
+    ],
+)
+def test_sizes(text, size):
+    assert move_command._bytes(text) == size
+
+
+@pytest.mark.parametrize("text", ["", "0", "-1", "M", "1X", "1e9", "99999999999999999999", "nan"])
+def test_what_is_no_size(text, capsys):
+    with pytest.raises(SystemExit, match="2"):
+        move_command.run(["a.npy", "b.npy", f"--max-bytes={text}"])
+    assert "is no size" in capsys.readouterr().err
+
+
+def test_a_plan_and_a_report_as_json(tmp_path, capsys):
+    np.save(tmp_path / "a.npy", np.zeros((64, 64)))
+    words = [str(tmp_path / "a.npy"), str(tmp_path / "b.zarr"), "--chunks", "16,16"]
+    assert move_command.run([*words, "--dry-run"]) == 0
+    assert "1 pass of 64 x 64" in capsys.readouterr().out
+    assert move_command.run([*words, "--dry-run", "--json"]) == 0
+    planned = json.loads(capsys.readouterr().out)
+    assert (planned["passes"], planned["chunks"], planned["files"]) == (1, 16, 17)
+    assert planned["memory_bytes"] <= 256 << 20 and planned["shape"] == [64, 64]
+    assert [p.name for p in tmp_path.iterdir()] == ["a.npy"]
+    assert move_command.run([*words, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["bytes"] == 8 * 64 * 64
+    assert move_command.run([*words, "--overwrite", "--quiet"]) == 0
+    assert capsys.readouterr() == ("", "")
+    assert move_command.run([*words, "--dry-run"]) == 1  # the output is there
+    assert "--overwrite" in capsys.readouterr().err
