@@ -62,6 +62,13 @@ public:
         return std::any_of(phases_.begin(), phases_.end(),
                            [](const Phase& phase) { return phase.binding.sends_messages; });
     }
+    bool needs_polls() const override {
+        return std::any_of(phases_.begin(), phases_.end(), [](const Phase& phase) {
+            const auto& all = phase.binding.transports;
+            return std::any_of(all.begin(), all.end(),
+                               [](const auto& t) { return t->needs_polls(); });
+        });
+    }
     void keep_memory() noexcept override {
         for (const Phase& phase : phases_)
             for (const auto& memory : phase.binding.memory) group_->keep(memory);

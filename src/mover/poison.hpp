@@ -67,6 +67,7 @@ public:
     Progress progress() override;
     std::vector<std::int64_t> waiting_for() const override { return inner_.waiting_for(); }
     bool sends_messages() const override { return inner_.sends_messages(); }
+    bool needs_polls() const override { return inner_.needs_polls(); }
     void keep_memory() noexcept override { inner_.keep_memory(); }
 
 private:

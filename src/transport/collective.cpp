@@ -149,6 +149,8 @@ public:
             lines.push_back(pair_line(p.peer, p.sends, "collective", p.program));
     }
 
+    bool needs_polls() const override { return true; }
+
     std::int64_t extra_bytes() const override {
         std::int64_t bytes = 0;
         for (const ExchangedPair& p : exchange_->pairs) bytes += p.buffer ? p.buffer->bytes : 0;

@@ -123,7 +123,7 @@ class MessageTransport final : public Transport {
 public:
     MessageTransport(const BindContext& context, const std::vector<Pair>& pairs,
                      const MessageForm& form)
-        : group_(context.group), name_(form.name) {
+        : group_(context.group), name_(form.name), whole_messages_(form.datatype != nullptr) {
         for (const bool sends : {false, true})
             for (const Pair& pair : pairs)
                 if (pair.sends() == sends) add(context, pair, form);
@@ -171,6 +171,9 @@ public:
         for (const ChunkMessages& p : pairs_)
             lines.push_back(pair_line(p.peer, p.sends, name_, p.program));
     }
+
+    /// Chunks are short enough for MPI to carry them by itself.
+    bool needs_polls() const override { return whole_messages_; }
 
     std::int64_t extra_bytes() const override {
         std::int64_t bytes = 0;
@@ -230,6 +233,7 @@ private:
 
     mpi::ProcessGroupPtr group_;
     const char* name_;
+    bool whole_messages_;               ///< not cut into chunks
     std::vector<ChunkMessages> pairs_;  ///< receives before sends
     mpi::PersistentRequests requests_;
     std::vector<MPI_Request> active_;   ///< per place of every pair: the request under way there

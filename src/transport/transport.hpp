@@ -135,6 +135,10 @@ public:
     /// Bytes of buffers that this transport holds besides the user's arrays.
     virtual std::int64_t extra_bytes() const { return 0; }
 
+    /// Whether long messages get on only while it is asked for progress, so that who waits does not
+    /// sleep meanwhile.
+    virtual bool needs_polls() const { return false; }
+
     /// For kinds in which all processes take part. The mover is started: movers are in the same
     /// order everywhere, and so are these calls; before announce, for all phases at once.
     virtual void take_turn() {}

@@ -63,6 +63,7 @@ public:
     void report(std::vector<MoverPair>& lines) const override {
         lines.insert(lines.end(), lines_.begin(), lines_.end());
     }
+    bool needs_polls() const override { return true; }
     std::int64_t extra_bytes() const override { return user_->extra_bytes(); }
 
 private:
