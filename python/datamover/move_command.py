@@ -183,12 +183,12 @@ def _tell_interruption(number: signal.Signals, path: str, before: tuple[int, int
 
 def _move_alone(source: str, output: str, options: Any, show: Any, quiet: bool) -> int:
     """Move by this process, without MPI; return the code to exit with."""
-    from datamover.files import move as move_files
-
     with lifeline.signals_interrupt() as caught:
         before = _identity(output)
         shown = _ProgressBar(quiet)
         try:
+            from datamover.files import move as move_files
+
             report = move_files(None, source, output, options, progress=shown.begin)
         except Error as e:
             shown.end()
