@@ -13,6 +13,7 @@ import dataclasses
 import itertools
 import math
 import os
+import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -26,6 +27,9 @@ from datamover.files.formats import Shape
 
 #: Small chunks are written several at a time, about so many bytes of them.
 WRITE_BYTES = 1 << 18
+
+#: How long a wait for threads lasts before they are counted again.
+PATIENCE_SECONDS = 0.5
 
 Box = tuple[Shape, Shape]
 
@@ -104,6 +108,9 @@ class Pipeline:
         self._groups = 0  # that have memory
         self._free: list[np.ndarray] = []
         self._at_work = 0
+        self._running = 0  # threads
+        self._ended = threading.Lock()  # free when no thread is left
+        self._ended.acquire()
         self._failure: BaseException | None = None
 
     def run(self) -> None:
@@ -113,21 +120,48 @@ class Pipeline:
         if count == 1:
             self._work()
         else:
-            threads = [threading.Thread(target=self._work) for _ in range(count)]
-            started = []
             try:
-                for thread in threads:
-                    thread.start()
-                    started.append(thread)
-                for thread in started:
-                    thread.join()
+                self._start(count)
+                self._wait()
             except BaseException as e:
                 self._fail(e)
-                for thread in started:
-                    thread.join()
+                self._wait()
                 raise
         if self._failure is not None:
             raise self._failure
+
+    def _start(self, count: int) -> None:
+        """Start threads; signals wait until all are there, and reach the calling thread alone."""
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+        try:
+            for _ in range(count):
+                with self._changed:
+                    self._running += 1
+                try:
+                    threading.Thread(target=self._work_apart).start()
+                except BaseException:
+                    self._one_less()
+                    raise
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+    def _wait(self) -> None:
+        """Wait until all threads have done their last piece.
+
+        Not by `join`: when a signal interrupts that, Python 3.11 takes the thread for ended.
+        """
+        while self._running > 0:
+            self._ended.acquire(timeout=PATIENCE_SECONDS)
+
+    def _work_apart(self) -> None:
+        self._work()
+        self._one_less()
+
+    def _one_less(self) -> None:
+        with self._changed:
+            self._running -= 1
+            if self._running == 0 and self._ended.locked():
+                self._ended.release()
 
     def _work(self) -> None:
         scratch = Scratch()
