@@ -2,6 +2,8 @@
 """Does one process move chunk by chunk what NumPy would, within its limit, and without MPI?"""
 
 import json
+import os
+import signal
 import subprocess
 import sys
 
@@ -10,7 +12,7 @@ import pytest
 import zarr
 
 import datamover as dm
-from datamover import move_command
+from datamover import lifeline, move_command
 from datamover.files import intend, move, pipeline
 
 
@@ -109,6 +111,28 @@ def test_an_error_of_any_thread_is_the_move_s(tmp_path, monkeypatch):
     monkeypatch.setattr("datamover.files.transfer.cores", lambda: 4)
     with pytest.raises(ZeroDivisionError, match="in a thread"):
         move(None, tmp_path / "a.npy", tmp_path / "b.zarr", chunks=(8, 8))
+    assert [p.name for p in tmp_path.iterdir()] == ["a.npy"]
+
+
+def test_an_interrupted_move_waits_for_its_threads(tmp_path, monkeypatch):
+    np.save(tmp_path / "a.npy", np.ones((64, 64)))
+    write, begun, ended = pipeline.Sink.write, [], []
+
+    def interrupted(sink, lo, chunk):
+        begun.append(lo)
+        if len(begun) == 1:
+            os.kill(os.getpid(), signal.SIGINT)
+        while not caught:
+            continue
+        for _ in range(300):  # while the main thread has been interrupted
+            write(sink, lo, chunk)
+        ended.append(lo)
+
+    monkeypatch.setattr(pipeline.Sink, "write", interrupted)
+    monkeypatch.setattr("datamover.files.transfer.cores", lambda: 4)
+    with lifeline.signals_interrupt() as caught, pytest.raises(KeyboardInterrupt):
+        move(None, tmp_path / "a.npy", tmp_path / "b.zarr", chunks=(8, 8))
+    assert begun and sorted(begun) == sorted(ended)
     assert [p.name for p in tmp_path.iterdir()] == ["a.npy"]
 
 

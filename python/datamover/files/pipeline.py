@@ -13,7 +13,6 @@ import dataclasses
 import itertools
 import math
 import os
-import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -109,6 +108,7 @@ class Pipeline:
         self._free: list[np.ndarray] = []
         self._at_work = 0
         self._running = 0  # threads
+        self._done = False
         self._ended = threading.Lock()  # free when no thread is left
         self._ended.acquire()
         self._failure: BaseException | None = None
@@ -121,7 +121,8 @@ class Pipeline:
             self._work()
         else:
             try:
-                self._start(count)
+                for _ in range(count):
+                    threading.Thread(target=self._work_apart).start()
                 self._wait()
             except BaseException as e:
                 self._fail(e)
@@ -130,34 +131,21 @@ class Pipeline:
         if self._failure is not None:
             raise self._failure
 
-    def _start(self, count: int) -> None:
-        """Start threads; signals wait until all are there, and reach the calling thread alone."""
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
-        try:
-            for _ in range(count):
-                with self._changed:
-                    self._running += 1
-                try:
-                    threading.Thread(target=self._work_apart).start()
-                except BaseException:
-                    self._one_less()
-                    raise
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
     def _wait(self) -> None:
-        """Wait until all threads have done their last piece.
+        """Wait until all is done, or given up, and no thread is at it any more.
 
-        Not by `join`: when a signal interrupts that, Python 3.11 takes the thread for ended.
+        Not by `join`: when a signal interrupts that, Python 3.11 takes the thread for ended. A
+        thread that comes later finds nothing to do.
         """
-        while self._running > 0:
+        while self._running > 0 or not (self._done or self._failure):
             self._ended.acquire(timeout=PATIENCE_SECONDS)
 
     def _work_apart(self) -> None:
+        with self._changed:
+            if self._failure is not None:
+                return
+            self._running += 1
         self._work()
-        self._one_less()
-
-    def _one_less(self) -> None:
         with self._changed:
             self._running -= 1
             if self._running == 0 and self._ended.locked():
@@ -194,6 +182,7 @@ class Pipeline:
                         self._at_work += 1
                         return task
                 elif self._at_work == 0:
+                    self._done = True
                     self._changed.notify_all()
                     return None
                 self._changed.wait()
