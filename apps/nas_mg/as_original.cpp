@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How do ghosts of each level travel in NPB itself? Axis by axis, through buffers as long as the
+// How do ghosts of each level travel in NPB itself? Axis by axis, through buffers longer than the
 // largest face, which are set to 0 before each message, in vain: it overwrites all that is read of
 // them. Where an axis is not divided, the messages go to the process itself. Source: `comm3`,
 // `ready`, `give3` and `take3` of NAS MG.
