@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "encodings.hpp"
+#include "geometry/checked.hpp"
 
 namespace datamover {
 
@@ -47,10 +48,15 @@ private:
         return true;
     }
 
+    static bool is_near(std::int64_t distance) {
+        return -largest_address <= distance && distance <= largest_address;
+    }
+
     static bool extend(Group& g, const Nest& nest) {
         const std::int64_t ds = nest.source - g.first.source;
         const std::int64_t dd = nest.destination - g.first.destination;
-        if (!same_shape(g.first, nest)) return false;
+        // A stride times its count has to fit 64 bits.
+        if (!is_near(ds) || !is_near(dd) || !same_shape(g.first, nest)) return false;
         if (g.count == 1) {
             g.source_step = ds;
             g.destination_step = dd;

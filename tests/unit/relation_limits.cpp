@@ -159,3 +159,20 @@ TEST(RelationLimits, AddressesThatDoNotFitAreNamed) {
     EXPECT_EQ(AddressRelation::from_pairs(edge, zero, 8, 8).source_bounds().end_bytes,
               std::int64_t{1} << 58);
 }
+
+TEST(RelationLimits, RowsThatLieTooFarApartAreNotFolded) {
+    constexpr std::int64_t far = (std::int64_t{1} << 62) - (std::int64_t{1} << 42);
+    const auto one = table({{0, 0, 1, 1, 0, 0}});
+    for (const auto& places : {std::vector<std::int64_t>{-far, far, 0, far},
+                               {far, -far, far},
+                               {-far, 0, far, -far, 0, far, -far}}) {
+        std::vector<Product> products;
+        for (std::size_t i = 0; i < places.size(); ++i)
+            products.push_back({places[i], static_cast<std::int64_t>(8 * i), {{one, 8, 8}}});
+        const AddressRelation relation = AddressRelation::from_products(products, 8, 8);
+        const AddressRelation folded = relation.encode(Encoding::pairs).encode(Encoding::product);
+        std::vector<std::int64_t> source, destination;
+        folded.to_pairs(source, destination);
+        EXPECT_EQ(source, places);
+    }
+}
