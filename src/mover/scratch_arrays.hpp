@@ -33,6 +33,9 @@ public:
     const std::vector<Span>& spans() const { return spans_; }
 
 private:
+    const Span& span_at(const std::byte* user) const;
+    void stand_in(ArrayPart& part) const;
+
     std::vector<Span> spans_;  ///< ascending, apart from each other
 };
 

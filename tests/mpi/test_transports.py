@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Are transports chosen as asked, the fastest found, and bytes beside the plan left alone?"""
 
+import mmap
 import os
 
 import drawn
@@ -81,6 +82,23 @@ def test_halos_in_place_read_and_write_what_the_plan_says(comm, transport):
         assert (u[block][0] == (block - 1) % comm.size).all()
         assert (u[block][-1] == (block + 1) % comm.size).all()
         assert (u[block][1:-1] == block).all()
+
+
+@pytest.mark.parametrize("transport", ["poison:auto", "measure"])
+def test_blocks_may_lie_far_apart(comm, tuning_file, transport):
+    """What lies between the blocks of an array is not the array's, and may be no memory."""
+    n = comm.size
+    blocks = dm.FloorPlan.uniform(dm.Region((0,), (8 * n,)), (2 * n,), nprocs=n)
+    plan = dm.redistribute(blocks, dm.BlockCyclic((8 * n,), "(cyclic)", n))
+    near, far = np.empty(4, "i8"), np.frombuffer(mmap.mmap(-1, 4096), "i8")[:4]
+    first, second = blocks.blocks_of(comm.rank)
+    whole = np.arange(8 * n)
+    near[...], far[...] = whole[4 * first :][:4], whole[4 * second :][:4]
+    result = np.zeros(8, "i8")
+    mover = dm.Mover(plan, {first: near, second: far}, result, transport=transport, comm=comm)
+    mover()
+    assert (result == whole[comm.rank :: n]).all()
+    assert transport != "measure" or n == 1 or mover.explain().trials[0]["rounds"] > 0
 
 
 def test_the_first_of_several_that_can_carries(comm):
