@@ -21,6 +21,16 @@ std::int64_t Nest::size() const {
     return n;
 }
 
+namespace {
+
+/// A row may reach over all addresses, so that the place behind its last element does not fit.
+bool is_product(std::int64_t value, std::int64_t a, std::int64_t b) {
+    std::int64_t product = 0;
+    return !__builtin_mul_overflow(a, b, &product) && product == value;
+}
+
+}  // namespace
+
 void fold_axes(std::vector<NestAxis>& axes) {
     std::erase_if(axes, [](const NestAxis& a) { return a.count == 1 && a.table == nullptr; });
     std::size_t kept = 0;
@@ -29,8 +39,8 @@ void fold_axes(std::vector<NestAxis>& axes) {
         if (kept > 0) {
             NestAxis& outer = axes[kept - 1];
             if (outer.table == nullptr && inner.table == nullptr &&
-                outer.source_stride == inner.count * inner.source_stride &&
-                outer.destination_stride == inner.count * inner.destination_stride) {
+                is_product(outer.source_stride, inner.count, inner.source_stride) &&
+                is_product(outer.destination_stride, inner.count, inner.destination_stride)) {
                 outer = {outer.count * inner.count, inner.source_stride, inner.destination_stride,
                          nullptr};
                 continue;
