@@ -47,10 +47,11 @@ from .plans import (
     redistribute,
     restriction,
 )
-from .relations import AddressRelation, BoundCopy, RecomputeModel, RelationCache, copy
+from .relations import AddressRelation, BoundCopy, RecomputeModel, RelationCache
 
 if TYPE_CHECKING:
     from . import targets
+    from .array_copy import copy
     from .arrays import UserArrays, XArray
     from .distribution import Distribution, distribute
     from .explanation import explain
@@ -117,6 +118,7 @@ _LAZY = {
     "Phases": "movers",
     "UserArrays": "arrays",
     "XArray": "arrays",
+    "copy": "array_copy",
     "distribute": "distribution",
     "explain": "explanation",
     "move": "files",

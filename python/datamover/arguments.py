@@ -8,8 +8,6 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from .errors import InvalidArgument, WrongType
 
 #: The engine counts bytes with 63 bits.
@@ -35,11 +33,18 @@ def number(value: Any, name: str) -> complex:
         raise WrongType(f"{name} is {value!r}, it must be a number") from None
 
 
+def is_several(value: Any) -> bool:
+    """Return whether this is a sequence or an array with dimensions, not one number."""
+    if isinstance(value, Sequence):
+        return getattr(value, "ndim", 1) > 0
+    # An array, told without loading NumPy: whoever has one has loaded it.
+    return hasattr(value, "__array__") and getattr(value, "ndim", 0) > 0
+
+
 def integers(value: Any, name: str) -> tuple[int, ...]:
     """Give an integer as a tuple of one, several as a tuple."""
-    several = isinstance(value, Sequence | np.ndarray) and getattr(value, "ndim", 1) > 0
     try:
-        return tuple(operator.index(v) for v in (value if several else (value,)))
+        return tuple(operator.index(v) for v in (value if is_several(value) else (value,)))
     except TypeError:
         raise WrongType(
             f"{name} is {value!r}, it must be an integer or a sequence of integers"

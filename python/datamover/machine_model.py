@@ -8,13 +8,9 @@ datamover is imported, and encodings are chosen by them. Without them, built-in 
 from __future__ import annotations
 
 import json
-import logging
 import os
-import platform
 from dataclasses import asdict, dataclass
 from pathlib import Path
-
-import platformdirs
 
 from . import _plan
 from .errors import InvalidArgument
@@ -22,8 +18,6 @@ from .errors import InvalidArgument
 #: Names another file; empty for none.
 VARIABLE = "DATAMOVER_MODEL"
 FORMAT = 1
-
-logger = logging.getLogger("datamover")
 
 
 @dataclass(frozen=True)
@@ -54,6 +48,8 @@ def processor() -> str:
                 return line.split(":", 1)[1].strip()
     except OSError:
         pass
+    import platform
+
     return platform.processor() or platform.machine()
 
 
@@ -75,6 +71,8 @@ def model_file() -> Path | None:
     named = os.environ.get(VARIABLE)
     if named is not None:
         return Path(named) if named else None
+    import platformdirs
+
     return platformdirs.user_cache_path("datamover") / "model.json"
 
 
@@ -137,4 +135,6 @@ def use_kept() -> None:
         if model is not None:
             use(model)
     except InvalidArgument as error:
-        logger.warning("%s", error)
+        import logging
+
+        logging.getLogger("datamover").warning("%s", error)

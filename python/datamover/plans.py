@@ -14,8 +14,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal, overload
 
-import numpy as np
-
 from . import _plan
 from ._plan import (
     BlockCyclic,
@@ -27,7 +25,7 @@ from ._plan import (
     Region,
     SectionCopy,
 )
-from .arguments import integers
+from .arguments import integers, is_several
 from .errors import Mismatch, WrongType
 from .layouts import Layout
 
@@ -472,8 +470,7 @@ def _wrapping_domain(periodic: Region | bool | None, layout: Layout) -> Region:
 def _sides(width: Width, layout: Layout) -> tuple[Sequence[int], Sequence[int]]:
     """Return the widths of the lower and of the upper sides, one for each dimension."""
     dims = _checked(layout).dims
-    several = isinstance(width, Sequence | np.ndarray) and getattr(width, "ndim", 1) > 0
-    entries = list(width) if several else [width] * dims
+    entries = list(width) if is_several(width) else [width] * dims
     if len(entries) != dims:
         raise Mismatch(f"width {width!r} has {len(entries)} entries, the layout {dims} dimensions")
     pairs = [integers(entry, "an entry of width") for entry in entries]

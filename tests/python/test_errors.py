@@ -56,9 +56,10 @@ def test_arguments_of_a_wrong_kind_are_type_errors():
             dm.Region(*bad)
 
 
-def test_importing_the_package_loads_no_mpi():
+def test_importing_the_package_loads_neither_mpi_nor_numpy():
     code = """
 import sys, datamover as dm
+assert "numpy" not in sys.modules
 rows = dm.BlockCyclic((8, 8), "(block, *)", nprocs=4)
 dm.redistribute(rows, rows).relation(0, 0).describe()
 loaded = {"mpi4py", "datamover._mover", "rich", "matplotlib", "zarr"} & set(sys.modules)

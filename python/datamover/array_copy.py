@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How is one array, or a view of one, copied to another within this process?
+
+>>> import numpy as np, datamover as dm
+>>> turned = np.empty((3, 2))
+>>> dm.copy(np.arange(6.0).reshape(2, 3).T, turned)
+>>> turned[2]
+array([2., 5.])
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from . import _plan
+from ._plan import AddressRelation
+from .errors import InvalidArgument, Mismatch, OutOfRange, WrongType
+
+# How much work goes into telling whether two interleaved views share an element.
+_MAX_OVERLAP_WORK = 10_000
+
+
+def copy(
+    source: npt.NDArray,
+    destination: npt.NDArray,
+    op: str | None = None,
+    *,
+    source_index: npt.ArrayLike | None = None,
+    destination_index: npt.ArrayLike | None = None,
+) -> None:
+    """Copy one array, or view of an array, to another: any strides, permutation or choice of rows.
+
+    Parameters
+    ----------
+    source, destination : numpy.ndarray
+        Of one shape; strides may be negative. Where the dtypes differ, elements are converted by
+        NumPy's rules.
+    op : {"add", "multiply", "min", "max"}, optional
+        How an element is combined with the one in place; replaced without it.
+    source_index, destination_index : (n,) array of int, optional
+        Indices into the first dimension, as NumPy counts them: ``destination[destination_index] =
+        source[source_index]``. With `op`, destinations may repeat: all contributions are combined.
+
+    Raises
+    ------
+    Mismatch
+        When the shapes differ.
+    OutOfRange
+        When an index lies outside its dimension.
+    InvalidArgument
+        When the two overlap in memory, the destination is read-only or has a stride of 0, indices
+        repeat at the destination without an `op`, or `op` is another word.
+    WrongType
+        When the dtypes cannot be converted, or indices are no integers.
+
+    Notes
+    -----
+    Nothing has been written when an error is raised. The GIL is released meanwhile. Without indices
+    the work is the copy alone; for a choice of rows that is used again, keep an `AddressRelation`.
+
+    Examples
+    --------
+    >>> import numpy as np, datamover as dm
+    >>> a = np.arange(6.0).reshape(2, 3)
+    >>> b = np.zeros((3, 2))
+    >>> dm.copy(a.T, b)
+    >>> dm.copy(a.T[::-1], b, op="add")
+    >>> b
+    array([[2., 8.],
+           [2., 8.],
+           [2., 8.]])
+    >>> dm.copy(np.ones(3), b[:, 0], op="add", destination_index=[2, 2, 0])
+    >>> b[:, 0]
+    array([3., 2., 4.])
+    """
+    if np.may_share_memory(source, destination) and _overlap(source, destination):
+        raise InvalidArgument("source and destination overlap in memory")
+    if source_index is None and destination_index is None:
+        _plan.copy_strided(source, destination, op)
+        return
+    from_shape, from_bytes = _element_addresses(source, source_index, "source")
+    to_shape, to_bytes = _element_addresses(destination, destination_index, "destination")
+    if from_shape != to_shape:
+        raise Mismatch(f"the source's choice has shape {from_shape}, the destination's {to_shape}")
+    sizes = (source.itemsize, destination.itemsize)
+    AddressRelation.from_byte_pairs(from_bytes, to_bytes, sizes).copy(source, destination, op=op)
+
+
+def _element_addresses(
+    array: npt.NDArray, index: npt.ArrayLike | None, name: str
+) -> tuple[tuple[int, ...], npt.NDArray[np.int64]]:
+    """Shape of a choice of rows, and the byte addresses of its elements from the first one."""
+    if array.ndim == 0:
+        raise InvalidArgument(f"the {name} has no dimension to choose from")
+    rows = np.arange(len(array)) if index is None else np.asarray(index)
+    if rows.ndim != 1 or (rows.size and rows.dtype.kind not in "iu"):
+        raise WrongType(f"{name}_index must be one row of integers")
+    # Compared before they are signed 64-bit numbers, which not all unsigned ones are.
+    wrong = rows[(rows < -len(array)) | (rows >= len(array))]
+    if wrong.size:
+        raise OutOfRange(f"{name}_index holds {wrong[0]}, the {name} has {len(array)} rows")
+    rows = rows.astype(np.int64)
+    at = np.where(rows < 0, rows + len(array), rows) * array.strides[0]
+    for extent, stride in zip(array.shape[1:], array.strides[1:], strict=True):
+        at = at[..., np.newaxis] + stride * np.arange(extent)
+    return at.shape, at.ravel()
+
+
+def _overlap(a: npt.NDArray, b: npt.NDArray) -> bool:
+    """Return whether two arrays share an element, True where that is too hard to tell."""
+    try:
+        return np.shares_memory(a, b, max_work=_MAX_OVERLAP_WORK)
+    except np.exceptions.TooHardError:
+        return True
