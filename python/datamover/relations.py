@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ._plan import AddressRelation, BoundCopy, RecomputeModel, RelationCache
-from .errors import InvalidArgument, WrongType
+from .errors import InvalidArgument
 from .machine_model import use_kept
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ __all__ = ["AddressRelation", "BoundCopy", "RecomputeModel", "RelationCache"]
 
 # Encodings are chosen by what was measured here, if anything was.
 use_kept()
+
 
 def datatype(
     self: AddressRelation, side: str = "source", element: MPI.Datatype | None = None
