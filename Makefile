@@ -17,13 +17,13 @@ CXX_FILES = git ls-files '*.hpp' '*.h' '*.cpp' '*.c'
 unexport MPICXX MPI_HOME
 
 .PHONY: help setup install demo test test-long test-build sanitize sanitize-threads fuzz \
-    bench reference format lint clean
+    bench docs format lint clean
 
 help:
 	@echo "make demo       set up and move a brain volume to Zarr chunks on 4 processes"
 	@echo "make test       set up and run all tests;  make test-long: more random cases"
 	@echo "make setup      virtual environment in $(VENV), MPI, build; after an edit: make install"
-	@echo "make reference  the functions of every face, in build/reference"
+	@echo "make docs       the documents as a site with search, in build/site"
 	@echo "make bench      the benchmarks;  make format, make lint, make clean"
 
 setup: install
@@ -88,13 +88,15 @@ fuzz: $(VENV)/.ready-test
 bench: install
 	$(BIN)/datamover bench latency -n 2
 
-# One reference per face, from what stands in the code: build/reference/{python,c,cpp}.
-reference: install $(VENV)/.ready-docs
+# The site of the documents: pages and the reference of every face, in build/site.
+docs: install $(VENV)/.ready-docs
 	scripts/system-packages doxygen
-	rm -rf build/reference && mkdir -p build/reference/c build/reference/cpp
+	rm -rf build/site build/docs docs/reference/python
+	mkdir -p build/docs/doxygen/c build/docs/doxygen/cpp
 	doxygen docs/reference/c.doxyfile
 	doxygen docs/reference/cpp.doxyfile
-	$(BIN)/pdoc --docformat numpy --output-directory build/reference/python datamover
+	$(BIN)/python -m sphinx -q -W --keep-going -d build/docs/doctrees docs build/site
+	@echo "the site is in build/site/index.html"
 
 format: $(VENV)/.ready-lint
 	$(CXX_FILES) | xargs $(BIN)/clang-format -i

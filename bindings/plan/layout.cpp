@@ -157,7 +157,7 @@ Parameters
 rank : int
     Of which process.
 context : int
-    The BLACS context, which becomes CTXT_.
+    The BLACS context, which becomes ``CTXT_``.
 lld : int
     Elements from one local column to the next; the least that is allowed where it is less.
 
