@@ -53,4 +53,5 @@ NB_MODULE(_mover, m) {
     datamover::bindings::bind_movers(m);
     datamover::bindings::bind_distribution(m);
     datamover::bindings::bind_datatypes(m);
+    datamover::bindings::bind_index_lists(m);
 }

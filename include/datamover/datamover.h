@@ -97,6 +97,13 @@ int datamover_layout_tiles(datamover_layout** layout, int dims, const int64_t* l
  * an array of `shape`, in this order; `offsets` has nprocs + 1 entries. O(n log n). */
 int datamover_layout_index_list(datamover_layout** layout, int dims, const int64_t* shape,
                                 int64_t nprocs, const int64_t* offsets, const int64_t* indices);
+/* `num_lists` such layouts of which each process gives its own list alone: counts[k] indices at
+ * lists[k]. No process holds all. They move among one another and to and from `partners`, layouts
+ * over the same shape (NULL for none). `layouts` has room for num_lists; all are to be freed.
+ * Collective over `comm`. O(n log n) for n own indices. */
+int datamover_index_lists(datamover_layout** layouts, MPI_Comm comm, int dims, const int64_t* shape,
+                          int64_t num_lists, const int64_t* counts, const int64_t* const* lists,
+                          const datamover_layout* const* partners, int64_t num_partners);
 int datamover_layout_free(datamover_layout** layout);
 
 int datamover_layout_dims(const datamover_layout* layout, int* dims);

@@ -14,6 +14,7 @@
 #include "datamover/explain.hpp"
 #include "datamover/floor_plan.hpp"
 #include "datamover/index_list.hpp"
+#include "datamover/index_lists.hpp"
 #include "datamover/layout.hpp"
 #include "datamover/memory_layout.hpp"
 #include "datamover/motion_plan.hpp"

@@ -24,14 +24,30 @@ public:
     IndexList(const Point& shape, std::span<const std::int64_t> offsets,
               std::span<const std::int64_t> indices);
 
+    /// Throws out_of_range where an index of a rank's list is not in an array of `shape`.
+    static void check_indices(const Point& shape, std::int64_t rank,
+                              std::span<const std::int64_t> indices);
+
+    /// What one process knows of lists that no process holds whole: see index_lists.hpp, which
+    /// makes them.
+    struct Part;
+    /// Lists of which this process knows its own, and the holders of some indices. Throws as above.
+    IndexList(const Point& shape, Part part);
+
     int dims() const { return shape_.dims(); }
     const Point& shape() const { return shape_; }
     std::int64_t nprocs() const;
     std::int64_t num_blocks() const { return nprocs(); }
+    /// Throws unsupported for the list of another process where each knows only its own.
     std::span<const std::int64_t> indices_of(std::int64_t rank) const;
+    /// Length of a list. O(1).
+    std::int64_t count_of(std::int64_t rank) const;
+    /// Whether the lists of all ranks are known here, and so the holders of every index.
+    bool knows_all() const;
 
     /// The holders of an index as (rank, position in its list), ascending. O(log n). Throws
-    /// out_of_range for an index outside the shape.
+    /// out_of_range for an index outside the shape, unsupported for one of which this process does
+    /// not know who holds it.
     struct Holder {
         std::int64_t index, rank, position;
     };
@@ -44,8 +60,18 @@ public:
 
 private:
     struct Table;
+    void sort_holders(Table& table) const;
     Point shape_;
     std::shared_ptr<const Table> table_;
+};
+
+struct IndexList::Part {
+    std::int64_t rank = 0;             ///< whose list is known
+    std::vector<std::int64_t> own;     ///< that list
+    std::vector<std::int64_t> counts;  ///< the length of every rank's list
+    std::vector<Holder> holders;       ///< all holders of the indices that are known, in any order
+    std::vector<std::int64_t> unheld;  ///< indices that nobody holds, ascending
+    std::int64_t digest = 0;           ///< the same on all processes
 };
 
 }  // namespace datamover

@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from .explanation import explain
     from .files import move
     from .movers import Mover, MoverSet, Phases
+    from .own_lists import index_lists
     from .progress import progress_thread, set_timeout
 
 __all__ = [
@@ -100,6 +101,7 @@ __all__ = [
     "distribute",
     "explain",
     "halo",
+    "index_lists",
     "move",
     "panel_broadcast",
     "progress_thread",
@@ -121,6 +123,7 @@ _LAZY = {
     "copy": "array_copy",
     "distribute": "distribution",
     "explain": "explanation",
+    "index_lists": "own_lists",
     "move": "files",
     "progress_thread": "progress",
     "set_timeout": "progress",

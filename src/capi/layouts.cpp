@@ -2,7 +2,10 @@
 // How does a C program say and ask who owns what?
 #include <algorithm>
 #include <limits>
+#include <memory>
+#include <vector>
 
+#include "datamover/index_lists.hpp"
 #include "datamover/scalapack_descriptor.hpp"
 #include "handles.hpp"
 #include "matrices.hpp"
@@ -24,6 +27,13 @@ BlockCyclicOptions options_of(const datamover_block_cyclic_options* given_option
     if (given_options->replicas != 0) options.replicas = given_options->replicas;
     return options;
 }
+
+/// What a process gives to datamover_index_lists.
+struct OwnLists {
+    Point shape;
+    std::vector<std::vector<std::int64_t>> lists;
+    std::vector<Layout> partners;
+};
 
 const BlockCyclic& block_cyclic_of(const datamover_layout* layout) {
     const BlockCyclic* found = value_of(layout, "layout").block_cyclic();
@@ -89,6 +99,31 @@ int datamover_layout_index_list(datamover_layout** layout, int dims, const int64
         hand_out(layout, "layout",
                  IndexList(point(shape, dims, "shape"), starts,
                            values(indices, starts.back(), "indices")));
+    });
+}
+
+int datamover_index_lists(datamover_layout** layouts, MPI_Comm comm, int dims, const int64_t* shape,
+                          int64_t num_lists, const int64_t* counts, const int64_t* const* lists,
+                          const datamover_layout* const* partners, int64_t num_partners) {
+    return guarded([&] {
+        const OwnLists own = capi::collectively(comm, [&] {
+            OwnLists read;
+            read.shape = point(shape, dims, "shape");
+            const auto lengths = values(counts, num_lists, "counts");
+            if (num_lists > 0) given(layouts, "layouts");
+            for (std::int64_t k = 0; k < num_lists; ++k)
+                read.lists.push_back(values((&given(lists, "lists"))[k],
+                                            lengths[static_cast<std::size_t>(k)], "a list"));
+            for (std::int64_t k = 0; k < num_partners; ++k)
+                read.partners.push_back(value_of((&given(partners, "partners"))[k], "a partner"));
+            return read;
+        });
+        const std::vector<std::span<const std::int64_t>> mine(own.lists.begin(), own.lists.end());
+        const auto made = index_lists(comm, own.shape, mine, own.partners);
+        std::vector<std::unique_ptr<datamover_layout>> handles;
+        for (const IndexList& list : made)
+            handles.push_back(std::make_unique<datamover_layout>(datamover_layout{list}));
+        for (std::size_t k = 0; k < handles.size(); ++k) layouts[k] = handles[k].release();
     });
 }
 

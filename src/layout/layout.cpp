@@ -102,7 +102,7 @@ Region Layout::domain() const {
 Point Layout::block_extents(std::int64_t block) const {
     if (const auto* bc = block_cyclic()) return bc->block_extents(block);
     if (const auto* fp = floor_plan()) return fp->region(block).shape();
-    return Point{static_cast<std::int64_t>(index_list()->indices_of(block).size())};
+    return Point{index_list()->count_of(block)};
 }
 
 std::vector<AxisSet> Layout::axis_sets(std::int64_t block) const {

@@ -74,6 +74,8 @@ public:
 
     std::int64_t size() const { return extents_.product(); }
 
+    bool knows_all() const { return !list_ || list_->knows_all(); }
+
     /// A region that holds all of its global indices.
     Region bounds() const {
         if (size() == 0) return Region::empty_region(list_ ? list_->dims() : extents_.dims());
@@ -169,7 +171,9 @@ void for_each_that_may_meet(const BlockElements& own, const Region& region, cons
                             bool all, There&& there, Back&& back, Visit&& visit) {
     const Region near = own.bounds().intersected(region);
     if (near.empty()) return;
-    if (const IndexList* list = all ? nullptr : other.index_list()) {
+    const IndexList* list = all ? nullptr : other.index_list();
+    // Where only some holders are known, every element has to be asked for: so that none is missed.
+    if (list && list->knows_all() && own.knows_all()) {
         const Point a = there(near.lo()), b = there(near.hi() - Point::filled(near.dims(), 1));
         const auto named =
             list->holders_between(flatten(a, list->shape()), flatten(b, list->shape()) + 1);

@@ -174,11 +174,42 @@ static void test_phases(void) {
     datamover_array_free(&u), datamover_layout_free(&blocks);
 }
 
+/* Each process owns two points of a ring and asks for the two behind them. */
+static void test_own_lists(void) {
+    const int64_t points = (int64_t)2 * size, shape[1] = {points}, counts[2] = {2, 2};
+    const int64_t own[2] = {(int64_t)2 * rank + 1, (int64_t)2 * rank};
+    const int64_t next[2] = {(own[0] + 1) % points, (own[0] + 2) % points}, far[1] = {points};
+    const int64_t *lists[2] = {own, next}, *wrong[1] = {far}, one = 1;
+    datamover_layout* layouts[2] = {NULL, NULL};
+    datamover_plan* plan = NULL;
+    datamover_block here = {0}, there = {0};
+    datamover_array *a = NULL, *b = NULL;
+    int64_t mine[2] = {10 * own[0], 10 * own[1]}, seen[2] = {-1, -1}, stride[1] = {8};
+    SUCCEEDS(datamover_index_lists(layouts, MPI_COMM_WORLD, 1, shape, 2, counts, lists, NULL, 0));
+    SUCCEEDS(datamover_redistribute(&plan, layouts[0], layouts[1], NULL));
+    here.block = there.block = rank;
+    here.strides_bytes = there.strides_bytes = stride;
+    here.origin = mine, there.origin = seen;
+    SUCCEEDS(datamover_array_of_blocks(&a, layouts[0], DATAMOVER_INT64, 8, &here, 1));
+    SUCCEEDS(datamover_array_of_blocks(&b, layouts[1], DATAMOVER_INT64, 8, &there, 1));
+    move(plan, a, b);
+    CHECK(seen[0] == 10 * next[0] && seen[1] == 10 * next[1]);
+    FAILS(DATAMOVER_OUT_OF_RANGE, datamover_index_lists(layouts, MPI_COMM_WORLD, 1, shape, 1, &one,
+                                                        rank == 0 ? wrong : lists, NULL, 0));
+    FAILS(DATAMOVER_INVALID_ARGUMENT,
+          datamover_index_lists(rank == 0 ? NULL : layouts, MPI_COMM_WORLD, 1, shape, 1, counts,
+                                lists, NULL, 0));
+    SUCCEEDS(datamover_plan_free(&plan));
+    datamover_array_free(&a), datamover_array_free(&b);
+    datamover_layout_free(&layouts[0]), datamover_layout_free(&layouts[1]);
+}
+
 int main(int argc, char** argv) {
     begin(&argc, &argv);
     test_panels();
     test_levels();
     test_steps_and_colours();
     test_phases();
+    test_own_lists();
     return finish();
 }

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Who owns which element when every process gives its own list and no process holds all?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy.typing as npt
+
+from .layouts import IndexList, Layout
+from .mpi import comm_address, core, take_part_with
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+
+
+def index_lists(
+    comm: MPI.Comm,
+    shape: int | Sequence[int],
+    *mine: npt.ArrayLike,
+    partners: Sequence[Layout] = (),
+) -> tuple[IndexList, ...]:
+    """Make index lists of which each process gives its own; no process holds all. Collective.
+
+    A process keeps its own lists and, for each index that it holds in any of them or in one of
+    `partners`, who else holds it. That is enough to move among the results and to and from the
+    partners: the ghost elements of an unstructured mesh, the rows of a sparse matrix.
+
+    Parameters
+    ----------
+    comm : mpi4py.MPI.Comm
+        The processes; each calls with as many lists.
+    shape : int or sequence of int
+        Shape of the array that the indices point into, the same on all processes.
+    *mine : arrays of int
+        This process's flat indices for each result, in the order of its local array.
+    partners : sequence of layouts, optional
+        Other layouts over `shape` that the results will move to or from, the same on all processes.
+
+    Returns
+    -------
+    tuple of IndexList
+        One for each list. `indices_of` knows this process's list alone; whatever needs those of
+        others (plans of other ranks, saving, pickling) raises Unsupported.
+
+    Raises
+    ------
+    OutOfRange
+        When an index of any process lies outside the shape.
+    InvalidArgument
+        When one index stands twice in one list.
+    Mismatch
+        When shape, partners or the number of lists differ between processes.
+    WrongType
+        When indices are no integers.
+
+    Notes
+    -----
+    Takes O(n log n) time and O(n) memory for the n indices that the process holds, and O(P) for P
+    processes. All raise what any raises.
+
+    Examples
+    --------
+    Each process owns two points of a ring, and wants the next point beside them:
+
+    >>> from mpi4py import MPI
+    >>> import numpy as np, datamover as dm
+    >>> comm = MPI.COMM_WORLD
+    >>> n = 2 * comm.size
+    >>> own = 2 * comm.rank + np.arange(2)
+    >>> owned, with_ghost = dm.index_lists(comm, n, own, np.append(own, (own[-1] + 1) % n)[1:])
+    >>> values, seen = own * 10.0, np.zeros(2)
+    >>> dm.Mover(dm.redistribute(owned, with_ghost), values, seen, comm=comm)()
+    >>> bool((seen == np.append(own, (own[-1] + 1) % n)[1:] * 10.0).all())
+    True
+    """
+    address = comm_address(comm)
+    try:
+        own = core().OwnLists(shape, list(mine), list(partners))
+    except BaseException as error:
+        take_part_with(core().refuse_index_lists, address, error)
+    return tuple(own.make(address))

@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How does each process learn who holds the indices of its lists, when nobody holds all lists?
+//
+// A directory is cut into equal ranges of indices, one for each process. All tell it what they hold
+// and ask it about what they hold; three distributions carry that.
+#include "datamover/index_lists.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include "datamover/distribution.hpp"
+#include "geometry/word_digest.hpp"
+#include "mpi/process_group.hpp"
+
+namespace datamover {
+namespace {
+
+/// Element `position` of list number `list` of process `rank` is `index`.
+struct Held {
+    std::int64_t index, list, rank, position;
+    auto key() const { return std::tie(index, list, rank, position); }
+};
+
+/// Elements that arrived, and the process that each came from.
+template <class Element>
+struct Arrived {
+    std::vector<Element> elems;
+    std::vector<std::int64_t> source;
+};
+
+template <class Element>
+Arrived<Element> carry(MPI_Comm comm, const std::vector<Element>& elems,
+                       const std::vector<std::int64_t>& targets) {
+    TargetList list;
+    list.elems = static_cast<std::int64_t>(targets.size());
+    list.data = targets.data();
+    list.type = ScalarType::int64;
+    list.stride_bytes = sizeof(std::int64_t);
+    Distribution distribution(comm, list);
+    Arrived<Element> arrived;
+    const auto received = static_cast<std::size_t>(distribution.received());
+    try {
+        arrived.elems.resize(received);
+        arrived.source.reserve(received);
+        std::int64_t rank = 0;
+        for (const std::int64_t count : distribution.receive_counts())
+            arrived.source.insert(arrived.source.end(), static_cast<std::size_t>(count), rank++);
+    } catch (const std::exception&) {
+        distribution.refuse(Error(ErrorCode::no_memory, "there is no memory for what arrives"));
+    }
+    const ElementColumn column{elems.data(), sizeof(Element)};
+    const ElementBuffer result{reinterpret_cast<std::byte*>(arrived.elems.data()),
+                               static_cast<std::int64_t>(received * sizeof(Element))};
+    distribution.move({&column, 1}, {&result, 1});
+    return arrived;
+}
+
+/// Calls visit(flat index) for every element that a process holds of a layout within `shape`.
+template <class Visit>
+void for_each_own(const Layout& layout, const Point& shape, std::int64_t rank, Visit&& visit) {
+    if (const IndexList* list = layout.index_list()) {
+        for (const std::int64_t index : list->indices_of(rank)) visit(index);
+        return;
+    }
+    for (const std::int64_t block : layout.blocks_of(rank)) {
+        const std::vector<AxisSet> sets = layout.axis_sets(block);
+        Region::from_shape(layout.block_extents(block)).for_each([&](const Point& local) {
+            std::int64_t flat = 0;
+            for (int d = 0; d < local.dims(); ++d)
+                flat = flat * shape[d] + sets[static_cast<std::size_t>(d)].global(local[d]);
+            visit(flat);
+        });
+    }
+}
+
+/// Index ranges of equal size, one for each process.
+class Directory {
+public:
+    Directory(const Point& shape, int processes) {
+        const std::int64_t n = Region::from_shape(shape).empty() ? 0 : shape.product();
+        range_ = std::max<std::int64_t>(1, n / processes + (n % processes != 0));
+    }
+    std::int64_t home(std::int64_t index) const { return index / range_; }
+
+private:
+    std::int64_t range_ = 1;
+};
+
+/// One process's way through index_lists; its steps are taken by all processes in this order.
+class Maker {
+public:
+    Maker(MPI_Comm comm, mpi::ProcessGroupPtr group, const Point& shape)
+        : comm_(comm), group_(std::move(group)), shape_(shape), directory_(shape, group_->size()) {}
+
+    void read(std::span<const std::span<const std::int64_t>> mine,
+              std::span<const Layout> partners) {
+        for (std::size_t k = 0; k < mine.size(); ++k) read_list(mine[k], k);
+        for (const Layout& partner : partners) read_partner(partner);
+        std::sort(asked_.begin(), asked_.end());
+        asked_.erase(std::unique(asked_.begin(), asked_.end()), asked_.end());
+    }
+
+    /// What all processes are told: words that have to be the same, then each list's length and
+    /// digest.
+    void summarise(std::span<const std::span<const std::int64_t>> mine,
+                   std::span<const Layout> partners) {
+        words_ = shape_.to_vector();
+        words_.push_back(static_cast<std::int64_t>(mine.size()));
+        for (const Layout& partner : partners) words_.push_back(partner.digest());
+        head_words_ = words_.size();
+        for (const auto& list : mine) {
+            geometry::WordDigest digest;
+            digest.put_all(list);
+            words_.push_back(static_cast<std::int64_t>(list.size()));
+            words_.push_back(digest.value());
+        }
+    }
+
+    void tell() { told_ = group_->gather(words_); }
+
+    void compare() const {
+        const auto head_end = words_.begin() + static_cast<std::ptrdiff_t>(head_words_);
+        for (std::size_t r = 0; r < told_.size(); ++r)
+            if (told_[r].size() != words_.size() ||
+                !std::equal(words_.begin(), head_end, told_[r].begin()))
+                throw Error(ErrorCode::mismatch,
+                            "process " + std::to_string(r) +
+                                " gives another shape, other partners or another number of lists "
+                                "than process " +
+                                std::to_string(group_->rank()));
+    }
+
+    void ask() {
+        const auto held = carry(comm_, held_, homes(held_));
+        const auto asked = carry(comm_, asked_, homes(asked_));
+        std::vector<Held> answers;
+        std::vector<std::int64_t> askers;
+        mpi::collectively(*group_, [&] { answer(held, asked, answers, askers); });
+        answers_ = carry(comm_, answers, askers).elems;
+    }
+
+    IndexList made(std::size_t number, std::span<const std::int64_t> own) const {
+        IndexList::Part part;
+        part.rank = group_->rank();
+        part.own.assign(own.begin(), own.end());
+        geometry::WordDigest digest;
+        digest.put_all(shape_.to_vector());
+        for (const auto& words : told_) {
+            part.counts.push_back(words[head_words_ + 2 * number]);
+            digest.put(words[head_words_ + 2 * number]);
+            digest.put(words[head_words_ + 2 * number + 1]);
+        }
+        part.digest = digest.value();
+        std::vector<std::int64_t> found;
+        for (const Held& h : answers_)
+            if (h.list == static_cast<std::int64_t>(number)) {
+                part.holders.push_back({h.index, h.rank, h.position});
+                found.push_back(h.index);
+            }
+        std::sort(found.begin(), found.end());
+        std::set_difference(asked_.begin(), asked_.end(), found.begin(), found.end(),
+                            std::back_inserter(part.unheld));
+        return {shape_, std::move(part)};
+    }
+
+private:
+    void read_list(std::span<const std::int64_t> list, std::size_t number) {
+        IndexList::check_indices(shape_, group_->rank(), list);
+        std::int64_t position = 0;
+        for (const std::int64_t index : list) {
+            held_.push_back(
+                {index, static_cast<std::int64_t>(number), group_->rank(), position++});
+            asked_.push_back(index);
+        }
+    }
+
+    void read_partner(const Layout& partner) {
+        const Region all = Region::from_shape(shape_), domain = partner.domain();
+        if (partner.nprocs() != group_->size() || domain.dims() != all.dims() ||
+            !(domain.intersected(all) == domain))
+            throw Error(ErrorCode::mismatch,
+                        "a partner is over " + domain.to_string() + " and " +
+                            std::to_string(partner.nprocs()) + " processes, the lists over " +
+                            all.to_string() + " and " + std::to_string(group_->size()));
+        for_each_own(partner, shape_, group_->rank(),
+                     [&](std::int64_t index) { asked_.push_back(index); });
+    }
+
+    std::vector<std::int64_t> homes(const std::vector<Held>& held) const {
+        std::vector<std::int64_t> targets;
+        targets.reserve(held.size());
+        for (const Held& h : held) targets.push_back(directory_.home(h.index));
+        return targets;
+    }
+    std::vector<std::int64_t> homes(const std::vector<std::int64_t>& indices) const {
+        std::vector<std::int64_t> targets;
+        targets.reserve(indices.size());
+        for (const std::int64_t index : indices) targets.push_back(directory_.home(index));
+        return targets;
+    }
+
+    /// This process's part of the directory: to each who asks, all that hold the index.
+    static void answer(const Arrived<Held>& told, const Arrived<std::int64_t>& asked,
+                       std::vector<Held>& answers, std::vector<std::int64_t>& askers) {
+        std::vector<Held> sorted = told.elems;
+        std::sort(sorted.begin(), sorted.end(),
+                  [](const Held& a, const Held& b) { return a.key() < b.key(); });
+        const auto before = [](const Held& h, std::int64_t index) { return h.index < index; };
+        for (std::size_t q = 0; q < asked.elems.size(); ++q) {
+            const std::int64_t index = asked.elems[q];
+            for (auto h = std::lower_bound(sorted.begin(), sorted.end(), index, before);
+                 h != sorted.end() && h->index == index; ++h) {
+                answers.push_back(*h);
+                askers.push_back(asked.source[q]);
+            }
+        }
+    }
+
+    MPI_Comm comm_;
+    mpi::ProcessGroupPtr group_;
+    Point shape_;
+    Directory directory_;
+    std::vector<Held> held_, answers_;
+    std::vector<std::int64_t> asked_;  ///< ascending: own indices of all lists and partners
+    std::vector<std::int64_t> words_;
+    std::vector<std::vector<std::int64_t>> told_;
+    std::size_t head_words_ = 0;
+};
+
+}  // namespace
+
+std::vector<IndexList> index_lists(MPI_Comm comm, const Point& shape,
+                                   std::span<const std::span<const std::int64_t>> mine,
+                                   std::span<const Layout> partners) {
+    const mpi::ProcessGroupPtr group = mpi::ProcessGroup::of(comm);
+    std::optional<Maker> maker;
+    mpi::collectively(*group, [&] {
+        maker.emplace(comm, group, shape);
+        maker->read(mine, partners);
+        maker->summarise(mine, partners);
+    });
+    maker->tell();
+    mpi::collectively(*group, [&] { maker->compare(); });
+    maker->ask();
+    std::vector<IndexList> lists;
+    mpi::collectively(*group, [&] {
+        for (std::size_t k = 0; k < mine.size(); ++k) lists.push_back(maker->made(k, mine[k]));
+    });
+    return lists;
+}
+
+void refuse_index_lists(MPI_Comm comm, const Error& error) {
+    mpi::ProcessGroup::of(comm)->agree(error);
+    throw error;
+}
+
+}  // namespace datamover

@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Do index lists of which no process holds all move what lists that all hold would move?"""
+
+import pickle
+
+import numpy as np
+import pytest
+
+import datamover as dm
+
+
+def drawn_lists(rng, nprocs):
+    """A length, who holds what (some is held by none), and what each process wants of that."""
+    n = int(rng.integers(1, 200))
+    owner = rng.integers(-1 if n % 3 == 0 else 0, nprocs, n)
+    held = [rng.permutation(np.flatnonzero(owner == r)) for r in range(nprocs)]
+    there = np.concatenate(held)
+    wanted = [rng.permutation(there)[: rng.integers(0, len(there) + 1)] for _ in range(nprocs)]
+    return n, held, wanted
+
+
+@pytest.mark.parametrize("transport", ["auto", "p2p"])
+def test_what_arrives_is_what_was_asked_for(comm, rng, cases, transport):
+    for _ in range(4 * cases):
+        n, held, wanted = drawn_lists(rng, comm.size)
+        value = rng.random(n)
+        mine, wishes = held[comm.rank], wanted[comm.rank]
+        owned, ghosted = dm.index_lists(comm, n, mine, wishes)
+        assert owned.nprocs == comm.size and np.array_equal(owned.indices_of(comm.rank), mine)
+        lengths = [ghosted.block_extents(r) for r in range(comm.size)]
+        assert lengths == [(len(w),) for w in wanted]
+        plan = dm.redistribute(owned, ghosted)
+        arrived = np.full(len(wishes), -1.0)
+        dm.Mover(plan, value[mine], arrived, comm=comm, transport=transport)()
+        assert np.array_equal(arrived, value[wishes])
+        # The same pairs as of lists that all know.
+        known = dm.redistribute(dm.IndexList(n, held), dm.IndexList(n, wanted))
+        assert plan.incoming(comm.rank) == known.incoming(comm.rank)
+        assert plan.outgoing(comm.rank) == known.outgoing(comm.rank)
+
+
+def test_sums_of_ghosts_come_home(comm, rng, cases):
+    for _ in range(4 * cases):
+        n, held, wanted = drawn_lists(rng, comm.size)
+        mine, wishes = held[comm.rank], wanted[comm.rank]
+        owned, ghosted = dm.index_lists(comm, n, mine, wishes)
+        total = np.ones(len(mine))
+        plan = dm.redistribute(owned, ghosted).adjoint()
+        dm.Mover(plan, np.full(len(wishes), 2.0), total, op="add", comm=comm)()
+        asked = np.bincount(np.concatenate(wanted).astype(int), minlength=n)
+        assert np.array_equal(total, 1 + 2.0 * asked[mine])
+
+
+@pytest.mark.parametrize("distribution", ["(block, *)", "(cyclic, cyclic(2))"])
+def test_to_and_from_a_partner(comm, rng, distribution):
+    shape = (6, 8)
+    dealt = dm.BlockCyclic(shape, distribution, nprocs=comm.size)
+    held = [rng.permutation(part) for part in np.array_split(rng.permutation(48), comm.size)]
+    (lists,) = dm.index_lists(comm, shape, held[comm.rank], partners=[dealt])
+    value = rng.random(48)
+    out = np.zeros(dealt.local_shape(comm.rank))
+    dm.Mover(dm.redistribute(lists, dealt), value[held[comm.rank]], out, comm=comm)()
+    rows, columns = dealt.global_indices(comm.rank)
+    assert np.array_equal(out, value.reshape(shape)[np.ix_(rows, columns)])
+    back = np.zeros(len(held[comm.rank]))
+    dm.Mover(dm.redistribute(dealt, lists), out, back, comm=comm)()
+    assert np.array_equal(back, value[held[comm.rank]])
+
+
+def test_a_layout_that_was_not_named_is_refused_by_all(comm):
+    own = np.array_split(np.arange(24)[::-1], comm.size)
+    (lists,) = dm.index_lists(comm, 24, own[comm.rank])
+    other = dm.BlockCyclic(24, "(cyclic)", nprocs=comm.size)
+    a, b = np.zeros(len(own[comm.rank])), np.ones(other.local_shape(comm.rank))
+    if comm.size == 1:
+        dm.Mover(dm.redistribute(lists, other), a, b, comm=comm)()
+        return
+    with pytest.raises(dm.Unsupported, match="does not know who holds index"):
+        dm.Mover(dm.redistribute(lists, other), a, b, comm=comm)
+    assert (b == 1).all()
+
+
+def test_what_needs_all_lists_is_refused(comm):
+    own = np.array_split(np.arange(20), comm.size)
+    owned, other = dm.index_lists(comm, 20, own[comm.rank], own[comm.rank])
+    (turned,) = dm.index_lists(comm, 20, own[comm.rank][::-1])
+    assert owned == other and owned != turned
+    plan = dm.redistribute(owned, other)
+    mover = dm.Mover(plan, np.zeros(len(own[comm.rank])), np.zeros(len(own[comm.rank])), comm=comm)
+    mover()
+    assert "self" in str(mover.explain())
+    if comm.size == 1:
+        return
+    elsewhere = (comm.rank + 1) % comm.size
+    with pytest.raises(dm.Unsupported, match="known to that process alone"):
+        owned.indices_of(elsewhere)
+    with pytest.raises(dm.Unsupported, match="known to that process alone"):
+        pickle.dumps(owned)
+    with pytest.raises(dm.Unsupported, match="known to that process alone"):
+        plan.to_bytes()
+    with pytest.raises(dm.Unsupported, match="known to that process alone"):
+        dm.explain(plan)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "error", "words"),
+    [
+        ([10], dm.OutOfRange, "index 10 in the list of rank"),
+        ([-1], dm.OutOfRange, "index -1 in the list of rank"),
+        ([3, 3], dm.InvalidArgument, "index 3 stands twice in the list of rank"),
+        (["a"], dm.WrongType, "must be integers"),
+        ([1.5], dm.WrongType, "must be integers"),
+        (object(), dm.WrongType, "must be integers"),
+    ],
+)
+def test_a_wrong_list_on_one_process_is_told_to_all(comm, wrong, error, words):
+    mine = wrong if comm.rank == comm.size - 1 else np.empty(0, int)
+    with pytest.raises(error, match=words):
+        dm.index_lists(comm, 10, mine)
+    assert len(dm.index_lists(comm, 10, [])) == 1
+
+
+def test_calls_that_differ_are_told_to_all(comm):
+    if comm.size == 1:
+        pytest.skip("one process cannot differ")
+    last = comm.rank == comm.size - 1
+    with pytest.raises(dm.Mismatch, match="another shape"):
+        dm.index_lists(comm, 11 if last else 10, [])
+    with pytest.raises(dm.Mismatch, match="another shape"):
+        dm.index_lists(comm, 10, *([[], []] if last else [[]]))
+    rows = dm.BlockCyclic(10, "(block)", nprocs=comm.size)
+    with pytest.raises(dm.Mismatch, match="another shape"):
+        dm.index_lists(comm, 10, [], partners=[rows] if last else [])
+    with pytest.raises(dm.Mismatch, match="a partner is over"):
+        dm.index_lists(comm, 9 if last else 10, [], partners=[rows])
+
+
+def test_no_lists_and_empty_arrays(comm):
+    assert dm.index_lists(comm, 10) == ()
+    (nothing,) = dm.index_lists(comm, (0, 4), [])
+    assert nothing.nprocs == comm.size and nothing.shape == (0, 4)
+    dm.Mover(dm.redistribute(nothing, nothing), np.zeros(0), np.zeros(0), comm=comm)()
+    (far,) = dm.index_lists(comm, 2**62, [2**62 - 1 - comm.rank])
+    out = np.zeros(1)
+    dm.Mover(dm.redistribute(far, far), np.array([comm.rank + 1.0]), out, comm=comm)()
+    assert out[0] == comm.rank + 1
