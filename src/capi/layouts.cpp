@@ -2,6 +2,9 @@
 // How does a C program say and ask who owns what?
 #include <algorithm>
 #include <limits>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "datamover/scalapack_descriptor.hpp"
 #include "handles.hpp"
@@ -89,6 +92,19 @@ int datamover_layout_index_list(datamover_layout** layout, int dims, const int64
         hand_out(layout, "layout",
                  IndexList(point(shape, dims, "shape"), starts,
                            values(indices, starts.back(), "indices")));
+    });
+}
+
+int datamover_layout_flat_cyclic(datamover_layout** layout, int dims, const int64_t* shape,
+                                 int64_t block_elems, int64_t nprocs, const int64_t* owners,
+                                 int64_t num_owners) {
+    return guarded([&] {
+        const Point extents = point(shape, dims, "shape");
+        if (owners && num_owners < 1)
+            throw Error(ErrorCode::invalid_argument, "owners has " + std::to_string(num_owners) +
+                                                         " entries; it needs at least 1");
+        auto ranks = owners ? values(owners, num_owners, "owners") : std::vector<std::int64_t>{};
+        hand_out(layout, "layout", FlatCyclic(extents, block_elems, nprocs, std::move(ranks)));
     });
 }
 

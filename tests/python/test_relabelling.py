@@ -18,8 +18,8 @@ def elements_of(layout, rank):
     whole = np.arange(np.prod(layout.domain.hi)).reshape(layout.domain.hi)
     held = set()
     for block in layout.blocks_of(rank):
-        if isinstance(layout, dm.IndexList):
-            held.update(layout.indices_of(block).tolist())
+        if isinstance(layout, dm.IndexList | dm.FlatCyclic):
+            held.update(layout.indices_of(rank).tolist())
         elif isinstance(layout, dm.FloorPlan):
             held.update(whole[layout.region(block).slices()].ravel().tolist())
         else:
