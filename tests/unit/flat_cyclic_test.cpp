@@ -157,6 +157,36 @@ TEST(FlatCyclic, AMissingElementIsNamed) {
     expect_error(ErrorCode::mismatch, [&] { plan.reversed().outgoing(1); });
 }
 
+TEST(FlatCyclic, BlocksMayLieAnywhereInIndexSpace) {
+    const Layout flat = FlatCyclic(Point{12, 10}, 7, 3);
+    const auto tiles_at = [](const Point& lo) {
+        return Layout(FloorPlan::tiles(Region(lo, lo + Point{12, 10}), {5, 4}, 3, "cyclic"));
+    };
+    const auto pairs_of = [&](const Layout& from, const Layout& to) {
+        std::vector<std::int64_t> all;
+        const MotionPlan plan = redistribute(from, to);
+        for (std::int64_t rank = 0; rank < 3; ++rank)
+            for (const PeerPart& peer : plan.incoming(rank)) {
+                const MemoryLayout a = dense_memory(from, peer.rank, 4);
+                const MemoryLayout b = dense_memory(to, rank, 4);
+                std::vector<std::int64_t> s, d;
+                plan::compile(peer.part, {&from, &a, 4, peer.rank}, {&to, &b, 4, rank})
+                    .to_pairs(s, d);
+                all.insert(all.end(), s.begin(), s.end());
+                all.insert(all.end(), d.begin(), d.end());
+                EXPECT_EQ(plan.part(peer.rank, rank).size(), peer.part.size());
+            }
+        EXPECT_EQ(all.size(), 240U);
+        return all;
+    };
+    const Layout here = tiles_at({0, 0});
+    for (const Layout& there :
+         {tiles_at({-7, std::int64_t{1} << 60}), tiles_at({1 - largest, 3})}) {
+        EXPECT_EQ(pairs_of(there, flat), pairs_of(here, flat));
+        EXPECT_EQ(pairs_of(flat, there), pairs_of(flat, here));
+    }
+}
+
 TEST(FlatCyclic, SavedPlansComeBackEqual) {
     const Layout flat = FlatCyclic(Point{6, 7}, 5, 4, {3, 1, 0});
     const MotionPlan plan = redistribute(BlockCyclic(Point{6, 7}, "(block, cyclic)", 4), flat);
