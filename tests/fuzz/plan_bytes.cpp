@@ -34,6 +34,8 @@ bool is_small(const Layout& layout, bool by_element) {
     if (const BlockCyclic* grid = layout.block_cyclic())
         for (int d = 0; d < grid->dims(); ++d)
             if (grid->shape()[d] / grid->block()[d] > most_blocks) return false;
+    if (const FlatCyclic* flat = layout.flat_cyclic())
+        if (flat->elems() / flat->block_elems() > most_blocks) return false;
     if (!by_element) return true;
     for (std::int64_t rank = 0; rank < layout.nprocs(); ++rank)
         if (layout.local_elems(rank) > most_elems) return false;
