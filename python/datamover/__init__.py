@@ -3,8 +3,8 @@
 
 Two layouts say who owns what (`BlockCyclic`, `FloorPlan`, `IndexList`, `FlatCyclic`), a
 `MotionPlan` says which section goes where, and a `Mover` carries it out between the processes of an
-MPI communicator. Importing the package loads no MPI; `XArray`, `UserArrays` and `Mover` do when they
-are first used.
+MPI communicator. Importing the package loads no MPI; `XArray`, `UserArrays` and `Mover` do when
+they are first used.
 """
 
 from importlib import import_module
