@@ -4,6 +4,7 @@
 #include <nanobind/operators.h>
 #include <nanobind/stl/string.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -53,14 +54,16 @@ std::vector<std::int64_t> indices_of(const FlatCyclic& l, std::int64_t rank) {
 }
 
 std::string repr_of(const FlatCyclic& l) {
-    const auto text = [](nb::handle h) { return nb::cast<std::string>(nb::repr(h)); };
-    return "FlatCyclic(" + text(nb::cast(l.shape())) +
+    constexpr std::size_t most_shown = 8;
+    std::string owners;
+    for (std::size_t i = 0; i < std::min(most_shown, l.owners().size()); ++i)
+        owners += (i > 0 ? ", " : "") + std::to_string(l.owners()[i]);
+    if (l.owners().size() > most_shown)
+        owners += ", ... (" + std::to_string(l.owners().size()) + " in all)";
+    return "FlatCyclic(" + nb::cast<std::string>(nb::repr(nb::cast(l.shape()))) +
            ", block_elems=" + std::to_string(l.block_elems()) +
            ", nprocs=" + std::to_string(l.nprocs()) +
-           (l.owners().empty()
-                ? ""
-                : ", owners=" + text(array_of(all_owners(l)).cast().attr("tolist")())) +
-           ")";
+           (owners.empty() ? "" : ", owners=[" + owners + "]") + ")";
 }
 
 void bind_making(nb::class_<FlatCyclic>& c) {
