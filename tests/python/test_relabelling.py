@@ -81,6 +81,8 @@ def _candidates(destination, roles):
     """The ranks with a role; blocks of a grid that hold nothing are roles too."""
     if isinstance(destination, dm.BlockCyclic):
         return destination.ranks.tolist()
+    if isinstance(destination, dm.FlatCyclic):
+        return destination.owners.tolist()
     return roles
 
 
