@@ -89,16 +89,17 @@ private:
     bool too_large_ = false;
 };
 
-/// A layout is in Python simply an object of its kind: BlockCyclic, FloorPlan or IndexList.
+/// A layout is in Python simply an object of its kind: BlockCyclic, FloorPlan, IndexList or
+/// FlatCyclic.
 template <>
 struct type_caster<datamover::Layout> {
     NB_TYPE_CASTER(datamover::Layout,
                    const_name("datamover._plan.BlockCyclic | datamover._plan.FloorPlan | "
-                              "datamover._plan.IndexList"))
+                              "datamover._plan.IndexList | datamover._plan.FlatCyclic"))
 
     bool from_python(handle source, uint8_t, cleanup_list*) noexcept {
         return take<datamover::BlockCyclic>(source) || take<datamover::FloorPlan>(source) ||
-               take<datamover::IndexList>(source);
+               take<datamover::IndexList>(source) || take<datamover::FlatCyclic>(source);
     }
 
     static handle from_cpp(const datamover::Layout& layout, rv_policy,
@@ -106,6 +107,7 @@ struct type_caster<datamover::Layout> {
         if (const auto* l = layout.block_cyclic()) return given(*l, list);
         if (const auto* l = layout.floor_plan()) return given(*l, list);
         if (const auto* l = layout.index_list()) return given(*l, list);
+        if (const auto* l = layout.flat_cyclic()) return given(*l, list);
         return none().release();
     }
 

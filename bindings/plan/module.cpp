@@ -7,6 +7,7 @@ namespace nb = nanobind;
 void bind_geometry(nb::module_& m);
 void bind_layout(nb::module_& m);
 void bind_floor_plan(nb::module_& m);
+void bind_flat_cyclic(nb::module_& m);
 void bind_memory_layout(nb::module_& m);
 void bind_plan_terms(nb::module_& m);
 void bind_plan(nb::module_& m);
@@ -23,6 +24,7 @@ NB_MODULE(_plan, m) {
     bind_geometry(m);
     bind_layout(m);
     bind_floor_plan(m);
+    bind_flat_cyclic(m);
     bind_memory_layout(m);
     bind_plan_terms(m);
     bind_plan(m);

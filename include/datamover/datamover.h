@@ -104,6 +104,13 @@ int datamover_layout_index_list(datamover_layout** layout, int dims, const int64
 int datamover_index_lists(datamover_layout** layouts, MPI_Comm comm, int dims, const int64_t* shape,
                           int64_t num_lists, const int64_t* counts, const int64_t* const* lists,
                           const datamover_layout* const* partners, int64_t num_partners);
+/* An array of `shape`, flattened with the last dimension fastest, dealt cyclically in ranges of
+ * `block_elems` elements: the first to owners[0], the next to owners[1], and so on. A process keeps
+ * its ranges one behind the other, in a local array of one dimension. owners = NULL: all ranks, in
+ * order (num_owners is not looked at). O(num_owners). */
+int datamover_layout_flat_cyclic(datamover_layout** layout, int dims, const int64_t* shape,
+                                 int64_t block_elems, int64_t nprocs, const int64_t* owners,
+                                 int64_t num_owners);
 int datamover_layout_free(datamover_layout** layout);
 
 int datamover_layout_dims(const datamover_layout* layout, int* dims);

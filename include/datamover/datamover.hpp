@@ -12,6 +12,7 @@
 #include "datamover/element_update.hpp"
 #include "datamover/error.hpp"
 #include "datamover/explain.hpp"
+#include "datamover/flat_cyclic.hpp"
 #include "datamover/floor_plan.hpp"
 #include "datamover/index_list.hpp"
 #include "datamover/index_lists.hpp"

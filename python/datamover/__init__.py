@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Moves the elements of distributed arrays from one layout to another.
 
-Two layouts say who owns what (`BlockCyclic`, `FloorPlan`, `IndexList`), a `MotionPlan` says which
-section goes where, and a `Mover` carries it out between the processes of an MPI communicator.
-Importing the package loads no MPI; `XArray`, `UserArrays` and `Mover` do when they are first used.
+Two layouts say who owns what (`BlockCyclic`, `FloorPlan`, `IndexList`, `FlatCyclic`), a
+`MotionPlan` says which section goes where, and a `Mover` carries it out between the processes of an
+MPI communicator. Importing the package loads no MPI; `XArray`, `UserArrays` and `Mover` do when
+they are first used.
 """
 
 from importlib import import_module
@@ -28,6 +29,7 @@ from .errors import (
 from .layouts import (
     BlockCyclic,
     BlockMemory,
+    FlatCyclic,
     FloorPlan,
     IndexList,
     Layout,
@@ -67,6 +69,7 @@ __all__ = [
     "BoundCopy",
     "Distribution",
     "Error",
+    "FlatCyclic",
     "FloorPlan",
     "HaloExchange",
     "IndexList",

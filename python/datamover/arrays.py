@@ -16,9 +16,9 @@ from .mpi import collectively, comm_address, core
 if TYPE_CHECKING:
     from mpi4py import MPI
 
-    from ._plan import BlockCyclic, FloorPlan, IndexList
+    from ._plan import BlockCyclic, FlatCyclic, FloorPlan, IndexList
 
-    Layout = BlockCyclic | FloorPlan | IndexList
+    Layout = BlockCyclic | FloorPlan | IndexList | FlatCyclic
 
 _NUMBER_NAMES = frozenset(
     [
@@ -70,15 +70,15 @@ def _per_side(ghost: Any, dims: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
 
 
 def _layout_types() -> tuple[type, ...]:
-    from ._plan import BlockCyclic, FloorPlan, IndexList
+    from ._plan import BlockCyclic, FlatCyclic, FloorPlan, IndexList
 
-    return BlockCyclic, FloorPlan, IndexList
+    return BlockCyclic, FloorPlan, IndexList, FlatCyclic
 
 
 def _block_dims(layout: Layout) -> int:
-    from ._plan import IndexList
+    from ._plan import FlatCyclic, IndexList
 
-    return 1 if isinstance(layout, IndexList) else layout.dims
+    return 1 if isinstance(layout, IndexList | FlatCyclic) else layout.dims
 
 
 class XArray:
@@ -92,7 +92,7 @@ class XArray:
     ----------
     comm : mpi4py.MPI.Comm
         The processes; as many as `layout.nprocs`.
-    layout : BlockCyclic, FloorPlan or IndexList
+    layout : BlockCyclic, FloorPlan, IndexList or FlatCyclic
         Who owns which element.
     dtype : dtype
         Any type of fixed size, structured ones too.

@@ -27,7 +27,7 @@ class Holdings:
 
     Parameters
     ----------
-    layout : BlockCyclic, FloorPlan or IndexList
+    layout : BlockCyclic, FloorPlan, IndexList or FlatCyclic
     dims : sequence of int
         The dimensions that are shown, rows last but one, columns last; the others stay at index 0.
     window : tuple of int, optional
@@ -77,6 +77,8 @@ class Holdings:
             return self._paint_grid(samples)
         if isinstance(self.layout, _plan.FloorPlan):
             return self._paint_boxes(samples)
+        if isinstance(self.layout, _plan.FlatCyclic):
+            return self._paint_ranges(samples)
         return self._paint_lists(samples)
 
     def coordinates(self, d: int, index: np.ndarray) -> np.ndarray:
@@ -112,6 +114,14 @@ class Holdings:
             )
             owners[box] = ranks[block]
         return owners
+
+    def _paint_ranges(self, samples: list[np.ndarray]) -> np.ndarray:
+        flat = np.zeros((), np.int64)
+        for d, extent in enumerate(self.shape):
+            flat = flat * extent
+            if d in self.dims:
+                flat = np.add.outer(flat, samples[self.dims.index(d)])
+        return self.layout.owners[flat // self.layout.block_elems % self.layout.num_blocks]
 
     def _paint_lists(self, samples: list[np.ndarray]) -> np.ndarray:
         flat = np.full(math.prod(self.shape), NOBODY, np.int64)

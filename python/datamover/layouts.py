@@ -13,6 +13,7 @@ from . import _plan
 from ._plan import (
     BlockCyclic,
     BlockMemory,
+    FlatCyclic,
     FloorPlan,
     IndexList,
     MemoryLayout,
@@ -22,6 +23,7 @@ from ._plan import (
 __all__ = [
     "BlockCyclic",
     "BlockMemory",
+    "FlatCyclic",
     "FloorPlan",
     "IndexList",
     "Layout",
@@ -31,11 +33,11 @@ __all__ = [
 ]
 
 # Here is where users, their pickles and doctest find the classes.
-for _class in (BlockCyclic, BlockMemory, FloorPlan, IndexList, MemoryLayout, Region):
+for _class in (BlockCyclic, BlockMemory, FlatCyclic, FloorPlan, IndexList, MemoryLayout, Region):
     _class.__module__ = __name__
 
 #: What is accepted wherever a layout is expected; also for `isinstance`.
-Layout = BlockCyclic | FloorPlan | IndexList
+Layout = BlockCyclic | FloorPlan | IndexList | FlatCyclic
 
 
 def dense_memory(
@@ -52,7 +54,7 @@ def dense_memory(
 
     Parameters
     ----------
-    layout : BlockCyclic, FloorPlan or IndexList
+    layout : BlockCyclic, FloorPlan, IndexList or FlatCyclic
         Whose blocks.
     rank : int
         Of which process.

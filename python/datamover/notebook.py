@@ -11,6 +11,7 @@ from typing import Any
 
 from ._plan import (
     BlockCyclic,
+    FlatCyclic,
     FloorPlan,
     HaloExchange,
     IndexList,
@@ -90,7 +91,20 @@ def _index_list(layout: IndexList) -> str:
     return _with_picture(table, layout, layout.nprocs)
 
 
-def _with_picture(table: str, layout: BlockCyclic | FloorPlan | IndexList, parts: int) -> str:
+def _flat_cyclic(layout: FlatCyclic) -> str:
+    owners = layout.owners
+    rows: list[Row] = [
+        ("shape", layout.shape),
+        ("elements per range", layout.block_elems),
+        ("processes", layout.nprocs),
+        ("owners", ", ".join(map(str, owners[:SHOWN])) + (", …" if len(owners) > SHOWN else "")),
+    ]
+    return _with_picture(_table("FlatCyclic", (), rows), layout, 1)
+
+
+def _with_picture(
+    table: str, layout: BlockCyclic | FloorPlan | IndexList | FlatCyclic, parts: int
+) -> str:
     """Put the picture of who holds what below a table, unless it would take long."""
     if parts > MOST_DRAWN:
         return table
@@ -147,6 +161,7 @@ for _class, _html in (
     (BlockCyclic, _block_cyclic),
     (FloorPlan, _floor_plan),
     (IndexList, _index_list),
+    (FlatCyclic, _flat_cyclic),
     (MemoryLayout, _memory),
     (MotionPlan, _plan),
 ):

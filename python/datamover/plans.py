@@ -19,7 +19,6 @@ from ._plan import (
     BlockCyclic,
     FloorPlan,
     HaloExchange,
-    IndexList,
     MotionPlan,
     Redistribution,
     Region,
@@ -87,7 +86,7 @@ def redistribute(
 
     Parameters
     ----------
-    source, destination : BlockCyclic, FloorPlan or IndexList
+    source, destination : BlockCyclic, FloorPlan, IndexList or FlatCyclic
         Layouts for equally many processes.
     axes : sequence of int, optional
         Dimension k of the destination is dimension axes[k] of the source, as in `numpy.transpose`.
@@ -453,7 +452,7 @@ def restriction(
 
 
 def _checked(layout: Layout) -> Layout:
-    if not isinstance(layout, BlockCyclic | FloorPlan | IndexList):
+    if not isinstance(layout, Layout):
         raise WrongType(f"a {type(layout).__name__} was given, it must be a layout")
     return layout
 

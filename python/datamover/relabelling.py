@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from . import _plan
-from ._plan import BlockCyclic, FloorPlan, IndexList, MotionPlan
+from ._plan import BlockCyclic, FlatCyclic, FloorPlan, IndexList, MotionPlan
 from .arguments import integers
 from .errors import InvalidArgument, OutOfRange, Unsupported
 from .layouts import Layout
@@ -22,7 +22,7 @@ class Relabelling(NamedTuple):
     ----------
     plan : MotionPlan
         From the source layout to `destination`.
-    destination : BlockCyclic, FloorPlan or IndexList
+    destination : BlockCyclic, FloorPlan, IndexList or FlatCyclic
         The destination layout with other ranks; arrays are made with this one.
     elems_before, elems_after : int
         Elements that cross from one process to another with the given roles, and with these.
@@ -111,6 +111,8 @@ def _holders(layout: Layout) -> np.ndarray:
     """Return the ranks that hold blocks, ascending."""
     if isinstance(layout, BlockCyclic):
         return np.sort(layout.ranks)
+    if isinstance(layout, FlatCyclic):
+        return np.sort(layout.owners)
     if isinstance(layout, FloorPlan):
         return np.unique(layout.owners)
     return np.flatnonzero([len(layout.indices_of(rank)) for rank in range(layout.nprocs)])
@@ -135,6 +137,9 @@ def _with_ranks(layout: Layout, new_rank: np.ndarray) -> Layout:
         return _dealt_as(layout, new_rank[layout.ranks], layout.replicas)
     if isinstance(layout, FloorPlan):
         return FloorPlan(layout.regions, new_rank[layout.owners], layout.nprocs)
+    if isinstance(layout, FlatCyclic):
+        owners = new_rank[layout.owners]
+        return FlatCyclic(layout.shape, layout.block_elems, layout.nprocs, owners)
     lists = [np.empty(0, np.int64)] * layout.nprocs
     for role in _holders(layout):
         lists[new_rank[role]] = layout.indices_of(role)

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 #include <memory>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "datamover/index_lists.hpp"
@@ -124,6 +126,19 @@ int datamover_index_lists(datamover_layout** layouts, MPI_Comm comm, int dims, c
         for (const IndexList& list : made)
             handles.push_back(std::make_unique<datamover_layout>(datamover_layout{list}));
         for (std::size_t k = 0; k < handles.size(); ++k) layouts[k] = handles[k].release();
+    });
+}
+
+int datamover_layout_flat_cyclic(datamover_layout** layout, int dims, const int64_t* shape,
+                                 int64_t block_elems, int64_t nprocs, const int64_t* owners,
+                                 int64_t num_owners) {
+    return guarded([&] {
+        const Point extents = point(shape, dims, "shape");
+        if (owners && num_owners < 1)
+            throw Error(ErrorCode::invalid_argument, "owners has " + std::to_string(num_owners) +
+                                                         " entries; it needs at least 1");
+        auto ranks = owners ? values(owners, num_owners, "owners") : std::vector<std::int64_t>{};
+        hand_out(layout, "layout", FlatCyclic(extents, block_elems, nprocs, std::move(ranks)));
     });
 }
 

@@ -66,6 +66,13 @@ void for_each_own(const Layout& layout, const Point& shape, std::int64_t rank, V
         for (const std::int64_t index : list->indices_of(rank)) visit(index);
         return;
     }
+    if (const FlatCyclic* flat = layout.flat_cyclic()) {
+        for (const std::int64_t block : layout.blocks_of(rank)) {
+            const AxisSet set = flat->flat_set(block);
+            for (std::int64_t i = 0; i < set.size(); ++i) visit(set.global(i));
+        }
+        return;
+    }
     for (const std::int64_t block : layout.blocks_of(rank)) {
         const std::vector<AxisSet> sets = layout.axis_sets(block);
         Region::from_shape(layout.block_extents(block)).for_each([&](const Point& local) {

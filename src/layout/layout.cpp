@@ -45,6 +45,7 @@ struct Layout::Shared {
 Layout::Layout(BlockCyclic layout) : shared_(std::make_shared<Shared>(std::move(layout))) {}
 Layout::Layout(FloorPlan layout) : shared_(std::make_shared<Shared>(std::move(layout))) {}
 Layout::Layout(IndexList layout) : shared_(std::make_shared<Shared>(std::move(layout))) {}
+Layout::Layout(FlatCyclic layout) : shared_(std::make_shared<Shared>(std::move(layout))) {}
 
 const Layout::Any& Layout::any() const {
     if (!shared_) throw Error(ErrorCode::invalid_argument, "an empty layout was asked something");
@@ -59,6 +60,9 @@ const FloorPlan* Layout::floor_plan() const {
 }
 const IndexList* Layout::index_list() const {
     return std::get_if<IndexList>(&any());
+}
+const FlatCyclic* Layout::flat_cyclic() const {
+    return std::get_if<FlatCyclic>(&any());
 }
 
 int Layout::dims() const {
@@ -76,16 +80,18 @@ std::int64_t Layout::num_blocks() const {
 std::int64_t Layout::owner(std::int64_t block) const {
     if (const auto* bc = block_cyclic()) return bc->owner(block);
     if (const auto* fp = floor_plan()) return fp->owner(block);
+    if (const auto* flat = flat_cyclic()) return flat->owner(block);
     layout::check_number("block", block, num_blocks());
     return block;
 }
 
 std::vector<std::int64_t> Layout::blocks_of(std::int64_t rank) const {
     layout::check_number("rank", rank, nprocs());
-    if (const auto* bc = block_cyclic()) {
-        const std::int64_t block = bc->block_of(rank);
+    const auto one_or_none = [](std::int64_t block) {
         return block < 0 ? std::vector<std::int64_t>{} : std::vector<std::int64_t>{block};
-    }
+    };
+    if (const auto* bc = block_cyclic()) return one_or_none(bc->block_of(rank));
+    if (const auto* flat = flat_cyclic()) return one_or_none(flat->block_of(rank));
     if (const auto* fp = floor_plan()) {
         const auto blocks = fp->blocks_of(rank);
         return {blocks.begin(), blocks.end()};
@@ -96,12 +102,14 @@ std::vector<std::int64_t> Layout::blocks_of(std::int64_t rank) const {
 Region Layout::domain() const {
     if (const auto* bc = block_cyclic()) return Region::from_shape(bc->shape());
     if (const auto* fp = floor_plan()) return fp->bounding_box();
+    if (const auto* flat = flat_cyclic()) return Region::from_shape(flat->shape());
     return Region::from_shape(index_list()->shape());
 }
 
 Point Layout::block_extents(std::int64_t block) const {
     if (const auto* bc = block_cyclic()) return bc->block_extents(block);
     if (const auto* fp = floor_plan()) return fp->region(block).shape();
+    if (const auto* flat = flat_cyclic()) return Point{flat->flat_set(block).size()};
     return Point{index_list()->count_of(block)};
 }
 
@@ -114,7 +122,8 @@ std::vector<AxisSet> Layout::axis_sets(std::int64_t block) const {
         const Region r = fp->region(block);
         for (int d = 0; d < dims(); ++d) sets.push_back(AxisSet::interval(r.lo()[d], r.hi()[d]));
     } else {
-        throw Error(ErrorCode::unsupported, "the blocks of an index list are no products of sets");
+        throw Error(ErrorCode::unsupported,
+                    "the blocks of " + describe() + " are no products of sets");
     }
     return sets;
 }
@@ -142,6 +151,11 @@ std::string Layout::describe() const {
     const std::string processes = " on " + std::to_string(nprocs()) + " processes";
     if (floor_plan())
         return "floor plan of " + std::to_string(num_blocks()) + " blocks" + processes;
+    if (const auto* flat = flat_cyclic())
+        return "flat ranges of " + std::to_string(flat->block_elems()) + " elements of " +
+               flat->shape().to_string() + " on " + std::to_string(flat->num_blocks()) +
+               (flat->num_blocks() == nprocs() ? "" : " of " + std::to_string(nprocs())) +
+               " processes";
     return "index lists over " + index_list()->shape().to_string() + processes;
 }
 

@@ -3,7 +3,9 @@
 #include "compile.hpp"
 
 #include <algorithm>
+#include <array>
 #include <limits>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -180,21 +182,20 @@ private:
             to ? to->offset_bytes : done_elems_ * destination_.elem_bytes;
         const std::size_t dims = content.axes.size();
         product.axes.resize(dims);
+        if (from) check_piece_inside(content, source_, *from, Side::source);
+        if (to) check_piece_inside(content, destination_, *to, Side::destination);
         std::int64_t inner_elems = 1;
         for (std::size_t k = dims; k-- > 0;) {
             const bool row_major = order_ == MessageOrder::row_major;
             const PieceAxis& axis = content.axes[row_major ? k : dims - 1 - k];
             ProductAxis& a = product.axes[k];
             if (from) {
-                check_inside(source_, *from, axis.source_dim, extent_of(*axis.table, Side::source));
                 a.source_stride_bytes = from->strides_bytes[axis.source_dim];
             } else {
                 a.table = std::make_shared<const AxisTable>(axis.table->destination_half());
                 a.source_stride_bytes = inner_elems * source_.elem_bytes;
             }
             if (to) {
-                check_inside(destination_, *to, axis.destination_dim,
-                             extent_of(*axis.table, Side::destination));
                 a.destination_stride_bytes = to->strides_bytes[axis.destination_dim];
             } else {
                 a.table = std::make_shared<const AxisTable>(axis.table->source_half());
@@ -205,6 +206,23 @@ private:
         }
         // Places in memory lie inside its blocks, those in the message before its end.
         products_.append_fitting(product);
+    }
+
+    /// Positions of axes along one dimension add up.
+    static void check_piece_inside(const ProductPiece& piece, const RelationSide& relation_side,
+                                   const BlockMemory& memory, Side side) {
+        std::array<std::optional<Extent>, max_dims> range;
+        for (const PieceAxis& axis : piece.axes) {
+            const int d = side == Side::source ? axis.source_dim : axis.destination_dim;
+            const Extent along = extent_of(*axis.table, side);
+            Extent& sum = range[static_cast<std::size_t>(d)].emplace(
+                range[static_cast<std::size_t>(d)].value_or(Extent{0, 0}));
+            sum.low += along.low;
+            sum.high += along.high;
+        }
+        for (int d = 0; d < memory.valid.dims(); ++d)
+            if (const auto& sum = range[static_cast<std::size_t>(d)])
+                check_inside(relation_side, memory, d, *sum);
     }
 
     /// Each side of a reshape is a plain box in row-major order; where both sides are memory their

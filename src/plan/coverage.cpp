@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "datamover/error.hpp"
 
@@ -29,6 +30,14 @@ SectionBlock::SectionBlock(const Layout& layout, std::int64_t block, Side side,
         sets.push_back(side == Side::source ? of_layout[static_cast<std::size_t>(frame.axes[k])]
                                             : of_layout[k]);
 }
+
+SectionBlock::SectionBlock(const Layout& layout, std::int64_t block, Side side,
+                           const SectionFrame& frame, std::vector<AxisSet> sets)
+    : layout(layout),
+      block(block),
+      side(side),
+      sets(std::move(sets)),
+      lo(side == Side::source ? frame.source_lo : frame.destination_lo) {}
 
 std::int64_t SectionBlock::elems_in(const Window& window) const {
     Point counts = window.extent;

@@ -18,6 +18,9 @@ struct Window {
 /// One block of one side, as a product of sets, and where the section begins in them.
 struct SectionBlock {
     SectionBlock(const Layout& layout, std::int64_t block, Side side, const SectionFrame& frame);
+    /// What of a block is the product of these sets, per dimension of t.
+    SectionBlock(const Layout& layout, std::int64_t block, Side side, const SectionFrame& frame,
+                 std::vector<AxisSet> sets);
 
     /// How many elements the block holds in a window.
     std::int64_t elems_in(const Window& window) const;

@@ -18,7 +18,7 @@ struct Ghosts {
     Point lower, upper;
 
     explicit Ghosts(const Layout& layout)
-        : lower(Point::filled(layout.index_list() ? 1 : layout.dims(), 0)), upper(lower) {}
+        : lower(Point::filled(layout.has_products() ? layout.dims() : 1, 0)), upper(lower) {}
     void widen(const Point& to_lower, const Point& to_upper) {
         for (int d = 0; d < lower.dims(); ++d) {
             lower[d] = std::max(lower[d], to_lower[d]);

@@ -47,6 +47,9 @@ void find_holders(const Layout& layout, const Point& index, std::vector<Place>& 
             const Region r = fp->region(block);
             places.push_back({block, flatten(index - r.lo(), r.shape())});
         }
+    } else if (const FlatCyclic* flat = layout.flat_cyclic()) {
+        const auto place = flat->place_of(flatten(index, flat->shape()));
+        places.push_back({place.block, place.position});
     } else {
         const IndexList* list = layout.index_list();
         for (const auto& h : list->holders(flatten(index, list->shape())))
@@ -68,8 +71,12 @@ const Place& sender(const Layout& source, const std::vector<Place>& places, std:
 class BlockElements {
 public:
     BlockElements(const Layout& layout, std::int64_t block)
-        : list_(layout.index_list()), block_(block), extents_(layout.block_extents(block)) {
-        if (!list_) sets_ = layout.axis_sets(block);
+        : list_(layout.index_list()),
+          flat_(layout.flat_cyclic()),
+          block_(block),
+          extents_(layout.block_extents(block)) {
+        if (flat_) flat_set_ = flat_->flat_set(block);
+        if (layout.has_products()) sets_ = layout.axis_sets(block);
     }
 
     std::int64_t size() const { return extents_.product(); }
@@ -78,7 +85,8 @@ public:
 
     /// A region that holds all of its global indices.
     Region bounds() const {
-        if (size() == 0) return Region::empty_region(list_ ? list_->dims() : extents_.dims());
+        if (size() == 0) return Region::empty_region(dims());
+        if (flat_) return rows_between(flat_set_.lower(), flat_set_.upper() - 1, flat_->shape());
         if (!list_) {
             Point lo = extents_, hi = extents_;
             for (int d = 0; d < lo.dims(); ++d) {
@@ -89,11 +97,7 @@ public:
         }
         const auto indices = list_->indices_of(block_);
         const auto [least, most] = std::minmax_element(indices.begin(), indices.end());
-        const Region all = Region::from_shape(list_->shape());
-        Point lo = all.lo(), hi = all.hi();
-        lo[0] = unflatten(*least, list_->shape())[0];
-        hi[0] = unflatten(*most, list_->shape())[0] + 1;
-        return {lo, hi};
+        return rows_between(*least, *most, list_->shape());
     }
 
     /// The flat place of a global index, or -1. O(log n) in a list, else O(1).
@@ -103,6 +107,7 @@ public:
                 if (h.rank == block_) return h.position;
             return -1;
         }
+        if (flat_) return flat_set_.local(flatten(global, flat_->shape()));
         Point local = global;
         for (int d = 0; d < global.dims(); ++d) {
             local[d] = sets_[static_cast<std::size_t>(d)].local(global[d]);
@@ -120,6 +125,11 @@ public:
                 visit(unflatten(i, list_->shape()), flat++);
             return;
         }
+        if (flat_) {
+            for (; flat < flat_set_.size(); ++flat)
+                visit(unflatten(flat_set_.global(flat), flat_->shape()), flat);
+            return;
+        }
         Region::from_shape(extents_).for_each([&](const Point& local) {
             Point global = local;
             for (int d = 0; d < local.dims(); ++d)
@@ -129,10 +139,24 @@ public:
     }
 
 private:
+    int dims() const { return list_ ? list_->dims() : flat_ ? flat_->dims() : extents_.dims(); }
+
+    /// The whole rows, along the first dimension, in which the flat indices from `least` to `most`
+    /// lie.
+    static Region rows_between(std::int64_t least, std::int64_t most, const Point& shape) {
+        const Region all = Region::from_shape(shape);
+        Point lo = all.lo(), hi = all.hi();
+        lo[0] = unflatten(least, shape)[0];
+        hi[0] = unflatten(most, shape)[0] + 1;
+        return {lo, hi};
+    }
+
     const IndexList* list_;
+    const FlatCyclic* flat_;
     std::int64_t block_;
     Point extents_;
     std::vector<AxisSet> sets_;
+    AxisSet flat_set_;
 };
 
 /// How global indices of one side become those of the other.

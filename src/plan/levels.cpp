@@ -53,7 +53,7 @@ void check_dims(const Layout& read, int dims, const Levels& levels) {
         throw Error(ErrorCode::mismatch, std::string("the ") + levels.read + " level has " +
                                              std::to_string(read.dims()) + " dimensions, the " +
                                              levels.reading + " level " + std::to_string(dims));
-    if (read.index_list())
+    if (!read.has_products())
         throw Error(ErrorCode::unsupported, std::string("a ") + levels.operation + " from " +
                                                 read.describe() +
                                                 ": it must be of boxes, or "

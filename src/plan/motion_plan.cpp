@@ -79,11 +79,14 @@ PlanTerm canonical(const Layout& source, const Layout& destination, PlanTerm ter
         for (Point* step : {&s->source_step, &s->destination_step})
             if (all_ones(*step)) *step = {};
     auto* r = std::get_if<Redistribution>(&term);
-    // A block-cyclic layout holds every element of its domain; without replicas, once.
-    const BlockCyclic *from = source.block_cyclic(), *to = destination.block_cyclic();
-    if (!r || !from || !to) return term;
+    // These hold every element of their domains; without replicas, once.
+    const auto holds_all = [](const Layout& l) { return l.block_cyclic() || l.flat_cyclic(); };
+    const auto once = [](const Layout& l) {
+        return l.flat_cyclic() || l.block_cyclic()->replicas() == 1;
+    };
+    if (!r || !holds_all(source) || !holds_all(destination)) return term;
     r->reversed = false;
-    if (from->replicas() == 1 && to->replicas() == 1) r->adjoint = false;
+    if (once(source) && once(destination)) r->adjoint = false;
     return term;
 }
 

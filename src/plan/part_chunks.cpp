@@ -43,7 +43,8 @@ private:
         std::size_t best = 0;
         for (std::size_t k = 1; k < extents_.size(); ++k) {
             const int d = product_.axes[k].source_dim, b = product_.axes[best].source_dim;
-            if (order_ == MessageOrder::row_major ? d > b : d < b) best = k;
+            // Of several axes along one dimension the last is the fastest.
+            if (order_ == MessageOrder::row_major ? d >= b : d <= b) best = k;
         }
         return best;
     }

@@ -9,48 +9,13 @@
 #include "coverage.hpp"
 #include "geometry/checked.hpp"
 #include "section_piece.hpp"
+#include "section_windows.hpp"
 
 namespace datamover::plan {
 namespace {
 
 using geometry::Wide;
 using Table = std::shared_ptr<const AxisTable>;
-
-/// The part of t where `region` (of the side whose lower corner per destination dimension is `lo`,
-/// dimension k of t being dimension dims[k] of the region) lies.
-Window window_of(const Region& region, const Point& lo, const std::vector<int>& dims,
-                 const Point& extent) {
-    Window w{lo, lo};
-    for (int k = 0; k < lo.dims(); ++k) {
-        const int d = dims[static_cast<std::size_t>(k)];
-        w.lo[k] = std::max<std::int64_t>(region.lo()[d] - lo[k], 0);
-        w.extent[k] =
-            std::max<std::int64_t>(std::min(region.hi()[d] - lo[k], extent[k]) - w.lo[k], 0);
-    }
-    return w;
-}
-
-std::vector<Window> windows_of(const FloorPlan& plan, const std::vector<std::int64_t>& blocks,
-                               const Point& lo, const std::vector<int>& dims, const Point& extent) {
-    std::vector<Window> windows;
-    for (const std::int64_t block : blocks)
-        windows.push_back(window_of(plan.region(block), lo, dims, extent));
-    return windows;
-}
-
-/// Where a source block sends from: everywhere, or where no lower-numbered block of a floor plan
-/// holds the same points.
-std::vector<Window> sending_windows(const Layout& source, std::int64_t block,
-                                    const SectionFrame& f) {
-    std::vector<Window> windows;
-    if (const FloorPlan* fp = source.floor_plan()) {
-        for (const Region& r : fp->exclusive_regions(block))
-            windows.push_back(window_of(r, f.source_lo, f.axes, f.extent));
-    } else {
-        windows.push_back({Point::filled(f.extent.dims(), 0), f.extent});
-    }
-    return windows;
-}
 
 Table table_for(const AxisSet& source, const AxisSet& destination, const SectionFrame& f,
                 const Window& w, int k) {
@@ -210,9 +175,10 @@ public:
         for (PieceAxis& axis : piece.axes)
             axis = {std::make_shared<const AxisTable>(axis.table->reversed()), axis.destination_dim,
                     axis.source_dim};
-        std::sort(piece.axes.begin(), piece.axes.end(), [](const PieceAxis& a, const PieceAxis& b) {
-            return a.destination_dim < b.destination_dim;
-        });
+        std::stable_sort(piece.axes.begin(), piece.axes.end(),
+                         [](const PieceAxis& a, const PieceAxis& b) {
+                             return a.destination_dim < b.destination_dim;
+                         });
         visitor_.visit(std::move(piece));
     }
     void visit(IndexPiece&& piece) override {
@@ -321,6 +287,8 @@ void pieces_from_source(const Layout& source, const Layout& destination, const R
     }
     if (source.index_list() || destination.index_list())
         return index_pieces_from_source(source, destination, term, source_block, nodes, visitor);
+    if (source.flat_cyclic() || destination.flat_cyclic())
+        return flat_pieces_from_source(source, destination, term, source_block, nodes, visitor);
     const BlockCyclic* replicated = replicated_or_null(source);
     const auto sends_to = [&](std::int64_t block) {
         return !replicated || nearest_replica(*replicated, source_block, destination.owner(block),
@@ -379,6 +347,9 @@ void pieces_into_destination(const Layout& source, const Layout& destination,
     if (source.index_list() || destination.index_list())
         return index_pieces_into_destination(source, destination, term, destination_block, nodes,
                                              visitor);
+    if (source.flat_cyclic() || destination.flat_cyclic())
+        return flat_pieces_into_destination(source, destination, term, destination_block, nodes,
+                                            visitor);
     const SectionFrame f(term);
     const auto sets = destination.axis_sets(destination_block);
     if (no_elements(sets)) return;

@@ -46,6 +46,15 @@ void index_pieces_into_destination(const Layout& source, const Layout& destinati
                                    const Redistribution& term, std::int64_t destination_block,
                                    Nodes nodes, PieceVisitor& visitor);
 
+/// The same where one side or both are ranges of the flattened array, and none an index list: sums
+/// of products, of which a flat side's axes all lie along its one local dimension.
+void flat_pieces_from_source(const Layout& source, const Layout& destination,
+                             const Redistribution& term, std::int64_t source_block, Nodes nodes,
+                             PieceVisitor& visitor);
+void flat_pieces_into_destination(const Layout& source, const Layout& destination,
+                                  const Redistribution& term, std::int64_t destination_block,
+                                  Nodes nodes, PieceVisitor& visitor);
+
 /// The coordinates along dimension d of a block-cyclic grid whose processes hold any index that
 /// `set` holds at source_lo + t, destination index destination_lo + t, t in [0, extent); ascending.
 std::vector<std::int64_t> peer_coordinates(const AxisSet& set, std::int64_t set_lo,

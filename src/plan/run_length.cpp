@@ -31,7 +31,16 @@ std::int64_t runs_in(const std::vector<AxisRun>& runs, bool of_source) {
     return count;
 }
 
+/// Positions of a table that all lie equally far apart: how far, else 1.
+std::int64_t even_step(const AxisTable& table, bool of_source) {
+    if (!table.single_run() || table.runs().front().length > 1) return 1;
+    const AxisRun& run = table.runs().front();
+    return run.count > 1 ? (of_source ? run.source_step : run.destination_step) : 1;
+}
+
 Line line_of(const AxisTable& table, std::int64_t stride_bytes, bool of_source) {
+    if (const std::int64_t step = even_step(table, of_source); step != 1)
+        return {std::abs(stride_bytes * step), table.size(), 1};
     return {std::abs(stride_bytes), table.size(),
             table.periods() * runs_in(table.runs(), of_source) + runs_in(table.tail(), of_source)};
 }
@@ -145,11 +154,15 @@ private:
 /// number, or -1.
 template <class Axes, class Size>
 int fastest_axis(const Axes& axes, Size&& size, const BlockMemory& block, bool of_source) {
+    const auto step = [&](const auto& axis) {
+        if constexpr (requires { axis.table; }) return even_step(*axis.table, of_source);
+        return std::int64_t{1};
+    };
     int best = -1, k = 0;
     std::int64_t least = 0;
     for (const auto& axis : axes) {
-        const std::int64_t stride =
-            std::abs(block.strides_bytes[of_source ? axis.source_dim : axis.destination_dim]);
+        const std::int64_t stride = std::abs(
+            step(axis) * block.strides_bytes[of_source ? axis.source_dim : axis.destination_dim]);
         if (size(axis) != 1 && (best < 0 || stride < least)) {
             best = k;
             least = stride;

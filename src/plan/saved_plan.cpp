@@ -18,7 +18,7 @@ using plan::PlanReader;
 using plan::PlanWriter;
 
 // What stands before a layout, and before a term.
-enum class LayoutKind : std::int64_t { block_cyclic, floor_plan, index_list };
+enum class LayoutKind : std::int64_t { block_cyclic, floor_plan, index_list, flat_cyclic };
 enum class TermKind : std::int64_t {
     section,
     redistribution,
@@ -60,11 +60,21 @@ void write(const IndexList& layout, PlanWriter& out) {
         out.put_all(layout.indices_of(rank));
 }
 
+void write(const FlatCyclic& layout, PlanWriter& out) {
+    out.put(static_cast<std::int64_t>(LayoutKind::flat_cyclic));
+    out.put(layout.shape());
+    out.put(layout.block_elems());
+    out.put(layout.nprocs());
+    out.put_all(layout.owners());
+}
+
 void write(const Layout& layout, PlanWriter& out) {
     if (layout.block_cyclic())
         write(*layout.block_cyclic(), out);
     else if (layout.floor_plan())
         write(*layout.floor_plan(), out);
+    else if (layout.flat_cyclic())
+        write(*layout.flat_cyclic(), out);
     else
         write(*layout.index_list(), out);
 }
@@ -137,13 +147,21 @@ IndexList read_index_list(PlanReader& in) {
     return {shape, offsets, indices};
 }
 
+FlatCyclic read_flat_cyclic(PlanReader& in) {
+    const Point shape = in.get_point();
+    const std::int64_t block_elems = in.get(), nprocs = in.get();
+    return {shape, block_elems, nprocs, in.get_all()};
+}
+
 Layout read_layout(PlanReader& in) {
-    const std::int64_t last = static_cast<std::int64_t>(LayoutKind::index_list);
+    const std::int64_t last = static_cast<std::int64_t>(LayoutKind::flat_cyclic);
     switch (static_cast<LayoutKind>(in.get(0, last, "a kind of layout"))) {
         case LayoutKind::block_cyclic:
             return read_block_cyclic(in);
         case LayoutKind::floor_plan:
             return read_floor_plan(in);
+        case LayoutKind::flat_cyclic:
+            return read_flat_cyclic(in);
         default:
             return read_index_list(in);
     }

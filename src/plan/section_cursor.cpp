@@ -122,8 +122,9 @@ void SectionCursor::enter_term() {
         return;
     }
     const auto* halo = std::get_if<HaloExchange>(&term);
-    if (!halo && (plan_.source().index_list() || plan_.destination().index_list()))
-        throw Error(ErrorCode::unsupported, "a plan with index lists has no sections");
+    if (!halo && (!plan_.source().has_products() || !plan_.destination().has_products()))
+        throw Error(ErrorCode::unsupported,
+                    "a plan with index lists or flat ranges has no sections");
 
     // A halo is expanded from the blocks with the ghosts, a redistribution from either side.
     by_destination_ = halo ? !halo->reversed : source_rank_ == any_rank && destination_rank_ >= 0;

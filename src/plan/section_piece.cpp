@@ -135,9 +135,9 @@ Point permuted(const Point& shape, const std::vector<int>& axes) {
 }
 
 void check_section(const Layout& source, const Layout& destination, const SectionCopy& s) {
-    if (source.index_list() || destination.index_list())
+    if (!source.has_products() || !destination.has_products())
         throw Error(ErrorCode::unsupported,
-                    "section copies need blocks that are boxes, not index lists");
+                    "section copies need blocks that are boxes, not index lists or flat ranges");
     check_block(source, s.source_block, "source");
     check_block(destination, s.destination_block, "destination");
     if (s.source_region.dims() != source.dims() ||

@@ -56,7 +56,7 @@ LocalSpans spans_of(const Piece& piece, Side side) {
 
 Region section(const Layout& layout, const Piece& piece, Side side) {
     const LocalSpans local = spans_of(piece, side);
-    if (local.whole || layout.index_list()) return layout.domain();
+    if (local.whole || !layout.has_products()) return layout.domain();
     const auto sets = layout.axis_sets(local.block);
     Point lo = layout.block_extents(local.block), hi = lo;
     for (const auto& [d, span] : local.spans) {

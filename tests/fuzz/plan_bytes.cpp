@@ -34,6 +34,8 @@ bool is_small(const Layout& layout, bool by_element) {
     if (const BlockCyclic* grid = layout.block_cyclic())
         for (int d = 0; d < grid->dims(); ++d)
             if (grid->shape()[d] / grid->block()[d] > most_blocks) return false;
+    if (const FlatCyclic* flat = layout.flat_cyclic())
+        if (flat->elems() / flat->block_elems() > most_blocks) return false;
     if (!by_element) return true;
     for (std::int64_t rank = 0; rank < layout.nprocs(); ++rank)
         if (layout.local_elems(rank) > most_elems) return false;
@@ -119,6 +121,7 @@ const std::vector<Bytes>& good_plans() {
         const FloorPlan shared({Region({0, 0}, {7, 10}), Region({6, 0}, {12, 10})}, {0, 1}, 4);
         const std::vector<std::int64_t> offsets{0, 3, 3, 5, 6}, indices{0, 4, 9, 119, 4, 17};
         const Layout lists = IndexList({12, 10}, offsets, indices);
+        const Layout ranges = FlatCyclic({12, 10}, 7, 4, {2, 0, 1});
         MotionPlan by_hand(tiles, tiles);
         by_hand.copy(0, Region({0, 0}, {2, 3}), 1, Region({0, 4}, {3, 6}), {1, 0});
         by_hand.copy(0, Region({0, 0}, {2, 3}), 1, Region({0, 4}, {3, 6}));
@@ -126,7 +129,9 @@ const std::vector<Bytes>& good_plans() {
         for (const MotionPlan& plan :
              {redistribute(rows, dealt), redistribute(dealt, tiles), redistribute(tiles, rows),
               redistribute(replicated, dealt), redistribute(shared, shared).adjoint(),
-              redistribute(rows, lists), redistribute(lists, tiles, {}, true), by_hand,
+              redistribute(rows, lists), redistribute(lists, tiles, {}, true),
+              redistribute(dealt, ranges), redistribute(ranges, tiles),
+              redistribute(ranges, FlatCyclic({10, 12}, 12, 4), {1, 0}), by_hand,
               halo(tiles, {1, 2}, {3, 0}, Region({0, 0}, {12, 10}), {true, false}),
               halo(rows, {1, 1}, {1, 1}, {}, {}, false).reversed()})
             all.push_back(plan.to_bytes());

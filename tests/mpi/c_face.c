@@ -309,6 +309,41 @@ static void test_matrix(void) {
     datamover_layout_free(&matrix), datamover_layout_free(&rows);
 }
 
+/* Tiles to ranges of 5 elements on the last process and the first, and back. */
+static void test_ranges(void) {
+    const int64_t shape[2] = {9, 8}, owners[2] = {size - 1, 0};
+    const int64_t num_owners = size > 1 ? 2 : 1;
+    datamover_layout *tiles = block_cyclic(9, 8, "(cyclic(2), block)"), *ranges = NULL;
+    datamover_array *a = array_of(tiles, 1), *b = NULL;
+    datamover_plan *there = NULL, *back = NULL;
+    int64_t blocks[1] = {0}, num_blocks, elems, i;
+    void* origin = NULL;
+    SUCCEEDS(datamover_layout_flat_cyclic(&ranges, 2, shape, 5, size, owners, num_owners));
+    SUCCEEDS(datamover_array_new(&b, MPI_COMM_WORLD, ranges, DATAMOVER_INT64, 8, 0, NULL, NULL));
+    SUCCEEDS(datamover_redistribute(&there, tiles, ranges, NULL));
+    SUCCEEDS(datamover_redistribute(&back, ranges, tiles, NULL));
+    for_each(tiles, a, number);
+    move_once(there, a, b, NULL);
+    SUCCEEDS(datamover_layout_blocks_of(ranges, rank, blocks, 1, &num_blocks));
+    SUCCEEDS(datamover_layout_local_elems(ranges, rank, &elems));
+    CHECK(num_blocks == (rank == 0 || rank == size - 1));
+    if (num_blocks) SUCCEEDS(datamover_array_block(b, blocks[0], &origin, NULL));
+    for (i = 0; i < elems; ++i) {
+        const int64_t flat = (i / 5 * num_owners + blocks[0]) * 5 + i % 5;
+        CHECK(((const int64_t*)origin)[i] == 1000 * (flat / 8) + flat % 8);
+    }
+    for_each(tiles, a, number_negative);
+    move_once(back, b, a, NULL);
+    for_each(tiles, a, expect_number);
+    FAILS(DATAMOVER_INVALID_ARGUMENT,
+          datamover_layout_flat_cyclic(&ranges, 2, shape, 0, size, NULL, 0));
+    FAILS(DATAMOVER_INVALID_ARGUMENT,
+          datamover_layout_flat_cyclic(&ranges, 2, shape, 5, size, owners, 0));
+    datamover_array_free(&a), datamover_array_free(&b);
+    datamover_plan_free(&there), datamover_plan_free(&back);
+    datamover_layout_free(&tiles), datamover_layout_free(&ranges);
+}
+
 static void test_relations(void) {
     const int64_t from[4] = {7, 5, 3, 1}, to[4] = {0, 1, 2, 3};
     const float source[8] = {0, 1, 2, 3, 4, 5, 6, 7};
@@ -522,6 +557,7 @@ int main(int argc, char** argv) {
     test_plan_by_hand();
     test_timeout();
     test_matrix();
+    test_ranges();
     test_relations();
     test_relations_handed_on();
     test_errors();

@@ -82,6 +82,11 @@ static void test_making_layouts(void) {
     REFUSES_NULL(datamover_layout_index_list(&layout, 2, shape, 1, too_many, indices));
     check(datamover_layout_index_list(&layout, 2, shape, 1, falling, indices) != 0,
           "offsets that fall", __LINE__);
+    REFUSES_NULL(datamover_layout_flat_cyclic(NULL, 2, shape, 1, 1, zero, 1));
+    REFUSES_NULL(datamover_layout_flat_cyclic(&layout, 2, NULL, 1, 1, zero, 1));
+    REFUSES_NULL(datamover_layout_flat_cyclic(&layout, 9, shape, 1, 1, zero, 1));
+    REFUSES_NULL(datamover_layout_flat_cyclic(&layout, 2, shape, 1, 1, zero, -1));
+    REFUSES_NULL(datamover_layout_flat_cyclic(&layout, 2, shape, 1, 1, zero, 2));
     REFUSES_NULL(datamover_layout_free(NULL));
     CHECK(layout == NULL);
     SUCCEEDS(datamover_layout_free(&layout));

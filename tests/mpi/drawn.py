@@ -91,11 +91,23 @@ def targets(rng, shape, nprocs):
     )
 
 
+def flat_cyclic(rng, shape, nprocs):
+    """Ranges of the flattened array: of few elements, of rows, or of much of it; some owners."""
+    n, row = int(np.prod(shape)), shape[-1]
+    longest = int(rng.choice([5, row + 2, n + 1]))
+    elems = int(rng.integers(1, longest)) * (row if rng.random() < 0.3 else 1)
+    owners = None
+    if rng.random() < 0.5:
+        owners = rng.permutation(nprocs)[: int(rng.integers(1, nprocs + 1))].tolist()
+    return dm.FlatCyclic(shape, elems, nprocs, owners=owners)
+
+
 KINDS = {
     "block_cyclic": block_cyclic,
     "floor_plan": floor_plan,
     "index_list": index_list,
     "targets": targets,
+    "flat_cyclic": flat_cyclic,
 }
 
 

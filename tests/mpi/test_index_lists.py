@@ -3,6 +3,7 @@
 
 import pickle
 
+import drawn
 import numpy as np
 import pytest
 
@@ -51,20 +52,23 @@ def test_sums_of_ghosts_come_home(comm, rng, cases):
         assert np.array_equal(total, 1 + 2.0 * asked[mine])
 
 
-@pytest.mark.parametrize("distribution", ["(block, *)", "(cyclic, cyclic(2))"])
-def test_to_and_from_a_partner(comm, rng, distribution):
-    shape = (6, 8)
-    dealt = dm.BlockCyclic(shape, distribution, nprocs=comm.size)
-    held = [rng.permutation(part) for part in np.array_split(rng.permutation(48), comm.size)]
-    (lists,) = dm.index_lists(comm, shape, held[comm.rank], partners=[dealt])
-    value = rng.random(48)
-    out = np.zeros(dealt.local_shape(comm.rank))
-    dm.Mover(dm.redistribute(lists, dealt), value[held[comm.rank]], out, comm=comm)()
-    rows, columns = dealt.global_indices(comm.rank)
-    assert np.array_equal(out, value.reshape(shape)[np.ix_(rows, columns)])
-    back = np.zeros(len(held[comm.rank]))
-    dm.Mover(dm.redistribute(dealt, lists), out, back, comm=comm)()
-    assert np.array_equal(back, value[held[comm.rank]])
+@pytest.mark.parametrize("kind", drawn.KINDS)
+def test_to_and_from_a_partner(comm, rng, cases, kind):
+    local_rng = np.random.default_rng([int(rng.integers(2**31)), comm.rank])
+    for _ in range(2 * cases):
+        shape = drawn.shape(rng, elems=300)
+        dealt = drawn.KINDS[kind](rng, shape, comm.size)
+        n = int(np.prod(shape))
+        held = [rng.permutation(part) for part in np.array_split(rng.permutation(n), comm.size)]
+        (lists,) = dm.index_lists(comm, shape, held[comm.rank], partners=[dealt])
+        value = rng.random(n)
+        part = drawn.Part(comm, rng, local_rng, dealt, np.dtype("f8"))
+        mine, back = value[held[comm.rank]], np.zeros(len(held[comm.rank]))
+        dm.Mover(dm.redistribute(lists, dealt), mine, part.arrays, comm=comm)()
+        for block, index in drawn.indices_of_blocks(dealt, comm.rank):
+            assert np.array_equal(part.blocks[block], value.reshape(shape)[index])
+        dm.Mover(dm.redistribute(dealt, lists, partial=True), part.arrays, back, comm=comm)()
+        assert np.array_equal(back, mine)
 
 
 def test_a_layout_that_was_not_named_is_refused_by_all(comm):

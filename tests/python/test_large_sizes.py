@@ -240,6 +240,7 @@ def test_numbers_that_are_none_are_refused():
         dm.BlockCyclic(8, "block", nprocs=4, grid=(2,)),
         dm.FloorPlan([dm.Region(0, 8)], [0], nprocs=4),
         dm.IndexList(8, [[0, 1], [2], [], [3]]),
+        dm.FlatCyclic(8, 2, nprocs=4, owners=[3, 1]),
     ]
     for layout in layouts:
         for number in (-1, 99, layout.num_blocks, LARGEST, -(2**63)):
@@ -250,9 +251,12 @@ def test_numbers_that_are_none_are_refused():
             for ask in (layout.blocks_of, layout.local_elems):
                 with pytest.raises(dm.OutOfRange):
                     ask(rank)
-    tiles, blocks, lists = layouts
+    tiles, blocks, lists, ranges = layouts
     for rank in (-1, 4):
-        for ask in (tiles.local_shape, tiles.block_of, tiles.global_indices):
+        for ask in (
+            tiles.local_shape, tiles.block_of, tiles.global_indices,
+            ranges.block_of, ranges.indices_of,
+        ):  # fmt: skip
             with pytest.raises(dm.OutOfRange):
                 ask(rank)
         with pytest.raises(dm.OutOfRange):
@@ -263,6 +267,8 @@ def test_numbers_that_are_none_are_refused():
             tiles.owner_of(index)
         with pytest.raises(dm.OutOfRange):
             lists.holders(index)
+        with pytest.raises(dm.OutOfRange):
+            ranges.place_of(index)
     for ask in (blocks.region, blocks.exclusive_regions):
         with pytest.raises(dm.OutOfRange):
             ask(1)
@@ -272,6 +278,11 @@ def test_numbers_that_are_none_are_refused():
         lambda: dm.FloorPlan([dm.Region(0, 8)], [2**31]),
         lambda: dm.FloorPlan.uniform(dm.Region(0, 8), 2, nprocs=2**31),
         lambda: dm.IndexList((-2, -3), [[0]]),
+        lambda: dm.FlatCyclic((-2, -3), 1, nprocs=1),
+        lambda: dm.FlatCyclic(8, 1, nprocs=2**31),
+        lambda: dm.FlatCyclic(8, 0, nprocs=2),
+        lambda: dm.FlatCyclic(8, 1, nprocs=2, owners=[]),
+        lambda: dm.FlatCyclic.of_bytes(8, 12, "f8", nprocs=2),
     ):
         with pytest.raises(dm.InvalidArgument):
             make()

@@ -28,6 +28,8 @@ def test_layouts():
     assert rows[1] == ["0", "1", "[0:4, 1:5]", "(4, 4)"] and "3 processes" in caption
     caption, rows = rows_of(dm.IndexList(40, [[3, 1], list(range(20))]))
     assert rows[1] == ["0", "2", "3, 1"] and rows[2][2].endswith("7, …")
+    caption, rows = rows_of(dm.FlatCyclic((8, 6), 5, nprocs=3, owners=[2, 0]))
+    assert caption == "FlatCyclic" and ["owners", "2, 0"] in rows
     layout = dm.FloorPlan([dm.Region(0, 4)], [0])
     assert rows_of(dm.dense_memory(layout, 0, 8, ghost=1))[1][1] == ["0", "8", "(8,)", "[-1:5]"]
 
@@ -45,6 +47,7 @@ def test_layouts_are_drawn():
     for layout in (
         dm.FloorPlan([dm.Region((0, 1, 2), (4, 5, 6))], [1], nprocs=3),
         dm.IndexList(40, [[3, 1], list(range(20))]),
+        dm.FlatCyclic((6, 7), 5, nprocs=3),
         dm.BlockCyclic((5, 4, 3, 2), "(block, *, *, *)", nprocs=2),
     ):
         assert len(colors_of(layout)) > 1
@@ -69,6 +72,7 @@ def test_plans():
     lambda n: dm.FloorPlan(np.stack([np.arange(n), np.arange(n) + 1], 1)[..., None], np.arange(n)),
     lambda n: dm.IndexList(n, np.arange(n)[:, None]),
     lambda n: dm.BlockCyclic(n, "block", nprocs=n, ranks=np.arange(n)[::-1]),
+    lambda n: dm.FlatCyclic(n, 1, nprocs=n, owners=np.arange(n)[::-1]),
 ])  # fmt: skip
 def test_large_ones_are_short(make):
     layout = make(5000)

@@ -54,6 +54,9 @@ def test_boxes_and_lists():
     np.testing.assert_array_equal(Holdings(plan, (0, 1)).owners, expected)
     lists = dm.IndexList((2, 3), [[0, 4], [1, 2, 5]])
     np.testing.assert_array_equal(Holdings(lists, (0, 1)).owners, [[0, 1, 1], [-1, 0, 1]])
+    ranges = dm.FlatCyclic((2, 3, 2), 3, nprocs=3, owners=[2, 0])
+    np.testing.assert_array_equal(Holdings(ranges, (0, 1)).owners, [[2, 2, 0], [2, 2, 0]])
+    np.testing.assert_array_equal(Holdings(ranges, (1, 2)).owners, [[2, 2], [2, 0], [0, 0]])
 
 
 def block_cyclic_plan(shape, before, after, nprocs):

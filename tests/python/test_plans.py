@@ -17,7 +17,7 @@ WORDS = st.sampled_from(["*", "block", "cyclic", "cyclic(2)", "cyclic(3)"])
 @st.composite
 def layouts(draw, shape, nprocs):
     """Any layout of an array, all of it held by somebody."""
-    kind = draw(st.sampled_from(["dealt", "tiles", "lists"]))
+    kind = draw(st.sampled_from(["dealt", "tiles", "lists", "ranges"]))
     if kind == "tiles":
         tile = [draw(st.integers(1, n)) for n in shape]
         mapping = draw(st.sampled_from(["block", "cyclic"]))
@@ -26,6 +26,10 @@ def layouts(draw, shape, nprocs):
         order = np.array(draw(st.permutations(range(int(np.prod(shape))))))
         cuts = sorted(draw(st.integers(0, len(order))) for _ in range(nprocs - 1))
         return dm.IndexList(shape, np.split(order, cuts))
+    if kind == "ranges":
+        owners = draw(st.permutations(range(nprocs)))[: draw(st.integers(1, nprocs))]
+        longest = draw(st.sampled_from([3, shape[-1] + 1, int(np.prod(shape))]))
+        return dm.FlatCyclic(shape, draw(st.integers(1, longest)), nprocs, owners=owners)
     words = [draw(WORDS) for _ in shape]
     order, replicas = draw(st.sampled_from("CF")), draw(st.integers(1, nprocs))
     return dm.BlockCyclic(shape, ",".join(words), nprocs, grid_order=order, replicas=replicas)
@@ -41,14 +45,16 @@ def redistributions(draw, kinds=layouts):
 
 
 def box_layouts(shape, nprocs):
-    return layouts(shape, nprocs).filter(lambda layout: not isinstance(layout, dm.IndexList))
+    return layouts(shape, nprocs).filter(
+        lambda layout: isinstance(layout, dm.BlockCyclic | dm.FloorPlan)
+    )
 
 
 def global_places(layout, block):
     """For each place of a block's local array the flat index in the whole array."""
     shape = layout.domain.hi
-    if isinstance(layout, dm.IndexList):
-        return layout.indices_of(block)
+    if isinstance(layout, dm.IndexList | dm.FlatCyclic):
+        return layout.indices_of(layout.owner(block))
     whole = np.arange(np.prod(shape)).reshape(shape)
     if isinstance(layout, dm.FloorPlan):
         return whole[layout.region(block).slices()]

@@ -18,8 +18,8 @@ def elements_of(layout, rank):
     whole = np.arange(np.prod(layout.domain.hi)).reshape(layout.domain.hi)
     held = set()
     for block in layout.blocks_of(rank):
-        if isinstance(layout, dm.IndexList):
-            held.update(layout.indices_of(block).tolist())
+        if isinstance(layout, dm.IndexList | dm.FlatCyclic):
+            held.update(layout.indices_of(rank).tolist())
         elif isinstance(layout, dm.FloorPlan):
             held.update(whole[layout.region(block).slices()].ravel().tolist())
         else:
@@ -70,7 +70,7 @@ def test_best_of_all_permutations(drawn):
         for layout in (destination, found.destination)
     ]
     assert blocks[0] == blocks[1]
-    if not isinstance(destination, dm.BlockCyclic):
+    if not isinstance(destination, dm.BlockCyclic | dm.FlatCyclic):
         assert roles == roles_of(found.destination)
     assert found.elems_after == fewest_crossing(
         source, destination, axes, roles, _candidates(destination, roles)
@@ -81,6 +81,8 @@ def _candidates(destination, roles):
     """The ranks with a role; blocks of a grid that hold nothing are roles too."""
     if isinstance(destination, dm.BlockCyclic):
         return destination.ranks.tolist()
+    if isinstance(destination, dm.FlatCyclic):
+        return destination.owners.tolist()
     return roles
 
 

@@ -18,8 +18,8 @@ def plans(draw):
     """Plans with terms of every kind, between layouts of every kind."""
     source, destination, axes = draw(redistributions())
     plan = dm.redistribute(source, destination, axes)
-    lists = isinstance(source, dm.IndexList) or isinstance(destination, dm.IndexList)
-    if not lists and draw(st.booleans()):
+    boxes = all(isinstance(x, dm.BlockCyclic | dm.FloorPlan) for x in (source, destination))
+    if boxes and draw(st.booleans()):
         for section in plan.sections():
             plan.add(section)
     if isinstance(source, dm.FloorPlan) and draw(st.booleans()):

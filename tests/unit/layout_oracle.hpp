@@ -39,12 +39,13 @@ inline std::uint64_t seed_of(std::int64_t i) {
     return static_cast<std::uint64_t>(i + 1'000'000 * from_environment("DATAMOVER_TEST_SEED", 0));
 }
 
-enum class Kind { block_cyclic, floor_plan, index_list };
+enum class Kind { block_cyclic, floor_plan, index_list, flat_cyclic };
 
 inline std::string kind_name(Kind kind) {
     return kind == Kind::block_cyclic ? "BlockCyclic"
            : kind == Kind::floor_plan ? "FloorPlan"
-                                      : "IndexList";
+           : kind == Kind::index_list ? "IndexList"
+                                      : "FlatCyclic";
 }
 
 inline Layout random_block_cyclic(Random& random, const Point& shape, std::int64_t nprocs) {
@@ -122,6 +123,22 @@ inline Layout random_index_list(Random& random, const Point& shape, std::int64_t
     return IndexList(shape, offsets, indices);
 }
 
+/// Some of the ranks or all, in any order; ranges of one element, of some rows, or of everything.
+inline Layout random_flat_cyclic(Random& random, const Point& shape, std::int64_t nprocs) {
+    std::vector<std::int64_t> owners(static_cast<std::size_t>(nprocs));
+    std::iota(owners.begin(), owners.end(), 0);
+    for (std::size_t i = owners.size(); i > 1; --i)
+        std::swap(
+            owners[i - 1],
+            owners[static_cast<std::size_t>(random.integer(0, static_cast<std::int64_t>(i) - 1))]);
+    owners.resize(static_cast<std::size_t>(random.integer(1, nprocs)));
+    if (random.chance(30)) owners.clear();
+    const std::int64_t elems = shape.product(), row = shape[shape.dims() - 1];
+    const std::int64_t lengths[] = {random.integer(1, 4), random.integer(1, elems),
+                                    row * random.integer(1, 3), random.integer(1, row + 1)};
+    return FlatCyclic(shape, lengths[random.integer(0, 3)], nprocs, owners);
+}
+
 inline Layout random_layout(Random& random, Kind kind, const Point& shape, std::int64_t nprocs) {
     switch (kind) {
         case Kind::block_cyclic:
@@ -130,6 +147,8 @@ inline Layout random_layout(Random& random, Kind kind, const Point& shape, std::
             return random_floor_plan(random, shape, nprocs);
         case Kind::index_list:
             return random_index_list(random, shape, nprocs);
+        case Kind::flat_cyclic:
+            return random_flat_cyclic(random, shape, nprocs);
     }
     return {};
 }
@@ -210,6 +229,16 @@ inline std::vector<Element> elements_of(const Layout& layout) {
                                                 elements.push_back({block, local, p});
                                             });
         }
+    } else if (const FlatCyclic* flat = layout.flat_cyclic()) {
+        std::vector<std::int64_t> next(static_cast<std::size_t>(flat->num_blocks()), 0);
+        for (std::int64_t i = 0; i < flat->elems(); ++i) {
+            const std::int64_t block = i / flat->block_elems() % flat->num_blocks();
+            elements.push_back({block,
+                                {next[static_cast<std::size_t>(block)]++},
+                                index_of(i, flat->shape().to_vector())});
+        }
+        std::stable_sort(elements.begin(), elements.end(),
+                         [](const Element& a, const Element& b) { return a.block < b.block; });
     } else {
         const IndexList* lists = layout.index_list();
         for (std::int64_t rank = 0; rank < lists->nprocs(); ++rank) {

@@ -67,7 +67,8 @@ TEST_P(LayoutOf, EqualsACopyAndOneMadeAlike) {
 }
 
 INSTANTIATE_TEST_SUITE_P(AllKinds, LayoutOf,
-                         ::testing::Values(Kind::block_cyclic, Kind::floor_plan, Kind::index_list),
+                         ::testing::Values(Kind::block_cyclic, Kind::floor_plan, Kind::index_list,
+                                           Kind::flat_cyclic),
                          [](const auto& info) { return kind_name(info.param); });
 
 TEST(Layout, TellsItsKindToPeople) {

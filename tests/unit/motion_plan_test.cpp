@@ -419,7 +419,8 @@ ElementPairs element_pairs(const MotionPlan& plan, bool exchanged) {
 }
 
 TEST(MotionPlan, TheAdjointHasEachPairOfElementsTheOtherWay) {
-    constexpr std::array kinds{Kind::block_cyclic, Kind::floor_plan, Kind::index_list};
+    constexpr std::array kinds{Kind::block_cyclic, Kind::floor_plan, Kind::index_list,
+                               Kind::flat_cyclic};
     for (std::int64_t i = 0; i < cases(200); ++i) {
         Random random(seed_of(i));
         const int dims = static_cast<int>(random.integer(1, 3));
@@ -427,7 +428,7 @@ TEST(MotionPlan, TheAdjointHasEachPairOfElementsTheOtherWay) {
         const std::int64_t nprocs = random.integer(1, 4);
         const auto draw = [&] {
             return layout_oracle::random_layout(
-                random, kinds[static_cast<std::size_t>(random.integer(0, 2))], shape, nprocs);
+                random, kinds[static_cast<std::size_t>(random.integer(0, 3))], shape, nprocs);
         };
         const Layout a = draw(), b = draw();
         const MotionPlan plan = redistribute(a, b);

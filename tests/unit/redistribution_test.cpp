@@ -147,13 +147,15 @@ TEST_P(RedistributionBetween, ThereAndBackIsTheIdentity) {
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    AllKinds, RedistributionBetween,
-    ::testing::Combine(::testing::Values(Kind::block_cyclic, Kind::floor_plan, Kind::index_list),
-                       ::testing::Values(Kind::block_cyclic, Kind::floor_plan, Kind::index_list)),
-    [](const auto& info) {
-        return kind_name(std::get<0>(info.param)) + "To" + kind_name(std::get<1>(info.param));
-    });
+INSTANTIATE_TEST_SUITE_P(AllKinds, RedistributionBetween,
+                         ::testing::Combine(::testing::Values(Kind::block_cyclic, Kind::floor_plan,
+                                                              Kind::index_list, Kind::flat_cyclic),
+                                            ::testing::Values(Kind::block_cyclic, Kind::floor_plan,
+                                                              Kind::index_list, Kind::flat_cyclic)),
+                         [](const auto& info) {
+                             return kind_name(std::get<0>(info.param)) + "To" +
+                                    kind_name(std::get<1>(info.param));
+                         });
 
 TEST(Redistribution, OverlappingInteriorsAreSentByTheLowestBlock) {
     const Region whole(Point{0}, Point{10});
@@ -170,7 +172,7 @@ TEST(Redistribution, TheNearestReplicaSends) {
         const std::int64_t nprocs = random.integer(1, 9);
         const Point shape = layout_oracle::random_shape(random, 2);
         const Layout source = layout_oracle::random_block_cyclic(random, shape, nprocs);
-        const auto kind = static_cast<Kind>(random.integer(0, 2));
+        const auto kind = static_cast<Kind>(random.integer(0, 3));
         const Layout destination = layout_oracle::random_layout(random, kind, shape, nprocs);
         std::vector<std::int64_t> nodes;
         for (std::int64_t rank = 0; rank < nprocs; ++rank) nodes.push_back(random.integer(0, 2));

@@ -9,6 +9,7 @@ from datamover.bench import (
     applications,
     distribute,
     files,
+    flat,
     latency,
     model,
     plan,
@@ -25,6 +26,7 @@ app = typer.Typer(
 app.command("applications")(applications.bench)
 app.command("distribute")(distribute.bench)
 app.command("files")(files.bench)
+app.command("flat")(flat.bench)
 app.command("latency")(latency.bench)
 app.command("redistribute")(redistribute.bench)
 app.command("plan")(plan.bench)

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How does Python see who owns which ranges of a flattened array?
+#include <nanobind/nanobind.h>
+#include <nanobind/operators.h>
+#include <nanobind/stl/string.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "datamover/flat_cyclic.hpp"
+#include "layout_common.hpp"
+#include "numpy_arrays.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+using namespace datamover;
+using bindings::array_of;
+using bindings::Integers;
+
+namespace {
+
+/// Owners that are given are some: none at all would stand for all.
+std::vector<std::int64_t> owners_of(nb::handle owners) {
+    if (owners.is_none()) return {};
+    auto ranks = Integers(owners, "owners").to_vector();
+    if (ranks.empty())
+        throw Error(ErrorCode::invalid_argument, "owners is empty; somebody has to hold the array");
+    return ranks;
+}
+
+FlatCyclic of_bytes(const Point& shape, std::int64_t block_bytes, nb::handle dtype,
+                    std::int64_t nprocs, nb::handle owners) {
+    const nb::object type = nb::module_::import_("numpy").attr("dtype")(dtype);
+    return FlatCyclic::of_bytes(shape, block_bytes, nb::cast<std::int64_t>(type.attr("itemsize")),
+                                nprocs, owners_of(owners));
+}
+
+std::vector<std::int64_t> all_owners(const FlatCyclic& l) {
+    std::vector<std::int64_t> all;
+    for (std::int64_t b = 0; b < l.num_blocks(); ++b) all.push_back(l.owner(b));
+    return all;
+}
+
+std::vector<std::int64_t> indices_of(const FlatCyclic& l, std::int64_t rank) {
+    const std::int64_t block = l.block_of(rank);
+    if (block < 0) return {};
+    const AxisSet set = l.flat_set(block);
+    std::vector<std::int64_t> indices(static_cast<std::size_t>(set.size()));
+    for (std::size_t i = 0; i < indices.size(); ++i)
+        indices[i] = set.global(static_cast<std::int64_t>(i));
+    return indices;
+}
+
+std::string repr_of(const FlatCyclic& l) {
+    constexpr std::size_t most_shown = 8;
+    std::string owners;
+    for (std::size_t i = 0; i < std::min(most_shown, l.owners().size()); ++i)
+        owners += (i > 0 ? ", " : "") + std::to_string(l.owners()[i]);
+    if (l.owners().size() > most_shown)
+        owners += ", ... (" + std::to_string(l.owners().size()) + " in all)";
+    return "FlatCyclic(" + nb::cast<std::string>(nb::repr(nb::cast(l.shape()))) +
+           ", block_elems=" + std::to_string(l.block_elems()) +
+           ", nprocs=" + std::to_string(l.nprocs()) +
+           (owners.empty() ? "" : ", owners=[" + owners + "]") + ")";
+}
+
+void bind_making(nb::class_<FlatCyclic>& c) {
+    c.def(
+        "__init__",
+        [](FlatCyclic* self, const Point& shape, std::int64_t block_elems, std::int64_t nprocs,
+           nb::handle owners) {
+            new (self) FlatCyclic(shape, block_elems, nprocs, owners_of(owners));
+        },
+        "shape"_a, "block_elems"_a, "nprocs"_a, "owners"_a.none() = nb::none(),
+        nb::sig("def __init__(self, shape: int | collections.abc.Sequence[int], block_elems: int, "
+                "nprocs: int, owners: numpy.typing.ArrayLike | None = None) -> None"));
+    c.def_static("of_bytes", &of_bytes, "shape"_a, "block_bytes"_a, "dtype"_a, "nprocs"_a,
+                 "owners"_a.none() = nb::none(),
+                 nb::sig("def of_bytes(shape: int | collections.abc.Sequence[int], "
+                         "block_bytes: int, dtype: numpy.typing.DTypeLike, nprocs: int, "
+                         "owners: numpy.typing.ArrayLike | None = None) -> FlatCyclic"),
+                 R"doc(The layout with ranges of so many bytes, for elements of a dtype.
+
+Parameters
+----------
+shape : int or sequence of int
+    Extents of the array.
+block_bytes : int
+    Bytes of each range: a whole number of elements.
+dtype : dtype
+    Of the elements.
+nprocs : int
+    Number of processes.
+owners : array of int, optional
+    As for the class.
+
+Raises
+------
+InvalidArgument
+    When elements of the dtype do not divide `block_bytes`, and as the class does.
+
+Examples
+--------
+>>> import datamover as dm
+>>> dm.FlatCyclic.of_bytes((1024, 1024), 8192, "f8", nprocs=4).block_elems
+1024
+)doc");
+}
+
+}  // namespace
+
+void bind_flat_cyclic(nb::module_& m) {
+    nb::class_<FlatCyclic> c(
+        m, "FlatCyclic",
+        R"doc(Contiguous ranges of the flattened array, dealt to processes in turn.
+
+The array is flattened as ``array.ravel()`` does (last dimension fastest) and cut into ranges of
+`block_elems` elements; the last may be shorter. ``owners[0]`` holds the first range, ``owners[1]``
+the next, and so on, beginning again after the last. The local array of a process has one dimension:
+its ranges, one behind the other. This is how files of raw bytes and flat shards lie. A value; its
+size does not depend on the array.
+
+Parameters
+----------
+shape : int or sequence of int
+    Extents of the array, 1 to 8 dimensions.
+block_elems : int
+    Elements of each range.
+nprocs : int
+    Number of processes; the ranks are 0 to nprocs - 1.
+owners : array of int, optional
+    The ranks that hold ranges, in order; all of them without it.
+
+Raises
+------
+InvalidArgument
+    When a shape or `block_elems` is not positive, or a rank stands twice in `owners`.
+OutOfRange
+    When `owners` holds a rank outside 0 to nprocs - 1, or the array has more than 2^63 elements.
+
+Notes
+-----
+Plans from and to block-cyclic layouts and floor plans are compact where rows and ranges repeat
+together after few rows, and hold a piece per part of a row else; from 2^20 pieces on, a process's
+part of a plan is refused as Unsupported. Source: the I/O mapping of the paper on network I/O, section
+6.3.
+
+Examples
+--------
+>>> import datamover as dm
+>>> shards = dm.FlatCyclic((4, 6), block_elems=8, nprocs=4, owners=[2, 0])
+>>> shards.indices_of(2).tolist(), shards.local_elems(0), shards.place_of(9)
+([0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23], 8, (0, 1))
+>>> plan = dm.redistribute(dm.BlockCyclic((4, 6), "(block, block)", nprocs=4), shards)
+>>> sorted(plan.incoming(0))
+[0, 1, 2, 3]
+)doc");
+    bind_making(c);
+    bindings::add_common(c);
+    c.def_prop_ro("shape", &FlatCyclic::shape, "Extents of the array.")
+        .def_prop_ro("block_elems", &FlatCyclic::block_elems,
+                     "Elements of each range, at most those of the array.")
+        .def_prop_ro(
+            "owners", [](const FlatCyclic& l) { return array_of(all_owners(l)); },
+            nb::rv_policy::move, nb::rv_policy::reference,
+            "The rank that holds each block: the ranges that have the same owner (int64).")
+        .def("block_of", &FlatCyclic::block_of, "rank"_a,
+             "The block of a rank, its place in `owners`, or -1. Raises OutOfRange.")
+        .def(
+            "indices_of",
+            [](const FlatCyclic& l, std::int64_t rank) { return array_of(indices_of(l, rank)); },
+            "rank"_a,
+            "The flat indices that a rank holds (int64), in the order of its local array. O(their "
+            "number). Raises OutOfRange.")
+        .def(
+            "place_of",
+            [](const FlatCyclic& l, std::int64_t index) {
+                const FlatCyclic::Place place = l.place_of(index);
+                return nb::make_tuple(l.owner(place.block), place.position);
+            },
+            "index"_a, nb::sig("def place_of(self, index: int) -> tuple[int, int]"),
+            "Who holds a flat index, and at which place of its local array. Raises OutOfRange.")
+        .def("__hash__",
+             [](const FlatCyclic& l) {
+                 return nb::hash(nb::make_tuple(l.shape(), l.nprocs(), l.block_elems()));
+             })
+        .def("__repr__", &repr_of)
+        .def("__getstate__",
+             [](const FlatCyclic& l) {
+                 return nb::make_tuple(l.shape(), l.block_elems(), l.nprocs(),
+                                       array_of(std::span<const std::int64_t>(l.owners())));
+             })
+        .def("__setstate__", [](FlatCyclic& self, const nb::tuple& s) {
+            new (&self)
+                FlatCyclic(nb::cast<Point>(s[0]), nb::cast<std::int64_t>(s[1]),
+                           nb::cast<std::int64_t>(s[2]), Integers(s[3], "owners").to_vector());
+        });
+}

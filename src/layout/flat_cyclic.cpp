@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Which process owns which ranges of a flattened array?
+#include "datamover/flat_cyclic.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <string>
+#include <utility>
+
+#include "bounds.hpp"
+#include "datamover/error.hpp"
+#include "geometry/checked.hpp"
+#include "geometry/word_digest.hpp"
+
+namespace datamover {
+namespace {
+
+[[noreturn]] void invalid(const std::string& message) {
+    throw Error(ErrorCode::invalid_argument, message);
+}
+
+std::int64_t checked_elems(const Point& shape) {
+    if (shape.dims() < 1) invalid("a flat layout needs 1 to 8 dimensions, got a shape of 0");
+    for (int d = 0; d < shape.dims(); ++d)
+        if (shape[d] < 1)
+            invalid("extent " + std::to_string(shape[d]) + " in dimension " + std::to_string(d) +
+                    " of shape " + shape.to_string() + " is not positive");
+    return shape.product();
+}
+
+}  // namespace
+
+FlatCyclic::FlatCyclic(const Point& shape, std::int64_t block_elems, std::int64_t nprocs,
+                       std::vector<std::int64_t> owners)
+    : shape_(shape), elems_(checked_elems(shape)), nprocs_(nprocs), owners_(std::move(owners)) {
+    layout::check_nprocs(nprocs);
+    if (block_elems < 1)
+        invalid("blocks of " + std::to_string(block_elems) +
+                " elements of the flattened array; they need at least 1");
+    block_elems_ = std::min(block_elems, elems_);
+    blocks_by_rank_.resize(owners_.size());
+    for (std::size_t i = 0; i < owners_.size(); ++i) {
+        if (owners_[i] < 0 || owners_[i] >= nprocs)
+            throw Error(ErrorCode::out_of_range, "rank " + std::to_string(owners_[i]) +
+                                                     " in owners is not in 0.." +
+                                                     std::to_string(nprocs - 1));
+        blocks_by_rank_[i] = static_cast<std::int64_t>(i);
+    }
+    std::sort(blocks_by_rank_.begin(), blocks_by_rank_.end(),
+              [&](std::int64_t a, std::int64_t b) { return owner(a) < owner(b); });
+    for (std::size_t i = 1; i < blocks_by_rank_.size(); ++i)
+        if (owner(blocks_by_rank_[i - 1]) == owner(blocks_by_rank_[i]))
+            invalid("rank " + std::to_string(owner(blocks_by_rank_[i])) +
+                    " stands twice in owners");
+}
+
+FlatCyclic FlatCyclic::of_bytes(const Point& shape, std::int64_t block_bytes,
+                                std::int64_t elem_bytes, std::int64_t nprocs,
+                                std::vector<std::int64_t> owners) {
+    if (elem_bytes < 1)
+        invalid("elements of " + std::to_string(elem_bytes) + " bytes; they need at least 1");
+    if (block_bytes < 1 || block_bytes % elem_bytes != 0)
+        invalid("blocks of " + std::to_string(block_bytes) +
+                " bytes do not hold a whole number of elements of " + std::to_string(elem_bytes) +
+                " bytes, at least one");
+    return {shape, block_bytes / elem_bytes, nprocs, std::move(owners)};
+}
+
+std::int64_t FlatCyclic::num_filled_blocks() const {
+    if (elems_ == 0) return 0;
+    return std::min(num_blocks(), geometry::divide_up(elems_, block_elems_));
+}
+
+std::int64_t FlatCyclic::owner(std::int64_t block) const {
+    layout::check_number("block", block, num_blocks());
+    return owners_.empty() ? block : owners_[static_cast<std::size_t>(block)];
+}
+
+std::int64_t FlatCyclic::block_of(std::int64_t rank) const {
+    layout::check_number("rank", rank, nprocs_);
+    if (owners_.empty()) return rank;
+    const auto it = std::lower_bound(
+        blocks_by_rank_.begin(), blocks_by_rank_.end(), rank,
+        [&](std::int64_t b, std::int64_t r) { return owners_[static_cast<std::size_t>(b)] < r; });
+    const bool found =
+        it != blocks_by_rank_.end() && owners_[static_cast<std::size_t>(*it)] == rank;
+    return found ? *it : -1;
+}
+
+AxisSet FlatCyclic::flat_set(std::int64_t block) const {
+    layout::check_number("block", block, num_blocks());
+    if (block >= num_filled_blocks()) return AxisSet::interval(elems_, elems_);
+    const std::int64_t first = block * block_elems_;
+    // Where there is no second round, the period does not matter, and may not fit 64 bits.
+    const std::int64_t period = geometry::bounded_multiply(block_elems_, num_blocks());
+    if (period >= elems_)
+        return AxisSet::interval(first,
+                                 elems_ - first > block_elems_ ? first + block_elems_ : elems_);
+    return {first, block_elems_, period, elems_};
+}
+
+FlatCyclic::Place FlatCyclic::place_of(std::int64_t flat_index) const {
+    layout::check_number("flat index", flat_index, elems_);
+    const std::int64_t course = flat_index / block_elems_, blocks = num_blocks();
+    return {course % blocks, course / blocks * block_elems_ + flat_index % block_elems_};
+}
+
+bool FlatCyclic::operator==(const FlatCyclic& other) const {
+    return shape_ == other.shape_ && block_elems_ == other.block_elems_ &&
+           nprocs_ == other.nprocs_ && owners_ == other.owners_;
+}
+
+std::int64_t FlatCyclic::digest() const {
+    geometry::WordDigest digest;
+    digest.put_all(shape_.to_vector());
+    digest.put(block_elems_);
+    digest.put(nprocs_);
+    digest.put_all(owners_);
+    return digest.value();
+}
+
+}  // namespace datamover

@@ -1,0 +1,341 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Of which products of index sets do the ranges of a flattened array consist that one block holds?
+#include "flat_boxes.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "datamover/error.hpp"
+#include "geometry/checked.hpp"
+
+namespace datamover::plan {
+namespace {
+
+constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();
+
+/// Turns the numbers of a set into positions in a block, run by run.
+class Spread {
+public:
+    explicit Spread(const FlatAxis& axis) : axis_(axis) {}
+
+    std::vector<AxisRun> operator()(const std::vector<AxisRun>& runs) {
+        made_.clear();
+        for (const AxisRun& run : runs) add(run);
+        return std::move(made_);
+    }
+
+    /// The runs, if there are not too many of them in all periods.
+    static const std::vector<AxisRun>& checked(const std::vector<AxisRun>& runs,
+                                               std::int64_t periods) {
+        if (periods > most_runs / static_cast<std::int64_t>(std::max<std::size_t>(runs.size(), 1)))
+            refuse();
+        return runs;
+    }
+
+    std::int64_t position(std::int64_t number) const {
+        return number / axis_.group * axis_.group_step + number % axis_.group * axis_.step;
+    }
+
+private:
+    static constexpr std::int64_t most_runs = std::int64_t{1} << 20;
+
+    [[noreturn]] static void refuse() {
+        throw Error(ErrorCode::unsupported,
+                    "blocks of rows meet ranges of the flattened array in more than " +
+                        std::to_string(most_runs) + " runs along one dimension");
+    }
+
+    bool in_one_group(std::int64_t first, std::int64_t last) const {
+        return first / axis_.group == last / axis_.group;
+    }
+
+    void add(const AxisRun& run) {
+        if (axis_.group == 1) {
+            keep(run, run.destination_step * axis_.group_step);
+            return;
+        }
+        const std::int64_t end_of_first = run.destination + run.length - 1;
+        const bool blocks_whole = in_one_group(run.destination, end_of_first);
+        if (run.count == 1 || (blocks_whole && run.destination_step % axis_.group == 0)) {
+            if (blocks_whole)
+                keep(run, run.destination_step / axis_.group * axis_.group_step);
+            else
+                add_over_groups(run);
+            return;
+        }
+        const std::int64_t last = end_of_first + (run.count - 1) * run.destination_step;
+        if (run.destination_step >= 0 && in_one_group(run.destination, last)) {
+            keep(run, run.destination_step * axis_.step);
+            return;
+        }
+        for (std::int64_t k = 0; k < run.count; ++k)
+            add({run.source + k * run.source_step, run.destination + k * run.destination_step,
+                 run.length, 1, 0, 0});
+    }
+
+    /// One block that begins in one group and ends in another.
+    void add_over_groups(AxisRun run) {
+        const auto take = [&](std::int64_t length, std::int64_t count) {
+            if (length == 0 || count == 0) return;
+            const std::int64_t step = count > 1 ? length : 0;
+            keep({run.source, run.destination, length, count, step, step},
+                 count > 1 ? axis_.group_step : 0);
+            run.source += length * count;
+            run.destination += length * count;
+            run.length -= length * count;
+        };
+        const std::int64_t into = run.destination % axis_.group;
+        if (into > 0) take(axis_.group - into, 1);
+        take(axis_.group, run.length / axis_.group);
+        take(run.length, 1);
+    }
+
+    /// Blocks each within one group, their first positions `block_step` apart.
+    void keep(const AxisRun& run, std::int64_t block_step) {
+        const std::int64_t first = position(run.destination);
+        if (run.count == 1) block_step = 0;
+        // A group of one is the step from one index to the next.
+        const std::int64_t step = axis_.group == 1 ? axis_.group_step : axis_.step;
+        if (run.length == 1 || step == 1) {
+            push({run.source, first, run.length, run.count, run.source_step, block_step});
+        } else if (run.length <= run.count) {
+            for (std::int64_t i = 0; i < run.length; ++i)
+                push({run.source + i, first + i * step, 1, run.count, run.source_step, block_step});
+        } else {
+            for (std::int64_t k = 0; k < run.count; ++k)
+                push({run.source + k * run.source_step, first + k * block_step, 1, run.length, 1,
+                      step});
+        }
+    }
+
+    void push(AxisRun run) {
+        if (static_cast<std::int64_t>(made_.size()) == most_runs) refuse();
+        if (run.count == 1) run.source_step = run.destination_step = 0;
+        made_.push_back(run);
+    }
+
+    const FlatAxis& axis_;
+    std::vector<AxisRun> made_;
+};
+
+/// Walks over the ranges of a block dimension by dimension, the first outermost.
+class Walk {
+public:
+    Walk(const FlatCyclic& flat, std::int64_t block, const Region& region,
+         const WantedIndices& wanted, FlatWork& work,
+         const std::function<void(const FlatBox&)>& visit)
+        : shape_(flat.shape()),
+          strides_(flat.shape()),
+          ranges_(flat.flat_set(block)),
+          region_(region),
+          wanted_(wanted),
+          work_(work),
+          visit_(visit) {
+        std::int64_t stride = 1;
+        for (int d = shape_.dims() - 1; d >= 0; --d) {
+            strides_[d] = stride;
+            stride *= shape_[d];
+        }
+        rounds_ = ranges_.end - ranges_.first > ranges_.period;
+    }
+
+    void operator()() {
+        if (ranges_.size() == 0) return;
+        if (rounds_)
+            rounds(0, 0);
+        else
+            part(0, 0, ranges_.lower(), ranges_.upper(), 0);
+    }
+
+private:
+    int last() const { return shape_.dims() - 1; }
+
+    /// One period of rows along a dimension: the rows that begin with it, and how much further in
+    /// the block the next period lies.
+    struct Period {
+        std::int64_t rows = never;
+        std::int64_t positions = 0;
+    };
+
+    Period period_of(int d) const {
+        const std::int64_t common = std::gcd(strides_[d], ranges_.period);
+        const std::int64_t rows = ranges_.period / common;
+        // Where one period does not fit the dimension, nothing repeats.
+        if (rows >= region_.extent(d)) return {};
+        return {rows, strides_[d] / common * ranges_.length};
+    }
+
+    /// All ranges within the elements of the dimensions from d on, of which the first in the whole
+    /// array is `base`.
+    void rounds(int d, std::int64_t base) {
+        work_.step();
+        if (d == last()) {
+            // The set counts from the range that the row begins in, or from the next before it.
+            const std::int64_t before = std::max<std::int64_t>(base - ranges_.first, 0);
+            const std::int64_t skipped = before / ranges_.period;
+            FlatAxis& axis = box_.axis[static_cast<std::size_t>(d)];
+            axis = {};
+            axis.set = ranges_;
+            axis.set.first = ranges_.first + skipped * ranges_.period - base;
+            axis.set.end = std::min(ranges_.end - base, shape_[d]);
+            emit(d, skipped * ranges_.length);
+            return;
+        }
+        const Period period = period_of(d);
+        const std::int64_t first = region_.lo()[d];
+        const std::int64_t end =
+            period.rows < region_.extent(d) ? first + period.rows : region_.hi()[d];
+        if (strides_[d] > ranges_.period) {
+            work_.expect(end - first);
+            for (std::int64_t row = first; row < end; ++row) {
+                work_.step();
+                if (!take_rows(d, row, row + 1, period)) continue;
+                rounds(d + 1, base + row * strides_[d]);
+            }
+            return;
+        }
+        // The ranges that reach into these rows, cut off where the rows begin and end.
+        const std::int64_t from = base + first * strides_[d], to = base + end * strides_[d];
+        std::int64_t number = from > ranges_.first ? (from - ranges_.first) / ranges_.period : 0;
+        work_.expect((to - from) / ranges_.period);
+        for (;; ++number) {
+            const std::int64_t begin = geometry::bounded_add(
+                geometry::bounded_multiply(number, ranges_.period), ranges_.first);
+            if (begin >= std::min(to, ranges_.end)) return;
+            const std::int64_t x = std::max(begin, from);
+            const std::int64_t y =
+                std::min({geometry::bounded_add(begin, ranges_.length), to, ranges_.end});
+            if (x < y) rows(d, base, x, y, number * ranges_.length + (x - begin), period);
+        }
+    }
+
+    /// The range [x, y) of the flattened array, within the elements of the dimensions from d on;
+    /// x has this position in the block.
+    void part(int d, std::int64_t base, std::int64_t x, std::int64_t y, std::int64_t position) {
+        if (d < last()) {
+            rows(d, base, x, y, position, {});
+            return;
+        }
+        work_.step();
+        FlatAxis& axis = box_.axis[static_cast<std::size_t>(d)];
+        axis = {};
+        axis.set = AxisSet::interval(x - base, y - base);
+        emit(d, position);
+    }
+
+    /// The same range, which comes again after each period of rows: part of a row, whole rows, part
+    /// of a row.
+    void rows(int d, std::int64_t base, std::int64_t x, std::int64_t y, std::int64_t position,
+              const Period& period) {
+        work_.step();
+        const std::int64_t stride = strides_[d];
+        const auto row_of = [&](std::int64_t flat) { return (flat - base) / stride; };
+        const auto part_of_row = [&](std::int64_t row, std::int64_t from, std::int64_t to) {
+            if (take_rows(d, row, row + 1, period))
+                part(d + 1, base + row * stride, from, to, position + (from - x));
+        };
+        std::int64_t row = row_of(x);
+        const std::int64_t end = row_of(y), whole_begin = base + row * stride;
+        if (x != whole_begin) {
+            const std::int64_t row_end = row == end ? y : whole_begin + stride;
+            part_of_row(row, x, std::min(y, row_end));
+            if (row == end) return;
+            ++row;
+        }
+        if (row < end && take_rows(d, row, end, period)) {
+            for (int k = d + 1; k <= last(); ++k) {
+                FlatAxis& axis = box_.axis[static_cast<std::size_t>(k)];
+                axis = {};
+                axis.set = AxisSet::interval(0, shape_[k]);
+                axis.group_step = strides_[k];
+            }
+            emit(last(), position + (base + row * stride - x));
+        }
+        if (end * stride + base < y) part_of_row(end, end * stride + base, y);
+    }
+
+    /// Rows [begin, end) along a dimension, and those one or more periods further; false where
+    /// nobody wants them.
+    bool take_rows(int d, std::int64_t begin, std::int64_t end, const Period& period) {
+        FlatAxis& axis = box_.axis[static_cast<std::size_t>(d)];
+        axis = {};
+        const std::int64_t n = end - begin;
+        if (period.rows == never) {
+            axis.set = AxisSet::interval(begin, end);
+            axis.group_step = strides_[d];
+        } else {
+            axis.set = n == period.rows ? AxisSet::interval(begin, region_.hi()[d])
+                                        : AxisSet{begin, n, period.rows, region_.hi()[d]};
+            const bool even = n * strides_[d] == period.positions;
+            axis.group = even ? 1 : n;
+            axis.group_step = even ? strides_[d] : period.positions;
+            axis.step = strides_[d];
+        }
+        return wanted_(d, axis.set);
+    }
+
+    void emit(int d, std::int64_t position) {
+        if (!wanted_(d, box_.axis[static_cast<std::size_t>(d)].set)) return;
+        box_.position = position;
+        visit_(box_);
+    }
+
+    Point shape_, strides_;
+    AxisSet ranges_;
+    Region region_;
+    const WantedIndices& wanted_;
+    FlatWork& work_;
+    const std::function<void(const FlatBox&)>& visit_;
+    bool rounds_ = false;  ///< whether the block holds more than one range
+    FlatBox box_;
+};
+
+}  // namespace
+
+AxisTable FlatAxis::in_block(const AxisTable& table) const {
+    if (group == 1 && group_step == 1) return table;
+    Spread spread(*this);
+    if (group == 1 && table.single_run()) {
+        // Blocks of several indices each, equally far apart, are periods of even steps.
+        const AxisRun& run = table.runs().front();
+        if (run.length > 1 && run.count > 1)
+            return AxisTable({AxisRun{run.source, spread.position(run.destination), 1, run.length,
+                                      1, group_step}},
+                             run.count, run.source_step, run.destination_step * group_step);
+    }
+    if (table.periods() > 1 && table.destination_period() % group != 0) {
+        std::vector<AxisRun> all;
+        for (std::int64_t p = 0; p < table.periods(); ++p)
+            for (AxisRun run : spread.checked(table.runs(), table.periods())) {
+                run.source += p * table.source_period();
+                run.destination += p * table.destination_period();
+                all.push_back(run);
+            }
+        all.insert(all.end(), table.tail().begin(), table.tail().end());
+        return AxisTable(spread(all));
+    }
+    return AxisTable(spread(table.runs()), table.periods(), table.source_period(),
+                     table.destination_period() / group * group_step, spread(table.tail()));
+}
+
+void FlatWork::refuse(std::int64_t most) const {
+    throw Error(ErrorCode::unsupported,
+                "ranges of " + std::to_string(flat_.block_elems()) + " elements on " +
+                    std::to_string(flat_.num_blocks()) + " processes and the rows of shape " +
+                    flat_.shape().to_string() +
+                    " repeat together so late that a process would have to look at more than " +
+                    std::to_string(most) +
+                    " pieces of them: choose ranges that share more factors with the length of a "
+                    "row, or longer ones");
+}
+
+void for_each_flat_box(const FlatCyclic& flat, std::int64_t block, const Region& region,
+                       const WantedIndices& wanted, FlatWork& work,
+                       const std::function<void(const FlatBox&)>& visit) {
+    Walk(flat, block, region, wanted, work, visit)();
+}
+
+}  // namespace datamover::plan

@@ -1,0 +1,407 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Which pieces of a redistribution lie between ranges of the flattened array and other blocks?
+#include <algorithm>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+#include "coverage.hpp"
+#include "flat_boxes.hpp"
+#include "geometry/checked.hpp"
+#include "redistribution.hpp"
+#include "section_windows.hpp"
+
+namespace datamover::plan {
+namespace {
+
+/// A side of a redistribution that is flat, and what of the other one belongs to it.
+class FlatSide {
+public:
+    FlatSide(const Layout& layout, const Redistribution& term, const SectionFrame& frame, Side side)
+        : layout(layout),
+          flat(*layout.flat_cyclic()),
+          side(side),
+          region(side == Side::source ? term.source_region : term.destination_region),
+          frame_(frame) {}
+
+    /// The dimension of the flat layout's array, and of the other one, for dimension k of t.
+    int flat_dim(int k) const { return side == Side::source ? source_dim(k) : k; }
+    int other_dim(int k) const { return side == Side::source ? k : source_dim(k); }
+    std::int64_t flat_lo(int k) const { return lo(side)[k]; }
+    std::int64_t other_lo(int k) const { return lo(other(side))[k]; }
+    const Point& other_lo() const { return lo(other(side)); }
+    std::vector<int> other_dims() const {
+        std::vector<int> dims;
+        for (int k = 0; k < frame_.extent.dims(); ++k) dims.push_back(other_dim(k));
+        return dims;
+    }
+    Window whole() const { return {Point::filled(frame_.extent.dims(), 0), frame_.extent}; }
+
+    const FlatAxis& axis(const FlatBox& box, int k) const {
+        return box.axis[static_cast<std::size_t>(flat_dim(k))];
+    }
+
+    /// What `box` shares with a set along dimension k of t, the box's positions being destinations.
+    AxisTable table(const FlatBox& box, const AxisSet& set, const Window& w, int k) const {
+        const FlatAxis& along = axis(box, k);
+        const AxisTable numbers =
+            intersect(set, other_lo(k) + w.lo[k], along.set, flat_lo(k) + w.lo[k], w.extent[k]);
+        if (numbers.empty()) return numbers;
+        const AxisTable positions = along.in_block(numbers);
+        return k == 0 ? positions.shifted(0, box.position) : positions;
+    }
+
+    PieceAxis piece_axis(AxisTable table, int k) const {
+        if (side == Side::source)
+            return {std::make_shared<const AxisTable>(table.reversed()), 0, other_dim(k)};
+        return {std::make_shared<const AxisTable>(std::move(table)), other_dim(k), 0};
+    }
+
+    BlockPair blocks(std::int64_t flat_block, std::int64_t other_block) const {
+        if (side == Side::source) return {flat_block, other_block};
+        return {other_block, flat_block};
+    }
+
+    /// A box's part of a block, for questions about what is missing.
+    SectionBlock section_block(const FlatBox& box, std::int64_t block) const {
+        std::vector<AxisSet> sets;
+        for (int k = 0; k < frame_.extent.dims(); ++k) sets.push_back(axis(box, k).set);
+        return {layout, block, side, frame_, std::move(sets)};
+    }
+
+    const Layout& layout;
+    const FlatCyclic& flat;
+    const Side side;
+    const Region region;  ///< of the flat layout's array
+
+private:
+    int source_dim(int k) const { return frame_.axes[static_cast<std::size_t>(k)]; }
+    const Point& lo(Side of) const {
+        return of == Side::source ? frame_.source_lo : frame_.destination_lo;
+    }
+
+    const SectionFrame& frame_;
+};
+
+bool any_is_wanted(int, const AxisSet&) {
+    return true;
+}
+
+/// Whether two sets may have an index in common: false only where they have none.
+bool may_meet(const AxisSet& a, const AxisSet& b) {
+    const std::int64_t lo = std::max(a.first, b.first), hi = std::min(a.end, b.end);
+    if (lo >= hi) return false;
+    const auto single = [](const AxisSet& s) { return s.end - s.first <= s.length; };
+    const auto first_from = [](const AxisSet& s, std::int64_t index) {
+        const std::int64_t into = (index - s.first) % s.period;
+        return into < s.length ? index : index + (s.period - into);
+    };
+    if (single(a) || single(b)) return first_from(single(a) ? b : a, lo) < hi;
+    // Whatever the numbers of their blocks, these lie apart by the same rest.
+    const std::int64_t common = std::gcd(a.period, b.period);
+    const std::int64_t apart = ((b.first - a.first) % common + common) % common;
+    return apart < a.length || common - apart < b.length;
+}
+
+/// What a block that is a product of sets wants of the flat side's array.
+WantedIndices wanted_by(const std::vector<AxisSet>& sets, const FlatSide& side, int dims) {
+    std::vector<AxisSet> in_flat(static_cast<std::size_t>(dims));
+    for (int k = 0; k < dims; ++k) {
+        AxisSet set = sets[static_cast<std::size_t>(side.other_dim(k))];
+        const auto in_array = [&](std::int64_t index) {
+            return geometry::add(geometry::subtract(index, side.other_lo(k)), side.flat_lo(k));
+        };
+        set.first = in_array(set.first);
+        set.end = std::min(in_array(set.end), side.region.hi()[side.flat_dim(k)]);
+        in_flat[static_cast<std::size_t>(side.flat_dim(k))] = set;
+    }
+    return [in_flat = std::move(in_flat)](int d, const AxisSet& set) {
+        return may_meet(in_flat[static_cast<std::size_t>(d)], set);
+    };
+}
+
+/// Keeps the pieces of one side of one redistribution.
+class FlatPieces {
+public:
+    FlatPieces(const FlatSide& side, const SectionFrame& frame, PieceVisitor& visitor)
+        : side_(side), f_(frame), work_(side.flat), visitor_(visitor) {}
+
+    /// A flat block and the blocks of a block-cyclic layout; `visit_replicas` is called with the
+    /// block of the first replica and its piece.
+    template <class VisitReplicas>
+    void with_grid(std::int64_t flat_block, const BlockCyclic& grid,
+                   VisitReplicas&& visit_replicas) {
+        for_each_box(flat_block, any_is_wanted, [&](const FlatBox& box) {
+            std::vector<std::vector<GridPeer>> peers;
+            for (int k = 0; k < dims(); ++k) {
+                peers.push_back(grid_peers(box, grid, k));
+                if (peers.back().empty()) return;
+            }
+            Point coordinates = grid.grid();
+            std::vector<PieceAxis> axes(peers.size());
+            const auto combine = [&](auto&& self, int k) -> void {
+                if (k == dims()) {
+                    visit_replicas(grid.block_at(coordinates), axes);
+                    return;
+                }
+                for (const GridPeer& peer : peers[static_cast<std::size_t>(k)]) {
+                    coordinates[side_.other_dim(k)] = peer.coordinate;
+                    axes[static_cast<std::size_t>(k)] = peer.axis;
+                    self(self, k + 1);
+                }
+            };
+            combine(combine, 0);
+        });
+    }
+
+    /// A flat block and the blocks of a floor plan. Refuses what is missing there if it may not be.
+    void with_boxes(std::int64_t flat_block, const Layout& other_side, bool all_needed) {
+        const FloorPlan& fp = *other_side.floor_plan();
+        const Window whole = side_.whole();
+        std::int64_t needed = 0;
+        elems_ = 0;
+        for_each_box(flat_block, any_is_wanted, [&](const FlatBox& box) {
+            needed += side_.section_block(box, flat_block).elems_in(whole);
+            for (const std::int64_t block : fp.find(bounds_in(box)))
+                for (const Window& w : windows_at(other_side, block))
+                    visit_pair(box, other_side.axis_sets(block), flat_block, block, w);
+        });
+        // Where blocks overlap, more is sent than there is: then it is looked at closely.
+        if (!all_needed || elems_ == needed) return;
+        const auto held = windows_of(fp, fp.find(fp.bounding_box()), side_.other_lo(),
+                                     side_.other_dims(), f_.extent);
+        for_each_box(flat_block, any_is_wanted, [&](const FlatBox& box) {
+            refuse_missing(side_.section_block(box, flat_block), f_, {whole}, held);
+        });
+    }
+
+    /// A block that is a product of sets and all flat blocks for which `takes_part`.
+    template <class TakesPart>
+    void of_product(const Layout& other_side, std::int64_t block, TakesPart&& takes_part) {
+        const auto sets = other_side.axis_sets(block);
+        for (const AxisSet& set : sets)
+            if (set.size() == 0) return;
+        const WantedIndices wanted = wanted_by(sets, side_, dims());
+        for (std::int64_t flat = 0; flat < side_.flat.num_filled_blocks(); ++flat) {
+            work_.step();
+            if (!takes_part(flat)) continue;
+            for_each_box(flat, wanted, [&](const FlatBox& box) {
+                for (const Window& w : windows_at(other_side, block))
+                    visit_pair(box, sets, flat, block, w);
+            });
+        }
+    }
+
+    std::vector<FlatBox> boxes_of(std::int64_t flat_block) {
+        std::vector<FlatBox> boxes;
+        for_each_box(flat_block, any_is_wanted, [&](const FlatBox& box) {
+            work_.piece();
+            boxes.push_back(box);
+        });
+        return boxes;
+    }
+
+    void visit(const BlockPair& blocks, std::vector<PieceAxis> axes) {
+        work_.piece();
+        ProductPiece piece{blocks, std::move(axes)};
+        elems_ += piece.size();
+        visitor_.visit(std::move(piece));
+    }
+
+    FlatWork& work() { return work_; }
+
+private:
+    struct GridPeer {
+        std::int64_t coordinate;
+        PieceAxis axis;
+    };
+
+    int dims() const { return f_.extent.dims(); }
+
+    template <class Visit>
+    void for_each_box(std::int64_t flat_block, const WantedIndices& wanted, Visit&& visit) {
+        for_each_flat_box(side_.flat, flat_block, side_.region, wanted, work_, visit);
+    }
+
+    std::vector<GridPeer> grid_peers(const FlatBox& box, const BlockCyclic& grid, int k) const {
+        std::vector<GridPeer> peers;
+        const int d = side_.other_dim(k);
+        for (const std::int64_t c : peer_coordinates(side_.axis(box, k).set, side_.flat_lo(k), grid,
+                                                     d, side_.other_lo(k), f_.extent[k])) {
+            AxisTable table = side_.table(box, grid.axis_set(d, c), side_.whole(), k);
+            if (!table.empty()) peers.push_back({c, side_.piece_axis(std::move(table), k)});
+        }
+        return peers;
+    }
+
+    /// The box, on the other side, around what a flat box holds of the section.
+    Region bounds_in(const FlatBox& box) const {
+        Point lo = f_.extent, hi = f_.extent;
+        for (int k = 0; k < dims(); ++k) {
+            const AxisSet& set = side_.axis(box, k).set;
+            const int d = side_.other_dim(k);
+            const auto there = [&](std::int64_t index) {
+                return side_.other_lo(k) +
+                       std::clamp<std::int64_t>(index - side_.flat_lo(k), 0, f_.extent[k]);
+            };
+            lo[d] = there(set.lower());
+            hi[d] = there(set.upper());
+        }
+        return {lo, hi};
+    }
+
+    std::vector<Window> windows_at(const Layout& other_side, std::int64_t block) const {
+        if (side_.side == Side::destination) return sending_windows(other_side, block, f_);
+        return {side_.whole()};
+    }
+
+    void visit_pair(const FlatBox& box, const std::vector<AxisSet>& sets, std::int64_t flat_block,
+                    std::int64_t other_block, const Window& w) {
+        work_.step();
+        std::vector<PieceAxis> axes;
+        for (int k = 0; k < dims(); ++k) {
+            AxisTable table =
+                side_.table(box, sets[static_cast<std::size_t>(side_.other_dim(k))], w, k);
+            if (table.empty()) return;
+            axes.push_back(side_.piece_axis(std::move(table), k));
+        }
+        visit(side_.blocks(flat_block, other_block), std::move(axes));
+    }
+
+    const FlatSide& side_;
+    const SectionFrame& f_;
+    FlatWork work_;
+    PieceVisitor& visitor_;
+    std::int64_t elems_ = 0;
+};
+
+/// Both sides are flat.
+class FlatPairs {
+public:
+    FlatPairs(const Layout& source, const Layout& destination, const Redistribution& term,
+              PieceVisitor& visitor)
+        : f_(term),
+          source_(source, term, f_, Side::source),
+          destination_(destination, term, f_, Side::destination),
+          from_(source_, f_, visitor),
+          to_(destination_, f_, visitor) {
+        one_order_ = source.domain() == destination.domain() &&
+                     term.source_region == source.domain() &&
+                     term.destination_region == destination.domain() &&
+                     std::is_sorted(f_.axes.begin(), f_.axes.end());
+    }
+
+    void from_source(std::int64_t block) {
+        const auto own = one_order_ ? std::vector<FlatBox>{} : from_.boxes_of(block);
+        for (std::int64_t peer = 0; peer < destination_.flat.num_filled_blocks(); ++peer) {
+            from_.work().step();
+            if (one_order_)
+                visit_ranges({block, peer});
+            else
+                visit_boxes({block, peer}, own, to_.boxes_of(peer));
+        }
+    }
+
+    void into_destination(std::int64_t block) {
+        const auto own = one_order_ ? std::vector<FlatBox>{} : to_.boxes_of(block);
+        for (std::int64_t peer = 0; peer < source_.flat.num_filled_blocks(); ++peer) {
+            from_.work().step();
+            if (one_order_)
+                visit_ranges({peer, block});
+            else
+                visit_boxes({peer, block}, from_.boxes_of(peer), own);
+        }
+    }
+
+private:
+    /// Both arrays are flattened alike: it is one dimension.
+    void visit_ranges(const BlockPair& blocks) {
+        AxisTable table = intersect(source_.flat.flat_set(blocks.source_block), 0,
+                                    destination_.flat.flat_set(blocks.destination_block), 0,
+                                    source_.flat.elems());
+        if (table.empty()) return;
+        from_.visit(blocks, {{std::make_shared<const AxisTable>(std::move(table)), 0, 0}});
+    }
+
+    void visit_boxes(const BlockPair& blocks, const std::vector<FlatBox>& sent,
+                     const std::vector<FlatBox>& received) {
+        for (const FlatBox& from : sent)
+            for (const FlatBox& to : received) {
+                from_.work().step();
+                std::vector<PieceAxis> axes = axes_between(from, to);
+                if (!axes.empty()) from_.visit(blocks, std::move(axes));
+            }
+    }
+
+    /// None where the boxes do not meet.
+    std::vector<PieceAxis> axes_between(const FlatBox& from, const FlatBox& to) const {
+        std::vector<PieceAxis> axes;
+        for (int k = 0; k < f_.extent.dims(); ++k) {
+            const AxisTable into =
+                destination_.table(to, source_.axis(from, k).set, destination_.whole(), k);
+            if (into.empty()) return {};
+            AxisTable both = source_.axis(from, k).in_block(into.reversed()).reversed();
+            if (k == 0) both = both.shifted(from.position, 0);
+            axes.push_back({std::make_shared<const AxisTable>(std::move(both)), 0, 0});
+        }
+        return axes;
+    }
+
+    SectionFrame f_;
+    FlatSide source_, destination_;
+    FlatPieces from_, to_;
+    bool one_order_ = false;
+};
+
+}  // namespace
+
+void flat_pieces_from_source(const Layout& source, const Layout& destination,
+                             const Redistribution& term, std::int64_t source_block, Nodes nodes,
+                             PieceVisitor& visitor) {
+    if (source.flat_cyclic() && destination.flat_cyclic())
+        return FlatPairs(source, destination, term, visitor).from_source(source_block);
+    const SectionFrame f(term);
+    if (!source.flat_cyclic()) {
+        const FlatSide side(destination, term, f, Side::destination);
+        const BlockCyclic* bc = source.block_cyclic();
+        FlatPieces(side, f, visitor).of_product(source, source_block, [&](std::int64_t flat_block) {
+            return !bc || nearest_replica(*bc, source_block, side.flat.owner(flat_block), nodes) ==
+                              source_block;
+        });
+        return;
+    }
+    const FlatSide side(source, term, f, Side::source);
+    FlatPieces pieces(side, f, visitor);
+    const BlockCyclic* bc = destination.block_cyclic();
+    if (!bc) return pieces.with_boxes(source_block, destination, term.reversed && !term.partial);
+    const std::int64_t grid_size = bc->num_blocks() / bc->replicas();
+    pieces.with_grid(source_block, *bc, [&](std::int64_t first, const auto& axes) {
+        for (std::int64_t block = first; block < bc->num_blocks(); block += grid_size)
+            pieces.visit({source_block, block}, axes);
+    });
+}
+
+void flat_pieces_into_destination(const Layout& source, const Layout& destination,
+                                  const Redistribution& term, std::int64_t destination_block,
+                                  Nodes nodes, PieceVisitor& visitor) {
+    if (source.flat_cyclic() && destination.flat_cyclic())
+        return FlatPairs(source, destination, term, visitor).into_destination(destination_block);
+    const SectionFrame f(term);
+    if (!destination.flat_cyclic()) {
+        const FlatSide side(source, term, f, Side::source);
+        FlatPieces(side, f, visitor).of_product(destination, destination_block, [](std::int64_t) {
+            return true;
+        });
+        return;
+    }
+    const FlatSide side(destination, term, f, Side::destination);
+    FlatPieces pieces(side, f, visitor);
+    const BlockCyclic* bc = source.block_cyclic();
+    if (!bc) return pieces.with_boxes(destination_block, source, !term.partial && !term.reversed);
+    const std::int64_t receiver = destination.owner(destination_block);
+    pieces.with_grid(destination_block, *bc, [&](std::int64_t block, const auto& axes) {
+        pieces.visit({nearest_replica(*bc, block, receiver, nodes), destination_block}, axes);
+    });
+}
+
+}  // namespace datamover::plan

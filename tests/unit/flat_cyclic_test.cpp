@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Do ranges of the flattened array lie where they should, and do their plans stay small?
+#include "datamover/flat_cyclic.hpp"
+
+#include <limits>
+
+#include "layout_oracle.hpp"
+
+namespace datamover {
+namespace {
+
+using layout_oracle::cases;
+using layout_oracle::expect_error;
+using layout_oracle::Random;
+using layout_oracle::seed_of;
+using Numbers = std::vector<std::int64_t>;
+
+constexpr std::int64_t largest = std::numeric_limits<std::int64_t>::max();
+
+TEST(FlatCyclic, PlacesAndSetsAreThoseOfDealingRangesInTurn) {
+    for (std::int64_t i = 0; i < cases(200); ++i) {
+        Random random(seed_of(i));
+        const Point shape =
+            layout_oracle::random_shape(random, static_cast<int>(random.integer(1, 3)));
+        const Layout layout =
+            layout_oracle::random_flat_cyclic(random, shape, random.integer(1, 7));
+        const FlatCyclic& flat = *layout.flat_cyclic();
+        Numbers next(static_cast<std::size_t>(flat.num_blocks()), 0);
+        for (std::int64_t index = 0; index < flat.elems(); ++index) {
+            const std::int64_t block = index / flat.block_elems() % flat.num_blocks();
+            const std::int64_t position = next[static_cast<std::size_t>(block)]++;
+            const auto place = flat.place_of(index);
+            ASSERT_EQ(place.block, block);
+            ASSERT_EQ(place.position, position);
+            ASSERT_EQ(flat.flat_set(block).local(index), position);
+            ASSERT_EQ(flat.flat_set(block).global(position), index);
+        }
+        for (std::int64_t block = 0; block < flat.num_blocks(); ++block) {
+            EXPECT_EQ(flat.flat_set(block).size(), next[static_cast<std::size_t>(block)]);
+            EXPECT_EQ(block < flat.num_filled_blocks(), next[static_cast<std::size_t>(block)] > 0);
+            EXPECT_EQ(flat.block_of(flat.owner(block)), block);
+        }
+    }
+}
+
+TEST(FlatCyclic, RefusesWhatMakesNoLayout) {
+    const auto refused = [](ErrorCode code, const Point& shape, std::int64_t block,
+                            std::int64_t nprocs, const Numbers& owners) {
+        expect_error(code, [&] { FlatCyclic(shape, block, nprocs, owners); });
+    };
+    refused(ErrorCode::invalid_argument, Point{4, 0}, 1, 2, {});
+    refused(ErrorCode::invalid_argument, Point{-4}, 1, 2, {});
+    refused(ErrorCode::invalid_argument, Point{4}, 0, 2, {});
+    refused(ErrorCode::invalid_argument, Point{4}, -1, 2, {});
+    refused(ErrorCode::invalid_argument, Point{4}, 1, 0, {});
+    refused(ErrorCode::invalid_argument, Point{4}, 1, 2, {1, 1});
+    refused(ErrorCode::out_of_range, Point{4}, 1, 2, {2});
+    refused(ErrorCode::out_of_range, Point{4}, 1, 2, {-1});
+    refused(ErrorCode::out_of_range, Point{largest, 2}, 1, 2, {});
+    expect_error(ErrorCode::invalid_argument, [] { FlatCyclic::of_bytes(Point{4}, 12, 8, 2); });
+    expect_error(ErrorCode::invalid_argument, [] { FlatCyclic::of_bytes(Point{4}, 0, 8, 2); });
+    expect_error(ErrorCode::invalid_argument, [] { FlatCyclic::of_bytes(Point{4}, 8, 0, 2); });
+    EXPECT_EQ(FlatCyclic::of_bytes(Point{4096}, 8192, 8, 2).block_elems(), 1024);
+    const FlatCyclic flat(Point{10}, 3, 5, {4, 0});
+    expect_error(ErrorCode::out_of_range, [&] { flat.place_of(10); });
+    expect_error(ErrorCode::out_of_range, [&] { flat.place_of(-1); });
+    EXPECT_EQ(flat.block_of(3), -1);
+}
+
+TEST(FlatCyclic, CountsToTheLargestInteger) {
+    // Neither the end of the second range nor two rounds fit 64 bits.
+    const std::int64_t block = largest / 2 + 10;
+    const FlatCyclic two(Point{largest}, block, 2000);
+    EXPECT_EQ(two.num_filled_blocks(), 2);
+    EXPECT_EQ(two.flat_set(0).size(), block);
+    EXPECT_EQ(two.flat_set(1).size(), largest - block);
+    EXPECT_EQ(two.flat_set(1999).size(), 0);
+    const FlatCyclic::Place end = two.place_of(largest - 1);
+    EXPECT_EQ(end.block, 1);
+    EXPECT_EQ(end.position, largest - block - 1);
+    const FlatCyclic single(Point{largest}, largest, 1);
+    EXPECT_EQ(single.flat_set(0).size(), largest);
+    const FlatCyclic ones(Point{largest}, 1, 2147483647);
+    std::int64_t sum = ones.flat_set(0).size();
+    EXPECT_EQ(ones.flat_set(0).global(sum - 1) % 2147483647, 0);
+    // Both sides of a plan count the same.
+    const Layout rows = BlockCyclic(Point{largest}, "(block)", 2);
+    const MotionPlan plan = redistribute(rows, FlatCyclic(Point{largest}, block, 2));
+    EXPECT_EQ(plan.part(0, 0).size(), std::min(block, rows.local_elems(0)));
+    sum = 0;
+    for (std::int64_t rank = 0; rank < 2; ++rank)
+        for (const PeerPart& peer : plan.incoming(rank)) sum += peer.part.size();
+    EXPECT_EQ(sum, largest);
+}
+
+std::int64_t pieces_of(const std::vector<PeerPart>& parts) {
+    std::int64_t n = 0;
+    for (const PeerPart& p : parts) n += static_cast<std::int64_t>(p.part.pieces.size());
+    return n;
+}
+
+std::int64_t elems_of(const std::vector<PeerPart>& parts) {
+    std::int64_t n = 0;
+    for (const PeerPart& p : parts) n += p.part.size();
+    return n;
+}
+
+TEST(FlatCyclic, APlanDoesNotGrowWithTheNumberOfRanges) {
+    for (const char* distribution : {"(block, block)", "(cyclic(64), cyclic(64))", "(*, block)"})
+        for (const std::int64_t block : {64, 1024, 3 << 20}) {
+            const auto pieces = [&](std::int64_t n) {
+                const Layout tiles = BlockCyclic(Point{n, n}, distribution, 16);
+                const MotionPlan plan = redistribute(tiles, FlatCyclic(Point{n, n}, block, 16));
+                const auto in = plan.incoming(3), out = plan.outgoing(3);
+                EXPECT_EQ(elems_of(in), plan.destination().local_elems(3));
+                EXPECT_EQ(elems_of(out), plan.source().local_elems(3));
+                return pieces_of(in) + pieces_of(out);
+            };
+            // 2^14 to 2^50 ranges, and more.
+            for (const std::int64_t n : {1 << 12, 1 << 20, 1 << 28})
+                EXPECT_LT(pieces(n), 200) << distribution << ", " << block << ", " << n;
+        }
+}
+
+TEST(FlatCyclic, OneProcessOfAMillionMillionElements) {
+    const std::int64_t n = 1'000'000;
+    const Layout tiles = BlockCyclic(Point{n, n}, "(cyclic(64), cyclic(64))", 1000);
+    for (const std::int64_t block : {1000, 8000, 1'000'000}) {
+        const MotionPlan plan = redistribute(tiles, FlatCyclic(Point{n, n}, block, 1000));
+        EXPECT_EQ(elems_of(plan.incoming(7)), plan.destination().local_elems(7)) << block;
+        EXPECT_EQ(elems_of(plan.outgoing(7)), plan.source().local_elems(7)) << block;
+    }
+}
+
+TEST(FlatCyclic, RangesThatNeverRepeatAreRefusedBeforeTheyFillTheMemory) {
+    const Layout rows = BlockCyclic(Point{99'999'989, 99'999'971}, "(block, *)", 4);
+    const auto plan_for = [&](std::int64_t block) {
+        return redistribute(rows, FlatCyclic(rows.domain().shape(), block, 4));
+    };
+    expect_error(ErrorCode::unsupported, [&] { plan_for(9'999'999).incoming(0); });
+    expect_error(ErrorCode::unsupported, [&] { plan_for(9'999'999).outgoing(0); });
+    // As many rows as a round of ranges has elements repeat it, whatever their length.
+    EXPECT_LE(pieces_of(plan_for(1024).incoming(0)), 4 * 4096 + 4);
+}
+
+TEST(FlatCyclic, AMissingElementIsNamed) {
+    const Layout holes =
+        FloorPlan({Region(Point{0, 0}, Point{4, 3}), Region(Point{2, 3}, Point{4, 5})}, {0, 1}, 2);
+    const Layout flat = FlatCyclic(Point{4, 5}, 3, 2);
+    const MotionPlan plan = redistribute(holes, flat);
+    // Flat indices 3, 4, 8 and 9 are missing; rank 1 holds 3 to 5 and 9 to 11, rank 0 has 8.
+    expect_error(ErrorCode::mismatch, [&] { plan.incoming(0); });
+    expect_error(ErrorCode::mismatch, [&] { plan.incoming(1); });
+    const MotionPlan partial = redistribute(holes, flat, {}, true);
+    EXPECT_EQ(elems_of(partial.incoming(0)) + elems_of(partial.incoming(1)), 16);
+    // Brought back, what has no place is an error of the process that holds it.
+    expect_error(ErrorCode::mismatch, [&] { plan.reversed().outgoing(1); });
+}
+
+TEST(FlatCyclic, BlocksMayLieAnywhereInIndexSpace) {
+    const Layout flat = FlatCyclic(Point{12, 10}, 7, 3);
+    const auto tiles_at = [](const Point& lo) {
+        return Layout(FloorPlan::tiles(Region(lo, lo + Point{12, 10}), {5, 4}, 3, "cyclic"));
+    };
+    const auto pairs_of = [&](const Layout& from, const Layout& to) {
+        std::vector<std::int64_t> all;
+        const MotionPlan plan = redistribute(from, to);
+        for (std::int64_t rank = 0; rank < 3; ++rank)
+            for (const PeerPart& peer : plan.incoming(rank)) {
+                const MemoryLayout a = dense_memory(from, peer.rank, 4);
+                const MemoryLayout b = dense_memory(to, rank, 4);
+                std::vector<std::int64_t> s, d;
+                plan::compile(peer.part, {&from, &a, 4, peer.rank}, {&to, &b, 4, rank})
+                    .to_pairs(s, d);
+                all.insert(all.end(), s.begin(), s.end());
+                all.insert(all.end(), d.begin(), d.end());
+                EXPECT_EQ(plan.part(peer.rank, rank).size(), peer.part.size());
+            }
+        EXPECT_EQ(all.size(), 240U);
+        return all;
+    };
+    const Layout here = tiles_at({0, 0});
+    for (const Layout& there :
+         {tiles_at({-7, std::int64_t{1} << 60}), tiles_at({1 - largest, 3})}) {
+        EXPECT_EQ(pairs_of(there, flat), pairs_of(here, flat));
+        EXPECT_EQ(pairs_of(flat, there), pairs_of(flat, here));
+    }
+}
+
+TEST(FlatCyclic, SavedPlansComeBackEqual) {
+    const Layout flat = FlatCyclic(Point{6, 7}, 5, 4, {3, 1, 0});
+    const MotionPlan plan = redistribute(BlockCyclic(Point{6, 7}, "(block, cyclic)", 4), flat);
+    const MotionPlan again = MotionPlan::from_bytes(plan.to_bytes());
+    EXPECT_EQ(again, plan);
+    EXPECT_EQ(again.destination().digest(), flat.digest());
+    EXPECT_EQ(flat.describe(), "flat ranges of 5 elements of (6, 7) on 3 of 4 processes");
+}
+
+TEST(FlatCyclic, SectionsHalosAndPanelsNeedBoxes) {
+    const Layout flat = FlatCyclic(Point{6, 7}, 5, 2);
+    const MotionPlan plan = redistribute(flat, flat);
+    expect_error(ErrorCode::unsupported, [&] { plan.for_each_section([](const SectionCopy&) {}); });
+    expect_error(ErrorCode::unsupported, [&] { halo(flat, {1, 1}, {1, 1}); });
+    expect_error(ErrorCode::unsupported,
+                 [&] { panel_broadcast(flat, Region(Point{0, 0}, Point{1, 7}), 0); });
+    MotionPlan sections(flat, flat);
+    expect_error(ErrorCode::unsupported, [&] {
+        sections.copy(0, Region(Point{0}, Point{1}), 0, Region(Point{0}, Point{1}));
+    });
+}
+
+}  // namespace
+}  // namespace datamover
