@@ -9,6 +9,7 @@
 #include <map>
 #include <mutex>
 #include <string>
+#include <string_view>
 
 #include "mpi/checked_call.hpp"
 
@@ -40,7 +41,8 @@ public:
         planned_ += outcome.planned;
         const auto told = std::min(outcome.count, outcome.capacity);
         for (const auto* pair = outcome.pairs; pair != outcome.pairs + told; ++pair) {
-            if (pair->sends) continue;
+            // What stays within the process is told once, as sent.
+            if (pair->sends && std::string_view(pair->transport) != "self") continue;
             bytes_ += pair->bytes;
             by_transport_[pair->transport] += pair->bytes;
         }
