@@ -6,7 +6,6 @@ And does what is linked with them run: a C program, and one that knows ScaLAPACK
 
 import os
 import re
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -66,6 +65,11 @@ def test_names_of_the_scalapack_libraries():
     assert for_c < declared
     assert set(shown("libdatamover_scalapack.so")) == declared - for_c
     assert set(shown("libdatamover_scalapack_c.so")) == for_c
+
+
+def test_every_public_header_marks_its_names():
+    for header in HEADERS.glob("*.hpp"):
+        assert not re.search(r"^namespace datamover {", header.read_text(), re.MULTILINE), header
 
 
 @pytest.mark.parametrize("library", ["libdatamover.so", "libdatamover_plan.so"])
@@ -137,13 +141,11 @@ def test_a_c_program_runs_with_the_shared_library(tmp_path):
     includes = [flag for path in mpi_compile_flags() for flag in ("-I", path)]
     dynamic = subprocess.check_output(["ldd", BUILD / "libdatamover.so"], text=True)
     libmpi = re.search(r"libmpi\S* => (\S+)", dynamic)[1]
-    compiler = shutil.which("cc")
-    subprocess.run(
-        [compiler, "-std=c99", ROOT / "examples/c/c_client.c", *includes, "-I", ROOT / "include"]
-        + ["-o", program, f"-L{BUILD}", f"-Wl,-rpath,{BUILD}", "-ldatamover", libmpi]
-        + [f"-Wl,-rpath,{Path(libmpi).parent}"],
-        check=True,
-    )
+    libraries = [f"-L{BUILD}", f"-Wl,-rpath,{BUILD}", "-ldatamover", libmpi]
+    libraries += [f"-Wl,-rpath,{Path(libmpi).parent}"]
+    source = ROOT / "examples/c/c_client.c"
+    command = ["cc", "-std=c99", source, *includes, "-I", ROOT / "include", "-o", program]
+    subprocess.run([*command, *libraries], check=True)
     assert "libdatamover.so.0.1" in subprocess.check_output(["ldd", program], text=True)
     launched(4, program)
 
