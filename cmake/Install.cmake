@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# What is installed for C++ users? Headers, both libraries, a CMake package, pkg-config files.
+# What is installed for programs in C++, C and Fortran? Headers, the libraries, static or shared, a CMake
+# package, pkg-config files.
 
 set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/datamover")
 install(TARGETS ${datamover_targets} EXPORT datamoverTargets
-        ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT cpp)
+        ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT cpp
+        LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT cpp)
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/datamover"
         DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" COMPONENT cpp
         FILES_MATCHING PATTERN "*.hpp" PATTERN "*.h")
@@ -15,11 +17,14 @@ install(FILES "${PROJECT_BINARY_DIR}/datamoverConfig.cmake"
               "${PROJECT_BINARY_DIR}/datamoverConfigVersion.cmake"
         DESTINATION "${package_dir}" COMPONENT cpp)
 
-# The libraries are static: what links them links the C++ run time too, which a C or Fortran compiler
-# does not do by itself.
+# What links static libraries links the C++ run time too, which a C or Fortran compiler does not do by
+# itself.
 set(cxx_runtime_libs ${CMAKE_CXX_IMPLICIT_LINK_LIBRARIES})
 list(REMOVE_DUPLICATES cxx_runtime_libs)
 list(FILTER cxx_runtime_libs INCLUDE REGEX "^(stdc\\+\\+|c\\+\\+|c\\+\\+abi|m)$")
+if(BUILD_SHARED_LIBS)
+  set(cxx_runtime_libs "")
+endif()
 
 # The wrappers of the same MPI for C and Fortran, beside that for C++.
 foreach(pair IN ITEMS "C;mpicc" "Fortran;mpifort")
@@ -37,9 +42,19 @@ set(pkgconfig_files datamover-plan)
 set(pc_cxx_libs ${cxx_runtime_libs})
 list(TRANSFORM pc_cxx_libs PREPEND "-l")
 list(JOIN pc_cxx_libs " " pc_cxx_libs)
+# A static library comes with the one that it is built upon, a shared one knows where it is.
+set(pc_plan_lib "-ldatamover_plan")
+set(pc_rpath "")
+if(BUILD_SHARED_LIBS)
+  set(pc_plan_lib "")
+  set(pc_rpath "-Wl,-rpath,\${libdir}")
+endif()
 file(RELATIVE_PATH pc_prefix "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/")
 if(DATAMOVER_MPI)
-  list(APPEND pkgconfig_files datamover datamover-scalapack)
+  list(APPEND pkgconfig_files datamover datamover-scalapack datamover-scalapack-c)
+  if(TARGET datamover_fortran)
+    list(APPEND pkgconfig_files datamover-fortran)
+  endif()
   # Libraries by their full path: a static library is tied to the one MPI it was built against.
   list(JOIN MPI_CXX_LIBRARIES " " pc_mpi_libs)
   foreach(lib IN LISTS MPI_CXX_LIBRARIES)

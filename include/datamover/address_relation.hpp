@@ -13,9 +13,10 @@
 
 #include "datamover/axis_table.hpp"
 #include "datamover/element_update.hpp"
+#include "datamover/export.h"
 #include "datamover/side.hpp"
 
-namespace datamover {
+namespace datamover DATAMOVER_PUBLIC {
 
 /// How a relation is stored. Each can hold any relation; the paper's acronym stands behind.
 enum class Encoding : std::uint8_t {

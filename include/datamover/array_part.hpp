@@ -7,9 +7,10 @@
 #include <memory>
 
 #include "datamover/element_update.hpp"
+#include "datamover/export.h"
 #include "datamover/memory_layout.hpp"
 
-namespace datamover {
+namespace datamover DATAMOVER_PUBLIC {
 
 namespace memory {
 struct Allocation;

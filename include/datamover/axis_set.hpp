@@ -6,8 +6,9 @@
 #include <cstdint>
 
 #include "datamover/axis_table.hpp"
+#include "datamover/export.h"
 
-namespace datamover {
+namespace datamover DATAMOVER_PUBLIC {
 
 /// The indices first + k·period + j (k >= 0, 0 <= j < length) below `end`. The local position of an
 /// index is k·length + j. A plain interval is one block with period = length.

@@ -5,7 +5,9 @@
 #include <cstdint>
 #include <vector>
 
-namespace datamover {
+#include "datamover/export.h"
+
+namespace datamover DATAMOVER_PUBLIC {
 
 /// `count` blocks of `length` neighbouring positions each; block k starts at position
 /// `source + k * source_step` and meets the block at `destination + k * destination_step`.

@@ -8,9 +8,10 @@
 #include <vector>
 
 #include "datamover/axis_set.hpp"
+#include "datamover/export.h"
 #include "datamover/region.hpp"
 
-namespace datamover {
+namespace datamover DATAMOVER_PUBLIC {
 
 /// How one dimension is dealt out, in HPF's words.
 struct AxisDistribution {

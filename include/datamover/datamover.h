@@ -3,6 +3,7 @@
 #ifndef DATAMOVER_DATAMOVER_H
 #define DATAMOVER_DATAMOVER_H
 
+#include <datamover/export.h>
 #include <datamover/version.h>
 #include <mpi.h>
 #include <stddef.h>
@@ -15,6 +16,7 @@ extern "C" {
 #else
 #define DATAMOVER_ANY_INT
 #endif
+DATAMOVER_PUBLIC_BEGIN
 
 /* What holds for every function:
  * - It returns DATAMOVER_SUCCESS or the code of what went wrong; then nothing has been made or
@@ -56,6 +58,13 @@ typedef enum datamover_code DATAMOVER_ANY_INT {
 const char* datamover_error_message(void);
 /* The name of a code, such as "invalid_argument"; "success" for 0. Never NULL. */
 const char* datamover_error_name(int code);
+
+/* For libraries on top of this one: what datamover_error_message tells this thread from now on.
+ * Returns `code`. */
+int datamover_error_set(int code, const char* message);
+/* Where any process gives a code other than 0, all return such a code and its message, else 0: for
+ * what has to succeed on all before they go on. Collective. */
+int datamover_agree(MPI_Comm comm, int code);
 
 /* ------------------------------------------------------------------ layouts: who owns what */
 
@@ -549,6 +558,37 @@ int datamover_gemr2d(MPI_Comm comm, int64_t elem_bytes, int m, int n, const void
                      const int desca[9], const datamover_process_grid* grid_a, void* b, int ib,
                      int jb, const int descb[9], const datamover_process_grid* grid_b);
 
+/* One matrix as one process knows it, in the terms of BLACS. */
+typedef struct datamover_matrix {
+    void* data;            /* the local matrix; not looked at outside the grid */
+    const int* descriptor; /* 9 entries, of which DTYPE and CTXT are not looked at */
+    int row;               /* of the section's first element, from 1 */
+    int column;
+    int nprow; /* the matrix's grid; 0 where this process knows nothing of it: a NULL descriptor */
+    int npcol;
+    int grid_row; /* this process's place in the grid; -1 outside */
+    int grid_column;
+} datamover_matrix;
+
+/* What a move between matrices tells besides its code; `pairs` is NULL or has room for `capacity`
+ * entries, of which as many as fit are written. */
+typedef struct datamover_matrix_outcome {
+    int wrong_argument; /* as datamover_gemr2d_argument counts; the same on all processes */
+    int planned;        /* 1 where the move was planned now, 0 where it repeated an earlier one */
+    datamover_mover_pair* pairs;
+    int64_t capacity;
+    int64_t count; /* of pairs */
+} datamover_matrix_outcome;
+
+/* datamover_gemr2d for processes that know only their own place in the grids, with the options of a
+ * mover: sub(B) = sub(A), or with `transposed` not 0 sub(A)^T, where sub(B) has m x n elements; or
+ * op, alpha and beta of `options` (may be NULL). `outcome` may be NULL. Collective. */
+int datamover_matrix_move(MPI_Comm comm, datamover_type type, int64_t elem_bytes, int m, int n,
+                          const datamover_matrix* a, const datamover_matrix* b, int transposed,
+                          const datamover_mover_options* options,
+                          datamover_matrix_outcome* outcome);
+
+DATAMOVER_PUBLIC_END
 #ifdef __cplusplus
 }
 #endif

@@ -3,11 +3,14 @@
 #ifndef DATAMOVER_DATAMOVER_SCALAPACK_H
 #define DATAMOVER_DATAMOVER_SCALAPACK_H
 
+#include <datamover/export.h>
+#include <mpi.h>
 #include <stddef.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
+DATAMOVER_PUBLIC_BEGIN
 
 /* sub(B) = sub(A): A(ia : ia + m - 1, ja : ja + n - 1) goes to B(ib : ib + m - 1, jb : jb + n - 1),
  * 1-based, with the arguments of ScaLAPACK's Cp?gemr2d, between matrices on any two grids of
@@ -61,6 +64,51 @@ void pcgemr2d_(const int* m, const int* n, const void* a, const int* ia, const i
 void pzgemr2d_(const int* m, const int* n, const void* a, const int* ia, const int* ja,
                const int* desca, void* b, const int* ib, const int* jb, const int* descb,
                const int* ictxt);
+/* The names that C programs call, of the library datamover_scalapack_c, else alike. */
+void Cpdgemr2d(int m, int n, double* a, int ia, int ja, int* desca, double* b, int ib, int jb,
+               int* descb, int ctxt);
+void Cpsgemr2d(int m, int n, float* a, int ia, int ja, int* desca, float* b, int ib, int jb,
+               int* descb, int ctxt);
+void Cpigemr2d(int m, int n, int* a, int ia, int ja, int* desca, int* b, int ib, int jb, int* descb,
+               int ctxt);
+void Cpcgemr2d(int m, int n, void* a, int ia, int ja, int* desca, void* b, int ib, int jb,
+               int* descb, int ctxt);
+void Cpzgemr2d(int m, int n, void* a, int ia, int ja, int* desca, void* b, int ib, int jb,
+               int* descb, int ctxt);
+
+/* sub(C) = beta sub(C) + alpha sub(A)^T, as PBLAS' p?tran: C(ic : ic + m - 1, jc : jc + n - 1) and
+ * A(ia : ia + n - 1, ja : ja + m - 1), of one BLACS context. tranc conjugates. By the names that
+ * Fortran calls; `alpha` and `beta` point to numbers of the matrices' type. Where beta is 0, C is
+ * not read. Collective over the context. Calls with alpha = 0, with a matrix that is not a dense
+ * one (DTYPE 1) or with one that each process has a copy of (RSRC or CSRC -1) go to the PBLAS that
+ * is linked after this library. An error goes to PXERBLA. */
+void pstran_(const int* m, const int* n, const float* alpha, const float* a, const int* ia,
+             const int* ja, const int* desca, const float* beta, float* c, const int* ic,
+             const int* jc, const int* descc);
+void pdtran_(const int* m, const int* n, const double* alpha, const double* a, const int* ia,
+             const int* ja, const int* desca, const double* beta, double* c, const int* ic,
+             const int* jc, const int* descc);
+void pctranu_(const int* m, const int* n, const void* alpha, const void* a, const int* ia,
+              const int* ja, const int* desca, const void* beta, void* c, const int* ic,
+              const int* jc, const int* descc);
+void pztranu_(const int* m, const int* n, const void* alpha, const void* a, const int* ia,
+              const int* ja, const int* desca, const void* beta, void* c, const int* ic,
+              const int* jc, const int* descc);
+void pctranc_(const int* m, const int* n, const void* alpha, const void* a, const int* ia,
+              const int* ja, const int* desca, const void* beta, void* c, const int* ic,
+              const int* jc, const int* descc);
+void pztranc_(const int* m, const int* n, const void* alpha, const void* a, const int* ia,
+              const int* ja, const int* desca, const void* beta, void* c, const int* ic,
+              const int* jc, const int* descc);
+
+/* The layout of the matrix that a descriptor describes, for plans and movers between communicators
+ * of the context's processes: ranks are those of the context, process (i, j) of its grid being as
+ * BLACS numbers it. `comm` (may be NULL) is set to that communicator, the library's own: it is not
+ * freed. Collective over the context desca[1], where all processes are in the grid. */
+struct datamover_layout;
+int datamover_layout_from_blacs(struct datamover_layout** layout, const int descriptor[9],
+                                MPI_Comm* comm);
+
 /* From Fortran, after a call: its code (0: it succeeded), the wrong argument's position, and the
  * message, filled up with blanks:
  *
@@ -69,6 +117,7 @@ void pzgemr2d_(const int* m, const int* n, const void* a, const int* ia, const i
  */
 void datamover_gemr2d_error_(int* code, int* argument, char* text, size_t text_length);
 
+DATAMOVER_PUBLIC_END
 #ifdef __cplusplus
 }
 #endif

@@ -6,8 +6,9 @@
 #include <vector>
 
 #include "datamover/address_relation.hpp"
+#include "datamover/export.h"
 
-namespace datamover {
+namespace datamover DATAMOVER_PUBLIC {
 
 /// Nanoseconds that decoding costs beyond moving the bytes. The defaults are of an x86-64 machine
 /// with AVX-512; `datamover bench model` measures them.

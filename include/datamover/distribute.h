@@ -9,12 +9,14 @@
 #ifndef DATAMOVER_DISTRIBUTE_H
 #define DATAMOVER_DISTRIBUTE_H
 
+#include <datamover/export.h>
 #include <mpi.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
+DATAMOVER_PUBLIC_BEGIN
 
 /* Sends each of `sendcount` elements to the process whose rank stands, as an int, `tproc_pos` bytes
  * after the element's start; -1 drops it. Writes what arrives to `recvbuf`, which has room for
@@ -48,6 +50,7 @@ int datamover_alltoall_specific_function(void* sendbuf, int64_t sendcount, MPI_D
                                          datamover_target_function target, void* context,
                                          int64_t* received, MPI_Comm comm);
 
+DATAMOVER_PUBLIC_END
 #ifdef __cplusplus
 }
 #endif

@@ -16,8 +16,9 @@
 
 #include "datamover/element_update.hpp"
 #include "datamover/error.hpp"
+#include "datamover/export.h"
 
-namespace datamover {
+namespace datamover DATAMOVER_PUBLIC {
 
 /// Where the target ranks of this process's elements are to be read. A rank of -1 drops; an element
 /// may have several targets (a fixed number, or by rows as in CSR) and is then duplicated.

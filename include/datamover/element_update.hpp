@@ -6,7 +6,9 @@
 #include <cstdint>
 #include <string>
 
-namespace datamover {
+#include "datamover/export.h"
+
+namespace datamover DATAMOVER_PUBLIC {
 
 /// The scalar types that updates and conversions know; `opaque` elements can only be copied.
 enum class ScalarType : std::uint8_t {

@@ -5,7 +5,9 @@
 #include <stdexcept>
 #include <string>
 
-namespace datamover {
+#include "datamover/export.h"
+
+namespace datamover DATAMOVER_PUBLIC {
 
 /// The stable kinds of failure. Programs and tests match these, never the words of a message.
 enum class ErrorCode : int {

@@ -6,9 +6,10 @@
 #include <vector>
 
 #include "datamover/address_relation.hpp"
+#include "datamover/export.h"
 #include "datamover/motion_plan.hpp"
 
-namespace datamover {
+namespace datamover DATAMOVER_PUBLIC {
 
 /// How many messages have one size.
 struct MessageSize {

@@ -6,9 +6,10 @@
 #include <vector>
 
 #include "datamover/axis_set.hpp"
+#include "datamover/export.h"
 #include "datamover/point.hpp"
 
-namespace datamover {
+namespace datamover DATAMOVER_PUBLIC {
 
 /// An array of `shape`, flattened with the last dimension fastest and dealt cyclically in blocks of
 /// `block_elems` elements to some of the processes: the first block to owners[0], the next to

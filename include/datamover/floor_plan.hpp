@@ -8,9 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "datamover/export.h"
 #include "datamover/region.hpp"
 
-namespace datamover {
+namespace datamover DATAMOVER_PUBLIC {
 
 /// An integer function on 0 … k-1: the owner of each block. Source: KeLP's Map.
 using Map = std::vector<std::int64_t>;

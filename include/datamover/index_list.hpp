@@ -8,9 +8,10 @@
 #include <utility>
 #include <vector>
 
+#include "datamover/export.h"
 #include "datamover/region.hpp"
 
-namespace datamover {
+namespace datamover DATAMOVER_PUBLIC {
 
 /// For every rank a list of flat (row-major) indices into an array of `shape`; the local array of a
 /// rank is one-dimensional, in the order of its list. Block number = rank. Indices may be missing

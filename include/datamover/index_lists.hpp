@@ -9,10 +9,11 @@
 #include <vector>
 
 #include "datamover/error.hpp"
+#include "datamover/export.h"
 #include "datamover/index_list.hpp"
 #include "datamover/layout.hpp"
 
-namespace datamover {
+namespace datamover DATAMOVER_PUBLIC {
 
 /// Index lists (see IndexList) of which each process gives its own: `mine[k]` is this process's list
 /// of the k-th result. A process keeps its own lists and, for each index that it holds in any of

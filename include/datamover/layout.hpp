@@ -11,11 +11,12 @@
 
 #include "datamover/axis_set.hpp"
 #include "datamover/block_cyclic.hpp"
+#include "datamover/export.h"
 #include "datamover/flat_cyclic.hpp"
 #include "datamover/floor_plan.hpp"
 #include "datamover/index_list.hpp"
 
-namespace datamover {
+namespace datamover DATAMOVER_PUBLIC {
 
 /// One of BlockCyclic, FloorPlan, IndexList, FlatCyclic: numbered blocks, each with an owner. A
 /// block is the unit of local storage (KeLP's Grid). A cheap value: what it holds is shared and

@@ -5,9 +5,10 @@
 #include <cstdint>
 #include <vector>
 
+#include "datamover/export.h"
 #include "datamover/layout.hpp"
 
-namespace datamover {
+namespace datamover DATAMOVER_PUBLIC {
 
 /// Where one block lies: local index x has its element at
 /// offset_bytes + Σ x_d · strides_bytes_d, counted from the array's base. Legal local indices

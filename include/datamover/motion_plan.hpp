@@ -10,10 +10,11 @@
 #include <variant>
 #include <vector>
 
+#include "datamover/export.h"
 #include "datamover/layout.hpp"
 #include "datamover/pair_part.hpp"
 
-namespace datamover {
+namespace datamover DATAMOVER_PUBLIC {
 
 namespace plan {
 struct PlanDigests;

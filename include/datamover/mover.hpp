@@ -14,10 +14,11 @@
 
 #include "datamover/array_part.hpp"
 #include "datamover/error.hpp"
+#include "datamover/export.h"
 #include "datamover/motion_plan.hpp"
 #include "datamover/x_array.hpp"
 
-namespace datamover {
+namespace datamover DATAMOVER_PUBLIC {
 
 /// How a mover works; all optional.
 struct MoverOptions {

@@ -10,9 +10,10 @@
 #include <vector>
 
 #include "datamover/axis_table.hpp"
+#include "datamover/export.h"
 #include "datamover/region.hpp"
 
-namespace datamover {
+namespace datamover DATAMOVER_PUBLIC {
 
 /// One axis of a box: `length` local positions of the source block, from `source` on, that meet as
 /// many of the destination block, from `destination` on. Ghosts lie at negative positions, or

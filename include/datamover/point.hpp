@@ -9,7 +9,9 @@
 #include <string>
 #include <vector>
 
-namespace datamover {
+#include "datamover/export.h"
+
+namespace datamover DATAMOVER_PUBLIC {
 
 /// The largest number of dimensions that the library handles.
 inline constexpr int max_dims = 8;

@@ -5,7 +5,9 @@
 #include <memory>
 #include <optional>
 
-namespace datamover {
+#include "datamover/export.h"
+
+namespace datamover DATAMOVER_PUBLIC {
 
 /// A thread of this process that pushes on all movers in flight, for as long as one such object
 /// lives: start() then only announces the move, and returns at once. It sleeps when there is

@@ -5,7 +5,9 @@
 #include <cstdint>
 #include <limits>
 
-namespace datamover {
+#include "datamover/export.h"
+
+namespace datamover DATAMOVER_PUBLIC {
 
 /// What the model needs to know of a machine: rates per second. A word is one address or element.
 struct MachineRates {

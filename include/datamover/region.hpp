@@ -6,9 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "datamover/export.h"
 #include "datamover/point.hpp"
 
-namespace datamover {
+namespace datamover DATAMOVER_PUBLIC {
 
 /// A box of Z^d, half-open: all points p with lo <= p < hi. Every box without points equals the one
 /// canonical empty region of its dimension (lo = hi = 0); a region without dimensions is empty. A

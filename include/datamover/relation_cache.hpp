@@ -10,8 +10,9 @@
 #include <vector>
 
 #include "datamover/address_relation.hpp"
+#include "datamover/export.h"
 
-namespace datamover {
+namespace datamover DATAMOVER_PUBLIC {
 
 /// What a cache has done so far and what it holds.
 struct RelationCacheStatistics {

@@ -5,8 +5,9 @@
 #include <mpi.h>
 
 #include "datamover/address_relation.hpp"
+#include "datamover/export.h"
 
-namespace datamover {
+namespace datamover DATAMOVER_PUBLIC {
 
 /// The elements of one side of a relation, in its order, as a committed MPI datatype whose
 /// displacements count from the base of that side's memory. Send one of it from the base, or

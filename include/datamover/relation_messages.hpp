@@ -7,8 +7,9 @@
 #include <vector>
 
 #include "datamover/address_relation.hpp"
+#include "datamover/export.h"
 
-namespace datamover {
+namespace datamover DATAMOVER_PUBLIC {
 
 // The paper's three models of passing. With send and receive each side holds its half of the
 // relation: `gather` here, `scatter` there. With put the source knows where its elements go and

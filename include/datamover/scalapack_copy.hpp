@@ -8,9 +8,10 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "datamover/export.h"
 #include "datamover/scalapack_descriptor.hpp"
 
-namespace datamover {
+namespace datamover DATAMOVER_PUBLIC {
 
 /// One of the two matrices of a copy, as a process sees it.
 struct ScalapackMatrix {

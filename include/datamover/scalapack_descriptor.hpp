@@ -8,9 +8,10 @@
 #include <vector>
 
 #include "datamover/block_cyclic.hpp"
+#include "datamover/export.h"
 #include "datamover/memory_layout.hpp"
 
-namespace datamover {
+namespace datamover DATAMOVER_PUBLIC {
 
 /// A two-dimensional grid of processes, as BLACS has them.
 struct ProcessGrid {

@@ -5,7 +5,9 @@
 #include <array>
 #include <cstddef>
 
-namespace datamover {
+#include "datamover/export.h"
+
+namespace datamover DATAMOVER_PUBLIC {
 
 enum class Side : std::size_t { source = 0, destination = 1 };
 

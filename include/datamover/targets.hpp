@@ -10,8 +10,9 @@
 #include <vector>
 
 #include "datamover/element_update.hpp"
+#include "datamover/export.h"
 
-namespace datamover {
+namespace datamover DATAMOVER_PUBLIC {
 
 /// Keys of elements in memory: `dims` scalars of one type next to each other, `stride_bytes` from
 /// element to element.

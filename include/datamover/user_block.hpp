@@ -7,8 +7,9 @@
 #include <span>
 
 #include "datamover/array_part.hpp"
+#include "datamover/export.h"
 
-namespace datamover {
+namespace datamover DATAMOVER_PUBLIC {
 
 /// Where a program keeps one block of a layout: local index x has its element at
 /// origin + Σ x_d · strides_bytes_d.

@@ -14,7 +14,9 @@
 #include <string>
 #include <vector>
 
-namespace datamover {
+#include "datamover/export.h"
+
+namespace datamover DATAMOVER_PUBLIC {
 
 namespace transport {
 class PairProgram;

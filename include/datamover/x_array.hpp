@@ -9,8 +9,9 @@
 #include <memory>
 
 #include "datamover/array_part.hpp"
+#include "datamover/export.h"
 
-namespace datamover {
+namespace datamover DATAMOVER_PUBLIC {
 
 /// What besides the layout may be said of an array; all optional.
 struct XArrayOptions {

@@ -27,6 +27,21 @@ const char* datamover_error_message(void) {
     return datamover::capi::last_message;
 }
 
+int datamover_error_set(int code, const char* message) {
+    return datamover::capi::fail(static_cast<datamover::ErrorCode>(code), message ? message : "");
+}
+
+int datamover_agree(MPI_Comm comm, int code) {
+    using namespace datamover;
+    return capi::guarded([&] {
+        capi::collectively(comm, [&] {
+            if (code != DATAMOVER_SUCCESS)
+                throw Error(static_cast<ErrorCode>(code), std::string(capi::last_message));
+            return 0;
+        });
+    });
+}
+
 const char* datamover_error_name(int code) {
     return code == DATAMOVER_SUCCESS
                ? "success"

@@ -5,26 +5,24 @@
 #include <complex>
 
 #include "handles.hpp"
+#include "mover_options.hpp"
 
 using namespace datamover;
 using namespace datamover::capi;
 
+namespace datamover::capi {
 namespace {
-
-struct NewMover {
-    MotionPlan plan;
-    ArrayPart source, destination;
-    MoverOptions options;
-};
-
-struct NewArrays {
-    Mover mover;  // shares its state with the handle's
-    ArrayPart source, destination;
-};
 
 std::complex<double> factor(const double* parts) {
     return {parts[0], parts[1]};
 }
+
+template <std::size_t n>
+void write_text(const std::string& text, char (&to)[n]) {
+    to[text.copy(to, n - 1)] = 0;
+}
+
+}  // namespace
 
 MoverOptions options_of(const datamover_mover_options* given_options) {
     MoverOptions options;
@@ -36,11 +34,6 @@ MoverOptions options_of(const datamover_mover_options* given_options) {
     if (given_options) options.max_bytes = given_options->max_bytes;
     options.check = given_options && given_options->check != 0;
     return options;
-}
-
-template <std::size_t n>
-void write_text(const std::string& text, char (&to)[n]) {
-    to[text.copy(to, n - 1)] = 0;
 }
 
 datamover_mover_pair described(const MoverPair& pair) {
@@ -57,6 +50,21 @@ datamover_mover_pair described(const MoverPair& pair) {
     write_text(pair.kernel, line.kernel);
     return line;
 }
+
+}  // namespace datamover::capi
+
+namespace {
+
+struct NewMover {
+    MotionPlan plan;
+    ArrayPart source, destination;
+    MoverOptions options;
+};
+
+struct NewArrays {
+    Mover mover;  // shares its state with the handle's
+    ArrayPart source, destination;
+};
 
 std::vector<ArrayPart> parts(const datamover_array* const* arrays, std::int64_t count,
                              const char* name) {

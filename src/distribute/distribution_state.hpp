@@ -29,7 +29,7 @@ class StartedMove;
 
 namespace datamover {
 
-struct Distribution::State {
+struct [[gnu::visibility("hidden")]] Distribution::State {
     /// Collective; throws what `Distribution` does.
     State(mpi::ProcessGroupPtr group, std::shared_ptr<distribute::NodeChannel> channel,
           distribute::NodeSlot& slot, const TargetList& targets,

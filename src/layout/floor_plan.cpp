@@ -60,7 +60,7 @@ std::int64_t checked_nprocs(Rows owners, std::int64_t nprocs) {
 }  // namespace
 
 /// What copies of a floor plan share. What is looked up and the digest come later, each once.
-struct FloorPlan::Table {
+struct [[gnu::visibility("hidden")]] FloorPlan::Table {
     int dims = 0;
     std::int64_t nprocs = 0;
     std::vector<std::int64_t> lo, hi;  // row-major (n, dims); zeros for an empty block

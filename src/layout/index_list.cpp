@@ -13,7 +13,7 @@
 
 namespace datamover {
 
-struct IndexList::Table {
+struct [[gnu::visibility("hidden")]] IndexList::Table {
     std::vector<std::int64_t> offsets;
     std::vector<std::int64_t> indices;
     std::vector<Holder> holders;  ///< sorted by index, then rank

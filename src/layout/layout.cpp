@@ -34,7 +34,7 @@ std::optional<FloorPlan> boxes_of(const BlockCyclic& layout) {
 }  // namespace
 
 /// What copies of a layout share. The boxes come later, once.
-struct Layout::Shared {
+struct [[gnu::visibility("hidden")]] Layout::Shared {
     explicit Shared(Any of_kind) : kind(std::move(of_kind)) {}
 
     const Any kind;

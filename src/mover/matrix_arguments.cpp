@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 
 namespace datamover {
 namespace {
@@ -141,9 +142,9 @@ void check_range(std::int64_t first, std::int64_t count, std::int64_t extent,
 }
 
 void check_section(const CopyArguments& copy, const MatrixArguments& matrix, const Subject& s) {
-    check_range(matrix.row, copy.m, matrix.descriptor[m_], "rows", s,
+    check_range(matrix.row, copy.rows(s.matrix), matrix.descriptor[m_], "rows", s,
                 s.data_position + Position::row_after_data);
-    check_range(matrix.column, copy.n, matrix.descriptor[n_], "columns", s,
+    check_range(matrix.column, copy.columns(s.matrix), matrix.descriptor[n_], "columns", s,
                 s.data_position + Position::column_after_data);
 }
 
@@ -177,8 +178,9 @@ void check_memory(const CopyArguments& copy, const MatrixArguments& matrix, cons
                        is_value(d[lld_]) + on_process(rank) + ", which holds " +
                            std::to_string(local_rows) + " rows; it must be at least that");
     const std::int64_t held =
-        (rows.below(matrix.row - 1 + copy.m) - rows.below(matrix.row - 1)) *
-        (columns.below(matrix.column - 1 + copy.n) - columns.below(matrix.column - 1));
+        (rows.below(matrix.row - 1 + copy.rows(s.matrix)) - rows.below(matrix.row - 1)) *
+        (columns.below(matrix.column - 1 + copy.columns(s.matrix)) -
+         columns.below(matrix.column - 1));
     if (!matrix.data && held > 0)
         throw WrongArgument(ErrorCode::invalid_argument,
                             std::string("matrix ") + s.name + " is NULL" + on_process(rank) +
@@ -261,7 +263,10 @@ std::vector<CopyArguments> told_by_all(const mpi::ProcessGroup& group, const Cop
     std::vector<CopyArguments> all;
     for (std::size_t at = 0; at < words->heard.size(); at += copy_words) {
         const std::int64_t* w = words->heard.data() + at;
-        all.push_back({w[0], w[1], w[2], matrix_from(w + 3), matrix_from(w + 3 + matrix_words)});
+        CopyArguments told = mine;  // what is not told is compared by the mover
+        told.m = w[0], told.n = w[1], told.elem_bytes = w[2];
+        told.a = matrix_from(w + 3), told.b = matrix_from(w + 3 + matrix_words);
+        all.push_back(std::move(told));
     }
     return all;
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "datamover/error.hpp"
+#include "datamover/mover.hpp"
 #include "mpi/process_group.hpp"
 
 namespace datamover {
@@ -28,10 +29,20 @@ struct MatrixArguments {
 
 /// What one process says of a copy.
 struct CopyArguments {
-    std::int64_t m = 0, n = 0, elem_bytes = 0;
+    std::int64_t m = 0, n = 0, elem_bytes = 0;  ///< rows and columns of the section of B
     MatrixArguments a, b;
+    bool transposed = false;  ///< the section of A is n x m
+    ScalarType type = ScalarType::opaque;
+    MoverOptions options = {};
 
     bool nothing_to_copy() const { return m == 0 || n == 0; }
+    /// Rows and columns of the section of one of the matrices.
+    std::int64_t rows(MatrixArguments CopyArguments::* of) const {
+        return transposed && of == &CopyArguments::a ? n : m;
+    }
+    std::int64_t columns(MatrixArguments CopyArguments::* of) const {
+        return transposed && of == &CopyArguments::a ? m : n;
+    }
 };
 
 /// An argument that makes no sense, or differs between processes.

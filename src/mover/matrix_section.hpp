@@ -14,11 +14,11 @@
 namespace datamover {
 
 /// Finds the mover of an earlier call with the same `key` (all that this process knows of the call)
-/// on `comm`, or binds one, and moves. `arguments` is called on all processes or none; where it
-/// throws on one, all throw. `wrong_argument` is set to the position of the argument that is at
-/// fault (see WrongArgument), where that is known, on all processes. Collective. Throws as
+/// on `comm`, or binds one, moves, and returns it. `arguments` is called on all processes or none;
+/// where it throws on one, all throw. `wrong_argument` is set to the position of the argument that
+/// is at fault (see WrongArgument), where that is known, on all processes. Collective. Throws as
 /// copy_matrix does.
-void copy_section(MPI_Comm comm, const std::vector<std::int64_t>& key,
-                  const std::function<CopyArguments()>& arguments, int& wrong_argument);
+Mover copy_section(MPI_Comm comm, const std::vector<std::int64_t>& key,
+                   const std::function<CopyArguments()>& arguments, int& wrong_argument);
 
 }  // namespace datamover

@@ -45,7 +45,7 @@ std::vector<Moves> moves_of(std::span<const PlannedArrays> given, bool in_phases
 
 }  // namespace
 
-struct Mover::State {
+struct [[gnu::visibility("hidden")]] Mover::State {
     mpi::ProcessGroupPtr group;
     BindRequest request;
     bool measures = false;

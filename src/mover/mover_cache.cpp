@@ -75,7 +75,7 @@ Mover MoverCache::find_or_bind(MPI_Comm comm, const std::vector<std::int64_t>& k
     }
     MoverArguments arguments;
     mpi::collectively(*group, [&] { arguments = describe(); });
-    Mover mover(comm, arguments.plan, arguments.source, arguments.destination);
+    Mover mover(comm, arguments.plan, arguments.source, arguments.destination, arguments.options);
     const std::int64_t buffer_bytes = group->maximum({mover.extra_bytes()})[0];
     entries_.push_front({key, mover, buffer_bytes});
     shrink(max_buffer_bytes);

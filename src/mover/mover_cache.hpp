@@ -16,6 +16,7 @@ namespace datamover {
 struct MoverArguments {
     MotionPlan plan;
     ArrayPart source, destination;
+    MoverOptions options = {};
 };
 
 /// The mover for `key`, all that this process knows of the call (also its addresses): one bound at

@@ -16,9 +16,10 @@ namespace {
 // ---------------------------------------------------------------- what a mover is bound to
 
 /// The section in 0-based, half-open indices.
-Region section_region(const CopyArguments& copy, const MatrixArguments& matrix) {
+Region section_region(const std::vector<CopyArguments>& all, MatrixArguments CopyArguments::* m) {
+    const MatrixArguments& matrix = known_matrix(all, m);
     return {Point{matrix.row - 1, matrix.column - 1},
-            Point{matrix.row - 1 + copy.m, matrix.column - 1 + copy.n}};
+            Point{matrix.row - 1 + all[0].rows(m), matrix.column - 1 + all[0].columns(m)}};
 }
 
 ScalapackDescriptor descriptor_of(const MatrixArguments& matrix) {
@@ -32,13 +33,14 @@ BlockCyclic layout_of(const std::vector<CopyArguments>& all, MatrixArguments Cop
     return descriptor_of(matrix).layout(grid, std::ssize(all));
 }
 
-ArrayPart part_of(const MatrixArguments& matrix, const BlockCyclic& layout, std::int64_t rank,
-                  std::int64_t elem_bytes) {
+ArrayPart part_of(const CopyArguments& copy, const MatrixArguments& matrix,
+                  const BlockCyclic& layout, std::int64_t rank) {
     ArrayPart part;
     part.layout = layout;
-    part.elem_bytes = elem_bytes;
+    part.elem_bytes = copy.elem_bytes;
+    part.type = copy.type;
     if (!matrix.in_grid()) return part;
-    part.memory = descriptor_of(matrix).memory(layout, rank, elem_bytes);
+    part.memory = descriptor_of(matrix).memory(layout, rank, copy.elem_bytes);
     part.base = matrix.data;
     // Memory that the section does not touch need not be there.
     if (!part.base) part.memory.end_bytes = part.memory.begin_bytes;
@@ -61,10 +63,11 @@ MoverArguments section_copy(const mpi::ProcessGroup& group, const CopyArguments&
     if (mine.nothing_to_copy()) return nothing(group.size(), mine.elem_bytes);
     const BlockCyclic source = layout_of(all, &CopyArguments::a),
                       destination = layout_of(all, &CopyArguments::b);
-    return {redistribute(source, section_region(mine, known_matrix(all, &CopyArguments::a)),
-                         destination, section_region(mine, known_matrix(all, &CopyArguments::b))),
-            part_of(mine.a, source, group.rank(), mine.elem_bytes),
-            part_of(mine.b, destination, group.rank(), mine.elem_bytes)};
+    return {redistribute(source, section_region(all, &CopyArguments::a), destination,
+                         section_region(all, &CopyArguments::b),
+                         mine.transposed ? std::vector<int>{1, 0} : std::vector<int>{}),
+            part_of(mine, mine.a, source, group.rank()),
+            part_of(mine, mine.b, destination, group.rank()), mine.options};
 }
 
 // ---------------------------------------------------------------- grids that are given
@@ -117,8 +120,8 @@ void append_key(std::vector<std::int64_t>& key, const ScalapackMatrix& matrix) {
 
 }  // namespace
 
-void copy_section(MPI_Comm comm, const std::vector<std::int64_t>& key,
-                  const std::function<CopyArguments()>& arguments, int& wrong_argument) {
+Mover copy_section(MPI_Comm comm, const std::vector<std::int64_t>& key,
+                   const std::function<CopyArguments()>& arguments, int& wrong_argument) {
     const auto group = mpi::ProcessGroup::of(comm);
     Mover mover = cached_mover(comm, key, [&] {
         CopyArguments mine;
@@ -131,12 +134,14 @@ void copy_section(MPI_Comm comm, const std::vector<std::int64_t>& key,
         }
     });
     mover();
+    return mover;
 }
 
 void copy_matrix(MPI_Comm comm, std::int64_t m, std::int64_t n, const ScalapackMatrix& source,
                  const ScalapackMatrix& destination, std::int64_t elem_bytes) {
     const auto group = mpi::ProcessGroup::of(comm);
-    const CopyArguments sizes{m, n, elem_bytes, {}, {}};
+    CopyArguments sizes;
+    sizes.m = m, sizes.n = n, sizes.elem_bytes = elem_bytes;
     std::vector<std::int64_t> key;
     if (!sizes.nothing_to_copy()) {
         key = {m, n, elem_bytes};

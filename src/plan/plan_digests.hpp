@@ -12,7 +12,7 @@
 namespace datamover::plan {
 
 /// Shared by the copies of a plan; a plan that is changed gets new ones.
-struct PlanDigests {
+struct [[gnu::visibility("hidden")]] PlanDigests {
     std::once_flag once;
     std::atomic<bool> known = false;
     std::vector<std::int64_t> parts;  ///< of the two layouts and each term

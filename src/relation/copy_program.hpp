@@ -24,7 +24,7 @@ public:
 using StepList = std::vector<std::unique_ptr<const CopyStep>>;
 
 /// Either steps that run once, or those of each shape of a list of nests, which run at every nest.
-struct CopyKernel::Program {
+struct [[gnu::visibility("hidden")]] CopyKernel::Program {
     StoragePtr storage;  ///< kept for steps that decode it while they run, unless it keeps them
     StepList steps;
     const ProductStorage* product = nullptr;      ///< that of the relation, or `fused`

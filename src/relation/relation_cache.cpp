@@ -65,7 +65,7 @@ std::vector<std::int64_t> words_of(std::string_view text) {
     return words;
 }
 
-struct RelationCache::State {
+struct [[gnu::visibility("hidden")]] RelationCache::State {
     mutable std::mutex mutex;
     Groups groups;  ///< the most recently used first
     WordsMap<Held> held;

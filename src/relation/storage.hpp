@@ -33,7 +33,7 @@ using RunVisitor = std::function<void(const StridedRun&)>;
 struct RelationMemo;
 
 /// One encoded relation: an immutable value shared by all copies of an AddressRelation.
-struct AddressRelation::Storage {
+struct [[gnu::visibility("hidden")]] AddressRelation::Storage {
     Storage(std::int64_t source_elem, std::int64_t destination_elem)
         : source_elem_bytes(source_elem), destination_elem_bytes(destination_elem) {}
     virtual ~Storage();

@@ -1,0 +1,63 @@
+! SPDX-License-Identifier: BSD-3-Clause
+! How does a matrix that is dealt out by rows become one that is dealt out in tiles?
+program rows_to_tiles
+    use mpi_f08
+    use datamover
+    implicit none
+    integer, parameter :: n = 12
+    type(datamover_layout) :: rows, tiles
+    type(datamover_plan) :: plan
+    type(datamover_array) :: from, to
+    type(datamover_mover) :: mover
+    double precision, allocatable, asynchronous :: a(:, :), b(:, :)
+    integer, allocatable :: extents(:), blocks(:)
+    integer(kind=8), allocatable :: global(:)
+    integer :: rank, nprocs, i, j
+
+    call MPI_Init()
+    call MPI_Comm_rank(MPI_COMM_WORLD, rank)
+    call MPI_Comm_size(MPI_COMM_WORLD, nprocs)
+
+    call rows%block_cyclic([n, n], '(block, *)', nprocs)
+    call tiles%block_cyclic([n, n], '(cyclic(2), cyclic(3))', nprocs)
+    call plan%redistribute(rows, tiles)
+
+    ! This process's rows, each a(i, j) = 100 i + j in the indices of the whole matrix.
+    call rows%local_shape(rank, extents)
+    allocate (a(extents(1), extents(2)))
+    do j = 1, extents(2)
+        do i = 1, extents(1)
+            call rows%global_index(rank, [i, j], global)
+            a(i, j) = 100 * global(1) + global(2)
+        end do
+    end do
+    call rows%blocks_of(rank, blocks)
+    call from%attach(rows, datamover_memory(a), merge(blocks(1), 0, size(blocks) > 0))
+
+    call tiles%local_shape(rank, extents)
+    allocate (b(extents(1), extents(2)))
+    call tiles%blocks_of(rank, blocks)
+    call to%attach(tiles, datamover_memory(b), merge(blocks(1), 0, size(blocks) > 0))
+
+    call mover%bind(MPI_COMM_WORLD%MPI_VAL, plan, from, to)
+    call mover%start()
+    ! Here the program computes on anything but a and b.
+    call mover%wait()
+
+    do j = 1, extents(2)
+        do i = 1, extents(1)
+            call tiles%global_index(rank, [i, j], global)
+            if (b(i, j) /= 100 * global(1) + global(2)) error stop 'a wrong element'
+        end do
+    end do
+    if (rank == 0) print '(a, i0, a, i0, a, i0, a)', 'rows to tiles: ', n, ' x ', n, &
+        ' elements on ', nprocs, ' processes'
+
+    call mover%free()
+    call from%detach()
+    call to%detach()
+    call plan%free()
+    call rows%free()
+    call tiles%free()
+    call MPI_Finalize()
+end program

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Which names do the shared libraries show? Those that are declared under these marks, no others.
+ */
+#ifndef DATAMOVER_EXPORT_H
+#define DATAMOVER_EXPORT_H
+
+#if defined(__GNUC__)
+/* Of a namespace's one body: `namespace datamover DATAMOVER_PUBLIC {`. */
+#define DATAMOVER_PUBLIC __attribute__((visibility("default")))
+#define DATAMOVER_PUBLIC_BEGIN _Pragma("GCC visibility push(default)")
+#define DATAMOVER_PUBLIC_END _Pragma("GCC visibility pop")
+#else
+#define DATAMOVER_PUBLIC
+#define DATAMOVER_PUBLIC_BEGIN
+#define DATAMOVER_PUBLIC_END
+#endif
+
+#endif

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How do C's options of a mover, and its account of a pair, cross the face?
+#pragma once
+
+#include "datamover/datamover.h"
+#include "datamover/mover.hpp"
+
+namespace datamover::capi {
+
+/// NULL: the defaults. Throws invalid_argument for names that are unknown.
+MoverOptions options_of(const datamover_mover_options* given_options);
+/// Long texts are cut.
+datamover_mover_pair described(const MoverPair& pair);
+
+}  // namespace datamover::capi

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How does a Fortran array, with its strides as they are, become a block of datamover's, and a
+// communicator's integer a communicator?
+#include <ISO_Fortran_binding.h>
+#include <mpi.h>
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "datamover/datamover.h"
+
+namespace {
+
+constexpr int max_dims = 8;
+
+/// The module's datamover_memory: what a descriptor says, in memory of the program's.
+struct Memory {
+    void* first;
+    std::int64_t elem_bytes;
+    int elem_type, dims;
+    std::int64_t extents[CFI_MAX_RANK], strides_bytes[CFI_MAX_RANK];
+};
+static_assert(CFI_MAX_RANK == 15, "the module's extents(15) and strides_bytes(15)");
+
+/// One block of an array of the program's, with what its pointers point to.
+struct AttachedBlock {
+    std::int64_t block;
+    void* origin;
+    std::array<std::int64_t, max_dims> strides_bytes, ghost_lower, ghost_upper;
+};
+
+/// What a program has attached so far: blocks of one layout and of one element type.
+struct Attached {
+    datamover_type type = DATAMOVER_OPAQUE;
+    std::int64_t elem_bytes = 0;  ///< 0: nothing was told yet
+    std::vector<AttachedBlock> blocks;
+};
+
+int refuse(datamover_code code, const std::string& message) {
+    return datamover_error_set(code, message.c_str());
+}
+
+/// A number type of the library; all else, such as a derived type, is bytes.
+datamover_type type_of(const CFI_cdesc_t& a) {
+    // Kinds may share a number of C's; the first that fits is right.
+    const CFI_type_t type = a.type;
+    if (type == CFI_type_int8_t) return DATAMOVER_INT8;
+    if (type == CFI_type_int16_t) return DATAMOVER_INT16;
+    if (type == CFI_type_int32_t) return DATAMOVER_INT32;
+    if (type == CFI_type_int64_t) return DATAMOVER_INT64;
+    if (type == CFI_type_float) return DATAMOVER_FLOAT32;
+    if (type == CFI_type_double) return DATAMOVER_FLOAT64;
+    if (type == CFI_type_float_Complex) return DATAMOVER_COMPLEX64;
+    if (type == CFI_type_double_Complex) return DATAMOVER_COMPLEX128;
+    return DATAMOVER_OPAQUE;
+}
+
+std::string in_dimension(int d) {
+    return " in dimension " + std::to_string(d + 1);
+}
+
+/// The block that `a` holds with its ghosts, first element first.
+int describe(const Memory& a, const datamover_layout* layout, std::int64_t block,
+             const std::int64_t* ghost_lower, const std::int64_t* ghost_upper,
+             AttachedBlock& described) {
+    int dims = 0;
+    if (const int code = datamover_layout_dims(layout, &dims)) return code;
+    std::array<std::int64_t, max_dims> extents{};
+    if (const int code = datamover_layout_block_extents(layout, block, extents.data())) return code;
+    if (a.dims != dims)
+        return refuse(DATAMOVER_MISMATCH, "the array has " + std::to_string(a.dims) +
+                                              " dimensions, the layout " + std::to_string(dims));
+    described.block = block;
+    auto* origin = static_cast<char*>(a.first);
+    bool empty = false;
+    for (int d = 0; d < dims; ++d) {
+        const auto i = static_cast<std::size_t>(d);
+        const std::int64_t lower = ghost_lower ? ghost_lower[d] : 0,
+                           upper = ghost_upper ? ghost_upper[d] : 0;
+        std::int64_t wanted = 0;
+        if (lower < 0 || upper < 0 || __builtin_add_overflow(extents[i], lower, &wanted) ||
+            __builtin_add_overflow(wanted, upper, &wanted))
+            return refuse(DATAMOVER_INVALID_ARGUMENT, "ghosts are " + std::to_string(lower) +
+                                                          " and " + std::to_string(upper) +
+                                                          " deep" + in_dimension(d));
+        if (a.extents[d] != wanted)
+            return refuse(DATAMOVER_MISMATCH, "the array has extent " +
+                                                  std::to_string(a.extents[d]) + in_dimension(d) +
+                                                  "; block " + std::to_string(block + 1) +
+                                                  " with its ghosts has " + std::to_string(wanted));
+        empty = empty || wanted == 0;
+        described.strides_bytes[i] = a.strides_bytes[d];
+        described.ghost_lower[i] = lower, described.ghost_upper[i] = upper;
+        if (!empty) origin += lower * a.strides_bytes[d];
+    }
+    if (!a.first && !empty) return refuse(DATAMOVER_INVALID_ARGUMENT, "the array is not allocated");
+    described.origin = empty ? nullptr : origin;
+    return DATAMOVER_SUCCESS;
+}
+
+}  // namespace
+
+extern "C" {
+
+Memory datamover_fortran_memory(const CFI_cdesc_t* a) {
+    Memory memory{
+        a->base_addr, static_cast<std::int64_t>(a->elem_len), type_of(*a), a->rank, {}, {}};
+    for (int d = 0; d < a->rank; ++d) {
+        memory.extents[d] = a->dim[d].extent;
+        memory.strides_bytes[d] = a->dim[d].sm;
+    }
+    return memory;
+}
+
+/// `*attached` is made where it is NULL. A negative block: only the element type is told.
+int datamover_fortran_attach(Attached** attached, const datamover_layout* layout, const Memory* a,
+                             std::int64_t block, const std::int64_t* ghost_lower,
+                             const std::int64_t* ghost_upper) try {
+    const auto type = static_cast<datamover_type>(a->elem_type);
+    const std::int64_t elem_bytes = a->elem_bytes;
+    if (a->dims > 0 && a->extents[a->dims - 1] == -1)
+        return refuse(DATAMOVER_INVALID_ARGUMENT,
+                      "the array is of assumed size: its last extent "
+                      "is not known here");
+    if (*attached && ((*attached)->type != type || (*attached)->elem_bytes != elem_bytes))
+        return refuse(DATAMOVER_WRONG_TYPE,
+                      "blocks of one array have elements of one type; these "
+                      "have " +
+                          std::to_string(elem_bytes) + " bytes, those before " +
+                          std::to_string((*attached)->elem_bytes));
+    AttachedBlock described{};
+    if (block >= 0)
+        if (const int code = describe(*a, layout, block, ghost_lower, ghost_upper, described))
+            return code;
+    if (!*attached) *attached = new Attached{type, elem_bytes, {}};
+    if (block >= 0) (*attached)->blocks.push_back(described);
+    return DATAMOVER_SUCCESS;
+} catch (const std::exception&) {
+    return refuse(DATAMOVER_NO_MEMORY, "out of memory");
+}
+
+void datamover_fortran_detach(Attached** attached) {
+    delete *attached;
+    *attached = nullptr;
+}
+
+/// The array of all blocks that are attached.
+int datamover_fortran_array(datamover_array** array, const datamover_layout* layout,
+                            const Attached* attached) try {
+    if (!attached)
+        return refuse(DATAMOVER_INVALID_STATE,
+                      "nothing is attached to an array; attach tells the element type at least");
+    std::vector<datamover_block> blocks;
+    for (const AttachedBlock& b : attached->blocks)
+        blocks.push_back({b.block, b.origin, b.strides_bytes.data(), b.ghost_lower.data(),
+                          b.ghost_upper.data()});
+    return datamover_array_of_blocks(array, layout, attached->type, attached->elem_bytes,
+                                     blocks.data(), static_cast<std::int64_t>(blocks.size()));
+} catch (const std::exception&) {
+    return refuse(DATAMOVER_NO_MEMORY, "out of memory");
+}
+
+/// Binds a plan to several arrays. NULL options stand for the defaults. A process that could not
+/// say what it brings takes part with the code of that, and all refuse.
+int datamover_fortran_bind(datamover_mover** mover, int comm, int so_far,
+                           const datamover_plan* plan, std::int64_t num_arrays,
+                           const datamover_array* const* sources,
+                           const datamover_array* const* destinations, const char* op,
+                           const char* transport, int check) {
+    if (const int code = datamover_agree(MPI_Comm_f2c(comm), so_far)) return code;
+    datamover_mover_options options{};
+    options.op = op;
+    options.transport = transport;
+    options.check = check;
+    const datamover_move move{plan, num_arrays, sources, destinations};
+    return datamover_mover_new_set(mover, MPI_Comm_f2c(comm), &move, 1, &options);
+}
+
+}  // extern "C"

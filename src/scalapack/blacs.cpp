@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What does BLACS say of grids, of places in them and of their communicators?
+#include "blacs.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "context_communicator.hpp"
+#include "datamover/datamover_scalapack.h"
+#include "last_call.hpp"
+#include "mpi/checked_call.hpp"
+
+// Of the BLACS that the program is linked with; it comes without a header.
+extern "C" {
+void Cblacs_get(int context, int what, int* value);
+void Cblacs_gridinfo(int context, int* nprow, int* npcol, int* row, int* column);
+MPI_Comm Cblacs2sys_handle(int handle);
+}
+
+namespace datamover {
+namespace {
+
+constexpr int ask_for_communicator = 10;  // of a context, in Cblacs_get
+
+/// The rank at each place of a context's grid, row by row. Collective over `comm`.
+std::vector<std::int64_t> ranks_by_place(const Place& place, MPI_Comm comm) {
+    int size = 0;
+    mpi::check(MPI_Comm_size(comm, &size), "MPI_Comm_size");
+    std::vector<int> places(static_cast<std::size_t>(size));
+    const int mine = place.row * place.npcol + place.column;
+    mpi::check(MPI_Allgather(&mine, 1, MPI_INT, places.data(), 1, MPI_INT, comm), "MPI_Allgather");
+    std::vector<std::int64_t> ranks(places.size());
+    for (std::size_t rank = 0; rank < places.size(); ++rank)
+        ranks[static_cast<std::size_t>(places[rank])] = static_cast<std::int64_t>(rank);
+    return ranks;
+}
+
+int layout_from_blacs(datamover_layout** layout, const int* descriptor, MPI_Comm* comm) {
+    if (!descriptor) throw Error(ErrorCode::invalid_argument, "descriptor is NULL");
+    const Place place(descriptor[1]);
+    if (!place.in_grid())
+        throw Error(ErrorCode::invalid_argument,
+                    "this process is not in the BLACS context " + std::to_string(descriptor[1]));
+    const MPI_Comm found = communicator_of(descriptor[1]);
+    const auto ranks = ranks_by_place(place, found);
+    const datamover_process_grid grid{place.nprow, place.npcol, 0, ranks.data()};
+    const int code = datamover_layout_from_descriptor(layout, descriptor, &grid,
+                                                      static_cast<std::int64_t>(ranks.size()));
+    if (code == DATAMOVER_SUCCESS && comm) *comm = found;
+    return code;
+}
+
+}  // namespace
+
+Place::Place(int context) {
+    if (context < 0) return;
+    Cblacs_gridinfo(context, &nprow, &npcol, &row, &column);
+    // Some BLACS give processes outside the grid a place beyond it.
+    if (row >= nprow || column >= npcol) row = column = -1;
+}
+
+MPI_Comm communicator_of(int context) {
+    int handle = -1;
+    Cblacs_get(context, ask_for_communicator, &handle);
+    return context_communicator(Cblacs2sys_handle(handle));
+}
+
+datamover_matrix matrix_here(const void* data, int row, int column, const int* descriptor) {
+    datamover_matrix matrix{};
+    matrix.grid_row = matrix.grid_column = -1;
+    if (!descriptor) return matrix;
+    const Place place(descriptor[1]);
+    if (!place.in_grid()) return matrix;
+    matrix.data = const_cast<void*>(data);
+    matrix.descriptor = descriptor;
+    matrix.row = row, matrix.column = column;
+    matrix.nprow = place.nprow, matrix.npcol = place.npcol;
+    matrix.grid_row = place.row, matrix.grid_column = place.column;
+    return matrix;
+}
+
+}  // namespace datamover
+
+int datamover_layout_from_blacs(datamover_layout** layout, const int descriptor[9],
+                                MPI_Comm* comm) {
+    return datamover::remembered(
+        [&] { return datamover::layout_from_blacs(layout, descriptor, comm); });
+}

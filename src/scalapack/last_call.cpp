@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What is left of a call with ScaLAPACK's arguments, and who is told of errors?
+#include "last_call.hpp"
+
+#include <cstddef>
+#include <cstring>
+
+#include "datamover/datamover_scalapack.h"
+
+// ScaLAPACK's error handler, of the ScaLAPACK that the program is linked with. A program may have
+// one of its own.
+extern "C" void pxerbla_(const int* context, const char* routine, const int* argument,
+                         std::size_t routine_length);
+
+namespace datamover {
+
+LastCall& last_call() noexcept {
+    thread_local LastCall last;
+    return last;
+}
+
+void tell_pxerbla(int code, const char* routine, int context) {
+    if (code == 0) return;
+    const int argument = last_call().argument;
+    pxerbla_(&context, routine, &argument, std::strlen(routine));
+}
+
+}  // namespace datamover
+
+int datamover_gemr2d_argument(void) {
+    return datamover::last_call().argument;
+}

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How does a call with ScaLAPACK's arguments become one of datamover's?
+#include "matrix_call.hpp"
+
+#include <string>
+
+#include "blacs.hpp"
+#include "last_call.hpp"
+#include "report.hpp"
+
+namespace datamover {
+namespace {
+
+constexpr int context_position = 11;  // of p?gemr2d's arguments
+
+}  // namespace
+
+int move_in_context(int context, const MatrixCall& call) {
+    if (!Place(context).in_grid()) {
+        if (call.m == 0 || call.n == 0) return DATAMOVER_SUCCESS;  // as ScaLAPACK does
+        last_call().argument = context_position;
+        throw Error(ErrorCode::invalid_argument,
+                    "this process is not in the BLACS context " + std::to_string(context));
+    }
+    const MPI_Comm comm = communicator_of(context);
+    datamover_matrix_outcome outcome{};
+    if (reporting()) {
+        auto& pairs = room_for_pairs(comm);
+        outcome.pairs = pairs.data();
+        outcome.capacity = static_cast<std::int64_t>(pairs.size());
+    }
+    const int code =
+        datamover_matrix_move(comm, call.type, call.elem_bytes, call.m, call.n, &call.a, &call.b,
+                              call.transposed, call.options, &outcome);
+    last_call().argument = outcome.wrong_argument;
+    if (code == DATAMOVER_SUCCESS && reporting()) add_to_report(outcome);
+    return code;
+}
+
+}  // namespace datamover

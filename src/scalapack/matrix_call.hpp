@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How does a call with ScaLAPACK's arguments become one of datamover's?
+#pragma once
+
+#include "datamover/datamover.h"
+
+namespace datamover {
+
+/// A call, but for what BLACS says.
+struct MatrixCall {
+    int m, n;
+    datamover_matrix a, b;  ///< nothing is looked at where m or n is 0
+    datamover_type type;
+    int elem_bytes;
+    int transposed = 0;
+    const datamover_mover_options* options = nullptr;
+};
+
+/// Moves among the processes of a context. Returns the code, and keeps the wrong argument's
+/// position as p?gemr2d's arguments are counted. Collective over the context. Throws
+/// invalid_argument, mpi.
+int move_in_context(int context, const MatrixCall& call);
+
+}  // namespace datamover

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How are sections transposed by calls with the arguments of PBLAS' p?tran, p?tranu and p?tranc?
+#include <dlfcn.h>
+
+#include <complex>
+#include <string>
+
+#include "blacs.hpp"
+#include "datamover/datamover_scalapack.h"
+#include "last_call.hpp"
+#include "matrix_call.hpp"
+
+namespace datamover {
+namespace {
+
+/// The arguments as PBLAS has them.
+struct Tran {
+    const int *m, *n;
+    const void *alpha, *a;
+    const int *ia, *ja, *desca;
+    const void *beta, *c;
+    const int *ic, *jc, *descc;
+};
+
+/// A name that programs call, and what it means.
+struct Routine {
+    const char* symbol;
+    const char* name;
+    datamover_type type;
+    int elem_bytes;
+    int conjugate;
+};
+
+template <class Real>
+std::complex<double> number(const void* parts, bool is_complex) {
+    const Real* real = static_cast<const Real*>(parts);
+    return {static_cast<double>(real[0]), is_complex ? static_cast<double>(real[1]) : 0.0};
+}
+
+std::complex<double> factor(const void* at, datamover_type type) {
+    switch (type) {
+        case DATAMOVER_FLOAT32:
+            return number<float>(at, false);
+        case DATAMOVER_FLOAT64:
+            return number<double>(at, false);
+        case DATAMOVER_COMPLEX64:
+            return number<float>(at, true);
+        default:
+            return number<double>(at, true);
+    }
+}
+
+/// Descriptors of other kinds, and matrices that every process has a copy of.
+bool is_dealt_out(const int* descriptor) {
+    return descriptor[0] == 1 && descriptor[6] >= 0 && descriptor[7] >= 0;
+}
+
+/// PBLAS counts alpha and beta among its arguments, p?gemr2d does not.
+int position_in_tran(int position) {
+    const auto shifted = [](int argument) {
+        if (argument == 11) return 7;  // the context is A's
+        return argument + (argument >= 7 ? 2 : argument >= 3 ? 1 : 0);
+    };
+    return position < 100 ? shifted(position) : 100 * shifted(position / 100) + position % 100;
+}
+
+using Symbol = void (*)(const int*, const int*, const void*, const void*, const int*, const int*,
+                        const int*, const void*, const void*, const int*, const int*, const int*);
+
+int by_pblas(const Routine& routine, const Tran& t) {
+    const auto theirs = reinterpret_cast<Symbol>(dlsym(RTLD_NEXT, routine.symbol));
+    if (!theirs) {
+        last_call().argument = 3;
+        throw Error(ErrorCode::unsupported,
+                    std::string("alpha is 0 or a descriptor is not one of a dense matrix that is "
+                                "dealt out, and no PBLAS with ") +
+                        routine.symbol + " is linked after datamover_scalapack");
+    }
+    theirs(t.m, t.n, t.alpha, t.a, t.ia, t.ja, t.desca, t.beta, t.c, t.ic, t.jc, t.descc);
+    return DATAMOVER_SUCCESS;
+}
+
+int transpose(const Routine& routine, const Tran& t) {
+    const std::complex<double> alpha = factor(t.alpha, routine.type),
+                               beta = factor(t.beta, routine.type);
+    if (alpha == 0.0 || !is_dealt_out(t.desca) || !is_dealt_out(t.descc) ||
+        t.desca[1] != t.descc[1])
+        return by_pblas(routine, t);
+    const double alpha_parts[] = {alpha.real(), alpha.imag()};
+    const double beta_parts[] = {beta.real(), beta.imag()};
+    datamover_mover_options options{};
+    options.conjugate = routine.conjugate;
+    if (alpha != 1.0) options.alpha = alpha_parts;
+    if (beta != 0.0) options.op = "add", options.beta = beta_parts;
+    const int code =
+        move_in_context(t.desca[1], {*t.m, *t.n, matrix_here(t.a, *t.ia, *t.ja, t.desca),
+                                     matrix_here(t.c, *t.ic, *t.jc, t.descc), routine.type,
+                                     routine.elem_bytes, 1, &options});
+    last_call().argument = position_in_tran(last_call().argument);
+    return code;
+}
+
+void call(const Routine& routine, const Tran& t) {
+    tell_pxerbla(remembered([&] { return transpose(routine, t); }), routine.name, t.desca[1]);
+}
+
+}  // namespace
+}  // namespace datamover
+
+using datamover::call;
+
+void pstran_(const int* m, const int* n, const float* alpha, const float* a, const int* ia,
+             const int* ja, const int* desca, const float* beta, float* c, const int* ic,
+             const int* jc, const int* descc) {
+    call({"pstran_", "PSTRAN", DATAMOVER_FLOAT32, 4, 0},
+         {m, n, alpha, a, ia, ja, desca, beta, c, ic, jc, descc});
+}
+
+void pdtran_(const int* m, const int* n, const double* alpha, const double* a, const int* ia,
+             const int* ja, const int* desca, const double* beta, double* c, const int* ic,
+             const int* jc, const int* descc) {
+    call({"pdtran_", "PDTRAN", DATAMOVER_FLOAT64, 8, 0},
+         {m, n, alpha, a, ia, ja, desca, beta, c, ic, jc, descc});
+}
+
+void pctranu_(const int* m, const int* n, const void* alpha, const void* a, const int* ia,
+              const int* ja, const int* desca, const void* beta, void* c, const int* ic,
+              const int* jc, const int* descc) {
+    call({"pctranu_", "PCTRANU", DATAMOVER_COMPLEX64, 8, 0},
+         {m, n, alpha, a, ia, ja, desca, beta, c, ic, jc, descc});
+}
+
+void pztranu_(const int* m, const int* n, const void* alpha, const void* a, const int* ia,
+              const int* ja, const int* desca, const void* beta, void* c, const int* ic,
+              const int* jc, const int* descc) {
+    call({"pztranu_", "PZTRANU", DATAMOVER_COMPLEX128, 16, 0},
+         {m, n, alpha, a, ia, ja, desca, beta, c, ic, jc, descc});
+}
+
+void pctranc_(const int* m, const int* n, const void* alpha, const void* a, const int* ia,
+              const int* ja, const int* desca, const void* beta, void* c, const int* ic,
+              const int* jc, const int* descc) {
+    call({"pctranc_", "PCTRANC", DATAMOVER_COMPLEX64, 8, 1},
+         {m, n, alpha, a, ia, ja, desca, beta, c, ic, jc, descc});
+}
+
+void pztranc_(const int* m, const int* n, const void* alpha, const void* a, const int* ia,
+              const int* ja, const int* desca, const void* beta, void* c, const int* ic,
+              const int* jc, const int* descc) {
+    call({"pztranc_", "PZTRANC", DATAMOVER_COMPLEX128, 16, 1},
+         {m, n, alpha, a, ia, ja, desca, beta, c, ic, jc, descc});
+}

@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Does the Fortran module move what it should, and stop where no `stat` is asked for?"""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+BUILD = Path(os.environ.get("DATAMOVER_TEST_BUILD", "no build"))
+MOVES = BUILD / "tests/fortran/moves"
+
+pytestmark = pytest.mark.skipif(not MOVES.exists(), reason="there was no Fortran compiler")
+
+
+def launched(processes, *arguments, **environment):
+    return subprocess.run(
+        [os.environ.get("MPIEXEC", "mpiexec"), "-n", str(processes), MOVES, *arguments],
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        timeout=100,
+    )
+
+
+@pytest.mark.parametrize(("processes", "node_size"), [(1, 0), (3, 0), (4, 2)])
+def test_moves(processes, node_size):
+    nodes = {"DATAMOVER_NODE_SIZE": str(node_size)} if node_size else {}
+    done = launched(processes, **nodes)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_call_without_stat_stops_with_the_message():
+    done = launched(1, "typo")
+    assert done.returncode != 0
+    assert "datamover: " in done.stderr and "blok" in done.stderr
