@@ -14,6 +14,7 @@ from datamover.bench import (
     plan,
     redistribute,
     relations,
+    transports,
 )
 
 app = typer.Typer(
@@ -30,3 +31,4 @@ app.command("redistribute")(redistribute.bench)
 app.command("plan")(plan.bench)
 app.command("relations")(relations.bench)
 app.command("model")(model.bench)
+app.command("transports")(transports.bench)
