@@ -50,8 +50,7 @@ struct Arrays {
 
 ArrayPart private_part(const Layout& layout, int rank, const ArrayMotion& m) {
     ArrayPart part;
-    part.memory =
-        datamover::dense_memory(layout, rank, m.elem_bytes, m.order, m.ghost, m.ghost);
+    part.memory = datamover::dense_memory(layout, rank, m.elem_bytes, m.order, m.ghost, m.ghost);
     const auto memory = datamover::memory::SegmentPool::allocate_private(
         std::max<std::int64_t>(1, part.memory.end_bytes));
     part.base = memory->data;
@@ -62,8 +61,8 @@ ArrayPart private_part(const Layout& layout, int rank, const ArrayMotion& m) {
 }
 
 ArrayPart library_part(const Layout& layout, MPI_Comm comm, const ArrayMotion& m) {
-    const XArray array(
-        comm, layout, m.elem_bytes, {datamover::ScalarType::opaque, m.order, m.ghost, m.ghost});
+    const XArray array(comm, layout, m.elem_bytes,
+                       {datamover::ScalarType::opaque, m.order, m.ghost, m.ghost});
     return array.part();
 }
 
@@ -104,9 +103,8 @@ public:
                                        const std::vector<ArrayMotion>& motions) const {
         std::vector<PlannedArrays> made;
         for (std::size_t m = 0; m < motions.size(); ++m)
-            made.push_back({motions[m].plan,
-                            {steps_[step][m].source},
-                            {steps_[step][m].destination}});
+            made.push_back(
+                {motions[m].plan, {steps_[step][m].source}, {steps_[step][m].destination}});
         return made;
     }
 
@@ -155,9 +153,9 @@ public:
                 Motion& motion = step.emplace_back();
                 motion.in_place = pattern.steps[s][m].in_place;
                 motion.source = initial_source(rank, m, Arrays::bytes(arrays.source));
-                motion.destination =
-                    motion.in_place ? motion.source
-                                    : Bytes(Arrays::bytes(arrays.destination), untouched);
+                motion.destination = motion.in_place
+                                         ? motion.source
+                                         : Bytes(Arrays::bytes(arrays.destination), untouched);
                 motion.moved = motion.destination;
             }
             for (const Transfer& t : pattern.transfers(s, rank))
@@ -176,8 +174,8 @@ public:
     bool right(const Memory& memory) const {
         bool right = true;
         each(memory, [&](const Motion& motion, const Arrays& arrays) {
-            right = right && std::equal(motion.moved.begin(), motion.moved.end(),
-                                        arrays.destination.base);
+            right = right &&
+                    std::equal(motion.moved.begin(), motion.moved.end(), arrays.destination.base);
         });
         return right;
     }
@@ -212,8 +210,7 @@ private:
                 const std::uint32_t value =
                     value_at(transfer.peer, transfer.received[i].array, from[w] / 4);
                 std::memcpy(motion.moved.data() + to[w], &value, sizeof value);
-                if (motion.in_place)
-                    std::fill_n(motion.destination.begin() + to[w], 4, untouched);
+                if (motion.in_place) std::fill_n(motion.destination.begin() + to[w], 4, untouched);
             }
         }
     }
@@ -262,10 +259,9 @@ public:
         for (const auto& kind : datamover::transport::transport_kinds())
             if (kind.name != "self") add_mover(kind.name);
         add_mover("measure");
-        for (const auto& [name, way] : {std::pair{"manual", Way::manual},
-                                        std::pair{"datatypes", Way::datatypes},
-                                        std::pair{"mpi_pack", Way::mpi_pack},
-                                        std::pair{"reference", Way::reference}})
+        for (const auto& [name, way] :
+             {std::pair{"manual", Way::manual}, std::pair{"datatypes", Way::datatypes},
+              std::pair{"mpi_pack", Way::mpi_pack}, std::pair{"reference", Way::reference}})
             add_by_hand(name, [&, way = way](const auto& transfers, const StepArrays& arrays) {
                 return bench::messages(comm_, way, transfers, arrays);
             });

@@ -208,8 +208,8 @@ struct CubeHalo {
 
     std::int64_t stored() const { return edge + 2 * width; }
     int neighbour(int rank, const std::array<int, 3>& towards) const {
-        int other = 0, place[3] = {rank / (grid[1] * grid[2]), rank / grid[2] % grid[1],
-                                   rank % grid[2]};
+        int other = 0,
+            place[3] = {rank / (grid[1] * grid[2]), rank / grid[2] % grid[1], rank % grid[2]};
         for (std::size_t d = 0; d < 3; ++d)
             other = other * grid[d] + (place[d] + towards[d] + grid[d]) % grid[d];
         return other;
@@ -243,8 +243,7 @@ std::vector<Transfer> halo_transfers(const CubeHalo& halo, int rank) {
         if (towards == back) continue;
         with_peer(transfers, halo.neighbour(rank, towards))
             .sent.push_back(halo.side(towards, true));
-        with_peer(transfers, halo.neighbour(rank, back))
-            .received.push_back(halo.side(back, false));
+        with_peer(transfers, halo.neighbour(rank, back)).received.push_back(halo.side(back, false));
     }
     return transfers;
 }

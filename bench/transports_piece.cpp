@@ -25,9 +25,8 @@ template <class Copy>
 void runs_by_length(const Piece& p, Copy&& copy) {
     const auto fixed = [&](auto bytes) { equal_runs(p, [&](auto at) { copy(at, bytes); }); };
     if (!p.lengths.empty())
-        return for_each_run(p, [&](auto at, auto bytes) {
-            copy(at, static_cast<std::size_t>(bytes));
-        });
+        return for_each_run(
+            p, [&](auto at, auto bytes) { copy(at, static_cast<std::size_t>(bytes)); });
     switch (p.run_bytes) {
         case 4:
             return fixed(std::integral_constant<std::size_t, 4>{});
@@ -165,8 +164,8 @@ MPI_Datatype datatype_of(const std::vector<Piece>& pieces, const std::vector<std
     }
     const std::vector<int> ones(pieces.size(), 1);
     MPI_Datatype all = MPI_DATATYPE_NULL;
-    MPI_Type_create_struct(static_cast<int>(pieces.size()), ones.data(), bases.data(),
-                           types.data(), &all);
+    MPI_Type_create_struct(static_cast<int>(pieces.size()), ones.data(), bases.data(), types.data(),
+                           &all);
     MPI_Type_commit(&all);
     for (MPI_Datatype& type : types) MPI_Type_free(&type);
     return all;

@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Which data movements is each transport measured with, and how are they told to the program?
 
-The shapes of the ping-pongs are those of DDTBench (Schneider, Gerstenberger, Hoefler: Micro-applications
-for communication data access patterns and MPI datatypes, EuroMPI 2012), row-major.
+The shapes of the ping-pongs are those of DDTBench, row-major (Schneider, Gerstenberger, Hoefler:
+Micro-applications for communication data access patterns and MPI datatypes, EuroMPI 2012).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from math import prod
-from typing import Union
 
 from datamover.bench.redistribution_cases import Case, Extents, fixed_cases
 
@@ -125,7 +124,7 @@ class Redistribution:
         return f"redistribute {self.case.line()}"
 
 
-TransportCase = Union[Boxes, Lists, CubeHalo, Transpose, Redistribution]
+TransportCase = Boxes | Lists | CubeHalo | Transpose | Redistribution
 
 REDISTRIBUTIONS = (
     "rows-columns",
@@ -166,12 +165,8 @@ def wrf(name: str, memory_i: Range, memory_j: Range, sent_i: Range, sent_j: Rang
     at_i, at_j = sent_i[0] - memory_i[0], sent_j[0] - memory_j[0]
     many_i, many_j = length(sent_i), length(sent_j)
     flat = Box(FLOAT_BYTES, (j, i), (at_j, at_i), (many_j, many_i))
-    levels = Box(
-        FLOAT_BYTES, (j, WRF_LEVELS, i), (at_j, 0, at_i), (many_j, WRF_LEVELS, many_i)
-    )
-    second = Box(
-        FLOAT_BYTES, (2, *levels.shape), (1, *levels.begin), (1, *levels.extent)
-    )
+    levels = Box(FLOAT_BYTES, (j, WRF_LEVELS, i), (at_j, 0, at_i), (many_j, WRF_LEVELS, many_i))
+    second = Box(FLOAT_BYTES, (2, *levels.shape), (1, *levels.begin), (1, *levels.extent))
     return Boxes(name, (flat,) * 4 + (levels,) * 3 + (second,) * 2)
 
 

@@ -110,7 +110,7 @@ def judge(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
         if ours and by_hand:
             choice["by_hand"] = min(by_hand) / ours
             bound = seconds.get("reference")
-            if bound is not None and ours > bound:
+            if bound is not None and min(ours, *by_hand) > bound:
                 choice["above_reference"] = (min(by_hand) - bound) / (ours - bound)
         choices.append(choice)
     return choices
