@@ -251,7 +251,10 @@ bool run_case(int k, Failure failure, int culprit) {
     PMPI_Comm_dup(MPI_COMM_WORLD, &comm);
     mpi::ProcessGroup::of(comm);
     // What blocks in MPI cannot be given up where one process fails right before it.
-    if constexpr (requires { Work::prepare(comm); }) Work::prepare(comm);
+    if constexpr (requires { Work::prepare(comm); }) {
+        Work::prepare(comm);
+        PMPI_Barrier(MPI_COMM_WORLD);  // nobody fails while others still prepare
+    }
     injector = {};
     injector.failure = failure;
     injector.failing_call = mpi_test::world_rank() == culprit ? k : -1;
