@@ -395,6 +395,8 @@ class TestMeasure:
     @pytest.mark.parametrize("where", ["/dev/full", "read-only"])
     def test_a_full_or_read_only_disk(self, comm, tuning_file, where):
         """Nothing is kept, nothing is left behind, and what was there stays."""
+        if comm.size == 1:
+            return  # nothing is measured
         if comm.rank == 0:
             os.makedirs(os.path.dirname(tuning_file))
             with open(tuning_file, "w") as file:
