@@ -16,51 +16,19 @@
 #include "redistribute_alltoallw.hpp"
 #include "redistribute_case.hpp"
 #include "redistribute_loops.hpp"
+#include "redistribute_plan.hpp"
 
 namespace {
 
 using bench::Case;
-using bench::Extents;
+using bench::layout_of;
+using bench::plan_of;
 using bench::ProcessContest;
-using bench::Side;
 using datamover::ArrayPart;
 using datamover::ElementOrder;
 using datamover::Layout;
 using datamover::Mover;
-using datamover::Point;
-using datamover::Region;
 using datamover::XArray;
-
-Point point_of(const Extents& e) {
-    return Point(std::span<const std::int64_t>(e));
-}
-
-Layout layout_of(const Side& side, int processes) {
-    std::string words;
-    for (int d = 0; d < side.dims(); ++d) {
-        const std::size_t at = Side::at(d);
-        const bool whole = side.grid[at] == 1 && side.block[at] >= side.shape[at];
-        words += (d > 0 ? ", " : "") +
-                 (whole ? std::string("*") : "cyclic(" + std::to_string(side.block[at]) + ")");
-    }
-    datamover::BlockCyclicOptions options;
-    options.grid = side.grid;
-    options.first_process = side.first_process;
-    return datamover::BlockCyclic(point_of(side.shape), "(" + words + ")", processes, options);
-}
-
-Region section_of(const Side& side, const Extents& extents) {
-    const Point lo = point_of(side.section_begin);
-    return Region(lo, lo + point_of(extents));
-}
-
-datamover::MotionPlan plan_of(const Case& c, int processes) {
-    Extents destination_extents;
-    for (const int a : c.axes) destination_extents.push_back(c.extent[Side::at(a)]);
-    return datamover::redistribute(layout_of(c.source, processes), section_of(c.source, c.extent),
-                                   layout_of(c.destination, processes),
-                                   section_of(c.destination, destination_extents), c.axes);
-}
 
 /// An array as users bring it: private memory with the same layout as the library's.
 struct UserArray {

@@ -140,22 +140,24 @@ Extents Case::strides(const Extents& local_shape) const {
     return steps;
 }
 
+std::optional<Case> read_case(std::istream& in) {
+    Case c;
+    std::string order;
+    int dims = 0;
+    if (!(in >> c.name >> order >> dims)) return {};
+    c.column_major = order == "F";
+    c.source = read_side(in, dims);
+    c.destination = read_side(in, dims);
+    c.extent = read_numbers(in, dims);
+    for (const std::int64_t a : read_numbers(in, dims)) c.axes.push_back(static_cast<int>(a));
+    if (!in) throw std::runtime_error("case " + c.name + " is cut off");
+    return c;
+}
+
 std::vector<Case> read_cases(const std::string& path) {
     std::ifstream in(path);
     std::vector<Case> cases;
-    std::string name, order;
-    int dims = 0;
-    while (in >> name >> order >> dims) {
-        Case c;
-        c.name = name;
-        c.column_major = order == "F";
-        c.source = read_side(in, dims);
-        c.destination = read_side(in, dims);
-        c.extent = read_numbers(in, dims);
-        for (const std::int64_t a : read_numbers(in, dims)) c.axes.push_back(static_cast<int>(a));
-        if (!in) throw std::runtime_error("case " + name + " in " + path + " is cut off");
-        cases.push_back(c);
-    }
+    while (auto c = read_case(in)) cases.push_back(*std::move(c));
     if (cases.empty()) throw std::runtime_error("there are no cases in " + path);
     return cases;
 }

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <iosfwd>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -50,6 +52,8 @@ struct Case {
 /// shape, block, grid, first process and section of the source, the same of the destination;
 /// extents and axes. Throws runtime_error when the file is not like that.
 std::vector<Case> read_cases(const std::string& path);
+/// Reads the next one; nothing at the end.
+std::optional<Case> read_case(std::istream& in);
 
 /// `length` neighbouring positions of the source that meet those of the destination.
 struct Run {

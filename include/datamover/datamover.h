@@ -375,6 +375,15 @@ typedef struct datamover_mover_pair {
     char kernel[96]; /* the copy loops */
 } datamover_mover_pair;
 
+/* What was tried to find the fastest transports; texts end in 0, and long ones are cut. */
+typedef struct datamover_mover_trial {
+    double seconds; /* of a round, of the slowest process; 0 where it cannot carry */
+    int64_t rounds; /* that were run */
+    int chosen;     /* 1: the mover goes this way */
+    char transport[32];
+    char why_not[160]; /* why it cannot carry the plan; empty where it can */
+} datamover_mover_trial;
+
 /* Binds a plan to two arrays, to be carried out any number of times. `options` may be NULL.
  * Collective; all processes give the same plan and options. */
 int datamover_mover_new(datamover_mover** mover, MPI_Comm comm, const datamover_plan* plan,
@@ -419,6 +428,17 @@ int datamover_mover_counters_get(const datamover_mover* mover, datamover_mover_c
  * that alone, else it has room for `capacity`, and less than `count` is DATAMOVER_OUT_OF_RANGE. */
 int datamover_mover_pairs(const datamover_mover* mover, datamover_mover_pair* pairs,
                           int64_t capacity, int64_t* count);
+/* Measures for about `seconds` which transports are the fastest here, and goes over to them. The
+ * arrays are not touched: memory of their size stands in for them meanwhile; where there is none,
+ * nothing changes. The program remembers the result for movers with "auto", and later programs find
+ * it for "measure" in the file that DATAMOVER_TUNING_FILE names (empty: none). Collective over
+ * `comm`, that of the mover. DATAMOVER_INVALID_ARGUMENT unless `seconds` is above 0 (at most 3600),
+ * DATAMOVER_INVALID_STATE in flight, DATAMOVER_UNSUPPORTED for a mover with "poison:". */
+int datamover_mover_tune(datamover_mover* mover, MPI_Comm comm, double seconds);
+/* What tune, or "measure", has tried; nothing where nothing was. `count` and `capacity` as above.
+ * Local. */
+int datamover_mover_trials(const datamover_mover* mover, datamover_mover_trial* trials,
+                           int64_t capacity, int64_t* count);
 /* DATAMOVER_INVALID_STATE, and nothing freed, while the mover is in flight. */
 int datamover_mover_free(datamover_mover** mover);
 /* The same; in flight it gives the round up: the other processes get DATAMOVER_PEER_FAILED where

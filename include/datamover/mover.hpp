@@ -25,11 +25,11 @@ struct MoverOptions {
     /// How arriving elements are combined. An element that goes to itself, in the same memory,
     /// stays as it is, whatever op and alpha are.
     Op op = Op::replace;
-    /// Or the name of one: "shared", "read", "staged", "p2p", "datatype", "collective"; several,
-    /// joined by "+", of which the first that can carry a pair does; or "measure": the fastest, as
-    /// by tune(0.2) or by what was measured before. For tests, "poison:" before any but "measure":
-    /// the mover works on copies and complains, by mismatch, of a transport that reads or writes
-    /// what the plan does not.
+    /// Or the name of one: "shared", "read", "staged", "p2p", "datatype", "collective",
+    /// "neighbour"; several, joined by "+", of which the first that can carry a pair does; or
+    /// "measure": the fastest, as by tune(0.2) or by what was measured before. For tests, "poison:"
+    /// before any but "measure": the mover works on copies and complains, by mismatch, of a
+    /// transport that reads or writes what the plan does not.
     std::string transport = "auto";
     std::complex<double> alpha = 1;  ///< factor of arriving elements
     std::complex<double> beta = 1;   ///< factor of those in place, with Op::add

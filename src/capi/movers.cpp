@@ -66,6 +66,16 @@ struct NewArrays {
     ArrayPart source, destination;
 };
 
+datamover_mover_trial told(const MoverTrial& trial) {
+    datamover_mover_trial line{};
+    line.seconds = trial.seconds;
+    line.rounds = trial.rounds;
+    line.chosen = trial.chosen;
+    write_text(trial.transport, line.transport);
+    write_text(trial.why_not, line.why_not);
+    return line;
+}
+
 std::vector<ArrayPart> parts(const datamover_array* const* arrays, std::int64_t count,
                              const char* name) {
     std::vector<ArrayPart> all;
@@ -177,6 +187,22 @@ int datamover_mover_pairs(const datamover_mover* mover, datamover_mover_pair* pa
         const auto all = value_of(mover, "mover").pairs();
         announce_count(static_cast<int64_t>(all.size()), pairs, capacity, count, "pairs");
         if (pairs) std::transform(all.begin(), all.end(), pairs, described);
+    });
+}
+
+int datamover_mover_tune(datamover_mover* mover, MPI_Comm comm, double seconds) {
+    return guarded([&] {
+        Mover tuned = capi::collectively(comm, [&] { return value_of(mover, "mover"); });
+        tuned.tune(seconds);
+    });
+}
+
+int datamover_mover_trials(const datamover_mover* mover, datamover_mover_trial* trials,
+                           int64_t capacity, int64_t* count) {
+    return guarded([&] {
+        const auto all = value_of(mover, "mover").trials();
+        announce_count(static_cast<int64_t>(all.size()), trials, capacity, count, "trials");
+        if (trials) std::transform(all.begin(), all.end(), trials, told);
     });
 }
 

@@ -366,7 +366,7 @@ private:
             group_->throw_error_of(group_->size() - static_cast<int>(votes[1]), error_);
         error_.reset();
         if (votes[0] > 0) return {};
-        for (const auto& t : bound.transports) t->agree_on_operations(votes[2]);
+        for (const auto& t : bound.transports) t->all_have_bound(votes[2]);
         return bound;
     }
 

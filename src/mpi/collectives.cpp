@@ -72,6 +72,14 @@ std::vector<std::int64_t> ProcessGroup::maximum(std::vector<std::int64_t> values
     return std::move(*all);
 }
 
+std::uint64_t ProcessGroup::sum(std::uint64_t value) const {
+    const auto all = std::make_shared<std::uint64_t>(value);
+    carry_out("MPI_Iallreduce", all, [&](MPI_Request* request) {
+        return MPI_Iallreduce(MPI_IN_PLACE, all.get(), 1, MPI_UINT64_T, MPI_SUM, comm_, request);
+    });
+    return *all;
+}
+
 std::vector<std::int64_t> ProcessGroup::exchange(std::vector<std::int64_t> values) const {
     struct Buffers {
         std::vector<std::int64_t> told, heard;

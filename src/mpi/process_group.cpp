@@ -15,6 +15,7 @@
 #include "environment.hpp"
 #include "memory/offer.hpp"
 #include "memory/process_memory.hpp"
+#include "neighbour_graph.hpp"
 
 namespace datamover::mpi {
 namespace {
@@ -111,9 +112,11 @@ ProcessGroup::~ProcessGroup() {
         // heard yet keep the communicators and this memory in use.
         new auto(std::move(abandoned_));
         new auto(std::move(kept_));
+        new auto(std::move(neighbour_graphs_));
         board_.release();
         return;
     }
+    neighbour_graphs_.reset();
     if (turns_comm_ != MPI_COMM_NULL) MPI_Comm_free(&turns_comm_);
     if (node_comm_ != MPI_COMM_NULL) MPI_Comm_free(&node_comm_);
     if (comm_ != MPI_COMM_NULL) MPI_Comm_free(&comm_);

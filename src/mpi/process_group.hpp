@@ -24,6 +24,7 @@ struct MethodTimes;
 
 namespace datamover::mpi {
 
+class NeighbourGraphs;
 class ProcessGroup;
 using ProcessGroupPtr = std::shared_ptr<ProcessGroup>;
 
@@ -65,6 +66,9 @@ public:
     /// What the room that distributes elements keeps with the group; null before its first use.
     std::shared_ptr<distribute::NodeChannel>& node_channel() { return node_channel_; }
     std::shared_ptr<const distribute::MethodTimes>& method_times() { return method_times_; }
+
+    /// Communicators that know who exchanges data with whom; null before the first.
+    std::shared_ptr<NeighbourGraphs>& neighbour_graphs() const { return neighbour_graphs_; }
 
     /// Whether the processes of this node may read each other's memory. DATAMOVER_PEER_READS=0:
     /// they shall not.
@@ -124,6 +128,8 @@ public:
     [[noreturn]] void throw_error_of(int rank, const std::optional<Error>& mine) const;
     /// Collective: the largest of each value over all processes.
     std::vector<std::int64_t> maximum(std::vector<std::int64_t> values) const;
+    /// Collective: the sum over all processes, modulo 2^64.
+    std::uint64_t sum(std::uint64_t value) const;
     /// Collective: takes a value for each rank, gives the value that each rank had for this one.
     std::vector<std::int64_t> exchange(std::vector<std::int64_t> values) const;
     /// Collective on the node: every process's values, in order of node_ranks.
@@ -156,6 +162,7 @@ private:
     mutable std::vector<std::shared_ptr<const void>> kept_, abandoned_;
     std::shared_ptr<distribute::NodeChannel> node_channel_;
     std::shared_ptr<const distribute::MethodTimes> method_times_;
+    mutable std::shared_ptr<NeighbourGraphs> neighbour_graphs_;
     std::vector<std::int64_t> nodes_;
     bool peers_readable_ = false;
 };

@@ -16,12 +16,14 @@ extern const TransportKind staged_kind;
 extern const TransportKind p2p_kind;
 extern const TransportKind datatype_kind;
 extern const TransportKind collective_kind;
+extern const TransportKind neighbour_kind;
 
 namespace {
 
 std::vector<TransportKind>& all_kinds() {
     static std::vector<TransportKind> kinds{
-        self_kind, shared_kind, read_kind, staged_kind, p2p_kind, datatype_kind, collective_kind,
+        self_kind, shared_kind,   read_kind,       staged_kind,
+        p2p_kind,  datatype_kind, collective_kind, neighbour_kind,
     };
     return kinds;
 }

@@ -144,8 +144,9 @@ public:
     virtual void take_turn() {}
     /// How many operations of all processes this one needs for a round.
     virtual std::int64_t operations() const { return 0; }
-    /// When all have bound: how many there are, the most that any process needs.
-    virtual void agree_on_operations(std::int64_t) {}
+    /// When all have bound: how many there are, the most that any process needs. Of kinds in which
+    /// all processes take part it may be collective; what it throws it throws on all of them.
+    virtual void all_have_bound(std::int64_t) {}
 };
 
 /// The line of `explain` for a pair.

@@ -139,10 +139,53 @@ static void test_checks_and_reports(void) {
     datamover_layout_free(&rows);
 }
 
+static void test_tuning(void) {
+    datamover_layout *rows = block_cyclic((int64_t)2 * size, 4, "(block, *)"),
+                     *dealt = block_cyclic((int64_t)2 * size, 4, "(cyclic, *)");
+    datamover_array *a = array_of(rows, 0), *b = array_of(dealt, 0);
+    datamover_plan* plan = NULL;
+    datamover_mover* mover = NULL;
+    datamover_mover_trial trials[32];
+    int64_t count = -1, strides[2], i = 0;
+    void *from = NULL, *to = NULL;
+    int able = 0, chosen = 0;
+    setenv("DATAMOVER_TUNING_FILE", "", 1);
+    SUCCEEDS(datamover_redistribute(&plan, rows, dealt, NULL));
+    SUCCEEDS(datamover_mover_new(&mover, MPI_COMM_WORLD, plan, a, b, NULL));
+    SUCCEEDS(datamover_mover_trials(mover, NULL, 0, &count));
+    CHECK(count == 0);
+    SUCCEEDS(datamover_mover_tune(mover, MPI_COMM_WORLD, 0.01));
+    SUCCEEDS(datamover_mover_trials(mover, trials, 32, &count));
+    CHECK(size == 1 ? count == 0 : count >= 4);
+    for (i = 0; i < count; ++i) {
+        able += trials[i].why_not[0] == 0 && trials[i].seconds > 0 && trials[i].rounds > 0;
+        chosen += trials[i].chosen;
+    }
+    CHECK(size == 1 || (able >= 4 && chosen == 1 && strcmp(trials[0].transport, "auto") == 0));
+    if (size > 1) FAILS(DATAMOVER_OUT_OF_RANGE, datamover_mover_trials(mover, trials, 1, &count));
+    SUCCEEDS(datamover_array_block(a, rank, &from, strides));
+    SUCCEEDS(datamover_array_block(b, rank, &to, strides));
+    for (i = 0; i < 8; ++i) ((int64_t*)from)[i] = 8 * rank + i;
+    SUCCEEDS(datamover_mover_move(mover));
+    for (i = 0; i < 8; ++i) CHECK(((int64_t*)to)[i] == 4 * (rank + i / 4 * size) + i % 4);
+    /* What one process gets wrong all are told. */
+    FAILS(DATAMOVER_INVALID_ARGUMENT,
+          datamover_mover_tune(mover, MPI_COMM_WORLD, rank == size - 1 ? -1.0 : 0.01));
+    FAILS(DATAMOVER_INVALID_ARGUMENT,
+          datamover_mover_tune(rank == 0 ? NULL : mover, MPI_COMM_WORLD, 0.01));
+    FAILS(DATAMOVER_INVALID_ARGUMENT, datamover_mover_trials(NULL, NULL, 0, &count));
+    FAILS(DATAMOVER_INVALID_ARGUMENT, datamover_mover_trials(mover, NULL, 0, NULL));
+    SUCCEEDS(datamover_mover_move(mover));
+    SUCCEEDS(datamover_mover_free(&mover));
+    datamover_plan_free(&plan), datamover_array_free(&a), datamover_array_free(&b);
+    datamover_layout_free(&rows), datamover_layout_free(&dealt);
+}
+
 int main(int argc, char** argv) {
     begin(&argc, &argv);
     test_saved_plans();
     test_replicas();
     test_checks_and_reports();
+    test_tuning();
     return finish();
 }

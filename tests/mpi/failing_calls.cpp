@@ -14,13 +14,15 @@ namespace {
 
 constexpr double deadline_seconds = 100;
 
-/// Four movers of the same plan, in flight together: by messages, by messages in rounds through
-/// little memory, by operations of all processes, and by what the library prefers.
+/// Five movers of the same plan, in flight together: by messages, by messages in rounds through
+/// little memory, by operations of all processes and of neighbours, and by what the library
+/// prefers.
 struct Movement {
     BlockCyclic rows, columns;
-    std::vector<std::int64_t> sent, received, received_in_rounds, received_by_all;
+    std::vector<std::int64_t> sent, received, received_in_rounds, received_by_all,
+        received_by_neighbours;
     XArray from, to;
-    Mover messages, bounded, by_all, preferred;
+    Mover messages, bounded, by_all, by_neighbours, preferred;
 
     explicit Movement(MPI_Comm comm)
         : rows({12, 12}, "(cyclic(2), *)", mpi_test::world_size()),
@@ -30,6 +32,7 @@ struct Movement {
         received.resize(static_cast<std::size_t>(columns.local_shape(rank).product()) + 1);
         received_in_rounds.resize(received.size());
         received_by_all.resize(received.size());
+        received_by_neighbours.resize(received.size());
         from = XArray(comm, rows, 8);
         to = XArray(comm, columns, 8);
         const MotionPlan plan = redistribute(rows, columns);
@@ -42,8 +45,14 @@ struct Movement {
         p2p.transport = "collective";
         by_all =
             Mover(comm, plan, dense_part(rows, sent), dense_part(columns, received_by_all), p2p);
+        p2p.transport = "neighbour";
+        by_neighbours = Mover(comm, plan, dense_part(rows, sent),
+                              dense_part(columns, received_by_neighbours), p2p);
         preferred = Mover(comm, plan, from, to);
     }
+
+    /// Makes the communicator of the neighbours.
+    static void prepare(MPI_Comm comm) { static_cast<void>(Movement(comm)); }
 
     /// The user's own dense memory; every process has a part.
     static ArrayPart dense_part(const BlockCyclic& layout, std::vector<std::int64_t>& values) {
@@ -90,12 +99,13 @@ struct Movement {
         messages.start();
         bounded.start();
         by_all.start();
+        by_neighbours.start();
         preferred.start();
     }
     void wait() {
         // All end, whatever the first one throws.
         std::optional<Error> first;
-        for (Mover* mover : {&messages, &bounded, &by_all, &preferred}) try {
+        for (Mover* mover : {&messages, &bounded, &by_all, &by_neighbours, &preferred}) try {
                 mover->wait(deadline_seconds);
             } catch (const Error& e) {
                 if (!first) first = e;
@@ -107,6 +117,7 @@ struct Movement {
             EXPECT_EQ(received[k], 1000 * round + at);
             EXPECT_EQ(received_in_rounds[k], 1000 * round + at);
             EXPECT_EQ(received_by_all[k], 1000 * round + at);
+            EXPECT_EQ(received_by_neighbours[k], 1000 * round + at);
             EXPECT_EQ(local(to)[k], -1000 * round - at);
         });
     }

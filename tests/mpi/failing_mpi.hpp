@@ -166,6 +166,15 @@ int MPI_Ialltoallw(const void* in, const int n[], const int starts[], const MPI_
         return PMPI_Ialltoallw(in, n, starts, types, out, m, places, out_types, comm, request);
     });
 }
+int MPI_Ineighbor_alltoallw(const void* in, const int n[], const MPI_Aint starts[],
+                            const MPI_Datatype types[], void* out, const int m[],
+                            const MPI_Aint places[], const MPI_Datatype out_types[], MPI_Comm comm,
+                            MPI_Request* request) {
+    return injector.act([&] {
+        return PMPI_Ineighbor_alltoallw(in, n, starts, types, out, m, places, out_types, comm,
+                                        request);
+    });
+}
 #if MPI_VERSION >= 4
 int MPI_Ialltoallv_c(const void* in, const MPI_Count n[], const MPI_Aint starts[],
                      MPI_Datatype type, void* out, const MPI_Count m[], const MPI_Aint places[],
@@ -241,6 +250,11 @@ bool run_case(int k, Failure failure, int culprit) {
     MPI_Comm comm = MPI_COMM_NULL;
     PMPI_Comm_dup(MPI_COMM_WORLD, &comm);
     mpi::ProcessGroup::of(comm);
+    // What blocks in MPI cannot be given up where one process fails right before it.
+    if constexpr (requires { Work::prepare(comm); }) {
+        Work::prepare(comm);
+        PMPI_Barrier(MPI_COMM_WORLD);  // nobody fails while others still prepare
+    }
     injector = {};
     injector.failure = failure;
     injector.failing_call = mpi_test::world_rank() == culprit ? k : -1;

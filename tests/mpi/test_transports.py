@@ -3,6 +3,8 @@
 
 import mmap
 import os
+import subprocess
+import sys
 
 import drawn
 import numpy as np
@@ -11,6 +13,16 @@ import pytest
 import datamover as dm
 
 NAMES = drawn.transports("self")
+
+#: Replaces the file again and again, as another program does, until it is told to stop.
+OTHER_WRITER = """
+import os, sys
+path, stop = sys.argv[1:]
+while not os.path.exists(stop):
+    with open(path + ".other", "w") as file:
+        file.write("datamover tuning 1\\n5 p2p 6\\n")
+    os.replace(path + ".other", path)
+"""
 
 
 @pytest.fixture
@@ -127,8 +139,11 @@ def test_names_that_are_none(comm, names):
         dm.Mover(plan, a, b, transport=names)
 
 
-class TestCollective:
-    def test_processes_without_a_part_take_part(self, comm):
+@pytest.mark.parametrize("transport", ["collective", "neighbour"])
+class TestTurns:
+    """Operations of MPI in which all processes take part."""
+
+    def test_processes_without_a_part_take_part(self, comm, transport):
         """Process 0 sends to the last; the others have nothing to move."""
         n = comm.size
         pieces = dm.FloorPlan([dm.Region((i,), (i + 1,)) for i in range(n)], list(range(n)))
@@ -137,17 +152,17 @@ class TestCollective:
         a, b = dm.XArray(comm, pieces, "i8"), dm.XArray(comm, pieces, "i8")
         for step in range(20):
             a.local[...], b.local[...] = step + comm.rank, -1
-            mover = dm.Mover(plan, a, b, transport="collective")
+            mover = dm.Mover(plan, a, b, transport=transport)
             mover()
             assert b.local[0] == (step if comm.rank == n - 1 else -1)
 
-    def test_several_in_flight_of_many_operations_and_phases(self, comm, rng):
+    def test_several_in_flight_of_many_operations_and_phases(self, comm, rng, transport):
         """Their operations keep one order, whatever each process waits for first."""
         plan = rows_to_columns(16 * comm.size, comm.size)
         back = dm.redistribute(plan.destination, plan.source)
         sets = [arrays(comm, plan, False) for _ in range(3)]
         limits = [None, 4096 * comm.size, 1024 * comm.size]
-        options = {"transport": "collective", "comm": comm}
+        options = {"transport": transport, "comm": comm}
         movers = [
             dm.Mover(plan, *pair, max_bytes=limit, **options)
             for pair, limit in zip(sets, limits, strict=True)
@@ -166,13 +181,13 @@ class TestCollective:
                 assert (b == 100 * step + 10 * k + senders).all()
             assert (u == 100 * step + 30 + comm.rank).all()
 
-    def test_another_order_of_starts_is_an_error_that_all_hear(self, comm):
+    def test_another_order_of_starts_is_an_error_that_all_hear(self, comm, transport):
         if comm.size == 1 or (drawn.NODE_SIZE and comm.size > drawn.NODE_SIZE):
             return
         fresh = comm.Dup()
         plan = rows_to_columns(2 * comm.size, comm.size)
         movers = [
-            dm.Mover(plan, *arrays(comm, plan, False), transport="collective", comm=fresh)
+            dm.Mover(plan, *arrays(comm, plan, False), transport=transport, comm=fresh)
             for _ in range(2)
         ]
         comm.barrier()  # the first to start hears nothing of those that still bind
@@ -181,6 +196,77 @@ class TestCollective:
                 mover.start()
             for mover in movers:
                 mover.wait(timeout=60)
+
+
+class TestNeighbour:
+    def shifted(self, comm, distance):
+        """Every process sends its number to one other: a graph of its own per distance."""
+        n = comm.size
+        pieces = dm.FloorPlan([dm.Region((i,), (i + 1,)) for i in range(n)], list(range(n)))
+        plan = dm.MotionPlan(pieces, pieces)
+        for i in range(n):
+            to = (i + distance) % n
+            plan.copy(i, dm.Region((i,), (i + 1,)), to, dm.Region((to,), (to + 1,)))
+        a, b = dm.XArray(comm, pieces, "i8"), dm.XArray(comm, pieces, "i8")
+        return plan, a, b
+
+    def test_in_flight_together_with_the_collective_one(self, comm):
+        moves = [self.shifted(comm, d) for d in range(1, comm.size + 1)]
+        movers = [
+            dm.Mover(*move, transport=transport)
+            for move in moves
+            for transport in ("neighbour", "collective")
+        ]
+        for step in range(5):
+            for _, a, b in moves:
+                a.local[...], b.local[...] = 100 * step + comm.rank, -1
+            for mover in movers:
+                mover.start()
+            for mover in movers[:: 1 - 2 * (comm.rank % 2)]:
+                mover.wait()
+            for d, (_, _, b) in enumerate(moves, 1):
+                assert b.local[0] == 100 * step + (comm.rank - d) % comm.size
+
+    def test_any_number_of_graphs_one_after_the_other_but_not_at_once(self, comm):
+        """Bit k of a graph's number says whether the first of pair k sends to the second."""
+        fresh, n = comm.Dup(), comm.size
+        pairs = [(i, j) for i in range(n) for j in range(n) if i != j]
+        source = dm.FloorPlan([dm.Region((i,), (i + 1,)) for i in range(n)], list(range(n)))
+        target = dm.FloorPlan([dm.Region((n * j,), (n * j + n,)) for j in range(n)], list(range(n)))
+        a, b = dm.XArray(fresh, source, "i8"), dm.XArray(fresh, target, "i8")
+        a.local[...] = comm.rank
+
+        def chosen(graph):
+            return [pair for k, pair in enumerate(pairs) if graph >> k & 1]
+
+        def bound(graph):
+            plan = dm.MotionPlan(source, target)
+            for i, j in chosen(graph):
+                at = n * j + i
+                plan.copy(i, dm.Region((i,), (i + 1,)), j, dm.Region((at,), (at + 1,)))
+            return dm.Mover(plan, a, b, transport="neighbour")
+
+        graphs = range(1, min(2 ** len(pairs), 20))
+        for graph in [*graphs, *graphs]:
+            b.local[...] = -1
+            mover = bound(graph)
+            mover()
+            mover.free()
+            senders = {i for i, j in chosen(graph) if j == comm.rank}
+            assert b.local.tolist() == [i if i in senders else -1 for i in range(n)]
+        if n < 3:
+            return
+        kept = [bound(graph) for graph in range(1, 17)]
+        with pytest.raises(dm.Unsupported, match="16"):
+            bound(17)
+        kept.pop(comm.rank).free()  # none is free on all processes
+        with pytest.raises(dm.Unsupported, match="16"):
+            bound(17)
+        for mover in kept[n - 1 :]:  # those that all still have
+            mover()
+        for mover in kept:
+            mover.free()
+        bound(17)()
 
 
 def local_order(rng, comm):
@@ -206,7 +292,7 @@ class TestMeasure:
         chosen = [t for t in trials if t["chosen"]]
         able = [t for t in trials if not t["why_not"]]
         assert len(chosen) == 1 and "auto" in {t["transport"] for t in able}
-        assert {t["transport"] for t in able} >= {"p2p", "datatype", "collective"}
+        assert {t["transport"] for t in able} >= {"p2p", "datatype", "collective", "neighbour"}
         assert all(t["rounds"] > 0 and t["seconds"] > 0 for t in able)
         assert chosen[0]["seconds"] <= min(t["seconds"] for t in able) / 0.97
         assert chosen[0]["transport"] in repr(mover.explain())
@@ -282,6 +368,58 @@ class TestMeasure:
                 assert file.readline() == "datamover tuning 1\n"
                 assert len(file.readlines()) == 1
         comm.barrier()
+
+    def test_two_programs_write_at_once(self, comm, tuning_file):
+        """The file is always whole: each time what one of them has written."""
+        movers = []
+        for k in range(2):
+            plan = rows_to_columns(6 * comm.size + k, comm.size)
+            movers.append(dm.Mover(plan, *arrays(comm, plan, True), comm=comm))
+        stop = f"{tuning_file}.stop"
+        if comm.rank == 0:
+            os.makedirs(os.path.dirname(tuning_file))
+            other = subprocess.Popen([sys.executable, "-c", OTHER_WRITER, tuning_file, stop])
+        comm.barrier()
+        for mover in movers * 2:
+            mover.tune(0.001)
+            if comm.rank == 0 and comm.size > 1:
+                with open(tuning_file) as file:
+                    assert file.readline() == "datamover tuning 1\n"
+                    assert all(len(line.split()) == 3 for line in file)
+        if comm.rank == 0:
+            open(stop, "w").close()
+            assert other.wait(60) == 0
+            left = set(os.listdir(os.path.dirname(tuning_file)))
+            assert left - {"choices"} == {"choices.stop"}
+
+    @pytest.mark.parametrize("where", ["/dev/full", "read-only"])
+    def test_a_full_or_read_only_disk(self, comm, tuning_file, where):
+        """Nothing is kept, nothing is left behind, and what was there stays."""
+        if comm.size == 1:
+            return  # nothing is measured
+        if comm.rank == 0:
+            os.makedirs(os.path.dirname(tuning_file))
+            with open(tuning_file, "w") as file:
+                file.write("datamover tuning 1\n")
+            if where == "read-only":
+                os.chmod(os.path.dirname(tuning_file), 0o555)
+            else:  # the file that is written beside it, before it takes its place
+                os.symlink(where, f"{tuning_file}.{os.getpid()}")
+        comm.barrier()
+        plan = rows_to_columns(7 * comm.size, comm.size)
+        a, b = arrays(comm, plan, True)
+        a.local[...] = comm.rank
+        mover = dm.Mover(plan, a, b)
+        mover.tune(0.001)
+        mover()
+        assert (b.local == np.arange(comm.size).repeat(7)[:, None]).all()
+        if comm.rank == 0:
+            os.chmod(os.path.dirname(tuning_file), 0o755)
+            with open(tuning_file) as file:
+                assert file.readline() == "datamover tuning 1\n"
+                # Root may write where nobody may.
+                assert (where == "read-only" and os.geteuid() == 0) or not file.readlines()
+            assert where == "read-only" or os.listdir(os.path.dirname(tuning_file)) == ["choices"]
 
     @pytest.mark.parametrize("path", ["", "/dev/null/x", "/proc/x", "/dev/null", "."])
     def test_no_file_can_be_written(self, comm, monkeypatch, path):

@@ -15,6 +15,7 @@ from datamover.bench import (
     plan,
     redistribute,
     relations,
+    transports,
 )
 
 app = typer.Typer(
@@ -32,3 +33,4 @@ app.command("redistribute")(redistribute.bench)
 app.command("plan")(plan.bench)
 app.command("relations")(relations.bench)
 app.command("model")(model.bench)
+app.command("transports")(transports.bench)

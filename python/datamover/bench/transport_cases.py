@@ -1,0 +1,263 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Which data movements is each transport measured with, and how are they told to the program?
+
+The shapes of the ping-pongs are those of DDTBench, row-major (Schneider, Gerstenberger, Hoefler:
+Micro-applications for communication data access patterns and MPI datatypes, EuroMPI 2012).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+from datamover.bench.redistribution_cases import Case, Extents, fixed_cases
+
+FLOAT_BYTES, DOUBLE_BYTES, COMPLEX_BYTES = 4, 8, 16
+
+
+@dataclass(frozen=True)
+class Box:
+    """A section of an array: from index `begin` on, `extent` elements."""
+
+    elem_bytes: int
+    shape: Extents
+    begin: Extents
+    extent: Extents
+
+    @property
+    def bytes(self) -> int:
+        """Payload."""
+        return self.elem_bytes * prod(self.extent)
+
+
+@dataclass(frozen=True)
+class Boxes:
+    """A ping-pong of sections, all in one message."""
+
+    name: str
+    boxes: tuple[Box, ...]
+
+    @property
+    def bytes(self) -> int:
+        """Payload of one message."""
+        return sum(box.bytes for box in self.boxes)
+
+    def line(self) -> str:
+        """Return the line of the file of cases."""
+        words = ["boxes", self.name, len(self.boxes)]
+        for box in self.boxes:
+            words += [box.elem_bytes, len(box.shape), *box.shape, *box.begin, *box.extent]
+        return " ".join(map(str, words))
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """`count` elements at random places among `memory`.
+
+    They are received at the same places or, with `behind`, one after the other behind all of them.
+    """
+
+    elem_bytes: int
+    memory: int
+    count: int
+    behind: bool = False
+
+
+@dataclass(frozen=True)
+class Lists:
+    """A ping-pong of elements at random places, all in one message."""
+
+    name: str
+    arrays: tuple[Drawn, ...]
+
+    @property
+    def bytes(self) -> int:
+        """Payload of one message."""
+        return sum(a.elem_bytes * a.count for a in self.arrays)
+
+    def line(self) -> str:
+        """Return the line of the file of cases."""
+        words = ["lists", self.name, len(self.arrays)]
+        for a in self.arrays:
+            words += [a.elem_bytes, a.memory, a.count, int(a.behind)]
+        return " ".join(map(str, words))
+
+
+@dataclass(frozen=True)
+class CubeHalo:
+    """One block of edge³ doubles per process in a periodic box, 26 neighbours."""
+
+    name: str
+    edge: int
+    width: int
+
+    def line(self) -> str:
+        """Return the line of the file of cases."""
+        return f"halo {self.name} {self.edge} {self.width}"
+
+
+@dataclass(frozen=True)
+class Transpose:
+    """A square matrix of complex doubles by rows, transposed."""
+
+    name: str
+    n: int
+
+    def line(self) -> str:
+        """Return the line of the file of cases."""
+        return f"transpose {self.name} {self.n} {COMPLEX_BYTES}"
+
+
+@dataclass(frozen=True)
+class Redistribution:
+    """One of the cases of `bench redistribute`."""
+
+    case: Case
+
+    @property
+    def name(self) -> str:
+        """Of the case."""
+        return self.case.name
+
+    def line(self) -> str:
+        """Return the line of the file of cases."""
+        return f"redistribute {self.case.line()}"
+
+
+TransportCase = Boxes | Lists | CubeHalo | Transpose | Redistribution
+
+REDISTRIBUTIONS = (
+    "rows-columns",
+    "32-128",
+    "3-7",
+    "gather",
+    "scatter",
+    "section",
+    "transpose",
+    "transpose-rows",
+)
+
+Range = tuple[int, int]
+
+#: Memory and sent indices (first and last) of i and j.
+WRF_Y: tuple[tuple[Range, Range, Range, Range], ...] = (
+    ((-4, 27), (34, 85), (1, 23), (41, 43)),
+    ((8, 34), (21, 61), (12, 30), (28, 30)),
+    ((4, 27), (14, 47), (8, 23), (21, 23)),
+    ((10, 31), (10, 39), (14, 27), (17, 19)),
+    ((4, 22), (4, 27), (8, 18), (11, 13)),
+)
+WRF_X: tuple[tuple[Range, Range, Range, Range], ...] = (
+    ((-4, 27), (34, 85), (18, 20), (38, 81)),
+    ((4, 27), (14, 47), (18, 20), (18, 43)),
+    ((4, 22), (4, 27), (13, 15), (8, 23)),
+)
+WRF_LEVELS = 65
+
+
+def wrf(name: str, memory_i: Range, memory_j: Range, sent_i: Range, sent_j: Range) -> Boxes:
+    """Return four arrays (i, j), three (i, k, j), and two (i, k, j, 2) of which slice 2 goes."""
+
+    def length(r: Range) -> int:
+        return r[1] - r[0] + 1
+
+    i, j = length(memory_i), length(memory_j)
+    at_i, at_j = sent_i[0] - memory_i[0], sent_j[0] - memory_j[0]
+    many_i, many_j = length(sent_i), length(sent_j)
+    flat = Box(FLOAT_BYTES, (j, i), (at_j, at_i), (many_j, many_i))
+    levels = Box(FLOAT_BYTES, (j, WRF_LEVELS, i), (at_j, 0, at_i), (many_j, WRF_LEVELS, many_i))
+    second = Box(FLOAT_BYTES, (2, *levels.shape), (1, *levels.begin), (1, *levels.extent))
+    return Boxes(name, (flat,) * 4 + (levels,) * 3 + (second,) * 2)
+
+
+def milc(l2: int, l3: int, l4: int, l5: int) -> Boxes:
+    """Return the blocks of su3_zdown."""
+    run = 3 * l2 * l3
+    box = Box(FLOAT_BYTES, (2 * l5, l4, run), (0, 0, 0), (2 * l5, 1, run))
+    return Boxes(f"milc-{l2}-{l3}-{l4}-{l5}", (box,))
+
+
+def nas_lu(direction: str, n: int) -> Boxes:
+    """Return a row or a column of 5 numbers per point."""
+    shape = (n + 2, n + 2, 5)
+    begin, extent = {"x": ((1, 1, 0), (1, n, 5)), "y": ((1, 1, 0), (n, 1, 5))}[direction]
+    return Boxes(f"nas-lu-{direction}-{n}", (Box(DOUBLE_BYTES, shape, begin, extent),))
+
+
+def nas_mg(direction: str, n1: int, n2: int, n3: int) -> Boxes:
+    """Return a face of a block with ghosts."""
+    extent = {"x": (n3 - 2, n2 - 2, 1), "y": (n3 - 2, 1, n1 - 2), "z": (1, n2 - 2, n1 - 2)}
+    box = Box(DOUBLE_BYTES, (n3, n2, n1), (1, 1, 1), extent[direction])
+    return Boxes(f"nas-mg-{direction}-{n1}", (box,))
+
+
+def lammps(kind: str, sent: int, atoms: int) -> Lists:
+    """Return the positions and further fields of random atoms."""
+    fields = {"full": 5, "atomic": 3}[kind]
+    sizes = (3 * DOUBLE_BYTES,) + (DOUBLE_BYTES,) * fields
+    return Lists(f"lammps-{kind}-{sent}", tuple(Drawn(b, atoms, sent, True) for b in sizes))
+
+
+def specfem_oc(count: int, memory: int) -> Lists:
+    """Return random numbers of the outer core."""
+    return Lists(f"specfem-oc-{count}", (Drawn(FLOAT_BYTES, memory, count),))
+
+
+def specfem_cm(first: Range, second: Range) -> Lists:
+    """Return random points of crust and mantle, and of the inner core."""
+    arrays = tuple(Drawn(3 * FLOAT_BYTES, memory, count) for count, memory in (first, second))
+    return Lists(f"specfem-cm-{first[0]}", arrays)
+
+
+def specfem_mt(n: int) -> Boxes:
+    """Return one of two vectors per point."""
+    box = Box(FLOAT_BYTES, (n, 2, 3), (0, 0, 0), (n, 1, 3))
+    return Boxes(f"specfem-mt-{n}", (box,))
+
+
+def ddtbench() -> list[TransportCase]:
+    """Return every pattern and size.
+
+    Examples
+    --------
+    >>> from datamover.bench.transport_cases import ddtbench
+    >>> sum(case.name.startswith("nas-mg") for case in ddtbench())
+    12
+    """
+    mg = ((34, 18, 18), (130, 66, 66), (258, 130, 130), (514, 258, 258))
+    return [
+        *(wrf(f"wrf-x-{k}", *box) for k, box in enumerate(WRF_X)),
+        *(wrf(f"wrf-y-{k}", *box) for k, box in enumerate(WRF_Y)),
+        *(milc(*n) for n in ((16, 16, 16, 16), (8, 16, 16, 16), (8, 8, 8, 16), (8, 8, 8, 8))),
+        *(nas_lu(d, n) for d in "xy" for n in (12, 33, 64, 102, 162, 408, 1020)),
+        *(nas_mg(d, *n) for d in "xyz" for n in mg),
+        *(lammps("full", *n) for n in ((3062, 3534), (2243, 2597), (1662, 1907))),
+        *(lammps("atomic", *n) for n in ((243, 4084), (145, 2157), (114, 1217))),
+        *(specfem_oc(*n) for n in ((3225, 88881), (1897, 38585), (877, 12857), (493, 3697))),
+        specfem_cm((11797, 834917), (3009, 51153)),
+        specfem_cm((7125, 396849), (1729, 22477)),
+        specfem_cm((3801, 152001), (801, 7209)),
+        specfem_cm((1957, 39929), (245, 1225)),
+        *(specfem_mt(n) for n in (7600, 6400, 5600, 6200)),
+        *(Transpose(f"fft2-{n}", n) for n in (256, 512, 768, 1024, 1536)),
+    ]
+
+
+def transport_cases(processes: int, size: int, large: bool = False) -> list[TransportCase]:
+    """Return all cases.
+
+    Parameters
+    ----------
+    processes : int
+    size : int
+        Rows and columns of the arrays that are redistributed.
+    large : bool
+        Halos of 256³ blocks too.
+    """
+    known = {case.name: case for case in fixed_cases(processes, size)}
+    edges = (64, 256) if large else (64,)
+    return [
+        *(Redistribution(known[name]) for name in REDISTRIBUTIONS),
+        *(CubeHalo(f"halo-{edge}-{w}", edge, w) for edge in edges for w in (1, 3)),
+        *ddtbench(),
+    ]

@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How fast is each transport, and do `auto` and `measure` find the best? `bench transports`."""
+
+from __future__ import annotations
+
+import statistics
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from datamover import launch
+from datamover.bench import options, programs
+from datamover.bench.report import Style
+from datamover.bench.rows import Results
+from datamover.bench.transport_cases import transport_cases
+from datamover.errors import InvalidArgument
+
+BY_HAND = ("manual", "datatypes", "mpi_pack")
+STYLE = Style(references=(*BY_HAND, "reference"), judged=("datamover:auto", "datamover:measure"))
+OURS = "datamover:"
+
+#: What is shorter says more about the clock than about the transport.
+SHORTEST_SECONDS = 5e-6
+
+
+def bench(
+    nprocs: options.Processes = 2,
+    json_file: options.JsonFile = None,
+    seconds: options.Seconds = 3.0,
+    case: options.CaseNames = None,
+    size: Annotated[
+        int, typer.Option(min=64, help="Rows and columns of the arrays that are redistributed.")
+    ] = 2048,
+    node_size: Annotated[
+        int, typer.Option(min=0, help="Processes of a pretend node; 0: one node for all.")
+    ] = 0,
+    user_arrays: Annotated[
+        bool, typer.Option(help="Movers between private arrays, not the library's.")
+    ] = False,
+    large: Annotated[bool, typer.Option(help="Halos of 256³ blocks too.")] = False,
+) -> None:
+    """Move data by every transport and by hand: redistributions, halos, DDTBench's ping-pongs."""
+    with options.errors_to_exit(), tempfile.TemporaryDirectory(prefix="datamover-") as scratch:
+        if nprocs < 2:
+            raise InvalidArgument("at least 2 processes are needed: within one nothing is carried")
+        cases = options.choose(transport_cases(nprocs, size, large), case)
+        file = Path(scratch) / "cases"
+        file.write_text("".join(c.line() + "\n" for c in cases))
+        whose = "user" if user_arrays else "library"
+        command = [programs.program("transports"), str(file), str(seconds), whose]
+        environment = {"DATAMOVER_TUNING_FILE": ""}  # nothing is known from before
+        if node_size:
+            environment["DATAMOVER_NODE_SIZE"] = str(node_size)
+        mpi = programs.own_mpi()
+        printed = programs.run(mpi, nprocs, command, seconds * len(cases), environment)
+        results = Results()
+        for line in printed.lines:
+            results.add(line, printed.mpi)
+        choices = judge(results.rows())
+        set_up = {"node_size": node_size, "movers_arrays": whose}
+        more = {"setting": set_up, "choices": choices, "choices_summary": sum_up(choices)}
+        options.finish(results, STYLE, json_file, [printed.compiler], more)
+        _show(sum_up(choices))
+
+
+def judge(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Set what was chosen beside the best transport and the best by hand, case by case.
+
+    Parameters
+    ----------
+    rows : iterable of dict
+        Of `Results.rows`.
+
+    Returns
+    -------
+    list of dict
+        `best` and `best_seconds` of the transports that were named; `auto` and `measure` as parts
+        of that time; `by_hand` (the best) over `measure`, or over `auto` where that was not
+        measured; `above_reference`: the same ratio of what lies above a contiguous message.
+
+    Examples
+    --------
+    >>> from datamover.bench.transports import judge
+    >>> rows = [{"case": "a", "contender": c, "seconds": s} for c, s in
+    ...         (("datamover:p2p", 2e-5), ("datamover:auto", 3e-5), ("manual", 4e-5))]
+    >>> judge(rows)[0]["auto"], judge(rows)[0]["best"]
+    (1.5, 'datamover:p2p')
+    """
+    cases: dict[str, dict[str, float]] = {}
+    for row in rows:
+        cases.setdefault(row["case"], {})[row["contender"]] = row["seconds"]
+    choices = []
+    for case, seconds in cases.items():
+        chosen = {k: seconds.get(f"{OURS}{k}") for k in ("auto", "measure")}
+        named = {
+            c: s
+            for c, s in seconds.items()
+            if c.startswith(OURS) and c.removeprefix(OURS) not in chosen
+        }
+        if not named:
+            continue
+        best = min(named, key=lambda c: named[c])
+        choice: dict[str, Any] = {"case": case, "best": best, "best_seconds": named[best]}
+        choice |= {k: s / named[best] for k, s in chosen.items() if s}
+        ours = chosen["measure"] or chosen["auto"]
+        by_hand = [seconds[c] for c in BY_HAND if c in seconds]
+        if ours and by_hand:
+            choice["by_hand"] = min(by_hand) / ours
+            bound = seconds.get("reference")
+            if bound is not None and min(ours, *by_hand) > bound:
+                choice["above_reference"] = (min(by_hand) - bound) / (ours - bound)
+        choices.append(choice)
+    return choices
+
+
+def sum_up(choices: Iterable[dict[str, Any]]) -> dict[str, Any]:
+    """Return how often `auto` and `measure` come near the best, and medians beside hand-written.
+
+    Cases of less than 5 µs do not count.
+
+    Examples
+    --------
+    >>> from datamover.bench.transports import sum_up
+    >>> sum_up([{"case": "a", "best_seconds": 1e-3, "auto": 1.1, "measure": 1.01}])["auto_15"]
+    1.0
+    """
+    counted = [c for c in choices if c["best_seconds"] >= SHORTEST_SECONDS]
+
+    def part(name: str, most: float) -> float | None:
+        values = [c[name] for c in counted if name in c]
+        return sum(v <= most for v in values) / len(values) if values else None
+
+    def median(name: str) -> float | None:
+        values = [c[name] for c in counted if name in c]
+        return statistics.median(values) if values else None
+
+    return {
+        "cases": len(counted),
+        "measure_5": part("measure", 1.05),
+        "measure_15": part("measure", 1.15),
+        "auto_15": part("auto", 1.15),
+        "by_hand_median": median("by_hand"),
+        "by_hand_worst": min((c["by_hand"] for c in counted if "by_hand" in c), default=None),
+        "above_reference_median": median("above_reference"),
+    }
+
+
+def _show(summary: dict[str, Any]) -> None:
+    def percent(name: str) -> str:
+        return "-" if summary[name] is None else f"{100 * summary[name]:.0f} %"
+
+    def times(name: str) -> str:
+        return "-" if summary[name] is None else f"{summary[name]:.2f}"
+
+    launch.console().print(
+        f"of {summary['cases']} cases of 5 µs or more: measure within 5 % of the best transport in "
+        f"{percent('measure_5')}, within 15 % in {percent('measure_15')}; auto within 15 % in "
+        f"{percent('auto_15')}\n"
+        f"times as fast as the best by hand: median {times('by_hand_median')}, worst "
+        f"{times('by_hand_worst')}; of what lies above a contiguous message: median "
+        f"{times('above_reference_median')}",
+        highlight=False,
+        soft_wrap=True,
+    )

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Which communicators know who exchanges data with whom?
+#include "neighbour_graph.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "byte_message.hpp"
+#include "checked_call.hpp"
+#include "datatype.hpp"
+#include "geometry/word_digest.hpp"
+
+namespace datamover::mpi {
+namespace {
+
+/// Sums of such numbers differ where a process has other neighbours.
+std::uint64_t mixed(std::uint64_t word) {
+    word = (word ^ (word >> 30)) * 0xBF58476D1CE4E5B9;
+    word = (word ^ (word >> 27)) * 0x94D049BB133111EB;
+    return word ^ (word >> 31);
+}
+
+std::uint64_t digest_of(const ProcessGroup& group, const Neighbours& neighbours) {
+    geometry::WordDigest digest;
+    digest.put(group.rank());
+    for (const auto* ranks : {&neighbours.sources, &neighbours.destinations}) {
+        digest.put(static_cast<std::int64_t>(ranks->size()));
+        for (const int rank : *ranks) digest.put(rank);
+    }
+    return group.sum(mixed(static_cast<std::uint64_t>(digest.value())));
+}
+
+/// An exchange of a word per neighbour, in the form in which data moves.
+struct Trial {
+    struct Half {
+        std::vector<std::int64_t> words;
+        std::vector<Datatype> places;
+        std::vector<int> counts;
+        std::vector<MPI_Aint> zeros;
+        std::vector<MPI_Datatype> types;
+
+        explicit Half(std::size_t neighbours)
+            : words(neighbours, -1), counts(neighbours, 1), zeros(neighbours, 0) {
+            for (const std::int64_t& word : words) {
+                places.push_back(bytes_at(&word, sizeof word));
+                types.push_back(places.back().get());
+            }
+        }
+    };
+
+    Half sent, received;
+
+    explicit Trial(const Neighbours& neighbours)
+        : sent(neighbours.destinations.size()), received(neighbours.sources.size()) {}
+};
+
+std::int64_t word_for(std::int64_t from, std::int64_t to) {
+    constexpr std::int64_t most_ranks = std::int64_t{1} << 31;
+    return from * most_ranks + to;
+}
+
+/// Whether every neighbour's word arrives, here.
+bool works(const ProcessGroup& group, const NeighbourGraph& graph, const Neighbours& neighbours) {
+    const auto trial = std::make_shared<Trial>(neighbours);
+    for (std::size_t i = 0; i < neighbours.destinations.size(); ++i)
+        trial->sent.words[i] = word_for(group.rank(), neighbours.destinations[i]);
+    group.carry_out("MPI_Ineighbor_alltoallw", trial, [&](MPI_Request* request) {
+        const Trial::Half &s = trial->sent, &r = trial->received;
+        return MPI_Ineighbor_alltoallw(MPI_BOTTOM, s.counts.data(), s.zeros.data(), s.types.data(),
+                                       MPI_BOTTOM, r.counts.data(), r.zeros.data(), r.types.data(),
+                                       graph.comm(), request);
+    });
+    for (std::size_t i = 0; i < neighbours.sources.size(); ++i)
+        if (trial->received.words[i] != word_for(neighbours.sources[i], group.rank())) return false;
+    return true;
+}
+
+}  // namespace
+
+NeighbourGraph::NeighbourGraph(const ProcessGroup& group, const Neighbours& neighbours) {
+    constexpr int keep_ranks = 0;
+    const auto count = [](const std::vector<int>& ranks) {
+        return to_int(static_cast<std::int64_t>(ranks.size()), "a number of neighbours");
+    };
+    check(MPI_Dist_graph_create_adjacent(
+              group.comm(), count(neighbours.sources), neighbours.sources.data(), MPI_UNWEIGHTED,
+              count(neighbours.destinations), neighbours.destinations.data(), MPI_UNWEIGHTED,
+              MPI_INFO_NULL, keep_ranks, &comm_),
+          "MPI_Dist_graph_create_adjacent");
+    check(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
+}
+
+NeighbourGraph::~NeighbourGraph() {
+    if (comm_ != MPI_COMM_NULL && is_running()) MPI_Comm_free(&comm_);
+}
+
+/// Gives back the graph that has not been used for the longest time, of those that no process uses.
+void NeighbourGraphs::make_room(const ProcessGroup& group) {
+    if (entries_.size() < most) return;
+    std::vector<std::int64_t> used;
+    for (const Entry& entry : entries_) used.push_back(entry.graph.use_count() > 1);
+    used = group.maximum(std::move(used));
+    const auto unused = std::find(used.begin(), used.end(), 0);
+    if (unused == used.end())
+        throw Error(ErrorCode::unsupported,
+                    "transport \"neighbour\" cannot carry here: movers with " +
+                        std::to_string(most) +
+                        " other graphs of neighbours are in use on this communicator");
+    entries_.erase(entries_.begin() + (unused - used.begin()));
+}
+
+std::shared_ptr<const NeighbourGraph> neighbour_graph(const ProcessGroup& group,
+                                                      const Neighbours& neighbours) {
+    auto& kept = group.neighbour_graphs();
+    if (!kept) kept = std::make_shared<NeighbourGraphs>();
+    NeighbourGraphs& graphs = *kept;
+    const auto refuse = [&] { throw Error(ErrorCode::unsupported, graphs.why_not_); };
+    if (!graphs.why_not_.empty()) refuse();
+    const std::uint64_t digest = digest_of(group, neighbours);
+    auto& entries = graphs.entries_;
+    const auto known = std::find_if(entries.begin(), entries.end(),
+                                    [&](const auto& entry) { return entry.digest == digest; });
+    if (known != entries.end()) {
+        std::rotate(known, known + 1, entries.end());
+        return entries.back().graph;
+    }
+    graphs.make_room(group);
+    std::shared_ptr<const NeighbourGraph> made;
+    collectively(group, [&] { made = std::make_shared<NeighbourGraph>(group, neighbours); });
+    const bool wrong = !works(group, *made, neighbours);
+    if (group.maximum({wrong})[0] > 0) {
+        graphs.why_not_ =
+            "transport \"neighbour\" cannot carry here: MPI_Ineighbor_alltoallw of this MPI brings "
+            "wrong data";
+        refuse();
+    }
+    entries.push_back({digest, made});
+    return made;
+}
+
+}  // namespace datamover::mpi

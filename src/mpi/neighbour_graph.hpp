@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Which communicators know who exchanges data with whom?
+#pragma once
+
+#include <mpi.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "process_group.hpp"
+
+namespace datamover::mpi {
+
+/// Ranks that a process receives from, and sends to; each once.
+struct Neighbours {
+    std::vector<int> sources, destinations;
+    bool operator==(const Neighbours&) const = default;
+};
+
+/// A communicator for MPI's operations between neighbours.
+class NeighbourGraph {
+public:
+    NeighbourGraph(const ProcessGroup& group, const Neighbours& neighbours);
+    ~NeighbourGraph();
+    NeighbourGraph(const NeighbourGraph&) = delete;
+    NeighbourGraph& operator=(const NeighbourGraph&) = delete;
+
+    MPI_Comm comm() const { return comm_; }
+
+private:
+    MPI_Comm comm_ = MPI_COMM_NULL;
+};
+
+/// Those of one group, least recently used first. A few are kept for movers to come: communicators
+/// are scarce.
+class NeighbourGraphs {
+public:
+    static constexpr std::size_t most = 16;
+
+private:
+    friend std::shared_ptr<const NeighbourGraph> neighbour_graph(const ProcessGroup&,
+                                                                 const Neighbours&);
+    struct Entry {
+        std::uint64_t digest = 0;  ///< of all processes' neighbours
+        std::shared_ptr<const NeighbourGraph> graph;
+    };
+
+    void make_room(const ProcessGroup& group);
+
+    std::vector<Entry> entries_;
+    std::string why_not_;  ///< what was wrong with this MPI's operations
+};
+
+/// The communicator for what all processes bring, made and tried at the first use of such a graph.
+/// Making it blocks in MPI until all processes have come. Collective. Throws, on all processes,
+/// unsupported where MPI brings wrong data to neighbours, or where too many graphs are in use.
+std::shared_ptr<const NeighbourGraph> neighbour_graph(const ProcessGroup& group,
+                                                      const Neighbours& neighbours);
+
+}  // namespace datamover::mpi

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How does data move by non-blocking operations of MPI in which all processes take part?
+#include "turn_transport.hpp"
+
+#include <algorithm>
+
+#include "mpi/byte_message.hpp"
+#include "mpi/checked_call.hpp"
+
+namespace datamover::transport {
+namespace {
+
+std::size_t add_type(ExchangedPair& pair, const void* memory, std::int64_t bytes) {
+    pair.types.push_back(mpi::bytes_at(memory, bytes));
+    return pair.types.size() - 1;
+}
+
+ExchangedPair exchanged(const BindContext& context, const Pair& pair) {
+    ExchangedPair made;
+    made.peer = pair.peer;
+    made.sends = pair.sends();
+    made.place = static_cast<std::size_t>(pair.peer);
+    // Longer ones take MPI another way, which is slower here (measured with mpich 5).
+    made.program = context.message_program(pair, {context.chunk_bytes});
+    const std::size_t chunks = made.program.chunks();
+    if (made.program.all_in_place()) {
+        for (std::size_t i = 0; i < chunks; ++i)
+            made.type_index.push_back(
+                add_type(made, made.program.in_place(i), made.program.chunk_bytes(i)));
+        return made;
+    }
+    made.buffer = memory::SegmentPool::allocate_private(made.program.most_chunk_bytes());
+    std::vector<std::int64_t> sizes;
+    for (std::size_t i = 0; i < chunks; ++i) {
+        const std::int64_t bytes = made.program.chunk_bytes(i);
+        const auto known = std::find(sizes.begin(), sizes.end(), bytes);
+        made.type_index.push_back(static_cast<std::size_t>(known - sizes.begin()));
+        if (known != sizes.end()) continue;
+        sizes.push_back(bytes);
+        add_type(made, made.buffer->data, bytes);
+    }
+    return made;
+}
+
+}  // namespace
+
+void Exchange::Half::resize(std::size_t places) {
+    counts.assign(places, 0);
+    zeros.assign(places, 0);
+    long_zeros.assign(places, 0);
+    types.assign(places, MPI_BYTE);
+}
+
+void Exchange::Half::set(const ExchangedPair& pair, std::size_t chunk) {
+    const bool any = chunk < pair.program.chunks();
+    counts[pair.place] = any;
+    types[pair.place] = any ? pair.types[pair.type_index[chunk]].get() : MPI_BYTE;
+}
+
+TurnTransport::TurnTransport(const BindContext& context, const std::vector<Pair>& pairs,
+                             const char* name, const char* call)
+    : group_(context.group),
+      name_(name),
+      call_(call),
+      number_(context.first_tag),
+      exchange_(std::make_shared<Exchange>()) {
+    for (const Pair& pair : pairs) exchange_->pairs.push_back(exchanged(context, pair));
+}
+
+TurnTransport::~TurnTransport() {
+    MPI_Request& request = exchange_->request;
+    if (request == MPI_REQUEST_NULL || !mpi::is_running()) return;
+    int ended = 0;
+    if (MPI_Test(&request, &ended, MPI_STATUS_IGNORE) != MPI_SUCCESS || !ended)
+        group_->abandon(exchange_);
+}
+
+std::int64_t TurnTransport::operations() const {
+    std::size_t most = 0;
+    for (const ExchangedPair& pair : exchange_->pairs) most = std::max(most, pair.program.chunks());
+    return static_cast<std::int64_t>(most);
+}
+
+void TurnTransport::all_have_bound(std::int64_t operations) {
+    operations_ = next_ = operations;
+}
+
+void TurnTransport::take_turn() {
+    next_ = 0;
+    if (operations_ > 0) turn_ = group_->take_turn();
+}
+
+void TurnTransport::start() {
+    if (next_ < operations_ && group_->is_turn(turn_)) begin();
+}
+
+Progress TurnTransport::progress() {
+    if (next_ == operations_) return Progress::complete;
+    if (exchange_->request == MPI_REQUEST_NULL) {
+        if (!group_->is_turn(turn_)) return Progress::none;
+        begin();
+    }
+    int ended = 0;
+    mpi::check(MPI_Test(&exchange_->request, &ended, MPI_STATUS_IGNORE), call_);
+    if (!ended) return Progress::none;
+    const auto chunk = static_cast<std::size_t>(next_);
+    for (const ExchangedPair& pair : exchange_->pairs)
+        if (!pair.sends && pair.buffer && chunk < pair.program.chunks())
+            pair.program.unpack(chunk, pair.buffer->data);
+    if (++next_ == operations_) return Progress::complete;
+    begin();
+    return Progress::some;
+}
+
+std::vector<std::int64_t> TurnTransport::waiting_for() const {
+    std::vector<std::int64_t> peers;
+    for (const ExchangedPair& pair : exchange_->pairs) peers.push_back(pair.peer);
+    for (int rank = 0; exchange_->pairs.empty() && rank < group_->size(); ++rank)
+        if (rank != group_->rank()) peers.push_back(rank);
+    return peers;
+}
+
+void TurnTransport::report(std::vector<MoverPair>& lines) const {
+    for (const ExchangedPair& p : exchange_->pairs)
+        lines.push_back(pair_line(p.peer, p.sends, name_, p.program));
+}
+
+std::int64_t TurnTransport::extra_bytes() const {
+    std::int64_t bytes = 0;
+    for (const ExchangedPair& p : exchange_->pairs) bytes += p.buffer ? p.buffer->bytes : 0;
+    return bytes;
+}
+
+/// The turn ends with the last operation of the round that begins, so that other movers' come
+/// neither between these nor only after they have ended.
+void TurnTransport::begin() {
+    if (next_ == 0) group_->begin_turn(turn_, number_);
+    Exchange& e = *exchange_;
+    const auto chunk = static_cast<std::size_t>(next_);
+    for (const ExchangedPair& pair : e.pairs) {
+        (pair.sends ? e.sent : e.received).set(pair, chunk);
+        if (pair.sends && pair.buffer && chunk < pair.program.chunks())
+            pair.program.pack(chunk, pair.buffer->data);
+    }
+    mpi::check(begin_operation(e, &e.request), call_);
+    if (next_ + 1 == operations_) group_->end_turn();
+}
+
+}  // namespace datamover::transport

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How does data move by non-blocking operations of MPI in which all processes take part?
+//
+// One operation per chunk, of which one at a time is under way: as many as the process with the
+// longest message needs, by all processes. Data is packed, unless a chunk lies in memory as it lies
+// in the message. MPI matches such operations by their order, which therefore has to be the same
+// everywhere: that of the movers' starts (ProcessGroup::take_turn). They cannot be cancelled: what
+// MPI may still look at after a failure is kept.
+#pragma once
+
+#include <mpi.h>
+
+#include <memory>
+#include <vector>
+
+#include "mpi/datatype.hpp"
+#include "transport.hpp"
+
+namespace datamover::transport {
+
+/// One direction of one pair.
+struct ExchangedPair {
+    std::int64_t peer = 0;
+    bool sends = false;
+    PairProgram program;
+    memory::AllocationPtr buffer;         ///< none where the arrays themselves are exchanged
+    std::vector<mpi::Datatype> types;     ///< where the bytes of a chunk lie
+    std::vector<std::size_t> type_index;  ///< per chunk
+    std::size_t place = 0;                ///< among those to whom, or from whom, an operation goes
+};
+
+/// What MPI may look at until an operation has ended.
+struct Exchange {
+    /// What goes to, or comes from, each place: one of its type, or nothing. Types count from
+    /// MPI_BOTTOM: there is nothing to add, in either form of MPI's arguments.
+    struct Half {
+        std::vector<int> counts, zeros;
+        std::vector<MPI_Aint> long_zeros;
+        std::vector<MPI_Datatype> types;
+
+        void resize(std::size_t places);
+        void set(const ExchangedPair& pair, std::size_t chunk);
+    };
+
+    Half sent, received;
+    std::vector<ExchangedPair> pairs;
+    MPI_Request request = MPI_REQUEST_NULL;
+};
+
+class TurnTransport : public Transport {
+public:
+    ~TurnTransport() override;
+    std::int64_t operations() const override;
+    void all_have_bound(std::int64_t operations) override;
+    void take_turn() override;
+    void start() override;
+    Progress progress() override;
+    /// A process without a pair waits for all.
+    std::vector<std::int64_t> waiting_for() const override;
+    void report(std::vector<MoverPair>& lines) const override;
+    bool needs_polls() const override { return true; }
+    std::int64_t extra_bytes() const override;
+
+protected:
+    /// `name` is that of the kind, `call` that of MPI's operation.
+    TurnTransport(const BindContext& context, const std::vector<Pair>& pairs, const char* name,
+                  const char* call);
+
+    /// Begins an operation. Returns MPI's code.
+    virtual int begin_operation(const Exchange& exchange, MPI_Request* request) const = 0;
+
+    const mpi::ProcessGroup& group() const { return *group_; }
+    Exchange& exchange() { return *exchange_; }
+
+private:
+    void begin();
+
+    mpi::ProcessGroupPtr group_;
+    const char* name_;
+    const char* call_;
+    int number_;  ///< of the binding, the same on all processes
+    std::shared_ptr<Exchange> exchange_;
+    std::int64_t operations_ = 0, next_ = 0;
+    std::uint64_t turn_ = 0;
+};
+
+}  // namespace datamover::transport

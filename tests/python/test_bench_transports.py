@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Are the cases of `bench transports` DDTBench's, and does every contender move the right data?"""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from datamover import launch
+from datamover.bench import transport_cases as cases
+from datamover.bench.transports import judge, sum_up
+
+#: With so many processes and such options, these cases.
+RUNS = [
+    (2, (), ("wrf-y-4", "lammps-atomic-114", "nas-mg-x-34", "fft2-256", "3-7", "halo-64-1")),
+    (3, ("--node-size", "1", "--user-arrays"),
+     ("specfem-oc-493", "specfem-mt-5600", "milc-8-8-8-8", "section", "transpose-rows")),
+]  # fmt: skip
+BY_HAND = {"manual", "datatypes", "mpi_pack", "reference"}
+
+
+def bench(file, *arguments):
+    """Run the command, and return its rows and who was left out."""
+    command = [sys.executable, "-m", "datamover.cli", "bench", "transports", "--json", file]
+    done = subprocess.run(
+        [str(word) for word in (*command, *arguments)],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+        env=launch.outer_environment() | launch.open_mpi_environment(),
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(file.read_text())
+
+
+@pytest.mark.parametrize(("processes", "more", "names"), RUNS)
+def test_every_contender_moves_what_it_should(tmp_path, processes, more, names):
+    chosen = [word for name in names for word in ("--case", name)]
+    document = bench(
+        tmp_path / "figures.json", "-n", processes, "--seconds", 0, "--size", 64, *chosen, *more
+    )
+    contenders = {}
+    for row in document["rows"]:
+        contenders.setdefault(row["case"], set()).add(row["contender"])
+    assert set(contenders) == set(names)
+    for case, present in contenders.items():
+        everywhere = {"auto", "measure", "p2p", "datatype", "collective", "neighbour"}
+        assert present >= BY_HAND | {f"datamover:{name}" for name in everywhere}, case
+        assert ("alltoallw" in present) == (
+            not case.startswith(("wrf", "milc", "nas", "lam", "spec"))
+        )
+    # Who is left out cannot carry, and says so; nobody moved wrong data.
+    on_node = {"datamover:shared", "datamover:read", "datamover:staged"}
+    for note in document["left_out"]:
+        assert note["contender"] in on_node
+        assert "cannot carry" in note["reason"]
+    assert len(document["choices"]) == len(contenders)
+
+
+def test_one_process_has_nobody_to_send_to(tmp_path):
+    with pytest.raises(AssertionError, match="at least 2 processes"):
+        bench(tmp_path / "figures.json", "-n", 1)
+
+
+def test_names_are_different_and_lines_are_whole():
+    known = cases.transport_cases(4, 512, large=True)
+    assert len({case.name for case in known}) == len(known)
+    for case in known:
+        kind, name, *numbers = case.line().split()
+        assert name == case.name
+        if kind == "boxes":
+            count, *rest = map(int, numbers)
+            for _ in range(count):
+                dims = rest[1]
+                shape, begin, extent = (rest[2 + k * dims :][:dims] for k in range(3))
+                ends = [b + e for b, e in zip(begin, extent, strict=True)]
+                assert all(0 <= e <= n for e, n in zip(ends, shape, strict=True))
+                del rest[: 2 + 3 * dims]
+            assert not rest
+
+
+@pytest.mark.parametrize(
+    ("name", "payload"),
+    [
+        ("milc-8-8-8-8", 4 * 2 * 8 * 3 * 64),
+        ("nas-lu-y-12", 8 * 12 * 5),
+        ("nas-mg-x-34", 8 * 16 * 16),
+        ("nas-mg-z-514", 8 * 256 * 512),
+        ("lammps-full-3062", 3062 * 8 * 8),
+        ("specfem-mt-7600", 7600 * 3 * 4),
+        ("specfem-cm-1957", (1957 + 245) * 12),
+        # i 1..23, j 41..43: 4 arrays once, 3 and 2 on 65 levels
+        ("wrf-y-0", 4 * 23 * 3 * (4 + 5 * 65)),
+        ("wrf-x-1", 4 * 3 * 26 * (4 + 5 * 65)),
+    ],
+)
+def test_payloads_are_ddtbench_s(name, payload):
+    (case,) = (c for c in cases.ddtbench() if c.name == name)
+    assert case.bytes == payload
+
+
+def row(case, contender, seconds):
+    return {"case": case, "contender": contender, "seconds": seconds}
+
+
+def test_choices_are_judged_against_the_best_that_was_named():
+    rows = [
+        row("a", "datamover:shared", 10e-6),
+        row("a", "datamover:p2p", 30e-6),
+        row("a", "datamover:auto", 12e-6),
+        row("a", "datamover:measure", 10.1e-6),
+        row("a", "manual", 22.1e-6),
+        row("a", "mpi_pack", 40e-6),
+        row("a", "reference", 7.1e-6),
+        row("b", "datamover:shared", 1e-6),
+        row("b", "datamover:auto", 9e-6),
+        row("c", "manual", 1.0),
+    ]
+    a, b = judge(rows)
+    assert (a["best"], a["best_seconds"]) == ("datamover:shared", 10e-6)
+    assert a["auto"] == pytest.approx(1.2)
+    assert a["measure"] == pytest.approx(1.01)
+    assert a["by_hand"] == pytest.approx(22.1 / 10.1)
+    assert a["above_reference"] == pytest.approx(5)
+    assert b == {"case": "b", "best": "datamover:shared", "best_seconds": 1e-6, "auto": 9.0}
+    # The second is too short to count.
+    total = sum_up([a, b])
+    assert (total["cases"], total["measure_5"], total["auto_15"]) == (1, 1.0, 0.0)
+    assert total["by_hand_worst"] == a["by_hand"]
+    assert sum_up([b])["auto_15"] is None
