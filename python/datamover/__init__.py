@@ -50,7 +50,7 @@ from .plans import (
 from .relations import AddressRelation, BoundCopy, RecomputeModel, RelationCache
 
 if TYPE_CHECKING:
-    from . import targets
+    from . import stream, targets
     from .array_copy import copy
     from .arrays import UserArrays, XArray
     from .distribution import Distribution, distribute
@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from .movers import Mover, MoverSet, Phases
     from .own_lists import index_lists
     from .progress import progress_thread, set_timeout
+    from .stream import Stream
 
 __all__ = [
     "AddressRelation",
@@ -89,6 +90,7 @@ __all__ = [
     "Region",
     "RelationCache",
     "SectionCopy",
+    "Stream",
     "Timeout",
     "Unsupported",
     "UserArrays",
@@ -109,6 +111,7 @@ __all__ = [
     "redistribute",
     "restriction",
     "set_timeout",
+    "stream",
     "targets",
 ]
 
@@ -118,6 +121,7 @@ _LAZY = {
     "Mover": "movers",
     "MoverSet": "movers",
     "Phases": "movers",
+    "Stream": "stream",
     "UserArrays": "arrays",
     "XArray": "arrays",
     "copy": "array_copy",
@@ -131,8 +135,8 @@ _LAZY = {
 
 
 def __getattr__(name: str) -> Any:
-    if name == "targets":
-        return import_module(".targets", __name__)
+    if name in ("stream", "targets"):
+        return import_module(f".{name}", __name__)
     if name not in _LAZY:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(import_module(f".{_LAZY[name]}", __name__), name)
