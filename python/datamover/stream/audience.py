@@ -91,6 +91,7 @@ class Audience:
         self._flow, self._least, self._welcome = flow, least, welcome
         self.changed = threading.Condition()
         self._consumers: dict[str, _Consumer] = {}
+        self._controls: set[FrameWriter] = set()
         self._arrays: dict[str, SentArray] = {}
         self._arrays_known = self._has_ended = False
         self._news: dict[str, list[Any]] = {"new": [], "gone": [], "dropped": []}
@@ -237,10 +238,10 @@ class Audience:
                 consumer.queue.dropped += len(consumer.queue.waiting)
                 self._dropped += consumer.queue.dropped
                 consumer.say({"type": "end", "dropped": consumer.queue.dropped})
+            controls = list(self._controls)
             self._consumers = {}
-        for consumer in consumers:
-            for control in consumer.controls.values():
-                control.finish()
+        for control in controls:
+            control.finish()
 
     def counters(self) -> dict[str, int]:
         """Count consumers and dropped steps."""
@@ -258,6 +259,16 @@ class Audience:
     def serve(self, sock: socket.socket, words: dict[str, Any]) -> None:
         """Serve the control connection of one process of a consumer until it ends."""
         control = FrameWriter(sock)
+        with self.changed:
+            self._controls.add(control)
+        try:
+            self._serve(sock, words, control)
+        finally:
+            control.finish()
+            with self.changed:
+                self._controls.discard(control)
+
+    def _serve(self, sock: socket.socket, words: dict[str, Any], control: FrameWriter) -> None:
         consumer, rank = self._join(words, control)
         left: Error = PeerFailed("it has left the stream")
         try:
@@ -275,13 +286,11 @@ class Audience:
         finally:
             with self.changed:
                 self._lose(consumer, rank, left)
-            control.finish(0)
 
     def _join(self, words: dict[str, Any], control: FrameWriter) -> tuple[_Consumer, int]:
         with self.changed:
             if self._has_ended:
                 control.say({"type": "end", "dropped": 0})
-                control.finish()
                 raise PeerFailed("the stream has ended")
             if "key" not in words:
                 nprocs = wire.number(words, "nprocs", 1, wire.MAX_PROCESSES)

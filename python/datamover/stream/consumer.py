@@ -359,10 +359,14 @@ class Consumer:
             if self._closed:
                 raise InvalidState("the connection is closed")
             try:
-                return self._ready.get(timeout=LOOK_SECONDS)
+                arrived = self._ready.get(timeout=LOOK_SECONDS)
             except queue.Empty:
                 if until is not None and endpoint.after(0) > until:
                     raise Timeout(f"no step came in {limit} s") from None
+                continue
+            if arrived is None:
+                self._raise_error()
+            return arrived
 
     # What runs in threads.
 

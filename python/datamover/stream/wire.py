@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import contextlib
 import json
 import socket
 import struct
@@ -192,12 +193,10 @@ def layout_of_text(words: Any, nprocs: int) -> Layout:
 
 def words_of_dtype(dtype: np.dtype) -> Any:
     """Write a dtype down. Raises Unsupported where that cannot be read again."""
-    words = np.lib.format.dtype_to_descr(dtype)
-    try:
-        if np.lib.format.descr_to_dtype(words) == dtype:
+    words = json.loads(json.dumps(np.lib.format.dtype_to_descr(dtype)))
+    with contextlib.suppress(Error):
+        if dtype_of_words(words) == dtype:
             return words
-    except (TypeError, ValueError):
-        pass
     raise Unsupported(f"dtype {dtype} cannot be told to another program; send a view of its bits")
 
 
