@@ -75,8 +75,8 @@ class _Consumer:
 
     @property
     def is_ready(self) -> bool:
-        """Whether all its processes are there and it has said what it wants."""
-        return self.wanted is not None and len(self.controls) == self.nprocs
+        """Whether it has said what it wants, and all its processes have granted credits."""
+        return self.wanted is not None and min(self.credits) > 0
 
     def say(self, words: dict[str, Any]) -> None:
         """Tell all processes."""
