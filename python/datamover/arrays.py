@@ -232,7 +232,10 @@ class XArray:
             raise InvalidState("the array has been freed")
         blocks = [
             BlockMemory(
-                block, offset, strides, Region(lowest, [a + n for a, n in zip(lowest, shape, strict=True)])
+                block,
+                offset,
+                strides,
+                Region(lowest, [a + n for a, n in zip(lowest, shape, strict=True)]),
             )
             for block, (offset, strides, lowest, shape) in self._places.items()
             if 0 not in shape

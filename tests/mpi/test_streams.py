@@ -176,6 +176,27 @@ def test_error_on_one_sending_process_is_an_error_on_all(ends):
     ends.run(send, receive)
 
 
+def test_an_exception_in_one_sending_program_ends_the_stream_on_all(ends):
+    line = dm.BlockCyclic(64, "block", nprocs=ends.senders)
+    last = ends.part.rank == ends.part.size - 1
+
+    def send(out):
+        mine = np.zeros(line.local_shape(ends.part.rank))
+        out.send("u", mine, layout=line, step=0)
+        if last:
+            raise ZeroDivisionError("of the program's own")
+        out.send("u", mine, step=1)
+
+    def receive(consumer):
+        parts = dm.BlockCyclic(64, "block", nprocs=ends.receivers)
+        with pytest.raises(dm.PeerFailed):
+            list(consumer.steps({"u": parts}, LIMIT_SECONDS))
+
+    expected = ZeroDivisionError if last else dm.InvalidArgument
+    with pytest.raises(expected) if ends.sends else contextlib.nullcontext():
+        ends.run(send, receive)
+
+
 def test_different_calls_of_sending_processes_are_refused(ends):
     line = dm.BlockCyclic(64, "block", nprocs=ends.senders)
 

@@ -21,8 +21,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from typer.testing import CliRunner
 
 import datamover as dm
+from datamover import cli
 from datamover.launch import find_mpiexec, outer_environment
 from datamover.stream import endpoint, wire
 from datamover.stream.step_queue import POLICIES, StepQueue
@@ -143,8 +145,9 @@ def test_block_loses_nothing_and_waits_with_a_limit():
 
 def test_the_queue_is_bounded_in_bytes():
     with (
-        dm.Stream(None, HERE, policy="drop_oldest", queue_steps=9, queue_bytes=100, consumers=1)
-        as out,
+        dm.Stream(
+            None, HERE, policy="drop_oldest", queue_steps=9, queue_bytes=100, consumers=1
+        ) as out,
         dm.stream.connect(out.address, ahead=1) as consumer,
     ):
         steps = consumer.steps({"u": LINE}, LIMIT_SECONDS)
@@ -210,13 +213,54 @@ def test_consumers_come_late_leave_and_come_again():
         assert out.counters()["bytes_kept"] == 0
 
 
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.timeout(120 * CASES)
+def test_consumers_that_come_stall_and_go_leave_nothing_behind(policy):
+    rng = random.Random(SEED)
+    threads_before = threading.enumerate()
+    with dm.Stream(None, HERE, policy=policy, queue_steps=2, timeout=LIMIT_SECONDS) as out:
+        step, there = 0, []
+        for _ in range(30 * CASES):
+            if len(there) < 4:
+                consumer = dm.stream.connect(out.address, ahead=rng.randrange(1, 4))
+                there.append([consumer, consumer.steps({"u": LINE}, LIMIT_SECONDS), -1])
+            for _ in range(rng.randrange(1, 6)):
+                # Under block, all have to go on, or the stream waits for them.
+                going_on = there if policy == "block" else rng.sample(there, len(there) // 2)
+                send(out, [step])
+                step += 1
+                for entry in going_on if out.counters()["consumers"] == len(there) else []:
+                    number, arrays = next(entry[1])
+                    assert number > entry[2]
+                    assert policy != "block" or entry[2] in (-1, number - 1)
+                    np.testing.assert_array_equal(arrays["u"], of_step(number))
+                    entry[2] = number
+            leaving = there.pop(rng.randrange(len(there)))[0]
+            if rng.random() < 0.5:
+                endpoint.close(leaving._socket)  # as if its process had been killed
+            leaving.close()
+        for consumer, *_ in there:
+            consumer.close()
+        send(out, range(step, step + 3 * 2 + 20))
+        while out.counters()["consumers"]:
+            send(out, [step + 100])
+            step += 1
+        send(out, [step + 200])
+        assert out.counters()["bytes_kept"] == 0
+    for ending in [t for t in threading.enumerate() if t not in threads_before]:
+        ending.join(LIMIT_SECONDS)
+        assert not ending.is_alive()
+
+
 # Programs that end.
 
 CONSUMER = """
     import sys, datamover as dm
     line = dm.BlockCyclic(6, "block", nprocs=1)
     with dm.stream.connect(sys.argv[1]) as consumer:
-        for step, arrays in consumer.steps({"u": line}):
+        steps = consumer.steps({"u": line})
+        print("ready", flush=True)
+        for step, arrays in steps:
             print(step, flush=True)
             sys.stdin.readline()
 """
@@ -242,8 +286,9 @@ def program(text, *arguments, command=()):
 
 def test_a_consumer_that_is_killed_does_not_stop_the_producer():
     with dm.Stream(None, HERE, consumers=1, queue_steps=1, timeout=LIMIT_SECONDS) as out:
-        for round_ in range(3):
+        for round_ in range(2):
             with program(CONSUMER, out.address) as consumer:
+                assert consumer.stdout.readline() == "ready\n"
                 step = 100 * round_
                 while out.counters()["consumers_came"] == round_:
                     send(out, [step])
@@ -251,7 +296,7 @@ def test_a_consumer_that_is_killed_does_not_stop_the_producer():
                 assert int(consumer.stdout.readline()) == step - 1
                 consumer.send_signal(signal.SIGKILL)
                 send(out, range(step, step + 20))
-        assert out.counters()["consumers_lost"] == 3
+        assert out.counters()["consumers_lost"] == 2
         assert out.counters()["bytes_kept"] == 0
 
 
@@ -313,7 +358,7 @@ class Proxy:
     def __init__(self, address, change):
         self._to, self._change = wire.parse_address(address), change
         self._listener = socket.create_server(("127.0.0.1", 0))
-        self.address = "tcp://127.0.0.1:{}".format(self._listener.getsockname()[1])
+        self.address = f"tcp://127.0.0.1:{self._listener.getsockname()[1]}"
         threading.Thread(target=self._accept, daemon=True).start()
 
     def __enter__(self):
@@ -392,7 +437,7 @@ def test_a_damaged_message_is_asked_for_again():
 
 
 def test_a_message_that_arrives_damaged_again_and_again_is_an_error():
-    with pytest.raises(dm.IoError, match="'?u'?|array 0.*damaged"):
+    with pytest.raises(dm.IoError, match=r"process 0.*array 0 .*damaged 4 times"):
         through_proxy(lambda passed, data: flipped(data, len(data) - 7) if passed > 99 else data)
 
 
@@ -401,7 +446,9 @@ def test_a_connection_that_is_cut_is_an_error_and_no_wrong_value(case):
     at = random.Random(f"{SEED} {case}").randrange(200, 240_000)
 
     def change(passed, data):
-        return data if passed + len(data) < at else data[: max(at - passed, 0)] if passed < at else b""
+        return (
+            data if passed + len(data) < at else data[: max(at - passed, 0)] if passed < at else b""
+        )
 
     with pytest.raises((dm.PeerFailed, dm.IoError)):
         through_proxy(change)
@@ -491,6 +538,10 @@ def hostile(rng, out):
     )  # fmt: skip
 
 
+HOSTILE = 1000 if CASES == 1 else 5000 * CASES
+
+
+@pytest.mark.timeout(120 * CASES)
 def test_hostile_messages_do_no_harm():
     rng = random.Random(SEED)
     with (
@@ -501,7 +552,7 @@ def test_hostile_messages_do_no_harm():
         send(out, [0])
         assert numbers([next(steps)]) == [0]
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        for case in range(1000 * CASES):
+        for case in range(HOSTILE):
             earlier, message = hostile(rng, out)
             sock, greeting = raw(out)
             with sock, contextlib.suppress(OSError):
@@ -519,7 +570,7 @@ def test_hostile_messages_do_no_harm():
         assert grown_kib < 200 << 10
         send(out, [10**6])
         assert numbers([next(steps)]) == [10**6]
-        assert out.counters()["connections_refused"] > 300 * CASES
+        assert out.counters()["connections_refused"] > 0.3 * HOSTILE
 
 
 def test_who_says_nothing_takes_no_place_from_others():
@@ -598,6 +649,13 @@ def command(*arguments):
     )
 
 
+def is_running(process):
+    """Let a process go on for a moment; tell whether it has not ended."""
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(0.01)
+    return process.returncode is None
+
+
 @pytest.mark.parametrize("kind", ["npy", "zarr"])
 def test_the_command_records(tmp_path, kind):
     grid = dm.BlockCyclic((2, 3), "(*, *)", nprocs=1)
@@ -605,7 +663,7 @@ def test_the_command_records(tmp_path, kind):
         path = tmp_path / "run"
         with command(out.address, "--to", f"{kind}:{path}", "--steps", 3) as recorder:
             step = 0
-            while recorder.poll() is None:
+            while is_running(recorder):
                 out.send("../u", np.full((2, 3), step, "i2"), layout=grid, step=2 * step)
                 out.send("v", np.full((2, 3), -step, "f4"), layout=grid, step=2 * step)
                 step += 1
@@ -628,19 +686,23 @@ def test_the_command_records(tmp_path, kind):
 
 
 def test_the_command_tells_what_is_sent():
-    with dm.Stream(None, HERE, timeout=LIMIT_SECONDS) as out:
-        with command(out.address, "--info") as asking:
-            step = 0
-            while asking.poll() is None:
-                send(out, [step])
-                step += 1
-            output, errors = asking.communicate()
+    with (
+        dm.Stream(None, HERE, timeout=LIMIT_SECONDS) as out,
+        command(out.address, "--info") as asking,
+    ):
+        step = 0
+        while is_running(asking):
+            send(out, [step])
+            step += 1
+        output, errors = asking.communicate()
     assert (asking.returncode, errors) == (0, "")
     assert output == "u: 6 float64, on 1 process\n"
 
 
-def test_the_command_refuses_what_makes_no_sense(tmp_path):
-    for arguments in ((), ("--info", "--to", "npy:x"), ("--to", "csv:x"), ("--to", f"npy:{tmp_path}")):
-        with command("tcp://127.0.0.1:1", *arguments) as refused:
-            assert "error:" in refused.communicate()[1]
-        assert refused.returncode == 1
+@pytest.mark.parametrize(
+    "arguments", [(), ("--info", "--to", "npy:x"), ("--to", "csv:x"), ("--to", "npy:/")]
+)
+def test_the_command_refuses_what_makes_no_sense(arguments):
+    refused = CliRunner().invoke(cli.app, ["stream", "tcp://127.0.0.1:1", *arguments])
+    assert refused.exit_code == 1
+    assert "error:" in refused.stderr

@@ -145,12 +145,12 @@ def connect(
     --------
     >>> import numpy as np, datamover as dm
     >>> line = dm.BlockCyclic(6, "block", nprocs=1)
-    >>> with dm.Stream(None, "tcp://127.0.0.1:0") as out, dm.stream.connect(out.address) as s:
-    ...     steps = s.steps({"u": line})
-    ...     while not out.counters()["consumers"]:
+    >>> with dm.Stream(None, "tcp://127.0.0.1:0", consumers=1) as out:
+    ...     with dm.stream.connect(out.address) as source:
+    ...         steps = source.steps({"u": line})
     ...         out.send("u", np.arange(6.0), layout=line, step=4)
-    ...     step, arrays = next(steps)
-    ...     step, arrays["u"].tolist()
+    ...         step, arrays = next(steps)
+    ...         step, arrays["u"].tolist()
     (4, [0.0, 1.0, 2.0, 3.0, 4.0, 5.0])
     """
     return Consumer(address, comm, token=token, timeout=timeout, ahead=ahead)
@@ -182,6 +182,7 @@ class Consumer:
         self._ready: queue.SimpleQueue = queue.SimpleQueue()
         self._arrays_known = threading.Event()
         self._error: BaseException | None = None
+        self._lock = threading.Lock()  # of the links, and of whether they are closed
         self._is_iterating = self._closed = False
         self.dropped = 0
         self._token = endpoint.known_token(token)
@@ -456,7 +457,11 @@ class Consumer:
                 endpoint.dial(host, port, self._token, words, endpoint.GREETING_SECONDS)
                 for _ in range(self._pathways)
             ]
-            self._links[producer] = [DataLink(sock, producer) for sock in sockets]
+            links = [DataLink(sock, producer) for sock in sockets]
+            with self._lock:
+                self._links[producer] = links
+                if self._closed:
+                    self._close_links()
         return self._links[producer]
 
     # How it ends.
@@ -488,12 +493,16 @@ class Consumer:
         """Leave the stream. Local; where other processes still want steps, they fail."""
         if self._closed:
             return
-        self._closed = True
+        with self._lock:
+            self._closed = True
+            self._close_links()
         self._control.say({"type": "bye"})
         self._control.finish()
         self._steps.put(None)
         endpoint.close(self._socket)
-        for links in list(self._links.values()):
+
+    def _close_links(self) -> None:
+        for links in self._links.values():
             for link in links:
                 link.close()
 

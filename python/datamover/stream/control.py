@@ -13,7 +13,6 @@ from datamover.errors import Error
 from datamover.stream import endpoint, wire
 
 
-
 class FrameWriter:
     """Sends frames of one connection from a thread, in order.
 

@@ -23,6 +23,7 @@ class DataLink:
     def __init__(self, sock: socket.socket, producer: int):
         self._sock, self._producer = sock, producer
         self._jobs: queue.SimpleQueue = queue.SimpleQueue()
+        self._lock, self._closed = threading.Lock(), False
         self.bytes_received = self.checksum_errors = 0
         threading.Thread(target=self._run, name="datamover-stream", daemon=True).start()
 
@@ -31,7 +32,11 @@ class DataLink:
     ) -> Future[None]:
         """Begin to fill bytes `begin` to `end` of a message; what comes back is done then."""
         done: Future[None] = Future()
-        self._jobs.put((done, array, sequence, message, begin, end))
+        with self._lock:
+            if self._closed:
+                done.set_exception(PeerFailed("the connection was closed"))
+            else:
+                self._jobs.put((done, array, sequence, message, begin, end))
         return done
 
     def release(self, array: int, sequence: int) -> None:
@@ -41,7 +46,9 @@ class DataLink:
 
     def close(self) -> None:
         """End the connection and the thread."""
-        self._jobs.put(None)
+        with self._lock:
+            self._closed = True
+            self._jobs.put(None)  # what was asked for before fails: the connection is gone
         endpoint.close(self._sock)
 
     def _run(self) -> None:
@@ -57,9 +64,7 @@ class DataLink:
             else:
                 done.set_result(None)
 
-    def _fetch(
-        self, array: int, sequence: int, message: memoryview, begin: int, end: int
-    ) -> None:
+    def _fetch(self, array: int, sequence: int, message: memoryview, begin: int, end: int) -> None:
         damaged = self._request(array, sequence, message, begin, end)
         for _ in range(RETRIES):
             again = []
@@ -87,8 +92,10 @@ class DataLink:
             wire.read_exactly(self._sock, memoryview(header), endpoint.after(ANSWER_SECONDS))
             magic, checksum, *which, offset, count = wire.CHUNK.unpack(header)
             fits = which == [array, sequence] and offset == at
-            if magic != wire.CHUNK_MAGIC or not fits or not 0 < count <= min(
-                wire.CHUNK_BYTES, end - at
+            if (
+                magic != wire.CHUNK_MAGIC
+                or not fits
+                or not 0 < count <= min(wire.CHUNK_BYTES, end - at)
             ):
                 raise PeerFailed("what it sent is not what it was asked for")
             chunk = message[at : at + count]

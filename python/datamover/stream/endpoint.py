@@ -12,6 +12,7 @@ import contextlib
 import hashlib
 import hmac
 import ipaddress
+import logging
 import os
 import secrets
 import socket
@@ -22,6 +23,8 @@ from typing import Any
 
 from datamover.errors import Error, InvalidArgument, IoError, PeerFailed, Timeout
 from datamover.stream import wire
+
+log = logging.getLogger("datamover")
 
 #: Where a consumer finds the token if it is not given.
 TOKEN_VARIABLE = "DATAMOVER_STREAM_TOKEN"
@@ -182,14 +185,21 @@ class Listener:
                     sock.close()
                     continue
                 self._open.add(sock)
-            threading.Thread(target=self._run, args=(sock,), daemon=True).start()
+            try:
+                threading.Thread(target=self._run, args=(sock,), daemon=True).start()
+            except RuntimeError:  # no more threads, for now
+                with self._lock:
+                    self._open.discard(sock)
+                sock.close()
 
     def _run(self, sock: socket.socket) -> None:
         try:
             words = self._greet(sock)
             self._serve(sock, words)
-        except Error:
+        except Exception as error:  # whoever it was: it is no concern of the program that sends
             self.refused += 1
+            if not isinstance(error, Error):
+                log.debug("a connection to a stream ended with an error", exc_info=True)
         finally:
             with self._lock:
                 self._open.discard(sock)

@@ -70,8 +70,8 @@ class Stream:
     queue_steps : int
         Most steps that wait for a consumer beyond those that it has asked for.
     queue_bytes : int
-        Most bytes that wait for a consumer, of all processes together. A consumer for which one
-        array of one step takes more is refused.
+        Most bytes that wait for a consumer, of all processes together; as many more may be on their
+        way to it. A consumer for which one array of one step takes more is refused.
     consumers : int
         The first `send` waits until so many consumers are there.
     token : str, optional
@@ -265,9 +265,7 @@ class Stream:
         if isinstance(array, XArray) and layout != array.layout:
             raise Mismatch("the layout is not that of the XArray")
         if layout.nprocs != self._group.size:
-            raise Mismatch(
-                f"the layout is for {layout.nprocs} processes, {self._group.size} send"
-            )
+            raise Mismatch(f"the layout is for {layout.nprocs} processes, {self._group.size} send")
         if known is not None and layout != known.layout:
             raise Mismatch(f"array {known.name!r} had another layout before")
         return layout
@@ -322,9 +320,7 @@ class Stream:
     def _hear(self, decision: dict[str, Any]) -> None:
         """Take note of consumers that came and went, and of dropped steps."""
         for key, nprocs, wanted in decision["new"]:
-            self._wanted[key] = {
-                name: wire.layout_of_text(words, nprocs) for name, words in wanted
-            }
+            self._wanted[key] = {name: wire.layout_of_text(words, nprocs) for name, words in wanted}
             self._outbox.open(key, nprocs)
         for key, sequence in decision["dropped"]:
             self._outbox.drop(key, sequence)
@@ -333,9 +329,7 @@ class Stream:
             self._wanted.pop(key, None)
             self._packers = {who: p for who, p in self._packers.items() if who[0] != key}
 
-    def _pack(
-        self, array: SentArray, sequence: int, keys: list[str], local: LocalMemory
-    ) -> None:
+    def _pack(self, array: SentArray, sequence: int, keys: list[str], local: LocalMemory) -> None:
         """Pack an array for each consumer. One for which that fails anywhere is refused."""
         failed: dict[str, tuple[str, str]] = {}
         ended: BaseException | None = None

@@ -96,16 +96,15 @@ class StepQueue:
         if self.waiting:
             self.waiting[-1].complete = True
 
-    def withdraw(self, sequence: int) -> None:
-        """Drop a waiting step that could not be sent."""
-        kept = deque(step for step in self.waiting if step.sequence != sequence)
-        self.dropped += len(self.waiting) - len(kept)
-        self.waiting = kept
-        self._refused = sequence
-
     def next_to_send(self) -> Step | None:
-        """Take the oldest complete step; it is on its way from now on."""
+        """Take the oldest complete step; it is on its way from now on.
+
+        None where there is none, or where as many bytes are on their way as may wait.
+        """
         if not self.waiting or not self.waiting[0].complete:
+            return None
+        travelling = sum(step.nbytes for step in self.on_their_way.values())
+        if travelling and travelling + self.waiting[0].nbytes > self._max_bytes:
             return None
         step = self.waiting.popleft()
         self.on_their_way[step.sequence] = step

@@ -12,6 +12,7 @@ import base64
 import binascii
 import contextlib
 import json
+import select
 import socket
 import struct
 import time
@@ -92,7 +93,11 @@ def write_all(sock: socket.socket, *parts: Any, seconds: float | None = None) ->
         sock.settimeout(seconds)
         views = [memoryview(part).cast("B") for part in parts if len(part)]
         while views:
-            count = sock.sendmsg(views)
+            try:
+                count = sock.sendmsg(views)
+            except BlockingIOError:  # a thread that reads has just set a deadline of its own
+                select.select((), (sock,), (), FRAME_SECONDS)
+                continue
             while views and count >= len(views[0]):
                 count -= len(views.pop(0))
             if views and count:
