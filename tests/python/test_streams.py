@@ -618,6 +618,128 @@ def test_wrong_addresses(address):
         dm.stream.connect(address)
 
 
+def test_addresses_that_cannot_be_listened_at():
+    with pytest.raises(dm.InvalidArgument, match="interfaces"):
+        dm.Stream(None, "tcp://0.0.0.0:0")
+    with dm.Stream(None, HERE) as out, pytest.raises(dm.IoError):
+        dm.Stream(None, out.address)
+
+
+def test_wrong_calls():
+    with dm.Stream(None, HERE) as out:
+        send(out, [2**63 - 1])
+        wrong = [
+            (dm.InvalidArgument, {"step": None}),  # the one after the largest number
+            (dm.InvalidArgument, {"step": 2**63}),
+            (dm.InvalidArgument, {"step": -1}),
+            (dm.WrongType, {"step": 0.5}),
+            (dm.WrongType, {"step": 0, "layout": "block"}),
+            (dm.Mismatch, {"step": 0, "layout": dm.BlockCyclic(7, "block", nprocs=1)}),
+            (dm.Mismatch, {"step": 0, "layout": dm.BlockCyclic(6, "block", nprocs=2)}),
+        ]
+        for kind, said in wrong:
+            with pytest.raises(kind):
+                out.send("u", of_step(0), **said)
+        for array in (np.zeros(7), np.zeros((6, 1)), {1: of_step(0)}, [of_step(0)] * 2):
+            with pytest.raises(dm.Error):
+                out.send("u", array, step=0)
+        for name in ("", "a\nb", "x" * 257, "\ud800", 5):
+            with pytest.raises((dm.InvalidArgument, dm.WrongType)):
+                out.send(name, of_step(0), layout=LINE, step=0)
+        with pytest.raises(dm.WrongType):
+            out.send("o", np.array([None] * 6), layout=LINE, step=0)
+        with dm.stream.connect(out.address) as consumer:
+            for targets in (None, {}, {"u": 3}, {5: LINE}, [LINE]):
+                with pytest.raises(dm.WrongType):
+                    consumer.steps(targets)
+            with pytest.raises(dm.Mismatch):
+                consumer.steps({"u": dm.BlockCyclic(6, "block", nprocs=2)})
+    with pytest.raises(dm.InvalidState):
+        send(out, [0])
+
+
+def test_several_consumers_with_layouts_of_their_own():
+    whole = np.arange(60.0).reshape(6, 10)
+    grid = dm.BlockCyclic((6, 10), "(*, *)", nprocs=1)
+    boxes = dm.FloorPlan([dm.Region((0, 0), (3, 10)), dm.Region((3, 4), (6, 10))], [0, 0])
+    some = dm.IndexList((6, 10), [[7, 3, 59]])
+    with dm.Stream(None, HERE, consumers=3) as out, contextlib.ExitStack() as stack:
+        got = {}
+        for layout in (grid, boxes, some):
+            consumer = stack.enter_context(dm.stream.connect(out.address, ahead=5))
+            got[layout] = consumer.steps({"u": layout}, LIMIT_SECONDS)
+        # Negative strides, and blocks that lie apart.
+        for step in range(3):
+            flipped_ = np.ascontiguousarray((whole + step)[:, ::-1])[:, ::-1]
+            out.send("u", flipped_, layout=grid, step=step)
+        for step in range(3):
+            arrays = {layout: next(steps)[1]["u"] for layout, steps in got.items()}
+            np.testing.assert_array_equal(arrays[grid], whole + step)
+            np.testing.assert_array_equal(arrays[boxes][0], whole[:3] + step)
+            np.testing.assert_array_equal(arrays[boxes][1], whole[3:, 4:] + step)
+            np.testing.assert_array_equal(arrays[some], np.array([7.0, 3, 59]) + step)
+
+
+class FakeStream:
+    """A listener that says to a consumer what it was told to, then closes."""
+
+    def __init__(self, messages):
+        self._messages = messages
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.address = f"tcp://127.0.0.1:{self._listener.getsockname()[1]}"
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self):
+        with contextlib.suppress(OSError):
+            sock = self._listener.accept()[0]
+            with sock:
+                sock.sendall(b"".join(self._messages))
+                sock.shutdown(socket.SHUT_WR)
+                while True:  # who comes for data gets none
+                    self._listener.accept()[0].close()
+
+    def close(self):
+        endpoint.close(self._listener)
+        self._thread.join(LIMIT_SECONDS)
+
+
+def hostile_stream(rng):
+    """What a stream that means harm says: each message right, or one of them odd."""
+    odd = rng.choice([-1, 2**63, 2**70, 1.5, "x", None, [], {}, "u" * 1000, [["f", "O"]], "|O"])
+    layout = wire.text_of_layout(rng.choice([LINE, dm.BlockCyclic(7, "block", nprocs=1)]))
+    words = [
+        {"datamover_stream": 1, "nonce": "0"},
+        {"type": "welcome", "key": "k", "pathways": 1, "producers": [["127.0.0.1", 1]]},
+        {"type": "array", "number": 0, "name": "u", "dtype": "<f8", "nprocs": 1, "layout": layout},
+        {"type": "step", "seq": 0, "step": 0, "arrays": [0], "dropped": 0},
+        {"type": rng.choice(["end", "failed"]), "dropped": 0, "code": "io", "words": "w"},
+    ]
+    wrong = rng.randrange(len(words))
+    kind = rng.randrange(3)
+    if kind == 0:
+        words[wrong][rng.choice(list(words[wrong]))] = odd
+    frames = [said(one) for one in words]
+    if kind == 1:
+        frames[wrong] = mutated(rng, frames[wrong])
+    if kind == 2:
+        del frames[wrong:]
+    return frames
+
+
+def test_a_hostile_stream_is_an_error_at_its_consumer():
+    rng = random.Random(SEED)
+    for _ in range(100 * CASES):
+        fake = FakeStream(hostile_stream(rng))
+        try:
+            with dm.stream.connect(fake.address, timeout=5) as consumer:
+                assert not list(consumer.steps({"u": LINE}, 20))
+        except dm.Error:
+            pass
+        finally:
+            fake.close()
+
+
 def test_nobody_listens():
     with socket.create_server(("127.0.0.1", 0)) as unused:
         port = unused.getsockname()[1]

@@ -44,6 +44,14 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
+def is_any(host: str) -> bool:
+    """Tell whether an address stands for all interfaces of a machine."""
+    try:
+        return ipaddress.ip_address(host).is_unspecified
+    except ValueError:
+        return False
+
+
 def listen(host: str, port: int) -> socket.socket:
     """Listen at an address. Raises IoError."""
     try:

@@ -123,13 +123,16 @@ def new_arrays(
     memory = np.empty(places.end_bytes, np.uint8)
     views = {}
     for block in layout.blocks_of(rank):
-        views[block] = np.empty(layout.block_extents(block), dtype)
+        extents = tuple(layout.block_extents(block))
+        if 0 in extents:
+            views[block] = np.empty(extents, dtype)
     for place in places.blocks:
         extents = tuple(layout.block_extents(place.block))
         if 0 not in extents:
             views[place.block] = np.ndarray(
                 extents, dtype, memory, place.offset_bytes, tuple(place.strides_bytes)
             )
+    views = dict(sorted(views.items()))
     local = LocalMemory(memory, places)
     if len(views) > 1:
         return local, views

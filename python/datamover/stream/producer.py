@@ -60,8 +60,9 @@ class Stream:
     comm : mpi4py.MPI.Comm or None
         The processes that send; None for this one alone, without MPI.
     address : str
-        Where process 0 listens: "tcp://host:port"; port 0 for any that is free, which `address`
-        then tells. The other processes listen at ports of their own.
+        Where process 0 listens: "tcp://host:port", with an address of this machine that consumers
+        can reach; port 0 for any that is free, which `address` then tells. The other processes
+        listen at ports of their own.
     pathways : int
         Connections from each sending to each receiving process, which share a message; 1 to 16.
     policy : {"block", "drop_oldest", "drop_newest"}
@@ -143,6 +144,11 @@ class Stream:
                 memory_limit(queue_bytes, "queue_bytes"),
             )
             host, port = wire.parse_address(address)
+            if endpoint.is_any(host):
+                raise InvalidArgument(
+                    f"{address!r} stands for all interfaces; give the address of the one at which "
+                    "consumers find this machine"
+                )
             self.token = endpoint.make_token(host, token)
             self._least = least
             own = endpoint.own_host(host, self._group.rank)
@@ -249,7 +255,7 @@ class Stream:
 
     def _number_of(self, step: Any) -> int:
         if step is None:
-            return 0 if self._step is None else self._step + 1
+            step = 0 if self._step is None else self._step + 1
         return _count(step, "step", 0, wire.MAX_NUMBER)
 
     def _layout_of(self, array: Any, layout: Any, known: SentArray | None) -> Layout:
