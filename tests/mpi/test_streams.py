@@ -303,3 +303,11 @@ def test_wrong_arguments_on_one_process_are_errors_on_all(comm):
         dm.Stream(comm, HERE, queue_steps=None if last else 1)
     with pytest.raises(dm.InvalidArgument):
         dm.Stream(comm, HERE, pathways=0 if last else 1)
+
+
+def test_lists_that_no_process_holds_whole_are_refused_on_all(comm):
+    if comm.size == 1:
+        return
+    (mine,) = dm.index_lists(comm, comm.size, [comm.rank])
+    with dm.Stream(comm, HERE) as out, pytest.raises(dm.Unsupported):
+        out.send("u", np.zeros(1), layout=mine)

@@ -329,6 +329,7 @@ class Consumer:
                     f"the layout of {name!r} is for {wanted.layout.nprocs} processes, "
                     f"{self._group.size} receive"
                 )
+            wire.text_of_layout(wanted.layout)  # one that cannot be told is an error here, on all
             self._wanted[name] = wanted
         self._is_iterating = True
         return limit

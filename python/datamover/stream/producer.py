@@ -242,6 +242,8 @@ class Stream:
         if number == self._step and step is not None and name in self._names_of_step:
             raise InvalidArgument(f"array {name!r} was sent in step {number} before")
         layout = self._layout_of(array, layout, known)
+        if known is None:
+            wire.text_of_layout(layout)  # one that cannot be told is an error here, on all
         given = array if isinstance(array, (XArray, UserArrays)) else UserArrays(array)
         dtype = given.dtype
         if known is not None and dtype not in (None, known.dtype):
