@@ -52,7 +52,7 @@ from .plans import (
 from .relations import AddressRelation, BoundCopy, RecomputeModel, RelationCache
 
 if TYPE_CHECKING:
-    from . import targets
+    from . import stream, targets
     from .array_copy import copy
     from .arrays import UserArrays, XArray
     from .distribution import Distribution, distribute
@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from .movers import Mover, MoverSet, Phases
     from .own_lists import index_lists
     from .progress import progress_thread, set_timeout
+    from .stream import Stream
 
 __all__ = [
     "AddressRelation",
@@ -92,6 +93,7 @@ __all__ = [
     "Region",
     "RelationCache",
     "SectionCopy",
+    "Stream",
     "Timeout",
     "Unsupported",
     "UserArrays",
@@ -112,6 +114,7 @@ __all__ = [
     "redistribute",
     "restriction",
     "set_timeout",
+    "stream",
     "targets",
 ]
 
@@ -121,6 +124,7 @@ _LAZY = {
     "Mover": "movers",
     "MoverSet": "movers",
     "Phases": "movers",
+    "Stream": "stream",
     "UserArrays": "arrays",
     "XArray": "arrays",
     "copy": "array_copy",
@@ -134,8 +138,8 @@ _LAZY = {
 
 
 def __getattr__(name: str) -> Any:
-    if name == "targets":
-        return import_module(".targets", __name__)
+    if name in ("stream", "targets"):
+        return import_module(f".{name}", __name__)
     if name not in _LAZY:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(import_module(f".{_LAZY[name]}", __name__), name)

@@ -16,7 +16,7 @@ from .mpi import collectively, comm_address, core
 if TYPE_CHECKING:
     from mpi4py import MPI
 
-    from ._plan import BlockCyclic, FlatCyclic, FloorPlan, IndexList
+    from ._plan import BlockCyclic, FlatCyclic, FloorPlan, IndexList, MemoryLayout
 
     Layout = BlockCyclic | FloorPlan | IndexList | FlatCyclic
 
@@ -224,6 +224,25 @@ class XArray:
             raise InvalidState("the array has been freed")
         return self._core.part()
 
+    def memory(self) -> tuple[np.ndarray, MemoryLayout]:
+        """Give all bytes of this process, and where its blocks lie in them; not for users."""
+        from ._plan import BlockMemory, MemoryLayout, Region
+
+        if self._freed:
+            raise InvalidState("the array has been freed")
+        blocks = [
+            BlockMemory(
+                block,
+                offset,
+                strides,
+                Region(lowest, [a + n for a, n in zip(lowest, shape, strict=True)]),
+            )
+            for block, (offset, strides, lowest, shape) in self._places.items()
+            if 0 not in shape
+        ]
+        memory = self._core.bytes()
+        return memory, MemoryLayout(blocks, 0, memory.nbytes)
+
     def free(self) -> None:
         """Give the memory back, once views of it and movers bound to it are gone too. Local."""
         self._freed = True
@@ -311,13 +330,16 @@ class UserArrays:
     def part(self, layout: Layout, rank: int, default_dtype: np.dtype) -> Any:
         """Give what movers bind; not for users."""
         dtype = self.dtype or default_dtype
-        dims = _block_dims(layout)
-        lower, upper = _per_side(self._ghost, dims)
-        described, writable = [], True
-        for block, array in self._by_block(layout, rank).items():
-            address = array.__array_interface__["data"][0]
-            described.append((block, address, array.shape, array.strides, lower, upper))
-            writable = writable and array.flags.writeable
+        described = self.places(layout, rank)
+        writable = all(array.flags.writeable for array in self._listed())
         return core().user_part(
             layout, described, dtype.itemsize, number_name(dtype), writable, self._listed()
         )
+
+    def places(self, layout: Layout, rank: int) -> list[tuple]:
+        """Give (block, address, shape, byte strides, ghosts below, above) each; not for users."""
+        lower, upper = _per_side(self._ghost, _block_dims(layout))
+        return [
+            (block, array.__array_interface__["data"][0], array.shape, array.strides, lower, upper)
+            for block, array in self._by_block(layout, rank).items()
+        ]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What can be done from a shell? `datamover explain`, `move`, `bench` and `app`."""
+"""What can be done from a shell? `datamover explain`, `move`, `stream`, `bench` and `app`."""
 
 from __future__ import annotations
 
@@ -136,6 +136,38 @@ _PASSED_ON = {
 def move(ctx: typer.Context) -> None:
     """Move an array from one file to another, in parallel: `datamover move INPUT OUTPUT`."""
     raise typer.Exit(move_command.run(ctx.args))
+
+
+@app.command()
+def stream(
+    address: Annotated[str, typer.Argument(help='Where it is sent, "tcp://127.0.0.1:5777".')],
+    to: Annotated[
+        str | None,
+        typer.Option(metavar="npy:DIRECTORY|zarr:PATH", help="Record what comes."),
+    ] = None,
+    info: Annotated[bool, typer.Option("--info", help="Show the arrays, and end.")] = False,
+    array: Annotated[
+        list[str] | None, typer.Option(help="Only this array; may be given several times.")
+    ] = None,
+    steps: Annotated[int | None, typer.Option(min=1, help="End after so many steps.")] = None,
+    timeout: Annotated[
+        float | None, typer.Option(help="Seconds to wait for the stream, and for each step.")
+    ] = None,
+) -> None:
+    """Record what another program sends (see dm.Stream), or show what it is.
+
+    A stream that demands a token finds it in the environment variable DATAMOVER_STREAM_TOKEN.
+    """
+    from datamover.stream import recorder
+
+    with _errors_to_exit():
+        if info == (to is not None):
+            raise InvalidArgument("say either --to or --info")
+        if info:
+            typer.echo(recorder.describe(address, timeout))
+        else:
+            recorded = recorder.record(address, to, array or [], steps, timeout)
+            typer.echo(recorded)
 
 
 @app.command(context_settings=_PASSED_ON)

@@ -1,0 +1,244 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Who may connect to a stream, and how does a connection begin?
+
+The listening end greets with a number of its own, used once; the other end answers with who it is
+and, where there is a token, with a keyed hash of that number: the token itself never travels.
+Without a token only this machine can connect.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import hmac
+import ipaddress
+import logging
+import os
+import secrets
+import socket
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from datamover.errors import Error, InvalidArgument, IoError, PeerFailed, Timeout
+from datamover.stream import wire
+
+log = logging.getLogger("datamover")
+
+#: Where a consumer finds the token if it is not given.
+TOKEN_VARIABLE = "DATAMOVER_STREAM_TOKEN"
+GREETING_SECONDS = 10.0
+#: Connections at the same time; those above are closed at once.
+MAX_CONNECTIONS = 1024
+#: Seconds without an answer until a silent machine is asked, between questions, and how many.
+KEEPALIVE = (30, 10, 3)
+RETRY_SECONDS = 0.05
+
+
+def is_loopback(host: str) -> bool:
+    """Tell whether only processes of this machine can reach an address."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def is_any(host: str) -> bool:
+    """Tell whether an address stands for all interfaces of a machine."""
+    try:
+        return ipaddress.ip_address(host).is_unspecified
+    except ValueError:
+        return False
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Listen at an address. Raises IoError."""
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        listener = socket.create_server((host, port), family=family, backlog=128)
+    except OSError as error:
+        raise IoError(f"tcp://{host}:{port}: {error.strerror or error}") from None
+    return listener
+
+
+def own_host(first_host: str, rank: int) -> str:
+    """Give the address at which this process listens: the first one's, or this machine's own."""
+    if rank == 0 or is_loopback(first_host):
+        return first_host
+    with contextlib.suppress(OSError), socket.socket() as probe:
+        probe.bind((first_host, 0))
+        return first_host
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.connect((first_host, 9))  # sends nothing: it asks which way leads there
+        return probe.getsockname()[0]
+
+
+def make_token(host: str, token: str | None) -> str:
+    """Give the token of a stream, "" for none. Raises InvalidArgument where it is too short."""
+    if token is None:
+        return "" if is_loopback(host) else secrets.token_urlsafe(24)
+    if not isinstance(token, str) or len(token) < 16:
+        raise InvalidArgument("a token must be a text of at least 16 characters")
+    return token
+
+
+def known_token(token: str | None) -> str:
+    """Give the token that a consumer answers with."""
+    return token if token is not None else os.environ.get(TOKEN_VARIABLE, "")
+
+
+def _answer(token: str, nonce: str) -> str:
+    return hmac.new(token.encode(), nonce.encode(), hashlib.sha256).hexdigest()
+
+
+def _prepare(sock: socket.socket) -> None:
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    options = (socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL, socket.TCP_KEEPCNT)
+    for option, value in zip(options, KEEPALIVE, strict=True):
+        sock.setsockopt(socket.IPPROTO_TCP, option, value)
+
+
+def after(seconds: float) -> float:
+    """Give the deadline that many seconds from now."""
+    return time.monotonic() + seconds
+
+
+def close(sock: socket.socket) -> None:
+    """Close a connection; whoever reads or writes it in another thread wakes up."""
+    with contextlib.suppress(OSError):
+        sock.shutdown(socket.SHUT_RDWR)
+    sock.close()
+
+
+def dial(
+    host: str, port: int, token: str, words: dict[str, Any], seconds: float | None
+) -> socket.socket:
+    """Connect and say who this is; try again while nobody listens.
+
+    Raises
+    ------
+    Timeout
+        Nobody listened in time.
+    Error
+        The other end is no stream.
+    """
+    deadline = None if seconds is None else time.monotonic() + seconds
+    while True:
+        left = GREETING_SECONDS if deadline is None else deadline - time.monotonic()
+        try:
+            sock = socket.create_connection((host, port), max(min(left, GREETING_SECONDS), 1e-3))
+            break
+        except (ConnectionRefusedError, TimeoutError):
+            if left <= RETRY_SECONDS:
+                raise Timeout(f"nobody listens at tcp://{host}:{port}") from None
+            threading.Event().wait(RETRY_SECONDS)
+        except OSError as error:
+            raise IoError(f"tcp://{host}:{port}: {error.strerror or error}") from None
+    try:
+        _prepare(sock)
+        limit = after(GREETING_SECONDS)
+        greeting = wire.read_frame(sock, wire.MAX_GREETING_BYTES, limit)
+        if wire.number(greeting, "datamover_stream") != wire.VERSION:
+            raise IoError(f"tcp://{host}:{port} is a stream of another version")
+        nonce = wire.text(greeting, "nonce")
+        hello = {**words, "answer": _answer(token, nonce)}
+        wire.write_all(sock, wire.frame(hello), seconds=GREETING_SECONDS)
+    except BaseException:
+        close(sock)
+        raise
+    return sock
+
+
+class Listener:
+    """Accepts connections in a thread; each is served by a thread of its own.
+
+    Parameters
+    ----------
+    sock : socket
+        Listens.
+    token : str
+        "" for none.
+    serve : callable
+        Called with each connection that has introduced itself, and its words; the connection is
+        closed when it returns or raises an error.
+    """
+
+    def __init__(
+        self,
+        sock: socket.socket,
+        token: str,
+        serve: Callable[[socket.socket, dict[str, Any]], None],
+    ):
+        self._sock, self._token, self._serve = sock, token, serve
+        self._lock = threading.Lock()
+        self._open: set[socket.socket] = set()
+        self._closed = False
+        self.refused = 0
+        threading.Thread(target=self._accept, name="datamover-stream", daemon=True).start()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                sock, _ = self._sock.accept()
+            except OSError:
+                if self._closed:
+                    return
+                threading.Event().wait(RETRY_SECONDS)  # no descriptors are left, for now
+                continue
+            with self._lock:
+                if self._closed or len(self._open) >= MAX_CONNECTIONS:
+                    self.refused += 1
+                    sock.close()
+                    continue
+                self._open.add(sock)
+            try:
+                threading.Thread(target=self._run, args=(sock,), daemon=True).start()
+            except RuntimeError:  # no more threads, for now
+                with self._lock:
+                    self._open.discard(sock)
+                sock.close()
+
+    def _run(self, sock: socket.socket) -> None:
+        try:
+            words = self._greet(sock)
+            self._serve(sock, words)
+        except Exception as error:  # whoever it was: it is no concern of the program that sends
+            self.refused += 1
+            if not isinstance(error, Error):
+                log.debug("a connection to a stream ended with an error", exc_info=True)
+        finally:
+            with self._lock:
+                self._open.discard(sock)
+            close(sock)
+
+    def _greet(self, sock: socket.socket) -> dict[str, Any]:
+        try:
+            _prepare(sock)
+        except OSError as error:
+            raise PeerFailed(str(error)) from None
+        nonce = secrets.token_hex(16)
+        greeting = {"datamover_stream": wire.VERSION, "nonce": nonce}
+        wire.write_all(sock, wire.frame(greeting), seconds=GREETING_SECONDS)
+        limit = after(GREETING_SECONDS)
+        words = wire.read_frame(sock, wire.MAX_GREETING_BYTES, limit)
+        answer = wire.text(words, "answer").encode()
+        if not hmac.compare_digest(answer, _answer(self._token, nonce).encode()):
+            refusal = {"type": "failed", "code": "invalid_state", "words": _WRONG_TOKEN}
+            wire.write_all(sock, wire.frame(refusal), seconds=GREETING_SECONDS)
+            raise IoError("a wrong token")
+        return words
+
+    def close(self) -> None:
+        """End all connections and listen no more."""
+        with self._lock:
+            self._closed = True
+            connections = list(self._open)
+        close(self._sock)
+        for sock in connections:
+            with contextlib.suppress(OSError):
+                sock.shutdown(socket.SHUT_RDWR)
+
+
+_WRONG_TOKEN = f"the stream wants another token; give token= or set {TOKEN_VARIABLE}"

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How do the processes of one end of a stream agree, be there one or many, with MPI or without?"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from datamover.errors import Error
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+
+
+class Group:
+    """The processes of one end: those of a communicator, or this one alone (None).
+
+    All waiting is the library's own: with deadlines, told of failures, interruptible.
+    """
+
+    def __init__(self, comm: MPI.Comm | None):
+        self._address = None
+        self.rank, self.size = 0, 1
+        if comm is not None:
+            from datamover.mpi import comm_address
+
+            self._address = comm_address(comm)
+            self.rank, self.size = comm.rank, comm.size
+
+    def together(self, work: Callable[[], Any]) -> Any:
+        """Run `work` everywhere; where it raises anywhere, raise that everywhere. Collective."""
+        if self.size == 1:
+            return work()
+        from datamover.mpi import collectively
+
+        return collectively(self._address, work)
+
+    def told_by_first(self, words: Any) -> Any:
+        """Give everywhere what process 0 brings, anything that is JSON. Collective."""
+        return self.told_by_all(words if self.rank == 0 else None)[0]
+
+    def told_by_all(self, words: Any) -> list[Any]:
+        """Give everywhere what each process brings, anything that is JSON. Collective."""
+        if self.size == 1:
+            return [words]
+        from datamover.mpi import gathered
+
+        said = json.dumps(words).encode()
+        padded = np.frombuffer(said + b" " * (-len(said) % 8), np.int64)
+        return [json.loads(one.tobytes()) for one in gathered(self._address, padded)]
+
+    def tell_failure(self, error: BaseException) -> None:
+        """Have the next call of `together` of the other processes raise an error. Collective."""
+        if self.size == 1:
+            return
+        from datamover.mpi import core, told
+
+        with contextlib.suppress(Error):
+            core().agree(self._address, *told(error))

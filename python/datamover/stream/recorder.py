@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How is a stream written to files, by `datamover stream`?"""
+
+from __future__ import annotations
+
+import dataclasses
+import urllib.parse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from datamover.errors import InvalidArgument, IoError, Unsupported
+from datamover.layouts import BlockCyclic
+from datamover.stream.consumer import ArrayInfo, Consumer, connect
+
+#: A chunk of a Zarr array holds about so many bytes of one step.
+ZARR_CHUNK_BYTES = 4 << 20
+
+
+class Recorder(Protocol):
+    """What a format of recordings has to offer."""
+
+    def begin(self, info: ArrayInfo) -> None:
+        """Prepare for an array, before its first step."""
+
+    def write(self, name: str, step: int, array: np.ndarray) -> None:
+        """Write one step of an array."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Recorded:
+    """What a recording holds."""
+
+    steps: int
+    bytes: int
+    dropped: int
+
+    def __str__(self) -> str:
+        plural = "" if self.steps == 1 else "s"
+        lost = f", {self.dropped} dropped by the stream" if self.dropped else ""
+        return f"{self.steps} step{plural}, {self.bytes} bytes{lost}"
+
+
+def describe(address: str, timeout: float | None) -> str:
+    """Give a line for each array that a stream sends, once it has sent its first step."""
+    with connect(address, timeout=timeout) as source:
+        known = source.arrays(timeout)
+        lines = [
+            f"{info.name}: {' x '.join(map(str, info.shape))} {info.dtype}, on "
+            f"{info.layout.nprocs} process{'' if info.layout.nprocs == 1 else 'es'}"
+            for info in known.values()
+        ]
+    return "\n".join(lines)
+
+
+def record(
+    address: str, to: str, names: Sequence[str], steps: int | None, timeout: float | None
+) -> Recorded:
+    """Write the steps of a stream to files, until it ends or there are so many.
+
+    Parameters
+    ----------
+    address : str
+    to : str
+        "npy:DIRECTORY" for a file NAME/STEP.npy for each, "zarr:PATH" for a group with an array for
+        each name, steps along its first dimension.
+    names : sequence of str
+        The arrays; without any, all that are known when the first step has been sent.
+    steps : int, optional
+    timeout : float, optional
+        Seconds to wait for the stream, and for each step.
+
+    Raises
+    ------
+    InvalidArgument
+        A format that is not known, or an array that is not sent.
+    IoError
+        There is something in the place already, or it cannot be written.
+    """
+    recorder = _recorder(to)
+    with connect(address, timeout=timeout) as source:
+        known = source.arrays(timeout)
+        missing = [name for name in names if name not in known]
+        if missing or not known:
+            raise InvalidArgument(f"the stream sends {sorted(known)}, not {missing}")
+        wanted = {name: known[name] for name in names or known}
+        for info in wanted.values():
+            recorder.begin(info)
+        return _record(source, recorder, wanted, steps, timeout)
+
+
+def _record(
+    source: Consumer,
+    recorder: Recorder,
+    wanted: dict[str, ArrayInfo],
+    steps: int | None,
+    timeout: float | None,
+) -> Recorded:
+    layouts = {
+        name: BlockCyclic(info.shape, f"({', '.join('*' * len(info.shape))})", nprocs=1)
+        for name, info in wanted.items()
+    }
+    count = nbytes = 0
+    for step, arrays in source.steps(layouts, timeout):
+        for name, array in arrays.items():
+            recorder.write(name, step, array)
+            nbytes += array.nbytes
+        count += 1
+        if count == steps:
+            break
+    return Recorded(count, nbytes, source.dropped)
+
+
+def _recorder(to: str) -> Recorder:
+    kind, colon, path = to.partition(":")
+    if not colon or not path or kind not in _RECORDERS:
+        raise InvalidArgument(f'--to is "{to}", it must be npy:DIRECTORY or zarr:PATH')
+    if Path(path).exists():
+        raise IoError(f"there is something already: {path}")
+    return _RECORDERS[kind](Path(path))
+
+
+def _file_name(name: str) -> str:
+    """Give a name for a file that stands for any name of an array, and stays in its directory."""
+    quoted = urllib.parse.quote(name, safe=" ")
+    return "%2E" + quoted[1:] if quoted.startswith(".") else quoted
+
+
+class _NpyRecorder:
+    """A directory for each array, a file for each step."""
+
+    def __init__(self, path: Path):
+        self._path = path
+
+    def begin(self, info: ArrayInfo) -> None:
+        (self._path / _file_name(info.name)).mkdir(parents=True)
+
+    def write(self, name: str, step: int, array: np.ndarray) -> None:
+        np.save(self._path / _file_name(name) / f"{step}.npy", array)
+
+
+class _ZarrRecorder:
+    """A group with an array for each name, which grows, and its steps beside it."""
+
+    def __init__(self, path: Path):
+        try:
+            import zarr
+        except ImportError:
+            raise Unsupported("recording to Zarr needs the package zarr") from None
+        self._group = zarr.open_group(str(path), mode="w-")
+        self._arrays: dict[str, tuple[Any, Any]] = {}
+
+    def begin(self, info: ArrayInfo) -> None:
+        name = _file_name(info.name)
+        chunk = list(info.shape)
+        for d in range(len(chunk)):  # the slowest dimensions are cut first
+            rest = int(np.prod(chunk[d + 1 :], dtype=object)) * info.dtype.itemsize
+            chunk[d] = max(1, min(chunk[d], ZARR_CHUNK_BYTES // max(rest, 1)))
+        data = self._group.create_array(
+            name, shape=(0, *info.shape), chunks=(1, *chunk), dtype=info.dtype
+        )
+        steps = self._group.create_array(f"{name}.steps", shape=(0,), chunks=(1024,), dtype="i8")
+        self._arrays[info.name] = data, steps
+
+    def write(self, name: str, step: int, array: np.ndarray) -> None:
+        data, steps = self._arrays[name]
+        data.append(array[None])
+        steps.append(np.array([step]))
+
+
+_RECORDERS = {"npy": _NpyRecorder, "zarr": _ZarrRecorder}

@@ -1,0 +1,245 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""In which words do the two ends of a stream talk, and how are they read without trusting them?
+
+A *frame* is a small JSON object behind a header with its length and CRC32C: greetings,
+subscriptions, credits, steps. A *chunk* is a part of a packed message behind a header that says
+which part, and its CRC32C. Lengths are compared with limits before memory is taken.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import contextlib
+import json
+import select
+import socket
+import struct
+import time
+from typing import Any
+
+import numpy as np
+
+from datamover.arrays import element_dtype
+from datamover.errors import Error, InvalidArgument, IoError, PeerFailed, Timeout, Unsupported
+from datamover.layouts import Layout
+from datamover.plans import MotionPlan
+
+try:
+    from crc32c import crc32c as _crc32c
+except ImportError:  # told when it is needed
+    _crc32c = None
+
+VERSION = 1
+#: Magic, bytes that follow, their CRC32C.
+FRAME = struct.Struct("!4sII")
+FRAME_MAGIC = b"DMS1"
+#: Magic, operation, number of the array, sequence number of the step, offset, bytes.
+REQUEST = struct.Struct("!4sIIQQQ")
+REQUEST_MAGIC = b"DMR1"
+FETCH, RELEASE = 1, 2
+#: Magic, CRC32C, number of the array, sequence number of the step, offset, bytes.
+CHUNK = struct.Struct("!4sIIQQQ")
+CHUNK_MAGIC = b"DMC1"
+#: A message travels in chunks of this size, each with its own checksum.
+CHUNK_BYTES = 1 << 20
+#: Of a frame from somebody who has not said yet who they are, and from one who has.
+MAX_GREETING_BYTES = 1 << 14
+MAX_FRAME_BYTES = 1 << 24
+#: Of lists, objects and their members together: what JSON becomes takes more memory than its text.
+MAX_FRAME_ITEMS = 1 << 16
+#: What is begun has to be complete after this time.
+FRAME_SECONDS = 30.0
+MAX_NAME_BYTES = 256
+MAX_ELEM_BYTES = 1 << 16
+MAX_PROCESSES = 1 << 16
+MAX_ARRAYS = 1 << 12
+MAX_NUMBER = 2**63 - 1
+
+
+def crc32c(data: Any) -> int:
+    """Give the CRC32C (RFC 3720) of bytes. The GIL is released meanwhile for large ones."""
+    if _crc32c is None:
+        raise Unsupported("streams need the package crc32c: pip install crc32c")
+    return _crc32c(data)
+
+
+def read_exactly(sock: socket.socket, view: memoryview, deadline: float | None) -> None:
+    """Fill a memory from a connection.
+
+    Raises
+    ------
+    PeerFailed
+        The connection was closed or broke.
+    Timeout
+        The deadline, of `time.monotonic`, passed.
+    """
+    while view:
+        try:
+            sock.settimeout(None if deadline is None else max(deadline - time.monotonic(), 1e-3))
+            count = sock.recv_into(view)
+        except TimeoutError:
+            raise Timeout("the other end of the connection said nothing in time") from None
+        except OSError as error:
+            raise PeerFailed(f"the connection broke: {error.strerror or error}") from None
+        if count == 0:
+            raise PeerFailed("the other end closed the connection")
+        view = view[count:]
+
+
+def write_all(sock: socket.socket, *parts: Any, seconds: float | None = None) -> None:
+    """Send bytes. Raises PeerFailed and Timeout as `read_exactly`."""
+    try:
+        sock.settimeout(seconds)
+        views = [memoryview(part).cast("B") for part in parts if len(part)]
+        while views:
+            try:
+                count = sock.sendmsg(views)
+            except BlockingIOError:  # a thread that reads has just set a deadline of its own
+                select.select((), (sock,), (), FRAME_SECONDS)
+                continue
+            while views and count >= len(views[0]):
+                count -= len(views.pop(0))
+            if views and count:
+                views[0] = views[0][count:]
+    except TimeoutError:
+        raise Timeout("the other end of the connection takes nothing") from None
+    except OSError as error:
+        raise PeerFailed(f"the connection broke: {error.strerror or error}") from None
+
+
+def frame(words: dict[str, Any]) -> bytes:
+    """Give a frame as bytes."""
+    body = json.dumps(words, separators=(",", ":")).encode()
+    return FRAME.pack(FRAME_MAGIC, len(body), crc32c(body)) + body
+
+
+def read_frame(
+    sock: socket.socket, max_bytes: int = MAX_FRAME_BYTES, deadline: float | None = None
+) -> dict[str, Any]:
+    """Read a frame; wait for its first byte as long as it takes, unless there is a deadline.
+
+    Raises
+    ------
+    IoError
+        What came is no frame, is longer than `max_bytes` or was damaged.
+    Error
+        As `read_exactly`.
+    """
+    header = memoryview(bytearray(FRAME.size))
+    read_exactly(sock, header[:1], deadline)
+    deadline = deadline or time.monotonic() + FRAME_SECONDS
+    read_exactly(sock, header[1:], deadline)
+    magic, count, checksum = FRAME.unpack(header)
+    if magic != FRAME_MAGIC:
+        raise IoError(f"these bytes are no frame of a stream: {bytes(magic)!r}")
+    if count > max_bytes:
+        raise IoError(f"a frame of {count} bytes; at most {max_bytes} are read")
+    body = bytearray(count)
+    read_exactly(sock, memoryview(body), deadline)
+    if crc32c(body) != checksum:
+        raise IoError(f"a frame of {count} bytes arrived damaged")
+    if sum(body.count(sign) for sign in b"[{,") > MAX_FRAME_ITEMS:
+        raise IoError(f"a frame of more than {MAX_FRAME_ITEMS} items")
+    try:
+        words = json.loads(body)
+    except (ValueError, RecursionError):
+        raise IoError("a frame that is no JSON") from None
+    if not isinstance(words, dict):
+        raise IoError("a frame that is no JSON object")
+    return words
+
+
+def number(words: dict[str, Any], key: str, least: int = 0, most: int = MAX_NUMBER) -> int:
+    """Give an integer of a frame. Raises IoError where it is none or outside its limits."""
+    value = words.get(key)
+    if type(value) is not int or not least <= value <= most:
+        raise IoError(f"{key!r} of a frame must be an integer from {least} to {most}")
+    return value
+
+
+def text(words: dict[str, Any], key: str, most: int = MAX_NAME_BYTES) -> str:
+    """Give a text of a frame. Raises IoError where it is none or too long."""
+    value = words.get(key)
+    if not isinstance(value, str) or len(value) > most or not value.isprintable():
+        raise IoError(f"{key!r} of a frame must be a text of at most {most} characters")
+    return value
+
+
+def items(words: dict[str, Any], key: str, most: int = MAX_ARRAYS) -> list[Any]:
+    """Give a list of a frame. Raises IoError where it is none or too long."""
+    value = words.get(key)
+    if not isinstance(value, list) or len(value) > most:
+        raise IoError(f"{key!r} of a frame must be a list of at most {most} items")
+    return value
+
+
+def text_of_layout(layout: Layout) -> str:
+    """Write a layout down, as the plan without terms from it to itself."""
+    return base64.b64encode(MotionPlan(layout, layout).to_bytes()).decode()
+
+
+def layout_of_text(words: Any, nprocs: int) -> Layout:
+    """Read a layout; nothing in it is trusted.
+
+    Raises
+    ------
+    IoError
+        It cannot be read, or is for another number of processes.
+    """
+    try:
+        layout = MotionPlan.from_bytes(base64.b64decode(words, validate=True)).source
+    except (binascii.Error, TypeError, ValueError, Error) as error:
+        raise IoError(f"a layout cannot be read: {error}") from None
+    if layout.nprocs != nprocs:
+        raise IoError(f"a layout for {layout.nprocs} processes, where there are {nprocs}")
+    return layout
+
+
+def words_of_dtype(dtype: np.dtype) -> Any:
+    """Write a dtype down. Raises Unsupported where that cannot be read again."""
+    words = json.loads(json.dumps(np.lib.format.dtype_to_descr(dtype)))
+    with contextlib.suppress(Error):
+        if dtype_of_words(words) == dtype:
+            return words
+    raise Unsupported(f"dtype {dtype} cannot be told to another program; send a view of its bits")
+
+
+def dtype_of_words(words: Any) -> np.dtype:
+    """Read a dtype; nothing in it is trusted. Raises IoError."""
+    try:
+        dtype = element_dtype(np.lib.format.descr_to_dtype(_with_tuples(words)))
+    except (TypeError, ValueError, KeyError, IndexError, RecursionError, OverflowError) as error:
+        raise IoError(f"a dtype cannot be read: {error}") from None
+    if dtype.itemsize > MAX_ELEM_BYTES:
+        raise IoError(f"a dtype of {dtype.itemsize} bytes; at most {MAX_ELEM_BYTES} are read")
+    return dtype
+
+
+def _with_tuples(words: Any, depth: int = 0) -> Any:
+    """Turn JSON's lists back into what NumPy wrote: a list of tuples."""
+    if isinstance(words, str) and len(words) <= MAX_NAME_BYTES:
+        return words
+    if not isinstance(words, list) or len(words) > MAX_ARRAYS or depth > 8:
+        raise IoError("a dtype that is neither a text nor a list of fields")
+    fields = []
+    for field in words:
+        if not isinstance(field, list) or len(field) not in (2, 3):
+            raise IoError("a field of a dtype is a name, a type and perhaps a shape")
+        name, kind, *shape = field
+        name = tuple(name) if isinstance(name, list) else name
+        fields.append((name, _with_tuples(kind, depth + 1), *map(tuple, shape)))
+    return fields
+
+
+def parse_address(address: Any) -> tuple[str, int]:
+    """Give host and port of "tcp://host:port". Raises InvalidArgument."""
+    host, colon, port = "", "", ""
+    if isinstance(address, str) and address.startswith("tcp://"):
+        host, colon, port = address.removeprefix("tcp://").rpartition(":")
+    host = host.removeprefix("[").removesuffix("]")
+    if not host or not colon or not (port.isascii() and port.isdigit()) or int(port) > 65535:
+        raise InvalidArgument(
+            f'{address!r} is no address of a stream; one is "tcp://127.0.0.1:5777"'
+        )
+    return host, int(port)

@@ -1,0 +1,313 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Do arrays arrive at another program's processes as NumPy says, whatever the layouts?
+
+Some processes of the run are the sending program, the others the receiving one, each with a
+communicator of its own; on one process the receiving program is a thread, without MPI.
+"""
+
+import contextlib
+import threading
+
+import drawn
+import numpy as np
+import pytest
+
+import datamover as dm
+
+LIMIT_SECONDS = 60
+HERE = "tcp://127.0.0.1:0"
+
+
+class Ends:
+    """The two programs that a run is split into."""
+
+    def __init__(self, comm, senders):
+        self.comm = comm
+        self.senders = senders if comm.size > 1 else 1
+        self.receivers = max(comm.size - self.senders, 1)
+        self.sends = comm.rank < self.senders
+        self.part = comm.Split(int(self.sends), comm.rank)
+
+    def run(self, send, receive, **options):
+        """Run send(stream) on some processes, receive(consumer) on the others."""
+        failures = []
+
+        def receiving(address, comm):
+            try:
+                with dm.stream.connect(address, comm, timeout=LIMIT_SECONDS) as consumer:
+                    receive(consumer)
+            except BaseException as error:
+                failures.append(error)
+
+        if not self.sends:
+            receiving(self.comm.bcast(None, 0), self.part)
+        else:
+            options = {"timeout": LIMIT_SECONDS, **options}
+            threads = []
+            try:
+                with dm.Stream(self.part, HERE, consumers=1, **options) as out:
+                    self.comm.bcast(out.address, 0)
+                    if self.comm.size == 1:
+                        threads.append(threading.Thread(target=receiving, args=(out.address, None)))
+                        threads[0].start()
+                    send(out)
+            finally:
+                for thread in threads:
+                    thread.join()
+        if failures:
+            raise failures[0]
+
+
+@pytest.fixture
+def ends(comm, rng):
+    return Ends(comm, int(rng.integers(1, max(comm.size, 2))))
+
+
+def of_step(whole, step):
+    """What an array holds in a step."""
+    return np.roll(whole.ravel(), step).reshape(whole.shape)
+
+
+def assert_is_part(arrays, layout, rank, whole):
+    """What came with a layout is this process's part of the array."""
+    indices = list(drawn.indices_of_blocks(layout, rank))
+    if len(indices) == 1:
+        arrays = {indices[0][0]: arrays}
+    if not indices:
+        assert isinstance(arrays, np.ndarray) and arrays.size == 0
+    for block, index in indices:
+        np.testing.assert_array_equal(arrays[block], whole[index])
+
+
+def test_random_layouts(comm, rng, cases):
+    local_rng = np.random.default_rng(comm.rank)
+    for _ in range(4 * cases):
+        ends = Ends(comm, int(rng.integers(1, max(comm.size, 2))))
+        shape = drawn.shape(rng)
+        wholes = {
+            name: drawn.numbered(shape, drawn.DTYPES[rng.integers(len(drawn.DTYPES))])
+            for name in ("u", "v")
+        }
+        sent = {name: drawn.layout(rng, shape, ends.senders) for name in wholes}
+        wanted = {name: drawn.layout(rng, shape, ends.receivers) for name in wholes}
+        steps = [int(s) for s in rng.integers(0, 1000, 3)]
+        in_place = bool(rng.integers(0, 2)) and comm.size > 1
+        seed = int(rng.integers(1 << 30))
+        drawing = np.random.default_rng(seed)
+
+        def send(out, ends=ends, wholes=wholes, sent=sent, steps=steps, drawing=drawing):
+            parts = {
+                name: drawn.Part(ends.part, drawing, local_rng, sent[name], wholes[name].dtype)
+                for name in wholes
+            }
+            for step in steps:
+                for name, part in parts.items():
+                    part.fill(of_step(wholes[name], step))
+                    out.send(name, part.arrays, step=step, layout=sent[name])
+                    part.fill(np.zeros_like(wholes[name]))
+
+        def receive(consumer, ends=ends, wholes=wholes, wanted=wanted, steps=steps,
+                    drawing=drawing, in_place=in_place):  # fmt: skip
+            rank = 0 if comm.size == 1 else ends.part.rank
+            parts = (
+                {
+                    n: drawn.Part(ends.part, drawing, local_rng, wanted[n], w.dtype, library=True)
+                    for n, w in wholes.items()
+                }
+                if in_place
+                else {}
+            )
+            targets = {n: parts[n].arrays if in_place else wanted[n] for n in wholes}
+            seen = []
+            for step, arrays in consumer.steps(targets, timeout=LIMIT_SECONDS):
+                seen.append(step)
+                assert set(arrays) == set(wholes)
+                for name, whole in wholes.items():
+                    if in_place:
+                        parts[name].assert_holds(of_step(whole, step))
+                    else:
+                        assert_is_part(arrays[name], wanted[name], rank, of_step(whole, step))
+            assert seen == steps
+            assert consumer.counters()["checksum_errors"] == 0
+
+        ends.run(send, receive, pathways=int(rng.integers(1, 4)))
+
+
+def test_large_messages_over_several_pathways(ends):
+    shape = (257, 1031)
+    whole = drawn.numbered(shape, "f8")
+    rows = dm.BlockCyclic(shape, "(cyclic(3), *)", nprocs=ends.senders)
+    columns = dm.BlockCyclic(shape, "(*, cyclic(7))", nprocs=ends.receivers)
+    rank = ends.part.rank
+
+    def send(out):
+        mine = whole[np.ix_(*rows.global_indices(rank))]
+        for step in range(4):
+            out.send("u", mine + step, layout=rows, step=step)
+
+    def receive(consumer):
+        index = np.ix_(*columns.global_indices(rank if ends.comm.size > 1 else 0))
+        for step, arrays in consumer.steps({"u": columns}, timeout=LIMIT_SECONDS):
+            np.testing.assert_array_equal(arrays["u"], whole[index] + step)
+        assert consumer.counters()["connections"] == 3 * ends.senders
+
+    ends.run(send, receive, pathways=3)
+
+
+def test_error_on_one_sending_process_is_an_error_on_all(ends):
+    line = dm.BlockCyclic(64, "block", nprocs=ends.senders)
+    last = ends.part.rank == ends.part.size - 1
+
+    def send(out):
+        mine = np.zeros(line.local_shape(ends.part.rank))
+        out.send("u", mine, layout=line, step=0)
+        with pytest.raises(dm.Mismatch):
+            out.send("u", np.zeros(99) if last else mine, step=1)
+        with pytest.raises(dm.WrongType):
+            out.send("u", mine.astype("f4") if last else mine, step=1)
+        with pytest.raises(dm.InvalidArgument):
+            out.send("u", mine, step=-1 if last else 1)
+        out.send("u", mine, step=2)
+
+    def receive(consumer):
+        parts = dm.BlockCyclic(64, "block", nprocs=ends.receivers)
+        assert [step for step, _ in consumer.steps({"u": parts}, LIMIT_SECONDS)] == [0, 2]
+
+    ends.run(send, receive)
+
+
+def test_an_exception_in_one_sending_program_ends_the_stream_on_all(ends):
+    line = dm.BlockCyclic(64, "block", nprocs=ends.senders)
+    last = ends.part.rank == ends.part.size - 1
+
+    def send(out):
+        mine = np.zeros(line.local_shape(ends.part.rank))
+        out.send("u", mine, layout=line, step=0)
+        if last:
+            raise ZeroDivisionError("of the program's own")
+        out.send("u", mine, step=1)
+
+    def receive(consumer):
+        parts = dm.BlockCyclic(64, "block", nprocs=ends.receivers)
+        with pytest.raises(dm.PeerFailed):
+            list(consumer.steps({"u": parts}, LIMIT_SECONDS))
+
+    expected = ZeroDivisionError if last else dm.InvalidArgument
+    with pytest.raises(expected) if ends.sends else contextlib.nullcontext():
+        ends.run(send, receive)
+
+
+def test_different_calls_of_sending_processes_are_refused(ends):
+    line = dm.BlockCyclic(64, "block", nprocs=ends.senders)
+
+    def send(out):
+        mine = np.zeros(line.local_shape(ends.part.rank))
+        first = ends.part.rank == 0
+        out.send("u", mine, layout=line, step=0)
+        if ends.part.size > 1:
+            with pytest.raises(dm.Mismatch):
+                out.send("u", mine, step=1 if first else 2)
+            with pytest.raises(dm.Mismatch):
+                out.send("u" if first else "other", mine, step=1, layout=line)
+
+    def receive(consumer):
+        parts = dm.BlockCyclic(64, "block", nprocs=ends.receivers)
+        with contextlib.suppress(dm.PeerFailed):
+            assert next(consumer.steps({"u": parts}, LIMIT_SECONDS))[0] == 0
+
+    ends.run(send, receive)
+
+
+def test_an_array_of_another_shape_is_refused_at_the_receiving_end_alone(ends):
+    line = dm.BlockCyclic(64, "block", nprocs=ends.senders)
+
+    def send(out):
+        mine = np.zeros(line.local_shape(ends.part.rank))
+        for step in range(3):
+            out.send("u", mine, layout=line, step=step)
+        if ends.part.rank == 0:
+            assert out.counters()["consumers_lost"] == 1
+
+    def receive(consumer):
+        other = dm.BlockCyclic(65, "block", nprocs=ends.receivers)
+        with pytest.raises(dm.Mismatch):
+            next(consumer.steps({"u": other}, LIMIT_SECONDS))
+
+    ends.run(send, receive)
+
+
+def test_an_element_that_nobody_sends_is_an_error_on_all_receiving_processes(ends):
+    # The last element is in nobody's box, and only the last process wants it.
+    boxes = dm.FloorPlan([dm.Region(0, 1), dm.Region(2, 64)], [0, 0], nprocs=ends.senders)
+
+    def send(out):
+        mine = {b: np.zeros(boxes.region(b).shape) for b in boxes.blocks_of(ends.part.rank)}
+        out.send("u", mine, layout=boxes, step=0)
+
+    def receive(consumer):
+        parts = dm.BlockCyclic(64, "block", nprocs=ends.receivers)
+        with pytest.raises(dm.Mismatch):  # for those who have their parts, instead of a next step
+            list(consumer.steps({"u": parts}, LIMIT_SECONDS))
+
+    ends.run(send, receive)
+
+
+def test_a_process_that_leaves_ends_its_program_only(ends):
+    line = dm.BlockCyclic(64, "block", nprocs=ends.senders)
+
+    def send(out):
+        mine = np.zeros(line.local_shape(ends.part.rank))
+        for step in range(20):
+            out.send("u", mine, layout=line, step=step)
+
+    def receive(consumer):
+        parts = dm.BlockCyclic(64, "block", nprocs=ends.receivers)
+        steps = consumer.steps({"u": parts}, LIMIT_SECONDS)
+        assert next(steps)[0] == 0
+        if ends.comm.size == 1:
+            return
+        ends.part.Barrier()  # all have the first step
+        if ends.part.rank < ends.part.size - 1:
+            with pytest.raises(dm.PeerFailed):
+                list(steps)
+
+    ends.run(send, receive, queue_steps=1)
+
+
+def test_processes_that_want_different_things_are_told(comm):
+    ends = Ends(comm, 1)
+    line = dm.BlockCyclic(64, "block", nprocs=ends.senders)
+
+    if ends.receivers == 1:
+        return
+
+    def send(out):
+        with pytest.raises(dm.Timeout):
+            out.send("u", np.zeros(line.local_shape(ends.part.rank)), layout=line)
+
+    def receive(consumer):
+        kind = "cyclic" if ends.part.rank == ends.part.size - 1 else "block"
+        with pytest.raises(dm.Mismatch):
+            consumer.steps({"u": dm.BlockCyclic(64, kind, nprocs=ends.receivers)})
+
+    ends.run(send, receive, timeout=0.5)
+
+
+def test_wrong_arguments_on_one_process_are_errors_on_all(comm):
+    last = comm.rank == comm.size - 1
+    with pytest.raises(dm.InvalidArgument):
+        dm.Stream(comm, "udp://127.0.0.1:1" if last else HERE)
+    with pytest.raises(dm.InvalidArgument):
+        dm.Stream(comm, HERE, policy="forget" if last else "block")
+    with pytest.raises(dm.WrongType):
+        dm.Stream(comm, HERE, queue_steps=None if last else 1)
+    with pytest.raises(dm.InvalidArgument):
+        dm.Stream(comm, HERE, pathways=0 if last else 1)
+
+
+def test_lists_that_no_process_holds_whole_are_refused_on_all(comm):
+    if comm.size == 1:
+        return
+    (mine,) = dm.index_lists(comm, comm.size, [comm.rank])
+    with dm.Stream(comm, HERE) as out, pytest.raises(dm.Unsupported):
+        out.send("u", np.zeros(1), layout=mine)

@@ -1,0 +1,830 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Do streams survive consumers that stall and die, connections that are cut, and strangers?
+
+The sending end is this process, the receiving one a thread, a process, or this one too.
+DATAMOVER_TEST_CASES multiplies the hostile messages, DATAMOVER_TEST_SEED draws others.
+"""
+
+import contextlib
+import json
+import os
+import random
+import resource
+import signal
+import socket
+import subprocess
+import sys
+import textwrap
+import threading
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+import datamover as dm
+from datamover import cli
+from datamover.launch import outer_environment
+from datamover.stream import endpoint, wire
+from datamover.stream.step_queue import POLICIES, StepQueue
+
+CASES = int(os.environ.get("DATAMOVER_TEST_CASES", "1"))
+SEED = int(os.environ.get("DATAMOVER_TEST_SEED", "0"))
+HERE = "tcp://127.0.0.1:0"
+LIMIT_SECONDS = 60
+LINE = dm.BlockCyclic(6, "block", nprocs=1)
+
+pytestmark = pytest.mark.timeout(120)
+
+
+def of_step(step):
+    return np.arange(6.0) + 10 * step
+
+
+def numbers(steps):
+    """The numbers of the steps, whose arrays must be theirs."""
+    seen = []
+    for step, arrays in steps:
+        np.testing.assert_array_equal(arrays["u"], of_step(step))
+        seen.append(step)
+    return seen
+
+
+def send(out, steps):
+    for step in steps:
+        out.send("u", of_step(step), layout=LINE, step=step)
+
+
+@contextlib.contextmanager
+def thread(work):
+    """Run something beside; its error is raised here."""
+    failures = []
+
+    def run():
+        try:
+            work()
+        except BaseException as error:
+            failures.append(error)
+
+    beside = threading.Thread(target=run)
+    beside.start()
+    try:
+        yield
+    finally:
+        beside.join()
+    if failures:
+        raise failures[0]
+
+
+# What waits and what is dropped.
+
+
+@given(
+    policy=st.sampled_from(POLICIES),
+    most=st.integers(1, 4),
+    most_bytes=st.integers(1, 60),
+    calls=st.lists(st.one_of(st.integers(1, 30), st.none()), max_size=40),
+)
+def test_every_step_is_taken_waits_or_is_dropped(policy, most, most_bytes, calls):
+    queue, offered, taken, refused = StepQueue(policy, most, most_bytes), 0, [], 0
+    for nbytes in calls:
+        if nbytes is None:
+            step = queue.next_to_send()
+            taken += [step.number] if step else []
+            continue
+        room, dropped = queue.make_room(offered, nbytes)
+        assert not dropped or policy == "drop_oldest"
+        assert room is not None or policy == "block"
+        assert room is not False or policy == "drop_newest"
+        if room:
+            queue.add(offered, offered, 0, nbytes)
+            queue.complete()
+        offered += room is not None
+        refused += room is None
+    waiting = [step.number for step in queue.waiting]
+    assert len(waiting) <= most
+    assert len(waiting) <= 1 or sum(step.nbytes for step in queue.waiting) <= most_bytes
+    assert taken + waiting == sorted(taken + waiting)
+    assert len(taken) + len(waiting) + queue.dropped == offered
+    assert queue.dropped == 0 or policy != "block"
+
+
+@pytest.mark.parametrize(
+    ("policy", "seen", "dropped"),
+    [("drop_newest", [0, 1, 2], 7), ("drop_oldest", [0, 8, 9], 7)],
+)
+def test_a_consumer_that_stalls_loses_what_the_policy_says(policy, seen, dropped):
+    with (
+        dm.Stream(None, HERE, policy=policy, consumers=1) as out,
+        dm.stream.connect(out.address, ahead=1) as consumer,
+    ):
+        steps = consumer.steps({"u": LINE}, LIMIT_SECONDS)
+        send(out, range(10))
+        assert out.counters()["steps_dropped"] == dropped
+        with thread(lambda: out.close(LIMIT_SECONDS)):
+            assert numbers(steps) == seen
+        assert consumer.dropped == dropped
+
+
+def test_block_loses_nothing_and_waits_with_a_limit():
+    with (
+        dm.Stream(None, HERE, consumers=1, queue_steps=1, timeout=0.2) as out,
+        dm.stream.connect(out.address, ahead=1) as consumer,
+    ):
+        steps = consumer.steps({"u": LINE}, LIMIT_SECONDS)
+        send(out, range(2))
+        with pytest.raises(dm.Timeout):
+            send(out, [2])
+        assert next(steps)[0] == 0
+        send(out, [2])
+        with thread(lambda: out.close(LIMIT_SECONDS)):
+            assert numbers(steps) == [1, 2]
+        assert consumer.dropped == 0
+
+
+def test_the_queue_is_bounded_in_bytes():
+    with (
+        dm.Stream(
+            None, HERE, policy="drop_oldest", queue_steps=9, queue_bytes=100, consumers=1
+        ) as out,
+        dm.stream.connect(out.address, ahead=1) as consumer,
+    ):
+        steps = consumer.steps({"u": LINE}, LIMIT_SECONDS)
+        send(out, range(6))
+        assert out.counters()["bytes_kept"] <= 3 * 48
+        with thread(lambda: out.close(LIMIT_SECONDS)):
+            assert numbers(steps) == [0, 4, 5]
+
+
+def test_a_step_larger_than_the_queue_is_refused_for_its_consumer():
+    with (
+        dm.Stream(None, HERE, queue_bytes=40, consumers=1) as out,
+        dm.stream.connect(out.address) as consumer,
+    ):
+        steps = consumer.steps({"u": LINE}, LIMIT_SECONDS)
+        send(out, [0])
+        with pytest.raises(dm.OutOfRange, match="queue_bytes"):
+            next(steps)
+
+
+def test_steps_of_several_arrays():
+    layouts = {"u": LINE, "v": LINE}
+    with (
+        dm.Stream(None, HERE, consumers=1) as out,
+        dm.stream.connect(out.address, ahead=4) as consumer,
+    ):
+        steps = consumer.steps(layouts, LIMIT_SECONDS)
+
+        def sending():
+            for step in range(6):
+                out.send("w", np.zeros(3), layout=dm.BlockCyclic(3, "block", nprocs=1), step=step)
+                if step % 2 == 0:
+                    out.send("u", of_step(step), layout=LINE, step=step)
+                out.send("v", -of_step(step), layout=LINE, step=step)
+            with pytest.raises(dm.InvalidArgument):
+                out.send("v", of_step(5), step=5)
+            out.close()
+
+        with thread(sending):
+            for step, arrays in steps:
+                assert set(arrays) == ({"u", "v"} if step % 2 == 0 else {"v"})
+                np.testing.assert_array_equal(arrays["v"], -of_step(step))
+        assert step == 5
+
+
+def test_consumers_come_late_leave_and_come_again():
+    came = []
+    with dm.Stream(None, HERE, queue_steps=1) as out:
+        send(out, range(3))
+        for first in (3, 13):
+            with dm.stream.connect(out.address) as consumer:
+                steps = consumer.steps({"u": LINE}, LIMIT_SECONDS)
+                number = first
+                while not out.counters()["consumers"]:
+                    send(out, [number])
+                    number += 1
+                came.append(next(steps)[0] == number - 1)
+            # It has left; nothing holds the sender up.
+            send(out, range(number, number + 20))
+        assert came == [True, True]
+        assert out.counters()["consumers_came"] == 2
+        assert out.counters()["consumers"] == 0
+        assert out.counters()["bytes_kept"] == 0
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.timeout(120 * CASES)
+def test_consumers_that_come_stall_and_go_leave_nothing_behind(policy):
+    rng = random.Random(SEED)
+    threads_before = threading.enumerate()
+    with dm.Stream(None, HERE, policy=policy, queue_steps=2, timeout=LIMIT_SECONDS) as out:
+        step, there = 0, []
+        for _ in range(30 * CASES):
+            if len(there) < 4:
+                consumer = dm.stream.connect(out.address, ahead=rng.randrange(1, 4))
+                there.append([consumer, consumer.steps({"u": LINE}, LIMIT_SECONDS), -1])
+            for _ in range(rng.randrange(1, 6)):
+                # Under block, all have to go on, or the stream waits for them.
+                going_on = there if policy == "block" else rng.sample(there, len(there) // 2)
+                send(out, [step])
+                step += 1
+                for entry in going_on if out.counters()["consumers"] == len(there) else []:
+                    number, arrays = next(entry[1])
+                    assert number > entry[2]
+                    assert policy != "block" or entry[2] in (-1, number - 1)
+                    np.testing.assert_array_equal(arrays["u"], of_step(number))
+                    entry[2] = number
+            leaving = there.pop(rng.randrange(len(there)))[0]
+            if rng.random() < 0.5:
+                endpoint.close(leaving._socket)  # as if its process had been killed
+            leaving.close()
+        for consumer, *_ in there:
+            consumer.close()
+        send(out, range(step, step + 3 * 2 + 20))
+        while out.counters()["consumers"]:
+            send(out, [step + 100])
+            step += 1
+        send(out, [step + 200])
+        assert out.counters()["bytes_kept"] == 0
+    for ending in [t for t in threading.enumerate() if t not in threads_before]:
+        ending.join(LIMIT_SECONDS)
+        assert not ending.is_alive()
+
+
+# Programs that end.
+
+CONSUMER = """
+    import sys, datamover as dm
+    line = dm.BlockCyclic(6, "block", nprocs=1)
+    with dm.stream.connect(sys.argv[1]) as consumer:
+        steps = consumer.steps({"u": line})
+        print("ready", flush=True)
+        for step, arrays in steps:
+            print(step, flush=True)
+            sys.stdin.readline()
+"""
+PRODUCER = """
+    import sys, numpy as np, datamover as dm
+    line = dm.BlockCyclic(6, "block", nprocs=1)
+    with dm.Stream(None, "tcp://127.0.0.1:0", consumers=1) as out:
+        print(out.address, flush=True)
+        for step in range(10 ** 9):
+            out.send("u", np.arange(6.0) + 10 * step, layout=line, step=step)
+"""
+
+
+def program(text, *arguments, command=()):
+    return subprocess.Popen(
+        [*command, sys.executable, "-c", textwrap.dedent(text), *arguments],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=outer_environment(),
+    )
+
+
+def test_a_consumer_that_is_killed_does_not_stop_the_producer():
+    with dm.Stream(None, HERE, consumers=1, queue_steps=1, timeout=LIMIT_SECONDS) as out:
+        for round_ in range(2):
+            with program(CONSUMER, out.address) as consumer:
+                assert consumer.stdout.readline() == "ready\n"
+                step = 100 * round_
+                while out.counters()["consumers_came"] == round_:
+                    send(out, [step])
+                    step += 1
+                assert int(consumer.stdout.readline()) == step - 1
+                consumer.send_signal(signal.SIGKILL)
+                send(out, range(step, step + 20))
+        assert out.counters()["consumers_lost"] == 2
+        assert out.counters()["bytes_kept"] == 0
+
+
+def test_a_producer_that_is_killed_is_an_error_at_its_consumer():
+    with program(PRODUCER) as producer:
+        address = producer.stdout.readline().strip()
+        with dm.stream.connect(address) as consumer:
+            steps = consumer.steps({"u": LINE}, LIMIT_SECONDS)
+            assert numbers([next(steps)]) == [0]
+            producer.send_signal(signal.SIGKILL)
+            with pytest.raises(dm.PeerFailed):
+                numbers(steps)
+
+
+SENDERS = """
+    import numpy as np, datamover as dm
+    from mpi4py import MPI
+    comm = MPI.COMM_WORLD
+    tiles = dm.BlockCyclic((40, 30), "(cyclic(3), cyclic(2))", nprocs=comm.size)
+    u = dm.XArray(comm, tiles, "f4")
+    rows, columns = tiles.global_indices(comm.rank)
+    with dm.Stream(comm, "tcp://127.0.0.1:0", pathways=2, consumers=1) as out:
+        if comm.rank == 0:
+            print(out.address, flush=True)
+        for step in range(5):
+            u.local[...] = rows[:, None] * 30 + columns + step
+            out.send("u", u, step=step)
+"""
+RECEIVERS = """
+    import sys, numpy as np, datamover as dm
+    from mpi4py import MPI
+    comm = MPI.COMM_WORLD
+    rows = dm.BlockCyclic((40, 30), "(*, block)", nprocs=comm.size)
+    i, j = rows.global_indices(comm.rank)
+    with dm.stream.connect(sys.argv[1], comm) as consumer:
+        seen = 0
+        for step, arrays in consumer.steps({"u": rows}):
+            np.testing.assert_array_equal(arrays["u"], i[:, None] * 30 + j + step)
+            seen += 1
+    assert seen == 5
+"""
+
+
+def test_three_processes_send_to_two_of_another_job():
+    mpiexec = os.environ.get("MPIEXEC", "mpiexec")
+    with program(SENDERS, command=[mpiexec, "-n", "3"]) as senders:
+        address = senders.stdout.readline().strip()
+        with program(RECEIVERS, address, command=[mpiexec, "-n", "2"]) as receivers:
+            assert receivers.wait(LIMIT_SECONDS) == 0
+        assert senders.wait(LIMIT_SECONDS) == 0
+
+
+# Connections that damage and cut.
+
+
+class Proxy:
+    """Hands bytes on between a consumer and a stream; changes or cuts those of data connections."""
+
+    def __init__(self, address, change):
+        self._to, self._change = wire.parse_address(address), change
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.address = f"tcp://127.0.0.1:{self._listener.getsockname()[1]}"
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        endpoint.close(self._listener)
+
+    def _accept(self):
+        with contextlib.suppress(OSError):
+            while True:
+                near = self._listener.accept()[0]
+                far = socket.create_connection(self._to)
+                is_data = threading.Event()
+                for source, sink, back in ((near, far, False), (far, near, True)):
+                    arguments = source, sink, back, is_data
+                    threading.Thread(target=self._pass_on, args=arguments, daemon=True).start()
+
+    def _pass_on(self, source, sink, back, is_data):
+        passed = 0
+        with contextlib.suppress(OSError):
+            while data := source.recv(1 << 16):
+                if not back and b'"role":"data"' in data:
+                    is_data.set()
+                if back and is_data.is_set():
+                    data = self._change(passed, data)
+                passed += len(data)
+                sink.sendall(data)
+                if not data:
+                    break
+        endpoint.close(source)
+        endpoint.close(sink)
+
+
+def through_proxy(change, steps=3):
+    """Send steps of 80,000 bytes through a proxy; give the consumer's counters."""
+    line = dm.BlockCyclic(10_000, "block", nprocs=1)
+    with (
+        dm.Stream(None, HERE, consumers=1) as out,
+        Proxy(out.address, change) as proxy,
+        dm.stream.connect(proxy.address) as consumer,
+    ):
+        got = consumer.steps({"u": line}, LIMIT_SECONDS)
+
+        def sending():
+            for step in range(steps):
+                out.send("u", np.arange(10_000.0) + step, layout=line, step=step)
+            out.close()
+
+        with thread(sending):
+            try:
+                for step, arrays in got:
+                    np.testing.assert_array_equal(arrays["u"], np.arange(10_000.0) + step)
+            finally:
+                consumer.close()
+        assert step == steps - 1
+        return consumer.counters()
+
+
+def flipped(data, at):
+    return data[:at] + bytes([data[at] ^ 4]) + data[at + 1 :]
+
+
+def test_a_damaged_message_is_asked_for_again():
+    damaged = []
+
+    def change(passed, data):
+        if passed + len(data) > 30_000 and not damaged:
+            damaged.append(passed)
+            data = flipped(data, len(data) - 7)
+        return data
+
+    counters = through_proxy(change)
+    assert damaged and counters["checksum_errors"] == 1
+    assert counters["bytes_received"] == 4 * 80_000
+
+
+def test_a_message_that_arrives_damaged_again_and_again_is_an_error():
+    with pytest.raises(dm.IoError, match=r"process 0.*array 0 .*damaged 4 times"):
+        through_proxy(lambda passed, data: flipped(data, len(data) - 7) if passed > 99 else data)
+
+
+@pytest.mark.parametrize("case", range(6))
+def test_a_connection_that_is_cut_is_an_error_and_no_wrong_value(case):
+    at = random.Random(f"{SEED} {case}").randrange(200, 240_000)
+
+    def change(passed, data):
+        return (
+            data if passed + len(data) < at else data[: max(at - passed, 0)] if passed < at else b""
+        )
+
+    with pytest.raises((dm.PeerFailed, dm.IoError)):
+        through_proxy(change)
+
+
+# Strangers.
+
+
+def raw(out):
+    """A connection on which nothing was said, and the stream's greeting."""
+    sock = socket.create_connection(wire.parse_address(out.address))
+    greeting = wire.read_frame(sock, deadline=endpoint.after(LIMIT_SECONDS))
+    return sock, greeting
+
+
+def hello(greeting, **words):
+    answer = endpoint._answer("", greeting["nonce"])
+    return wire.frame({"role": "control", "nprocs": 1, **words, "answer": answer})
+
+
+def said(words):
+    """A frame of which anything may be wrong."""
+    body = json.dumps(words).encode()
+    return wire.FRAME.pack(wire.FRAME_MAGIC, len(body), wire.crc32c(body)) + body
+
+
+def mutated(rng, data):
+    """Some bytes of a message changed, left out, or put in; mostly with a right checksum."""
+    data = bytearray(data)
+    for _ in range(rng.randrange(1, 4)):
+        at = rng.randrange(len(data))
+        kind = rng.randrange(4)
+        if kind == 0:
+            data[at] = rng.randrange(256)
+        elif kind == 1:
+            del data[at : at + rng.randrange(1, 9)]
+        elif kind == 2:
+            data[at:at] = rng.randbytes(rng.randrange(1, 9))
+        else:
+            del data[at:]
+        if not data:
+            return b"?"
+    return bytes(data)
+
+
+def hostile(rng, out):
+    """What a stranger may send, as (messages before, message)."""
+    layouts = [
+        LINE,
+        dm.BlockCyclic(2**62, "cyclic", nprocs=1),
+        dm.FloorPlan([dm.Region(0, 6)], [0]),
+        dm.IndexList(6, [range(6)]),
+    ]
+    layout = wire.text_of_layout(rng.choice(layouts))
+    subscription = {"type": "subscribe", "arrays": [["u", layout]]}
+    odd = rng.choice([-1, 2**63, 2**70, 1.5, "x", None, [], {}, True, "u" * 1000, float("nan")])
+    header = wire.REQUEST.pack(
+        wire.REQUEST_MAGIC, rng.randrange(4), rng.randrange(3), rng.choice([0, 2**64 - 1]),
+        rng.choice([0, 48, 2**64 - 1]), rng.choice([0, 48, 2**64 - 1]),
+    )  # fmt: skip
+    data_key = rng.choice(["", "0" * 32, *out._outbox._processes])
+    return rng.choice(
+        [
+            ([], lambda g: rng.randbytes(rng.randrange(1, 200))),
+            ([], lambda g: wire.FRAME.pack(wire.FRAME_MAGIC, 2**32 - 1, 0) + b"x"),
+            ([], lambda g: said({"role": rng.choice(["control", "data", odd]), "answer": odd})),
+            ([], lambda g: hello(g, nprocs=odd)),
+            ([], lambda g: hello(g, role="data", key=odd, rank=odd)),
+            ([], lambda g: hello(g, key=data_key, rank=odd)),
+            ([], lambda g: mutated(rng, hello(g))),
+            ([], lambda g: wire.FRAME.pack(wire.FRAME_MAGIC, 9000, 0) + b"[" * 9000),
+            ([lambda g: hello(g, role="data", key=data_key, rank=0)], lambda g: header),
+            ([hello], lambda g: said({**subscription, rng.choice(list(subscription)): odd})),
+            ([hello], lambda g: said({"type": "subscribe", "arrays": [[odd, layout]]})),
+            ([hello], lambda g: said({"type": "subscribe", "arrays": [["u", odd]]})),
+            ([hello], lambda g: mutated(rng, wire.frame(subscription))),
+            ([hello], lambda g: said(dict(subscription, arrays=[["u", mutated(
+                rng, layout.encode()).decode("latin1")]]))),
+            ([hello], lambda g: said({"type": rng.choice(["credit", "done"]), "steps": odd,
+                                      "seq": odd})),
+            ([hello, lambda g: wire.frame(subscription)],
+             lambda g: said({"type": "done", "seq": rng.randrange(3)})),
+            ([hello, lambda g: wire.frame(subscription)], lambda g: wire.frame(subscription)),
+            ([hello], lambda g: said({"type": "bye", "code": odd, "words": odd})),
+            ([hello], lambda g: wire.frame({"a": [[]] * 60_000})),
+        ]
+    )  # fmt: skip
+
+
+HOSTILE = 1000 if CASES == 1 else 5000 * CASES
+
+
+@pytest.mark.timeout(120 * CASES)
+def test_hostile_messages_do_no_harm():
+    rng = random.Random(SEED)
+    with (
+        dm.Stream(None, HERE, consumers=1, queue_steps=100, policy="drop_newest") as out,
+        dm.stream.connect(out.address) as consumer,
+    ):
+        steps = consumer.steps({"u": LINE}, LIMIT_SECONDS)
+        send(out, [0])
+        assert numbers([next(steps)]) == [0]
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        for case in range(HOSTILE):
+            earlier, message = hostile(rng, out)
+            sock, greeting = raw(out)
+            with sock, contextlib.suppress(OSError):
+                for words in earlier:
+                    sock.sendall(words(greeting))
+                sock.sendall(message(greeting))
+                if rng.random() < 0.5:
+                    sock.shutdown(socket.SHUT_WR)
+                    while sock.recv(1 << 16):
+                        pass
+            if case % 100 == 0:
+                send(out, [case + 1])
+                assert numbers([next(steps)]) == [case + 1]
+        grown_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+        assert grown_kib < 200 << 10
+        send(out, [10**6])
+        assert numbers([next(steps)]) == [10**6]
+        assert out.counters()["connections_refused"] > 0.3 * HOSTILE
+
+
+def test_who_says_nothing_takes_no_place_from_others():
+    with (
+        dm.Stream(None, HERE, consumers=1) as out,
+        contextlib.ExitStack() as stack,
+    ):
+        for _ in range(50):
+            stack.enter_context(raw(out)[0])
+        consumer = stack.enter_context(dm.stream.connect(out.address))
+        steps = consumer.steps({"u": LINE}, LIMIT_SECONDS)
+        send(out, [0])
+        assert next(steps)[0] == 0
+
+
+def test_a_token_is_demanded():
+    token = "a secret of some length"
+    with dm.Stream(None, HERE, token=token, timeout=LIMIT_SECONDS, consumers=1) as out:
+        for wrong in (None, "another secret of some length"):
+            with pytest.raises(dm.InvalidState, match="token"):
+                dm.stream.connect(out.address, token=wrong)
+        with dm.stream.connect(out.address, token=token) as consumer:
+            steps = consumer.steps({"u": LINE}, LIMIT_SECONDS)
+            send(out, [0])
+            assert next(steps)[0] == 0
+
+
+def test_other_addresses_than_the_loopback_get_a_token():
+    assert endpoint.make_token("127.0.0.1", None) == ""
+    assert endpoint.make_token("::1", None) == ""
+    assert endpoint.make_token("localhost", None) == ""
+    for host in ("0.0.0.0", "192.168.1.2", "example.org", "::"):
+        assert len(endpoint.make_token(host, None)) >= 24
+    with pytest.raises(dm.InvalidArgument):
+        endpoint.make_token("127.0.0.1", "short")
+
+
+@pytest.mark.parametrize(
+    "address", ["", "127.0.0.1:1", "tcp://", "tcp://:1", "tcp://h", "tcp://h:x", "tcp://h:65536", 5]
+)
+def test_wrong_addresses(address):
+    with pytest.raises(dm.InvalidArgument):
+        dm.Stream(None, address)
+    with pytest.raises(dm.InvalidArgument):
+        dm.stream.connect(address)
+
+
+def test_addresses_that_cannot_be_listened_at():
+    with pytest.raises(dm.InvalidArgument, match="interfaces"):
+        dm.Stream(None, "tcp://0.0.0.0:0")
+    with dm.Stream(None, HERE) as out, pytest.raises(dm.IoError):
+        dm.Stream(None, out.address)
+
+
+def test_wrong_calls():
+    with dm.Stream(None, HERE) as out:
+        send(out, [2**63 - 1])
+        wrong = [
+            (dm.InvalidArgument, {"step": None}),  # the one after the largest number
+            (dm.InvalidArgument, {"step": 2**63}),
+            (dm.InvalidArgument, {"step": -1}),
+            (dm.WrongType, {"step": 0.5}),
+            (dm.WrongType, {"step": 0, "layout": "block"}),
+            (dm.Mismatch, {"step": 0, "layout": dm.BlockCyclic(7, "block", nprocs=1)}),
+            (dm.Mismatch, {"step": 0, "layout": dm.BlockCyclic(6, "block", nprocs=2)}),
+        ]
+        for kind, said in wrong:
+            with pytest.raises(kind):
+                out.send("u", of_step(0), **said)
+        for array in (np.zeros(7), np.zeros((6, 1)), {1: of_step(0)}, [of_step(0)] * 2):
+            with pytest.raises(dm.Error):
+                out.send("u", array, step=0)
+        for name in ("", "a\nb", "x" * 257, "\ud800", 5):
+            with pytest.raises((dm.InvalidArgument, dm.WrongType)):
+                out.send(name, of_step(0), layout=LINE, step=0)
+        with pytest.raises(dm.WrongType):
+            out.send("o", np.array([None] * 6), layout=LINE, step=0)
+        with dm.stream.connect(out.address) as consumer:
+            for targets in (None, {}, {"u": 3}, {5: LINE}, [LINE]):
+                with pytest.raises(dm.WrongType):
+                    consumer.steps(targets)
+            with pytest.raises(dm.Mismatch):
+                consumer.steps({"u": dm.BlockCyclic(6, "block", nprocs=2)})
+    with pytest.raises(dm.InvalidState):
+        send(out, [0])
+
+
+def test_several_consumers_with_layouts_of_their_own():
+    whole = np.arange(60.0).reshape(6, 10)
+    grid = dm.BlockCyclic((6, 10), "(*, *)", nprocs=1)
+    boxes = dm.FloorPlan([dm.Region((0, 0), (3, 10)), dm.Region((3, 4), (6, 10))], [0, 0])
+    some = dm.IndexList((6, 10), [[7, 3, 59]])
+    with dm.Stream(None, HERE, consumers=3) as out, contextlib.ExitStack() as stack:
+        got = {}
+        for layout in (grid, boxes, some):
+            consumer = stack.enter_context(dm.stream.connect(out.address, ahead=5))
+            got[layout] = consumer.steps({"u": layout}, LIMIT_SECONDS)
+        # Negative strides, and blocks that lie apart.
+        for step in range(3):
+            flipped_ = np.ascontiguousarray((whole + step)[:, ::-1])[:, ::-1]
+            out.send("u", flipped_, layout=grid, step=step)
+        for step in range(3):
+            arrays = {layout: next(steps)[1]["u"] for layout, steps in got.items()}
+            np.testing.assert_array_equal(arrays[grid], whole + step)
+            np.testing.assert_array_equal(arrays[boxes][0], whole[:3] + step)
+            np.testing.assert_array_equal(arrays[boxes][1], whole[3:, 4:] + step)
+            np.testing.assert_array_equal(arrays[some], np.array([7.0, 3, 59]) + step)
+
+
+class FakeStream:
+    """A listener that says to a consumer what it was told to, then closes."""
+
+    def __init__(self, messages):
+        self._messages = messages
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.address = f"tcp://127.0.0.1:{self._listener.getsockname()[1]}"
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self):
+        with contextlib.suppress(OSError):
+            sock = self._listener.accept()[0]
+            with sock:
+                sock.sendall(b"".join(self._messages))
+                sock.shutdown(socket.SHUT_WR)
+                while True:  # who comes for data gets none
+                    self._listener.accept()[0].close()
+
+    def close(self):
+        endpoint.close(self._listener)
+        self._thread.join(LIMIT_SECONDS)
+
+
+def hostile_stream(rng):
+    """What a stream that means harm says: each message right, or one of them odd."""
+    odd = rng.choice([-1, 2**63, 2**70, 1.5, "x", None, [], {}, "u" * 1000, [["f", "O"]], "|O"])
+    layout = wire.text_of_layout(rng.choice([LINE, dm.BlockCyclic(7, "block", nprocs=1)]))
+    words = [
+        {"datamover_stream": 1, "nonce": "0"},
+        {"type": "welcome", "key": "k", "pathways": 1, "producers": [["127.0.0.1", 1]]},
+        {"type": "array", "number": 0, "name": "u", "dtype": "<f8", "nprocs": 1, "layout": layout},
+        {"type": "step", "seq": 0, "step": 0, "arrays": [0], "dropped": 0},
+        {"type": rng.choice(["end", "failed"]), "dropped": 0, "code": "io", "words": "w"},
+    ]
+    wrong = rng.randrange(len(words))
+    kind = rng.randrange(3)
+    if kind == 0:
+        words[wrong][rng.choice(list(words[wrong]))] = odd
+    frames = [said(one) for one in words]
+    if kind == 1:
+        frames[wrong] = mutated(rng, frames[wrong])
+    if kind == 2:
+        del frames[wrong:]
+    return frames
+
+
+def test_a_hostile_stream_is_an_error_at_its_consumer():
+    rng = random.Random(SEED)
+    for _ in range(100 * CASES):
+        fake = FakeStream(hostile_stream(rng))
+        try:
+            with dm.stream.connect(fake.address, timeout=5) as consumer:
+                assert not list(consumer.steps({"u": LINE}, 20))
+        except dm.Error:
+            pass
+        finally:
+            fake.close()
+
+
+def test_nobody_listens():
+    with socket.create_server(("127.0.0.1", 0)) as unused:
+        port = unused.getsockname()[1]
+    with pytest.raises(dm.Timeout):
+        dm.stream.connect(f"tcp://127.0.0.1:{port}", timeout=0.1)
+
+
+def test_somebody_else_listens():
+    with socket.create_server(("127.0.0.1", 0)) as other:
+
+        def answer():
+            sock = other.accept()[0]
+            with sock:
+                sock.sendall(b"HTTP/1.0 400 Bad Request\r\n\r\n")
+
+        with thread(answer), pytest.raises(dm.IoError):
+            dm.stream.connect(f"tcp://127.0.0.1:{other.getsockname()[1]}")
+
+
+# The command.
+
+
+def command(*arguments):
+    return subprocess.Popen(
+        [sys.executable, "-m", "datamover.cli", "stream", *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def is_running(process):
+    """Let a process go on for a moment; tell whether it has not ended."""
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(0.01)
+    return process.returncode is None
+
+
+@pytest.mark.parametrize("kind", ["npy", "zarr"])
+def test_the_command_records(tmp_path, kind):
+    grid = dm.BlockCyclic((2, 3), "(*, *)", nprocs=1)
+    with dm.Stream(None, HERE, timeout=LIMIT_SECONDS) as out:
+        path = tmp_path / "run"
+        with command(out.address, "--to", f"{kind}:{path}", "--steps", 3) as recorder:
+            step = 0
+            while is_running(recorder):
+                out.send("../u", np.full((2, 3), step, "i2"), layout=grid, step=2 * step)
+                out.send("v", np.full((2, 3), -step, "f4"), layout=grid, step=2 * step)
+                step += 1
+            output, errors = recorder.communicate()
+    assert recorder.returncode == 0, errors
+    assert "3 steps, 108 bytes" in output
+    if kind == "npy":
+        assert {p.name for p in tmp_path.iterdir()} == {"run"}
+        folders = {p.name: p for p in path.iterdir()}
+        assert set(folders) == {"%2E.%2Fu", "v"}
+        found = {int(p.stem): np.load(p) for p in folders["v"].iterdir()}
+    else:
+        import zarr
+
+        group = zarr.open_group(str(path), mode="r")
+        found = dict(zip(group["v.steps"][:].tolist(), group["v"][:], strict=True))
+    assert len(found) == 3
+    for number, array in found.items():
+        np.testing.assert_array_equal(array, np.full((2, 3), -number // 2, "f4"))
+
+
+def test_the_command_tells_what_is_sent():
+    with (
+        dm.Stream(None, HERE, timeout=LIMIT_SECONDS) as out,
+        command(out.address, "--info") as asking,
+    ):
+        step = 0
+        while is_running(asking):
+            send(out, [step])
+            step += 1
+        output, errors = asking.communicate()
+    assert (asking.returncode, errors) == (0, "")
+    assert output == "u: 6 float64, on 1 process\n"
+
+
+@pytest.mark.parametrize(
+    "arguments", [(), ("--info", "--to", "npy:x"), ("--to", "csv:x"), ("--to", "npy:/")]
+)
+def test_the_command_refuses_what_makes_no_sense(arguments):
+    refused = CliRunner().invoke(cli.app, ["stream", "tcp://127.0.0.1:1", *arguments])
+    assert refused.exit_code == 1
+    assert "error:" in refused.stderr
