@@ -132,10 +132,9 @@ def run(words: list[str]) -> int:
 def _start_processes(nprocs: int, output: str) -> int:
     """Move by processes that are started for it; return the code to exit with."""
     from datamover.files import formats, placing
-    from datamover.files.transfer import TOKEN
 
     token = os.urandom(6).hex()
-    os.environ[TOKEN] = token
+    os.environ[placing.TOKEN] = token
     with lifeline.signals_interrupt() as caught:
         before = _identity(output)
         try:

@@ -2,8 +2,6 @@
 """Do processes that move a file together write it whole, and tell of exactly what each does?"""
 
 import os
-import shutil
-import tempfile
 
 import numpy as np
 import pytest
@@ -11,16 +9,6 @@ import zarr
 
 import datamover as dm
 from datamover.files import move
-
-
-@pytest.fixture
-def place(comm):
-    """A directory that all processes see, empty."""
-    made = comm.bcast(tempfile.mkdtemp() if comm.rank == 0 else None)
-    yield made
-    comm.barrier()
-    if comm.rank == 0:
-        shutil.rmtree(made)
 
 
 @pytest.mark.parametrize("case", range(8))

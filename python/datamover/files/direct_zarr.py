@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import itertools
 import json
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -339,12 +340,59 @@ class OrdinaryArray:
             for i in range(0, len(octets) - size, step)
         )
 
+    def unit(self, shape: Shape, nprocs: int) -> Shape:
+        """Chunks."""
+        return self.granule
+
+    def read(self, lo: Shape, out: np.ndarray) -> None:
+        """Fill `out` with the elements from index `lo` on."""
+        out = out.view(np.dtype((np.void, self.layout.dtype.itemsize)))
+        hi = tuple(a + n for a, n in zip(lo, out.shape, strict=True))
+        for cell, first in self._cells(lo, hi):
+            begin = tuple(map(max, first, lo))
+            end = tuple(min(f + c, h) for f, c, h in zip(first, self.granule, hi, strict=True))
+            here = out[_within(begin, end, lo)]
+            found = self.read_chunk(cell)
+            if found is None:
+                here[...] = np.frombuffer(self._fill_bytes, out.dtype)[0]
+            else:
+                here[...] = found[_within(begin, end, first)]
+
+    def write(self, lo: Shape, array: np.ndarray) -> None:
+        """Write `array` to the elements from index `lo` on: whole chunks, or what is there of them.
+
+        Chunks that go beyond the array get the fill value there.
+        """
+        array = array.view(np.dtype((np.void, self.layout.dtype.itemsize)))
+        hi = tuple(a + n for a, n in zip(lo, array.shape, strict=True))
+        for cell, first in self._cells(lo, hi):
+            end = tuple(min(f + c, h) for f, c, h in zip(first, self.granule, hi, strict=True))
+            part = array[_within(first, end, lo)]
+            if part.shape == self.granule:
+                self.write_chunk(cell, np.ascontiguousarray(part))
+                continue
+            chunk = np.empty(self.granule, array.dtype)
+            chunk[...] = np.frombuffer(self._fill_bytes, array.dtype)[0]
+            chunk[tuple(map(slice, part.shape))] = part
+            self.write_chunk(cell, chunk)
+
+    def _cells(self, lo: Shape, hi: Shape) -> Iterator[tuple[Shape, Shape]]:
+        """Go through the chunks that a box meets: (index, first element)."""
+        ranges = [range(a // c, -(-b // c)) for a, b, c in zip(lo, hi, self.granule, strict=True)]
+        for cell in itertools.product(*ranges):
+            yield cell, tuple(i * c for i, c in zip(cell, self.granule, strict=True))
+
     def sync(self) -> None:
         """Bring the file system that holds the array to the disk."""
         sync_file_system(self._path)
 
     def close(self) -> None:
         """Nothing is open between calls."""
+
+
+def _within(lo: Shape, hi: Shape, first: Shape) -> tuple[slice, ...]:
+    """Say where a box lies in an array that begins at `first`."""
+    return tuple(slice(a - f, b - f) for a, b, f in zip(lo, hi, first, strict=True))
 
 
 def _read_all(fd: int) -> bytes:

@@ -194,7 +194,7 @@ def by_suffix(path: str) -> Format | None:
 
 def of_input(path: str, options: MoveOptions) -> Format:
     """Return the format of an input: as said, else by its content, else by its name."""
-    _check_input_kind(path)
+    check_input_kind(path)
     if options.input_format is not None:
         return named(options.input_format)
     for candidate in FORMATS.values():
@@ -211,7 +211,7 @@ def of_input(path: str, options: MoveOptions) -> Format:
     )
 
 
-def _check_input_kind(path: str) -> None:
+def check_input_kind(path: str) -> None:
     """Refuse what is neither a file nor a directory: to open a pipe would wait for its writer."""
     if not os.path.lexists(path):
         raise IoError(f"there is no input {path}")

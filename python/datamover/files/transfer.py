@@ -24,10 +24,11 @@ import numpy as np
 from datamover.errors import InvalidArgument, Unsupported
 from datamover.files import dealing, formats, placing
 from datamover.files.agreement import together
+from datamover.files.at_work import cores
 from datamover.files.chunk_plan import ChunkPlan
 from datamover.files.chunk_sides import Sink, Source, file_axes, plan_between
 from datamover.files.formats import ArraySpec, MoveOptions, Reader, Shape, Writer
-from datamover.files.pipeline import Pipeline, cores
+from datamover.files.pipeline import Pipeline
 from datamover.mpi import comm_address, gathered
 
 if TYPE_CHECKING:
@@ -35,8 +36,6 @@ if TYPE_CHECKING:
 
 MAX_DIMS = 8
 PHASES = ("set_up", "read", "redistribute", "write", "sync")
-#: Set by the process that starts the others, so that it can clean up after them.
-TOKEN = "DATAMOVER_MOVE_TOKEN"
 #: Progress is told after pieces of about this many bytes.
 PIECE_BYTES = 64 << 20
 
@@ -145,7 +144,7 @@ def move(
     options = options or MoveOptions(**said)
     source, output = formats.local_path(source), formats.local_path(output)
     address = None if comm is None else comm_address(comm)
-    token = _token_of_the_first(address)
+    token = placing.token(address)
     job = _Job(comm, source, output, options, placing.temporary_path(output, token))
     try:
         job.open_input()
@@ -241,14 +240,6 @@ def intend(
             return job.intention()
     finally:
         job.close()
-
-
-def _token_of_the_first(address: int | None) -> str:
-    """Give all processes the first one's token, by which they name the unfinished output."""
-    token = os.environ.get(TOKEN) or os.urandom(6).hex()
-    if address is None:
-        return token
-    return bytes(gathered(address, list(token.encode()))[0].tolist()).decode()
 
 
 def _slowest(address: int | None, seconds: list[float]) -> np.ndarray:
