@@ -10,16 +10,16 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import itertools
 import json
 import math
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from datamover.errors import IoError, Unsupported
+from datamover.files.chunk_boxes import ChunkedArray, within
 from datamover.files.formats import ArraySpec, MoveOptions, Shape
 from datamover.files.space import is_no_space, no_space, sync_file_system
 from datamover.files.zarr_traits import DIMENSIONS_V2, ZarrTraits
@@ -231,6 +231,21 @@ class Kept:
             tuple(self.chunks[a] for a in axes), metadata, lambda: self.traits().permuted(axes)
         )
 
+    def converted(self, dtype: np.dtype) -> Kept | ZarrTraits:
+        """Give those of the array with elements of another type."""
+        if dtype.newbyteorder("=").name not in DTYPES or dtype.newbyteorder("<") != dtype:
+            return self.traits().converted(dtype)
+        own = DTYPES[self.metadata["data_type"]]
+        fill = _fill_value(self.metadata["fill_value"], own)
+        with np.errstate(all="ignore"):
+            metadata = {**self.metadata, **_new_metadata(dtype, np.asarray(fill).astype(dtype)[()])}
+        for name in ("attributes", "chunk_key_encoding"):
+            metadata[name] = self.metadata[name]
+        codecs = self.metadata["codecs"][1:]
+        # Of blosc the elements' size is said.
+        metadata["codecs"] += [_zstd(0) if c["name"] == "blosc" else c for c in codecs]
+        return Kept(self.chunks, metadata, lambda: self.traits().converted(dtype))
+
 
 def _codec(config: dict[str, Any] | None) -> Any:
     if config is None:
@@ -244,7 +259,7 @@ def _codec(config: dict[str, Any] | None) -> Any:
     return numcodecs.get_codec(dict(config))
 
 
-class OrdinaryArray:
+class OrdinaryArray(ChunkedArray):
     """An ordinary array in a directory; may be used by several threads.
 
     Parameters
@@ -260,19 +275,10 @@ class OrdinaryArray:
         self.layout = layout
         self._path = path
         self._codec = _codec(layout.codec)
+        self.is_encoded = self._codec is not None
         self._elems = math.prod(layout.chunks)
         self._chunk_bytes = self._elems * layout.dtype.itemsize
-        self._fill_bytes = np.asarray(layout.fill_value, layout.dtype).tobytes()
-
-    @property
-    def is_encoded(self) -> bool:
-        """Whether chunks have a codec."""
-        return self._codec is not None
-
-    @property
-    def fill_bytes(self) -> bytes:
-        """An element that is nowhere written, as stored."""
-        return self._fill_bytes
+        self.fill_bytes = np.asarray(layout.fill_value, layout.dtype).tobytes()
 
     def read_chunk(self, cell: Shape) -> np.ndarray | None:
         """Read and decode a chunk, whole; None if it is not there and holds the fill value."""
@@ -325,13 +331,13 @@ class OrdinaryArray:
     def _is_fill(self, data: np.ndarray) -> bool:
         """Tell whether every element has the bytes of the fill value."""
         ends = (0, len(data) // 2, len(data) - 1)
-        if any(data[i].tobytes() != self._fill_bytes for i in ends):
+        if any(data[i].tobytes() != self.fill_bytes for i in ends):
             return False
         octets = data.view(np.uint8)
-        if not any(self._fill_bytes):
+        if not any(self.fill_bytes):
             return not octets.any()
         # Equal to itself, shifted by an element: nothing of the chunk's size is made besides.
-        size = len(self._fill_bytes)
+        size = len(self.fill_bytes)
         step = 1 << 20
         return all(
             np.array_equal(
@@ -340,24 +346,6 @@ class OrdinaryArray:
             for i in range(0, len(octets) - size, step)
         )
 
-    def unit(self, shape: Shape, nprocs: int) -> Shape:
-        """Chunks."""
-        return self.granule
-
-    def read(self, lo: Shape, out: np.ndarray) -> None:
-        """Fill `out` with the elements from index `lo` on."""
-        out = out.view(np.dtype((np.void, self.layout.dtype.itemsize)))
-        hi = tuple(a + n for a, n in zip(lo, out.shape, strict=True))
-        for cell, first in self._cells(lo, hi):
-            begin = tuple(map(max, first, lo))
-            end = tuple(min(f + c, h) for f, c, h in zip(first, self.granule, hi, strict=True))
-            here = out[_within(begin, end, lo)]
-            found = self.read_chunk(cell)
-            if found is None:
-                here[...] = np.frombuffer(self._fill_bytes, out.dtype)[0]
-            else:
-                here[...] = found[_within(begin, end, first)]
-
     def write(self, lo: Shape, array: np.ndarray) -> None:
         """Write `array` to the elements from index `lo` on: whole chunks, or what is there of them.
 
@@ -365,22 +353,16 @@ class OrdinaryArray:
         """
         array = array.view(np.dtype((np.void, self.layout.dtype.itemsize)))
         hi = tuple(a + n for a, n in zip(lo, array.shape, strict=True))
-        for cell, first in self._cells(lo, hi):
+        for cell, first in self.cells(lo, hi):
             end = tuple(min(f + c, h) for f, c, h in zip(first, self.granule, hi, strict=True))
-            part = array[_within(first, end, lo)]
+            part = array[within(first, end, lo)]
             if part.shape == self.granule:
                 self.write_chunk(cell, np.ascontiguousarray(part))
                 continue
             chunk = np.empty(self.granule, array.dtype)
-            chunk[...] = np.frombuffer(self._fill_bytes, array.dtype)[0]
+            chunk[...] = np.frombuffer(self.fill_bytes, array.dtype)[0]
             chunk[tuple(map(slice, part.shape))] = part
             self.write_chunk(cell, chunk)
-
-    def _cells(self, lo: Shape, hi: Shape) -> Iterator[tuple[Shape, Shape]]:
-        """Go through the chunks that a box meets: (index, first element)."""
-        ranges = [range(a // c, -(-b // c)) for a, b, c in zip(lo, hi, self.granule, strict=True)]
-        for cell in itertools.product(*ranges):
-            yield cell, tuple(i * c for i, c in zip(cell, self.granule, strict=True))
 
     def sync(self) -> None:
         """Bring the file system that holds the array to the disk."""
@@ -388,11 +370,6 @@ class OrdinaryArray:
 
     def close(self) -> None:
         """Nothing is open between calls."""
-
-
-def _within(lo: Shape, hi: Shape, first: Shape) -> tuple[slice, ...]:
-    """Say where a box lies in an array that begins at `first`."""
-    return tuple(slice(a - f, b - f) for a, b, f in zip(lo, hi, first, strict=True))
 
 
 def _read_all(fd: int) -> bytes:
@@ -476,6 +453,21 @@ def _codec_to_v3(codec: dict[str, Any], dtype: np.dtype) -> dict[str, Any]:
 
 def _zstd(level: int) -> dict[str, Any]:
     return {"name": "zstd", "configuration": {"level": level, "checksum": False}}
+
+
+def ordinary_metadata(
+    dtype: np.dtype, fill_value: Any, attributes: dict[str, Any], names: list[str | None] | None
+) -> dict[str, Any] | None:
+    """Give what zarr.json would say of an array from elsewhere; None where it is not ordinary."""
+    plain = dtype.newbyteorder("=")
+    if dtype.names or plain.name not in DTYPES:
+        return None
+    metadata = _new_metadata(plain, plain.type(fill_value))
+    metadata["codecs"].append(_zstd(0))
+    metadata["attributes"] = attributes
+    if names is not None:
+        metadata["dimension_names"] = names
+    return metadata
 
 
 def _json_value(value: Any) -> Any:

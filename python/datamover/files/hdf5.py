@@ -2,7 +2,8 @@
 """How are arrays in HDF5 files found, made, and read, without a parallel HDF5?
 
 A contiguous dataset is a range of bytes of its file: all processes read and write it as they do a
-flat file, at its offset. Chunked and other datasets are read by h5py.
+flat file, at its offset. Chunks are read at their places too (`hdf5_chunks`), where their filters
+are known; all else is read by h5py.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from datamover.errors import Error, IoError, Unsupported
+from datamover.files.chunk_boxes import ChunkedArray
 from datamover.files.flat import FlatFile, check_flat_dtype, reserve
 from datamover.files.formats import ArraySpec, Shape, check_shape
 from datamover.files.space import is_no_space, no_space
@@ -73,7 +75,7 @@ def datasets(file: Any) -> dict[str, Any]:
 
 
 class DatasetReader:
-    """A dataset that h5py reads: chunked, virtual, external, or not yet written.
+    """A dataset that h5py reads: virtual, external, not yet written, or with filters of others.
 
     The file is closed with it. Any number of threads may read; h5py lets them one by one.
     """
@@ -103,7 +105,7 @@ class DatasetReader:
         self._file.close()
 
 
-def open_reader(path: str, name: str) -> FlatFile | DatasetReader:
+def open_reader(path: str, name: str) -> FlatFile | ChunkedArray | DatasetReader:
     """Open a dataset to be read.
 
     Raises
@@ -113,6 +115,8 @@ def open_reader(path: str, name: str) -> FlatFile | DatasetReader:
     Unsupported
         Its elements have no fixed size.
     """
+    from datamover.files import hdf5_chunks
+
     with open_file(path) as file:
         dataset = _dataset(file, path, name)
         where = f"{path}:/{name}"
@@ -120,8 +124,12 @@ def open_reader(path: str, name: str) -> FlatFile | DatasetReader:
             raise Unsupported(f"{where} holds no elements (a null dataspace)")
         check_flat_dtype(dataset.dtype, where)
         check_shape(dataset.shape, dataset.dtype, where)
-        offset = _offset(file, dataset)
+        plain = _is_plain(file, dataset)
+        offset = dataset.id.get_offset() if plain and not dataset.chunks else None
+        direct = plain and dataset.chunks and hdf5_chunks.can_read(dataset)
         spec = ArraySpec(tuple(dataset.shape), dataset.dtype)
+    if direct:
+        return hdf5_chunks.ChunkedDataset(path, name, spec)
     if offset is None:
         return DatasetReader(path, name)
     if os.path.getsize(path) < offset + spec.nbytes:
@@ -141,15 +149,14 @@ def _dataset(file: Any, path: str, name: str) -> Any:
     return found
 
 
-def _offset(file: Any, dataset: Any) -> int | None:
-    """Give the byte at which a dataset begins, if it is one range of the file as NumPy has it."""
-    plain = not dataset.chunks and not dataset.external and not dataset.is_virtual
-    if not plain or file.userblock_size or dataset.file.filename != file.filename:
-        return None
+def _is_plain(file: Any, dataset: Any) -> bool:
+    """Tell whether elements stand in the file, at places that HDF5 tells, as NumPy has them."""
+    if dataset.external or dataset.is_virtual or file.userblock_size:
+        return False
+    if dataset.file.filename != file.filename:
+        return False
     # What HDF5 converts as it reads (integers of odd precision, say) has other bytes in the file.
-    if not dataset.id.get_type().equal(h5py().h5t.py_create(dataset.dtype)):
-        return None
-    return dataset.id.get_offset()
+    return dataset.id.get_type().equal(h5py().h5t.py_create(dataset.dtype))
 
 
 def create_contiguous(file: Any, name: str, spec: ArraySpec) -> None:

@@ -22,13 +22,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from datamover.errors import InvalidArgument, Unsupported
-from datamover.files import dealing, formats, placing
+from datamover.files import dealing, formats, hierarchy, placing
 from datamover.files.agreement import together
 from datamover.files.at_work import cores
+from datamover.files.checksums import Checksums
 from datamover.files.chunk_plan import ChunkPlan
 from datamover.files.chunk_sides import Sink, Source, file_axes, plan_between
 from datamover.files.formats import ArraySpec, MoveOptions, Reader, Shape, Writer
 from datamover.files.pipeline import Pipeline
+from datamover.files.region import limited
 from datamover.mpi import comm_address, gathered
 
 if TYPE_CHECKING:
@@ -142,7 +144,9 @@ def move(
     if comm is not None:
         check_launch(comm)
     options = options or MoveOptions(**said)
-    source, output = formats.local_path(source), formats.local_path(output)
+    source, output, options = _places(source, output, options)
+    if _is_hierarchy(source, output, options):
+        return hierarchy.move(comm, source, output, options, progress)
     address = None if comm is None else comm_address(comm)
     token = placing.token(address)
     job = _Job(comm, source, output, options, placing.temporary_path(output, token))
@@ -231,7 +235,7 @@ def intend(
     (1, 16, 17)
     """
     options = options or MoveOptions(**said)
-    source, output = formats.local_path(source), formats.local_path(output)
+    source, output, options = _places(source, output, options)
     job = _Job(None, source, output, options, "")
     try:
         job.open_input()
@@ -240,6 +244,30 @@ def intend(
             return job.intention()
     finally:
         job.close()
+
+
+def _places(
+    source: str | os.PathLike[str], output: str | os.PathLike[str], options: MoveOptions
+) -> tuple[str, str, MoveOptions]:
+    """Give the real paths, and options with the datasets that were named behind them."""
+    source, member = formats.split_member(source)
+    output, output_member = formats.split_member(output)
+    options = dataclasses.replace(
+        options,
+        member=member or options.member,
+        output_member=output_member or options.output_member,
+    )
+    return formats.local_path(source), formats.local_path(output), options
+
+
+def _is_hierarchy(source: str, output: str, options: MoveOptions) -> bool:
+    """Tell whether a whole HDF5 file goes to Zarr."""
+    if options.member is not None or options.input_format not in (None, "hdf5"):
+        return False
+    to_zarr = options.output_format in (None, "zarr") and (
+        options.output_format == "zarr" or formats.by_suffix(output) is formats.named("zarr")
+    )
+    return to_zarr and formats.named("hdf5").recognizes(source)
 
 
 def _slowest(address: int | None, seconds: list[float]) -> np.ndarray:
@@ -265,6 +293,7 @@ class _Job:
         self.bound: _Bound | None = None
         self.seconds = dict.fromkeys(PHASES, 0.0)
         self.removes = False  # whether this process removes what is left at the end
+        self.sums: Checksums | None = None
         self.lock: int | None = None  # tells other moves that this one is at work
 
     def open_input(self) -> None:
@@ -298,10 +327,27 @@ class _Job:
             if self.writer is not None:
                 self.writer.sync()
                 self.writer.close()
+        if self.sums is not None:
+            with together(self.comm):
+                self._verify(functions)
         with together(self.comm):
             if self.is_first:
                 placing.place(self.temporary, self.output, overwrite)
         return list(self.seconds.values())
+
+    def _verify(self, functions: Any) -> None:
+        """Read what this process wrote, and compare."""
+        options = MoveOptions(
+            shape=self.spec.shape, dtype=self.spec.dtype.str, order=self.spec.order,
+            member=self.options.output_member or self.options.member,
+        )  # fmt: skip
+        if self.spec.dtype.names:
+            options = dataclasses.replace(options, dtype=self.spec.dtype)
+        reader = self.format.functions(self.by_chunk).open_reader(self.temporary, options)
+        try:
+            self.sums.verify(reader, self.output, cores() if self.by_chunk else 1)
+        finally:
+            reader.close()
 
     def close(self) -> None:
         """Give everything back; remove the old output, or a new one that is not complete."""
@@ -330,8 +376,11 @@ class _Job:
         options = self.options
         input_format = formats.of_input(self.source, options)
         self.format = formats.of_output(self.output, options)
+        options = self.options = formats.with_converted(options, input_format)
         formats.check_options(options, input_format, self.format)
         self.reader = input_format.functions(self.by_chunk).open_reader(self.source, options)
+        if options.region is not None:
+            self.reader = limited(self.reader, options.region)
         given = self.reader.spec
         dims = len(given.shape)
         if dims > MAX_DIMS:
@@ -343,8 +392,13 @@ class _Job:
             raise InvalidArgument(f"max_bytes is {options.max_bytes}; it must be positive")
         shape = tuple(given.shape[a] for a in self.axes)
         kept = given.kept and given.kept.permuted(self.axes)
-        wanted = ArraySpec(shape, given.dtype, options.output_order or given.order, kept)
+        dtype = _converted(given.dtype, options.output_dtype)
+        if dtype != given.dtype and kept:
+            kept = kept.converted(dtype)
+        wanted = ArraySpec(shape, dtype, options.output_order or given.order, kept)
         self.spec = self.format.functions(self.by_chunk).check_output(wanted, options)
+        if options.check is not None:
+            self.sums = Checksums(options.check, self.spec.dtype)
 
     def check_places(self) -> None:
         """Check that the output can be put where it shall be."""
@@ -368,7 +422,7 @@ class _Job:
         return plan_between(self._source(), sink, self.options.max_bytes, cores())
 
     def _source(self) -> Source:
-        return Source(self.reader, file_axes(self.axes, self.spec.order))
+        return Source(self.reader, file_axes(self.axes, self.spec.order), self.spec.dtype)
 
     def _move_chunks(self, progress: Callable[[int], Progress] | None) -> None:
         if not self.spec.shape:
@@ -379,7 +433,7 @@ class _Job:
             return
         self.slab_count = plan.passes
         tell = progress(2 * self.spec.nbytes) if progress else lambda nbytes: None
-        sink = Sink(self.writer, self.spec)
+        sink = Sink(self.writer, self.spec, self.sums)
         pipeline = Pipeline(plan, self._source(), sink, self.options.max_bytes, tell)
         with together(None):
             pipeline.run()
@@ -399,7 +453,8 @@ class _Job:
 
     def _choose_slab(self) -> Shape:
         """Slabs of whole output boxes; where memory allows also of whole input boxes."""
-        nprocs, itemsize = self.comm.size, self.spec.dtype.itemsize
+        nprocs = self.comm.size
+        itemsize = max(self.spec.dtype.itemsize, self.reader.spec.dtype.itemsize)
         if not self.spec.shape or self.spec.nbytes == 0:
             return self.spec.shape
 
@@ -436,7 +491,8 @@ class _Job:
                     first = tuple(map(sum, zip(self._to_source(lo), offset, strict=True)))
                     for at, piece in _pieces(first, part, self.reader):
                         self.reader.read(at, piece)
-                        tell(piece.nbytes)
+                        self.bound.make_native(piece)
+                        tell(piece.size * self.spec.dtype.itemsize)
             with self._timed("redistribute"):
                 self.bound.mover()
             with together(self.comm), self._timed("write"):
@@ -444,6 +500,8 @@ class _Job:
                     first = tuple(map(sum, zip(lo, offset, strict=True)))
                     for at, piece in _pieces(first, part, self.writer):
                         self.writer.write(at, piece)
+                        if self.sums is not None:
+                            self.sums.add(at, piece)
                         tell(piece.nbytes)
 
     def _bytes_here(self, slab: Shape) -> int:
@@ -472,9 +530,12 @@ class _Job:
     def _move_single_element(self) -> None:
         with together(self.comm):
             if self.is_first:
-                element = np.empty((), np.dtype((np.void, self.spec.dtype.itemsize)))
+                element = np.empty((), self.reader.spec.dtype)
                 self.reader.read((), element)
+                element = element.astype(self.spec.dtype)
                 self.writer.write((), element)
+                if self.sums is not None:
+                    self.sums.add((), element)
 
     def _bind(self, shape: Shape) -> None:
         """Make arrays and mover for a slab's shape, unless the last slab had the same one."""
@@ -485,16 +546,39 @@ class _Job:
             self.bound = None
         source, output = self._deal(shape)
         orders = self.reader.spec.order, self.writer.spec.order
-        self.bound = _Bound(self.comm, shape, self.spec.dtype.itemsize, self.axes)
+        dtypes = self.reader.spec.dtype, self.spec.dtype
+        self.bound = _Bound(self.comm, shape, dtypes, self.axes)
         self.bound.bind(source, orders[0], output, orders[1])
+
+
+def _converted(given: np.dtype, wanted: str | None) -> np.dtype:
+    """Give the dtype that was said, if NumPy converts to it under "same_kind"."""
+    if wanted is None:
+        return given
+    try:
+        dtype = np.dtype(wanted)
+    except Exception as e:  # NumPy has many words for what it does not know
+        raise InvalidArgument(f"{wanted!r} is no NumPy dtype: {e}") from e
+    numbers = given.kind in "biufc" and dtype.kind in "biufc" and dtype.isnative
+    if dtype != given and not (numbers and np.can_cast(given, dtype, "same_kind")):
+        raise InvalidArgument(
+            f"elements of {given} are not converted to {dtype}: NumPy does not do so under "
+            '"same_kind", or they are no numbers'
+        )
+    return dtype
 
 
 class _Bound:
     """The two arrays of a slab and the mover between them."""
 
-    def __init__(self, comm, shape: Shape, itemsize: int, axes: Shape):
+    def __init__(self, comm, shape: Shape, dtypes: tuple[np.dtype, np.dtype], axes: Shape):
         self.comm, self.shape, self.axes = comm, shape, axes
-        self.dtype = np.dtype((np.void, itemsize))
+        stored, written = dtypes
+        self._swaps = stored != written and not stored.isnative
+        if stored == written:  # any elements, as they are
+            self.dtypes = (np.dtype((np.void, stored.itemsize)),) * 2
+        else:  # numbers, which the mover converts
+            self.dtypes = stored.newbyteorder("="), written
         self.mover = self.source = self.output = None
 
     def bind(self, source, source_order: str, output, output_order: str) -> None:
@@ -503,10 +587,15 @@ class _Bound:
 
         nprocs = self.comm.size
         layouts = [dm.FloorPlan(regions, owners, nprocs) for regions, owners in (source, output)]
-        self.source = dm.XArray(self.comm, layouts[0], dtype=self.dtype, order=source_order)
-        self.output = dm.XArray(self.comm, layouts[1], dtype=self.dtype, order=output_order)
+        self.source = dm.XArray(self.comm, layouts[0], dtype=self.dtypes[0], order=source_order)
+        self.output = dm.XArray(self.comm, layouts[1], dtype=self.dtypes[1], order=output_order)
         plan = dm.redistribute(*layouts, axes=self.axes)
         self.mover = dm.Mover(plan, self.source, self.output)
+
+    def make_native(self, piece: np.ndarray) -> None:
+        """Bring what was read into the byte order in which the mover converts."""
+        if self._swaps:
+            piece.byteswap(inplace=True)
 
     def source_parts(self) -> Iterator[tuple[Shape, np.ndarray]]:
         """Give the blocks that this process reads: (index of the first element, array)."""
