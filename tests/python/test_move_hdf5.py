@@ -122,6 +122,19 @@ def test_a_broken_dataset_leaves_no_group(tmp_path, rng):
     assert os.listdir(tmp_path) == ["a.h5"]
 
 
+def test_a_file_of_several_datasets_is_replaced_only_when_said(tmp_path):
+    np.save(tmp_path / "a.npy", np.arange(4.0))
+    with h5py.File(tmp_path / "b.h5", "w") as file:
+        file["u"], file["v"] = 1, 2
+    with pytest.raises(dm.IoError, match="several datasets"):
+        move(None, tmp_path / "a.npy", f"{tmp_path}/b.h5:/w", overwrite=True)
+    with h5py.File(tmp_path / "b.h5") as file:
+        assert sorted(file) == ["u", "v"]
+    move(None, tmp_path / "a.npy", f"{tmp_path}/b.h5:/w", overwrite_group=True)
+    with h5py.File(tmp_path / "b.h5") as file:
+        assert sorted(file) == ["w"]
+
+
 def inputs(place, array, rng):
     """The same array in all formats, in chunks that do not divide anything."""
     np.save(place / "c.npy", array)

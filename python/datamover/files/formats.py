@@ -58,7 +58,8 @@ class MoveOptions:
     overwrite : bool
         Replace an output that is there.
     overwrite_group : bool
-        Replace it also where it is a Zarr group, with all arrays in it.
+        Replace it also where it is a Zarr group, with all arrays in it, or an HDF5 file of several
+        datasets.
     max_bytes : int
         Memory that each process may use for its part of the two arrays.
     region : tuple of (begin, end)

@@ -74,6 +74,15 @@ def datasets(file: Any) -> dict[str, Any]:
     return found
 
 
+def names(path: str) -> list[str]:
+    """Give the names of a file's datasets; none where it cannot be read."""
+    try:
+        with open_file(path) as file:
+            return list(datasets(file))
+    except (IoError, Unsupported):
+        return []
+
+
 class DatasetReader:
     """A dataset that h5py reads: virtual, external, not yet written, or with filters of others.
 

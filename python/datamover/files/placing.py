@@ -15,7 +15,7 @@ import shutil
 import stat
 
 from datamover.errors import InvalidArgument, IoError
-from datamover.files import formats
+from datamover.files import formats, hdf5
 from datamover.mpi import gathered
 
 log = logging.getLogger("datamover")
@@ -84,6 +84,10 @@ def check_place(output: str, overwrite: bool, overwrite_group: bool) -> None:
         raise IoError(f"{output} is a device, a pipe or a socket: it is not replaced")
     if os.path.isdir(output) and not formats.named("zarr").recognizes(output):
         raise IoError(f"{output} is a directory but no Zarr store: it is not replaced")
+    if not overwrite_group and hdf5.recognizes(output) and len(hdf5.names(output)) > 1:
+        raise IoError(
+            f"{output} is an HDF5 file of several datasets: --overwrite-group replaces all of it"
+        )
     if os.path.isdir(output) and not overwrite_group and not _is_zarr_array(output):
         raise IoError(
             f"{output} is a Zarr group, perhaps with many arrays: --overwrite-group replaces "
