@@ -3,6 +3,7 @@
 
 from datamover.files import hdf5_format, npy, raw, zarr  # noqa: F401  (each registers its format)
 from datamover.files.formats import MoveOptions
+from datamover.files.planning import FilePlan, plan
 from datamover.files.transfer import Intention, MoveReport, intend, move
 
-__all__ = ["Intention", "MoveOptions", "MoveReport", "intend", "move"]
+__all__ = ["FilePlan", "Intention", "MoveOptions", "MoveReport", "intend", "move", "plan"]

@@ -246,6 +246,39 @@ def intend(
         job.close()
 
 
+@dataclasses.dataclass(frozen=True)
+class SlabParts:
+    """Who would read and write what of the first slab; see `slab_parts`."""
+
+    spec: ArraySpec
+    chunks: Shape
+    axes: Shape
+    slab: Shape
+    parts: list[tuple[np.ndarray, np.ndarray]]  # (regions, owners) of input and output
+
+
+def slab_parts(
+    source: str | os.PathLike[str],
+    options: MoveOptions,
+    nprocs: int,
+    preview: Callable[[ArraySpec, MoveOptions], Writer],
+) -> SlabParts:
+    """Say how so many processes would deal an array, for an output that `preview` gives. Local."""
+    source, _, options = _places(source, "-", options)
+    job = _Job(None, source, "", options, "")
+    job.nprocs = nprocs
+    try:
+        job.open_input()
+        with together(None):
+            if not job.spec.shape or job.spec.nbytes == 0:
+                raise InvalidArgument(f"{source} has no element, or one: there is nothing to plan")
+            job.writer = preview(job.spec, options)
+            slab = job.choose_slab()
+            return SlabParts(job.spec, job.writer.granule, job.axes, slab, job.deal(slab))
+    finally:
+        job.close()
+
+
 def _places(
     source: str | os.PathLike[str], output: str | os.PathLike[str], options: MoveOptions
 ) -> tuple[str, str, MoveOptions]:
@@ -285,6 +318,7 @@ class _Job:
         self.source, self.output, self.temporary = source, output, temporary
         self.options = options
         self.by_chunk = comm is None
+        self.nprocs = 1 if comm is None else comm.size
         self.is_first = comm is None or comm.rank == 0
         self.slab_count = 0
         self.chunk_plan: ChunkPlan | None = None
@@ -318,7 +352,7 @@ class _Job:
             if self.lock is None:
                 self.lock = placing.hold(self.temporary)
             self.writer = functions.open_writer(self.temporary, self.spec, self.options)
-            slab = None if self.by_chunk else self._choose_slab()
+            slab = None if self.by_chunk else self.choose_slab()
         if self.by_chunk:
             self._move_chunks(progress)
         else:
@@ -451,9 +485,9 @@ class _Job:
     def _to_output(self, of_source: Shape) -> Shape:
         return tuple(of_source[a] for a in self.axes)
 
-    def _choose_slab(self) -> Shape:
+    def choose_slab(self) -> Shape:
         """Slabs of whole output boxes; where memory allows also of whole input boxes."""
-        nprocs = self.comm.size
+        nprocs = self.nprocs
         itemsize = max(self.spec.dtype.itemsize, self.reader.spec.dtype.itemsize)
         if not self.spec.shape or self.spec.nbytes == 0:
             return self.spec.shape
@@ -513,15 +547,15 @@ class _Job:
         )
         elems = 0
         for shape, times in shapes.items():
-            for regions, owners in self._deal(shape):
+            for regions, owners in self.deal(shape):
                 extents = (regions[:, 1] - regions[:, 0])[owners == self.comm.rank]
                 elems += times * int(np.prod(extents, axis=1).sum())
         return elems * itemsize
 
-    def _deal(self, shape: Shape) -> list[tuple[np.ndarray, np.ndarray]]:
+    def deal(self, shape: Shape) -> list[tuple[np.ndarray, np.ndarray]]:
         """Say who reads and who writes what of a slab: (regions, owners) of input and output."""
         sides = ((self._to_source(shape), self.reader), (shape, self.writer))
-        nprocs = self.comm.size
+        nprocs = self.nprocs
         return [
             dealing.deal(extents, file.unit(extents, nprocs), file.spec.order, nprocs)
             for extents, file in sides
@@ -544,7 +578,7 @@ class _Job:
         if self.bound is not None:
             self.bound.free()
             self.bound = None
-        source, output = self._deal(shape)
+        source, output = self.deal(shape)
         orders = self.reader.spec.order, self.writer.spec.order
         dtypes = self.reader.spec.dtype, self.spec.dtype
         self.bound = _Bound(self.comm, shape, dtypes, self.axes)
