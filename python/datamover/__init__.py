@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from .distribution import Distribution, distribute
     from .explanation import explain
     from .files import move
+    from .files.state import Saving, load, save
     from .movers import Mover, MoverSet, Phases
     from .own_lists import index_lists
     from .progress import progress_thread, set_timeout
@@ -92,6 +93,7 @@ __all__ = [
     "Redistribution",
     "Region",
     "RelationCache",
+    "Saving",
     "SectionCopy",
     "Stream",
     "Timeout",
@@ -107,12 +109,14 @@ __all__ = [
     "explain",
     "halo",
     "index_lists",
+    "load",
     "move",
     "panel_broadcast",
     "progress_thread",
     "prolongation",
     "redistribute",
     "restriction",
+    "save",
     "set_timeout",
     "stream",
     "targets",
@@ -129,16 +133,19 @@ _LAZY = {
     "XArray": "arrays",
     "copy": "array_copy",
     "distribute": "distribution",
+    "Saving": "files.state",
     "explain": "explanation",
     "index_lists": "own_lists",
+    "load": "files.state",
     "move": "files",
     "progress_thread": "progress",
+    "save": "files.state",
     "set_timeout": "progress",
 }
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("stream", "targets"):
+    if name in ("files", "stream", "targets"):
         return import_module(f".{name}", __name__)
     if name not in _LAZY:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -47,6 +47,14 @@ def _processes(text: str) -> int:
     return int(text)
 
 
+def _region(text: str) -> tuple[tuple[int | None, int | None], ...]:
+    """Read a box such as 0:100,:,-5: in NumPy's words, without steps."""
+    found = [re.fullmatch(r"(-?\d+)?:(-?\d+)?", word.strip()) for word in text.split(",")]
+    if not all(found):
+        raise argparse.ArgumentTypeError(f"{text!r} is no region such as 0:100,:,5:9")
+    return tuple(tuple(None if n is None else int(n) for n in ends.groups()) for ends in found)
+
+
 def _bytes(text: str) -> int:
     """Read a size such as 1000000, 512M or 1.5GiB; K, M, G, T count in 1024s."""
     found = re.fullmatch(r"(\d+(?:\.\d+)?) *(?:([KMGT])(?:i?B)?|B)?", text.strip(), re.IGNORECASE)
@@ -64,18 +72,21 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser("datamover move", description=DESCRIPTION, allow_abbrev=False)
     add = parser.add_argument
     extents = {"type": _integers, "metavar": "N,N,..."}
-    add("source", metavar="INPUT", help=".npy, raw or Zarr")
-    add("output", metavar="OUTPUT", help=".npy, raw or Zarr v3")
+    add("source", metavar="INPUT", help=".npy, raw, Zarr, HDF5 or one dataset of it, run.h5:/u")
+    add("output", metavar="OUTPUT", help=".npy, raw, Zarr v3, or run.h5:/u")
     processes = "processes to start (not under mpiexec, srun)"
     add("-n", "--nprocs", type=_processes, metavar="N", help=processes)
     add("--chunks", **extents, help="chunks of a Zarr output")
     add("--shards", **extents, help="shards of a Zarr output")
     add("--compressor", help="of a Zarr output: auto, none, zstd, gzip or blosc")
     add("--shape", **extents, help="extents of a raw input")
-    add("--dtype", help="NumPy dtype of a raw input, as f8")
+    add("--dtype", help="NumPy dtype of a raw input, as f8; else what numbers are converted to")
+    add("--output-dtype", help="what numbers are converted to, as f4")
+    add("--region", type=_region, metavar="A:B,:,...", help="move that part of the input only")
+    add("--check", metavar="crc32c", help="read the output again and compare checksums")
     add("--order", type=_order, help="C or F: order of a raw input")
-    add("--input-format", help="npy, raw or zarr")
-    add("--format", dest="output_format", help="of the output: npy, raw or zarr")
+    add("--input-format", help="npy, raw, zarr or hdf5")
+    add("--format", dest="output_format", help="of the output: npy, raw, zarr or hdf5")
     add("--output-order", type=_order, help="C or F: order of an .npy or raw output")
     transposed = "output dimension k is input dimension AXES[k], as in numpy.transpose"
     add("--axes", type=_integers, metavar="K,K,...", help=transposed)
@@ -132,14 +143,13 @@ def run(words: list[str]) -> int:
 def _start_processes(nprocs: int, output: str) -> int:
     """Move by processes that are started for it; return the code to exit with."""
     from datamover.files import formats, placing
-    from datamover.files.transfer import TOKEN
 
     token = os.urandom(6).hex()
-    os.environ[TOKEN] = token
+    os.environ[placing.TOKEN] = token
     with lifeline.signals_interrupt() as caught:
         before = _identity(output)
         try:
-            path = formats.local_path(output)
+            path = formats.local_path(formats.split_member(output)[0])
             before = _identity(path)
             end = launch.run_processes(nprocs, sys.argv[1:])
             if end.status != 0:  # also where they were killed

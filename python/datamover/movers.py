@@ -59,7 +59,7 @@ def _communicator(comm: MPI.Comm | None, moves: Sequence[tuple]) -> MPI.Comm:
     raise InvalidArgument("comm is needed when neither source nor destination is an XArray")
 
 
-def _converts(source: np.dtype, destination: np.dtype) -> bool:
+def converts(source: np.dtype, destination: np.dtype) -> bool:
     """Tell whether elements can be converted on the way."""
     numbers = "opaque" not in (number_name(source), number_name(destination))
     return numbers and np.can_cast(source, destination, "same_kind")
@@ -119,7 +119,7 @@ class _Parts:
 
     def _add(self, rank: int, source: XArray | UserArrays, dest: XArray | UserArrays) -> None:
         dtypes = [array.dtype for array in (source, dest) if array.dtype is not None]
-        if len(set(dtypes)) > 1 and not _converts(*dtypes):
+        if len(set(dtypes)) > 1 and not converts(*dtypes):
             raise WrongType(
                 f"source elements are {dtypes[0]}, destination elements {dtypes[1]}: "
                 'NumPy does not convert these under "same_kind"'

@@ -8,7 +8,9 @@ after it has said how the test went here. Process 0 reports, with the failures o
 """
 
 import os
+import shutil
 import sys
+import tempfile
 import time
 import zlib
 
@@ -44,6 +46,16 @@ def rng(request):
 def cases():
     """How many random cases a test should draw, relative to its usual number (1 in `make test`)."""
     return int(os.environ.get("DATAMOVER_TEST_CASES", "1"))
+
+
+@pytest.fixture
+def place(comm):
+    """A directory that all processes see, empty."""
+    made = comm.bcast(tempfile.mkdtemp() if comm.rank == 0 else None)
+    yield made
+    comm.barrier()
+    if comm.rank == 0:
+        shutil.rmtree(made)
 
 
 def agree(config, what, outcome, text):

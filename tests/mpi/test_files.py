@@ -2,25 +2,14 @@
 """Do processes that move a file together write it whole, and tell of exactly what each does?"""
 
 import os
-import shutil
-import tempfile
 
+import h5py
 import numpy as np
 import pytest
 import zarr
 
 import datamover as dm
 from datamover.files import move
-
-
-@pytest.fixture
-def place(comm):
-    """A directory that all processes see, empty."""
-    made = comm.bcast(tempfile.mkdtemp() if comm.rank == 0 else None)
-    yield made
-    comm.barrier()
-    if comm.rank == 0:
-        shutil.rmtree(made)
 
 
 @pytest.mark.parametrize("case", range(8))
@@ -65,4 +54,52 @@ def test_a_failure_on_one_process_leaves_nothing(comm, place, monkeypatch):
         move(comm, f"{place}/a.npy", f"{place}/b.zarr", chunks=(5, 5))
     comm.barrier()
     assert os.listdir(place) == ["a.npy"]
+    comm.barrier()
+
+
+@pytest.mark.parametrize("case", range(6))
+def test_parts_are_converted_and_checked(comm, rng, place, case):
+    shape = tuple(int(n) for n in rng.integers(4, 14, 3))
+    chunks = tuple(int(n) for n in rng.integers(1, 6, 3))
+    array = rng.integers(0, 1000, shape).astype(rng.choice(["i4", ">f8"]))
+    source = ["a.npy", "a.zarr", "a.h5:/g/u"][case % 3]
+    output = ["b.h5:/v", "b.npy", "b.zarr"][case % 3]
+    if comm.rank == 0:
+        np.save(f"{place}/a.npy", array)
+        zarr.create_array(f"{place}/a.zarr", data=array, chunks=chunks)
+        with h5py.File(f"{place}/a.h5", "w") as file:
+            file.create_dataset("g/u", data=array, chunks=chunks if case < 3 else None)
+    comm.barrier()
+    region = tuple(
+        (int(rng.integers(0, n // 2)), int(rng.integers(n // 2 + 1, n + 1))) for n in shape
+    )
+    move(
+        comm, f"{place}/{source}", f"{place}/{output}", region=region, axes=(2, 0, 1),
+        output_dtype="f4", check="crc32c", max_bytes=1 << 14,
+    )  # fmt: skip
+    if output == "b.npy":
+        found = np.load(f"{place}/b.npy")
+    elif output == "b.zarr":
+        found = zarr.open_array(f"{place}/b.zarr", mode="r")[...]
+    else:
+        with h5py.File(f"{place}/b.h5") as file:
+            found = file["v"][...]
+    part = array[tuple(slice(*ends) for ends in region)].transpose(2, 0, 1)
+    np.testing.assert_array_equal(found, part.astype("f4"))
+    comm.barrier()
+
+
+def test_a_whole_file_becomes_a_group(comm, place):
+    held = {"u": np.arange(24.0).reshape(4, 6), "deep/v": np.arange(5, dtype="i2")}
+    if comm.rank == 0:
+        with h5py.File(f"{place}/a.h5", "w") as file:
+            for name, array in held.items():
+                file[name] = array
+    comm.barrier()
+    move(comm, f"{place}/a.h5", f"{place}/b.zarr")
+    group = zarr.open_group(f"{place}/b.zarr", mode="r")
+    for name, array in held.items():
+        np.testing.assert_array_equal(group[name][...], array)
+    comm.barrier()
+    assert sorted(os.listdir(place)) == ["a.h5", "b.zarr"]
     comm.barrier()

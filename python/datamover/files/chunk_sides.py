@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from datamover.files.checksums import Checksums
+from datamover.files.chunk_boxes import ChunkedArray
 from datamover.files.chunk_plan import ChunkPlan, Side, plan_chunks
 from datamover.files.direct_zarr import OrdinaryArray
 from datamover.files.flat import FlatFile
@@ -26,19 +28,24 @@ class Source:
 
     Parameters
     ----------
-    reader : FlatFile, OrdinaryArray or any Reader
+    reader : FlatFile, ChunkedArray or any Reader
     axes : tuple of int
         Dimension k of the output's file is dimension axes[k] of the input.
+    dtype : numpy.dtype, optional
+        What elements are converted to when they have been read.
     """
 
-    def __init__(self, reader: Any, axes: Shape):
+    def __init__(self, reader: Any, axes: Shape, dtype: np.dtype | None = None):
         self._reader = reader
         self._axes = axes
         self._back = tuple(int(a) for a in np.argsort(axes))
-        self.itemsize = reader.spec.dtype.itemsize
+        self._stored = reader.spec.dtype
+        self._converted = self._stored if dtype is None else dtype
+        #: Bytes of an element as it goes on.
+        self.itemsize = self._converted.itemsize
         self.is_flat = isinstance(reader, FlatFile)
-        self._is_ordinary = isinstance(reader, OrdinaryArray)
-        self._dtype = np.dtype((np.void, self.itemsize))
+        self._has_chunks = isinstance(reader, ChunkedArray)
+        self._dtype = np.dtype((np.void, self._stored.itemsize))
 
     @property
     def chunk(self) -> Shape:
@@ -52,11 +59,14 @@ class Source:
 
     def side(self, chunk: Shape) -> Side:
         """Describe the input as read in such boxes."""
-        nbytes = math.prod(chunk) * self.itemsize
-        copies = 2 if self._is_ordinary and self._reader.is_encoded else 1
-        if not self.is_flat and not self._is_ordinary:
+        elems = math.prod(chunk)
+        copies = 2 if self._has_chunks and self._reader.is_encoded else 1
+        if not self.is_flat and not self._has_chunks:
             copies = 3  # zarr-python has the chunk too, encoded and decoded
-        return Side(chunk, self.file_axes, copies * nbytes, self.is_flat)
+        scratch_bytes = copies * elems * self._stored.itemsize
+        if self._converted != self._stored:
+            scratch_bytes += elems * self.itemsize
+        return Side(chunk, self.file_axes, scratch_bytes, self.is_flat)
 
     def read(self, cell: Shape, lo: Shape, hi: Shape, scratch: Scratch) -> tuple[np.ndarray, Shape]:
         """Read a box that lies within a chunk; or more of the chunk.
@@ -64,11 +74,21 @@ class Source:
         Returns
         -------
         array : ndarray
-            In the dimensions of the output's file.
+            In the dimensions of the output's file, of opaque elements.
         first : tuple of int
             Where it begins.
         """
-        if self._is_ordinary:
+        array, first = self._read(cell, lo, hi, scratch)
+        if self._converted == self._stored:
+            return array, first
+        with np.errstate(all="ignore"):  # what is too large becomes infinite, as in NumPy
+            converted = array.view(self._stored).astype(self._converted)
+        return converted.view(np.dtype((np.void, self.itemsize))), first
+
+    def _read(
+        self, cell: Shape, lo: Shape, hi: Shape, scratch: Scratch
+    ) -> tuple[np.ndarray, Shape]:
+        if self._has_chunks:
             found = self._reader.read_chunk(tuple(cell[b] for b in self._back))
             if found is None:
                 fill = np.frombuffer(self._reader.fill_bytes, self._dtype)
@@ -103,10 +123,13 @@ class Sink:
     writer : FlatFile, OrdinaryArray or any Writer, or None
         None is a flat file that is not there yet: to plan only.
     spec : ArraySpec
+    sums : Checksums, optional
+        Told of all that is written.
     """
 
-    def __init__(self, writer: Any, spec: ArraySpec):
+    def __init__(self, writer: Any, spec: ArraySpec, sums: Checksums | None = None):
         self._writer = writer
+        self._sums = sums
         self._spec = spec
         self._is_ordinary = isinstance(writer, OrdinaryArray)
         self.is_flat = writer is None or isinstance(writer, FlatFile)
@@ -140,6 +163,8 @@ class Sink:
 
     def write(self, lo: Shape, chunk: np.ndarray) -> None:
         """Write a chunk that begins at `lo`, with what it has beyond the array."""
+        if self._sums is not None:
+            self._add_sum(lo, chunk)
         if self._is_ordinary:
             self._writer.write_chunk(
                 tuple(a // c for a, c in zip(lo, chunk.shape, strict=True)), chunk
@@ -150,6 +175,12 @@ class Sink:
         if self._spec.order == "F":
             lo, part = lo[::-1], part.T
         self._writer.write(lo, part)
+
+    def _add_sum(self, lo: Shape, chunk: np.ndarray) -> None:
+        part = chunk[tuple(slice(0, n - a) for n, a in zip(self.shape, lo, strict=True))]
+        if self._spec.order == "F":
+            lo, part = lo[::-1], part.T
+        self._sums.add(lo, part)
 
     def _of_file(self, per_dimension: Shape) -> Shape:
         return tuple(per_dimension if self._spec.order == "C" else per_dimension[::-1])

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from datamover.errors import IoError, Unsupported
+from datamover.files.chunk_boxes import ChunkedArray, within
 from datamover.files.formats import ArraySpec, MoveOptions, Shape
 from datamover.files.space import is_no_space, no_space, sync_file_system
 from datamover.files.zarr_traits import DIMENSIONS_V2, ZarrTraits
@@ -230,6 +231,21 @@ class Kept:
             tuple(self.chunks[a] for a in axes), metadata, lambda: self.traits().permuted(axes)
         )
 
+    def converted(self, dtype: np.dtype) -> Kept | ZarrTraits:
+        """Give those of the array with elements of another type."""
+        if dtype.newbyteorder("=").name not in DTYPES or dtype.newbyteorder("<") != dtype:
+            return self.traits().converted(dtype)
+        own = DTYPES[self.metadata["data_type"]]
+        fill = _fill_value(self.metadata["fill_value"], own)
+        with np.errstate(all="ignore"):
+            metadata = {**self.metadata, **_new_metadata(dtype, np.asarray(fill).astype(dtype)[()])}
+        for name in ("attributes", "chunk_key_encoding"):
+            metadata[name] = self.metadata[name]
+        codecs = self.metadata["codecs"][1:]
+        # Of blosc the elements' size is said.
+        metadata["codecs"] += [_zstd(0) if c["name"] == "blosc" else c for c in codecs]
+        return Kept(self.chunks, metadata, lambda: self.traits().converted(dtype))
+
 
 def _codec(config: dict[str, Any] | None) -> Any:
     if config is None:
@@ -243,7 +259,7 @@ def _codec(config: dict[str, Any] | None) -> Any:
     return numcodecs.get_codec(dict(config))
 
 
-class OrdinaryArray:
+class OrdinaryArray(ChunkedArray):
     """An ordinary array in a directory; may be used by several threads.
 
     Parameters
@@ -259,19 +275,10 @@ class OrdinaryArray:
         self.layout = layout
         self._path = path
         self._codec = _codec(layout.codec)
+        self.is_encoded = self._codec is not None
         self._elems = math.prod(layout.chunks)
         self._chunk_bytes = self._elems * layout.dtype.itemsize
-        self._fill_bytes = np.asarray(layout.fill_value, layout.dtype).tobytes()
-
-    @property
-    def is_encoded(self) -> bool:
-        """Whether chunks have a codec."""
-        return self._codec is not None
-
-    @property
-    def fill_bytes(self) -> bytes:
-        """An element that is nowhere written, as stored."""
-        return self._fill_bytes
+        self.fill_bytes = np.asarray(layout.fill_value, layout.dtype).tobytes()
 
     def read_chunk(self, cell: Shape) -> np.ndarray | None:
         """Read and decode a chunk, whole; None if it is not there and holds the fill value."""
@@ -324,13 +331,13 @@ class OrdinaryArray:
     def _is_fill(self, data: np.ndarray) -> bool:
         """Tell whether every element has the bytes of the fill value."""
         ends = (0, len(data) // 2, len(data) - 1)
-        if any(data[i].tobytes() != self._fill_bytes for i in ends):
+        if any(data[i].tobytes() != self.fill_bytes for i in ends):
             return False
         octets = data.view(np.uint8)
-        if not any(self._fill_bytes):
+        if not any(self.fill_bytes):
             return not octets.any()
         # Equal to itself, shifted by an element: nothing of the chunk's size is made besides.
-        size = len(self._fill_bytes)
+        size = len(self.fill_bytes)
         step = 1 << 20
         return all(
             np.array_equal(
@@ -338,6 +345,24 @@ class OrdinaryArray:
             )
             for i in range(0, len(octets) - size, step)
         )
+
+    def write(self, lo: Shape, array: np.ndarray) -> None:
+        """Write `array` to the elements from index `lo` on: whole chunks, or what is there of them.
+
+        Chunks that go beyond the array get the fill value there.
+        """
+        array = array.view(np.dtype((np.void, self.layout.dtype.itemsize)))
+        hi = tuple(a + n for a, n in zip(lo, array.shape, strict=True))
+        for cell, first in self.cells(lo, hi):
+            end = tuple(min(f + c, h) for f, c, h in zip(first, self.granule, hi, strict=True))
+            part = array[within(first, end, lo)]
+            if part.shape == self.granule:
+                self.write_chunk(cell, np.ascontiguousarray(part))
+                continue
+            chunk = np.empty(self.granule, array.dtype)
+            chunk[...] = np.frombuffer(self.fill_bytes, array.dtype)[0]
+            chunk[tuple(map(slice, part.shape))] = part
+            self.write_chunk(cell, chunk)
 
     def sync(self) -> None:
         """Bring the file system that holds the array to the disk."""
@@ -428,6 +453,21 @@ def _codec_to_v3(codec: dict[str, Any], dtype: np.dtype) -> dict[str, Any]:
 
 def _zstd(level: int) -> dict[str, Any]:
     return {"name": "zstd", "configuration": {"level": level, "checksum": False}}
+
+
+def ordinary_metadata(
+    dtype: np.dtype, fill_value: Any, attributes: dict[str, Any], names: list[str | None] | None
+) -> dict[str, Any] | None:
+    """Give what zarr.json would say of an array from elsewhere; None where it is not ordinary."""
+    plain = dtype.newbyteorder("=")
+    if dtype.names or plain.name not in DTYPES:
+        return None
+    metadata = _new_metadata(plain, plain.type(fill_value))
+    metadata["codecs"].append(_zstd(0))
+    metadata["attributes"] = attributes
+    if names is not None:
+        metadata["dimension_names"] = names
+    return metadata
 
 
 def _json_value(value: Any) -> Any:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import os
 
@@ -46,6 +47,13 @@ class FlatFile:
         self._shape = (spec.shape if spec.order == "C" else spec.shape[::-1]) or (1,)
         self._fd = os.open(path, os.O_RDWR if writable else os.O_RDONLY)
         self._mapped: np.ndarray | None = None
+
+    def limit_to(self, lo: Shape, shape: Shape) -> None:
+        """Have the file seen as that box of its array; to be read."""
+        first = lo if self.spec.order == "C" else lo[::-1]
+        strides = self._strides_bytes()
+        self._offset += sum(int(i) * s for i, s in zip(first, strides, strict=False))
+        self.spec = dataclasses.replace(self.spec, shape=shape)
 
     def unit(self, shape: Shape, nprocs: int) -> Shape:
         """Whole rows, planes, …: as large as leaves several for each process."""

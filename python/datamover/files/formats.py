@@ -43,9 +43,9 @@ class MoveOptions:
     Attributes
     ----------
     shape, dtype, order
-        Of a raw input.
+        Of a raw input; for others, `dtype` is `output_dtype`.
     input_format, output_format : str
-        "npy", "raw", "zarr"; by default known from the name or the content.
+        "npy", "raw", "zarr", "hdf5"; by default known from the name or the content.
     output_order : str
         "C" or "F", of an .npy or raw output; by default the input's.
     chunks, shards : tuple of int
@@ -58,9 +58,19 @@ class MoveOptions:
     overwrite : bool
         Replace an output that is there.
     overwrite_group : bool
-        Replace it also where it is a Zarr group, with all arrays in it.
+        Replace it also where it is a Zarr group, with all arrays in it, or an HDF5 file of several
+        datasets.
     max_bytes : int
         Memory that each process may use for its part of the two arrays.
+    region : tuple of (begin, end)
+        Of the input, per dimension; None for its own end, negative ones count from behind. That
+        part alone is moved.
+    output_dtype : str
+        What numbers are converted to, as NumPy does under "same_kind".
+    check : str
+        "crc32c": the output is read again and compared before it gets its name.
+    member, output_member : str
+        Names of datasets in HDF5 files; usually said as `run.h5:/name`.
     """
 
     shape: Shape | None = None
@@ -76,6 +86,11 @@ class MoveOptions:
     overwrite: bool = False
     overwrite_group: bool = False
     max_bytes: int = 1 << 28
+    region: tuple[tuple[int | None, int | None], ...] | None = None
+    output_dtype: str | None = None
+    check: str | None = None
+    member: str | None = None
+    output_member: str | None = None
 
 
 class Reader(Protocol):
@@ -194,7 +209,7 @@ def by_suffix(path: str) -> Format | None:
 
 def of_input(path: str, options: MoveOptions) -> Format:
     """Return the format of an input: as said, else by its content, else by its name."""
-    _check_input_kind(path)
+    check_input_kind(path)
     if options.input_format is not None:
         return named(options.input_format)
     for candidate in FORMATS.values():
@@ -206,12 +221,12 @@ def of_input(path: str, options: MoveOptions) -> Format:
     if options.shape is not None or options.dtype is not None:
         return named("raw")
     raise IoError(
-        f"{path} is neither .npy nor Zarr; if it is raw, say --shape and --dtype, "
+        f"{path} is neither .npy nor Zarr nor HDF5; if it is raw, say --shape and --dtype, "
         f"else convert it first"
     )
 
 
-def _check_input_kind(path: str) -> None:
+def check_input_kind(path: str) -> None:
     """Refuse what is neither a file nor a directory: to open a pipe would wait for its writer."""
     if not os.path.lexists(path):
         raise IoError(f"there is no input {path}")
@@ -254,7 +269,20 @@ APPLIES_TO = (
     ("shards", "output", ("zarr",)),
     ("compressor", "output", ("zarr",)),
     ("output_order", "output", ("npy", "raw")),
+    ("member", "input", ("hdf5",)),
+    ("output_member", "output", ("hdf5",)),
 )
+
+
+def with_converted(options: MoveOptions, input_format: Format) -> MoveOptions:
+    """Take the dtype that was said of an input that has its own for what is converted to."""
+    if options.dtype is None or input_format.name == "raw":
+        return options
+    if options.output_dtype not in (None, options.dtype):
+        raise InvalidArgument(
+            f"two dtypes are said for the output, {options.dtype} and {options.output_dtype}"
+        )
+    return dataclasses.replace(options, dtype=None, output_dtype=options.dtype)
 
 
 def check_options(options: MoveOptions, input_format: Format, output_format: Format) -> None:
@@ -275,6 +303,29 @@ def check_options(options: MoveOptions, input_format: Format, output_format: For
     for field in ("order", "output_order"):
         if getattr(options, field) not in (None, "C", "F"):
             raise InvalidArgument(f"{field} is {getattr(options, field)!r}, neither C nor F")
+
+
+def split_member(name: str | os.PathLike[str]) -> tuple[str, str | None]:
+    """Take `run.h5:/fields/u` apart into file and dataset; None where none is named.
+
+    Examples
+    --------
+    >>> from datamover.files.formats import split_member
+    >>> split_member("run.h5:/fields/u"), split_member("run.h5")
+    (('run.h5', 'fields/u'), ('run.h5', None))
+    """
+    text = os.fspath(name)
+    path, found, member = text.rpartition(":/")
+    if not found or member.startswith("/") or os.path.lexists(text):
+        return text, None
+    member = member.strip("/")
+    if not path.lower().endswith(named("hdf5").suffixes) and not os.path.isfile(path):
+        return text, None
+    if not member:
+        return path, None
+    if any(part in ("", ".", "..") for part in member.split("/")) or "\0" in member:
+        raise InvalidArgument(f"{member!r} is no name of a dataset")
+    return path, member
 
 
 def local_path(name: str | os.PathLike[str]) -> str:

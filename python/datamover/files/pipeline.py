@@ -12,7 +12,6 @@ import collections
 import dataclasses
 import itertools
 import math
-import os
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -31,11 +30,6 @@ WRITE_BYTES = 1 << 18
 PATIENCE_SECONDS = 0.5
 
 Box = tuple[Shape, Shape]
-
-
-def cores() -> int:
-    """Count the cores that this process may use."""
-    return len(os.sched_getaffinity(0))
 
 
 @dataclasses.dataclass

@@ -15,15 +15,31 @@ import shutil
 import stat
 
 from datamover.errors import InvalidArgument, IoError
-from datamover.files import formats
+from datamover.files import formats, hdf5
+from datamover.mpi import gathered
 
 log = logging.getLogger("datamover")
 
+#: Set by the process that starts the others of a move, so that it can clean up after them.
+TOKEN = "DATAMOVER_MOVE_TOKEN"
+#: How to say that an output is to be replaced.
+OVERWRITE = "--overwrite (overwrite=True)"
 AT_FDCWD = -100
 RENAME_NOREPLACE = 1
 RENAME_EXCHANGE = 2
 #: What a file system (or an old kernel or C library) says that cannot rename with flags.
 UNSUPPORTED = (errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP)
+
+
+def token(address: int | None) -> str:
+    """Give all processes the same word, by which they name the unfinished output. Collective.
+
+    `address` is that of the communicator; None where this process is alone.
+    """
+    mine = os.environ.get(TOKEN) or os.urandom(6).hex()
+    if address is None:
+        return mine
+    return bytes(gathered(address, list(mine.encode()))[0].tolist()).decode()
 
 
 def temporary_path(output: str, token: str) -> str:
@@ -48,6 +64,11 @@ def check_places(source: str, output: str, overwrite: bool, overwrite_group: boo
         raise InvalidArgument(f"input and output are the same, {output}")
     if inside in (source, output):
         raise InvalidArgument(f"of input {source} and output {output}, one lies within the other")
+    check_place(output, overwrite, overwrite_group)
+
+
+def check_place(output: str, overwrite: bool, overwrite_group: bool) -> None:
+    """Check that an output can be put where it shall be; errors as of `check_places`."""
     directory = os.path.dirname(output)
     if not os.path.isdir(directory):
         raise IoError(f"there is no directory {directory} for the output")
@@ -56,13 +77,17 @@ def check_places(source: str, output: str, overwrite: bool, overwrite_group: boo
     if not os.path.lexists(output):
         return
     if not overwrite:
-        raise IoError(f"{output} exists; --overwrite replaces it")
+        raise IoError(f"{output} exists; {OVERWRITE} replaces it")
     if os.path.ismount(output):
         raise IoError(f"{output} is where a disk is mounted: it is not replaced")
     if _is_special(output):
         raise IoError(f"{output} is a device, a pipe or a socket: it is not replaced")
     if os.path.isdir(output) and not formats.named("zarr").recognizes(output):
         raise IoError(f"{output} is a directory but no Zarr store: it is not replaced")
+    if not overwrite_group and hdf5.recognizes(output) and len(hdf5.names(output)) > 1:
+        raise IoError(
+            f"{output} is an HDF5 file of several datasets: --overwrite-group replaces all of it"
+        )
     if os.path.isdir(output) and not overwrite_group and not _is_zarr_array(output):
         raise IoError(
             f"{output} is a Zarr group, perhaps with many arrays: --overwrite-group replaces "
@@ -128,9 +153,9 @@ def _place_new(temporary: str, output: str) -> None:
         if rename_with(temporary, output, RENAME_NOREPLACE):
             return
     except FileExistsError as e:
-        raise IoError(f"{output} came into being meanwhile; --overwrite replaces it") from e
+        raise IoError(f"{output} came into being meanwhile; {OVERWRITE} replaces it") from e
     if os.path.lexists(output):
-        raise IoError(f"{output} came into being meanwhile; --overwrite replaces it")
+        raise IoError(f"{output} came into being meanwhile; {OVERWRITE} replaces it")
     os.rename(temporary, output)
 
 

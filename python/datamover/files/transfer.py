@@ -22,12 +22,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from datamover.errors import InvalidArgument, Unsupported
-from datamover.files import dealing, formats, placing
+from datamover.files import dealing, formats, hierarchy, placing
 from datamover.files.agreement import together
+from datamover.files.at_work import cores
+from datamover.files.checksums import Checksums
 from datamover.files.chunk_plan import ChunkPlan
 from datamover.files.chunk_sides import Sink, Source, file_axes, plan_between
 from datamover.files.formats import ArraySpec, MoveOptions, Reader, Shape, Writer
-from datamover.files.pipeline import Pipeline, cores
+from datamover.files.pipeline import Pipeline
+from datamover.files.region import limited
 from datamover.mpi import comm_address, gathered
 
 if TYPE_CHECKING:
@@ -35,8 +38,6 @@ if TYPE_CHECKING:
 
 MAX_DIMS = 8
 PHASES = ("set_up", "read", "redistribute", "write", "sync")
-#: Set by the process that starts the others, so that it can clean up after them.
-TOKEN = "DATAMOVER_MOVE_TOKEN"
 #: Progress is told after pieces of about this many bytes.
 PIECE_BYTES = 64 << 20
 
@@ -143,9 +144,11 @@ def move(
     if comm is not None:
         check_launch(comm)
     options = options or MoveOptions(**said)
-    source, output = formats.local_path(source), formats.local_path(output)
+    source, output, options = _places(source, output, options)
+    if _is_hierarchy(source, output, options):
+        return hierarchy.move(comm, source, output, options, progress)
     address = None if comm is None else comm_address(comm)
-    token = _token_of_the_first(address)
+    token = placing.token(address)
     job = _Job(comm, source, output, options, placing.temporary_path(output, token))
     try:
         job.open_input()
@@ -232,7 +235,7 @@ def intend(
     (1, 16, 17)
     """
     options = options or MoveOptions(**said)
-    source, output = formats.local_path(source), formats.local_path(output)
+    source, output, options = _places(source, output, options)
     job = _Job(None, source, output, options, "")
     try:
         job.open_input()
@@ -243,12 +246,61 @@ def intend(
         job.close()
 
 
-def _token_of_the_first(address: int | None) -> str:
-    """Give all processes the first one's token, by which they name the unfinished output."""
-    token = os.environ.get(TOKEN) or os.urandom(6).hex()
-    if address is None:
-        return token
-    return bytes(gathered(address, list(token.encode()))[0].tolist()).decode()
+@dataclasses.dataclass(frozen=True)
+class SlabParts:
+    """Who would read and write what of the first slab; see `slab_parts`."""
+
+    spec: ArraySpec
+    chunks: Shape
+    axes: Shape
+    slab: Shape
+    parts: list[tuple[np.ndarray, np.ndarray]]  # (regions, owners) of input and output
+
+
+def slab_parts(
+    source: str | os.PathLike[str],
+    options: MoveOptions,
+    nprocs: int,
+    preview: Callable[[ArraySpec, MoveOptions], Writer],
+) -> SlabParts:
+    """Say how so many processes would deal an array, for an output that `preview` gives. Local."""
+    source, _, options = _places(source, "-", options)
+    job = _Job(None, source, "", options, "")
+    job.nprocs = nprocs
+    try:
+        job.open_input()
+        with together(None):
+            if not job.spec.shape or job.spec.nbytes == 0:
+                raise InvalidArgument(f"{source} has no element, or one: there is nothing to plan")
+            job.writer = preview(job.spec, options)
+            slab = job.choose_slab()
+            return SlabParts(job.spec, job.writer.granule, job.axes, slab, job.deal(slab))
+    finally:
+        job.close()
+
+
+def _places(
+    source: str | os.PathLike[str], output: str | os.PathLike[str], options: MoveOptions
+) -> tuple[str, str, MoveOptions]:
+    """Give the real paths, and options with the datasets that were named behind them."""
+    source, member = formats.split_member(source)
+    output, output_member = formats.split_member(output)
+    options = dataclasses.replace(
+        options,
+        member=member or options.member,
+        output_member=output_member or options.output_member,
+    )
+    return formats.local_path(source), formats.local_path(output), options
+
+
+def _is_hierarchy(source: str, output: str, options: MoveOptions) -> bool:
+    """Tell whether a whole HDF5 file goes to Zarr."""
+    if options.member is not None or options.input_format not in (None, "hdf5"):
+        return False
+    to_zarr = options.output_format in (None, "zarr") and (
+        options.output_format == "zarr" or formats.by_suffix(output) is formats.named("zarr")
+    )
+    return to_zarr and formats.named("hdf5").recognizes(source)
 
 
 def _slowest(address: int | None, seconds: list[float]) -> np.ndarray:
@@ -266,6 +318,7 @@ class _Job:
         self.source, self.output, self.temporary = source, output, temporary
         self.options = options
         self.by_chunk = comm is None
+        self.nprocs = 1 if comm is None else comm.size
         self.is_first = comm is None or comm.rank == 0
         self.slab_count = 0
         self.chunk_plan: ChunkPlan | None = None
@@ -274,6 +327,7 @@ class _Job:
         self.bound: _Bound | None = None
         self.seconds = dict.fromkeys(PHASES, 0.0)
         self.removes = False  # whether this process removes what is left at the end
+        self.sums: Checksums | None = None
         self.lock: int | None = None  # tells other moves that this one is at work
 
     def open_input(self) -> None:
@@ -298,7 +352,7 @@ class _Job:
             if self.lock is None:
                 self.lock = placing.hold(self.temporary)
             self.writer = functions.open_writer(self.temporary, self.spec, self.options)
-            slab = None if self.by_chunk else self._choose_slab()
+            slab = None if self.by_chunk else self.choose_slab()
         if self.by_chunk:
             self._move_chunks(progress)
         else:
@@ -307,10 +361,27 @@ class _Job:
             if self.writer is not None:
                 self.writer.sync()
                 self.writer.close()
+        if self.sums is not None:
+            with together(self.comm):
+                self._verify(functions)
         with together(self.comm):
             if self.is_first:
                 placing.place(self.temporary, self.output, overwrite)
         return list(self.seconds.values())
+
+    def _verify(self, functions: Any) -> None:
+        """Read what this process wrote, and compare."""
+        options = MoveOptions(
+            shape=self.spec.shape, dtype=self.spec.dtype.str, order=self.spec.order,
+            member=self.options.output_member or self.options.member,
+        )  # fmt: skip
+        if self.spec.dtype.names:
+            options = dataclasses.replace(options, dtype=self.spec.dtype)
+        reader = self.format.functions(self.by_chunk).open_reader(self.temporary, options)
+        try:
+            self.sums.verify(reader, self.output, cores() if self.by_chunk else 1)
+        finally:
+            reader.close()
 
     def close(self) -> None:
         """Give everything back; remove the old output, or a new one that is not complete."""
@@ -339,8 +410,11 @@ class _Job:
         options = self.options
         input_format = formats.of_input(self.source, options)
         self.format = formats.of_output(self.output, options)
+        options = self.options = formats.with_converted(options, input_format)
         formats.check_options(options, input_format, self.format)
         self.reader = input_format.functions(self.by_chunk).open_reader(self.source, options)
+        if options.region is not None:
+            self.reader = limited(self.reader, options.region)
         given = self.reader.spec
         dims = len(given.shape)
         if dims > MAX_DIMS:
@@ -352,8 +426,13 @@ class _Job:
             raise InvalidArgument(f"max_bytes is {options.max_bytes}; it must be positive")
         shape = tuple(given.shape[a] for a in self.axes)
         kept = given.kept and given.kept.permuted(self.axes)
-        wanted = ArraySpec(shape, given.dtype, options.output_order or given.order, kept)
+        dtype = _converted(given.dtype, options.output_dtype)
+        if dtype != given.dtype and kept:
+            kept = kept.converted(dtype)
+        wanted = ArraySpec(shape, dtype, options.output_order or given.order, kept)
         self.spec = self.format.functions(self.by_chunk).check_output(wanted, options)
+        if options.check is not None:
+            self.sums = Checksums(options.check, self.spec.dtype)
 
     def check_places(self) -> None:
         """Check that the output can be put where it shall be."""
@@ -377,7 +456,7 @@ class _Job:
         return plan_between(self._source(), sink, self.options.max_bytes, cores())
 
     def _source(self) -> Source:
-        return Source(self.reader, file_axes(self.axes, self.spec.order))
+        return Source(self.reader, file_axes(self.axes, self.spec.order), self.spec.dtype)
 
     def _move_chunks(self, progress: Callable[[int], Progress] | None) -> None:
         if not self.spec.shape:
@@ -388,7 +467,7 @@ class _Job:
             return
         self.slab_count = plan.passes
         tell = progress(2 * self.spec.nbytes) if progress else lambda nbytes: None
-        sink = Sink(self.writer, self.spec)
+        sink = Sink(self.writer, self.spec, self.sums)
         pipeline = Pipeline(plan, self._source(), sink, self.options.max_bytes, tell)
         with together(None):
             pipeline.run()
@@ -406,9 +485,10 @@ class _Job:
     def _to_output(self, of_source: Shape) -> Shape:
         return tuple(of_source[a] for a in self.axes)
 
-    def _choose_slab(self) -> Shape:
+    def choose_slab(self) -> Shape:
         """Slabs of whole output boxes; where memory allows also of whole input boxes."""
-        nprocs, itemsize = self.comm.size, self.spec.dtype.itemsize
+        nprocs = self.nprocs
+        itemsize = max(self.spec.dtype.itemsize, self.reader.spec.dtype.itemsize)
         if not self.spec.shape or self.spec.nbytes == 0:
             return self.spec.shape
 
@@ -445,7 +525,8 @@ class _Job:
                     first = tuple(map(sum, zip(self._to_source(lo), offset, strict=True)))
                     for at, piece in _pieces(first, part, self.reader):
                         self.reader.read(at, piece)
-                        tell(piece.nbytes)
+                        self.bound.make_native(piece)
+                        tell(piece.size * self.spec.dtype.itemsize)
             with self._timed("redistribute"):
                 self.bound.mover()
             with together(self.comm), self._timed("write"):
@@ -453,6 +534,8 @@ class _Job:
                     first = tuple(map(sum, zip(lo, offset, strict=True)))
                     for at, piece in _pieces(first, part, self.writer):
                         self.writer.write(at, piece)
+                        if self.sums is not None:
+                            self.sums.add(at, piece)
                         tell(piece.nbytes)
 
     def _bytes_here(self, slab: Shape) -> int:
@@ -464,15 +547,15 @@ class _Job:
         )
         elems = 0
         for shape, times in shapes.items():
-            for regions, owners in self._deal(shape):
+            for regions, owners in self.deal(shape):
                 extents = (regions[:, 1] - regions[:, 0])[owners == self.comm.rank]
                 elems += times * int(np.prod(extents, axis=1).sum())
         return elems * itemsize
 
-    def _deal(self, shape: Shape) -> list[tuple[np.ndarray, np.ndarray]]:
+    def deal(self, shape: Shape) -> list[tuple[np.ndarray, np.ndarray]]:
         """Say who reads and who writes what of a slab: (regions, owners) of input and output."""
         sides = ((self._to_source(shape), self.reader), (shape, self.writer))
-        nprocs = self.comm.size
+        nprocs = self.nprocs
         return [
             dealing.deal(extents, file.unit(extents, nprocs), file.spec.order, nprocs)
             for extents, file in sides
@@ -481,9 +564,12 @@ class _Job:
     def _move_single_element(self) -> None:
         with together(self.comm):
             if self.is_first:
-                element = np.empty((), np.dtype((np.void, self.spec.dtype.itemsize)))
+                element = np.empty((), self.reader.spec.dtype)
                 self.reader.read((), element)
+                element = element.astype(self.spec.dtype)
                 self.writer.write((), element)
+                if self.sums is not None:
+                    self.sums.add((), element)
 
     def _bind(self, shape: Shape) -> None:
         """Make arrays and mover for a slab's shape, unless the last slab had the same one."""
@@ -492,18 +578,41 @@ class _Job:
         if self.bound is not None:
             self.bound.free()
             self.bound = None
-        source, output = self._deal(shape)
+        source, output = self.deal(shape)
         orders = self.reader.spec.order, self.writer.spec.order
-        self.bound = _Bound(self.comm, shape, self.spec.dtype.itemsize, self.axes)
+        dtypes = self.reader.spec.dtype, self.spec.dtype
+        self.bound = _Bound(self.comm, shape, dtypes, self.axes)
         self.bound.bind(source, orders[0], output, orders[1])
+
+
+def _converted(given: np.dtype, wanted: str | None) -> np.dtype:
+    """Give the dtype that was said, if NumPy converts to it under "same_kind"."""
+    if wanted is None:
+        return given
+    try:
+        dtype = np.dtype(wanted)
+    except Exception as e:  # NumPy has many words for what it does not know
+        raise InvalidArgument(f"{wanted!r} is no NumPy dtype: {e}") from e
+    numbers = given.kind in "biufc" and dtype.kind in "biufc" and dtype.isnative
+    if dtype != given and not (numbers and np.can_cast(given, dtype, "same_kind")):
+        raise InvalidArgument(
+            f"elements of {given} are not converted to {dtype}: NumPy does not do so under "
+            '"same_kind", or they are no numbers'
+        )
+    return dtype
 
 
 class _Bound:
     """The two arrays of a slab and the mover between them."""
 
-    def __init__(self, comm, shape: Shape, itemsize: int, axes: Shape):
+    def __init__(self, comm, shape: Shape, dtypes: tuple[np.dtype, np.dtype], axes: Shape):
         self.comm, self.shape, self.axes = comm, shape, axes
-        self.dtype = np.dtype((np.void, itemsize))
+        stored, written = dtypes
+        self._swaps = stored != written and not stored.isnative
+        if stored == written:  # any elements, as they are
+            self.dtypes = (np.dtype((np.void, stored.itemsize)),) * 2
+        else:  # numbers, which the mover converts
+            self.dtypes = stored.newbyteorder("="), written
         self.mover = self.source = self.output = None
 
     def bind(self, source, source_order: str, output, output_order: str) -> None:
@@ -512,10 +621,15 @@ class _Bound:
 
         nprocs = self.comm.size
         layouts = [dm.FloorPlan(regions, owners, nprocs) for regions, owners in (source, output)]
-        self.source = dm.XArray(self.comm, layouts[0], dtype=self.dtype, order=source_order)
-        self.output = dm.XArray(self.comm, layouts[1], dtype=self.dtype, order=output_order)
+        self.source = dm.XArray(self.comm, layouts[0], dtype=self.dtypes[0], order=source_order)
+        self.output = dm.XArray(self.comm, layouts[1], dtype=self.dtypes[1], order=output_order)
         plan = dm.redistribute(*layouts, axes=self.axes)
         self.mover = dm.Mover(plan, self.source, self.output)
+
+    def make_native(self, piece: np.ndarray) -> None:
+        """Bring what was read into the byte order in which the mover converts."""
+        if self._swaps:
+            piece.byteswap(inplace=True)
 
     def source_parts(self) -> Iterator[tuple[Shape, np.ndarray]]:
         """Give the blocks that this process reads: (index of the first element, array)."""

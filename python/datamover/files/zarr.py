@@ -229,6 +229,8 @@ def _check_dtype(dtype: Any, where: str) -> None:
 
 def check_output(spec: ArraySpec, options: MoveOptions) -> ArraySpec:
     """Check chunks, shards, compressor and dtype."""
+    if isinstance(spec.kept, direct_zarr.Kept):
+        spec = dataclasses.replace(spec, kept=spec.kept.traits())
     _check_dtype(spec.dtype, "the output")
     _check_boxes("chunks", options.chunks, spec)
     _check_boxes("shards", options.shards, spec)
@@ -396,8 +398,6 @@ def check_sink(spec: ArraySpec, options: MoveOptions) -> ArraySpec:
     """Check the output as `check_output` does, without zarr-python where it is an ordinary one."""
     if _ordinary_output(spec, options) is not None:
         return dataclasses.replace(spec, order="C")
-    if isinstance(spec.kept, direct_zarr.Kept):
-        spec = dataclasses.replace(spec, kept=spec.kept.traits())
     return check_output(spec, options)
 
 

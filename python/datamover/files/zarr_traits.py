@@ -47,6 +47,13 @@ class ZarrTraits:
             dimension_names=permute(self.dimension_names),
         )
 
+    def converted(self, dtype: np.dtype) -> ZarrTraits:
+        """Give those of the array with elements of another type; codecs may depend on it."""
+        with np.errstate(all="ignore"):
+            fill = np.asarray(self.others.get("fill_value", 0)).astype(dtype)[()]
+        kept = {k: v for k, v in self.others.items() if k in ("attributes", "chunk_key_encoding")}
+        return dataclasses.replace(self, compressors="auto", others={**kept, "fill_value": fill})
+
 
 def traits_of(array: Any) -> ZarrTraits:
     """Read what an open array of Zarr v2 or v3 has."""

@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How do several threads of a process do a list of things, such as reading or writing chunks?"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import os
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from datamover.files.formats import Shape
+
+#: Boxes of flat files are read and written in pieces of about so many bytes, one per thread.
+PIECE_BYTES = 8 << 20
+
+
+def cores() -> int:
+    """Count the cores that this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
+def share_of_cores(processes_on_node: int) -> int:
+    """Count the cores for this process, beside the others of its node."""
+    mine = cores()
+    bound = mine < (os.cpu_count() or mine)
+    return mine if bound else max(1, mine // processes_on_node)
+
+
+def do_all(tasks: Iterable[Any], work: Callable[[Any], None], threads: int) -> None:
+    """Call `work` for each task, by several threads; the first error is raised when all have ended.
+
+    Parameters
+    ----------
+    tasks : iterable
+        Gone through by one thread at a time.
+    work : callable
+    threads : int
+
+    Examples
+    --------
+    >>> from datamover.files.at_work import do_all
+    >>> found = []
+    >>> do_all(range(5), lambda n: found.append(n * n), threads=2)
+    >>> sorted(found)
+    [0, 1, 4, 9, 16]
+    """
+    _Crew(tasks, work).do(threads)
+
+
+class _Crew:
+    """The threads that do one list of things, of which the caller's is one."""
+
+    def __init__(self, tasks: Iterable[Any], work: Callable[[Any], None]):
+        self._todo = iter(tasks)
+        self._work = work
+        self._changed = threading.Condition()
+        self._running = 0  # threads besides the caller's
+        self._failure: BaseException | None = None
+
+    def do(self, threads: int) -> None:
+        """Do all; whatever interrupts, return when no thread is at work any more."""
+        try:
+            for _ in range(threads - 1):
+                threading.Thread(target=self._help).start()
+            self._run()
+        except BaseException as e:
+            self._fail(e)
+        while True:
+            # Not by `join`: when a signal interrupts that, Python 3.11 takes the thread for ended.
+            # A thread that comes later finds nothing to do.
+            try:
+                with self._changed:
+                    self._changed.wait_for(lambda: self._running == 0)
+                    break
+            except BaseException as e:
+                self._fail(e)
+        if self._failure is not None:
+            raise self._failure
+
+    def _help(self) -> None:
+        with self._changed:
+            if self._failure is not None:
+                return
+            self._running += 1
+        self._run()
+        with self._changed:
+            self._running -= 1
+            self._changed.notify_all()
+
+    def _run(self) -> None:
+        try:
+            while (task := self._next()) is not None:
+                self._work(task[0])
+        except BaseException as e:
+            self._fail(e)
+
+    def _next(self) -> tuple[Any] | None:
+        """Take the next thing to do; None when there is none, or all is given up."""
+        with self._changed:
+            if self._failure is not None:
+                return None
+            for task in self._todo:
+                return (task,)
+        return None
+
+    def _fail(self, error: BaseException) -> None:
+        with self._changed:
+            if self._failure is None:
+                self._failure = error
+
+
+def boxes(
+    lo: Shape, array: np.ndarray, granule: Shape, order: str
+) -> Iterator[tuple[Shape, np.ndarray]]:
+    """Cut a part of an array into boxes for threads: (index of the first element, view).
+
+    Parameters
+    ----------
+    lo : tuple of int
+        Index of the part's first element.
+    array : ndarray
+    granule : tuple of int
+        Extents of the file's chunks, between which is cut; of 1 in a flat file, which is cut into
+        pieces of about PIECE_BYTES along its slowest dimension.
+    order : str
+        "C" or "F", of the file.
+    """
+    if array.size == 0:
+        return
+    if math.prod(granule) == 1:
+        granule = _rows(array, order)
+        cuts = [range(0, n, g) for n, g in zip(array.shape, granule, strict=True)]
+        ends = granule
+    else:
+        cuts = [
+            [0, *range(g - a % g, n, g)] for a, n, g in zip(lo, array.shape, granule, strict=True)
+        ]
+        ends = None
+    for at in itertools.product(*cuts):
+        if ends is None:
+            stop = [(a + i) // g * g + g - a for a, i, g in zip(lo, at, granule, strict=True)]
+        else:
+            stop = [i + n for i, n in zip(at, ends, strict=True)]
+        piece = array[tuple(slice(i, j) for i, j in zip(at, stop, strict=True))]
+        yield tuple(a + i for a, i in zip(lo, at, strict=True)), piece
+
+
+def _rows(array: np.ndarray, order: str) -> Shape:
+    """Extents of pieces of about PIECE_BYTES, cut in the first dimension of more than one."""
+    extents = list(array.shape)
+    dims = range(array.ndim) if order == "C" else reversed(range(array.ndim))
+    d = next((d for d in dims if extents[d] > 1), None)
+    if d is not None:
+        extents[d] = max(1, PIECE_BYTES * extents[d] // max(array.nbytes, 1))
+        extents[d] = min(extents[d], array.shape[d])
+    return tuple(extents)

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Does an output, when it is read again, hold what was written?"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import numpy as np
+
+from datamover.errors import InvalidArgument, IoError, Unsupported
+from datamover.files.at_work import do_all
+from datamover.files.formats import Shape
+
+KINDS = ("crc32c",)
+
+
+class Checksums:
+    """Checksums of the boxes that this process wrote, to be compared with what is read again.
+
+    Parameters
+    ----------
+    kind : str
+        "crc32c".
+    dtype : numpy.dtype
+        Of the elements that are written.
+
+    Raises
+    ------
+    InvalidArgument
+        Another word.
+    Unsupported
+        google-crc32c, which zarr-python brings, is not installed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from datamover.files.checksums import Checksums
+    >>> sums = Checksums("crc32c", np.dtype("u1"))
+    >>> sums.add((0,), np.frombuffer(b"123456789", "u1"))
+    >>> [hex(found) for _, found in sums.boxes.values()]
+    ['0xe3069283']
+    """
+
+    def __init__(self, kind: str, dtype: np.dtype):
+        if kind not in KINDS:
+            raise InvalidArgument(f"check is {kind!r}; there is {', '.join(KINDS)}")
+        try:
+            import google_crc32c
+        except ImportError as e:
+            raise Unsupported("crc32c needs google-crc32c (pip install google-crc32c)") from e
+        self._value = google_crc32c.value
+        self._dtype = dtype
+        self._lock = threading.Lock()
+        #: By first index: extents and checksum of the elements in C order.
+        self.boxes: dict[Shape, tuple[Shape, int]] = {}
+
+    def _of(self, array: np.ndarray, dtype: np.dtype) -> int:
+        """Give the checksum of elements, whatever their byte order and gaps are in a file."""
+        plain = _plain(dtype)
+        elements = array.view(dtype)
+        return self._value((elements if plain == dtype else elements.astype(plain)).tobytes())
+
+    def add(self, lo: Shape, array: np.ndarray) -> None:
+        """Remember a box that is written. May be called by several threads."""
+        found = self._of(array, self._dtype)
+        with self._lock:
+            self.boxes[lo] = array.shape, found
+
+    def verify(self, reader: Any, path: str, threads: int) -> None:
+        """Read all boxes and compare.
+
+        Raises
+        ------
+        IoError
+            One of them is another.
+        """
+
+        def check(box: tuple[Shape, tuple[Shape, int]]) -> None:
+            lo, (shape, expected) = box
+            out = np.empty(shape, np.dtype((np.void, reader.spec.dtype.itemsize)))
+            reader.read(lo, out)
+            if self._of(out, reader.spec.dtype) != expected:
+                raise IoError(
+                    f"{path} does not hold what was written, from index {lo} on: the checksum is "
+                    "another"
+                )
+
+        do_all(list(self.boxes.items()), check, threads)
+
+
+def _plain(dtype: np.dtype) -> np.dtype:
+    """Give a dtype in little endian, and records without gaps."""
+    if dtype.names is None:
+        return dtype.newbyteorder("<")
+    return np.dtype([(name, _plain(dtype[name])) for name in dtype.names])

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How is a box of an array read from the chunks that it meets?"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+
+import numpy as np
+
+from datamover.files.formats import ArraySpec, Shape
+
+
+class ChunkedArray:
+    """An array whose chunks are read, and decoded, by calls of ours.
+
+    Attributes
+    ----------
+    spec : ArraySpec
+    granule : tuple of int
+        Extents of a chunk.
+    fill_bytes : bytes
+        An element that is nowhere written, as stored.
+    is_encoded : bool
+        Whether chunks have a codec.
+    """
+
+    spec: ArraySpec
+    granule: Shape
+    fill_bytes: bytes
+    is_encoded: bool
+
+    def read_chunk(self, cell: Shape) -> np.ndarray | None:
+        """Read and decode a chunk, whole, as opaque elements; None where there is none."""
+        raise NotImplementedError
+
+    def unit(self, shape: Shape, nprocs: int) -> Shape:
+        """Chunks."""
+        return self.granule
+
+    def read(self, lo: Shape, out: np.ndarray) -> None:
+        """Fill `out` with the elements from index `lo` on."""
+        out = out.view(np.dtype((np.void, self.spec.dtype.itemsize)))
+        hi = tuple(a + n for a, n in zip(lo, out.shape, strict=True))
+        for cell, first in self.cells(lo, hi):
+            begin = tuple(map(max, first, lo))
+            end = tuple(min(f + c, h) for f, c, h in zip(first, self.granule, hi, strict=True))
+            here = out[within(begin, end, lo)]
+            found = self.read_chunk(cell)
+            if found is None:
+                here[...] = np.frombuffer(self.fill_bytes, out.dtype)[0]
+            else:
+                here[...] = found[within(begin, end, first)]
+
+    def cells(self, lo: Shape, hi: Shape) -> Iterator[tuple[Shape, Shape]]:
+        """Go through the chunks that a box meets: (index, first element)."""
+        ranges = [range(a // c, -(-b // c)) for a, b, c in zip(lo, hi, self.granule, strict=True)]
+        for cell in itertools.product(*ranges):
+            yield cell, tuple(i * c for i, c in zip(cell, self.granule, strict=True))
+
+
+def within(lo: Shape, hi: Shape, first: Shape) -> tuple[slice, ...]:
+    """Say where a box lies in an array that begins at `first`."""
+    return tuple(slice(a - f, b - f) for a, b, f in zip(lo, hi, first, strict=True))

@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How are arrays in HDF5 files found, made, and read, without a parallel HDF5?
+
+A contiguous dataset is a range of bytes of its file: all processes read and write it as they do a
+flat file, at its offset. Chunks are read at their places too (`hdf5_chunks`), where their filters
+are known; all else is read by h5py.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from datamover.errors import Error, IoError, Unsupported
+from datamover.files.chunk_boxes import ChunkedArray
+from datamover.files.flat import FlatFile, check_flat_dtype, reserve
+from datamover.files.formats import ArraySpec, Shape, check_shape
+from datamover.files.space import is_no_space, no_space
+
+SIGNATURE = b"\x89HDF\r\n\x1a\n"
+SUFFIXES = (".h5", ".hdf5", ".he5", ".nc", ".nc4")
+
+
+def h5py() -> Any:
+    """Load h5py, or say that it is missing."""
+    try:
+        import h5py
+    except ImportError as e:
+        raise Unsupported("HDF5 needs h5py (pip install h5py)") from e
+    return h5py
+
+
+def recognizes(path: str) -> bool:
+    """Tell whether a file is HDF5; its signature stands at 0, or at 512, 1024, 2048, ..."""
+    try:
+        with open(path, "rb") as file:
+            size, at = os.fstat(file.fileno()).st_size, 0
+            while at < size:
+                file.seek(at)
+                if file.read(len(SIGNATURE)) == SIGNATURE:
+                    return True
+                at = max(512, 2 * at)
+    except OSError:
+        return False
+    return False
+
+
+def open_file(path: str) -> Any:
+    """Open a file to be read.
+
+    Raises
+    ------
+    IoError
+        It is none of HDF5, or broken.
+    """
+    try:
+        return h5py().File(path, "r", locking="best-effort")
+    except (OSError, RuntimeError, ValueError) as e:
+        raise IoError(f"{path} is no HDF5 file that can be read: {e}") from e
+
+
+def datasets(file: Any) -> dict[str, Any]:
+    """Give all datasets of an open file, by name. Links that lead nowhere are none."""
+    found: dict[str, Any] = {}
+
+    def look(name: str, held: Any) -> None:
+        if isinstance(held, h5py().Dataset):
+            found[name] = held
+
+    file.visititems(look)
+    return found
+
+
+def names(path: str) -> list[str]:
+    """Give the names of a file's datasets; none where it cannot be read."""
+    try:
+        with open_file(path) as file:
+            return list(datasets(file))
+    except (IoError, Unsupported):
+        return []
+
+
+class DatasetReader:
+    """A dataset that h5py reads: virtual, external, not yet written, or with filters of others.
+
+    The file is closed with it. Any number of threads may read; h5py lets them one by one.
+    """
+
+    def __init__(self, path: str, name: str):
+        self._path, self._name = path, name
+        self._file = open_file(path)
+        self._dataset = self._file[name]
+        self.spec = ArraySpec(tuple(self._dataset.shape), self._dataset.dtype)
+        self.granule: Shape = tuple(self._dataset.chunks or (1,) * len(self.spec.shape))
+
+    def unit(self, shape: Shape, nprocs: int) -> Shape:
+        """Chunks."""
+        return self.granule
+
+    def read(self, lo: Shape, out: np.ndarray) -> None:
+        """Fill `out` with the elements from index `lo` on."""
+        box = tuple(slice(a, a + n) for a, n in zip(lo, out.shape, strict=True))
+        try:
+            out.view(self.spec.dtype)[...] = self._dataset[box]
+        except Exception as e:  # HDF5 and its filters have many words for what they cannot decode
+            where = f"{self._path}:/{self._name}"
+            raise IoError(f"{where} cannot be read at {lo}: {type(e).__name__}: {e}") from e
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+def open_reader(path: str, name: str) -> FlatFile | ChunkedArray | DatasetReader:
+    """Open a dataset to be read.
+
+    Raises
+    ------
+    IoError
+        It is not there, or the file ends within it.
+    Unsupported
+        Its elements have no fixed size.
+    """
+    from datamover.files import hdf5_chunks
+
+    with open_file(path) as file:
+        dataset = _dataset(file, path, name)
+        where = f"{path}:/{name}"
+        if dataset.shape is None:
+            raise Unsupported(f"{where} holds no elements (a null dataspace)")
+        check_flat_dtype(dataset.dtype, where)
+        check_shape(dataset.shape, dataset.dtype, where)
+        plain = _is_plain(file, dataset)
+        offset = dataset.id.get_offset() if plain and not dataset.chunks else None
+        direct = plain and dataset.chunks and hdf5_chunks.can_read(dataset)
+        spec = ArraySpec(tuple(dataset.shape), dataset.dtype)
+    if direct:
+        return hdf5_chunks.ChunkedDataset(path, name, spec)
+    if offset is None:
+        return DatasetReader(path, name)
+    if os.path.getsize(path) < offset + spec.nbytes:
+        raise IoError(f"{where} is truncated: the file ends within it")
+    return FlatFile(path, spec, offset, writable=False)
+
+
+def _dataset(file: Any, path: str, name: str) -> Any:
+    try:
+        found = file[name]
+    except (KeyError, OSError, RuntimeError) as e:
+        there = ", ".join(datasets(file)) or "none"
+        raise IoError(f"{path} has no dataset {name!r}; there are {there}") from e
+    if not isinstance(found, h5py().Dataset):
+        below = ", ".join(f"{name}/{n}" for n in datasets(found)) or "none"
+        raise IoError(f"{path}:/{name} is a group; name one of its datasets: {below}")
+    return found
+
+
+def _is_plain(file: Any, dataset: Any) -> bool:
+    """Tell whether elements stand in the file, at places that HDF5 tells, as NumPy has them."""
+    if dataset.external or dataset.is_virtual or file.userblock_size:
+        return False
+    if dataset.file.filename != file.filename:
+        return False
+    # What HDF5 converts as it reads (integers of odd precision, say) has other bytes in the file.
+    return dataset.id.get_type().equal(h5py().h5t.py_create(dataset.dtype))
+
+
+def create_contiguous(file: Any, name: str, spec: ArraySpec) -> None:
+    """Make a dataset of which the place in the file is settled, without writing its elements.
+
+    Raises
+    ------
+    Unsupported
+        HDF5 has no such dtype.
+    """
+    settled = h5py().h5p.create(h5py().h5p.DATASET_CREATE)
+    settled.set_alloc_time(h5py().h5d.ALLOC_TIME_EARLY)
+    settled.set_fill_time(h5py().h5d.FILL_TIME_NEVER)
+    try:
+        made = file.create_dataset(name, spec.shape, spec.dtype, dcpl=settled)
+    except (TypeError, ValueError) as e:
+        raise Unsupported(f"HDF5 cannot hold dtype {spec.dtype} of {name!r}: {e}") from e
+    if made.dtype != spec.dtype or made.dtype.itemsize != spec.dtype.itemsize:
+        raise Unsupported(f"HDF5 cannot hold dtype {spec.dtype} of {name!r}: it makes {made.dtype}")
+    if spec.nbytes and made.id.get_offset() is None:
+        raise Unsupported(f"this HDF5 does not say where {name!r} lies in its file")
+
+
+def open_writer(path: str, name: str, spec: ArraySpec) -> FlatFile:
+    """Open a dataset that `create_contiguous` made, after its file was closed."""
+    with h5py().File(path, "r", locking=False) as file:
+        offset = file[name].id.get_offset()
+    return FlatFile(path, spec, offset or 0, writable=True)
+
+
+def create_file(path: str, fill: Any, needed_bytes: int) -> None:
+    """Make a file, call `fill` with it, and reserve the disk's space for all that is in it."""
+    try:
+        # Locked already by who writes it, in a way of which HDF5 knows nothing.
+        with h5py().File(path, "w", locking=False) as file:
+            fill(file)
+        reserve(path, os.path.getsize(path))
+    except Error:
+        raise
+    except (OSError, RuntimeError) as e:
+        if isinstance(e, OSError) and is_no_space(e):
+            raise IoError(no_space(path, e, needed_bytes)) from e
+        raise IoError(f"{path} cannot be made: {e}") from e
+
+
+def values_of(attributes: Any) -> Iterator[tuple[str, Any]]:
+    """Give attributes that are numbers, strings or arrays of these."""
+    for name in attributes:
+        try:
+            value = attributes[name]
+        except (OSError, TypeError, RuntimeError):  # of a type that NumPy does not have
+            continue
+        if isinstance(value, np.generic) and value.dtype.kind in "biufc":
+            value = value.item()
+        if isinstance(value, (bool, int, float, complex, str, np.ndarray)):
+            yield name, value

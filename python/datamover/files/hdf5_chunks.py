@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How are chunks of HDF5 datasets read at their place in the file, and decoded by our threads?
+
+h5py lets one thread in at a time; it is asked for the place of a chunk only.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import zlib
+from typing import Any
+
+import numpy as np
+
+from datamover.errors import IoError
+from datamover.files import hdf5
+from datamover.files.chunk_boxes import ChunkedArray
+from datamover.files.formats import ArraySpec, Shape
+
+
+class ChunkedDataset(ChunkedArray):
+    """A chunked dataset, plain or with shuffle and gzip; may be read by several threads.
+
+    Parameters
+    ----------
+    path, name : str
+    spec : ArraySpec
+    """
+
+    def __init__(self, path: str, name: str, spec: ArraySpec):
+        self._where = f"{path}:/{name}"
+        self._file = hdf5.open_file(path)
+        self._dataset = self._file[name]
+        self.spec = spec
+        self.granule: Shape = tuple(self._dataset.chunks)
+        self._filters = filters(self._dataset)
+        self.is_encoded = bool(self._filters)
+        self.fill_bytes = np.asarray(self._dataset.fillvalue, spec.dtype).tobytes()
+        self._opaque = np.dtype((np.void, spec.dtype.itemsize))
+        self._chunk_bytes = math.prod(self.granule) * spec.dtype.itemsize
+        self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+
+    def read_chunk(self, cell: Shape) -> np.ndarray | None:
+        """Read and decode a chunk, whole; None if it is not there and holds the fill value."""
+        first = tuple(i * c for i, c in zip(cell, self.granule, strict=True))
+        try:
+            info = self._dataset.id.get_chunk_info_by_coord(first)
+            if info.byte_offset is None:
+                return None
+            data = os.pread(self._fd, info.size, info.byte_offset)
+            if len(data) < info.size:
+                raise ValueError("the file ends within it")
+            for k in reversed(range(len(self._filters))):
+                if not info.filter_mask >> k & 1:
+                    data = self._decoded(self._filters[k], data)
+            if len(data) != self._chunk_bytes:
+                raise ValueError(f"it holds {len(data):,} bytes, not {self._chunk_bytes:,}")
+        except Exception as e:  # whatever is said of bytes that cannot be decoded
+            words = f"{type(e).__name__}: {e}"
+            raise IoError(f"{self._where} cannot be read in the chunk at {first}: {words}") from e
+        return np.frombuffer(data, self._opaque).reshape(self.granule)
+
+    def _decoded(self, code: int, data: Any) -> Any:
+        if code == hdf5.h5py().h5z.FILTER_DEFLATE:
+            return zlib.decompress(data, bufsize=self._chunk_bytes)
+        itemsize = self.spec.dtype.itemsize
+        elems, rest = divmod(len(data), itemsize)
+        if rest:
+            raise ValueError("its bytes are no whole elements")
+        shuffled = np.frombuffer(data, np.uint8).reshape(itemsize, elems)
+        return np.ascontiguousarray(shuffled.T).reshape(-1)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+        if self._fd >= 0:
+            os.close(self._fd)
+        self._fd = -1
+
+
+def filters(dataset: Any) -> list[int]:
+    """Give the codes of a dataset's filters, in the order in which they encode."""
+    said = dataset.id.get_create_plist()
+    return [said.get_filter(k)[0] for k in range(said.get_nfilters())]
+
+
+def can_read(dataset: Any) -> bool:
+    """Tell whether all filters of a chunked dataset are known here."""
+    h5z = hdf5.h5py().h5z
+    return dataset.size > 0 and set(filters(dataset)) <= {h5z.FILTER_DEFLATE, h5z.FILTER_SHUFFLE}

@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How does a move read and write one dataset of an HDF5 file?
+
+`run.h5:/fields/u` names a dataset. What a Zarr array would keep is kept: attributes, names of
+dimensions, fill value, chunks.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from typing import Any
+
+import numpy as np
+
+from datamover.errors import InvalidArgument, IoError
+from datamover.files import hdf5, zarr
+from datamover.files.direct_zarr import Kept, ordinary_metadata
+from datamover.files.flat import FlatFile, check_flat_dtype
+from datamover.files.formats import ArraySpec, Format, MoveOptions, Shape, register
+from datamover.files.zarr_traits import ZarrTraits
+
+#: Attributes by which HDF5 and NetCDF keep track of dimensions.
+INTERNAL = {
+    "CLASS",
+    "NAME",
+    "DIMENSION_LABELS",
+    "DIMENSION_LIST",
+    "REFERENCE_LIST",
+    "_Netcdf4Coordinates",
+    "_Netcdf4Dimid",
+    "_NCProperties",
+    "_nc3_strict",
+}
+
+
+def open_reader(path: str, options: MoveOptions) -> Any:
+    """Open the dataset that was named, or the only one."""
+    if os.path.isdir(path):
+        raise IoError(f"{path} is a directory, no HDF5 file")
+    name = options.member or _only_dataset(path)
+    found = hdf5.open_reader(path, name)
+    found.spec = dataclasses.replace(found.spec, kept=_kept(path, name, found.spec))
+    return found
+
+
+def _only_dataset(path: str) -> str:
+    with hdf5.open_file(path) as file:
+        names = list(hdf5.datasets(file))
+    if len(names) != 1:
+        there = ", ".join(names) or "none"
+        raise IoError(f"{path} has {len(names)} datasets; name one, as {path}:/NAME, of: {there}")
+    return names[0]
+
+
+def _kept(path: str, name: str, spec: ArraySpec) -> Kept | ZarrTraits:
+    with hdf5.open_file(path) as file:
+        dataset = file[name]
+        attributes = json_attributes(dataset.attrs)
+        names = _dimension_names(dataset, name)
+        fill = dataset.fillvalue if dataset.dtype.names is None else None
+        chunks: Shape = dataset.chunks or zarr.chunk_shape(spec, MoveOptions())
+    metadata = ordinary_metadata(spec.dtype, fill, attributes, names)
+    others: dict[str, Any] = {"attributes": attributes}
+    if fill is not None:
+        others["fill_value"] = fill
+    traits = ZarrTraits(tuple(chunks), None, names and tuple(names), "auto", others)
+    return traits if metadata is None else Kept(tuple(chunks), metadata, lambda: traits)
+
+
+def json_attributes(attributes: Any) -> dict[str, Any]:
+    """Give the attributes that JSON can hold, without those that only HDF5 needs."""
+    found = {}
+    for name, value in hdf5.values_of(attributes):
+        if isinstance(value, np.ndarray):
+            value = value.tolist() if value.dtype.kind in "biufUO" else None
+        words = value if isinstance(value, list) else [value]
+        plain = all(isinstance(word, (bool, int, float, str)) for word in _flat(words))
+        if name not in INTERNAL and value is not None and plain:
+            found[name] = value
+    return found
+
+
+def _flat(words: list[Any]) -> list[Any]:
+    return [w for word in words for w in (_flat(word) if isinstance(word, list) else [word])]
+
+
+def _dimension_names(dataset: Any, name: str) -> list[str | None] | None:
+    """Give the labels of dimensions, or the names of their scales; a scale is its own."""
+    if dataset.is_scale and dataset.ndim == 1:
+        return [name.rsplit("/", 1)[-1]]
+    found = [
+        dim.label or (dim[0].name.rsplit("/", 1)[-1] if len(dim) else None) for dim in dataset.dims
+    ]
+    return found if any(found) else None
+
+
+def check_output(spec: ArraySpec, options: MoveOptions) -> ArraySpec:
+    """Check the dtype, and that the dataset has a name."""
+    check_flat_dtype(spec.dtype, "the output")
+    hdf5.h5py()
+    return dataclasses.replace(spec, order="C")
+
+
+def _name_of(path: str, options: MoveOptions) -> str:
+    name = options.output_member or options.member
+    if name is None:
+        raise InvalidArgument("say which dataset of the output it is to be, as out.h5:/NAME")
+    return name
+
+
+def create(path: str, spec: ArraySpec, options: MoveOptions) -> None:
+    """Make a file of one contiguous dataset, with the attributes that are kept."""
+    name = _name_of(path, options)
+
+    def fill(file: Any) -> None:
+        hdf5.create_contiguous(file, name, spec)
+        attributes, names = _attributes_and_names(spec.kept)
+        for dim, label in zip(file[name].dims, names, strict=False):
+            dim.label = label or ""
+        for key, value in attributes.items():
+            try:
+                file[name].attrs[key] = value
+            except (TypeError, ValueError) as e:
+                raise InvalidArgument(f"HDF5 cannot hold the attribute {key!r}: {e}") from e
+
+    hdf5.create_file(path, fill, spec.nbytes)
+
+
+def _attributes_and_names(kept: Any) -> tuple[dict[str, Any], list[str | None]]:
+    if isinstance(kept, Kept):
+        said = kept.metadata
+        return said.get("attributes", {}), list(said.get("dimension_names") or ())
+    if isinstance(kept, ZarrTraits):
+        return kept.others.get("attributes", {}), list(kept.dimension_names or ())
+    return {}, []
+
+
+def open_writer(path: str, spec: ArraySpec, options: MoveOptions) -> FlatFile:
+    """Open a dataset that `create` made."""
+    return hdf5.open_writer(path, _name_of(path, options), spec)
+
+
+register(
+    Format(
+        "hdf5",
+        hdf5.SUFFIXES,
+        hdf5.recognizes,
+        open_reader,
+        check_output,
+        create,
+        open_writer,
+    )
+)

@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How does a whole HDF5 file, with its groups, arrays and attributes, go to Zarr?
+
+Dataset by dataset, each as one array does, into a group that gets its name when all are there.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import logging
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from datamover.errors import InvalidArgument, Unsupported
+from datamover.files import formats, hdf5, placing
+from datamover.files.agreement import together
+from datamover.files.formats import MoveOptions
+from datamover.mpi import comm_address
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+
+#: Options that say something of one array.
+OF_ONE_ARRAY = ("region", "axes", "chunks", "shards", "output_dtype")
+
+log = logging.getLogger("datamover")
+
+
+def move(
+    comm: MPI.Comm | None, source: str, output: str, options: MoveOptions, progress: Any
+) -> Any:
+    """Move all datasets of a file. Collective; parameters and errors as of `transfer.move`.
+
+    Returns
+    -------
+    MoveReport
+        Of all of them together; its `spec` is that of the largest.
+    """
+    is_first = comm is None or comm.rank == 0
+    address = None if comm is None else comm_address(comm)
+    temporary = placing.temporary_path(output, placing.token(address))
+    overwrite = options.overwrite or options.overwrite_group
+    reports = []
+    lock = None
+    removes = False
+    try:
+        names: list[str] = []
+        with together(comm):
+            _check(options)
+            names = _names(source)
+            if is_first:
+                placing.check_places(source, output, overwrite, options.overwrite_group)
+                for left in placing.remove_leftovers(output):
+                    log.warning("removed %s, left by a move that was killed", left)
+                removes = True
+                lock = placing.claim(temporary, is_directory=True)
+                _make_groups(source, temporary)
+        with together(comm):
+            if lock is None:
+                lock = placing.hold(temporary)
+        for name in names:
+            each = dataclasses.replace(
+                options, member=name, output_format="zarr", input_format="hdf5",
+                overwrite=False, overwrite_group=False,
+            )  # fmt: skip
+            reports.append(_move_one(comm, source, f"{temporary}/{name}", each, progress))
+        with together(comm):
+            if is_first:
+                placing.place(temporary, output, overwrite)
+    finally:
+        if removes:
+            try:
+                placing.clean_up(temporary, output)
+            except OSError as e:
+                log.warning("%s could not be removed: %s", temporary, e)
+        if lock is not None:
+            os.close(lock)
+    return _together(reports)
+
+
+def _move_one(
+    comm: Any, source: str, output: str, options: MoveOptions, progress: Callable[..., Any] | None
+) -> Any:
+    from datamover.files.transfer import move as move_array
+
+    return move_array(comm, source, output, options, progress)
+
+
+def _check(options: MoveOptions) -> None:
+    for name in OF_ONE_ARRAY:
+        if getattr(options, name) is not None:
+            raise InvalidArgument(
+                f"--{name.replace('_', '-')} is for one array; name it, as run.h5:/NAME"
+            )
+
+
+def _names(source: str) -> list[str]:
+    with hdf5.open_file(source) as file:
+        found = hdf5.datasets(file)
+        for name, dataset in found.items():
+            if dataset.dtype.hasobject or dataset.shape is None:
+                raise Unsupported(
+                    f"{source}:/{name} has elements of {dataset.dtype} without a fixed size; move "
+                    "the other datasets one by one"
+                )
+    if not found:
+        raise InvalidArgument(f"{source} has no datasets")
+    return list(found)
+
+
+def _make_groups(source: str, place: str) -> None:
+    """Make the groups of a file as Zarr's, with their attributes."""
+    from datamover.files.hdf5_format import json_attributes
+
+    def make(folder: str, attributes: dict[str, Any]) -> None:
+        metadata = {"zarr_format": 3, "node_type": "group", "attributes": attributes}
+        with open(os.path.join(folder, "zarr.json"), "w", encoding="utf-8") as file:
+            json.dump(metadata, file, indent=2)
+
+    with hdf5.open_file(source) as file:
+        make(place, json_attributes(file.attrs))
+
+        def look(name: str, held: Any) -> None:
+            if isinstance(held, hdf5.h5py().Group):
+                folder = formats.local_path(os.path.join(place, name))
+                os.mkdir(folder)
+                make(folder, json_attributes(held.attrs))
+
+        file.visititems(look)
+
+
+def _together(reports: list[Any]) -> Any:
+    largest = max(reports, key=lambda report: report.bytes)
+    summed = {
+        field.name: sum(getattr(report, field.name) for report in reports)
+        for field in dataclasses.fields(largest)
+        if field.name.endswith("seconds") or field.name in ("bytes", "slabs", "reads", "read_bytes")
+    }
+    return dataclasses.replace(largest, **summed)

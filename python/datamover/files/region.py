@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How is a box of an input read as if it were all of it?"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from datamover.errors import InvalidArgument
+from datamover.files.chunk_boxes import ChunkedArray
+from datamover.files.flat import FlatFile
+from datamover.files.formats import ArraySpec, Shape
+
+#: Begin and end per dimension, None for that of the array.
+Region = tuple[tuple[int | None, int | None], ...]
+
+
+def box_of(region: Region, shape: Shape) -> tuple[Shape, Shape]:
+    """Give the first index and the extents of a region; negative ends count from behind.
+
+    Raises
+    ------
+    InvalidArgument
+        Not inside the array, empty, or of other dimensions.
+
+    Examples
+    --------
+    >>> from datamover.files.region import box_of
+    >>> box_of(((0, 10), (None, None), (-3, -1)), (100, 5, 8))
+    ((0, 0, 5), (10, 5, 2))
+    """
+    if len(region) != len(shape):
+        raise InvalidArgument(
+            f"the region has {len(region)} dimensions, the input has {len(shape)}: {shape}"
+        )
+    lo, extents = [], []
+    for d, ((begin, end), n) in enumerate(zip(region, shape, strict=True)):
+        first = 0 if begin is None else begin + n if begin < 0 else begin
+        last = n if end is None else end + n if end < 0 else end
+        if not 0 <= first < last <= n:
+            raise InvalidArgument(
+                f"the region is {'' if begin is None else begin}:{'' if end is None else end} in "
+                f"dimension {d}, which has {n} indices; it must be some of them"
+            )
+        lo.append(first)
+        extents.append(last - first)
+    return tuple(lo), tuple(extents)
+
+
+def limited(reader: Any, region: Region) -> Any:
+    """Have an open input seen as that region of it."""
+    lo, shape = box_of(region, reader.spec.shape)
+    if isinstance(reader, FlatFile):
+        reader.limit_to(lo, shape)
+        return reader
+    aligned = all(a % g == 0 for a, g in zip(lo, reader.granule, strict=True))
+    kind = _RegionOfChunks if aligned and isinstance(reader, ChunkedArray) else _RegionOfAny
+    return kind(reader, lo, dataclasses.replace(reader.spec, shape=shape))
+
+
+class _RegionOfChunks(ChunkedArray):
+    """A region that begins where a chunk does."""
+
+    def __init__(self, reader: ChunkedArray, lo: Shape, spec: ArraySpec):
+        self._reader = reader
+        self._first = tuple(a // g for a, g in zip(lo, reader.granule, strict=True))
+        self.spec, self.granule = spec, reader.granule
+        self.fill_bytes, self.is_encoded = reader.fill_bytes, reader.is_encoded
+        self.close = reader.close
+
+    def read_chunk(self, cell: Shape) -> np.ndarray | None:
+        """Read and decode a chunk, whole."""
+        return self._reader.read_chunk(tuple(map(sum, zip(cell, self._first, strict=True))))
+
+
+class _RegionOfAny:
+    """A region of any input; chunks that lie across its pieces are read for each of them."""
+
+    def __init__(self, reader: Any, lo: Shape, spec: ArraySpec):
+        self._reader, self._lo = reader, lo
+        self.spec, self.granule = spec, reader.granule
+        self.close = reader.close
+
+    def unit(self, shape: Shape, nprocs: int) -> Shape:
+        """As of the input."""
+        return self._reader.unit(shape, nprocs)
+
+    def read(self, lo: Shape, out: np.ndarray) -> None:
+        """Fill `out` with the elements from index `lo` of the region on."""
+        self._reader.read(tuple(map(sum, zip(lo, self._lo, strict=True))), out)

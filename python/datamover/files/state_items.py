@@ -1,0 +1,264 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What was given to be saved or loaded, and do all processes mean the same by it?"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import hashlib
+import math
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from datamover._plan import BlockCyclic, FloorPlan, IndexList
+from datamover.arrays import UserArrays, XArray
+from datamover.errors import InvalidArgument, Mismatch, Unsupported, WrongType
+from datamover.files.formats import Shape
+from datamover.mpi import collectively, gathered
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+
+Layout = BlockCyclic | FloorPlan | IndexList
+Value = bool | int | float | str
+
+#: Names that mean something in a Zarr store.
+RESERVED = frozenset(["", ".", "..", "zarr.json", ".zarray", ".zgroup", ".zattrs", ".zmetadata"])
+
+
+@dataclasses.dataclass
+class Item:
+    """A distributed array.
+
+    Attributes
+    ----------
+    layout : Layout
+    array : XArray or UserArrays, or None
+        None where it is to be made when it is loaded.
+    dtype : numpy.dtype or None
+        None where this process does not know it, as it has no block.
+    """
+
+    layout: Layout
+    array: XArray | UserArrays | None
+    dtype: np.dtype | None
+
+    @property
+    def shape(self) -> Shape:
+        """Extents of the whole array."""
+        return tuple(self.layout.domain.shape)
+
+    @property
+    def origin(self) -> Shape:
+        """Index of the element that is the first in the file."""
+        return tuple(self.layout.domain.lo)
+
+
+@dataclasses.dataclass
+class State:
+    """What is saved: distributed arrays, and what is the same on all processes; sorted by name."""
+
+    items: dict[str, Item]
+    arrays: dict[str, np.ndarray]
+    values: dict[str, Value]
+
+
+def state_of(given: Any) -> State:
+    """Sort what was given to be saved. Local.
+
+    Raises
+    ------
+    WrongType
+        Something that is neither an array nor a value.
+    InvalidArgument
+        A name that a file cannot have.
+    """
+    if not isinstance(given, Mapping):
+        raise WrongType(f"a {type(given).__name__} was given, it must be a mapping of names")
+    check_names(list(given))
+    found = State({}, {}, {})
+    for name, value in sorted(given.items()):
+        if isinstance(value, (XArray, tuple)):
+            found.items[name] = _item(name, value)
+        elif isinstance(value, np.generic) and value.dtype.kind in "biufU":
+            found.values[name] = value.item()
+        elif isinstance(value, (np.ndarray, np.generic, complex)):
+            found.arrays[name] = np.asarray(value)
+            _check_dtype(name, found.arrays[name].dtype)
+        elif isinstance(value, (bool, int, float, str)):
+            found.values[name] = value
+        else:
+            raise WrongType(
+                f"{name!r} is a {type(value).__name__}; it must be an XArray, a pair "
+                "(array, layout), a NumPy array, a number or a string"
+            )
+    return found
+
+
+def check_names(names: list[Any]) -> None:
+    """Refuse names that no file can have, and an array that were a folder too."""
+    for name in names:
+        if not isinstance(name, str):
+            raise WrongType(f"{name!r} is a {type(name).__name__}, names must be strings")
+        parts = name.split("/")
+        bad = any(part in RESERVED or len(os.fsencode(part)) > 255 for part in parts)
+        if bad or "\0" in name or not name.isprintable():
+            raise InvalidArgument(f"{name!r} is no name for an array or a value")
+    for name in names:
+        parts = name.split("/")
+        for end in range(1, len(parts)):
+            if (above := "/".join(parts[:end])) in names:
+                raise InvalidArgument(f"{above!r} cannot hold {name!r}: it is not a folder")
+
+
+def _item(name: str, given: Any) -> Item:
+    if isinstance(given, XArray):
+        return Item(given.layout, given, given.dtype)
+    if len(given) != 2 or not isinstance(given[1], Layout):
+        raise WrongType(f"{name!r} is a tuple, but no pair (array, layout)")
+    array, layout = given
+    if isinstance(array, XArray):
+        raise WrongType(f"{name!r} is an XArray, which has its layout: give it without one")
+    array = array if isinstance(array, UserArrays) else UserArrays(array)
+    return Item(layout, array, array.dtype)
+
+
+def _check_dtype(name: str, dtype: np.dtype) -> None:
+    """Refuse elements that cannot be told apart from others by their description."""
+    if dtype.hasobject or dtype.itemsize == 0:
+        raise WrongType(f"{name!r} has dtype {dtype}: its elements have no fixed size in bytes")
+    if _dtype_of(_words_of(dtype)) != dtype:
+        raise Unsupported(f"{name!r} has dtype {dtype}, which files cannot hold")
+
+
+def _words_of(dtype: np.dtype) -> bytes:
+    return repr(np.lib.format.dtype_to_descr(dtype)).encode()
+
+
+def _dtype_of(words: bytes) -> np.dtype:
+    return np.lib.format.descr_to_dtype(ast.literal_eval(words.decode()))
+
+
+def targets_of(given: Any) -> dict[str, Item | None]:
+    """Sort what was given to be loaded: None stands for a whole array. Local; errors as above."""
+    if not isinstance(given, Mapping):
+        raise WrongType(f"a {type(given).__name__} was given, it must be a mapping of names")
+    check_names(list(given))
+    found: dict[str, Item | None] = {}
+    for name, target in sorted(given.items()):
+        if target is None:
+            found[name] = None
+        elif isinstance(target, Layout):
+            found[name] = Item(target, None, None)
+        elif isinstance(target, (XArray, tuple)):
+            found[name] = _item(name, target)
+        else:
+            raise WrongType(
+                f"{name!r} is a {type(target).__name__}; it must be a layout, an XArray, a pair "
+                "(array, layout), or None for a whole NumPy array on each process"
+            )
+    return found
+
+
+def check_items(items: dict[str, Item], comm: MPI.Comm) -> None:
+    """Check that arrays are for so many processes, and of elements that files can hold. Local."""
+    for name, item in items.items():
+        if item.layout.nprocs != comm.size:
+            raise Mismatch(
+                f"{name!r} is laid out for {item.layout.nprocs} processes, the communicator has "
+                f"{comm.size}"
+            )
+        if isinstance(item.array, XArray) and item.array.comm.size != comm.size:
+            raise Mismatch(f"{name!r} is an array of {item.array.comm.size} processes")
+        if item.dtype is not None:
+            _check_dtype(name, item.dtype)
+        if (
+            math.prod(max(n, 1) for n in item.shape) * (item.dtype.itemsize if item.dtype else 1)
+            >= 2**63
+        ):
+            raise InvalidArgument(f"{name!r} has the shape {item.shape}: 2**63 bytes or more")
+
+
+def communicator(comm: MPI.Comm | None, given: Any) -> MPI.Comm:
+    """Give the communicator that was said, or that of the first XArray. Local."""
+    if comm is not None:
+        return comm
+    for value in given.values() if isinstance(given, Mapping) else ():
+        if isinstance(value, XArray):
+            return value.comm
+    raise InvalidArgument("comm is needed where no XArray was given")
+
+
+def digest(*words: Any) -> int:
+    """Give 63 bits that differ, in all likelihood, where the words differ."""
+    said = hashlib.sha256(repr(words).encode(errors="backslashreplace")).digest()
+    return int.from_bytes(said[:8], "little") >> 1
+
+
+def bytes_digest(array: np.ndarray) -> int:
+    """Give the same of the bytes of an array."""
+    said = hashlib.sha256(np.ascontiguousarray(array).tobytes()).digest()
+    return int.from_bytes(said[:8], "little") >> 1
+
+
+def agree_on(address: int, said: dict[str, Any], verb: str) -> None:
+    """Refuse where processes say different things by any name. Collective.
+
+    Parameters
+    ----------
+    address : int
+        Of the communicator.
+    said : dict
+        By names, what must be the same; values that print alike are.
+    verb : str
+        "save" or "load".
+
+    Raises
+    ------
+    Mismatch
+        On all processes; names the first difference and a process.
+    """
+    names = gathered(address, [digest(*said)])
+    differing = [rank for rank, found in enumerate(names) if found[0] != names[0][0]]
+    if differing:
+        raise Mismatch(f"processes 0 and {differing[0]} {verb} different names")
+    all_of = np.array(gathered(address, [digest(value) for value in said.values()]))
+    for k, name in enumerate(said):
+        differing = np.flatnonzero(all_of[:, k] != all_of[0, k])
+        if len(differing):
+            raise Mismatch(
+                f"processes 0 and {differing[0]} {verb} different things as {name!r}: "
+                "names, shapes, layouts' extents, values and options are the same on all"
+            )
+
+
+def agree_on_dtypes(address: int, items: dict[str, Item]) -> None:
+    """Tell the dtypes to processes that have no block; refuse different ones. Collective."""
+    words = [b"" if item.dtype is None else _words_of(item.dtype) for item in items.values()]
+    lengths = np.array(gathered(address, [len(w) for w in words]), np.int64)
+    if lengths.size == 0:
+        return
+    longest = int(lengths.max())
+    padded = b"".join(w.ljust(longest) for w in words)
+    all_of = [bytes(np.asarray(found, np.uint8)) for found in gathered(address, list(padded))]
+
+    def settle() -> None:
+        for k, (name, item) in enumerate(items.items()):
+            known = {
+                told[k * longest : (k + 1) * longest].strip()
+                for told, n in zip(all_of, lengths[:, k], strict=True)
+                if n > 0
+            }
+            if not known:
+                raise InvalidArgument(
+                    f"no process gives an array, and with it a dtype, for {name!r}"
+                )
+            if len(known) > 1:
+                found = " and ".join(sorted(str(_dtype_of(words)) for words in known))
+                raise Mismatch(f"{name!r} has different dtypes on different processes: {found}")
+            item.dtype = _dtype_of(known.pop())
+
+    collectively(address, settle)

@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""In which steps do distributed arrays go to and from files, and which process holds what of them?
+
+An array is cut into slabs of whole chunks; a slab is dealt, in pieces that lie together in the
+file, to the processes that read or write. As many slabs go at once, of one or of several arrays,
+as memory allows: a mover takes all of them between the arrays and staging memory, laid out as the
+pieces are.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from datamover.errors import InvalidArgument, NoMemory, WrongType
+from datamover.files import dealing
+from datamover.files.formats import Shape
+from datamover.files.state_items import Item
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+
+#: Messages of a step may take so much in any case.
+LEAST_MESSAGE_BYTES = 1 << 20
+
+
+@dataclasses.dataclass(frozen=True)
+class Slab:
+    """A part of an array that goes at once.
+
+    Attributes
+    ----------
+    name : str
+    lo, hi : tuple of int
+        In indices of the file.
+    regions, owners : ndarray
+        Boxes of it, relative to `lo`, and the process that reads or writes each.
+    most_bytes : int
+        That one process holds of it.
+    """
+
+    name: str
+    lo: Shape
+    hi: Shape
+    regions: np.ndarray
+    owners: np.ndarray
+    most_bytes: int
+
+
+def file_ranks(given: Any, name: str, nprocs: int) -> tuple[int, ...]:
+    """Say which processes read or write: all, so many that lie evenly among all, or those given.
+
+    Examples
+    --------
+    >>> from datamover.files.state_steps import file_ranks
+    >>> file_ranks(None, "writers", 3), file_ranks(2, "writers", 4), file_ranks([3], "writers", 4)
+    ((0, 1, 2), (0, 2), (3,))
+    """
+    if given is None:
+        return tuple(range(nprocs))
+    if isinstance(given, (int, np.integer)) and not isinstance(given, bool):
+        if not 1 <= given <= nprocs:
+            raise InvalidArgument(f"{name} is {given}; it must be from 1 to {nprocs}, or ranks")
+        return tuple(nprocs * i // int(given) for i in range(int(given)))
+    if not isinstance(given, (Sequence, np.ndarray)) or isinstance(given, (str, bytes)):
+        raise WrongType(f"{name} is {given!r}, it must be a number or a sequence of ranks")
+    try:
+        ranks = [int(np.asarray(rank).astype(np.int64, casting="safe")) for rank in given]
+    except TypeError:
+        raise WrongType(f"{name} is {given!r}, ranks must be integers") from None
+    if not ranks or len(set(ranks)) < len(ranks) or not all(0 <= r < nprocs for r in ranks):
+        raise InvalidArgument(
+            f"{name} is {ranks}; it must be one or more different ranks from 0 to {nprocs - 1}"
+        )
+    return tuple(sorted(ranks))
+
+
+def slabs_of(name: str, file: Any, ranks: tuple[int, ...], most_bytes: int) -> list[Slab]:
+    """Cut an array into slabs, of which no process holds more than so many bytes.
+
+    `file` is an open reader or writer; says `spec`, `granule` and `unit`.
+
+    Raises
+    ------
+    NoMemory
+        A chunk is larger.
+    """
+    spec = file.spec
+    if spec.nbytes == 0:
+        return []
+    count, itemsize = len(ranks), spec.dtype.itemsize
+
+    def share(slab: Shape) -> int:
+        return dealing.share_elems(slab, file.unit(slab, count), count)
+
+    try:
+        slab = dealing.slab_shape(
+            spec.shape, file.granule, spec.order, most_bytes // itemsize, share
+        )
+    except NoMemory as e:
+        raise NoMemory(f"{name!r}: {e}") from e
+    found = []
+    for lo, hi in dealing.slabs(spec.shape, slab):
+        extents = tuple(b - a for a, b in zip(lo, hi, strict=True))
+        regions, owners = dealing.deal(extents, file.unit(extents, count), spec.order, count)
+        most = share(extents) * itemsize
+        found.append(Slab(name, lo, hi, regions, np.asarray(ranks, np.int64)[owners], most))
+    return found
+
+
+def batches(slabs: list[Slab], most_bytes: int) -> list[list[Slab]]:
+    """Put slabs together, in order, that go at once within so many bytes on each process."""
+    found: list[list[Slab]] = []
+    room = 0
+    for slab in slabs:
+        if not found or slab.most_bytes > room:
+            found.append([])
+            room = most_bytes
+        found[-1].append(slab)
+        room -= slab.most_bytes
+    return found
+
+
+class Staging:
+    """Memory for the slabs of one step, and the mover between it and the arrays.
+
+    Collective to make. `to_files` tells the direction.
+    """
+
+    def __init__(
+        self,
+        comm: MPI.Comm,
+        slabs: list[Slab],
+        items: dict[str, Item],
+        specs: dict[str, Any],
+        dtypes: dict[str, np.dtype],
+        to_files: bool,
+        message_bytes: int,
+    ):
+        import datamover as dm
+
+        self._slabs = slabs
+        self._arrays: list[Any] = []
+
+        def moves() -> Iterator[tuple[Any, Any, Any]]:
+            for slab, staged in zip(slabs, self._arrays, strict=True):
+                item = items[slab.name]
+                section = dm.Region(
+                    tuple(a + o for a, o in zip(slab.lo, item.origin, strict=True)),
+                    tuple(b + o for b, o in zip(slab.hi, item.origin, strict=True)),
+                )
+                if to_files:
+                    plan = dm.redistribute(item.layout, staged.layout, source_region=section)
+                    yield plan, item.array, staged
+                else:
+                    plan = dm.redistribute(staged.layout, item.layout, destination_region=section)
+                    yield plan, staged, item.array
+
+        try:
+            for slab in slabs:
+                layout = dm.FloorPlan(slab.regions, slab.owners, comm.size)
+                order = specs[slab.name].order
+                self._arrays.append(dm.XArray(comm, layout, dtypes[slab.name], order=order))
+            # The set goes through `moves` itself: an error there is told to all processes.
+            self._mover = dm.MoverSet(
+                moves(), comm=comm, max_bytes=max(message_bytes, LEAST_MESSAGE_BYTES)
+            )
+        except BaseException:
+            self.free()
+            raise
+
+    def move(self) -> None:
+        """Move all slabs, and give back what only that needed. Collective."""
+        self._mover()
+        self._mover.free()
+
+    def parts(self) -> Iterator[tuple[str, Shape, np.ndarray]]:
+        """Go through what this process holds: (name, index of the first element, array)."""
+        for slab, staged in zip(self._slabs, self._arrays, strict=True):
+            for block, part in staged.grids():
+                lo = staged.layout.region(block).lo
+                yield slab.name, tuple(a + b for a, b in zip(slab.lo, lo, strict=True)), part
+
+    def free(self) -> None:
+        """Give the memory back. Local."""
+        for staged in self._arrays:
+            staged.free()

@@ -1,0 +1,365 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How do arrays and values of a program stand in a Zarr group, an HDF5 file, an .npy file?
+
+Values are attributes of the group or file; arrays that all processes have alike are arrays in it
+as the distributed ones are.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import os
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from datamover.errors import Error, InvalidArgument, IoError, Unsupported
+from datamover.files import formats, hdf5, npy
+from datamover.files.formats import ArraySpec, MoveOptions, Shape
+from datamover.files.space import is_no_space, no_space, sync_file_system
+from datamover.files.state_items import State
+
+#: Chunks of distributed arrays in Zarr are about this large when nobody says how large.
+CHUNK_BYTES = 4 << 20
+
+
+@dataclasses.dataclass(frozen=True)
+class StoreOptions:
+    """Of a Zarr store: chunks by name, and the compressor."""
+
+    chunks: dict[str, Shape]
+    compressor: str | None
+
+    def of(self, name: str, spec: ArraySpec | None) -> MoveOptions:
+        """Give those of one array."""
+        chunks = self.chunks.get(name)
+        if chunks is None and spec is not None:
+            chunks = _cubic(spec)
+        return MoveOptions(chunks=chunks, compressor=self.compressor)
+
+
+def _cubic(spec: ArraySpec) -> Shape:
+    """Give nearly cubic chunks of at most CHUNK_BYTES."""
+    chunks = [max(extent, 1) for extent in spec.shape]
+    while math.prod(chunks) * spec.dtype.itemsize > CHUNK_BYTES and max(chunks) > 1:
+        d = chunks.index(max(chunks))
+        chunks[d] = -(-chunks[d] // 2)
+    return tuple(chunks)
+
+
+class ZarrTarget:
+    """A Zarr group that is written. Every process has its own; the first makes it."""
+
+    is_directory = True
+
+    def __init__(self, state: State, options: StoreOptions):
+        self._state = state
+        self._functions = formats.named("zarr").functions(by_chunk=True)
+        self.specs: dict[str, ArraySpec] = {}
+        self._options: dict[str, MoveOptions] = {}
+        unknown = sorted(set(options.chunks) - set(state.items))
+        if unknown:
+            raise InvalidArgument(f"chunks are said for {unknown[0]!r}, which is not saved")
+        for name, item in state.items.items():
+            spec = ArraySpec(item.shape, item.dtype)
+            self._check(name, spec, options.of(name, spec))
+        for name, array in state.arrays.items():
+            self._check(name, ArraySpec(array.shape, array.dtype), options.of(name, None))
+
+    def _check(self, name: str, spec: ArraySpec, options: MoveOptions) -> None:
+        try:
+            self.specs[name] = self._functions.check_output(spec, options)
+        except Error as e:
+            raise type(e)(f"{name!r}: {e}") from e
+        self._options[name] = options
+
+    def create(self, path: str) -> None:
+        """Make the group, and all in it but the elements of distributed arrays."""
+        _make_group(path, self._state.values)
+        for name, spec in self.specs.items():
+            *above, _ = name.split("/")
+            for end in range(1, len(above) + 1):
+                folder = os.path.join(path, *above[:end])
+                if not os.path.isdir(folder):
+                    os.mkdir(folder)
+                    _make_group(folder, {})
+            folder = os.path.join(path, *name.split("/"))
+            os.mkdir(folder)
+            self._functions.create(folder, spec, self._options[name])
+        for name, array in self._state.arrays.items():
+            if array.size:
+                self.open(path, name).write((0,) * array.ndim, np.asarray(array, order="C"))
+
+    def open(self, path: str, name: str) -> Any:
+        """Open an array to be written."""
+        folder = os.path.join(path, *name.split("/"))
+        return self._functions.open_writer(folder, self.specs[name], self._options[name])
+
+    def sync(self, path: str) -> None:
+        """Bring all that is in the group to the disk."""
+        sync_file_system(path)
+
+
+def _make_group(path: str, attributes: dict[str, Any]) -> None:
+    metadata = {"zarr_format": 3, "node_type": "group", "attributes": attributes}
+    name = os.path.join(path, "zarr.json")
+    try:
+        with open(name, "w", encoding="utf-8") as file:
+            json.dump(metadata, file, indent=2)
+    except OSError as e:
+        if is_no_space(e):
+            raise IoError(no_space(path, e)) from e
+        raise
+
+
+class Hdf5Target:
+    """An HDF5 file that is written: a contiguous dataset per array."""
+
+    is_directory = False
+
+    def __init__(self, state: State, options: StoreOptions):
+        _refuse_zarr_options(options)
+        hdf5.h5py()
+        self._state = state
+        self.specs = {n: ArraySpec(item.shape, item.dtype) for n, item in state.items.items()}
+
+    def create(self, path: str) -> None:
+        """Make the file, and all in it but the elements of distributed arrays."""
+
+        def fill(file: Any) -> None:
+            for name, value in self._state.values.items():
+                try:
+                    file.attrs[name] = value
+                except (TypeError, ValueError, OSError, RuntimeError, OverflowError) as e:
+                    if isinstance(e, OSError) and is_no_space(e):
+                        raise
+                    raise Unsupported(f"HDF5 cannot hold the value {name!r}: {e}") from e
+            for name, array in self._state.arrays.items():
+                try:
+                    file.create_dataset(name, data=array)
+                except TypeError as e:
+                    raise Unsupported(f"HDF5 cannot hold {array.dtype} of {name!r}: {e}") from e
+            for name, spec in self.specs.items():
+                hdf5.create_contiguous(file, name, spec)
+
+        hdf5.create_file(path, fill, sum(spec.nbytes for spec in self.specs.values()))
+
+    def open(self, path: str, name: str) -> Any:
+        """Open an array to be written."""
+        return _by_calls(hdf5.open_writer(path, name, self.specs[name]))
+
+    def sync(self, path: str) -> None:
+        """Bring the file to the disk."""
+        _sync_file(path)
+
+
+class NpyTarget:
+    """An .npy file of one array."""
+
+    is_directory = False
+
+    def __init__(self, state: State, options: StoreOptions):
+        _refuse_zarr_options(options)
+        if len(state.items) != 1 or state.arrays or state.values:
+            raise InvalidArgument("an .npy file holds one distributed array and nothing else")
+        (self._name, item), *_ = state.items.items()
+        spec = ArraySpec(item.shape, item.dtype)
+        self.specs = {self._name: npy.check_output(spec, MoveOptions())}
+
+    def create(self, path: str) -> None:
+        """Write the header and reserve the space."""
+        npy.create(path, self.specs[self._name], MoveOptions())
+
+    def open(self, path: str, name: str) -> Any:
+        """Open the file to be written."""
+        return _by_calls(npy.open_writer(path, self.specs[name], MoveOptions()))
+
+    def sync(self, path: str) -> None:
+        """Bring the file to the disk."""
+        _sync_file(path)
+
+
+def _by_calls(file: Any) -> Any:
+    """Have a flat file written by calls: mapped pages of several nodes would overwrite others."""
+    file.maps_short_runs = False
+    return file
+
+
+def _sync_file(path: str) -> None:
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def _refuse_zarr_options(options: StoreOptions) -> None:
+    if options.chunks or options.compressor is not None:
+        raise InvalidArgument("chunks and compressor are for Zarr")
+
+
+def target_of(path: str) -> Callable[[State, StoreOptions], Any]:
+    """Choose the format of an output by its name.
+
+    Raises
+    ------
+    InvalidArgument
+        It says none.
+    """
+    lower = path.lower()
+    if lower.endswith(".zarr"):
+        return ZarrTarget
+    if lower.endswith((".h5", ".hdf5", ".he5")):
+        return Hdf5Target
+    if lower.endswith(".npy"):
+        return NpyTarget
+    raise InvalidArgument(f"{path} does not say its format; end it in .zarr, .h5 or .npy")
+
+
+class Origin:
+    """A file or store that is read, of any of the formats. Every process has its own.
+
+    Attributes
+    ----------
+    path : str
+    names : tuple of str
+        Of all arrays; a file of one array has the name None, which stands for any.
+    """
+
+    def __init__(self, path: str):
+        self.path = path
+        self._identity = _identity(path)
+        if npy.recognizes(path):
+            self.names, self._open = (None,), lambda name: npy.open_reader(path, MoveOptions())
+        elif hdf5.recognizes(path):
+            with hdf5.open_file(path) as file:
+                self.names = tuple(hdf5.datasets(file))
+            self._open = lambda name: hdf5.open_reader(path, name)
+        elif formats.named("zarr").recognizes(path):
+            self.names = (None,) if _is_zarr_array(path) else tuple(_zarr_arrays(path))
+            self._open = self._open_zarr
+        else:
+            raise IoError(f"{path} is no Zarr store, HDF5 file or .npy file")
+
+    def _open_zarr(self, name: str | None) -> Any:
+        folder = self.path if name is None else os.path.join(self.path, *name.split("/"))
+        return formats.named("zarr").functions(by_chunk=True).open_reader(folder, MoveOptions())
+
+    def open(self, name: str) -> Any:
+        """Open an array to be read.
+
+        Raises
+        ------
+        IoError
+            There is none of that name.
+        """
+        if self.names == (None,):
+            return self._open(None)
+        if name not in self.names:
+            there = ", ".join(self.names) or "none"
+            raise IoError(f"{self.path} has no array {name!r}; there are {there}")
+        return self._open(name)
+
+    def values(self) -> dict[str, Any]:
+        """Read attributes of the group or file, and arrays of no dimension."""
+        if self.names == (None,):
+            return {}
+        if os.path.isdir(self.path):
+            return {**_zarr_attributes(self.path), **self._single_elements()}
+        with hdf5.open_file(self.path) as file:
+            found = dict(hdf5.values_of(file.attrs))
+            for name, dataset in hdf5.datasets(file).items():
+                if dataset.shape == ():
+                    text = hdf5.h5py().check_string_dtype(dataset.dtype)
+                    found[name] = dataset.asstr()[()] if text else dataset[()]
+        return found
+
+    def _single_elements(self) -> dict[str, Any]:
+        found = {}
+        for name in self.names:
+            metadata = _metadata(os.path.join(self.path, *name.split("/")))
+            if metadata.get("shape") == []:
+                try:
+                    found[name] = whole(self.open(name))[()]
+                except Unsupported:  # of elements without a size, which need not be wanted
+                    continue
+        return found
+
+    def check_still_there(self) -> None:
+        """Refuse what was replaced while it was read: it may be of the old and the new.
+
+        Raises
+        ------
+        IoError
+        """
+        try:
+            same = _identity(self.path) == self._identity
+        except FileNotFoundError:
+            same = False
+        if not same:
+            raise IoError(f"{self.path} was replaced or removed while it was read")
+
+
+def whole(reader: Any) -> np.ndarray:
+    """Read all of an array."""
+    out = np.empty(reader.spec.shape, reader.spec.dtype, order=reader.spec.order)
+    if out.size:
+        reader.read((0,) * out.ndim, out)
+    return out
+
+
+def _identity(path: str) -> tuple[int, int]:
+    found = os.stat(path)
+    return found.st_dev, found.st_ino
+
+
+def _metadata(path: str) -> dict[str, Any]:
+    """Read a Zarr node's metadata; an empty dictionary where it has none.
+
+    Raises
+    ------
+    IoError
+        It is no JSON object.
+    """
+    for name in ("zarr.json", ".zarray", ".zgroup"):
+        try:
+            with open(os.path.join(path, name), encoding="utf-8") as file:
+                found = json.load(file)
+        except FileNotFoundError:
+            continue
+        except (ValueError, RecursionError) as e:
+            raise IoError(f"{path} has metadata that cannot be read: {e}") from e
+        if not isinstance(found, dict):
+            raise IoError(f"{path} has metadata that are no JSON object")
+        return found if name == "zarr.json" else {"node_type": name[2:], **found}
+    return {}
+
+
+def _is_zarr_array(path: str) -> bool:
+    return _metadata(path).get("node_type") == "array"
+
+
+def _zarr_arrays(path: str, above: str = "") -> Iterator[str]:
+    """Go through the arrays of a group and of the groups in it, by name."""
+    with os.scandir(path) as entries:
+        folders = sorted(entry.name for entry in entries if entry.is_dir())
+    for name in folders:
+        kind = _metadata(os.path.join(path, name)).get("node_type")
+        if kind == "array":
+            yield above + name
+        elif kind == "group":
+            yield from _zarr_arrays(os.path.join(path, name), f"{above}{name}/")
+
+
+def _zarr_attributes(path: str) -> dict[str, Any]:
+    found = _metadata(path)
+    if "attributes" not in found and os.path.exists(os.path.join(path, ".zattrs")):
+        with open(os.path.join(path, ".zattrs"), encoding="utf-8") as file:
+            found = {"attributes": json.load(file)}
+    attributes = found.get("attributes", {})
+    if not isinstance(attributes, dict):
+        raise IoError(f"{path} has attributes that are no JSON object")
+    return attributes

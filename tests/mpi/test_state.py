@@ -1,0 +1,436 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Do arrays that N processes save, in any layouts, come back on M processes in any others?
+
+zarr-python, h5py and NumPy read what is saved and write what is loaded.
+"""
+
+import errno
+import os
+
+import drawn
+import h5py
+import numpy as np
+import pytest
+import zarr
+
+import datamover as dm
+from datamover.files import flat, state_stores
+
+DTYPES = ["f8", "i4", "u1", "c16", "f4", ">i8", "S3", [("a", "<u1"), ("b", "<f8")]]
+ENDS = ["zarr", "h5", "npy"]
+
+
+@pytest.fixture
+def local_rng(comm, rng):
+    return np.random.default_rng([int(rng.integers(2**31)), comm.rank])
+
+
+def given(part):
+    """What `save` and `load` take: an XArray as it is, the user's arrays with their layout."""
+    return part.arrays if isinstance(part.arrays, dm.XArray) else (part.arrays, part.layout)
+
+
+def stored(path, name):
+    """What others read."""
+    if path.endswith(".npy"):
+        return np.load(path)
+    if path.endswith(".zarr"):
+        return zarr.open_group(path, mode="r")[name][...]
+    with h5py.File(path, "r") as file:
+        return file[name][()]
+
+
+def store(path, arrays, rng):
+    """Let others write; HDF5 in chunks, compressed, or contiguous."""
+    if path.endswith(".npy"):
+        np.save(path, next(iter(arrays.values())))
+    elif path.endswith(".zarr"):
+        group = zarr.create_group(path)
+        for name, array in arrays.items():
+            chunks = tuple(int(rng.integers(1, n + 1)) for n in array.shape)
+            group.create_array(name, data=array, chunks=chunks)
+    else:
+        with h5py.File(path, "w") as file:
+            for name, array in arrays.items():
+                chunks = tuple(int(rng.integers(1, n + 1)) for n in array.shape)
+                kind = rng.integers(3)
+                file.create_dataset(
+                    name,
+                    data=array,
+                    chunks=chunks if kind else None,
+                    compression="gzip" if kind == 2 else None,
+                )
+
+
+def dtype_for(rng, end):
+    """A random dtype that the format has."""
+    return np.dtype(DTYPES[rng.integers(len(DTYPES))])
+
+
+def limits(rng, arrays):
+    """A limit of memory, sometimes so small that arrays go in many steps."""
+    least = max(64 * array.dtype.itemsize + array.nbytes // 2 for array in arrays.values())
+    return int(rng.choice([1 << 28, least]))
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_what_n_processes_save_m_load(comm, rng, local_rng, place, cases, end):
+    for case in range(cases):
+        count = 1 if end == "npy" else int(rng.integers(1, 5))
+        names = ["u", "fields/p", "fields/deep/q", "éä z"][:count]
+        wholes = {n: drawn.numbered(drawn.shape(rng), dtype_for(rng, end)) for n in names}
+        saved = {}
+        for name, whole in wholes.items():
+            layout = drawn.layout(rng, whole.shape, comm.size)
+            part = drawn.Part(comm, rng, local_rng, layout, whole.dtype)
+            part.fill(whole)
+            saved[name] = given(part)
+        values = {} if end == "npy" else {"step": 7, "time": 0.25, "on": True, "what": "a\nb"}
+        chunks = {}
+        if end == "zarr":
+            chunks = {n: tuple(rng.integers(1, w.shape[0] + 1, w.ndim)) for n, w in wholes.items()}
+            if rng.random() < 0.3:
+                chunks = {}
+        path = f"{place}/{case}.{end}"
+        writers = [None, 1, comm.size, [comm.size - 1]][rng.integers(4)]
+        # Chunks may be as large as the whole array: a limit is drawn where there are none.
+        max_bytes = limits(rng, wholes) if end != "zarr" else 1 << 28
+        dm.save(
+            path, {**saved, **values}, comm=comm, chunks=chunks, writers=writers,
+            max_bytes=max_bytes,
+        )  # fmt: skip
+        for name, whole in wholes.items():
+            found = stored(path, name)
+            np.testing.assert_array_equal(found, whole)
+            assert found.dtype.newbyteorder("=") == whole.dtype.newbyteorder("=")
+        for parts in {int(rng.integers(1, comm.size + 1)), comm.size}:
+            group = comm.Split(comm.rank // parts)
+            load_all(group, rng, local_rng, path, wholes, values)
+            group.Free()
+        comm.Barrier()
+
+
+def load_all(group, rng, local_rng, path, wholes, values):
+    """Load by the processes of a group, into arrays of all kinds, and compare."""
+    draws = np.random.default_rng([int(rng.integers(2**31)), group.size])
+    targets, parts = {}, {}
+    for name, whole in wholes.items():
+        layout = drawn.layout(draws, whole.shape, group.size)
+        kind = draws.integers(3)
+        if kind == 0:
+            targets[name] = layout
+        elif kind == 1:
+            targets[name] = None
+        else:
+            native = whole.dtype if whole.dtype.names else whole.dtype.newbyteorder("=")
+            parts[name] = drawn.Part(group, draws, local_rng, layout, native)
+            targets[name] = given(parts[name])
+    readers = [None, 1, group.size][draws.integers(3)]
+    max_bytes = 1 << 28 if path.endswith(".zarr") else limits(draws, wholes)
+    found = dm.load(path, targets, comm=group, readers=readers, max_bytes=max_bytes)
+    assert {n: found[n] for n in values} == values
+    assert [type(found[n]) for n in values] == [type(v) for v in values.values()]
+    assert set(found) == {*values, *wholes}
+    for name, whole in wholes.items():
+        if name in parts:
+            parts[name].assert_holds(whole)
+        elif targets[name] is None:
+            np.testing.assert_array_equal(found[name], whole)
+        else:
+            for block, index in drawn.indices_of_blocks(targets[name], group.rank):
+                np.testing.assert_array_equal(found[name].interior(block), whole[index])
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_files_of_others_are_loaded_and_converted(comm, rng, local_rng, place, cases, end):
+    for case in range(cases):
+        names = ["u"] if end == "npy" else ["u", "v"]
+        wholes = {n: drawn.numbered(drawn.shape(rng), rng.choice(["i2", ">f4"])) for n in names}
+        path = f"{place}/{case}.{end}"
+        if comm.rank == 0:
+            store(path, wholes, np.random.default_rng(case))
+        comm.Barrier()
+        parts = {}
+        for name, whole in wholes.items():
+            layout = drawn.layout(rng, whole.shape, comm.size)
+            parts[name] = drawn.Part(comm, rng, local_rng, layout, "f8")
+        dm.load(path, {n: given(part) for n, part in parts.items()}, comm=comm)
+        for name, whole in wholes.items():
+            parts[name].assert_holds(whole.astype("f8"))
+        comm.Barrier()
+
+
+def rows(comm, shape=(12, 10), dtype="f8"):
+    """An XArray by rows that holds a numbered array, and that array."""
+    layout = dm.BlockCyclic(shape, "(block, *)", nprocs=comm.size)
+    whole = drawn.numbered(shape, dtype)
+    array = dm.XArray(comm, layout, dtype)
+    for block, index in drawn.indices_of_blocks(layout, comm.rank):
+        array[block][...] = whole[index]
+    return array, whole
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_a_save_goes_on_while_the_program_does(comm, place, end):
+    array, whole = rows(comm)
+    path = f"{place}/a.{end}"
+    saving = dm.save(path, {"u": array}, wait=False)
+    for block in array.blocks:
+        array[block][...] = -1
+    comm.Barrier()
+    assert not os.path.exists(path)
+    saving.wait()
+    np.testing.assert_array_equal(stored(path, "u"), whole)
+    assert saving.done
+    with pytest.raises(dm.InvalidState):
+        saving.wait()
+    comm.Barrier()
+    assert os.listdir(place) == [f"a.{end}"]
+    comm.Barrier()
+
+
+def test_what_is_captured_at_once_has_to_fit(comm, place):
+    array, _ = rows(comm)
+    with pytest.raises(dm.NoMemory, match=r"must be .* at least"):
+        dm.save(f"{place}/a.npy", {"u": array}, wait=False, max_bytes=200)
+    comm.Barrier()
+    assert os.listdir(place) == []
+    comm.Barrier()
+
+
+def test_arrays_that_all_have_alike(comm, place):
+    array, whole = rows(comm)
+    table = np.arange(6.0).reshape(2, 3)
+    mask = np.array([True, False])
+    said = {"u": array, "table": table, "mask": mask, "z": np.complex64(1 + 2j), "n": np.int32(5)}
+    for end in ("zarr", "h5"):
+        path = f"{place}/a.{end}"
+        dm.save(path, said)
+        np.testing.assert_array_equal(stored(path, "table"), table)
+        found = dm.load(path, {"table": None, "mask": None, "u": None}, comm=comm)
+        assert found["mask"].dtype == bool and found["mask"].tolist() == [True, False]
+        np.testing.assert_array_equal(found["table"], table)
+        np.testing.assert_array_equal(found["u"], whole)
+        assert found["z"] == 1 + 2j and found["n"] == 5
+        comm.Barrier()
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_an_old_output_is_replaced_only_when_said_and_when_the_new_is_whole(comm, place, end):
+    array, whole = rows(comm)
+    path = f"{place}/a.{end}"
+    dm.save(path, {"u": array})
+    for block in array.blocks:
+        array[block][...] *= 2
+    with pytest.raises(dm.IoError, match=r"exists.*overwrite=True"):
+        dm.save(path, {"u": array})
+    np.testing.assert_array_equal(stored(path, "u"), whole)
+    comm.Barrier()
+    dm.save(path, {"u": array}, overwrite=True)
+    np.testing.assert_array_equal(stored(path, "u"), 2 * whole)
+    comm.Barrier()
+    assert os.listdir(place) == [f"a.{end}"]
+    comm.Barrier()
+
+
+def full(*_):
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def surprising(*_):
+    raise RuntimeError("something else")
+
+
+@pytest.mark.parametrize("wait", [True, False])
+@pytest.mark.parametrize("end", ENDS)
+def test_one_process_without_space_leaves_the_old_output(comm, place, monkeypatch, end, wait):
+    array, whole = rows(comm)
+    path = f"{place}/a.{end}"
+    dm.save(path, {"u": array})
+    comm.Barrier()
+    if comm.rank == comm.size - 1:
+        monkeypatch.setattr(flat.os, "pwritev", full)
+        monkeypatch.setattr("datamover.files.direct_zarr.os.write", full)
+    chunks = {"u": (2, 5)} if end == "zarr" else None
+    with pytest.raises(dm.IoError, match="not enough space"):
+        saving = dm.save(path, {"u": array}, overwrite=True, chunks=chunks, wait=wait)
+        saving.wait()
+    monkeypatch.undo()
+    comm.Barrier()
+    np.testing.assert_array_equal(stored(path, "u"), whole)
+    assert os.listdir(place) == [f"a.{end}"]
+    comm.Barrier()
+    dm.save(path, {"u": array}, overwrite=True)
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_any_exception_on_one_process_is_an_error_on_all(comm, place, monkeypatch, end):
+    array, _ = rows(comm)
+    path = f"{place}/a.{end}"
+    mine = comm.rank == comm.size - 1
+    if mine:
+        monkeypatch.setattr(state_stores.ZarrTarget, "open", surprising)
+        monkeypatch.setattr(state_stores.Hdf5Target, "open", surprising)
+        monkeypatch.setattr(state_stores.NpyTarget, "open", surprising)
+    with pytest.raises(RuntimeError if mine else dm.PeerFailed, match="something else"):
+        dm.save(path, {"u": array})
+    monkeypatch.undo()
+    comm.Barrier()
+    assert os.listdir(place) == []
+    comm.Barrier()
+    dm.save(path, {"u": array})
+    if mine:
+        monkeypatch.setattr(state_stores.Origin, "open", surprising)
+    with pytest.raises(dm.Error, match="something else"):
+        dm.load(path, {"u": array})
+    comm.Barrier()
+
+
+WRONG = [
+    ({}, {"u": 1 + 2j, "step": []}, dm.WrongType),
+    ({}, [], dm.WrongType),
+    ({}, {3: 4}, dm.WrongType),
+    ({}, {"a/../b": 4}, dm.InvalidArgument),
+    ({}, {"": 4}, dm.InvalidArgument),
+    ({}, {"zarr.json": 4}, dm.InvalidArgument),
+    ({}, {"a": 4, "a/b": 5}, dm.InvalidArgument),
+    ({}, {"a": np.array([None])}, dm.WrongType),
+    ({}, {"a": (np.zeros(3), 7)}, dm.WrongType),
+    ({"writers": 0}, {"a": 1}, dm.InvalidArgument),
+    ({"writers": [0, 0]}, {"a": 1}, dm.InvalidArgument),
+    ({"writers": 1.5}, {"a": 1}, dm.WrongType),
+    ({"writers": [2**70]}, {"a": 1}, dm.Error),
+    ({"max_bytes": 0}, {"a": 1}, dm.InvalidArgument),
+    ({"max_bytes": None}, {"a": 1}, dm.WrongType),
+    ({"chunks": {"a": (2,)}}, {"a": 1}, dm.InvalidArgument),
+    ({"chunks": 3}, {"a": 1}, dm.WrongType),
+    ({"compressor": "bogus"}, {"a": np.zeros(3)}, dm.InvalidArgument),
+    ({"path": "a.txt"}, {"a": 1}, dm.InvalidArgument),
+    ({"path": ""}, {"a": 1}, dm.InvalidArgument),
+    ({"path": "gone/a.zarr"}, {"a": 1}, dm.IoError),
+    ({"path": "a.npy"}, {"a": 1}, dm.InvalidArgument),
+    ({"path": "a.h5", "compressor": "zstd"}, {"a": 1}, dm.InvalidArgument),
+    ({"path": "a.h5"}, {"a": 2**80}, dm.Unsupported),
+    ({"path": "a.h5"}, {"a": np.array("xyz")}, dm.Unsupported),
+]
+
+
+@pytest.mark.parametrize("everywhere", [True, False])
+def test_what_cannot_be_saved_is_an_error_on_all(comm, place, everywhere):
+    for options, arrays, error in WRONG:
+        options = {"path": "a.zarr", **options}
+        path = options.pop("path")
+        if not everywhere and comm.rank < comm.size - 1:
+            path, options, arrays = "a.zarr", {}, {"a": 1}
+        # Where one process alone is wrong, the others may hear that they differ.
+        expected = error if everywhere or comm.size == 1 else dm.Error
+        with pytest.raises(expected):
+            dm.save(path and f"{place}/{path}", arrays, comm=comm, **options)
+    comm.Barrier()
+    assert os.listdir(place) == []
+    comm.Barrier()
+
+
+def test_processes_that_differ_are_told_in_what(comm, place):
+    if comm.size == 1:
+        return
+    array, _ = rows(comm)
+    last = comm.rank == comm.size - 1
+    for mine, words in [
+        ({"step": 2 if last else 1}, "'step'"),
+        ({"b" if last else "a": 1}, "names"),
+        ({"table": np.arange(3) + last}, "'table'"),
+    ]:
+        with pytest.raises(dm.Mismatch, match=words):
+            dm.save(f"{place}/a.zarr", {"u": array, **mine})
+    layout = dm.BlockCyclic((12,), "(block)", nprocs=comm.size)
+    mine = np.zeros(layout.local_shape(comm.rank), "f4" if last else "f8")
+    with pytest.raises(dm.Mismatch, match="dtypes"):
+        dm.save(f"{place}/a.zarr", {"u": (mine, layout)}, comm=comm)
+    other = dm.BlockCyclic((12,), "(cyclic)" if last else "(block)", nprocs=comm.size)
+    mine = np.zeros(other.local_shape(comm.rank))
+    with pytest.raises(dm.Mismatch):
+        dm.save(f"{place}/a.zarr", {"u": (mine, other)}, comm=comm)
+    comm.Barrier()
+    assert os.listdir(place) == []
+    comm.Barrier()
+
+
+def test_only_some_processes_hold_something(comm, place):
+    layout = dm.FloorPlan([dm.Region(2, 9)], [comm.size - 1], nprocs=comm.size)
+    mine = np.arange(7, dtype="i2") if comm.rank == comm.size - 1 else None
+    for end in ENDS:
+        path = f"{place}/a.{end}"
+        dm.save(path, {"u": (mine, layout)}, comm=comm)
+        np.testing.assert_array_equal(stored(path, "u"), np.arange(7, dtype="i2"))
+        back = dm.load(path, {"u": layout}, comm=comm)["u"]
+        for block in back.blocks:
+            np.testing.assert_array_equal(back[block], np.arange(7))
+        comm.Barrier()
+
+
+def test_elements_that_nobody_holds_are_an_error(comm, place):
+    layout = dm.FloorPlan([dm.Region(0, 4), dm.Region(6, 8)], [0, 0], nprocs=comm.size)
+    array = dm.XArray(comm, layout)
+    with pytest.raises(dm.Mismatch):
+        dm.save(f"{place}/a.h5", {"u": array})
+    comm.Barrier()
+    assert os.listdir(place) == []
+    comm.Barrier()
+
+
+def test_arrays_without_elements(comm, place):
+    empty = np.zeros((0, 4), "f4")
+    for end in ("zarr", "h5"):
+        path = f"{place}/a.{end}"
+        dm.save(path, {"e": empty}, comm=comm)
+        assert stored(path, "e").shape == (0, 4)
+        found = dm.load(path, {"e": None}, comm=comm)["e"]
+        assert found.shape == (0, 4) and found.dtype == "f4"
+        comm.Barrier()
+
+
+def test_what_cannot_be_loaded_is_an_error_on_all_and_touches_nothing(comm, place):
+    array, whole = rows(comm)
+    layout = array.layout
+    for end in ENDS:
+        dm.save(f"{place}/a.{end}", {"u": array})
+    other = dm.BlockCyclic((10, 12), "(block, *)", nprocs=comm.size)
+    mine = np.full(layout.local_shape(comm.rank), 5, "i4")
+    cases = [
+        ("a.zarr", {"gone": layout}, dm.IoError, "no array 'gone'; there are u"),
+        ("a.h5", {"gone": layout}, dm.IoError, "no array 'gone'; there are u"),
+        ("a.npy", {"u": layout, "v": layout}, dm.InvalidArgument, "holds one array"),
+        ("gone.h5", {"u": layout}, dm.IoError, "no input"),
+        *((f"a.{end}", {"u": other}, dm.Mismatch, r"\(12, 10\)") for end in ENDS),
+        *((f"a.{end}", {"u": (mine, layout)}, dm.WrongType, "same_kind") for end in ENDS),
+        *((f"a.{end}", {"u": 3}, dm.WrongType, "must be a layout") for end in ENDS),
+        ("a.h5", {"u": dm.BlockCyclic((12, 10), "(block, *)", nprocs=99)}, dm.Mismatch, "99"),
+    ]
+    for path, targets, error, words in cases:
+        with pytest.raises(error, match=words):
+            dm.load(f"{place}/{path}", targets, comm=comm)
+        last = comm.rank == comm.size - 1
+        if comm.size > 1:
+            with pytest.raises(dm.Error):
+                dm.load(f"{place}/{path}", targets if last else {"u": layout}, comm=comm)
+    assert (mine == 5).all()
+    np.testing.assert_array_equal(dm.load(f"{place}/a.h5", {"u": None}, comm=comm)["u"], whole)
+    comm.Barrier()
+
+
+def test_broken_files_are_an_error_on_all(comm, place):
+    array, _ = rows(comm)
+    dm.save(f"{place}/a.zarr", {"u": array}, chunks={"u": (3, 10)})
+    dm.save(f"{place}/a.h5", {"u": array})
+    dm.save(f"{place}/a.npy", {"u": array})
+    if comm.rank == 0:
+        with open(f"{place}/a.zarr/u/c/1/0", "wb") as file:
+            file.write(b"nonsense")
+        for end in ("h5", "npy"):
+            os.truncate(f"{place}/a.{end}", os.path.getsize(f"{place}/a.{end}") - 8)
+    comm.Barrier()
+    for end in ENDS:
+        with pytest.raises(dm.IoError):
+            dm.load(f"{place}/a.{end}", {"u": array.layout}, comm=comm)
+    comm.Barrier()

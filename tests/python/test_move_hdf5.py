@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Do HDF5 datasets, parts of inputs, and converted elements move as h5py and NumPy say?"""
+
+import os
+
+import h5py
+import numpy as np
+import pytest
+import zarr
+
+import datamover as dm
+from datamover.files import hdf5, hdf5_chunks, intend, move
+
+KINDS = {
+    "contiguous": {},
+    "chunked": {"chunks": True},
+    "gzip": {"chunks": True, "compression": "gzip"},
+    "shuffled": {"chunks": True, "compression": "gzip", "shuffle": True},
+    "lzf": {"chunks": True, "compression": "lzf"},
+    "checked": {"chunks": True, "fletcher32": True},
+}
+
+
+def numbered(rng, shape, dtype):
+    return rng.integers(0, 200, shape).astype(dtype)
+
+
+def make(path, name, array, kind, rng):
+    said = dict(KINDS[kind])
+    if "chunks" in said:
+        said["chunks"] = tuple(int(rng.integers(1, n + 1)) for n in array.shape)
+    with h5py.File(path, "w") as file:
+        made = file.create_dataset(name, data=array, **said)
+        made.attrs["units"] = "m/s"
+        made.attrs["range"] = [1, 2]
+        made.dims[0].label = "row"
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(int(os.environ.get("DATAMOVER_TEST_SEED", "5")))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("dtype", ["f4", ">i2", "u1"])
+def test_a_dataset_goes_to_zarr_and_back(tmp_path, rng, kind, dtype):
+    array = numbered(rng, (13, 8, 5), dtype)
+    make(tmp_path / "a.h5", "fields/u", array, kind, rng)
+    move(None, f"{tmp_path}/a.h5:/fields/u", tmp_path / "b.zarr", chunks=(4, 3, 5), check="crc32c")
+    stored = zarr.open_array(tmp_path / "b.zarr", mode="r")
+    np.testing.assert_array_equal(stored[...], array)
+    assert dict(stored.attrs) == {"units": "m/s", "range": [1, 2]}
+    assert stored.metadata.dimension_names == ("row", None, None)
+    move(None, tmp_path / "b.zarr", f"{tmp_path}/c.h5:/deep/u", axes=(2, 0, 1), check="crc32c")
+    with h5py.File(tmp_path / "c.h5") as file:
+        np.testing.assert_array_equal(file["deep/u"][...], array.transpose(2, 0, 1))
+        assert file["deep/u"].attrs["units"] == "m/s"
+        assert [dim.label for dim in file["deep/u"].dims] == ["", "row", ""]
+    move(None, tmp_path / "c.h5", tmp_path / "d.npy")
+    np.testing.assert_array_equal(np.load(tmp_path / "d.npy"), array.transpose(2, 0, 1))
+
+
+def test_chunks_are_decoded_here_where_their_filters_are_known(tmp_path, rng):
+    array = numbered(rng, (20, 20), "f8")
+    for kind, reader in {
+        "contiguous": dm.files.flat.FlatFile,
+        "chunked": hdf5_chunks.ChunkedDataset,
+        "shuffled": hdf5_chunks.ChunkedDataset,
+        "lzf": hdf5.DatasetReader,
+    }.items():
+        make(tmp_path / "a.h5", "u", array, kind, rng)
+        with_reader = hdf5.open_reader(str(tmp_path / "a.h5"), "u")
+        assert type(with_reader) is reader
+        with_reader.close()
+
+
+def test_chunks_that_were_never_written_hold_the_fill_value(tmp_path):
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        made = file.create_dataset("u", (10, 10), "i4", chunks=(4, 4), fillvalue=7)
+        made[5:6, 5:6] = 1
+        expected = made[...]
+    move(None, tmp_path / "a.h5", tmp_path / "b.npy")
+    np.testing.assert_array_equal(np.load(tmp_path / "b.npy"), expected)
+
+
+def test_a_whole_file_becomes_a_group(tmp_path, rng):
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.attrs["title"] = "run"
+        file["u"] = numbered(rng, (7, 6), "f8")
+        file["step"] = np.int32(7)
+        group = file.create_group("deep/er")
+        group.attrs["level"] = 2
+        group.create_dataset("v", data=numbered(rng, (9,), "i2"), chunks=(2,), compression="gzip")
+        file["none"] = np.zeros((0, 3), "f4")
+        held = {}
+        file.visititems(lambda n, d: held.update({n: d[()]}) if hasattr(d, "dtype") else None)
+    move(None, tmp_path / "a.h5", tmp_path / "a.zarr")
+    group = zarr.open_group(tmp_path / "a.zarr", mode="r")
+    assert dict(group.attrs) == {"title": "run"} and dict(group["deep/er"].attrs) == {"level": 2}
+    for name, array in held.items():
+        np.testing.assert_array_equal(group[name][...], array)
+        assert group[name].dtype == array.dtype
+    assert sorted(os.listdir(tmp_path)) == ["a.h5", "a.zarr"]
+    with pytest.raises(dm.IoError, match="exists"):
+        move(None, tmp_path / "a.h5", tmp_path / "a.zarr")
+    with pytest.raises(dm.IoError, match="overwrite-group"):
+        move(None, tmp_path / "a.h5", tmp_path / "a.zarr", overwrite=True)
+    move(None, tmp_path / "a.h5", tmp_path / "a.zarr", overwrite_group=True)
+    assert sorted(os.listdir(tmp_path)) == ["a.h5", "a.zarr"]
+
+
+def test_a_broken_dataset_leaves_no_group(tmp_path, rng):
+    make(tmp_path / "a.h5", "u", numbered(rng, (40, 40), "f8"), "gzip", rng)
+    with h5py.File(tmp_path / "a.h5", "a") as file:
+        file["first"] = np.arange(3)
+        info = file["u"].id.get_chunk_info(0)
+    with open(tmp_path / "a.h5", "r+b") as file:
+        file.seek(info.byte_offset)
+        file.write(b"x" * info.size)
+    with pytest.raises(dm.IoError, match=r"a.h5:/u cannot be read in the chunk at \(0, 0\)"):
+        move(None, tmp_path / "a.h5", tmp_path / "b.zarr")
+    assert os.listdir(tmp_path) == ["a.h5"]
+
+
+def test_a_file_of_several_datasets_is_replaced_only_when_said(tmp_path):
+    np.save(tmp_path / "a.npy", np.arange(4.0))
+    with h5py.File(tmp_path / "b.h5", "w") as file:
+        file["u"], file["v"] = 1, 2
+    with pytest.raises(dm.IoError, match="several datasets"):
+        move(None, tmp_path / "a.npy", f"{tmp_path}/b.h5:/w", overwrite=True)
+    with h5py.File(tmp_path / "b.h5") as file:
+        assert sorted(file) == ["u", "v"]
+    move(None, tmp_path / "a.npy", f"{tmp_path}/b.h5:/w", overwrite_group=True)
+    with h5py.File(tmp_path / "b.h5") as file:
+        assert sorted(file) == ["w"]
+
+
+def inputs(place, array, rng):
+    """The same array in all formats, in chunks that do not divide anything."""
+    np.save(place / "c.npy", array)
+    np.save(place / "f.npy", np.asfortranarray(array))
+    array.tofile(place / "a.raw")
+    zarr.create_array(place / "a.zarr", data=array, chunks=(4, 3, 2))
+    make(place / "flat.h5", "u", array, "contiguous", rng)
+    make(place / "chunked.h5", "u", array, "shuffled", rng)
+    return ["c.npy", "f.npy", "a.raw", "a.zarr", "flat.h5:/u", "chunked.h5:/u"]
+
+
+@pytest.mark.parametrize("output", ["b.npy", "b.zarr", "b.h5:/b", "b.raw"])
+def test_regions_and_conversion(tmp_path, rng, output):
+    array = numbered(rng, (12, 9, 7), "i4")
+    for name in inputs(tmp_path, array, rng):
+        described = {"shape": array.shape, "dtype": "i4"} if name == "a.raw" else {}
+        if output == "b.raw":
+            described["output_order"] = "C"
+        for region in [
+            ((4, 12), (3, None), (None, -1)),
+            ((0, 8), (0, 9), (2, 6)),
+            ((5, 6), (-4, None), (1, 7)),
+        ]:
+            part = array[tuple(slice(*ends) for ends in region)].transpose(1, 2, 0)
+            move(
+                None, f"{tmp_path}/{name}", f"{tmp_path}/{output}", axes=(1, 2, 0), region=region,
+                output_dtype="f4", check="crc32c", overwrite=True, max_bytes=1 << 14, **described,
+            )  # fmt: skip
+            np.testing.assert_array_equal(read(tmp_path, output, part.shape), part.astype("f4"))
+
+
+def read(place, output, shape):
+    if output == "b.npy":
+        return np.load(place / output)
+    if output == "b.zarr":
+        return zarr.open_array(place / output, mode="r")[...]
+    if output == "b.raw":
+        return np.fromfile(place / output, "f4").reshape(shape)
+    with h5py.File(place / "b.h5") as file:
+        return file["b"][...]
+
+
+def test_an_output_that_is_not_what_was_written_is_no_output(tmp_path, monkeypatch):
+    np.save(tmp_path / "a.npy", np.arange(100.0))
+    right = dm.files.flat.FlatFile.write
+
+    def wrong(file, lo, array):
+        right(file, lo, array[::-1].copy())
+
+    monkeypatch.setattr(dm.files.flat.FlatFile, "write", wrong)
+    with pytest.raises(dm.IoError, match="does not hold what was written"):
+        move(None, tmp_path / "a.npy", tmp_path / "b.npy", check="crc32c")
+    assert os.listdir(tmp_path) == ["a.npy"]
+
+
+@pytest.mark.parametrize(
+    ("source", "output", "options", "error", "words"),
+    [
+        ("a.h5:/gone", "b.npy", {}, dm.IoError, "no dataset 'gone'; there are g/v, u"),
+        ("a.h5:/g", "b.npy", {}, dm.IoError, "is a group; name one of its datasets: g/v"),
+        ("a.h5", "b.npy", {}, dm.IoError, "2 datasets; name one"),
+        ("a.h5", "b.zarr", {"chunks": (2,)}, dm.InvalidArgument, "for one array"),
+        ("a.h5:/u", "b.h5:/x", {"chunks": (2, 2)}, dm.InvalidArgument, "--chunks"),
+        ("a.npy", "b.h5", {}, dm.InvalidArgument, "which dataset"),
+        ("a.npy", "b.npy:/u", {}, dm.Error, "u"),
+        ("a.npy", "b.npy", {"region": ((0, 9),)}, dm.InvalidArgument, "dimension 0"),
+        ("a.npy", "b.npy", {"region": ((2, 2),)}, dm.InvalidArgument, "some of them"),
+        ("a.npy", "b.npy", {"region": ((0, 2), (0, 1))}, dm.InvalidArgument, "2 dimensions"),
+        ("a.npy", "b.npy", {"output_dtype": "i4"}, dm.InvalidArgument, "same_kind"),
+        ("a.npy", "b.npy", {"output_dtype": "nonsense"}, dm.InvalidArgument, "no NumPy dtype"),
+        ("a.npy", "b.npy", {"check": "md5"}, dm.InvalidArgument, "crc32c"),
+        ("text.h5", "b.npy", {}, dm.IoError, "HDF5"),
+        ("a.h5:/../u", "b.npy", {}, dm.InvalidArgument, "no name"),
+    ],
+)
+def test_what_does_not_fit(tmp_path, source, output, options, error, words):
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["u"], file["g/v"] = np.zeros((4, 4)), np.zeros(3)
+    np.save(tmp_path / "a.npy", np.arange(8.0))
+    (tmp_path / "text.h5").write_text("nothing")
+    before = sorted(os.listdir(tmp_path))
+    with pytest.raises(error, match=words):
+        move(None, f"{tmp_path}/{source}", f"{tmp_path}/{output}", **options)
+    assert sorted(os.listdir(tmp_path)) == before
+
+
+def test_the_plan_of_a_region(tmp_path):
+    np.save(tmp_path / "a.npy", np.zeros((64, 64)))
+    found = intend(
+        tmp_path / "a.npy", tmp_path / "b.zarr", chunks=(16, 16), region=((0, 16), (None, None)),
+        dtype="f4",
+    )  # fmt: skip
+    assert found.spec.shape == (16, 64) and found.spec.dtype == "f4" and found.plan.chunks == 4
