@@ -59,6 +59,17 @@ Arrived<Element> carry(MPI_Comm comm, const std::vector<Element>& elems,
     return arrived;
 }
 
+/// An index that is flat in an array of shape `from`, flat in one of shape `to`.
+std::int64_t flat_in(std::int64_t index, const Point& from, const Point& to) {
+    std::int64_t flat = 0, stride = 1;
+    for (int d = from.dims() - 1; d >= 0; --d) {
+        flat += index % from[d] * stride;
+        index /= from[d];
+        stride *= to[d];
+    }
+    return flat;
+}
+
 /// Calls visit(flat index) for every element that a process holds of a layout within `shape`.
 template <class Visit>
 void for_each_own(const Layout& layout, const Point& shape, std::int64_t rank, Visit&& visit) {
@@ -66,10 +77,11 @@ void for_each_own(const Layout& layout, const Point& shape, std::int64_t rank, V
         for (const std::int64_t index : list->indices_of(rank)) visit(index);
         return;
     }
-    if (const FlatCyclic* flat = layout.flat_cyclic()) {
+    if (const FlatCyclic* ranges = layout.flat_cyclic()) {
         for (const std::int64_t block : layout.blocks_of(rank)) {
-            const AxisSet set = flat->flat_set(block);
-            for (std::int64_t i = 0; i < set.size(); ++i) visit(set.global(i));
+            const AxisSet set = ranges->flat_set(block);
+            for (std::int64_t i = 0; i < set.size(); ++i)
+                visit(flat_in(set.global(i), ranges->shape(), shape));
         }
         return;
     }

@@ -71,6 +71,19 @@ def test_to_and_from_a_partner(comm, rng, cases, kind):
         assert np.array_equal(back, mine)
 
 
+def test_to_and_from_ranges_of_the_flattened_array(comm, rng):
+    ranges = dm.FlatCyclic((6, 7), 5, comm.size)
+    held = [rng.permutation(part) for part in np.array_split(rng.permutation(48), comm.size)]
+    (lists,) = dm.index_lists(comm, (6, 8), held[comm.rank], partners=[ranges])
+    value = rng.random((6, 8))
+    out = np.zeros(ranges.local_elems(comm.rank))
+    section = dm.Region((0, 0), (6, 7))
+    sections = {"source_region": section, "destination_region": section}
+    plan = dm.redistribute(lists, ranges, **sections)
+    dm.Mover(plan, value.ravel()[held[comm.rank]], out, comm=comm)()
+    assert np.array_equal(out, value[:, :7].ravel()[ranges.indices_of(comm.rank)])
+
+
 def test_a_layout_that_was_not_named_is_refused_by_all(comm):
     own = np.array_split(np.arange(24)[::-1], comm.size)
     (lists,) = dm.index_lists(comm, 24, own[comm.rank])
