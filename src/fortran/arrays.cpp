@@ -104,7 +104,8 @@ int describe(const Memory& a, const datamover_layout* layout, std::int64_t block
 
 extern "C" {
 
-Memory datamover_fortran_memory(const CFI_cdesc_t* a) {
+/// Programs call this one themselves.
+DATAMOVER_PUBLIC Memory datamover_fortran_memory(const CFI_cdesc_t* a) {
     Memory memory{
         a->base_addr, static_cast<std::int64_t>(a->elem_len), type_of(*a), a->rank, {}, {}};
     for (int d = 0; d < a->rank; ++d) {
