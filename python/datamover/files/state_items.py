@@ -13,16 +13,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from datamover._plan import BlockCyclic, FloorPlan, IndexList
 from datamover.arrays import UserArrays, XArray
 from datamover.errors import InvalidArgument, Mismatch, Unsupported, WrongType
 from datamover.files.formats import Shape
+from datamover.layouts import Layout
 from datamover.mpi import collectively, gathered
 
 if TYPE_CHECKING:
     from mpi4py import MPI
 
-Layout = BlockCyclic | FloorPlan | IndexList
 Value = bool | int | float | str
 
 #: Names that mean something in a Zarr store.
