@@ -191,8 +191,7 @@ private:
         IndexList::check_indices(shape_, group_->rank(), list);
         std::int64_t position = 0;
         for (const std::int64_t index : list) {
-            held_.push_back(
-                {index, static_cast<std::int64_t>(number), group_->rank(), position++});
+            held_.push_back({index, static_cast<std::int64_t>(number), group_->rank(), position++});
             asked_.push_back(index);
         }
     }
@@ -201,10 +200,10 @@ private:
         const Region all = Region::from_shape(shape_), domain = partner.domain();
         if (partner.nprocs() != group_->size() || domain.dims() != all.dims() ||
             !(domain.intersected(all) == domain))
-            throw Error(ErrorCode::mismatch,
-                        "a partner is over " + domain.to_string() + " and " +
-                            std::to_string(partner.nprocs()) + " processes, the lists over " +
-                            all.to_string() + " and " + std::to_string(group_->size()));
+            throw Error(ErrorCode::mismatch, "a partner is over " + domain.to_string() + " and " +
+                                                 std::to_string(partner.nprocs()) +
+                                                 " processes, the lists over " + all.to_string() +
+                                                 " and " + std::to_string(group_->size()));
         for_each_own(partner, shape_, group_->rank(),
                      [&](std::int64_t index) { asked_.push_back(index); });
     }
