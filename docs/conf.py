@@ -60,9 +60,10 @@ def _check_that_all_is_listed() -> None:
     """No public name of Python and no installed header is missing in the reference."""
     python, c, cpp = (ROOT / f"docs/reference/{face}.md" for face in ("python", "c", "cpp"))
     names = set(re.findall(r"^   (\w+)$", python.read_text(), re.M)) | {"__version__"}
-    names |= {"files", "stream", "targets"} & set(datamover.__all__)  # modules, with pages of their own
+    # Modules, with pages of their own.
+    names |= {"files", "stream", "targets"} & set(datamover.__all__)
     shown = re.findall(r"doxygenfile:: (\S+)", c.read_text() + cpp.read_text())
-    installed = {file.name for file in (ROOT / "include/datamover").iterdir()} 
+    installed = {file.name for file in (ROOT / "include/datamover").iterdir()}
     installed -= {"datamover.hpp", "export.h"}  # of these, nothing is for users to call
     missing = names ^ set(datamover.__all__) | set(shown) ^ installed
     if missing:

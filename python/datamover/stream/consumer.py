@@ -52,7 +52,7 @@ class ArrayInfo:
     ----------
     name : str
     dtype : dtype
-    layout : BlockCyclic, FloorPlan or IndexList
+    layout : BlockCyclic, FloorPlan, IndexList or FlatCyclic
         Of the sending processes.
     """
 

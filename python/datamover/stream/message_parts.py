@@ -17,6 +17,7 @@ from datamover.errors import Mismatch
 from datamover.layouts import (
     BlockCyclic,
     BlockMemory,
+    FlatCyclic,
     FloorPlan,
     IndexList,
     Layout,
@@ -52,6 +53,8 @@ def _filled_up(layout: Layout, nprocs: int) -> Layout:
         )  # fmt: skip
     if isinstance(layout, FloorPlan):
         return FloorPlan(layout.regions, layout.owners, nprocs)
+    if isinstance(layout, FlatCyclic):
+        return FlatCyclic(layout.shape, layout.block_elems, nprocs, layout.owners)
     lists = [layout.indices_of(rank) for rank in range(layout.nprocs)]
     return IndexList(layout.shape, lists + [np.empty(0, np.int64)] * (nprocs - layout.nprocs))
 
@@ -137,7 +140,7 @@ def new_arrays(
     if len(views) > 1:
         return local, views
     if not views:
-        dims = 1 if isinstance(layout, IndexList) else layout.dims
+        dims = 1 if isinstance(layout, IndexList | FlatCyclic) else layout.dims
         return local, np.empty((0,) * dims, dtype)
     return local, next(iter(views.values()))
 
