@@ -49,8 +49,7 @@ void bind_index_lists(nb::module_& m) {
             },
             "shape"_a, "lists"_a, "partners"_a)
         .def(
-            "make",
-            [](const OwnLists& own, std::uintptr_t comm) { return make(comm, own); },
+            "make", [](const OwnLists& own, std::uintptr_t comm) { return make(comm, own); },
             "comm_address"_a, "The layouts. Collective.");
     m.def(
         "refuse_index_lists",

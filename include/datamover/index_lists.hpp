@@ -15,12 +15,12 @@
 
 namespace datamover DATAMOVER_PUBLIC {
 
-/// Index lists (see IndexList) of which each process gives its own: `mine[k]` is this process's list
-/// of the k-th result. A process keeps its own lists and, for each index that it holds in any of
-/// them or in one of `partners`, who else holds it. So the results move among one another and to and
-/// from partners, element by element at the same index, sections left out or not; other layouts,
-/// `indices_of` and plans of other ranks, and saving throw unsupported. Partners have `shape` and one
-/// rank for each process.
+/// Index lists (see IndexList) of which each process gives its own: `mine[k]` is this process's
+/// list of the k-th result. A process keeps its own lists and, for each index that it holds in any
+/// of them or in one of `partners`, who else holds it. So the results move among one another and to
+/// and from partners, element by element at the same index, sections left out or not; other
+/// layouts, `indices_of` and plans of other ranks, and saving throw unsupported. Partners have
+/// `shape` and one rank for each process.
 ///
 /// The holders of an index are told by the process that keeps its part of a directory, as in
 /// PETSc's star forests and Zoltan's distributed directories. Collective. O(n log n) time and O(n)
