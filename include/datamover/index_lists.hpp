@@ -24,7 +24,8 @@ namespace datamover DATAMOVER_PUBLIC {
 ///
 /// The holders of an index are told by the process that keeps its part of a directory, as in
 /// PETSc's star forests and Zoltan's distributed directories. Collective. O(n log n) time and O(n)
-/// memory for n own indices (those in partners count), O(processes) besides.
+/// memory for n own indices (those in partners count), O(processes) besides; an index that p
+/// processes list costs its place in the directory p^2.
 /// Throws, on all processes: out_of_range (an index outside the shape), invalid_argument (one index
 /// twice in one list), mismatch (shape, number of lists or partners differ between processes).
 std::vector<IndexList> index_lists(MPI_Comm comm, const Point& shape,

@@ -100,7 +100,7 @@ int datamover_matrix_move(MPI_Comm comm, datamover_type type, int64_t elem_bytes
             return copy;
         };
         const Mover mover = copy_section(comm, key, arguments, wrong_argument);
-        if (outcome && outcome->pairs) tell(mover, *outcome);
+        if (outcome) tell(mover, *outcome);
     });
     if (outcome) outcome->wrong_argument = wrong_argument;
     return code;

@@ -154,8 +154,13 @@ public:
     }
 
     void ask() {
-        const auto held = carry(comm_, held_, homes(held_));
-        const auto asked = carry(comm_, asked_, homes(asked_));
+        std::vector<std::int64_t> homes_of_held, homes_of_asked;
+        mpi::collectively(*group_, [&] {
+            homes_of_held = homes(held_);
+            homes_of_asked = homes(asked_);
+        });
+        const auto held = carry(comm_, held_, homes_of_held);
+        const auto asked = carry(comm_, asked_, homes_of_asked);
         std::vector<Held> answers;
         std::vector<std::int64_t> askers;
         mpi::collectively(*group_, [&] { answer(held, asked, answers, askers); });

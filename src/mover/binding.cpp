@@ -187,6 +187,22 @@ public:
           uses_memory_(request.uses_memory) {}
 
     Binding operator()(const std::optional<Error>& mine) {
+        const std::string asked = transports_, why = why_;
+        try {
+            return bound(mine);
+        } catch (const Error& e) {
+            // What was remembered may no longer be had; all processes hear the same.
+            if (e.code() != ErrorCode::unsupported || transports_ == asked) throw;
+            transports_ = asked;
+            why_ = why;
+            uses_memory_ = false;
+            remembered_.clear();
+        }
+        return bound(mine);
+    }
+
+private:
+    Binding bound(const std::optional<Error>& mine) {
         error_ = mine;
         survey();
         if (survey_.checks.holds()) check_bound(*group_, moves_, options_);
@@ -196,7 +212,6 @@ public:
         return *std::move(bound);
     }
 
-private:
     /// Runs what one process does alone; an error waits for the next agreement.
     template <class Work>
     void alone(Work&& work) {

@@ -138,7 +138,15 @@ struct [[gnu::visibility("hidden")]] Mover::State {
         if (found.transports != "auto") request.transports += "+auto";
         request.why = found.why;
         request.uses_memory = false;
-        take(phases, {});
+        try {
+            take(phases, {});
+        } catch (const Error& e) {
+            // The fastest may be refused where many movers have it; all processes hear the same.
+            if (e.code() != ErrorCode::unsupported || request.transports == "auto") throw;
+            request.transports = "auto";
+            request.why.clear();
+            take(phases, {});
+        }
         trials = std::move(found.trials);
     }
 };

@@ -166,8 +166,10 @@ public:
                 for (const Window& w : windows_at(other_side, block))
                     visit_pair(box, other_side.axis_sets(block), flat_block, block, w);
         });
-        // Where blocks overlap, more is sent than there is: then it is looked at closely.
-        if (!all_needed || elems_ == needed) return;
+        // Where blocks that receive overlap, what is sent twice may stand for what is missing: only
+        // otherwise the number tells.
+        const bool each_once = side_.side == Side::destination || fp.disjoint();
+        if (!all_needed || (each_once && elems_ == needed)) return;
         const auto held = windows_of(fp, fp.find(fp.bounding_box()), side_.other_lo(),
                                      side_.other_dims(), f_.extent);
         for_each_box(flat_block, any_is_wanted, [&](const FlatBox& box) {

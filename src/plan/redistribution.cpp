@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
 #include <utility>
 
 #include "coverage.hpp"
@@ -241,11 +242,14 @@ std::vector<std::int64_t> peer_coordinates(const AxisSet& set, std::int64_t set_
     std::vector<std::int64_t> found;
     if (lo >= hi) return found;
     if (p == 1) return {0};
-    std::vector<bool> seen(static_cast<std::size_t>(p), false);
+    // As many as there are coordinates, or, where fewer can be met, as those: grids may be huge.
+    const bool few = hi - lo < p;
+    std::vector<bool> seen(few ? 0 : static_cast<std::size_t>(p), false);
+    std::set<std::int64_t> met;
     const auto note = [&](std::int64_t index) {
         const std::int64_t c = other.coordinate_of_index(d, index);
-        if (seen[static_cast<std::size_t>(c)]) return;
-        seen[static_cast<std::size_t>(c)] = true;
+        if (few ? !met.insert(c).second : seen[static_cast<std::size_t>(c)]) return;
+        if (!few) seen[static_cast<std::size_t>(c)] = true;
         found.push_back(c);
     };
     // What does not meet within one common period (and a block of each, cut off by `lo`) never
@@ -327,8 +331,10 @@ void pieces_from_source(const Layout& source, const Layout& destination, const R
                     visit_pair({{source_block, block}, sets, destination.axis_sets(block)}, f, w,
                                counted);
             const SectionBlock sending(source, source_block, Side::source, f);
-            // Where blocks overlap, more is sent than there is: then it is looked at closely.
-            if (term.reversed && !term.partial && counted.elems() != sending.elems_in(w))
+            // Where blocks overlap, what is sent twice may stand for what is missing: only
+            // otherwise the number tells.
+            if (term.reversed && !term.partial &&
+                (!destination.floor_plan()->disjoint() || counted.elems() != sending.elems_in(w)))
                 refuse_missing(sending, f, {w},
                                windows_of(*destination.floor_plan(), blocks, f.destination_lo, dims,
                                           f.extent));

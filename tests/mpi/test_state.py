@@ -198,6 +198,22 @@ def test_what_is_captured_at_once_has_to_fit(comm, place):
     comm.Barrier()
 
 
+@pytest.mark.parametrize("end", ["zarr", "h5", "npy"])
+def test_a_block_that_fails_gives_no_output_and_frees_the_place(comm, place, end):
+    array, whole = rows(comm)
+    path = f"{place}/a.{end}"
+    with pytest.raises(KeyError), dm.save(path, {"u": array}, wait=False):
+        raise KeyError("of the program")
+    comm.Barrier()
+    assert not os.path.exists(path)
+    comm.Barrier()
+    dm.save(path, {"u": array})  # removes what others may have written after the first had gone
+    comm.Barrier()
+    assert os.listdir(place) == [f"a.{end}"]
+    np.testing.assert_array_equal(dm.load(path, {"u": None}, comm=comm)["u"], whole)
+    comm.Barrier()
+
+
 def test_arrays_that_all_have_alike(comm, place):
     array, whole = rows(comm)
     table = np.arange(6.0).reshape(2, 3)

@@ -2,6 +2,7 @@
 """Do HDF5 datasets, parts of inputs, and converted elements move as h5py and NumPy say?"""
 
 import os
+import zlib
 
 import h5py
 import numpy as np
@@ -228,3 +229,35 @@ def test_the_plan_of_a_region(tmp_path):
         dtype="f4",
     )  # fmt: skip
     assert found.spec.shape == (16, 64) and found.spec.dtype == "f4" and found.plan.chunks == 4
+
+
+def test_strings_of_bytes_stay_attributes(tmp_path):
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["u"] = np.arange(3.0)
+        file["u"].attrs["units"] = np.bytes_(b"K")
+        file["u"].attrs["axes"] = np.array([b"x", b"y"])
+        file["u"].attrs["odd"] = np.bytes_(b"\xff")
+    move(None, f"{tmp_path}/a.h5:/u", tmp_path / "b.zarr")
+    said = dict(zarr.open_array(tmp_path / "b.zarr", mode="r").attrs)
+    assert said == {"units": "K", "axes": ["x", "y"], "odd": "\\xff"}
+
+
+def test_a_dataset_that_was_not_named_is_not_replaced(tmp_path):
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["keep"] = np.arange(3.0)
+    np.save(tmp_path / "b.npy", np.zeros(2))
+    with pytest.raises(dm.IoError, match="holds the dataset 'keep', not 'other'"):
+        move(None, tmp_path / "b.npy", f"{tmp_path}/a.h5:/other", overwrite=True)
+    with h5py.File(tmp_path / "a.h5") as file:
+        assert list(file) == ["keep"]
+    move(None, tmp_path / "b.npy", f"{tmp_path}/a.h5:/keep", overwrite=True)
+    with h5py.File(tmp_path / "a.h5") as file:
+        assert file["keep"][...].tolist() == [0, 0]
+
+
+def test_a_chunk_that_decodes_to_more_than_a_chunk_is_refused(tmp_path):
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        made = file.create_dataset("u", (4,), "f8", chunks=(4,), compression="gzip")
+        made.id.write_direct_chunk((0,), zlib.compress(bytes(10**6)))
+    with pytest.raises(dm.IoError, match="not 32"):
+        move(None, f"{tmp_path}/a.h5:/u", tmp_path / "b.npy")

@@ -489,3 +489,20 @@ def test_then_says_when_sections_are_too_many():
     with pytest.raises(dm.OutOfRange):
         small.then(small.reversed(), max_pairs=31)
     assert small.then(small.reversed(), max_pairs=32) == both
+
+
+@pytest.mark.parametrize("source", [dm.FlatCyclic(10, 10, 1), dm.BlockCyclic(10, "block", 1)])
+def test_what_goes_twice_does_not_stand_for_what_is_missing(source):
+    boxes = [dm.Region(lo, hi) for lo, hi in ((0, 3), (0, 3), (8, 10), (8, 10))]
+    twice = dm.FloorPlan(boxes, owners=[0, 0, 0, 0], nprocs=1)
+    plan = dm.redistribute(twice, source).reversed()
+    with pytest.raises(dm.Mismatch):
+        plan.outgoing(0)
+
+
+def test_a_plan_for_a_huge_grid_takes_the_time_of_its_pieces():
+    shape, most = (8192, 1001), 2**31 - 1
+    flat = dm.FlatCyclic(shape, 4001, most, owners=[0, 1])
+    plan = dm.redistribute(flat, dm.BlockCyclic(shape, "(*, block)", most))
+    with pytest.raises(dm.Unsupported):
+        sum(plan.outgoing(0).values())

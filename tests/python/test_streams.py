@@ -807,6 +807,46 @@ def test_the_command_records(tmp_path, kind):
         np.testing.assert_array_equal(array, np.full((2, 3), -number // 2, "f4"))
 
 
+def test_arrays_that_were_not_recorded_are_an_error(tmp_path):
+    """The stream waits for its consumer with the first array: the recorder cannot know of `v`."""
+    with dm.Stream(None, HERE, consumers=1, timeout=LIMIT_SECONDS) as out:
+        with command(out.address, "--to", f"npy:{tmp_path / 'run'}") as recorder:
+            for step in range(2):
+                out.send("u", of_step(step), layout=LINE, step=step)
+                out.send("v", of_step(step), layout=LINE, step=step)
+            out.close()
+            _, errors = recorder.communicate()
+    assert recorder.returncode == 1 and "not recorded" in errors and "['v']" in errors
+
+
+def test_a_step_that_comes_again_does_not_replace_its_file(tmp_path):
+    with dm.Stream(None, HERE, consumers=1, timeout=LIMIT_SECONDS) as out:
+        with command(out.address, "--to", f"npy:{tmp_path / 'run'}") as recorder:
+            for step in (0, 1, 0):
+                out.send("u", of_step(step), layout=LINE, step=step)
+            out.close()
+            _, errors = recorder.communicate()
+    assert recorder.returncode == 1 and "step 0 of 'u' came a second time" in errors
+
+
+def test_a_forked_process_that_ends_leaves_the_stream_to_its_parent():
+    code = f"""
+        import os, sys, numpy as np, datamover as dm
+        line = dm.BlockCyclic(6, "block", nprocs=1)
+        with dm.Stream(None, "{HERE}", timeout={LIMIT_SECONDS}) as out:
+            child = os.fork()
+            if child == 0:
+                sys.exit(0)  # leaves the block, and ends its copy of the stream
+            os.waitpid(child, 0)
+            with dm.stream.connect(out.address, timeout={LIMIT_SECONDS}) as source:
+                steps = source.steps({{"u": line}})
+                for step in range(3):
+                    out.send("u", np.full(6, step), layout=line, step=step)
+                assert next(steps)[0] == 0
+        """
+    subprocess.run([sys.executable, "-c", textwrap.dedent(code)], check=True, timeout=LIMIT_SECONDS)
+
+
 def test_the_command_tells_what_is_sent():
     with (
         dm.Stream(None, HERE, timeout=LIMIT_SECONDS) as out,

@@ -218,7 +218,11 @@ def values_of(attributes: Any) -> Iterator[tuple[str, Any]]:
             value = attributes[name]
         except (OSError, TypeError, RuntimeError):  # of a type that NumPy does not have
             continue
-        if isinstance(value, np.generic) and value.dtype.kind in "biufc":
+        if isinstance(value, bytes):
+            value = value.decode("utf-8", "backslashreplace")
+        elif isinstance(value, np.ndarray) and value.dtype.kind == "S":
+            value = np.char.decode(value, "utf-8", "backslashreplace")
+        elif isinstance(value, np.generic) and value.dtype.kind in "biufc":
             value = value.item()
         if isinstance(value, (bool, int, float, complex, str, np.ndarray)):
             yield name, value

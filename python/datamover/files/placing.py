@@ -48,7 +48,9 @@ def temporary_path(output: str, token: str) -> str:
     return os.path.join(directory, f".{name}.{token}.partial")
 
 
-def check_places(source: str, output: str, overwrite: bool, overwrite_group: bool) -> None:
+def check_places(
+    source: str, output: str, overwrite: bool, overwrite_group: bool, member: str | None = None
+) -> None:
     """Check, before anything is written, that the output can be put where it shall be.
 
     Raises
@@ -64,11 +66,16 @@ def check_places(source: str, output: str, overwrite: bool, overwrite_group: boo
         raise InvalidArgument(f"input and output are the same, {output}")
     if inside in (source, output):
         raise InvalidArgument(f"of input {source} and output {output}, one lies within the other")
-    check_place(output, overwrite, overwrite_group)
+    check_place(output, overwrite, overwrite_group, member)
 
 
-def check_place(output: str, overwrite: bool, overwrite_group: bool) -> None:
-    """Check that an output can be put where it shall be; errors as of `check_places`."""
+def check_place(
+    output: str, overwrite: bool, overwrite_group: bool, member: str | None = None
+) -> None:
+    """Check that an output can be put where it shall be; errors as of `check_places`.
+
+    `member` is the dataset of an HDF5 file that the output is to be: others may not get lost.
+    """
     directory = os.path.dirname(output)
     if not os.path.isdir(directory):
         raise IoError(f"there is no directory {directory} for the output")
@@ -84,10 +91,17 @@ def check_place(output: str, overwrite: bool, overwrite_group: bool) -> None:
         raise IoError(f"{output} is a device, a pipe or a socket: it is not replaced")
     if os.path.isdir(output) and not formats.named("zarr").recognizes(output):
         raise IoError(f"{output} is a directory but no Zarr store: it is not replaced")
-    if not overwrite_group and hdf5.recognizes(output) and len(hdf5.names(output)) > 1:
-        raise IoError(
-            f"{output} is an HDF5 file of several datasets: --overwrite-group replaces all of it"
-        )
+    if not overwrite_group and hdf5.recognizes(output):
+        there = hdf5.names(output)
+        if len(there) > 1:
+            raise IoError(
+                f"{output} is an HDF5 file of several datasets: --overwrite-group replaces all of it"
+            )
+        if member and there and there != [member]:
+            raise IoError(
+                f"{output} holds the dataset {there[0]!r}, not {member!r}: --overwrite-group "
+                "replaces all of it"
+            )
     if os.path.isdir(output) and not overwrite_group and not _is_zarr_array(output):
         raise IoError(
             f"{output} is a Zarr group, perhaps with many arrays: --overwrite-group replaces "

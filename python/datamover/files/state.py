@@ -518,9 +518,17 @@ class Saving:
         return self
 
     def __exit__(self, kind: type | None, *_: object) -> None:
-        """Wait, unless the block failed: then all processes are to leave it so."""
-        if kind is None and self._job is not None:
+        """Wait, unless the block failed: then all processes are to leave it so, without output."""
+        if self._job is None:
+            return
+        if kind is None:
             self.wait()
+            return
+        self._written.wait()
+        job, self._job = self._job, None
+        if self._staging is not None:
+            self._staging.free()
+        job.close()
 
 
 class _Load(_Work):

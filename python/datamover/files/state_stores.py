@@ -274,7 +274,9 @@ class Origin:
             for name, dataset in hdf5.datasets(file).items():
                 if dataset.shape == ():
                     text = hdf5.h5py().check_string_dtype(dataset.dtype)
-                    found[name] = dataset.asstr()[()] if text else dataset[()]
+                    found[name] = (
+                        dataset.asstr(errors="backslashreplace")[()] if text else dataset[()]
+                    )
         return found
 
     def _single_elements(self) -> dict[str, Any]:
@@ -284,7 +286,7 @@ class Origin:
             if metadata.get("shape") == []:
                 try:
                     found[name] = whole(self.open(name))[()]
-                except Unsupported:  # of elements without a size, which need not be wanted
+                except (IoError, Unsupported):  # it need not be wanted
                     continue
         return found
 

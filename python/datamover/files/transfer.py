@@ -438,7 +438,8 @@ class _Job:
         """Check that the output can be put where it shall be."""
         overwrite_group = self.options.overwrite_group
         overwrite = self.options.overwrite or overwrite_group
-        placing.check_places(self.source, self.output, overwrite, overwrite_group)
+        member = self.options.output_member or self.options.member
+        placing.check_places(self.source, self.output, overwrite, overwrite_group, member)
 
     def intention(self) -> Intention:
         """Say what would be done, without an output."""

@@ -23,6 +23,8 @@ from datamover.stream.step_queue import Step, StepQueue
 MAX_CONSUMERS = 256
 #: Steps that a consumer may ask for in advance.
 MAX_CREDITS = 64
+#: A consumer asks once which arrays there are.
+MAX_TIMES_ASKED = 16
 MAX_WORDS = 2000
 
 
@@ -71,6 +73,7 @@ class _Consumer:
         self.step_bytes: dict[int, int] = {}
         self.told: set[int] = set()
         self.asks_for_arrays = False
+        self.times_asked = 0
         self.is_active = self.is_gone = False
 
     @property
@@ -234,7 +237,9 @@ class Audience:
             self._has_ended = True
             consumers = list(self._consumers.values())
             for consumer in consumers:
-                self._answer_about_arrays()
+                consumer.asks_for_arrays = True  # all learn of arrays that came later
+            self._answer_about_arrays()
+            for consumer in consumers:
                 consumer.queue.dropped += len(consumer.queue.waiting)
                 self._dropped += consumer.queue.dropped
                 consumer.say({"type": "end", "dropped": consumer.queue.dropped})
@@ -322,6 +327,9 @@ class Audience:
         elif kind == "subscribe" and rank == 0 and consumer.wanted is None:
             self._subscribe(consumer, said)
         elif kind == "arrays" and rank == 0:
+            consumer.times_asked += 1
+            if consumer.times_asked > MAX_TIMES_ASKED:
+                raise IoError(f"a consumer asked for the arrays more than {MAX_TIMES_ASKED} times")
             consumer.asks_for_arrays = True
             if self._arrays_known:
                 self._tell_arrays(consumer)

@@ -260,6 +260,10 @@ class Consumer:
         known = self._group.told_by_first(self._group.together(ask))
         return {one["name"]: _info(one) for one in known}
 
+    def names(self) -> set[str]:
+        """Give the names of the arrays that the stream has told of so far. Local, on process 0."""
+        return {info.name for info in self._infos.values()}
+
     def steps(
         self, targets: Mapping[str, Layout | XArray], timeout: float | None = None
     ) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -316,6 +320,7 @@ class Consumer:
         if not isinstance(targets, Mapping) or not targets:
             raise WrongType("targets must be a mapping of at least one name to its layout")
         limit = seconds(timeout)
+        all_wanted: dict[str, _Wanted] = {}
         for name, target in targets.items():
             text(name, "name of an array")
             if not isinstance(target, Layout | XArray):
@@ -330,7 +335,8 @@ class Consumer:
                     f"{self._group.size} receive"
                 )
             wire.text_of_layout(wanted.layout)  # one that cannot be told is an error here, on all
-            self._wanted[name] = wanted
+            all_wanted[name] = wanted
+        self._wanted = all_wanted
         self._is_iterating = True
         return limit
 

@@ -85,7 +85,10 @@ def make_token(host: str, token: str | None) -> str:
 
 def known_token(token: str | None) -> str:
     """Give the token that a consumer answers with."""
-    return token if token is not None else os.environ.get(TOKEN_VARIABLE, "")
+    known = token if token is not None else os.environ.get(TOKEN_VARIABLE, "")
+    if not isinstance(known, str) or not known.isprintable():
+        raise InvalidArgument("a token must be a printable text")
+    return known
 
 
 def _answer(token: str, nonce: str) -> str:
@@ -172,6 +175,7 @@ class Listener:
         serve: Callable[[socket.socket, dict[str, Any]], None],
     ):
         self._sock, self._token, self._serve = sock, token, serve
+        self._process = os.getpid()
         self._lock = threading.Lock()
         self._open: set[socket.socket] = set()
         self._closed = False
@@ -231,7 +235,9 @@ class Listener:
         return words
 
     def close(self) -> None:
-        """End all connections and listen no more."""
+        """End all connections and listen no more; not from a forked process, which shares them."""
+        if os.getpid() != self._process:
+            return
         with self._lock:
             self._closed = True
             connections = list(self._open)

@@ -7,6 +7,7 @@ import dataclasses
 import logging
 import math
 import operator
+import os
 import socket
 import time
 import weakref
@@ -168,6 +169,7 @@ class Stream:
             self._socket, self.token, _Desk(self._outbox, self._audience)
         )
         self._finalizer = weakref.finalize(self, self._listener.close)
+        self._process = os.getpid()
 
     def send(
         self,
@@ -311,6 +313,9 @@ class Stream:
                     decision = {"late": True}
             everyone = self._group.told_by_all({"call": call, "decision": decision})
             for rank, said in enumerate(everyone):
+                if "close" in said:
+                    self._withdraw(sequence, decision)
+                    raise Mismatch(f"process {rank} closes the stream, here it sends {call}")
                 if said.get("call") != call:
                     self._withdraw(sequence, decision)
                     raise Mismatch(f"process {rank} sends {said.get('call')}, here it is {call}")
@@ -406,10 +411,17 @@ class Stream:
             if self._audience:
                 done = self._audience.wait_until_taken(ROUND_SECONDS)
                 done = done or time.monotonic() > deadline
-            done = self._group.told_by_first(done)
+            done = self._all_close(done)
         if self._audience:
             self._audience.end()
-        self._group.told_by_first(None)  # until then the others answer
+        self._all_close(True)  # until then the others answer
+
+    def _all_close(self, done: bool) -> bool:
+        everyone = self._group.told_by_all({"close": done})
+        for rank, said in enumerate(everyone):
+            if "close" not in said:
+                raise Mismatch(f"process {rank} still sends, here the stream is closed")
+        return everyone[0]["close"]
 
     def _stop(self) -> None:
         self._closed = True
@@ -421,6 +433,8 @@ class Stream:
 
     def __exit__(self, kind: type | None, error: BaseException | None, *_: object) -> None:
         """Close the stream; after an exception end it at once, and tell the other processes."""
+        if os.getpid() != self._process:  # a forked process that ends: the stream is its parent's
+            return
         if error is None:
             self.close()
             return

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import urllib.parse
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -88,7 +88,7 @@ def record(
         wanted = {name: known[name] for name in names or known}
         for info in wanted.values():
             recorder.begin(info)
-        return _record(source, recorder, wanted, steps, timeout)
+        return _record(source, recorder, wanted, steps, timeout, known, names)
 
 
 def _record(
@@ -97,6 +97,8 @@ def _record(
     wanted: dict[str, ArrayInfo],
     steps: int | None,
     timeout: float | None,
+    known: Collection[str],
+    names: Sequence[str],
 ) -> Recorded:
     layouts = {
         name: BlockCyclic(info.shape, f"({', '.join('*' * len(info.shape))})", nprocs=1)
@@ -110,6 +112,13 @@ def _record(
         count += 1
         if count == steps:
             break
+    else:
+        later = sorted(source.names() - set(known))
+        if later and not names:
+            raise IoError(
+                f"not recorded, as they were first sent after the recording had begun: {later}; begin "
+                "it after the first step of a stream that waits for nobody (consumers=0)"
+            )
     return Recorded(count, nbytes, source.dropped)
 
 
@@ -138,7 +147,10 @@ class _NpyRecorder:
         (self._path / _file_name(info.name)).mkdir(parents=True)
 
     def write(self, name: str, step: int, array: np.ndarray) -> None:
-        np.save(self._path / _file_name(name) / f"{step}.npy", array)
+        path = self._path / _file_name(name) / f"{step}.npy"
+        if path.exists():
+            raise IoError(f"step {step} of {name!r} came a second time; record to zarr: instead")
+        np.save(path, array)
 
 
 class _ZarrRecorder:
