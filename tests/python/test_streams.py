@@ -809,23 +809,27 @@ def test_the_command_records(tmp_path, kind):
 
 def test_arrays_that_were_not_recorded_are_an_error(tmp_path):
     """The stream waits for its consumer with the first array: the recorder cannot know of `v`."""
-    with dm.Stream(None, HERE, consumers=1, timeout=LIMIT_SECONDS) as out:
-        with command(out.address, "--to", f"npy:{tmp_path / 'run'}") as recorder:
-            for step in range(2):
-                out.send("u", of_step(step), layout=LINE, step=step)
-                out.send("v", of_step(step), layout=LINE, step=step)
-            out.close()
-            _, errors = recorder.communicate()
+    with (
+        dm.Stream(None, HERE, consumers=1, timeout=LIMIT_SECONDS) as out,
+        command(out.address, "--to", f"npy:{tmp_path / 'run'}") as recorder,
+    ):
+        for step in range(2):
+            out.send("u", of_step(step), layout=LINE, step=step)
+            out.send("v", of_step(step), layout=LINE, step=step)
+        out.close()
+        _, errors = recorder.communicate()
     assert recorder.returncode == 1 and "not recorded" in errors and "['v']" in errors
 
 
 def test_a_step_that_comes_again_does_not_replace_its_file(tmp_path):
-    with dm.Stream(None, HERE, consumers=1, timeout=LIMIT_SECONDS) as out:
-        with command(out.address, "--to", f"npy:{tmp_path / 'run'}") as recorder:
-            for step in (0, 1, 0):
-                out.send("u", of_step(step), layout=LINE, step=step)
-            out.close()
-            _, errors = recorder.communicate()
+    with (
+        dm.Stream(None, HERE, consumers=1, timeout=LIMIT_SECONDS) as out,
+        command(out.address, "--to", f"npy:{tmp_path / 'run'}") as recorder,
+    ):
+        for step in (0, 1, 0):
+            out.send("u", of_step(step), layout=LINE, step=step)
+        out.close()
+        _, errors = recorder.communicate()
     assert recorder.returncode == 1 and "step 0 of 'u' came a second time" in errors
 
 

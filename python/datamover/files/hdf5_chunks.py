@@ -63,7 +63,7 @@ class ChunkedDataset(ChunkedArray):
 
     def _decoded(self, code: int, data: Any) -> Any:
         if code == hdf5.h5py().h5z.FILTER_DEFLATE:
-            # No more than a chunk has, whatever the file claims; one byte more tells that it is wrong.
+            # No more than a chunk has, whatever the file claims; one byte more tells of it.
             return zlib.decompressobj().decompress(data, self._chunk_bytes + 1)
         itemsize = self.spec.dtype.itemsize
         elems, rest = divmod(len(data), itemsize)

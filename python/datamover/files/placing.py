@@ -95,7 +95,8 @@ def check_place(
         there = hdf5.names(output)
         if len(there) > 1:
             raise IoError(
-                f"{output} is an HDF5 file of several datasets: --overwrite-group replaces all of it"
+                f"{output} is an HDF5 file of several datasets: --overwrite-group replaces "
+                "all of it"
             )
         if member and there and there != [member]:
             raise IoError(

@@ -116,8 +116,8 @@ def _record(
         later = sorted(source.names() - set(known))
         if later and not names:
             raise IoError(
-                f"not recorded, as they were first sent after the recording had begun: {later}; begin "
-                "it after the first step of a stream that waits for nobody (consumers=0)"
+                f"not recorded, as they were first sent after the recording had begun: {later}; "
+                "begin it after the first step of a stream that waits for nobody (consumers=0)"
             )
     return Recorded(count, nbytes, source.dropped)
 
