@@ -597,7 +597,7 @@ typedef struct datamover_matrix_outcome {
     int planned;        /* 1 where the move was planned now, 0 where it repeated an earlier one */
     datamover_mover_pair* pairs;
     int64_t capacity;
-    int64_t count; /* of pairs */
+    int64_t count; /* of pairs, 0 where `pairs` is NULL */
 } datamover_matrix_outcome;
 
 /* datamover_gemr2d for processes that know only their own place in the grids, with the options of a

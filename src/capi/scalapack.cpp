@@ -67,10 +67,12 @@ void append_key(std::vector<std::int64_t>& key, const datamover_mover_options* o
 
 void tell(const Mover& mover, datamover_matrix_outcome& outcome) {
     outcome.planned = mover.counters().rounds == 1;
+    outcome.count = 0;
+    if (!outcome.pairs) return;  // they are worked out anew in each call
     const auto pairs = mover.pairs();
     outcome.count = std::ssize(pairs);
     const auto fit = std::min(outcome.count, std::max<std::int64_t>(outcome.capacity, 0));
-    if (outcome.pairs) std::transform(pairs.begin(), pairs.begin() + fit, outcome.pairs, described);
+    std::transform(pairs.begin(), pairs.begin() + fit, outcome.pairs, described);
 }
 
 }  // namespace

@@ -74,7 +74,8 @@ std::int64_t flat_in(std::int64_t index, const Point& from, const Point& to) {
 template <class Visit>
 void for_each_own(const Layout& layout, const Point& shape, std::int64_t rank, Visit&& visit) {
     if (const IndexList* list = layout.index_list()) {
-        for (const std::int64_t index : list->indices_of(rank)) visit(index);
+        for (const std::int64_t index : list->indices_of(rank))
+            visit(flat_in(index, list->shape(), shape));
         return;
     }
     if (const FlatCyclic* ranges = layout.flat_cyclic()) {
