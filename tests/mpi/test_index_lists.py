@@ -161,3 +161,17 @@ def test_no_lists_and_empty_arrays(comm):
     out = np.zeros(1)
     dm.Mover(dm.redistribute(far, far), np.array([comm.rank + 1.0]), out, comm=comm)()
     assert out[0] == comm.rank + 1
+
+
+def test_from_a_partner_list_of_another_shape(comm):
+    small = dm.IndexList((2, 3), np.array_split(np.arange(6)[::-1], comm.size))
+    own = np.array_split(np.arange(20), comm.size)[comm.rank]
+    (lists,) = dm.index_lists(comm, (4, 5), own, partners=[small])
+    corner = dm.Region((0, 0), (2, 3))
+    plan = dm.redistribute(
+        small, lists, source_region=corner, destination_region=corner, partial=True
+    )
+    arrived, whole = np.full(len(own), -1.0), np.full((4, 5), -1.0)
+    whole[:2, :3] = np.arange(6).reshape(2, 3)
+    dm.Mover(plan, small.indices_of(comm.rank).astype("f8"), arrived, comm=comm)()
+    assert np.array_equal(arrived, whole.ravel()[own])
