@@ -116,7 +116,7 @@ void Round::wait(std::optional<double> timeout_seconds) {
     require_in_flight("wait");
     push_if_free();
     if (finished()) return;
-    mpi::Waiting waiting(group_->spins(), timeout_seconds);
+    mpi::Waiting waiting(group_->processors(), timeout_seconds);
     if (operation_.needs_polls()) waiting.stay_awake();
     struct Account {
         double& sum;

@@ -17,8 +17,6 @@
 namespace datamover::mpi {
 namespace {
 
-constexpr int spins = 16;
-
 /// How far a communicator's first use has come on this process.
 struct Arrival {
     MPI_Request request = MPI_REQUEST_NULL;
@@ -54,7 +52,7 @@ Arrival& arrival_at(MPI_Comm comm) {
 }
 
 void complete(MPI_Request& request) {
-    Waiting waiting(spins);
+    Waiting waiting(Processors::shared);
     while (true) {
         int done = 0;
         check(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test");

@@ -14,7 +14,7 @@
 namespace datamover::mpi {
 
 void ProcessGroup::complete(MPI_Request& request, const char* call, Load load) const {
-    Waiting waiting(spins_);
+    Waiting waiting(processors_);
     if (load == Load::data) waiting.stay_awake();
     while (true) {
         int done = 0;

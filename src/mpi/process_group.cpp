@@ -129,7 +129,8 @@ void ProcessGroup::find_node() {
     int position = 0, processes = 0;
     check(MPI_Comm_rank(real_node, &position), "MPI_Comm_rank");
     check(MPI_Comm_size(real_node, &processes), "MPI_Comm_size");
-    spins_ = processes > sysconf(_SC_NPROCESSORS_ONLN) ? 16 : 4096;
+    processors_ =
+        processes > sysconf(_SC_NPROCESSORS_ONLN) ? Processors::shared : Processors::one_each;
     const std::int64_t pretend = pretend_node_size();
     const int color = pretend > 0 ? static_cast<int>(position / pretend) : 0;
     const int code = MPI_Comm_split(real_node, color, position, &node_comm_);

@@ -16,6 +16,7 @@
 #include "datamover/error.hpp"
 #include "failure_board.hpp"
 #include "memory/segment_pool.hpp"
+#include "waiting.hpp"
 
 namespace datamover::distribute {
 class NodeChannel;
@@ -54,9 +55,8 @@ public:
     int node_position(std::int64_t rank) const;
     int my_node_position() const { return my_node_position_; }
 
-    /// Turns that a wait spins before it lets other processes run; few where there are more
-    /// processes on the real node than processors.
-    int spins() const { return spins_; }
+    /// Shared where there are more processes on the real node than processors.
+    Processors processors() const { return processors_; }
     /// Why this process shares no memory with others of its node; empty where it does, or is alone.
     const std::string& why_no_shared_memory() const { return why_no_shared_memory_; }
 
@@ -156,7 +156,7 @@ private:
     std::atomic<std::uint64_t> next_turn_{0}, current_turn_{0};
     int rank_ = 0, size_ = 1, my_node_position_ = 0, tag_count_ = 0, tag_limit_ = 32767;
     std::vector<int> node_ranks_;
-    int spins_ = 0;
+    Processors processors_ = Processors::shared;
     std::string why_no_shared_memory_;
     std::unique_ptr<FailureBoard> board_;
     mutable std::vector<std::shared_ptr<const void>> kept_, abandoned_;

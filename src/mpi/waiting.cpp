@@ -27,8 +27,11 @@ constexpr double interrupt_interval_seconds = 0.03;
 /// with the time too, since another process may wait for this processor. Looked at every so often.
 constexpr double spin_seconds = 2e-4;
 constexpr int spins_between_looks = 64;
-/// Up to here a wait spins and gives way; what it waits for may be a moment away.
-constexpr double awake_seconds = 1e-3;
+/// By processors: one each, shared.
+constexpr int spins_of[] = {4096, 16};
+/// Up to here a wait spins and gives way; what it waits for may be a moment away. By processors:
+/// where they are shared, those that give way in turns take half of the time of those that work.
+constexpr double awake_seconds_of[] = {1e-3, 1e-4};
 constexpr double longest_sleep_seconds = 1e-3;
 /// Sleeping for this part of the time waited so far delays the end by no larger a part.
 constexpr double slept_part = 1.0 / 32;
@@ -76,15 +79,16 @@ bool push_other_work() {
     return work && work();
 }
 
-Waiting::Waiting(int spins, std::optional<double> timeout_seconds)
-    : spins_(spins),
-      spins_left_(spins),
+Waiting::Waiting(Processors processors, std::optional<double> timeout_seconds)
+    : awake_seconds_(awake_seconds_of[static_cast<int>(processors)]),
+      spins_(spins_of[static_cast<int>(processors)]),
+      spins_left_(spins_),
       timeout_seconds_(timeout_seconds ? checked(timeout_seconds) : default_timeout()),
       begin_(Clock::now()),
       next_interrupt_check_(interrupt_interval_seconds) {}
 
 Waiting::Waiting(const ProcessGroup& group, std::optional<double> timeout_seconds)
-    : Waiting(group.spins(), timeout_seconds) {
+    : Waiting(group.processors(), timeout_seconds) {
     group_ = &group;
 }
 
@@ -120,7 +124,7 @@ void Waiting::restart() {
 }
 
 void Waiting::rest(double waited_seconds) {
-    if (!sleeps_ || waited_seconds < awake_seconds) {
+    if (!sleeps_ || waited_seconds < awake_seconds_) {
         sched_yield();
         return;
     }

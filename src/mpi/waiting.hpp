@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <exception>
 #include <optional>
 
@@ -33,15 +34,19 @@ public:
     const char* what() const noexcept override { return "the wait was interrupted"; }
 };
 
+/// Whether the processes of a node have a processor each, or those that wait hold up those that
+/// work.
+enum class Processors : std::uint8_t { one_each, shared };
+
 /// The pauses of one wait. Spins at first, then lets others run, then sleeps for a small part of
-/// the time waited so far. Looks at the failures of the group, at the deadline and for an
-/// interrupt.
+/// the time waited so far; all of it sooner where processors are shared. Looks at the failures of
+/// the group, at the deadline and for an interrupt.
 class Waiting {
 public:
     /// Looks for failures of `group` in each pause. Without `timeout_seconds`: default_timeout.
     explicit Waiting(const ProcessGroup& group, std::optional<double> timeout_seconds = {});
     /// For those who look for failures themselves, or where there is no group yet.
-    explicit Waiting(int spins, std::optional<double> timeout_seconds = {});
+    explicit Waiting(Processors processors, std::optional<double> timeout_seconds = {});
 
     /// One turn. Throws peer_failed when a process of the group has failed, Interrupted.
     void pause();
@@ -60,6 +65,7 @@ private:
     void rest(double waited_seconds);
 
     const ProcessGroup* group_ = nullptr;
+    double awake_seconds_;
     int spins_, spins_left_;
     bool expired_ = false, sleeps_ = true;
     std::optional<double> timeout_seconds_;
