@@ -7,6 +7,7 @@ stay in step. A process that is through with a test while others stay stuck insi
 after it has said how the test went here. Process 0 reports, with the failures of the others.
 """
 
+import gc
 import os
 import shutil
 import sys
@@ -137,6 +138,9 @@ def pytest_collection_finish(session):
         pytest.exit(f"tests could not be collected\n{told_by_rank(everyone)}", returncode=1)
     if any(verdict != (outcome, text) for verdict in everyone):
         pytest.exit("the processes collected different tests", returncode=1)
+    # What has been loaded stays: the collector need not go through it again and again.
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
