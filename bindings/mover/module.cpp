@@ -54,4 +54,5 @@ NB_MODULE(_mover, m) {
     datamover::bindings::bind_distribution(m);
     datamover::bindings::bind_datatypes(m);
     datamover::bindings::bind_index_lists(m);
+    datamover::bindings::bind_windows(m);
 }

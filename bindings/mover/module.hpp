@@ -14,6 +14,7 @@ void bind_movers(nanobind::module_& m);
 void bind_distribution(nanobind::module_& m);
 void bind_datatypes(nanobind::module_& m);
 void bind_index_lists(nanobind::module_& m);
+void bind_windows(nanobind::module_& m);
 
 /// The communicator whose handle lies at an address (mpi4py's MPI._addressof).
 inline MPI_Comm comm_at(std::uintptr_t address) {

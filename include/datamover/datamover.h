@@ -326,6 +326,15 @@ int datamover_array_of_const_blocks(datamover_array** array, const datamover_lay
  * one stride per dimension of the block. Each result may be NULL. */
 int datamover_array_block(const datamover_array* array, int64_t block, void** origin,
                           int64_t* strides_bytes);
+typedef struct datamover_window_memory datamover_window_memory;
+
+/* Says that `bytes` bytes at `memory` lie in one process's part of a window that was made with
+ * MPI_Win_allocate_shared: blocks in it are reached by the processes of the node as the library's
+ * arrays are. Each process says it of its own blocks, before it binds movers to them; the window
+ * must outlive these. Known until freed, and as long as anything is bound to it. Local. */
+int datamover_in_window(datamover_window_memory** known, MPI_Win window, void* memory,
+                        int64_t bytes);
+int datamover_window_memory_free(datamover_window_memory** known);
 /* Gives back the caller's reference; the library's memory goes when the last mover bound to it is
  * freed. */
 int datamover_array_free(datamover_array** array);

@@ -30,6 +30,7 @@
 #include "datamover/relation_messages.hpp"
 #include "datamover/scalapack_copy.hpp"
 #include "datamover/scalapack_descriptor.hpp"
+#include "datamover/shared_window.hpp"
 #include "datamover/side.hpp"
 #include "datamover/targets.hpp"
 #include "datamover/user_block.hpp"

@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from .own_lists import index_lists
     from .progress import progress_thread, set_timeout
     from .stream import Stream
+    from .windows import in_window
 
 __all__ = [
     "AddressRelation",
@@ -108,6 +109,7 @@ __all__ = [
     "distribute",
     "explain",
     "halo",
+    "in_window",
     "index_lists",
     "load",
     "move",
@@ -135,6 +137,7 @@ _LAZY = {
     "distribute": "distribution",
     "Saving": "files.state",
     "explain": "explanation",
+    "in_window": "windows",
     "index_lists": "own_lists",
     "load": "files.state",
     "move": "files",

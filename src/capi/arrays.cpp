@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // How does a C program make arrays, or show the ones it has?
+#include "datamover/shared_window.hpp"
 #include "datamover/user_block.hpp"
 #include "datamover/x_array.hpp"
 #include "handles.hpp"
@@ -124,4 +125,16 @@ int datamover_array_block(const datamover_array* array, int64_t block, void** or
 
 int datamover_array_free(datamover_array** array) {
     return release(array, "array");
+}
+
+int datamover_in_window(datamover_window_memory** known, MPI_Win window, void* memory,
+                        int64_t bytes) {
+    return guarded([&] {
+        given(known, "known");
+        hand_out(known, "known", in_window(window, memory, bytes));
+    });
+}
+
+int datamover_window_memory_free(datamover_window_memory** known) {
+    return release(known, "known");
 }

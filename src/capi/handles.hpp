@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstring>
 #include <exception>
+#include <memory>
 #include <new>
 #include <optional>
 #include <stdexcept>
@@ -26,6 +27,9 @@ struct datamover_plan {
 };
 struct datamover_array {
     datamover::ArrayPart value;
+};
+struct datamover_window_memory {
+    std::shared_ptr<const void> value;
 };
 struct datamover_mover {
     datamover::Mover value;

@@ -59,6 +59,24 @@ AllocationPtr SegmentPool::find(const std::byte* begin, const std::byte* end) co
     return found && end <= found->data + found->bytes ? found : nullptr;
 }
 
+AllocationPtr SegmentPool::adopt(std::byte* data, std::int64_t bytes) {
+    if (AllocationPtr known = find(data, data + bytes)) return known;
+    auto segment = SharedSegment::foreign(data, bytes);
+    const std::lock_guard lock(mutex_);
+    const AllocationPtr adopted(new Allocation{data, bytes, std::move(segment), 0, {}},
+                                [this](const Allocation* a) {
+                                    {
+                                        const std::lock_guard guard(mutex_);
+                                        const auto entry = used_.find(a->data);
+                                        if (entry != used_.end() && entry->second.expired())
+                                            used_.erase(entry);
+                                    }
+                                    delete a;
+                                });
+    used_[data] = adopted;
+    return adopted;
+}
+
 AllocationPtr SegmentPool::allocate_shared(std::int64_t bytes) {
     bytes = rounded_up(bytes, alignment_bytes);
     const std::lock_guard lock(mutex_);
@@ -135,6 +153,8 @@ SegmentMap& SegmentMap::of_process() {
 }
 
 std::shared_ptr<SharedSegment> SegmentMap::open(const SegmentName& name) {
+    // Whoever maps it may do so anew, elsewhere.
+    if (name.is_foreign()) return SharedSegment::open(name);
     const std::lock_guard lock(mutex_);
     if (open_.size() > most_known)
         std::erase_if(open_, [](const auto& entry) { return entry.second.expired(); });

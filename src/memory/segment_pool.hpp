@@ -38,6 +38,9 @@ public:
     AllocationPtr allocate(std::int64_t bytes);
     /// Private memory. Throws no_memory.
     static AllocationPtr allocate_private(std::int64_t bytes);
+    /// Memory that somebody else has mapped, on this process and on others: found here for as long
+    /// as the reference lives. Throws invalid_argument where it is not shared.
+    AllocationPtr adopt(std::byte* data, std::int64_t bytes);
     /// The shared allocation that a range of addresses lies in, or null. O(log allocations).
     AllocationPtr find(const std::byte* begin, const std::byte* end) const;
 
@@ -57,8 +60,8 @@ private:
     std::map<const std::byte*, std::weak_ptr<const Allocation>> used_;  ///< by first address
 };
 
-/// Segments of other processes that are mapped here, each once. Those that hold many small
-/// allocations stay mapped for a while, since the next mover will want them too. Thread-safe.
+/// Segments of other processes that are mapped here, each once by the library. Those that hold many
+/// small allocations stay mapped for a while, since the next mover will want them too. Thread-safe.
 class SegmentMap {
 public:
     /// The one of this process; it is never destroyed.

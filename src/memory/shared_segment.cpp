@@ -17,6 +17,7 @@
 #include "available_memory.hpp"
 #include "datamover/error.hpp"
 #include "environment_number.hpp"
+#include "mapped_file.hpp"
 
 namespace datamover::memory {
 namespace {
@@ -150,7 +151,32 @@ std::shared_ptr<SharedSegment> SharedSegment::create(std::int64_t bytes) {
     return segment;
 }
 
+std::shared_ptr<SharedSegment> SharedSegment::foreign(std::byte* data, std::int64_t bytes) {
+    const auto part = file_at(data, bytes);
+    if (!part)
+        throw Error(ErrorCode::invalid_argument,
+                    "the " + std::to_string(bytes) +
+                        " bytes do not lie in one piece of memory that processes share");
+    std::shared_ptr<SharedSegment> segment(new SharedSegment);
+    segment->data_ = data;
+    segment->name_ = {getpid(), -1, part->device, part->inode, part->offset_bytes, part->bytes};
+    return segment;
+}
+
+std::shared_ptr<SharedSegment> SharedSegment::open_foreign(const SegmentName& name) {
+    std::byte* data = address_of({name.device, name.inode, name.offset_bytes, name.bytes});
+    if (!data)
+        throw Error(
+            ErrorCode::no_memory,
+            "this process has not mapped the shared memory of process " + std::to_string(name.pid));
+    std::shared_ptr<SharedSegment> segment(new SharedSegment);
+    segment->data_ = data;
+    segment->name_ = name;
+    return segment;
+}
+
 std::shared_ptr<SharedSegment> SharedSegment::open(const SegmentName& name) {
+    if (name.is_foreign()) return open_foreign(name);
     const std::string path = "/proc/" + std::to_string(name.pid) + "/fd/" + std::to_string(name.fd);
     const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
     if (fd < 0)
@@ -174,7 +200,7 @@ std::shared_ptr<SharedSegment> SharedSegment::open(const SegmentName& name) {
 SharedSegment::SharedSegment() = default;
 
 SharedSegment::~SharedSegment() {
-    if (data_) munmap(data_, static_cast<std::size_t>(name_.bytes));
+    if (data_ && !name_.is_foreign()) munmap(data_, static_cast<std::size_t>(name_.bytes));
     if (owned_ && name_.pid == getpid()) give_back_pages(name_);
 }
 

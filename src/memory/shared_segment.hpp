@@ -19,6 +19,10 @@ struct SegmentName {
     std::int64_t offset_bytes = 0;
     std::int64_t bytes = 0;
 
+    /// Whether the segment was mapped by somebody else than the library, on each process for
+    /// itself.
+    bool is_foreign() const { return fd < 0; }
+
     bool operator==(const SegmentName&) const = default;
     auto operator<=>(const SegmentName&) const = default;
 };
@@ -34,6 +38,9 @@ public:
     /// Maps another process's segment, touching none of its pages; throws no_memory when that
     /// cannot be done here.
     static std::shared_ptr<SharedSegment> open(const SegmentName& name);
+    /// Memory of this process that somebody else has mapped, has to keep mapped as long as this
+    /// lives, and may have mapped on other processes; throws invalid_argument where it is private.
+    static std::shared_ptr<SharedSegment> foreign(std::byte* data, std::int64_t bytes);
     ~SharedSegment();
     SharedSegment(const SharedSegment&) = delete;
     SharedSegment& operator=(const SharedSegment&) = delete;
@@ -45,6 +52,7 @@ public:
 private:
     struct Owned;
     SharedSegment();
+    static std::shared_ptr<SharedSegment> open_foreign(const SegmentName& name);
     std::byte* data_ = nullptr;
     SegmentName name_;
     std::unique_ptr<Owned> owned_;  ///< null: another process's

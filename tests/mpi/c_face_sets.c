@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
- * Does a C program move several arrays at once, on a progress thread too, and give a mover up? */
+ * Does a C program move several arrays at once, one of them in a shared window of MPI, on a
+ * progress thread too, and give a mover up? */
 #include "c_test.h"
 
 enum { rows_per_process = 3 };
@@ -28,7 +29,15 @@ int main(int argc, char** argv) {
     datamover_plan* plan = NULL;
     SUCCEEDS(datamover_redistribute(&plan, block, cyclic, NULL));
 
-    double a[rows_per_process], b[rows_per_process] = {0};
+    double *a = NULL, b[rows_per_process] = {0};
+    datamover_window_memory *known = NULL, *unknown = NULL;
+    MPI_Comm node = MPI_COMM_NULL;
+    MPI_Win window = MPI_WIN_NULL;
+    MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);
+    MPI_Win_allocate_shared(sizeof b, 1, MPI_INFO_NULL, node, (void*)&a, &window);
+    SUCCEEDS(datamover_in_window(&known, window, a, sizeof b));
+    FAILS(DATAMOVER_INVALID_ARGUMENT, datamover_in_window(&unknown, window, b, sizeof b));
+    CHECK(known != NULL && unknown == NULL);
     int32_t c[rows_per_process], d[rows_per_process] = {0};
     const datamover_array* sources[2] = {own_array(block, DATAMOVER_FLOAT64, 8, a),
                                          own_array(block, DATAMOVER_INT32, 4, c)};
@@ -75,6 +84,9 @@ int main(int argc, char** argv) {
         SUCCEEDS(datamover_array_free(&source));
         SUCCEEDS(datamover_array_free(&destination));
     }
+    SUCCEEDS(datamover_window_memory_free(&known));
+    MPI_Win_free(&window);
+    MPI_Comm_free(&node);
     SUCCEEDS(datamover_plan_free(&plan));
     SUCCEEDS(datamover_layout_free(&block));
     SUCCEEDS(datamover_layout_free(&cyclic));

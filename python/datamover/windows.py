@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How does the library learn that an array lies in memory that the processes of a node share?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .errors import InvalidArgument, WrongType
+from .mpi import core
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+
+try:
+    from numpy.lib.array_utils import byte_bounds
+except ImportError:  # NumPy 1
+    from numpy import byte_bounds
+
+
+class _InWindow:
+    """Keeps the array's memory known for as long as NumPy keeps this."""
+
+    def __init__(self, array: np.ndarray, memory: Any) -> None:
+        self._array = array
+        self._memory = memory
+        self.__array_interface__ = array.__array_interface__
+
+
+def in_window(window: MPI.Win, array: np.ndarray) -> np.ndarray:
+    """Give an array that lies in a shared window of MPI as one that the node can reach. Local.
+
+    What the library allocates (`XArray`) lies in shared memory anyway. Arrays of the user's do not,
+    and move through copies of the operating system or messages; those in a window that was made
+    with ``MPI.Win.Allocate_shared`` need not, where this is said of them.
+
+    Parameters
+    ----------
+    window
+        Made with ``MPI.Win.Allocate_shared``. It must outlive the movers that are bound to the array.
+    array
+        Elements in one process's part of the window, with any strides.
+
+    Returns
+    -------
+    numpy.ndarray
+        The same elements, for `Mover` and `UserArrays`. Movers bound to it reach it directly; `array`
+        itself is known too, as long as the result lives.
+
+    Raises
+    ------
+    InvalidArgument
+        Where the array lies elsewhere, or the window is of another kind.
+    WrongType
+        For what is no window or no NumPy array.
+
+    Notes
+    -----
+    Each process says it of its own arrays. With a process that has not, pairs move as they did. Costs
+    O(memory mappings of this process): the library looks up the file that MPI has mapped there.
+
+    Examples
+    --------
+    >>> from mpi4py import MPI
+    >>> import numpy as np
+    >>> import datamover as dm
+    >>> node = MPI.COMM_WORLD.Split_type(MPI.COMM_TYPE_SHARED)
+    >>> window = MPI.Win.Allocate_shared(8 * 100, 8, comm=node)
+    >>> mine, _ = window.Shared_query(node.rank)
+    >>> u = dm.in_window(window, np.frombuffer(mine, "f8"))
+    >>> u.shape
+    (100,)
+    >>> del u
+    >>> window.Free(); node.Free()
+    """
+    from mpi4py import MPI
+
+    if not isinstance(window, MPI.Win):
+        raise WrongType(f"window is a {type(window).__name__}, it must be an mpi4py window")
+    if window == MPI.WIN_NULL:
+        raise InvalidArgument("window is MPI.WIN_NULL, or a window that was freed")
+    if not isinstance(array, np.ndarray):
+        raise WrongType(f"array is a {type(array).__name__}, it must be a NumPy array")
+    low, high = byte_bounds(array)
+    size_bytes = high - low if array.size else 0
+    memory = core().in_window(MPI._addressof(window), low, size_bytes)
+    return np.asarray(_InWindow(array, memory)).view(array.dtype)
