@@ -83,6 +83,7 @@ std::int64_t TurnTransport::operations() const {
 
 void TurnTransport::all_have_bound(std::int64_t operations) {
     operations_ = next_ = operations;
+    if (operations > 0) group_->prepare_turns();
 }
 
 void TurnTransport::take_turn() {
