@@ -34,6 +34,13 @@ MPI_Aint address_of(const void* memory) {
     return address;
 }
 
+/// Whether MPI attaches no more, or not this memory.
+bool is_lack_of_room(int code) {
+    int kind = MPI_SUCCESS;
+    return code != MPI_SUCCESS && MPI_Error_class(code, &kind) == MPI_SUCCESS &&
+           kind == MPI_ERR_RMA_ATTACH;
+}
+
 /// Above 0; no other window will have the largest that its processes draw.
 std::int64_t drawn_number() {
     std::random_device device;
@@ -205,8 +212,9 @@ std::shared_ptr<const void> Window::attach(const std::byte* begin, std::int64_t 
         --region;
     } else {
         if (overlaps(begin, end)) return nullptr;
-        if (MPI_Win_attach(window_, const_cast<std::byte*>(begin), end - begin) != MPI_SUCCESS)
-            return nullptr;
+        const int code = MPI_Win_attach(window_, const_cast<std::byte*>(begin), end - begin);
+        if (is_lack_of_room(code)) return nullptr;
+        check(code, "MPI_Win_attach");
         region = regions_.emplace(begin, Region{end, 0, std::move(memory)}).first;
     }
     ++region->second.uses;

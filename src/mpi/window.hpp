@@ -26,8 +26,8 @@ public:
     Window& operator=(const Window&) = delete;
 
     /// Lets the others reach memory here, until the last reference to the result goes. Memory of
-    /// the library's is attached with the segment that it lies in. Null where MPI cannot attach it,
-    /// or has other memory of the same pages attached. Local.
+    /// the library's is attached with the segment that it lies in. Null where MPI attaches no more,
+    /// or has other memory of the same pages attached. Local. Throws mpi.
     std::shared_ptr<const void> attach(const std::byte* begin, std::int64_t bytes);
     /// How much is attached; MPI may have a limit.
     std::size_t regions() const;
