@@ -497,7 +497,7 @@ std::vector<MoverPair> Binding::pairs() const {
     for (MoverPair& line : lines)
         for (const PairReason& r : reasons)
             if (r.peer == line.peer && r.sends == line.sends && r.transport == line.transport)
-                line.why = r.why;
+                line.why = line.why.empty() ? r.why : r.why + ", " + line.why;
     return lines;
 }
 
