@@ -174,7 +174,8 @@ bool Window::works(const ProcessGroup& group) {
         check(MPI_Win_flush(next, window_), "MPI_Win_flush");
         get(trial_->data + trial_bytes, trial_bytes, next, theirs, request);
         group.complete(request, "MPI_Rget", Load::data);
-        for (std::int64_t i = 0; i < trial_words; ++i) right = right && in[i] == trial_word(next, i);
+        for (std::int64_t i = 0; i < trial_words; ++i)
+            right = right && in[i] == trial_word(next, i);
     });
     sync();
     for (std::int64_t i = 0; i < trial_words; ++i)

@@ -5,6 +5,7 @@
 namespace datamover::transport {
 
 extern const TransportKind get_kind;
-const TransportKind get_kind = window_kind("get", WindowAccess::get, "the receiver reads by itself");
+const TransportKind get_kind =
+    window_kind("get", WindowAccess::get, "the receiver reads by itself");
 
 }  // namespace datamover::transport

@@ -235,7 +235,8 @@ bool PairProgram::packs_as(const PairProgram& other) const {
         const Segment &mine = segments_[i], &theirs = other.segments_[i];
         const auto a = units_[mine.unit].relation.source_bounds();
         const auto b = other.units_[theirs.unit].relation.source_bounds();
-        if (mine.array != theirs.array || mine.message_offset_bytes != theirs.message_offset_bytes ||
+        if (mine.array != theirs.array ||
+            mine.message_offset_bytes != theirs.message_offset_bytes ||
             a.begin_bytes != b.begin_bytes || a.end_bytes != b.end_bytes)
             return false;
     }

@@ -24,9 +24,8 @@ namespace {
 
 std::vector<TransportKind>& all_kinds() {
     static std::vector<TransportKind> kinds{
-        self_kind, shared_kind,   read_kind,       staged_kind,
-        p2p_kind,  datatype_kind, collective_kind, neighbour_kind,
-        get_kind, put_kind,
+        self_kind,     shared_kind,     read_kind,      staged_kind, p2p_kind,
+        datatype_kind, collective_kind, neighbour_kind, get_kind,    put_kind,
     };
     return kinds;
 }

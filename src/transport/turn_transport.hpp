@@ -90,7 +90,7 @@ private:
     const char* name_;
     const char* call_;
     std::string why_call_;  ///< for explain
-    int number_;  ///< of the binding, the same on all processes
+    int number_;            ///< of the binding, the same on all processes
     std::shared_ptr<Exchange> exchange_;
     std::int64_t operations_ = 0, next_ = 0;
     std::uint64_t turn_ = 0;

@@ -44,7 +44,7 @@ enum class Stage {
 struct Place {
     std::size_t pair = 0, chunk = 0;
     Stage stage = Stage::idle;
-    std::byte* buffer = nullptr;  ///< null: straight from or into the array
+    std::byte* buffer = nullptr;      ///< null: straight from or into the array
     std::size_t told = 0, heard = 0;  ///< persistent requests
     int open = 0;                     ///< of a host's two requests, those that have not ended
 };
@@ -209,10 +209,10 @@ private:
         memory_->hosted = group_->pool().allocate(bytes);
         auto attached = window_->attach(memory_->hosted->data, bytes);
         if (!attached)
-            throw Error(ErrorCode::unsupported,
-                        std::string("transport \"") + name_ + "\" cannot carry here: MPI on " +
-                            "process " + std::to_string(group_->rank()) +
-                            " attaches no more memory to its window");
+            throw Error(ErrorCode::unsupported, std::string("transport \"") + name_ +
+                                                    "\" cannot carry here: MPI on " + "process " +
+                                                    std::to_string(group_->rank()) +
+                                                    " attaches no more memory to its window");
         memory_->attached.push_back(std::move(attached));
     }
 

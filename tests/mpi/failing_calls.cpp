@@ -41,8 +41,8 @@ struct Movement {
             options.transport = transport;
             options.max_bytes = all_carried.empty() ? 0 : 384 * size;
             Carried& carried = all_carried.emplace_back();
-            carried.received.resize(
-                static_cast<std::size_t>(columns.local_shape(rank).product()) + 1);
+            carried.received.resize(static_cast<std::size_t>(columns.local_shape(rank).product()) +
+                                    1);
             carried.mover = Mover(comm, plan, dense_part(rows, sent),
                                   dense_part(columns, carried.received), options);
         }
