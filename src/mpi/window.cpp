@@ -215,6 +215,7 @@ std::shared_ptr<const void> Window::attach(const std::byte* begin, std::int64_t 
         if (overlaps(begin, end)) return nullptr;
         const int code = MPI_Win_attach(window_, const_cast<std::byte*>(begin), end - begin);
         if (is_lack_of_room(code)) return nullptr;
+        if (code != MPI_SUCCESS) spoil();  // nobody knows what is attached now
         check(code, "MPI_Win_attach");
         region = regions_.emplace(begin, Region{end, 0, std::move(memory)}).first;
     }
