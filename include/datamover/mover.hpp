@@ -26,10 +26,10 @@ struct MoverOptions {
     /// stays as it is, whatever op and alpha are.
     Op op = Op::replace;
     /// Or the name of one: "shared", "read", "staged", "p2p", "datatype", "collective",
-    /// "neighbour"; several, joined by "+", of which the first that can carry a pair does; or
-    /// "measure": the fastest, as by tune(0.2) or by what was measured before. For tests, "poison:"
-    /// before any but "measure": the mover works on copies and complains, by mismatch, of a
-    /// transport that reads or writes what the plan does not.
+    /// "neighbour", "get", "put"; several, joined by "+", of which the first that can carry a pair
+    /// does; or "measure": the fastest, as by tune(0.2) or by what was measured before. For tests,
+    /// "poison:" before any but "measure": the mover works on copies and complains, by mismatch, of
+    /// a transport that reads or writes what the plan does not.
     std::string transport = "auto";
     std::complex<double> alpha = 1;  ///< factor of arriving elements
     std::complex<double> beta = 1;   ///< factor of those in place, with Op::add

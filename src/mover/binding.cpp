@@ -206,7 +206,8 @@ private:
         error_ = mine;
         survey();
         if (survey_.checks.holds()) check_bound(*group_, moves_, options_);
-        first_tag_ = group_->next_tags(static_cast<int>(transport::transport_kinds().size()));
+        first_tag_ = group_->next_tags(BindContext::tags_per_kind *
+                                       static_cast<int>(transport::transport_kinds().size()));
         std::optional<Binding> bound = attempt(true);
         if (!bound) bound = attempt(false);
         return *std::move(bound);
@@ -369,7 +370,6 @@ private:
         const SlotOffers slots = exchange_slots(context, facts, sizes);
         context.rings_in = slots.in;
         context.rings_out = slots.out;
-        if (everyone_takes_part()) group_->prepare_turns();
         Binding bound;
         alone([&] { bound = bind_transports(context, facts, slots); });
         const bool cannot_map = shares && error_ && error_->code() == ErrorCode::no_memory;
@@ -387,11 +387,6 @@ private:
 
     bool is_for_everyone(const transport::TransportKind& kind) const {
         return kind.everyone && transport::names_transport(transports_, kind.name);
-    }
-    bool everyone_takes_part() const {
-        const auto& kinds = transport::transport_kinds();
-        return std::any_of(kinds.begin(), kinds.end(),
-                           [&](const auto& k) { return is_for_everyone(k); });
     }
 
     transport::NodeMemory exchange_offers() {
@@ -502,7 +497,7 @@ std::vector<MoverPair> Binding::pairs() const {
     for (MoverPair& line : lines)
         for (const PairReason& r : reasons)
             if (r.peer == line.peer && r.sends == line.sends && r.transport == line.transport)
-                line.why = r.why;
+                line.why = line.why.empty() ? r.why : r.why + ", " + line.why;
     return lines;
 }
 

@@ -16,6 +16,7 @@
 #include "memory/offer.hpp"
 #include "memory/process_memory.hpp"
 #include "neighbour_graph.hpp"
+#include "window.hpp"
 
 namespace datamover::mpi {
 namespace {
@@ -64,7 +65,7 @@ ProcessGroupPtr ProcessGroup::of(MPI_Comm user_comm) {
     return group;
 }
 
-ProcessGroup::ProcessGroup(MPI_Comm user_comm) {
+ProcessGroup::ProcessGroup(MPI_Comm user_comm) : window_(std::make_shared<GroupWindow>()) {
     comm_ = duplicate_when_all_came(user_comm);
     check(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
     check(MPI_Comm_rank(comm_, &rank_), "MPI_Comm_rank");

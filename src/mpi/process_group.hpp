@@ -26,6 +26,7 @@ struct MethodTimes;
 namespace datamover::mpi {
 
 class NeighbourGraphs;
+struct GroupWindow;
 class ProcessGroup;
 using ProcessGroupPtr = std::shared_ptr<ProcessGroup>;
 
@@ -69,6 +70,9 @@ public:
 
     /// Communicators that know who exchanges data with whom; null before the first.
     std::shared_ptr<NeighbourGraphs>& neighbour_graphs() const { return neighbour_graphs_; }
+
+    /// For one-sided operations.
+    GroupWindow& window() const { return *window_; }
 
     /// Whether the processes of this node may read each other's memory. DATAMOVER_PEER_READS=0:
     /// they shall not.
@@ -163,6 +167,7 @@ private:
     std::shared_ptr<distribute::NodeChannel> node_channel_;
     std::shared_ptr<const distribute::MethodTimes> method_times_;
     mutable std::shared_ptr<NeighbourGraphs> neighbour_graphs_;
+    std::shared_ptr<GroupWindow> window_;
     std::vector<std::int64_t> nodes_;
     bool peers_readable_ = false;
 };

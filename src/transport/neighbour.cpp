@@ -33,7 +33,7 @@ public:
     }
 
 private:
-    int begin_operation(const Exchange& e, MPI_Request* request) const override {
+    int begin_operation(const Exchange& e, std::size_t, MPI_Request* request) override {
         return MPI_Ineighbor_alltoallw(MPI_BOTTOM, e.sent.counts.data(), e.sent.long_zeros.data(),
                                        e.sent.types.data(), MPI_BOTTOM, e.received.counts.data(),
                                        e.received.long_zeros.data(), e.received.types.data(),

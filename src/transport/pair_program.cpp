@@ -226,6 +226,30 @@ bool PairProgram::all_in_place() const {
                        [](const Chunk& chunk) { return chunk.in_place != nullptr; });
 }
 
+bool PairProgram::packs_as(const PairProgram& other) const {
+    if (chunks() != other.chunks() || segments_.size() != other.segments_.size()) return false;
+    for (std::size_t i = 0; i < chunks(); ++i)
+        if (chunks_[i].bytes != other.chunks_[i].bytes || chunks_[i].end != other.chunks_[i].end)
+            return false;
+    for (std::size_t i = 0; i < segments_.size(); ++i) {
+        const Segment &mine = segments_[i], &theirs = other.segments_[i];
+        const auto a = units_[mine.unit].relation.source_bounds();
+        const auto b = other.units_[theirs.unit].relation.source_bounds();
+        if (mine.array != theirs.array ||
+            mine.message_offset_bytes != theirs.message_offset_bytes ||
+            a.begin_bytes != b.begin_bytes || a.end_bytes != b.end_bytes)
+            return false;
+    }
+    const auto same = [](const MemoryPiece& a, const MemoryPiece& b) {
+        return a.data == b.data && a.bytes == b.bytes;
+    };
+    for (std::size_t i = 0; i < chunks(); ++i) {
+        const auto mine = pieces(i), theirs = other.pieces(i);
+        if (!std::equal(mine.begin(), mine.end(), theirs.begin(), theirs.end(), same)) return false;
+    }
+    return true;
+}
+
 void PairProgram::pack(std::size_t chunk, std::byte* message) const {
     for (std::size_t i = chunks_[chunk].first; i < chunks_[chunk].end; ++i) {
         const Segment& s = segments_[i];

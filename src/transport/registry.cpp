@@ -17,13 +17,15 @@ extern const TransportKind p2p_kind;
 extern const TransportKind datatype_kind;
 extern const TransportKind collective_kind;
 extern const TransportKind neighbour_kind;
+extern const TransportKind get_kind;
+extern const TransportKind put_kind;
 
 namespace {
 
 std::vector<TransportKind>& all_kinds() {
     static std::vector<TransportKind> kinds{
-        self_kind, shared_kind,   read_kind,       staged_kind,
-        p2p_kind,  datatype_kind, collective_kind, neighbour_kind,
+        self_kind,     shared_kind,     read_kind,      staged_kind, p2p_kind,
+        datatype_kind, collective_kind, neighbour_kind, get_kind,    put_kind,
     };
     return kinds;
 }

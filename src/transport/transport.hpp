@@ -89,7 +89,7 @@ public:
     std::vector<BoundMotion> motions;
     bool receivers_copy = true;  ///< on a node: who copies, if both arrays could be reached
     std::size_t kind = 0;        ///< number of the transport that binds
-    int first_tag = 0;           ///< of the messages of this mover; one per kind of transport
+    int first_tag = 0;           ///< of the messages of this mover; tags_per_kind for each kind
     NodeMemory* node = nullptr;
     memory::AllocationPtr signals;    ///< this process's signal lines: per kind, per process
     std::int64_t chunk_bytes = 0;     ///< longest message
@@ -97,7 +97,10 @@ public:
     std::vector<SlotRing> rings_in;   ///< from each process of the node, in order of node_ranks
     std::vector<SlotRing> rings_out;  ///< to each process of the node
 
-    int tag() const { return first_tag + static_cast<int>(kind); }
+    static constexpr int tags_per_kind = 2;
+    /// Of messages with data; of answers to them, where a transport has such.
+    int tag() const { return first_tag + tags_per_kind * static_cast<int>(kind); }
+    int reply_tag() const { return tag() + 1; }
     /// The line that a peer writes for this transport, and the peer's line that is written here.
     SignalLine& own_signal_line(std::int64_t peer) const;
     SignalLine& peer_signal_line(std::int64_t peer) const;
@@ -144,8 +147,8 @@ public:
     virtual void take_turn() {}
     /// How many operations of all processes this one needs for a round.
     virtual std::int64_t operations() const { return 0; }
-    /// When all have bound: how many there are, the most that any process needs. Of kinds in which
-    /// all processes take part it may be collective; what it throws it throws on all of them.
+    /// When all have bound: how many there are, the most that any process needs. Of kinds that all
+    /// processes bind it may be collective; what it throws it throws on all of them.
     virtual void all_have_bound(std::int64_t) {}
 };
 
@@ -167,7 +170,8 @@ struct TransportKind {
     std::function<std::string(const PairFacts&)> reason;
     std::function<std::unique_ptr<Transport>(const BindContext&, const std::vector<Pair>& pairs)>
         bind;
-    /// Where it is named, all processes bind it and take part, also those without a pair.
+    /// Where it is named, all processes bind it, also those without a pair: all_have_bound may then
+    /// be collective.
     bool everyone = false;
 };
 

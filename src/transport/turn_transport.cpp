@@ -83,6 +83,7 @@ std::int64_t TurnTransport::operations() const {
 
 void TurnTransport::all_have_bound(std::int64_t operations) {
     operations_ = next_ = operations;
+    if (operations > 0) group_->prepare_turns();
 }
 
 void TurnTransport::take_turn() {
@@ -121,8 +122,15 @@ std::vector<std::int64_t> TurnTransport::waiting_for() const {
 }
 
 void TurnTransport::report(std::vector<MoverPair>& lines) const {
-    for (const ExchangedPair& p : exchange_->pairs)
+    for (const ExchangedPair& p : exchange_->pairs) {
         lines.push_back(pair_line(p.peer, p.sends, name_, p.program));
+        lines.back().why = why_call_;
+    }
+}
+
+void TurnTransport::use_call(const char* call) {
+    call_ = call;
+    why_call_ = std::string("by ") + call;
 }
 
 std::int64_t TurnTransport::extra_bytes() const {
@@ -142,7 +150,7 @@ void TurnTransport::begin() {
         if (pair.sends && pair.buffer && chunk < pair.program.chunks())
             pair.program.pack(chunk, pair.buffer->data);
     }
-    mpi::check(begin_operation(e, &e.request), call_);
+    mpi::check(begin_operation(e, chunk, &e.request), call_);
     if (next_ + 1 == operations_) group_->end_turn();
 }
 

@@ -11,6 +11,7 @@
 #include <mpi.h>
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "mpi/datatype.hpp"
@@ -42,7 +43,14 @@ struct Exchange {
         void set(const ExchangedPair& pair, std::size_t chunk);
     };
 
+    /// Where all messages of an operation come into one buffer: its parts, by process.
+    struct Gathered {
+        memory::AllocationPtr memory;
+        std::vector<int> counts_bytes, starts_bytes;
+    };
+
     Half sent, received;
+    Gathered gathered;
     std::vector<ExchangedPair> pairs;
     MPI_Request request = MPI_REQUEST_NULL;
 };
@@ -66,8 +74,11 @@ protected:
     TurnTransport(const BindContext& context, const std::vector<Pair>& pairs, const char* name,
                   const char* call);
 
-    /// Begins an operation. Returns MPI's code.
-    virtual int begin_operation(const Exchange& exchange, MPI_Request* request) const = 0;
+    /// Begins the operation of a chunk. Returns MPI's code.
+    virtual int begin_operation(const Exchange& exchange, std::size_t chunk,
+                                MPI_Request* request) = 0;
+    /// Another operation of MPI is used than such transports use in general.
+    void use_call(const char* call);
 
     const mpi::ProcessGroup& group() const { return *group_; }
     Exchange& exchange() { return *exchange_; }
@@ -78,7 +89,8 @@ private:
     mpi::ProcessGroupPtr group_;
     const char* name_;
     const char* call_;
-    int number_;  ///< of the binding, the same on all processes
+    std::string why_call_;  ///< for explain
+    int number_;            ///< of the binding, the same on all processes
     std::shared_ptr<Exchange> exchange_;
     std::int64_t operations_ = 0, next_ = 0;
     std::uint64_t turn_ = 0;

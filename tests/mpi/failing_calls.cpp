@@ -14,44 +14,42 @@ namespace {
 
 constexpr double deadline_seconds = 100;
 
-/// Five movers of the same plan, in flight together: by messages, by messages in rounds through
-/// little memory, by operations of all processes and of neighbours, and by what the library
-/// prefers.
+/// Movers of the same plan, in flight together: one for each way to use MPI, by messages also in
+/// rounds through little memory, and one by what the library prefers.
 struct Movement {
+    struct Carried {
+        std::vector<std::int64_t> received;
+        Mover mover;
+    };
+
     BlockCyclic rows, columns;
-    std::vector<std::int64_t> sent, received, received_in_rounds, received_by_all,
-        received_by_neighbours;
+    std::vector<std::int64_t> sent;
     XArray from, to;
-    Mover messages, bounded, by_all, by_neighbours, preferred;
+    std::vector<Carried> all_carried;
+    Mover preferred;
 
     explicit Movement(MPI_Comm comm)
         : rows({12, 12}, "(cyclic(2), *)", mpi_test::world_size()),
           columns({12, 12}, "(*, cyclic)", mpi_test::world_size()) {
         const int rank = mpi_test::world_rank(), size = mpi_test::world_size();
         sent.resize(static_cast<std::size_t>(rows.local_shape(rank).product()) + 1);
-        received.resize(static_cast<std::size_t>(columns.local_shape(rank).product()) + 1);
-        received_in_rounds.resize(received.size());
-        received_by_all.resize(received.size());
-        received_by_neighbours.resize(received.size());
         from = XArray(comm, rows, 8);
         to = XArray(comm, columns, 8);
         const MotionPlan plan = redistribute(rows, columns);
-        MoverOptions p2p;
-        p2p.transport = "p2p";
-        messages = Mover(comm, plan, dense_part(rows, sent), dense_part(columns, received), p2p);
-        p2p.max_bytes = 384 * size;
-        bounded =
-            Mover(comm, plan, dense_part(rows, sent), dense_part(columns, received_in_rounds), p2p);
-        p2p.transport = "collective";
-        by_all =
-            Mover(comm, plan, dense_part(rows, sent), dense_part(columns, received_by_all), p2p);
-        p2p.transport = "neighbour";
-        by_neighbours = Mover(comm, plan, dense_part(rows, sent),
-                              dense_part(columns, received_by_neighbours), p2p);
+        MoverOptions options;
+        for (const char* transport : {"p2p", "p2p", "collective", "neighbour", "get", "put"}) {
+            options.transport = transport;
+            options.max_bytes = all_carried.empty() ? 0 : 384 * size;
+            Carried& carried = all_carried.emplace_back();
+            carried.received.resize(static_cast<std::size_t>(columns.local_shape(rank).product()) +
+                                    1);
+            carried.mover = Mover(comm, plan, dense_part(rows, sent),
+                                  dense_part(columns, carried.received), options);
+        }
         preferred = Mover(comm, plan, from, to);
     }
 
-    /// Makes the communicator of the neighbours.
+    /// Makes the communicator of the neighbours, and the window.
     static void prepare(MPI_Comm comm) { static_cast<void>(Movement(comm)); }
 
     /// The user's own dense memory; every process has a part.
@@ -96,28 +94,27 @@ struct Movement {
         });
     }
     void start() {
-        messages.start();
-        bounded.start();
-        by_all.start();
-        by_neighbours.start();
+        for (Carried& carried : all_carried) carried.mover.start();
         preferred.start();
     }
     void wait() {
         // All end, whatever the first one throws.
         std::optional<Error> first;
-        for (Mover* mover : {&messages, &bounded, &by_all, &by_neighbours, &preferred}) try {
-                mover->wait(deadline_seconds);
+        const auto end = [&](Mover& mover) {
+            try {
+                mover.wait(deadline_seconds);
             } catch (const Error& e) {
                 if (!first) first = e;
             }
+        };
+        for (Carried& carried : all_carried) end(carried.mover);
+        end(preferred);
         if (first) throw *first;
     }
     void check(int round) const {
         visit(columns, [&](std::size_t k, std::int64_t at) {
-            EXPECT_EQ(received[k], 1000 * round + at);
-            EXPECT_EQ(received_in_rounds[k], 1000 * round + at);
-            EXPECT_EQ(received_by_all[k], 1000 * round + at);
-            EXPECT_EQ(received_by_neighbours[k], 1000 * round + at);
+            for (const Carried& carried : all_carried)
+                EXPECT_EQ(carried.received[k], 1000 * round + at);
             EXPECT_EQ(local(to)[k], -1000 * round - at);
         });
     }

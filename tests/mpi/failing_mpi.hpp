@@ -187,6 +187,27 @@ int MPI_Ialltoallv_c(const void* in, const MPI_Count n[], const MPI_Aint starts[
 int MPI_Comm_idup(MPI_Comm comm, MPI_Comm* made, MPI_Request* request) {
     return injector.act([&] { return PMPI_Comm_idup(comm, made, request); });
 }
+int MPI_Win_attach(MPI_Win window, void* memory, MPI_Aint bytes) {
+    return injector.act([&] { return PMPI_Win_attach(window, memory, bytes); });
+}
+int MPI_Rget(void* data, int n, MPI_Datatype type, int peer, MPI_Aint at, int m,
+             MPI_Datatype their_type, MPI_Win window, MPI_Request* request) {
+    *request = MPI_REQUEST_NULL;
+    return injector.act(
+        [&] { return PMPI_Rget(data, n, type, peer, at, m, their_type, window, request); });
+}
+int MPI_Rput(const void* data, int n, MPI_Datatype type, int peer, MPI_Aint at, int m,
+             MPI_Datatype their_type, MPI_Win window, MPI_Request* request) {
+    *request = MPI_REQUEST_NULL;
+    return injector.act(
+        [&] { return PMPI_Rput(data, n, type, peer, at, m, their_type, window, request); });
+}
+int MPI_Win_flush(int peer, MPI_Win window) {
+    return injector.act([&] { return PMPI_Win_flush(peer, window); });
+}
+int MPI_Win_sync(MPI_Win window) {
+    return injector.act([&] { return PMPI_Win_sync(window); });
+}
 int MPI_Type_commit(MPI_Datatype* type) {
     return injector.act([&] { return PMPI_Type_commit(type); });
 }

@@ -198,6 +198,69 @@ class TestTurns:
                 mover.wait(timeout=60)
 
 
+class TestSameForAll:
+    """The collective transport where every process that sends has one message for all others."""
+
+    def calls(self, comm, rng, local_rng, plan, whole, arrived=None, **options):
+        """Move a global array; give the operations of MPI that explain shows."""
+        source = drawn.Part(comm, rng, local_rng, plan.source, "i8")
+        destination = drawn.Part(comm, rng, local_rng, plan.destination, "i8")
+        mover = dm.Mover(plan, source.arrays, destination.arrays, transport="collective",
+                         comm=comm, **options)  # fmt: skip
+        for step in range(3):
+            source.fill(whole + step)
+            destination.fill(np.full(plan.destination.shape, -1))
+            mover()
+            destination.assert_holds((whole if arrived is None else arrived) + step)
+        return {p["why"].rpartition(", by ")[2] for p in mover.explain() if ", by " in p["why"]}
+
+    @pytest.mark.parametrize("axes", ["(block, *)", "(*, block)", "(cyclic(2), *)"])
+    def test_a_replica_is_gathered(self, comm, rng, local_rng, axes):
+        n = comm.size
+        shape = (5 * n + 1, 4 * n + 1)
+        plan = dm.redistribute(
+            dm.BlockCyclic(shape, axes, n), dm.BlockCyclic(shape, "(*, *)", n, replicas=n)
+        )
+        whole = drawn.numbered(shape, "i8")
+        for max_bytes in (None, 512 * n):  # in one operation, in several
+            calls = self.calls(comm, rng, local_rng, plan, whole, max_bytes=max_bytes)
+            assert calls == ({"MPI_Iallgatherv"} if n > 2 else set())
+
+    def test_a_panel_is_broadcast(self, comm, rng, local_rng):
+        n = comm.size
+        array = dm.BlockCyclic((50, 6 * n), "(*, cyclic(3))", n)
+        whole = drawn.numbered(array.shape, "i8")
+        for root, max_bytes in ((0, None), (n - 1, 512 * n)):
+            first = 3 * root
+            region = dm.Region((0, first), (50, first + 3))
+            plan = dm.panel_broadcast(array, region, along=1)
+            arrived = whole[:, first : first + 3]
+            calls = self.calls(comm, rng, local_rng, plan, whole, arrived, max_bytes=max_bytes)
+            assert calls == ({"MPI_Ibcast"} if n > 2 else set())
+
+    def test_not_where_the_messages_differ(self, comm, rng, local_rng):
+        """Process 0 sends all others as much, out of the same bounds, in another order or not."""
+        n = comm.size
+        plan = rows_to_columns(4 * n, n)
+        whole = drawn.numbered((4 * n, 4 * n), "i8")
+        assert self.calls(comm, rng, local_rng, plan, whole) == set()
+        pieces = dm.FloorPlan([dm.Region((4 * i,), (4 * i + 4,)) for i in range(n)], list(range(n)))
+        plan = dm.MotionPlan(pieces, pieces)
+        for to in range(1, n):  # element 2 goes to the last process alone
+            for at in (0, 2 if to == n - 1 else 1, 3):
+                there = 4 * to + at
+                plan.copy(0, dm.Region((at,), (at + 1,)), to, dm.Region((there,), (there + 1,)))
+        whole = np.arange(4 * n)
+        a, b = dm.XArray(comm, pieces, "i8"), dm.XArray(comm, pieces, "i8")
+        a.local[...], b.local[...] = whole[4 * comm.rank :][:4], -1
+        mover = dm.Mover(plan, a, b, transport="collective")
+        mover()
+        last = comm.rank == n - 1
+        right = [-1] * 4 if comm.rank == 0 else [0, -1, 2, 3] if last else [0, 1, -1, 3]
+        assert b.local.tolist() == right
+        assert not any("MPI_I" in p["why"] for p in mover.explain())
+
+
 class TestNeighbour:
     def shifted(self, comm, distance):
         """Every process sends its number to one other: a graph of its own per distance."""

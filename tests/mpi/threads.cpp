@@ -193,7 +193,8 @@ TEST(ThreadsAndElements, TheProgressThreadCarriesADistribution) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Transports, Threads,
-                         ::testing::Values("auto", "read", "staged", "p2p", "datatype"),
+                         ::testing::Values("auto", "read", "staged", "p2p", "datatype", "get",
+                                           "put"),
                          [](const auto& tested) { return tested.param; });
 
 }  // namespace

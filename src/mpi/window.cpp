@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How does a process read and write the memory of others by MPI, without their help?
+#include "window.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <iterator>
+#include <random>
+#include <utility>
+
+#include "byte_message.hpp"
+#include "checked_call.hpp"
+
+namespace datamover::mpi {
+namespace {
+
+constexpr std::int64_t word_bytes = sizeof(std::int64_t);
+/// What each process writes to the next one, and reads from it, in the trial.
+constexpr std::int64_t trial_words = 4097;
+constexpr std::int64_t trial_bytes = trial_words * word_bytes;
+
+/// MPI may register whole pages.
+constexpr std::uintptr_t page_bytes = 4096;
+std::uintptr_t first_page(const std::byte* at) {
+    return reinterpret_cast<std::uintptr_t>(at) / page_bytes;
+}
+std::uintptr_t page_after(const std::byte* end) {
+    return (reinterpret_cast<std::uintptr_t>(end) + page_bytes - 1) / page_bytes;
+}
+
+MPI_Aint address_of(const void* memory) {
+    MPI_Aint address = 0;
+    check(MPI_Get_address(memory, &address), "MPI_Get_address");
+    return address;
+}
+
+/// Whether MPI attaches no more, or not this memory.
+bool is_lack_of_room(int code) {
+    int kind = MPI_SUCCESS;
+    return code != MPI_SUCCESS && MPI_Error_class(code, &kind) == MPI_SUCCESS &&
+           kind == MPI_ERR_RMA_ATTACH;
+}
+
+/// Above 0; no other window will have the largest that its processes draw.
+std::int64_t drawn_number() {
+    std::random_device device;
+    constexpr int half = 32;
+    const std::uint64_t drawn = std::uint64_t{device()} << half | device();
+    return static_cast<std::int64_t>(drawn >> 1 | 1);
+}
+
+std::int64_t trial_word(int rank, std::int64_t i) {
+    return rank * trial_words + i + 1;
+}
+
+}  // namespace
+
+/// Those of this process, which are never freed. Two communicators find the same one only where all
+/// their processes do: threads may make windows of several communicators at a time.
+class Windows {
+public:
+    static Windows& of_process() {
+        static auto* windows = new Windows;
+        return *windows;
+    }
+
+    std::shared_ptr<Window> known(MPI_Comm comm) const {
+        const std::lock_guard lock(mutex_);
+        for (auto w = all_.rbegin(); w != all_.rend(); ++w)
+            if ((*w)->number_ > 0 && !(*w)->spoiled_ && (*w)->is_of(comm)) return *w;
+        return nullptr;
+    }
+
+    /// Collective. Null where some process has another one, or none.
+    std::shared_ptr<Window> common(const ProcessGroup& group) const {
+        auto window = known(group.comm());
+        const std::int64_t number = window ? window->number_ : 0;
+        const auto votes = group.maximum({number, -number});
+        return votes[0] > 0 && votes[0] == -votes[1] ? window : nullptr;
+    }
+
+    /// Collective. Null where data comes out wrong.
+    std::shared_ptr<Window> make(const ProcessGroup& group) {
+        const std::shared_ptr<Window> made(new Window(group));
+        {
+            const std::lock_guard lock(mutex_);
+            all_.push_back(made);
+        }
+        collectively(group, [&] { made->open(group); });
+        made->exchange_marks(group);
+        if (!made->works(group)) return nullptr;
+        made->number_ = group.maximum({drawn_number()})[0];
+        return made;
+    }
+
+private:
+    mutable std::mutex mutex_;
+    std::vector<std::shared_ptr<Window>> all_;
+};
+
+std::shared_ptr<Window> window_of(const ProcessGroup& group) {
+    GroupWindow& known = group.window();
+    const auto refuse = [&] { throw Error(ErrorCode::unsupported, known.why_not); };
+    if (!known.why_not.empty()) refuse();
+    if (known.window) return known.window;
+    known.window = Windows::of_process().common(group);
+    if (known.window) return known.window;
+    const std::string cannot = "transports \"put\" and \"get\" cannot carry here: ";
+    try {
+        known.window = Windows::of_process().make(group);
+        if (!known.window)
+            known.why_not = cannot + "one-sided operations of this MPI bring wrong data";
+    } catch (const Error& e) {
+        if (e.code() != ErrorCode::mpi && e.code() != ErrorCode::unsupported) throw;
+        known.why_not = cannot + e.what();
+    }
+    if (!known.window) refuse();
+    return known.window;
+}
+
+Window::Window(const ProcessGroup& group)
+    : writes_(static_cast<std::size_t>(group.size())),
+      marks_(memory::SegmentPool::allocate_private(word_bytes + 2 * trial_bytes)),
+      trial_(memory::SegmentPool::allocate_private(2 * trial_bytes)) {
+    std::memset(marks_->data, 0, static_cast<std::size_t>(marks_->bytes));
+}
+
+void Window::open(const ProcessGroup& group) {
+    check(MPI_Win_create_dynamic(MPI_INFO_NULL, group.comm(), &window_), "MPI_Win_create_dynamic");
+    check(MPI_Win_set_errhandler(window_, MPI_ERRORS_RETURN), "MPI_Win_set_errhandler");
+    check(MPI_Win_lock_all(MPI_MODE_NOCHECK, window_), "MPI_Win_lock_all");
+    int* model = nullptr;
+    int is_set = 0;
+    check(MPI_Win_get_attr(window_, MPI_WIN_MODEL, static_cast<void*>(&model), &is_set),
+          "MPI_Win_get_attr");
+    if (!is_set || *model != MPI_WIN_UNIFIED)
+        throw Error(ErrorCode::unsupported,
+                    "MPI keeps copies of the memory that others access (MPI_WIN_SEPARATE)");
+    marks_attached_ = attach(marks_->data, marks_->bytes);
+    if (!marks_attached_)
+        throw Error(ErrorCode::unsupported, "MPI_Win_attach of this MPI does not work");
+}
+
+void Window::exchange_marks(const ProcessGroup& group) {
+    std::vector<std::vector<std::int64_t>> all = group.gather({address_of(marks_->data)});
+    for (const auto& words : all) marks_of_.push_back(static_cast<MPI_Aint>(words[0]));
+}
+
+/// The next process is written to and read from, in the way in which data moves.
+bool Window::works(const ProcessGroup& group) {
+    const int size = group.size(), next = (group.rank() + 1) % size,
+              last = (group.rank() + size - 1) % size;
+    auto* readable = reinterpret_cast<std::int64_t*>(marks_->data) + 1;
+    auto* written = readable + trial_words;
+    auto* out = reinterpret_cast<std::int64_t*>(trial_->data);
+    auto* in = out + trial_words;
+    for (std::int64_t i = 0; i < trial_words; ++i) {
+        readable[i] = trial_word(group.rank(), i);
+        out[i] = -trial_word(group.rank(), i);
+    }
+    sync();
+    group.maximum({0});  // all are ready
+    const MPI_Aint theirs =
+        MPI_Aint_add(marks_of_[static_cast<std::size_t>(next)], static_cast<MPI_Aint>(word_bytes));
+    bool right = true;
+    collectively(group, [&] {
+        MPI_Request request = MPI_REQUEST_NULL;
+        put(trial_->data, trial_bytes, next, MPI_Aint_add(theirs, trial_bytes), request);
+        group.complete(request, "MPI_Rput", Load::data);
+        in[0] = -1;
+        probe(next, in[0], request);
+        group.complete(request, "MPI_Rget", Load::data);
+        right = in[0] == 0;
+        check(MPI_Win_flush(next, window_), "MPI_Win_flush");
+        get(trial_->data + trial_bytes, trial_bytes, next, theirs, request);
+        group.complete(request, "MPI_Rget", Load::data);
+        for (std::int64_t i = 0; i < trial_words; ++i)
+            right = right && in[i] == trial_word(next, i);
+    });
+    sync();
+    for (std::int64_t i = 0; i < trial_words; ++i)
+        right = right && written[i] == -trial_word(last, i);
+    return group.maximum({!right})[0] == 0;
+}
+
+bool Window::is_of(MPI_Comm comm) const {
+    MPI_Group mine = MPI_GROUP_NULL, theirs = MPI_GROUP_NULL;
+    int same = MPI_UNEQUAL;
+    if (MPI_Win_get_group(window_, &mine) == MPI_SUCCESS &&
+        MPI_Comm_group(comm, &theirs) == MPI_SUCCESS)
+        MPI_Group_compare(mine, theirs, &same);
+    for (MPI_Group* group : {&mine, &theirs})
+        if (*group != MPI_GROUP_NULL) MPI_Group_free(group);
+    return same == MPI_IDENT;
+}
+
+std::size_t Window::regions() const {
+    const std::lock_guard lock(mutex_);
+    return regions_.size();
+}
+
+std::shared_ptr<const void> Window::attach(const std::byte* begin, std::int64_t bytes) {
+    const std::byte* end = begin + bytes;
+    std::shared_ptr<const void> memory;
+    if (const auto found = memory::SegmentPool::of_process().find(begin, end)) {
+        memory = found->segment;
+        begin = found->segment->data();
+        end = begin + found->segment->bytes();
+    }
+    const std::lock_guard lock(mutex_);
+    auto region = regions_.upper_bound(begin);
+    if (region != regions_.begin() && std::prev(region)->second.end >= end) {
+        --region;
+    } else {
+        if (overlaps(begin, end)) return nullptr;
+        const int code = MPI_Win_attach(window_, const_cast<std::byte*>(begin), end - begin);
+        if (is_lack_of_room(code)) return nullptr;
+        if (code != MPI_SUCCESS) spoil();  // nobody knows what is attached now
+        check(code, "MPI_Win_attach");
+        region = regions_.emplace(begin, Region{end, 0, std::move(memory)}).first;
+    }
+    ++region->second.uses;
+    return {region->first, [this](const std::byte* first) { release(first); }};
+}
+
+bool Window::overlaps(const std::byte* begin, const std::byte* end) const {
+    return std::any_of(regions_.begin(), regions_.end(), [&](const auto& entry) {
+        return first_page(begin) < page_after(entry.second.end) &&
+               first_page(entry.first) < page_after(end);
+    });
+}
+
+void Window::release(const std::byte* begin) {
+    std::shared_ptr<const void> memory;  // goes after the lock
+    const std::lock_guard lock(mutex_);
+    const auto region = regions_.find(begin);
+    if (--region->second.uses > 0) return;
+    memory = std::move(region->second.memory);
+    regions_.erase(region);
+    if (is_running()) MPI_Win_detach(window_, begin);
+}
+
+void Window::get(std::byte* to, std::int64_t bytes, int rank, MPI_Aint address,
+                 MPI_Request& request) {
+    const ByteMessage message(bytes);
+    check(MPI_Rget(to, message.count(), message.type(), rank, address, message.count(),
+                   message.type(), window_, &request),
+          "MPI_Rget");
+}
+
+void Window::put(const std::byte* from, std::int64_t bytes, int rank, MPI_Aint address,
+                 MPI_Request& request) {
+    const ByteMessage message(bytes);
+    check(MPI_Rput(from, message.count(), message.type(), rank, address, message.count(),
+                   message.type(), window_, &request),
+          "MPI_Rput");
+}
+
+void Window::probe(int rank, std::int64_t& word, MPI_Request& request) {
+    get(reinterpret_cast<std::byte*>(&word), word_bytes, rank,
+        marks_of_[static_cast<std::size_t>(rank)], request);
+}
+
+bool Window::flush_if_quiet(int rank) {
+    if (writes_[static_cast<std::size_t>(rank)].load() > 0) return false;
+    check(MPI_Win_flush(rank, window_), "MPI_Win_flush");
+    return true;
+}
+
+void Window::sync() const {
+    check(MPI_Win_sync(window_), "MPI_Win_sync");
+}
+
+}  // namespace datamover::mpi

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How does a process read and write the memory of others by MPI, without their help?
+#pragma once
+
+#include <mpi.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "process_group.hpp"
+
+namespace datamover::mpi {
+
+/// A dynamic window of MPI, open for all operations from the start. One serves all communicators of
+/// the same processes in the same order, and stays until the program ends: MPI frees windows only
+/// where all processes meet.
+class Window {
+public:
+    Window(const Window&) = delete;
+    Window& operator=(const Window&) = delete;
+
+    /// Lets the others reach memory here, until the last reference to the result goes. Memory of
+    /// the library's is attached with the segment that it lies in. Null where MPI attaches no more,
+    /// or has other memory of the same pages attached. Local. Throws mpi.
+    std::shared_ptr<const void> attach(const std::byte* begin, std::int64_t bytes);
+    /// How much is attached; MPI may have a limit.
+    std::size_t regions() const;
+
+    /// Begins to read `bytes` at an address of another process's attached memory. The data is
+    /// here when the request is complete. Throws mpi.
+    void get(std::byte* to, std::int64_t bytes, int rank, MPI_Aint address, MPI_Request& request);
+    /// Begins to write. When the request is complete, only the memory here may be used again.
+    void put(const std::byte* from, std::int64_t bytes, int rank, MPI_Aint address,
+             MPI_Request& request);
+    /// Begins to read a word of another process, which comes after what was written there: then a
+    /// flush has nothing to wait for.
+    void probe(int rank, std::int64_t& word, MPI_Request& request);
+
+    /// Counts what is being written to a process, from put to probe's end.
+    void begin_writing(int rank) { writes_[static_cast<std::size_t>(rank)].fetch_add(1); }
+    void end_writing(int rank) { writes_[static_cast<std::size_t>(rank)].fetch_sub(1); }
+    /// Where nothing is being written to a process: completes there what was, which then is at
+    /// hand; else false. Throws mpi.
+    bool flush_if_quiet(int rank);
+    /// What was written here is seen, and what is written here is seen by others.
+    void sync() const;
+
+    /// Not for other communicators any more: operations were given up in it.
+    void spoil() { spoiled_.store(true); }
+
+private:
+    friend class Windows;
+    struct Region {
+        const std::byte* end = nullptr;
+        std::int64_t uses = 0;
+        std::shared_ptr<const void> memory;
+    };
+    using Regions = std::map<const std::byte*, Region>;
+
+    explicit Window(const ProcessGroup& group);
+    void open(const ProcessGroup& group);
+    void exchange_marks(const ProcessGroup& group);
+    bool works(const ProcessGroup& group);
+    bool is_of(MPI_Comm comm) const;
+    bool overlaps(const std::byte* begin, const std::byte* end) const;
+    void release(const std::byte* begin);
+
+    MPI_Win window_ = MPI_WIN_NULL;
+    std::int64_t number_ = 0;  ///< the same on all its processes; 0: not usable
+    std::atomic<bool> spoiled_{false};
+    std::vector<std::atomic<int>> writes_;  ///< per process
+    mutable std::mutex mutex_;
+    Regions regions_;  ///< by first address
+    memory::AllocationPtr marks_, trial_;
+    std::shared_ptr<const void> marks_attached_;
+    std::vector<MPI_Aint> marks_of_;  ///< per process: where a word lies that may always be read
+};
+
+/// What a group knows of its window.
+struct GroupWindow {
+    std::shared_ptr<Window> window;
+    std::string why_not;
+};
+
+/// The window of a group's processes; made and tried at its first use, which blocks in MPI until
+/// all processes have come. Collective. Throws, on all processes, unsupported where MPI has none or
+/// moves wrong data.
+std::shared_ptr<Window> window_of(const ProcessGroup& group);
+
+}  // namespace datamover::mpi

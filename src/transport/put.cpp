@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// When does a sender write data into the receiver's memory by MPI? On request.
+#include "window_transport.hpp"
+
+namespace datamover::transport {
+
+extern const TransportKind put_kind;
+const TransportKind put_kind = window_kind("put", WindowAccess::put, "the sender writes by itself");
+
+}  // namespace datamover::transport

@@ -1,0 +1,404 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How do chunks move by one-sided operations of MPI?
+//
+// One side of a pair, the host, has memory attached to a window; the other, the caller, reads or
+// writes it. For each chunk the host tells the address where it is, or may be put ("ready"), and
+// the caller answers with an empty message when it has been moved ("done"). Both kinds of messages
+// come in the order of the chunks. So hosts decide alone whether a chunk lies in the array or in a
+// buffer, and nobody accesses memory of one who has not started.
+//
+// A put is complete at the host only after a flush, which blocks until the host's MPI has answered.
+// So it is called when a word that was read from there after the put has come: then it has nothing
+// to wait for, also where the host has died or computes meanwhile.
+#include "window_transport.hpp"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "mpi/byte_message.hpp"
+#include "mpi/checked_call.hpp"
+#include "mpi/window.hpp"
+
+namespace datamover::transport {
+namespace {
+
+/// Chunks of one pair under way at the same time where no buffers are needed.
+constexpr std::size_t unbuffered_width = 8;
+/// More of arrays is not attached: MPI may have a limit, and buffers need some.
+constexpr std::size_t most_regions_of_arrays = 16;
+
+/// What a chunk on its way waits for next.
+enum class Stage {
+    idle,
+    listening,  ///< for the other side's message
+    moving,
+    probing,   ///< a put's
+    settling,  ///< the flush of a put
+    moved,     ///< to be told after those before it
+    telling,
+};
+
+/// Room for a chunk on its way, and its two requests among the active ones: what this process
+/// tells, and what it waits for.
+struct Place {
+    std::size_t pair = 0, chunk = 0;
+    Stage stage = Stage::idle;
+    std::byte* buffer = nullptr;      ///< null: straight from or into the array
+    std::size_t told = 0, heard = 0;  ///< persistent requests
+    int open = 0;                     ///< of a host's two requests, those that have not ended
+};
+
+/// One direction of one pair.
+struct WindowPair {
+    std::int64_t peer = 0;
+    bool sends = false, hosts = false;
+    PairProgram program;
+    std::size_t first_place = 0, width = 1;
+    std::size_t posted = 0, moved = 0, completed = 0;
+
+    bool complete() const { return completed == program.chunks(); }
+    int rank() const { return static_cast<int>(peer); }
+};
+
+/// What MPI may look at while a round is under way.
+struct WindowMemory {
+    memory::AllocationPtr hosted, own;  ///< buffers that callers access, and those of callers
+    std::vector<std::shared_ptr<const void>> attached;
+    struct Words {
+        std::int64_t sent = 0, received = 0, probed = 0;
+    };
+    std::vector<Words> words;  ///< per place
+};
+
+/// The first byte of all chunks where they lie behind each other in an array, or null.
+std::byte* span_in_place(const PairProgram& program) {
+    for (std::size_t i = 0; i + 1 < program.chunks(); ++i)
+        if (!program.in_place(i) ||
+            program.in_place(i) + program.chunk_bytes(i) != program.in_place(i + 1))
+            return nullptr;
+    return program.chunks() > 0 ? program.in_place(0) : nullptr;
+}
+
+std::int64_t total_bytes(const PairProgram& program) {
+    std::int64_t bytes = 0;
+    for (std::size_t i = 0; i < program.chunks(); ++i) bytes += program.chunk_bytes(i);
+    return bytes;
+}
+
+std::int64_t whole_lines(std::int64_t bytes) {
+    constexpr std::int64_t line_bytes = 64;
+    return (bytes + line_bytes - 1) / line_bytes * line_bytes;
+}
+
+class WindowTransport final : public Transport {
+public:
+    WindowTransport(const BindContext& context, const std::vector<Pair>& pairs, const char* name,
+                    WindowAccess access)
+        : group_(context.group),
+          name_(name),
+          puts_(access == WindowAccess::put),
+          buffers_(static_cast<std::size_t>(context.buffers)),
+          ready_tag_(context.tag()),
+          done_tag_(context.reply_tag()),
+          memory_(std::make_shared<WindowMemory>()) {
+        for (const Pair& pair : pairs) {
+            WindowPair made;
+            made.peer = pair.peer;
+            made.sends = pair.sends();
+            made.hosts = pair.sends() != puts_;
+            made.program = context.message_program(pair, {context.chunk_bytes});
+            pairs_.push_back(std::move(made));
+        }
+    }
+
+    ~WindowTransport() override {
+        for (std::size_t i = 0; i < requests_.size(); ++i) is_in_flight_ |= !requests_.free(i);
+        if (!is_in_flight_) return;
+        // One-sided operations can neither be cancelled nor their requests freed.
+        group_->abandon(memory_);
+        if (!window_) return;
+        window_->spoil();
+        for (const Place& place : places_)
+            if (puts_ && is_moving(place)) window_->end_writing(pairs_[place.pair].rank());
+    }
+
+    void all_have_bound(std::int64_t) override {
+        window_ = mpi::window_of(*group_);
+        mpi::collectively(*group_, [&] { prepare(); });
+    }
+
+    void start() override {
+        complete_ = 0;
+        is_in_flight_ = !pairs_.empty();
+        for (WindowPair& pair : pairs_) {
+            pair.posted = pair.moved = pair.completed = 0;
+            post(pair);
+        }
+    }
+
+    Progress progress() override {
+        int count = 0;
+        const int code = MPI_Testsome(static_cast<int>(active_.size()), active_.data(), &count,
+                                      ended_.data(), statuses_.data());
+        if (code == MPI_ERR_IN_STATUS)
+            for (int k = 0; k < count; ++k)
+                mpi::check(statuses_[static_cast<std::size_t>(k)].MPI_ERROR, "MPI_Testsome");
+        mpi::check(code, "MPI_Testsome");
+        for (int k = 0; k < count; ++k)
+            end(static_cast<std::size_t>(ended_[static_cast<std::size_t>(k)]));
+        const bool settled = puts_ && settle();
+        if (complete_ == pairs_.size()) {
+            is_in_flight_ = false;
+            return Progress::complete;
+        }
+        return count > 0 || settled ? Progress::some : Progress::none;
+    }
+
+    std::vector<std::int64_t> waiting_for() const override {
+        std::vector<std::int64_t> peers;
+        for (const WindowPair& pair : pairs_)
+            if (!pair.complete()) peers.push_back(pair.peer);
+        return peers;
+    }
+
+    void report(std::vector<MoverPair>& lines) const override {
+        for (const WindowPair& p : pairs_)
+            lines.push_back(pair_line(p.peer, p.sends, name_, p.program));
+    }
+
+    bool needs_polls() const override { return true; }
+
+    std::int64_t extra_bytes() const override {
+        std::int64_t bytes = 0;
+        for (const auto& buffers : {memory_->hosted, memory_->own})
+            bytes += buffers ? buffers->bytes : 0;
+        return bytes;
+    }
+
+private:
+    /// Attaches arrays and buffers, makes places and their requests.
+    void prepare() {
+        std::vector<std::int64_t> buffer_bytes;  // per pair; 0: in place
+        std::int64_t hosted_bytes = 0, own_bytes = 0;
+        for (WindowPair& pair : pairs_) {
+            const bool direct = pair.hosts ? attach_array(pair) : pair.program.all_in_place();
+            const std::size_t most = direct ? unbuffered_width : buffers_;
+            pair.width = std::min(most, std::max<std::size_t>(1, pair.program.chunks()));
+            buffer_bytes.push_back(direct ? 0 : whole_lines(pair.program.most_chunk_bytes()));
+            (pair.hosts ? hosted_bytes : own_bytes) +=
+                buffer_bytes.back() * static_cast<std::int64_t>(pair.width);
+        }
+        if (own_bytes > 0) memory_->own = memory::SegmentPool::allocate_private(own_bytes);
+        if (hosted_bytes > 0) attach_buffers(hosted_bytes);
+        make_places(buffer_bytes);
+        make_requests();
+    }
+
+    /// Where what a host sends or receives lies in an array as in the messages, that is attached.
+    bool attach_array(const WindowPair& pair) {
+        const std::byte* begin = span_in_place(pair.program);
+        if (!begin || window_->regions() >= most_regions_of_arrays) return false;
+        auto attached = window_->attach(begin, total_bytes(pair.program));
+        if (!attached) return false;
+        memory_->attached.push_back(std::move(attached));
+        return true;
+    }
+
+    void attach_buffers(std::int64_t bytes) {
+        memory_->hosted = group_->pool().allocate(bytes);
+        auto attached = window_->attach(memory_->hosted->data, bytes);
+        if (!attached)
+            throw Error(ErrorCode::unsupported, std::string("transport \"") + name_ +
+                                                    "\" cannot carry here: MPI on " + "process " +
+                                                    std::to_string(group_->rank()) +
+                                                    " attaches no more memory to its window");
+        memory_->attached.push_back(std::move(attached));
+    }
+
+    void make_places(const std::vector<std::int64_t>& buffer_bytes) {
+        std::byte* hosted = memory_->hosted ? memory_->hosted->data : nullptr;
+        std::byte* own = memory_->own ? memory_->own->data : nullptr;
+        for (std::size_t p = 0; p < pairs_.size(); ++p) {
+            WindowPair& pair = pairs_[p];
+            pair.first_place = places_.size();
+            for (std::size_t i = 0; i < pair.width; ++i) {
+                Place place;
+                place.pair = p;
+                std::byte*& next = pair.hosts ? hosted : own;
+                if (buffer_bytes[p] > 0) place.buffer = std::exchange(next, next + buffer_bytes[p]);
+                places_.push_back(place);
+            }
+        }
+        memory_->words.resize(places_.size());
+        active_.assign(2 * places_.size(), MPI_REQUEST_NULL);
+        ended_.resize(active_.size());
+        statuses_.resize(active_.size());
+    }
+
+    void make_requests() {
+        for (std::size_t i = 0; i < places_.size(); ++i) {
+            Place& place = places_[i];
+            const WindowPair& pair = pairs_[place.pair];
+            WindowMemory::Words& words = memory_->words[i];
+            constexpr std::int64_t address_bytes = sizeof words.sent;
+            place.told = requests_.size();
+            requests_.add_send(&words.sent, pair.hosts ? address_bytes : 0, pair.rank(),
+                               pair.hosts ? ready_tag_ : done_tag_, group_->comm());
+            place.heard = requests_.size();
+            requests_.add_receive(&words.received, pair.hosts ? 0 : address_bytes, pair.rank(),
+                                  pair.hosts ? done_tag_ : ready_tag_, group_->comm());
+        }
+    }
+
+    MPI_Request& telling(std::size_t place) { return active_[2 * place]; }
+    MPI_Request& waiting(std::size_t place) { return active_[2 * place + 1]; }
+
+    void begin(MPI_Request& active, std::size_t request) {
+        active = requests_[request];
+        mpi::check(MPI_Start(&active), "MPI_Start");
+    }
+
+    std::byte* memory_of(const Place& place) const {
+        return place.buffer ? place.buffer : pairs_[place.pair].program.in_place(place.chunk);
+    }
+    static bool is_moving(const Place& place) {
+        return place.stage == Stage::moving || place.stage == Stage::probing;
+    }
+
+    /// Begins chunks, in order, as long as the next one's place is free.
+    void post(WindowPair& pair) {
+        while (pair.posted < pair.program.chunks()) {
+            const std::size_t number = pair.first_place + pair.posted % pair.width;
+            Place& place = places_[number];
+            if (place.stage != Stage::idle) return;
+            place.chunk = pair.posted++;
+            place.stage = Stage::listening;
+            if (pair.hosts) tell_ready(pair, number);
+            begin(waiting(number), place.heard);
+        }
+    }
+
+    void tell_ready(const WindowPair& pair, std::size_t number) {
+        Place& place = places_[number];
+        if (pair.sends && place.buffer) pair.program.pack(place.chunk, place.buffer);
+        window_->sync();
+        memory_->words[number].sent = mpi::displacement_of(memory_of(place));
+        place.open = 2;
+        begin(telling(number), place.told);
+    }
+
+    /// The caller has moved a chunk.
+    void take_back(const WindowPair& pair, const Place& place) {
+        if (pair.sends) return;
+        window_->sync();
+        if (place.buffer) pair.program.unpack(place.chunk, place.buffer);
+    }
+
+    void end(std::size_t active) {
+        const std::size_t number = active / 2;
+        Place& place = places_[number];
+        WindowPair& pair = pairs_[place.pair];
+        const bool has_told = active % 2 == 0;
+        if (pair.hosts) {
+            if (!has_told) take_back(pair, place);
+            if (--place.open == 0) finish(pair, place);
+        } else if (has_told) {
+            finish(pair, place);
+        } else if (place.stage == Stage::listening) {
+            move(pair, number);
+        } else if (!puts_) {
+            if (place.buffer) pair.program.unpack(place.chunk, place.buffer);
+            has_moved(pair, place);
+        } else if (place.stage == Stage::moving) {
+            place.stage = Stage::probing;
+            window_->probe(pair.rank(), memory_->words[number].probed, waiting(number));
+        } else {
+            place.stage = Stage::settling;
+            window_->end_writing(pair.rank());
+        }
+    }
+
+    void move(const WindowPair& pair, std::size_t number) {
+        Place& place = places_[number];
+        const std::int64_t bytes = pair.program.chunk_bytes(place.chunk);
+        const auto address = static_cast<MPI_Aint>(memory_->words[number].received);
+        place.stage = Stage::moving;
+        if (!puts_) {
+            window_->get(memory_of(place), bytes, pair.rank(), address, waiting(number));
+            return;
+        }
+        window_->begin_writing(pair.rank());
+        if (place.buffer) pair.program.pack(place.chunk, place.buffer);
+        window_->put(memory_of(place), bytes, pair.rank(), address, waiting(number));
+    }
+
+    /// Flushes what has been put; true where anything was.
+    bool settle() {
+        bool any = false;
+        for (Place& place : places_) {
+            if (place.stage != Stage::settling) continue;
+            WindowPair& pair = pairs_[place.pair];
+            if (!window_->flush_if_quiet(pair.rank())) continue;
+            has_moved(pair, place);
+            any = true;
+        }
+        return any;
+    }
+
+    /// Tells the host what has moved, in the order of the chunks.
+    void has_moved(WindowPair& pair, Place& moved) {
+        moved.stage = Stage::moved;
+        while (pair.moved < pair.program.chunks()) {
+            const std::size_t number = pair.first_place + pair.moved % pair.width;
+            Place& place = places_[number];
+            if (place.stage != Stage::moved || place.chunk != pair.moved) return;
+            place.stage = Stage::telling;
+            ++pair.moved;
+            begin(telling(number), place.told);
+        }
+    }
+
+    void finish(WindowPair& pair, Place& place) {
+        place.stage = Stage::idle;
+        ++pair.completed;
+        complete_ += pair.complete();
+        post(pair);
+    }
+
+    mpi::ProcessGroupPtr group_;
+    const char* name_;
+    bool puts_;
+    std::size_t buffers_;  ///< per pair
+    int ready_tag_, done_tag_;
+    std::shared_ptr<WindowMemory> memory_;
+    std::shared_ptr<mpi::Window> window_;
+    std::vector<WindowPair> pairs_;
+    std::vector<Place> places_;
+    mpi::PersistentRequests requests_;
+    std::vector<MPI_Request> active_;  ///< two per place
+    std::vector<int> ended_;
+    std::vector<MPI_Status> statuses_;
+    std::size_t complete_ = 0;  ///< pairs that are through in this round
+    bool is_in_flight_ = false;
+};
+
+}  // namespace
+
+TransportKind window_kind(const char* name, WindowAccess access, const char* reason) {
+    return {
+        name,
+        MessageMemory::buffers,
+        true,
+        [](const PairFacts& facts) { return !facts.same_process; },
+        [](const PairFacts&) { return false; },
+        [reason](const PairFacts&) { return std::string(reason); },
+        [name, access](const BindContext& context,
+                       const std::vector<Pair>& pairs) -> std::unique_ptr<Transport> {
+            return std::make_unique<WindowTransport>(context, pairs, name, access);
+        },
+        true,
+    };
+}
+
+}  // namespace datamover::transport

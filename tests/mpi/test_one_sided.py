@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Do transports by one-sided operations attach what they need, and go on after a failure?"""
+
+import numpy as np
+import pytest
+
+import datamover as dm
+
+
+def local(array):
+    return array.local if isinstance(array, dm.XArray) else array
+
+
+@pytest.mark.parametrize("transport", ["get", "put"])
+class TestOneSided:
+    def ring(self, comm, elems, transport, library=True):
+        """Every process sends all it has to the next one."""
+        n = comm.size
+        pieces = dm.FloorPlan.uniform(dm.Region((0,), (n * elems,)), (n,), nprocs=n)
+        plan = dm.MotionPlan(pieces, pieces)
+        for i in range(n):
+            to = (i + 1) % n
+            plan.copy(i, dm.Region((i * elems,), (i * elems + elems,)), to,
+                      dm.Region((to * elems,), (to * elems + elems,)))  # fmt: skip
+        a, b = (
+            dm.XArray(comm, pieces, "i8") if library else np.zeros(elems, "i8") for _ in range(2)
+        )
+        return dm.Mover(plan, a, b, transport=transport, comm=comm), local(a), local(b)
+
+    def assert_moves(self, comm, moved):
+        mover, a, b = moved
+        a[...], b[...] = comm.rank + np.arange(a.size), -1
+        mover()
+        assert (b == (comm.rank - 1) % comm.size + np.arange(a.size)).all()
+
+    @pytest.mark.parametrize("elems", [1, 1000, 400_000])
+    def test_what_lies_as_in_the_message_needs_no_buffer(self, comm, transport, elems):
+        moved = self.ring(comm, elems, transport)
+        for _ in range(3):
+            self.assert_moves(comm, moved)
+        assert moved[0].counters()["extra_bytes"] == 0
+
+    def test_many_movers_at_once_share_a_window(self, comm, transport):
+        """More arrays in pages of their own than are attached, on several communicators."""
+        comms = [comm, comm.Dup(), comm.Dup()]
+        movers = [self.ring(comms[k % 3], 20_000, transport, k % 2 == 0) for k in range(40)]
+        for moved in movers:
+            self.assert_moves(comm, moved)
+        for moved in movers[::2]:
+            moved[0].free()
+        for moved in movers[1::2]:
+            self.assert_moves(comm, moved)
+
+    def test_other_communicators_go_on_after_a_failure(self, comm, transport):
+        kept, broken = self.ring(comm.Dup(), 10, transport), comm.Dup()
+        self.assert_moves(comm, kept)
+        mover, _, _ = self.ring(broken, 300_000, transport)
+        comm.barrier()  # all have bound
+        if comm.size == 1:
+            return
+        if comm.rank > 0:
+            mover.start()  # process 0 never does
+        comm.barrier()  # the others have, and give up
+        del mover
+        with pytest.raises(dm.PeerFailed):
+            while True:
+                self.ring(broken, 1, transport)
+        self.assert_moves(comm, kept)
+        self.assert_moves(comm, self.ring(comm.Dup(), 10, transport))
