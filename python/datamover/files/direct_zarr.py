@@ -13,6 +13,7 @@ import dataclasses
 import json
 import math
 import os
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -276,6 +277,8 @@ class OrdinaryArray(ChunkedArray):
         self._path = path
         self._codec = _codec(layout.codec)
         self.is_encoded = self._codec is not None
+        #: Whether chunks that are there are replaced, each at once.
+        self.replaces = False
         self._elems = math.prod(layout.chunks)
         self._chunk_bytes = self._elems * layout.dtype.itemsize
         self.fill_bytes = np.asarray(layout.fill_value, layout.dtype).tobytes()
@@ -302,13 +305,33 @@ class OrdinaryArray(ChunkedArray):
         return elements.reshape(self.layout.chunks, order=self.layout.order)
 
     def write_chunk(self, cell: Shape, chunk: np.ndarray) -> None:
-        """Encode and write a chunk, contiguous in C order; not where it holds the fill value."""
-        data = chunk.reshape(-1)
+        """Encode and write a chunk, contiguous in C order; none where all is fill value."""
+        data = chunk.reshape(-1, order=self.layout.order)
+        path = os.path.join(self._path, self.layout.key(cell))
         if self._is_fill(data):
+            if self.replaces:
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(path)
             return
         if self._codec is not None:
             data = self._codec.encode(data.view(self.layout.dtype))
-        path = os.path.join(self._path, self.layout.key(cell))
+        if self.replaces:
+            self._replace(path, data)
+        else:
+            self._write_file(path, data)
+
+    def _replace(self, path: str, data: Any) -> None:
+        """Write a chunk beside the one that is there, and give it its name when it is whole."""
+        beside = f"{path}.{os.getpid()}.{threading.get_native_id()}.partial"
+        try:
+            self._write_file(beside, data)
+            os.replace(beside, path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(beside)
+            raise
+
+    def _write_file(self, path: str, data: Any) -> None:
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
         try:
             try:

@@ -55,6 +55,12 @@ class FlatFile:
         self._offset += sum(int(i) * s for i, s in zip(first, strides, strict=False))
         self.spec = dataclasses.replace(self.spec, shape=shape)
 
+    def reopened_to_write(self) -> FlatFile:
+        """Open the same elements to be read and written; this one is closed."""
+        again = FlatFile(self._path, self.spec, self._offset, writable=True)
+        self.close()
+        return again
+
     def unit(self, shape: Shape, nprocs: int) -> Shape:
         """Whole rows, planes, …: as large as leaves several for each process."""
         ordered = shape if self.spec.order == "C" else shape[::-1]

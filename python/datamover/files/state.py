@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import math
 import os
 import threading
 import zlib
@@ -23,7 +22,7 @@ from datamover.arguments import memory_limit
 from datamover.errors import InvalidArgument, InvalidState, Mismatch, NoMemory, WrongType
 from datamover.files import formats, placing
 from datamover.files.agreement import together
-from datamover.files.at_work import PIECE_BYTES, boxes, do_all, share_of_cores
+from datamover.files.at_work import boxes, do_all, share_of_cores, threads_within
 from datamover.files.state_items import (
     Item,
     State,
@@ -232,7 +231,7 @@ def _limit(max_bytes: Any) -> int:
     return memory_limit(max_bytes)
 
 
-def _threads_here(address: int) -> int:
+def threads_here(address: int) -> int:
     """Count the threads for this process, beside the others of its node. Collective."""
     node = zlib.crc32(os.uname().nodename.encode())
     return share_of_cores(sum(found[0] == node for found in gathered(address, [node])))
@@ -274,18 +273,8 @@ class _Work:
             for name, _, _ in staging.parts():
                 if name not in files:
                     files[name] = opened.enter_context(contextlib.closing(self.open(name)))
-            do_all(tasks(), lambda task: work(*task), self._threads_for(files.values()))
-
-    def _threads_for(self, files: Any) -> int:
-        """As many threads as can decode or encode within a quarter of the limit."""
-        scratch = [
-            2 * max(math.prod(file.granule) * file.spec.dtype.itemsize, 1)
-            if math.prod(file.granule) > 1
-            else PIECE_BYTES
-            for file in files
-        ]
-        fitting = self.max_bytes // 4 // max(scratch, default=1)
-        return max(1, min(self.threads, fitting))
+            threads = threads_within(self.threads, files.values(), self.max_bytes // 4)
+            do_all(tasks(), lambda task: work(*task), threads)
 
 
 class _Save(_Work):
@@ -346,7 +335,7 @@ class _Save(_Work):
             self.target = target_of(self.output)(state, self.options)
 
         collectively(self.address, settle)
-        self.threads = _threads_here(self.address)
+        self.threads = threads_here(self.address)
 
     def open(self, name: str) -> Any:
         """Open an array to be written."""
@@ -571,7 +560,7 @@ class _Load(_Work):
                 f"{name!r} has the shape {spec.shape} in {self.origin.path}, the layout has "
                 f"{item.shape}"
             )
-        self.staged[name] = _native(spec.dtype)
+        self.staged[name] = native_dtype(spec.dtype)
         given = item.dtype
         if given is not None and given != self.staged[name]:
             _check_conversion(name, self.staged[name], given)
@@ -587,7 +576,7 @@ class _Load(_Work):
             spec = self.specs[name]
             said[name] = (wanted, spec.shape, str(spec.dtype), spec.order, self._granules[name])
         agree_on(self.address, said, "load")
-        self.threads = _threads_here(self.address)
+        self.threads = threads_here(self.address)
 
     def run(self) -> dict[str, Any]:
         """Load all. Collective."""
@@ -633,7 +622,7 @@ class _Load(_Work):
                 if item is None:
                     with contextlib.closing(self.open(name)) as file:
                         array = whole(file)
-                        found[name] = array.astype(_native(array.dtype), copy=False)
+                        found[name] = array.astype(native_dtype(array.dtype), copy=False)
         return found
 
     @staticmethod
@@ -643,7 +632,7 @@ class _Load(_Work):
             piece.view(file.spec.dtype).byteswap(inplace=True)
 
 
-def _native(dtype: np.dtype) -> np.dtype:
+def native_dtype(dtype: np.dtype) -> np.dtype:
     """Give numbers in the byte order of the machine; records stay as they are."""
     return dtype if dtype.names else dtype.newbyteorder("=")
 
