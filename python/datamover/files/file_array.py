@@ -20,12 +20,12 @@ from datamover.arguments import memory_limit
 from datamover.arrays import element_dtype
 from datamover.errors import InvalidArgument, InvalidState, Mismatch, Unsupported, WrongType
 from datamover.files import dealing, formats, placing
-from datamover.files.agreement import together
+from datamover.files.agreement import threads_here, together
 from datamover.files.at_work import boxes, do_all, threads_within
 from datamover.files.direct_zarr import OrdinaryArray
 from datamover.files.flat import FlatFile
 from datamover.files.formats import ArraySpec, MoveOptions, Shape
-from datamover.files.state import MAX_BYTES, native_dtype, threads_here
+from datamover.files.state import MAX_BYTES, native_dtype
 from datamover.files.state_items import agree_on
 from datamover.files.state_steps import file_ranks
 from datamover.files.zarr import ZarrArray

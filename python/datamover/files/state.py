@@ -12,7 +12,6 @@ import contextlib
 import logging
 import os
 import threading
-import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -21,8 +20,8 @@ import numpy as np
 from datamover.arguments import memory_limit
 from datamover.errors import InvalidArgument, InvalidState, Mismatch, NoMemory, WrongType
 from datamover.files import formats, placing
-from datamover.files.agreement import together
-from datamover.files.at_work import boxes, do_all, share_of_cores, threads_within
+from datamover.files.agreement import threads_here, together
+from datamover.files.at_work import boxes, do_all, threads_within
 from datamover.files.state_items import (
     Item,
     State,
@@ -36,7 +35,7 @@ from datamover.files.state_items import (
 )
 from datamover.files.state_steps import Slab, Staging, batches, file_ranks, slabs_of
 from datamover.files.state_stores import Origin, StoreOptions, target_of, whole
-from datamover.mpi import collectively, comm_address, gathered
+from datamover.mpi import collectively, comm_address
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -229,12 +228,6 @@ def _limit(max_bytes: Any) -> int:
     if max_bytes is None:
         raise WrongType("max_bytes is None, it must be a number of bytes")
     return memory_limit(max_bytes)
-
-
-def threads_here(address: int) -> int:
-    """Count the threads for this process, beside the others of its node. Collective."""
-    node = zlib.crc32(os.uname().nodename.encode())
-    return share_of_cores(sum(found[0] == node for found in gathered(address, [node])))
 
 
 class _Work:
