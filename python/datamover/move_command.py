@@ -362,12 +362,17 @@ def _show_intention(
     from datamover.files import intend
 
     found = intend(source, output, options, nprocs)
-    plan = found.plan
     if quiet:
         return
     if as_json:
         print(json.dumps(_as_dict(found.spec, output) | found.figures()))
         return
+    for name, one in (found.members or {"": found}).items():
+        _print_intention(one, f"{output}/{name}" if name else output)
+
+
+def _print_intention(found: Any, output: str) -> None:
+    plan, nprocs = found.plan, found.nprocs
     _print_title(found.spec, output)
     if found.slab is not None:
         print(f"slab by slab of {_extents(found.slab)}, by {nprocs} processes together")

@@ -192,6 +192,8 @@ class Intention:
     nprocs : int
     slab : tuple of int or None
         Extents of the slabs that it goes by in, where that costs less.
+    members : dict or None
+        Of a whole HDF5 file: the same of each dataset, by name; `spec` is that of the largest.
     """
 
     spec: ArraySpec
@@ -199,9 +201,13 @@ class Intention:
     files: int
     nprocs: int = 1
     slab: Shape | None = None
+    members: dict[str, Intention] | None = None
 
     def figures(self) -> dict[str, Any]:
         """Give everything but the output's description, as plain numbers and lists."""
+        if self.members is not None:
+            described = {name: one.figures() for name, one in self.members.items()}
+            return {"files": self.files, "processes": self.nprocs, "arrays": described}
         plan = self.plan
         if plan is None:
             slab = {} if self.slab is None else {"slab": list(self.slab)}
@@ -246,12 +252,27 @@ def intend(
     source, output, options = _places(source, output, options)
     if not isinstance(nprocs, int) or nprocs < 1:
         raise InvalidArgument(f"nprocs is {nprocs!r}; it must be a positive integer")
+    if not _is_hierarchy(source, output, options):
+        return _intend(source, output, options, nprocs, checks_places=True)
+    members = hierarchy.intend(
+        source, output, options, lambda *of_one: _intend(*of_one, nprocs, checks_places=False)
+    )
+    largest = max((one.spec for one in members.values()), key=lambda spec: spec.nbytes)
+    files = sum(one.files for one in members.values())
+    return Intention(largest, None, files, nprocs, members=members)
+
+
+def _intend(
+    source: str, output: str, options: MoveOptions, nprocs: int, checks_places: bool
+) -> Intention:
+    """Say what a move of one array would do."""
     job = _Job(None, source, output, options, "")
     job.nprocs = nprocs
     try:
         job.open_input()
         with together(None):
-            job.check_places()
+            if checks_places:
+                job.check_places()
             return job.intention()
     finally:
         job.close()
