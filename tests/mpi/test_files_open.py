@@ -161,6 +161,35 @@ def test_chunks_that_become_fill_value_are_not_left_as_they_were(comm, rng, plac
     comm.Barrier()
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"shards": (4, 6), "chunks": (2, 3)},
+        {"zarr_format": 2, "order": "F", "chunks": (3, 2)},
+        {"zarr_format": 2, "chunks": (3, 2), "dtype": ">f8", "compressors": None},
+    ],
+)
+def test_stores_of_others_are_changed_in_place(comm, place, said):
+    name, dtype = f"{place}/a.zarr", said.get("dtype", "<f8")
+    whole = drawn.numbered((8, 6), "f8") + 1
+    if comm.rank == 0:
+        zarr.create_array(name, shape=whole.shape, **{"dtype": dtype, **said})[...] = whole
+    comm.Barrier()
+    rows = dm.BlockCyclic((8, 6), "(block, *)", nprocs=comm.size)
+    part = dm.BlockCyclic((3, 4), "(*, cyclic)", nprocs=comm.size)
+    section = dm.Region((2, 1), (5, 5))
+    added = dm.XArray(comm, part, "f8")
+    for block in added.blocks:
+        added[block][...] = 100
+    with dm.files.open(name, rows, comm=comm, mode="r+") as file:
+        dm.Mover(dm.redistribute(part, rows, destination_region=section), added, file, op="add")()
+    whole[section.slices()] += 100
+    found = zarr.open_array(name, mode="r")
+    np.testing.assert_array_equal(found[...], whole)
+    assert found.chunks == said["chunks"] and found.dtype == dtype
+    comm.Barrier()
+
+
 @pytest.mark.parametrize("chunks", [None, (3, 4)])
 @pytest.mark.parametrize("max_bytes", [1 << 28, 600])
 def test_halos_are_read_from_the_disk(comm, place, max_bytes, chunks):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Do HDF5 datasets, parts of inputs, and converted elements move as h5py and NumPy say?"""
 
+import base64
 import json
 import os
 import zlib
@@ -170,6 +171,21 @@ def test_single_elements_to_and_from_datasets(tmp_path, dtype):
     move(None, f"{tmp_path}/b.h5:/deep/ü", tmp_path / "c.npy")
     back = np.load(tmp_path / "c.npy")
     assert back.shape == () and back.tobytes() == element.tobytes()
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i2"])
+def test_missing_values_are_told_as_xarray_reads_them_and_come_back(tmp_path, dtype):
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        made = file.create_dataset("u", data=np.zeros((4, 4), dtype))
+        made.attrs["_FillValue"] = np.array([-1], dtype)
+    move(None, f"{tmp_path}/a.h5:/u", tmp_path / "b.zarr")
+    told = zarr.open_array(tmp_path / "b.zarr", mode="r").attrs["_FillValue"]
+    bytes_of_double = base64.standard_b64encode(np.array(-1.0, "<f8").tobytes()).decode()
+    assert told == (-1 if dtype == "i2" else bytes_of_double)
+    move(None, tmp_path / "b.zarr", f"{tmp_path}/c.h5:/u")
+    with h5py.File(tmp_path / "c.h5") as file:
+        back = file["u"].attrs["_FillValue"]
+        assert back == -1 and back.dtype == dtype
 
 
 def test_all_of_a_dimension_without_indices_is_a_region(tmp_path):

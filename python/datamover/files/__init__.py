@@ -24,6 +24,10 @@ __all__ = [
 ]
 
 
+def __dir__() -> list[str]:
+    return sorted(set(globals()) | set(__all__))
+
+
 def __getattr__(name: str) -> Any:
     if name not in ("FileArray", "open"):  # these load MPI's parts
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -143,7 +143,7 @@ def _names(source: str) -> list[str]:
 
 def _make_groups(source: str, place: str) -> None:
     """Make the groups of a file as Zarr's, with their attributes."""
-    from datamover.files.hdf5_format import json_attributes
+    from datamover.files.hdf5_format import is_netcdf, json_attributes
 
     def make(folder: str, attributes: dict[str, Any]) -> None:
         metadata = {"zarr_format": 3, "node_type": "group", "attributes": attributes}
@@ -151,11 +151,12 @@ def _make_groups(source: str, place: str) -> None:
             json.dump(metadata, file, indent=2)
 
     with hdf5.open_file(source) as file:
-        make(place, json_attributes(file.attrs))
+        of_netcdf = is_netcdf(file)
+        make(place, json_attributes(file.attrs, of_netcdf))
         for name, held in hdf5.tree(file).groups.items():
             folder = formats.local_path(os.path.join(place, name))
             os.mkdir(folder)
-            make(folder, json_attributes(held.attrs))
+            make(folder, json_attributes(held.attrs, of_netcdf))
 
 
 def _together(reports: list[Any]) -> Any:
