@@ -56,3 +56,24 @@ def test_xarray_opens_the_same(tmp_path, compression):
                 old, new = (found[name].encoding.get(word) for found in (before, after))
                 same = old == new or (np.isnan(old) and np.isnan(new))
                 assert same, (name, word, old, new)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "i2"])
+def test_missing_values_of_older_stores_stay_missing(tmp_path, dtype):
+    values = np.array([[1, -9, 3], [-9, 5, 6]], dtype)
+    store = tmp_path / "a.zarr"
+    given = xarray.Dataset({"u": (("y", "x"), values, {"units": "m"})})
+    given["u"].encoding["_FillValue"] = values.dtype.type(-9)
+    given.to_zarr(store, zarr_format=2, consolidated=False)
+    with xarray.open_zarr(store, consolidated=False, chunks=None) as before:
+        assert int(before["u"].isnull().sum()) == 2
+        (tmp_path / "b.zarr").mkdir()
+        (tmp_path / "b.zarr/zarr.json").write_text('{"zarr_format": 3, "node_type": "group"}')
+        (tmp_path / "c.zarr").mkdir()
+        (tmp_path / "c.zarr/zarr.json").write_text('{"zarr_format": 3, "node_type": "group"}')
+        move(None, store / "u", tmp_path / "b.zarr/u", output_format="zarr")
+        move(None, store / "u", tmp_path / "c.zarr/u", output_format="zarr", output_dtype="f8")
+        for place in ("b.zarr", "c.zarr"):
+            after = xarray.open_zarr(tmp_path / place, consolidated=False, chunks=None)
+            np.testing.assert_array_equal(after["u"].values, before["u"].values)
+            assert after["u"].dims == ("y", "x") and after["u"].attrs == {"units": "m"}

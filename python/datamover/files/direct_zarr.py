@@ -23,7 +23,12 @@ from datamover.errors import IoError, Unsupported
 from datamover.files.chunk_boxes import ChunkedArray, within
 from datamover.files.formats import ArraySpec, MoveOptions, Shape
 from datamover.files.space import is_no_space, no_space, sync_file_system
-from datamover.files.zarr_traits import DIMENSIONS_V2, ZarrTraits
+from datamover.files.zarr_traits import (
+    DIMENSIONS_V2,
+    ZarrTraits,
+    attributes_of_v2,
+    with_missing,
+)
 
 #: dtypes by their names in Zarr v3.
 DTYPES = {
@@ -242,6 +247,7 @@ class Kept:
             metadata = {**self.metadata, **_new_metadata(dtype, np.asarray(fill).astype(dtype)[()])}
         for name in ("attributes", "chunk_key_encoding"):
             metadata[name] = self.metadata[name]
+        metadata["attributes"] = with_missing(metadata["attributes"], dtype)
         codecs = self.metadata["codecs"][1:]
         # Of blosc the elements' size is said.
         metadata["codecs"] += [_zstd(0) if c["name"] == "blosc" else c for c in codecs]
@@ -423,7 +429,8 @@ def open_reader(path: str, traits: Callable[[], ZarrTraits]) -> OrdinaryArray | 
         attributes = {}
         with contextlib.suppress(FileNotFoundError):
             attributes = _read_json(os.path.join(path, ".zattrs"))
-        return OrdinaryArray(path, layout, _kept_of_v2(layout, attributes, traits))
+        fill = metadata["fill_value"]
+        return OrdinaryArray(path, layout, _kept_of_v2(layout, attributes, fill, traits))
     except (_NotOrdinary, OSError, ValueError, LookupError, TypeError, AttributeError,
             RecursionError, Unsupported, OverflowError):  # fmt: skip
         return None
@@ -436,7 +443,9 @@ def _check_size(layout: Layout) -> None:
     _require(math.prod(layout.chunks) * layout.dtype.itemsize < 2**62)
 
 
-def _kept_of_v2(layout: Layout, attributes: Any, traits: Callable[[], ZarrTraits]) -> Kept:
+def _kept_of_v2(
+    layout: Layout, attributes: Any, fill: Any, traits: Callable[[], ZarrTraits]
+) -> Kept:
     """Give what zarr.json would say of an array of v2."""
     _require(isinstance(attributes, dict))
     names = attributes.get(DIMENSIONS_V2)
@@ -445,7 +454,8 @@ def _kept_of_v2(layout: Layout, attributes: Any, traits: Callable[[], ZarrTraits
         _require(all(isinstance(name, str) for name in names))
         attributes = {k: v for k, v in attributes.items() if k != DIMENSIONS_V2}
     metadata = _new_metadata(layout.dtype, layout.fill_value)
-    metadata["attributes"] = attributes
+    said_fill = None if fill is None else layout.fill_value
+    metadata["attributes"] = attributes_of_v2(attributes, said_fill, named, layout.dtype)
     if named:
         metadata["dimension_names"] = names
     codec = layout.codec

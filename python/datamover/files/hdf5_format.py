@@ -7,10 +7,8 @@ dimensions, fill value, chunks.
 
 from __future__ import annotations
 
-import base64
 import dataclasses
 import os
-import struct
 from typing import Any
 
 import numpy as np
@@ -20,10 +18,13 @@ from datamover.files import hdf5, zarr
 from datamover.files.direct_zarr import Kept, ordinary_metadata
 from datamover.files.flat import FlatFile, check_flat_dtype
 from datamover.files.formats import ArraySpec, Format, MoveOptions, Shape, register
-from datamover.files.zarr_traits import ZarrTraits
+from datamover.files.zarr_traits import (
+    FILL_VALUE,
+    ZarrTraits,
+    missing_from_zarr,
+    missing_to_zarr,
+)
 
-#: What stands for missing elements, in NetCDF and for xarray.
-FILL_VALUE = "_FillValue"
 #: Attributes by which HDF5 and NetCDF keep track of dimensions.
 INTERNAL = {
     "CLASS",
@@ -62,7 +63,7 @@ def _kept(path: str, name: str, spec: ArraySpec) -> Kept | ZarrTraits:
         dataset = file[name]
         attributes = json_attributes(dataset.attrs, is_netcdf(file))
         if FILL_VALUE in attributes:
-            attributes[FILL_VALUE] = _fill_to_zarr(attributes[FILL_VALUE], dataset.dtype)
+            attributes[FILL_VALUE] = missing_to_zarr(attributes[FILL_VALUE], dataset.dtype)
         names = _dimension_names(dataset, name)
         fill = dataset.fillvalue if dataset.dtype.names is None else None
         chunks: Shape = dataset.chunks or zarr.chunk_shape(spec, MoveOptions())
@@ -92,24 +93,6 @@ def json_attributes(attributes: Any, of_netcdf: bool = False) -> dict[str, Any]:
         if name not in INTERNAL and value is not None and plain:
             found[name] = value
     return found
-
-
-def _fill_to_zarr(value: Any, dtype: np.dtype) -> Any:
-    """Give a missing value as xarray has it in Zarr: of floats, the bytes of a double in base64."""
-    value = value[0] if isinstance(value, list) and len(value) == 1 else value
-    if dtype.kind == "f" and isinstance(value, (int, float)):
-        return base64.standard_b64encode(struct.pack("<d", value)).decode()
-    return value
-
-
-def _fill_from_zarr(value: Any, dtype: np.dtype) -> Any:
-    """The way back; what is something else stays as it is."""
-    if dtype.kind == "f" and isinstance(value, str):
-        try:
-            return dtype.type(struct.unpack("<d", base64.standard_b64decode(value))[0])
-        except (ValueError, struct.error):
-            return value
-    return dtype.type(value) if dtype.kind in "iu" and isinstance(value, int) else value
 
 
 def _flat(words: list[Any]) -> list[Any]:
@@ -151,7 +134,7 @@ def create(path: str, spec: ArraySpec, options: MoveOptions) -> None:
             dim.label = label or ""
         for key, value in attributes.items():
             if key == FILL_VALUE:
-                value = _fill_from_zarr(value, spec.dtype)
+                value = missing_from_zarr(value, spec.dtype)
             try:
                 file[name].attrs[key] = value
             except (TypeError, ValueError) as e:
