@@ -286,7 +286,7 @@ class UserArrays:
     ):
         self._given = arrays
         self._ghost = ghost
-        listed = self._listed()
+        listed = self.listed()
         for array in listed:
             if not isinstance(array, np.ndarray):
                 raise WrongType(
@@ -298,7 +298,8 @@ class UserArrays:
             raise WrongType(f"the blocks have different dtypes: {', '.join(map(str, dtypes))}")
         self.dtype = element_dtype(dtypes.pop()) if dtypes else None
 
-    def _listed(self) -> list[Any]:
+    def listed(self) -> list[Any]:
+        """Give the arrays of all blocks; not for users."""
         if self._given is None:
             return []
         if isinstance(self._given, Mapping):
@@ -317,7 +318,7 @@ class UserArrays:
                     f"it holds {blocks}"
                 )
             return {int(block): array for block, array in self._given.items()}
-        listed = self._listed()
+        listed = self.listed()
         if not blocks and all(array.size == 0 for array in listed):
             return {}
         if len(listed) != len(blocks):
@@ -331,9 +332,9 @@ class UserArrays:
         """Give what movers bind; not for users."""
         dtype = self.dtype or default_dtype
         described = self.places(layout, rank)
-        writable = all(array.flags.writeable for array in self._listed())
+        writable = all(array.flags.writeable for array in self.listed())
         return core().user_part(
-            layout, described, dtype.itemsize, number_name(dtype), writable, self._listed()
+            layout, described, dtype.itemsize, number_name(dtype), writable, self.listed()
         )
 
     def places(self, layout: Layout, rank: int) -> list[tuple]:

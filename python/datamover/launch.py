@@ -159,7 +159,7 @@ def _launcher_family(mpiexec: str) -> str:
 
 
 def run_processes(nprocs: int, arguments: list[str]) -> lifeline.End:
-    """Run `python -m datamover.cli ARGUMENTS` on `nprocs` processes, until all have ended.
+    """Run `python -m datamover ARGUMENTS` on `nprocs` processes, until all have ended.
 
     Parameters
     ----------
@@ -176,7 +176,7 @@ def run_processes(nprocs: int, arguments: list[str]) -> lifeline.End:
     MpiError
         No mpiexec fits the MPI that mpi4py loads.
     """
-    command = [*lifeline.DEAF, sys.executable, "-m", "datamover.cli", *arguments]
+    command = [*lifeline.DEAF, sys.executable, "-m", "datamover", *arguments]
     return lifeline.run([_fitting_mpiexec(), "-n", str(nprocs), *command], _environment())
 
 

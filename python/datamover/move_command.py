@@ -117,9 +117,9 @@ def run(words: list[str]) -> int:
     parser = _parser()
     said = parser.parse_args(_joined(words))
     several = launch.inside_launcher() or (said.nprocs or 1) > 1
-    if said.dry_run and several:
-        parser.error("argument --dry-run: it plans for one process: leave -n away")
-    if not launch.inside_launcher() and several:
+    if said.dry_run and launch.inside_launcher():
+        parser.error("argument --dry-run: it is for a process by itself; say -n for several")
+    if not said.dry_run and not launch.inside_launcher() and several:
         return _start_processes(said.nprocs, said.output)
     from datamover.files.formats import MoveOptions
 
@@ -128,7 +128,9 @@ def run(words: list[str]) -> int:
     show = _show_nothing if said.quiet else _print_json if said.json else _print_report
     if said.dry_run:
         try:
-            _show_intention(said.source, said.output, options, said.json, said.quiet)
+            _show_intention(
+                said.source, said.output, options, said.nprocs or 1, said.json, said.quiet
+            )
         except (Error, OSError) as e:
             print_error(e)
             return 1
@@ -354,17 +356,27 @@ def _print_report(report: Any, output: str) -> None:
     )
 
 
-def _show_intention(source: str, output: str, options: Any, as_json: bool, quiet: bool) -> None:
+def _show_intention(
+    source: str, output: str, options: Any, nprocs: int, as_json: bool, quiet: bool
+) -> None:
     from datamover.files import intend
 
-    found = intend(source, output, options)
-    plan = found.plan
+    found = intend(source, output, options, nprocs)
     if quiet:
         return
     if as_json:
         print(json.dumps(_as_dict(found.spec, output) | found.figures()))
         return
+    for name, one in (found.members or {"": found}).items():
+        _print_intention(one, f"{output}/{name}" if name else output)
+
+
+def _print_intention(found: Any, output: str) -> None:
+    plan, nprocs = found.plan, found.nprocs
     _print_title(found.spec, output)
+    if found.slab is not None:
+        print(f"slab by slab of {_extents(found.slab)}, by {nprocs} processes together")
+        return
     if plan is None:
         print("nothing to plan: no element, or one")
         return
@@ -374,7 +386,8 @@ def _show_intention(source: str, output: str, options: Any, as_json: bool, quiet
     kind = "pieces" if plan.source.is_flat else "chunks"
     if plan.source.is_flat and plan.passes > 1:
         often = "cut at the ends of passes"
-    print(f"{passes} of {_extents(plan.box)}, on {plan.threads} threads")
+    shared = f" of each of {nprocs} processes" if nprocs > 1 else ""
+    print(f"{passes} of {_extents(plan.box)}, on {plan.threads} threads{shared}")
     print(
         f"reads    {plan.source_chunks:,} {kind} of {_extents(plan.source.chunk)}, {often}: "
         f"{_size(plan.read_bytes)}"

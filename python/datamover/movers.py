@@ -87,6 +87,19 @@ class _Options:
         self.max_bytes = memory_limit(max_bytes)
 
 
+def checked_options(
+    op: str | None = None,
+    transport: str = "auto",
+    alpha: complex = 1,
+    beta: complex = 1,
+    conjugate: bool = False,
+    check: bool = False,
+    max_bytes: int | None = None,
+) -> dict[str, Any]:
+    """Check what says how a mover works; the defaults are those of `Mover`. Local."""
+    return vars(_Options(op, transport, alpha, beta, conjugate, check, max_bytes))
+
+
 class _Parts:
     """What the engine binds for one plan: sources and destinations, checked here."""
 
@@ -381,8 +394,9 @@ class Mover(MoverSet):
     ----------
     plan : MotionPlan
         What goes where.
-    source, destination : XArray, ndarray, mapping or UserArrays, or a list of them
-        The library's arrays or the user's (see `UserArrays`); they may be the same array. A mapping
+    source, destination : XArray, ndarray, mapping, UserArrays or FileArray, or a list of them
+        The library's arrays or the user's (see `UserArrays`); they may be the same array. One may
+        be an array on the disk (`files.open`), by itself. A mapping
         holds the blocks of one array, an empty one where a process has none; a list holds several
         arrays, which travel together, each to the one at the same place of the other list. User
         arrays are used in place, and kept alive.
@@ -451,6 +465,15 @@ class Mover(MoverSet):
            [1., 4.],
            [2., 5.]])
     """
+
+    def __new__(cls, *given: Any, **said: Any) -> Mover:
+        """Make one that reads or writes a file where an array on the disk is given."""
+        ends = (*given[1:3], said.get("source"), said.get("destination"))
+        if cls is Mover and any(getattr(type(end), "is_file_array", False) for end in ends):
+            from .files.file_mover import FileMover
+
+            cls = FileMover
+        return super().__new__(cls)
 
     def __init__(
         self,

@@ -2,6 +2,7 @@
 """Do processes that move a file together write it whole, and tell of exactly what each does?"""
 
 import os
+import threading
 
 import h5py
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 import zarr
 
 import datamover as dm
-from datamover.files import move
+from datamover.files import agreement, direct_zarr, move, slabs
 
 
 @pytest.mark.parametrize("case", range(8))
@@ -38,20 +39,89 @@ def test_progress_ends_at_the_bytes_that_were_promised(comm, rng, place, case):
     np.testing.assert_array_equal(stored, array.transpose(axes))
 
 
+@pytest.mark.parametrize("way", ["chunks", "slabs"])
+@pytest.mark.parametrize("output", ["b.zarr", "b.npy", "b.h5:/v"])
+def test_processes_by_themselves_and_slab_by_slab_write_the_same(
+    comm, rng, place, monkeypatch, cases, way, output
+):
+    monkeypatch.setattr(slabs, "COST", 0 if way == "slabs" else 1e9)
+    for _ in range(2 * cases):
+        shape = tuple(int(n) for n in rng.integers(3, 14, 3))
+        array = rng.integers(0, 1000, shape).astype(rng.choice(["i2", ">f8"]))
+        # Whole planes to whole columns: every process needs every chunk.
+        chunks = (1, *shape[1:]) if way == "slabs" else tuple(rng.integers(1, 5, 3).tolist())
+        if comm.rank == 0:
+            zarr.create_array(f"{place}/a.zarr", data=array, chunks=chunks, overwrite=True)
+        comm.barrier()
+        wanted = (shape[0], 1, 1) if way == "slabs" else tuple(rng.integers(1, 5, 3).tolist())
+        axes = (0, 1, 2) if way == "slabs" else tuple(rng.permutation(3).tolist())
+        report = move(
+            comm, f"{place}/a.zarr", f"{place}/{output}", overwrite=True, axes=axes,
+            chunks=wanted if output == "b.zarr" else None, check="crc32c",
+            max_bytes=int(rng.choice([2500, 1 << 20])),
+        )  # fmt: skip
+        if way == "chunks" or comm.size == 1:
+            assert report.reads >= np.prod([-(-n // c) for n, c in zip(shape, chunks, strict=True)])
+        elif output == "b.zarr":
+            assert report.reads == 0
+        if output == "b.npy":
+            found = np.load(f"{place}/b.npy")
+        elif output == "b.zarr":
+            found = zarr.open_array(f"{place}/b.zarr", mode="r")[...]
+        else:
+            with h5py.File(f"{place}/b.h5") as file:
+                found = file["v"][...]
+        np.testing.assert_array_equal(found, array.transpose(axes))
+        comm.barrier()
+
+
 def test_a_failure_on_one_process_leaves_nothing(comm, place, monkeypatch):
     array = np.arange(4.0 * 600).reshape(60, 40)
     if comm.rank == 0:
         np.save(f"{place}/a.npy", array)
     comm.barrier()
     if comm.rank == comm.size - 1:
-        from zarr.storage import LocalStore
 
-        def full(store, key, value):
+        def full(fd, data):
             raise OSError(28, "No space left on device")
 
-        monkeypatch.setattr(LocalStore, "set", full)
+        monkeypatch.setattr(direct_zarr.os, "write", full)
     with pytest.raises(dm.IoError, match=r"not enough space in .* needs 19,200 bytes"):
         move(comm, f"{place}/a.npy", f"{place}/b.zarr", chunks=(5, 5))
+    comm.barrier()
+    assert os.listdir(place) == ["a.npy"]
+    comm.barrier()
+
+
+def test_a_failure_on_one_process_stops_the_others_before_they_are_through(
+    comm, place, monkeypatch
+):
+    if comm.rank == 0:
+        np.save(f"{place}/a.npy", np.arange(400.0 * comm.size))
+    comm.barrier()
+    written = []
+    failed = threading.Event()
+
+    def write(fd, data, whole=os.write):
+        if comm.rank == comm.size - 1:
+            raise OSError(28, "No space left on device")
+        # Nobody gets through until word has come: a process that does not listen ends here.
+        assert failed.wait(60)
+        written.append(len(data))
+        return whole(fd, data)
+
+    def heard(self, ask=agreement.Alarm.rings):
+        if ask(self):
+            failed.set()
+            return True
+        return False
+
+    monkeypatch.setattr(direct_zarr.os, "write", write)
+    monkeypatch.setattr(agreement.Alarm, "rings", heard)
+    with pytest.raises(dm.IoError, match="not enough space"):
+        move(comm, f"{place}/a.npy", f"{place}/b.zarr", chunks=(4,), compressor="none")
+    monkeypatch.undo()
+    assert len(written) < 100 - 1
     comm.barrier()
     assert os.listdir(place) == ["a.npy"]
     comm.barrier()

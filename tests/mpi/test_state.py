@@ -312,6 +312,8 @@ WRONG = [
     ({}, {"a": 4, "a/b": 5}, dm.InvalidArgument),
     ({}, {"a": np.array([None])}, dm.WrongType),
     ({}, {"a": (np.zeros(3), 7)}, dm.WrongType),
+    ({}, {"a": np.ma.masked_equal([1, 2], 2)}, dm.WrongType),
+    ({}, {"a": np.longdouble(2)}, dm.Unsupported),
     ({"writers": 0}, {"a": 1}, dm.InvalidArgument),
     ({"writers": [0, 0]}, {"a": 1}, dm.InvalidArgument),
     ({"writers": 1.5}, {"a": 1}, dm.WrongType),
@@ -329,6 +331,23 @@ WRONG = [
     ({"path": "a.h5"}, {"a": 2**80}, dm.Unsupported),
     ({"path": "a.h5"}, {"a": np.array("xyz")}, dm.Unsupported),
 ]
+
+
+def test_masks_are_not_lost_in_silence(comm, place):
+    layout = dm.BlockCyclic((3 * comm.size,), "(block)", nprocs=comm.size)
+    masked = np.ma.masked_equal([1.0, 2.0, 3.0], 2.0)
+    for given_as in (masked, {comm.rank: masked}, dm.UserArrays(masked)):
+        with pytest.raises(dm.WrongType, match="masked"):
+            dm.save(f"{place}/a.npy", {"u": (given_as, layout)}, comm=comm)
+    assert os.listdir(place) == []
+    comm.Barrier()
+
+
+def test_a_scalar_that_is_no_number_of_python_is_an_array(comm, place):
+    dm.save(f"{place}/a.h5", {"x": np.longdouble("0.1")}, comm=comm)
+    found = dm.load(f"{place}/a.h5", {}, comm=comm)
+    assert found["x"] == np.longdouble("0.1") and found["x"].dtype == np.longdouble
+    comm.Barrier()
 
 
 @pytest.mark.parametrize("everywhere", [True, False])

@@ -157,3 +157,30 @@ def test_runs_are_the_contiguous_pieces_of_a_box(data, shape):
     addresses = np.arange(math.prod(shape)).reshape([shape[a] for a in axes])
     inside = np.sort(addresses[tuple(slice(0, box[a]) for a in axes)].ravel())
     assert runs(box, shape, axes) >= 1 + (np.diff(inside) != 1).sum()
+
+
+@settings(max_examples=60, deadline=None)
+@given(problems(), st.integers(2, 7))
+def test_processes_share_all_passes_and_none_has_more_than_said(problem, processes):
+    shape, itemsize, sides, _ = problem
+    plan = plan_chunks(shape, itemsize, [tuple(sides)], 1 << 30, threads=2, processes=processes)
+    seen = np.zeros(shape, int)
+    most = 0
+    for rank in range(processes):
+        own = list(plan.boxes(rank))
+        for box in own:
+            seen[tuple(map(slice, *box))] += 1
+        most = max(most, sum(math.prod(b - a for a, b in zip(*box, strict=True)) for box in own))
+    assert (seen == 1).all()
+    alone = plan_chunks(shape, itemsize, [tuple(sides)], 1 << 30, threads=2)
+    assert plan.cost_bytes <= alone.cost_bytes
+    nbytes = alone.written_bytes
+    assert plan.cost_bytes >= most / math.prod(shape) * 2 * nbytes - 1
+
+
+def test_processes_do_not_read_the_same_chunks_where_they_need_not():
+    cubes = Side((8, 8, 8), (0, 1, 2), 0, is_flat=False)
+    plates = Side((64, 64, 4), (0, 1, 2), 0, is_flat=False)
+    for processes in (2, 4, 8):
+        plan = plan_chunks((64, 64, 64), 4, [(cubes, plates)], 1 << 30, 1, processes)
+        assert plan.reads == plan.source_chunks and plan.passes == processes

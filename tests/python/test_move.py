@@ -88,18 +88,17 @@ def test_raw_in_both_orders(tmp_path, source_order, output_order):
 
 @pytest.mark.parametrize("max_bytes", [300, 700, 2000, 10**6])
 @pytest.mark.parametrize("order", ["C", "F"])
-def test_slabs_give_the_same_as_all_at_once(tmp_path, max_bytes, order):
+def test_little_memory_gives_the_same_as_all_at_once(tmp_path, max_bytes, order):
     array = np.asarray(sample((13, 11, 4), "u1"), order=order)
     np.save(tmp_path / "a.npy", array)
     report = move(
         COMM, tmp_path / "a.npy", tmp_path / "z.zarr", chunks=(4, 5, 4), max_bytes=max_bytes
     )
     assert same_bytes(zarr.open_array(tmp_path / "z.zarr", mode="r")[...], array)
-    if COMM is not None:
-        assert (report.slabs > 1) == (max_bytes < 2 * array.nbytes)
+    assert report.reads > 0
     back = move(COMM, tmp_path / "z.zarr", tmp_path / "b.npy", max_bytes=max_bytes)
     assert same_bytes(np.load(tmp_path / "b.npy"), array)
-    assert COMM is None or back.slabs > 1 or max_bytes >= 2 * array.nbytes
+    assert back.reads > 0
 
 
 @pytest.mark.parametrize("shape", [(), (0,), (4, 0, 3), (1,), (1, 1, 1, 1, 1, 1, 1, 2)])

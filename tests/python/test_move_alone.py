@@ -191,7 +191,16 @@ def test_a_plan_and_a_report_as_json(tmp_path, capsys):
     planned = json.loads(capsys.readouterr().out)
     assert (planned["passes"], planned["chunks"], planned["files"]) == (1, 16, 17)
     assert planned["memory_bytes"] <= 256 << 20 and planned["shape"] == [64, 64]
-    assert [p.name for p in tmp_path.iterdir()] == ["a.npy"]
+    assert move_command.run([*words, "--dry-run", "--json", "-n", "2"]) == 0
+    shared = json.loads(capsys.readouterr().out)
+    assert (shared["passes"], shared["processes"], shared["chunks"]) == (2, 2, 16)
+    assert move_command.run([*words, "--dry-run", "-n", "2"]) == 0
+    assert "of each of 2 processes" in capsys.readouterr().out
+    zarr.create_array(tmp_path / "rows.zarr", data=np.ones((64, 64)), chunks=(1, 64))
+    turned = [str(tmp_path / "rows.zarr"), words[1], "--chunks", "64,1", "--dry-run", "-n", "16"]
+    assert move_command.run(turned) == 0
+    assert "slab by slab of 64 x 64, by 16 processes" in capsys.readouterr().out
+    assert {p.name for p in tmp_path.iterdir()} == {"a.npy", "rows.zarr"}
     assert move_command.run([*words, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["bytes"] == 8 * 64 * 64
     assert move_command.run([*words, "--overwrite", "--quiet"]) == 0

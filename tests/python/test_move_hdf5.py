@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Do HDF5 datasets, parts of inputs, and converted elements move as h5py and NumPy say?"""
 
+import base64
+import json
 import os
 import zlib
 
@@ -10,6 +12,7 @@ import pytest
 import zarr
 
 import datamover as dm
+from datamover import move_command
 from datamover.files import hdf5, hdf5_chunks, intend, move
 
 KINDS = {
@@ -108,6 +111,92 @@ def test_a_whole_file_becomes_a_group(tmp_path, rng):
         move(None, tmp_path / "a.h5", tmp_path / "a.zarr", overwrite=True)
     move(None, tmp_path / "a.h5", tmp_path / "a.zarr", overwrite_group=True)
     assert sorted(os.listdir(tmp_path)) == ["a.h5", "a.zarr"]
+
+
+def test_links_of_a_file_are_copied_or_named(tmp_path, caplog):
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["deep/u"] = np.arange(5.0)
+        file["again"] = file["deep/u"]
+        file["deep/once more"] = file["deep/u"]
+        file["soft"] = h5py.SoftLink("/deep/u")
+        file["nowhere"] = h5py.SoftLink("/none")
+        file["elsewhere"] = h5py.ExternalLink("b.h5", "/v")
+        file["deep/loop"] = file["/"]
+        file["zzz"] = file["deep"]
+        file["kind"] = np.dtype("i4")
+    move(None, tmp_path / "a.h5", tmp_path / "a.zarr")
+    group = zarr.open_group(tmp_path / "a.zarr", mode="r")
+    assert sorted(group) == ["again", "deep"]
+    assert sorted(group["deep"]) == ["once more", "u"]
+    for name in ("again", "deep/u", "deep/once more"):
+        np.testing.assert_array_equal(group[name][...], np.arange(5.0))
+    said = "\n".join(record.getMessage() for record in caplog.records)
+    for words in (
+        "a.h5:/soft is left out: it is a soft link to /deep/u",
+        "a.h5:/nowhere is left out: it is a soft link to /none",
+        "a.h5:/elsewhere is left out: it is a link to /v in b.h5",
+        "a.h5:/deep/loop is left out: it is another name of the group /",
+        "a.h5:/zzz is left out: it is another name of the group /deep",
+        "a.h5:/deep/once more is another name of a dataset: it is copied again",
+        "a.h5:/kind is left out: it is a datatype",
+        "a.h5:/deep/u is another name of a dataset: it is copied again",
+    ):
+        assert words in said
+    assert len(caplog.records) == 8
+
+
+def test_the_plan_of_a_whole_file(tmp_path, capsys):
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["u"], file["g/v"] = np.zeros((8, 8)), np.zeros(3)
+    words = [str(tmp_path / "a.h5"), str(tmp_path / "b.zarr"), "--dry-run"]
+    assert move_command.run(words) == 0
+    said = capsys.readouterr().out
+    assert "b.zarr/u" in said and "b.zarr/g/v" in said and "1 pass of 8 x 8" in said
+    assert move_command.run([*words, "--json"]) == 0
+    planned = json.loads(capsys.readouterr().out)
+    assert set(planned["arrays"]) == {"u", "g/v"} and planned["arrays"]["g/v"]["passes"] == 1
+    assert os.listdir(tmp_path) == ["a.h5"]
+    os.mkdir(tmp_path / "b.zarr")
+    assert move_command.run(words) == 1
+
+
+@pytest.mark.parametrize("dtype", ["f8", ">i2", "S5", [("a", "<i4"), ("b", "<f8")]])
+def test_single_elements_to_and_from_datasets(tmp_path, dtype):
+    element = np.frombuffer(bytes(range(1, 33)), np.dtype(dtype), 1).reshape(())
+    np.save(tmp_path / "a.npy", element)
+    move(None, tmp_path / "a.npy", f"{tmp_path}/b.h5:/deep/ü", check="crc32c")
+    with h5py.File(tmp_path / "b.h5") as file:
+        stored = file["deep/ü"][...]
+        assert stored.shape == () and stored.tobytes() == element.tobytes()
+    move(None, f"{tmp_path}/b.h5:/deep/ü", tmp_path / "c.npy")
+    back = np.load(tmp_path / "c.npy")
+    assert back.shape == () and back.tobytes() == element.tobytes()
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i2"])
+def test_missing_values_are_told_as_xarray_reads_them_and_come_back(tmp_path, dtype):
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        made = file.create_dataset("u", data=np.zeros((4, 4), dtype))
+        made.attrs["_FillValue"] = np.array([-1], dtype)
+    move(None, f"{tmp_path}/a.h5:/u", tmp_path / "b.zarr")
+    told = zarr.open_array(tmp_path / "b.zarr", mode="r").attrs["_FillValue"]
+    bytes_of_double = base64.standard_b64encode(np.array(-1.0, "<f8").tobytes()).decode()
+    assert told == (-1 if dtype == "i2" else bytes_of_double)
+    move(None, tmp_path / "b.zarr", f"{tmp_path}/c.h5:/u")
+    with h5py.File(tmp_path / "c.h5") as file:
+        back = file["u"].attrs["_FillValue"]
+        assert back == -1 and back.dtype == dtype
+
+
+def test_all_of_a_dimension_without_indices_is_a_region(tmp_path):
+    np.save(tmp_path / "a.npy", np.zeros((4, 0), "i4"))
+    region = ((1, 3), (None, None))
+    for output in ("b.npy", "b.zarr", "b.h5:/u"):
+        assert move(None, tmp_path / "a.npy", tmp_path / output, region=region).bytes == 0
+    assert np.load(tmp_path / "b.npy").shape == (2, 0)
+    assert zarr.open_array(tmp_path / "b.zarr", mode="r").shape == (2, 0)
+    with pytest.raises(dm.InvalidArgument, match="some of them"):
+        move(None, tmp_path / "a.npy", tmp_path / "c.npy", region=((None, None), (0, 0)))
 
 
 def test_a_broken_dataset_leaves_no_group(tmp_path, rng):

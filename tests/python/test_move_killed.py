@@ -81,7 +81,7 @@ def target_pid(process, mark, who):
             return [None]
         of_others = {pid: line for pid, line in running(mark).items() if pid != process.pid}
         launchers = [pid for pid, line in of_others.items() if "mpiexec" in line.partition(" ")[0]]
-        workers = [pid for pid, line in of_others.items() if "datamover.cli" in line]
+        workers = [pid for pid, line in of_others.items() if "-m datamover" in line]
         workers = sorted(set(workers) - set(launchers))
         return launchers if who == "mpiexec" else workers[-1:]
 

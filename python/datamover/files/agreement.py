@@ -4,12 +4,15 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import zlib
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from datamover.errors import Error, IoError, NoMemory, class_of
+from datamover.files.at_work import share_of_cores
 from datamover.files.space import is_no_space, no_space
-from datamover.mpi import comm_address, core, take_part_with
+from datamover.mpi import comm_address, core, gathered, take_part_with
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -27,6 +30,44 @@ def _told(error: Error | OSError | MemoryError, comm: MPI.Comm | None) -> Error:
     if is_no_space(error) and error.filename:
         return IoError(no_space(str(error.filename), error) + where)
     return IoError((f"{words}: {error.filename}" if error.filename else words) + where)
+
+
+def threads_here(address: int) -> int:
+    """Count the threads for this process, beside the others of its node. Collective."""
+    node = zlib.crc32(os.uname().nodename.encode())
+    return share_of_cores(sum(found[0] == node for found in gathered(address, [node])))
+
+
+class Alarm:
+    """By which a process that fails has the others stop what they do by themselves. Collective.
+
+    Parameters
+    ----------
+    comm : MPI.Comm
+    """
+
+    def __init__(self, comm: MPI.Comm):
+        self._comm = comm.Dup()
+        self._sent: list[Any] = []
+
+    def ring(self) -> None:
+        """Tell all others. Local."""
+        others = (rank for rank in range(self._comm.size) if rank != self._comm.rank)
+        self._sent = [self._comm.Isend(b"", rank) for rank in others]
+
+    def rings(self) -> bool:
+        """Tell whether another process has failed. Local."""
+        return self._comm.Iprobe()
+
+    def free(self) -> None:
+        """Take in what was sent. Collective."""
+        rang = gathered(comm_address(self._comm), [int(bool(self._sent))])
+        for rank, sent in enumerate(rang):
+            if sent[0] and rank != self._comm.rank:
+                self._comm.Recv(bytearray(), rank)
+        for request in self._sent:
+            request.Wait()
+        self._comm.Free()
 
 
 @contextlib.contextmanager

@@ -113,6 +113,17 @@ class _Crew:
                 self._failure = error
 
 
+def threads_within(threads: int, files: Iterable[Any], most_bytes: int) -> int:
+    """Give as many of the threads as can decode or encode chunks of files within so many bytes."""
+    scratch = [
+        2 * max(math.prod(file.granule) * file.spec.dtype.itemsize, 1)
+        if math.prod(file.granule) > 1
+        else PIECE_BYTES
+        for file in files
+    ]
+    return max(1, min(threads, most_bytes // max(scratch, default=1)))
+
+
 def boxes(
     lo: Shape, array: np.ndarray, granule: Shape, order: str
 ) -> Iterator[tuple[Shape, np.ndarray]]:

@@ -6,7 +6,7 @@ made pass by pass; a pass is a box of it. Within a pass the source chunks that m
 after the other, in C order of some order of the dimensions. Chunks of the output are filled in
 *groups*, boxes of chunks about as large as a source chunk: a group is opened when the first source
 chunk that meets it is read, and closed when the last one was. A source chunk that meets several
-passes is read in each of them.
+passes is read in each of them. Several processes share the passes out; each works by itself.
 """
 
 from __future__ import annotations
@@ -72,6 +72,9 @@ class ChunkPlan:
     open_groups : int
         So many groups at most are open at once.
     threads : int
+        Of each process.
+    processes : int
+        That share the passes.
     """
 
     shape: Shape
@@ -83,6 +86,7 @@ class ChunkPlan:
     order: Shape
     open_groups: int
     threads: int
+    processes: int = 1
 
     @property
     def group_bytes(self) -> int:
@@ -118,7 +122,7 @@ class ChunkPlan:
     def reads(self) -> int:
         """Source chunks that are read, in all passes; of a flat file perhaps parts of them."""
         return math.prod(
-            _reads(*along) for along in zip(self.shape, self.source.chunk, self.box, strict=True)
+            reads_of(*along) for along in zip(self.shape, self.source.chunk, self.box, strict=True)
         )
 
     @property
@@ -133,10 +137,19 @@ class ChunkPlan:
         """Bytes that are written, before encoding, without what chunks have beyond the array."""
         return math.prod(self.shape) * self.itemsize
 
-    def boxes(self) -> Iterator[tuple[Shape, Shape]]:
-        """Go through the passes, as (lo, hi)."""
+    @property
+    def cost_bytes(self) -> float:
+        """What the process with the most to do reads and writes, in bytes that are read."""
+        cost = _cost_bytes(self.shape, self.itemsize, self.source, self.output, self.box)
+        return cost * _greatest_share(self.shape, self.box, self.processes)
+
+    def boxes(self, rank: int | None = None) -> Iterator[tuple[Shape, Shape]]:
+        """Go through the passes, as (lo, hi): all, or those of one process."""
         starts = [range(0, n, b) for n, b in zip(self.shape, self.box, strict=True)]
-        for lo in itertools.product(*starts):
+        first, last = 0, self.passes
+        if rank is not None:
+            first, last = (self.passes * r // self.processes for r in (rank, rank + 1))
+        for lo in itertools.islice(itertools.product(*starts), first, last):
             yield lo, tuple(min(a + b, n) for a, b, n in zip(lo, self.box, self.shape, strict=True))
 
     def source_cells(self, lo: Shape, hi: Shape) -> Iterator[Shape]:
@@ -150,6 +163,13 @@ class ChunkPlan:
             yield tuple(cell[p] for p in places)
 
 
+def _greatest_share(shape: Shape, box: Shape, processes: int) -> float:
+    """Bound the part of all elements that one process has, where they share the passes."""
+    passes = math.prod(_counts(shape, box))
+    share = math.prod(box) * -(-passes // processes) / math.prod(shape)
+    return min(max(share, 1 / processes), 1.0)
+
+
 def _counts(shape: Shape, chunk: Shape) -> Shape:
     return tuple(-(-n // c) for n, c in zip(shape, chunk, strict=True))
 
@@ -159,7 +179,7 @@ def _thread_bytes(source: Side, output: Side) -> int:
 
 
 @cache
-def _reads(extent: int, chunk: int, box: int) -> int:
+def reads_of(extent: int, chunk: int, box: int) -> int:
     """Count source chunks along a dimension, each in every pass that it meets."""
     starts = np.arange(0, extent, box, dtype=np.int64)
     ends = np.minimum(starts + box, extent)
@@ -277,7 +297,7 @@ def runs(box: Shape, shape: Shape, axes: Shape) -> int:
 def _cost_bytes(shape: Shape, itemsize: int, source: Side, output: Side, box: Shape) -> int:
     """What it costs to read and write all, in bytes that are read."""
     nbytes = math.prod(shape) * itemsize
-    reads = math.prod(map(_reads, shape, source.chunk, box))
+    reads = math.prod(map(reads_of, shape, source.chunk, box))
     if source.is_flat:
         part = tuple(map(min, source.chunk, box))
         cost = nbytes + reads * runs(part, shape, source.axes) * RUN_COST_BYTES
@@ -290,7 +310,12 @@ def _cost_bytes(shape: Shape, itemsize: int, source: Side, output: Side, box: Sh
 
 
 def plan_chunks(
-    shape: Shape, itemsize: int, sides: Iterable[tuple[Side, Side]], max_bytes: int, threads: int
+    shape: Shape,
+    itemsize: int,
+    sides: Iterable[tuple[Side, Side]],
+    max_bytes: int,
+    threads: int,
+    processes: int = 1,
 ) -> ChunkPlan:
     """Find the plan that costs least within a limit of memory.
 
@@ -307,7 +332,10 @@ def plan_chunks(
     max_bytes : int
         Memory for groups and for what threads need besides.
     threads : int
-        As many as there are cores; a plan may take fewer where memory is short.
+        As many as there are cores for a process; a plan may take fewer where memory is short.
+    processes : int
+        That share the passes, each with so much memory and so many threads. Passes are chosen so
+        that the one with the most to do has least.
 
     Raises
     ------
@@ -333,11 +361,13 @@ def plan_chunks(
         least = needed if least is None else min(least, needed)
         for count in _thread_counts(threads):
             room = max_bytes - count * _thread_bytes(source, output)
-            found = _cheapest(shape, itemsize, source, output, room)
+            found = _cheapest(shape, itemsize, source, output, room, processes)
             if found is None:
                 continue
             cost, box, group, order, open_groups = found
-            plan = ChunkPlan(shape, itemsize, source, output, group, box, order, open_groups, count)
+            plan = ChunkPlan(
+                shape, itemsize, source, output, group, box, order, open_groups, count, processes
+            )
             candidate = (cost / count, plan.memory_bytes, plan)
             if best is None or candidate[:2] < best[:2]:
                 best = candidate
@@ -358,8 +388,8 @@ def _thread_counts(threads: int) -> list[int]:
 
 
 def _cheapest(
-    shape: Shape, itemsize: int, source: Side, output: Side, room_bytes: int
-) -> tuple[int, Shape, Shape, Shape, int] | None:
+    shape: Shape, itemsize: int, source: Side, output: Side, room_bytes: int, processes: int
+) -> tuple[float, Shape, Shape, Shape, int] | None:
     """Find the passes that cost least: (cost, box, group, order, open groups)."""
     dims = len(shape)
     if math.prod(output.chunk) * itemsize > room_bytes:
@@ -370,7 +400,12 @@ def _cheapest(
         for n, s, c in zip(shape, source.chunk, output.chunk, strict=True)
     ]
     costed = [
-        (_cost_bytes(shape, itemsize, source, output, box), -math.prod(box), box)
+        (
+            _cost_bytes(shape, itemsize, source, output, box)
+            * _greatest_share(shape, box, processes),
+            -math.prod(box),
+            box,
+        )
         for box in itertools.product(*extents)
     ]
     heapq.heapify(costed)

@@ -191,11 +191,12 @@ def file_axes(axes: Shape, order: str) -> Shape:
     return axes if order == "C" else axes[::-1]
 
 
-def plan_between(source: Source, sink: Sink, max_bytes: int, threads: int) -> ChunkPlan:
+def plan_between(
+    source: Source, sink: Sink, max_bytes: int, threads: int, processes: int = 1
+) -> ChunkPlan:
     """Find the plan that costs least; see `plan_chunks`."""
-    return plan_chunks(
-        sink.shape, source.itemsize, _sides(source, sink, max_bytes), max_bytes, threads
-    )
+    sides = _sides(source, sink, max_bytes)
+    return plan_chunks(sink.shape, source.itemsize, sides, max_bytes, threads, processes)
 
 
 def _sides(source: Source, sink: Sink, max_bytes: int) -> Iterator[tuple[Side, Side]]:

@@ -13,6 +13,7 @@ import dataclasses
 import json
 import math
 import os
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -22,7 +23,12 @@ from datamover.errors import IoError, Unsupported
 from datamover.files.chunk_boxes import ChunkedArray, within
 from datamover.files.formats import ArraySpec, MoveOptions, Shape
 from datamover.files.space import is_no_space, no_space, sync_file_system
-from datamover.files.zarr_traits import DIMENSIONS_V2, ZarrTraits
+from datamover.files.zarr_traits import (
+    DIMENSIONS_V2,
+    ZarrTraits,
+    attributes_of_v2,
+    with_missing,
+)
 
 #: dtypes by their names in Zarr v3.
 DTYPES = {
@@ -241,6 +247,7 @@ class Kept:
             metadata = {**self.metadata, **_new_metadata(dtype, np.asarray(fill).astype(dtype)[()])}
         for name in ("attributes", "chunk_key_encoding"):
             metadata[name] = self.metadata[name]
+        metadata["attributes"] = with_missing(metadata["attributes"], dtype)
         codecs = self.metadata["codecs"][1:]
         # Of blosc the elements' size is said.
         metadata["codecs"] += [_zstd(0) if c["name"] == "blosc" else c for c in codecs]
@@ -276,6 +283,8 @@ class OrdinaryArray(ChunkedArray):
         self._path = path
         self._codec = _codec(layout.codec)
         self.is_encoded = self._codec is not None
+        #: Whether chunks that are there are replaced, each at once.
+        self.replaces = False
         self._elems = math.prod(layout.chunks)
         self._chunk_bytes = self._elems * layout.dtype.itemsize
         self.fill_bytes = np.asarray(layout.fill_value, layout.dtype).tobytes()
@@ -302,13 +311,33 @@ class OrdinaryArray(ChunkedArray):
         return elements.reshape(self.layout.chunks, order=self.layout.order)
 
     def write_chunk(self, cell: Shape, chunk: np.ndarray) -> None:
-        """Encode and write a chunk, contiguous in C order; not where it holds the fill value."""
-        data = chunk.reshape(-1)
+        """Encode and write a chunk, contiguous in C order; none where all is fill value."""
+        data = chunk.reshape(-1, order=self.layout.order)
+        path = os.path.join(self._path, self.layout.key(cell))
         if self._is_fill(data):
+            if self.replaces:
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(path)
             return
         if self._codec is not None:
             data = self._codec.encode(data.view(self.layout.dtype))
-        path = os.path.join(self._path, self.layout.key(cell))
+        if self.replaces:
+            self._replace(path, data)
+        else:
+            self._write_file(path, data)
+
+    def _replace(self, path: str, data: Any) -> None:
+        """Write a chunk beside the one that is there, and give it its name when it is whole."""
+        beside = f"{path}.{os.getpid()}.{threading.get_native_id()}.partial"
+        try:
+            self._write_file(beside, data)
+            os.replace(beside, path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(beside)
+            raise
+
+    def _write_file(self, path: str, data: Any) -> None:
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
         try:
             try:
@@ -400,7 +429,8 @@ def open_reader(path: str, traits: Callable[[], ZarrTraits]) -> OrdinaryArray | 
         attributes = {}
         with contextlib.suppress(FileNotFoundError):
             attributes = _read_json(os.path.join(path, ".zattrs"))
-        return OrdinaryArray(path, layout, _kept_of_v2(layout, attributes, traits))
+        fill = metadata["fill_value"]
+        return OrdinaryArray(path, layout, _kept_of_v2(layout, attributes, fill, traits))
     except (_NotOrdinary, OSError, ValueError, LookupError, TypeError, AttributeError,
             RecursionError, Unsupported, OverflowError):  # fmt: skip
         return None
@@ -413,7 +443,9 @@ def _check_size(layout: Layout) -> None:
     _require(math.prod(layout.chunks) * layout.dtype.itemsize < 2**62)
 
 
-def _kept_of_v2(layout: Layout, attributes: Any, traits: Callable[[], ZarrTraits]) -> Kept:
+def _kept_of_v2(
+    layout: Layout, attributes: Any, fill: Any, traits: Callable[[], ZarrTraits]
+) -> Kept:
     """Give what zarr.json would say of an array of v2."""
     _require(isinstance(attributes, dict))
     names = attributes.get(DIMENSIONS_V2)
@@ -422,7 +454,8 @@ def _kept_of_v2(layout: Layout, attributes: Any, traits: Callable[[], ZarrTraits
         _require(all(isinstance(name, str) for name in names))
         attributes = {k: v for k, v in attributes.items() if k != DIMENSIONS_V2}
     metadata = _new_metadata(layout.dtype, layout.fill_value)
-    metadata["attributes"] = attributes
+    said_fill = None if fill is None else layout.fill_value
+    metadata["attributes"] = attributes_of_v2(attributes, said_fill, named, layout.dtype)
     if named:
         metadata["dimension_names"] = names
     codec = layout.codec

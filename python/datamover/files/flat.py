@@ -24,7 +24,31 @@ MAX_SPAN_BYTES = 4 << 20
 PIECES_PER_PROCESS = 8
 
 
-class FlatFile:
+class FlatBoxes:
+    """In which boxes a file is dealt that holds an array as one piece.
+
+    Parameters
+    ----------
+    spec : ArraySpec
+    """
+
+    def __init__(self, spec: ArraySpec):
+        self.spec = spec
+        self.granule = (1,) * len(spec.shape)
+
+    def unit(self, shape: Shape, nprocs: int) -> Shape:
+        """Whole rows, planes, …: as large as leaves several for each process."""
+        ordered = shape if self.spec.order == "C" else shape[::-1]
+        unit = [1] * len(ordered)
+        pieces = 1
+        for d, extent in enumerate(ordered):
+            if pieces >= PIECES_PER_PROCESS * nprocs:
+                unit[d] = extent
+            pieces *= extent
+        return tuple(unit) if self.spec.order == "C" else tuple(unit[::-1])
+
+
+class FlatFile(FlatBoxes):
     """Elements of any kind, one behind the other in C or Fortran order, from a byte offset on.
 
     Parameters
@@ -37,8 +61,7 @@ class FlatFile:
     """
 
     def __init__(self, path: str, spec: ArraySpec, offset: int, writable: bool):
-        self.spec = spec
-        self.granule = (1,) * len(spec.shape)
+        super().__init__(spec)
         #: Whether short runs are written through a mapping, which counts as memory of the process.
         self.maps_short_runs = True
         self._path = path
@@ -55,16 +78,11 @@ class FlatFile:
         self._offset += sum(int(i) * s for i, s in zip(first, strides, strict=False))
         self.spec = dataclasses.replace(self.spec, shape=shape)
 
-    def unit(self, shape: Shape, nprocs: int) -> Shape:
-        """Whole rows, planes, …: as large as leaves several for each process."""
-        ordered = shape if self.spec.order == "C" else shape[::-1]
-        unit = [1] * len(ordered)
-        pieces = 1
-        for d, extent in enumerate(ordered):
-            if pieces >= PIECES_PER_PROCESS * nprocs:
-                unit[d] = extent
-            pieces *= extent
-        return tuple(unit) if self.spec.order == "C" else tuple(unit[::-1])
+    def reopened_to_write(self) -> FlatFile:
+        """Open the same elements to be read and written; this one is closed."""
+        again = FlatFile(self._path, self.spec, self._offset, writable=True)
+        self.close()
+        return again
 
     def read(self, lo: Shape, out: np.ndarray) -> None:
         """Fill `out` with the elements from index `lo` on.

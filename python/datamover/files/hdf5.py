@@ -8,6 +8,7 @@ are known; all else is read by h5py.
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Iterator
 from typing import Any
@@ -62,16 +63,70 @@ def open_file(path: str) -> Any:
         raise IoError(f"{path} is no HDF5 file that can be read: {e}") from e
 
 
-def datasets(file: Any) -> dict[str, Any]:
-    """Give all datasets of an open file, by name. Links that lead nowhere are none."""
-    found: dict[str, Any] = {}
+@dataclasses.dataclass
+class Tree:
+    """What is in a group, and below.
 
-    def look(name: str, held: Any) -> None:
-        if isinstance(held, h5py().Dataset):
-            found[name] = held
+    Attributes
+    ----------
+    groups, datasets : dict
+        By name. A dataset has each name that is a (hard) link to it, a group the first.
+    copies : list of str
+        Names of datasets that have another name before.
+    links : dict
+        Of all other names, what they are.
+    """
 
-    file.visititems(look)
+    groups: dict[str, Any] = dataclasses.field(default_factory=dict)
+    datasets: dict[str, Any] = dataclasses.field(default_factory=dict)
+    copies: list[str] = dataclasses.field(default_factory=list)
+    links: dict[str, str] = dataclasses.field(default_factory=dict)
+
+
+def tree(group: Any) -> Tree:
+    """Go through all links of an open file or group. Those that lead elsewhere are not followed."""
+    found = Tree()
+    _look_into(group, "", found, {_address(group): ""})
     return found
+
+
+def _address(held: Any) -> tuple[int, int]:
+    info = h5py().h5o.get_info(held.id)
+    return info.fileno, info.addr
+
+
+def _look_into(group: Any, above: str, found: Tree, seen: dict[tuple[int, int], str]) -> None:
+    for key in group:
+        name = above + key
+        link = group.get(key, getlink=True)
+        if isinstance(link, h5py().SoftLink):
+            found.links[name] = f"a soft link to {link.path}"
+        elif isinstance(link, h5py().ExternalLink):
+            found.links[name] = f"a link to {link.path} in {link.filename}"
+        else:
+            _look_at(group[key], name, found, seen)
+
+
+def _look_at(held: Any, name: str, found: Tree, seen: dict[tuple[int, int], str]) -> None:
+    first = seen.setdefault(_address(held), name)
+    is_seen = first != name
+    if isinstance(held, h5py().Dataset):
+        found.datasets[name] = held
+        if is_seen:
+            found.copies.append(name)
+    elif isinstance(held, h5py().Group):
+        if is_seen:
+            found.links[name] = f"another name of the group /{first}"
+        else:
+            found.groups[name] = held
+            _look_into(held, name + "/", found, seen)
+    else:
+        found.links[name] = "a datatype"
+
+
+def datasets(file: Any) -> dict[str, Any]:
+    """Give all datasets of an open file, by each of their names. Other links are not followed."""
+    return tree(file).datasets
 
 
 def names(path: str) -> list[str]:
@@ -180,13 +235,28 @@ def create_contiguous(file: Any, name: str, spec: ArraySpec) -> None:
     settled.set_alloc_time(h5py().h5d.ALLOC_TIME_EARLY)
     settled.set_fill_time(h5py().h5d.FILL_TIME_NEVER)
     try:
-        made = file.create_dataset(name, spec.shape, spec.dtype, dcpl=settled)
+        if spec.shape:
+            made = file.create_dataset(name, spec.shape, spec.dtype, dcpl=settled)
+        else:
+            made = _create_single(file, name, spec.dtype, settled)
     except (TypeError, ValueError) as e:
         raise Unsupported(f"HDF5 cannot hold dtype {spec.dtype} of {name!r}: {e}") from e
     if made.dtype != spec.dtype or made.dtype.itemsize != spec.dtype.itemsize:
         raise Unsupported(f"HDF5 cannot hold dtype {spec.dtype} of {name!r}: it makes {made.dtype}")
     if spec.nbytes and made.id.get_offset() is None:
         raise Unsupported(f"this HDF5 does not say where {name!r} lies in its file")
+
+
+def _create_single(file: Any, name: str, dtype: np.dtype, settled: Any) -> Any:
+    """Make a dataset of one element; h5py by itself leaves out how its place is settled."""
+    low = h5py()
+    links = low.h5p.create(low.h5p.LINK_CREATE)
+    links.set_create_intermediate_group(True)
+    links.set_char_encoding(low.h5t.CSET_UTF8)
+    kind = low.h5t.py_create(dtype, logical=True)
+    space = low.h5s.create(low.h5s.SCALAR)
+    made = low.h5d.create(file.id, name.encode(), kind, space, dcpl=settled, lcpl=links)
+    return low.Dataset(made)
 
 
 def open_writer(path: str, name: str, spec: ArraySpec) -> FlatFile:

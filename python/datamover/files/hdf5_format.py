@@ -18,7 +18,12 @@ from datamover.files import hdf5, zarr
 from datamover.files.direct_zarr import Kept, ordinary_metadata
 from datamover.files.flat import FlatFile, check_flat_dtype
 from datamover.files.formats import ArraySpec, Format, MoveOptions, Shape, register
-from datamover.files.zarr_traits import ZarrTraits
+from datamover.files.zarr_traits import (
+    FILL_VALUE,
+    ZarrTraits,
+    missing_from_zarr,
+    missing_to_zarr,
+)
 
 #: Attributes by which HDF5 and NetCDF keep track of dimensions.
 INTERNAL = {
@@ -56,7 +61,9 @@ def _only_dataset(path: str) -> str:
 def _kept(path: str, name: str, spec: ArraySpec) -> Kept | ZarrTraits:
     with hdf5.open_file(path) as file:
         dataset = file[name]
-        attributes = json_attributes(dataset.attrs)
+        attributes = json_attributes(dataset.attrs, is_netcdf(file))
+        if FILL_VALUE in attributes:
+            attributes[FILL_VALUE] = missing_to_zarr(attributes[FILL_VALUE], dataset.dtype)
         names = _dimension_names(dataset, name)
         fill = dataset.fillvalue if dataset.dtype.names is None else None
         chunks: Shape = dataset.chunks or zarr.chunk_shape(spec, MoveOptions())
@@ -68,10 +75,17 @@ def _kept(path: str, name: str, spec: ArraySpec) -> Kept | ZarrTraits:
     return traits if metadata is None else Kept(tuple(chunks), metadata, lambda: traits)
 
 
-def json_attributes(attributes: Any) -> dict[str, Any]:
+def is_netcdf(file: Any) -> bool:
+    """Tell whether a file of HDF5 is one of NetCDF, where numbers are attributes of one element."""
+    return "_NCProperties" in file.attrs
+
+
+def json_attributes(attributes: Any, of_netcdf: bool = False) -> dict[str, Any]:
     """Give the attributes that JSON can hold, without those that only HDF5 needs."""
     found = {}
     for name, value in hdf5.values_of(attributes):
+        if of_netcdf and isinstance(value, np.ndarray) and value.shape == (1,):
+            value = value.tolist()[0]
         if isinstance(value, np.ndarray):
             value = value.tolist() if value.dtype.kind in "biufUO" else None
         words = value if isinstance(value, list) else [value]
@@ -119,6 +133,8 @@ def create(path: str, spec: ArraySpec, options: MoveOptions) -> None:
         for dim, label in zip(file[name].dims, names, strict=False):
             dim.label = label or ""
         for key, value in attributes.items():
+            if key == FILL_VALUE:
+                value = missing_from_zarr(value, spec.dtype)
             try:
                 file[name].attrs[key] = value
             except (TypeError, ValueError) as e:

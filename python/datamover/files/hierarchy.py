@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """How does a whole HDF5 file, with its groups, arrays and attributes, go to Zarr?
 
-Dataset by dataset, each as one array does, into a group that gets its name when all are there.
+Dataset by dataset, each as one array does, into a group that gets its name when all are there. A
+dataset of several names goes under each of them; what Zarr has not (links, named datatypes) is left
+out, which the log says.
 """
 
 from __future__ import annotations
@@ -52,6 +54,7 @@ def move(
             names = _names(source)
             if is_first:
                 placing.check_places(source, output, overwrite, options.overwrite_group)
+                _tell_of_links(source)
                 for left in placing.remove_leftovers(output):
                     log.warning("removed %s, left by a move that was killed", left)
                 removes = True
@@ -61,10 +64,7 @@ def move(
             if lock is None:
                 lock = placing.hold(temporary)
         for name in names:
-            each = dataclasses.replace(
-                options, member=name, output_format="zarr", input_format="hdf5",
-                overwrite=False, overwrite_group=False,
-            )  # fmt: skip
+            each = _of_one(options, name)
             reports.append(_move_one(comm, source, f"{temporary}/{name}", each, progress))
         with together(comm):
             if is_first:
@@ -78,6 +78,37 @@ def move(
         if lock is not None:
             os.close(lock)
     return _together(reports)
+
+
+def intend(source: str, output: str, options: MoveOptions, intend_one: Callable[..., Any]) -> Any:
+    """Say what `move` would do: the intention of each dataset, by name. Local.
+
+    `intend_one` gives that of one, by source, output and options.
+    """
+    with together(None):
+        _check(options)
+        names = _names(source)
+        overwrite = options.overwrite or options.overwrite_group
+        placing.check_places(source, output, overwrite, options.overwrite_group)
+    return {name: intend_one(source, output, _of_one(options, name)) for name in names}
+
+
+def _of_one(options: MoveOptions, name: str) -> MoveOptions:
+    """Give what is to be said of one dataset."""
+    return dataclasses.replace(
+        options, member=name, output_format="zarr", input_format="hdf5",
+        overwrite=False, overwrite_group=False,
+    )  # fmt: skip
+
+
+def _tell_of_links(source: str) -> None:
+    """Say what is left out, and what is there twice."""
+    with hdf5.open_file(source) as file:
+        found = hdf5.tree(file)
+    for name, what in found.links.items():
+        log.warning("%s:/%s is left out: it is %s", source, name, what)
+    for name in found.copies:
+        log.warning("%s:/%s is another name of a dataset: it is copied again", source, name)
 
 
 def _move_one(
@@ -112,7 +143,7 @@ def _names(source: str) -> list[str]:
 
 def _make_groups(source: str, place: str) -> None:
     """Make the groups of a file as Zarr's, with their attributes."""
-    from datamover.files.hdf5_format import json_attributes
+    from datamover.files.hdf5_format import is_netcdf, json_attributes
 
     def make(folder: str, attributes: dict[str, Any]) -> None:
         metadata = {"zarr_format": 3, "node_type": "group", "attributes": attributes}
@@ -120,15 +151,12 @@ def _make_groups(source: str, place: str) -> None:
             json.dump(metadata, file, indent=2)
 
     with hdf5.open_file(source) as file:
-        make(place, json_attributes(file.attrs))
-
-        def look(name: str, held: Any) -> None:
-            if isinstance(held, hdf5.h5py().Group):
-                folder = formats.local_path(os.path.join(place, name))
-                os.mkdir(folder)
-                make(folder, json_attributes(held.attrs))
-
-        file.visititems(look)
+        of_netcdf = is_netcdf(file)
+        make(place, json_attributes(file.attrs, of_netcdf))
+        for name, held in hdf5.tree(file).groups.items():
+            folder = formats.local_path(os.path.join(place, name))
+            os.mkdir(folder)
+            make(folder, json_attributes(held.attrs, of_netcdf))
 
 
 def _together(reports: list[Any]) -> Any:

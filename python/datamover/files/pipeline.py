@@ -41,6 +41,10 @@ class Busy:
     write: float = 0.0
 
 
+class GivenUp(Exception):
+    """Another process has failed."""
+
+
 class _Group:
     """Chunks of the output that are being filled."""
 
@@ -79,6 +83,15 @@ class Pipeline:
         Groups are opened ahead where it allows more than the plan needs.
     tell : callable
         Called with the bytes of each piece read or written.
+    rank : int
+        Which of the processes this is that share the plan's passes.
+    gives_up : callable, optional
+        Asked now and then, by the thread that calls `run`, whether all is to be given up.
+
+    Raises
+    ------
+    GivenUp
+        By `run`, where that was so.
     """
 
     def __init__(
@@ -88,7 +101,10 @@ class Pipeline:
         sink: Sink,
         max_bytes: int,
         tell: Callable[[int], None],
+        rank: int = 0,
+        gives_up: Callable[[], bool] | None = None,
     ):
+        self._rank, self._gives_up = rank, gives_up
         self._plan, self._source, self._sink, self._tell = plan, source, sink, tell
         self.busy = Busy()
         fitting = (max_bytes - plan.scratch_bytes) // plan.group_bytes
@@ -111,7 +127,7 @@ class Pipeline:
         """Move all; the first error of any thread is raised when all have stopped."""
         plan = self._plan
         count = min(plan.threads, max(plan.reads, plan.chunks))
-        if count == 1:
+        if count == 1 and self._gives_up is None:
             self._work()
         else:
             try:
@@ -133,6 +149,8 @@ class Pipeline:
         """
         while self._running > 0 or not (self._done or self._failure):
             self._ended.acquire(timeout=PATIENCE_SECONDS)
+            if self._gives_up is not None and self._failure is None and self._gives_up():
+                self._fail(GivenUp())
 
     def _work_apart(self) -> None:
         with self._changed:
@@ -185,7 +203,7 @@ class Pipeline:
     def _all_reads(self) -> Iterator[tuple[Shape, Box]]:
         """Go through the plan: a source chunk, and its part that lies in the pass."""
         chunk = self._plan.source.chunk
-        for lo, hi in self._plan.boxes():
+        for lo, hi in self._plan.boxes(self._rank):
             for cell in self._plan.source_cells(lo, hi):
                 first = tuple(i * c for i, c in zip(cell, chunk, strict=True))
                 last = tuple(a + c for a, c in zip(first, chunk, strict=True))

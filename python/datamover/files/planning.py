@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which process would read, send and write what, if many moved an array to Zarr together?"""
+"""Which process would read, send and write what, if many moved an array to Zarr slab by slab?"""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def plan(
     axes: Sequence[int] | None = None,
     max_bytes: int = 1 << 28,
 ) -> FilePlan:
-    """Say how `nprocs` processes would move an array to Zarr. Local, without MPI.
+    """Say how `nprocs` processes would move an array to Zarr slab by slab. Local, without MPI.
 
     Looks at the input's metadata only.
 

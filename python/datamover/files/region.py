@@ -39,7 +39,7 @@ def box_of(region: Region, shape: Shape) -> tuple[Shape, Shape]:
     for d, ((begin, end), n) in enumerate(zip(region, shape, strict=True)):
         first = 0 if begin is None else begin + n if begin < 0 else begin
         last = n if end is None else end + n if end < 0 else end
-        if not 0 <= first < last <= n:
+        if (begin, end) != (None, None) and not 0 <= first < last <= n:
             raise InvalidArgument(
                 f"the region is {'' if begin is None else begin}:{'' if end is None else end} in "
                 f"dimension {d}, which has {n} indices; it must be some of them"

@@ -10,10 +10,8 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import math
 import os
 import threading
-import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -22,8 +20,8 @@ import numpy as np
 from datamover.arguments import memory_limit
 from datamover.errors import InvalidArgument, InvalidState, Mismatch, NoMemory, WrongType
 from datamover.files import formats, placing
-from datamover.files.agreement import together
-from datamover.files.at_work import PIECE_BYTES, boxes, do_all, share_of_cores
+from datamover.files.agreement import threads_here, together
+from datamover.files.at_work import boxes, do_all, threads_within
 from datamover.files.state_items import (
     Item,
     State,
@@ -37,7 +35,7 @@ from datamover.files.state_items import (
 )
 from datamover.files.state_steps import Slab, Staging, batches, file_ranks, slabs_of
 from datamover.files.state_stores import Origin, StoreOptions, target_of, whole
-from datamover.mpi import collectively, comm_address, gathered
+from datamover.mpi import collectively, comm_address
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -232,12 +230,6 @@ def _limit(max_bytes: Any) -> int:
     return memory_limit(max_bytes)
 
 
-def _threads_here(address: int) -> int:
-    """Count the threads for this process, beside the others of its node. Collective."""
-    node = zlib.crc32(os.uname().nodename.encode())
-    return share_of_cores(sum(found[0] == node for found in gathered(address, [node])))
-
-
 class _Work:
     """What saving and loading have in common: limits, threads, open files of a step."""
 
@@ -274,18 +266,8 @@ class _Work:
             for name, _, _ in staging.parts():
                 if name not in files:
                     files[name] = opened.enter_context(contextlib.closing(self.open(name)))
-            do_all(tasks(), lambda task: work(*task), self._threads_for(files.values()))
-
-    def _threads_for(self, files: Any) -> int:
-        """As many threads as can decode or encode within a quarter of the limit."""
-        scratch = [
-            2 * max(math.prod(file.granule) * file.spec.dtype.itemsize, 1)
-            if math.prod(file.granule) > 1
-            else PIECE_BYTES
-            for file in files
-        ]
-        fitting = self.max_bytes // 4 // max(scratch, default=1)
-        return max(1, min(self.threads, fitting))
+            threads = threads_within(self.threads, files.values(), self.max_bytes // 4)
+            do_all(tasks(), lambda task: work(*task), threads)
 
 
 class _Save(_Work):
@@ -346,7 +328,7 @@ class _Save(_Work):
             self.target = target_of(self.output)(state, self.options)
 
         collectively(self.address, settle)
-        self.threads = _threads_here(self.address)
+        self.threads = threads_here(self.address)
 
     def open(self, name: str) -> Any:
         """Open an array to be written."""
@@ -571,7 +553,7 @@ class _Load(_Work):
                 f"{name!r} has the shape {spec.shape} in {self.origin.path}, the layout has "
                 f"{item.shape}"
             )
-        self.staged[name] = _native(spec.dtype)
+        self.staged[name] = native_dtype(spec.dtype)
         given = item.dtype
         if given is not None and given != self.staged[name]:
             _check_conversion(name, self.staged[name], given)
@@ -587,7 +569,7 @@ class _Load(_Work):
             spec = self.specs[name]
             said[name] = (wanted, spec.shape, str(spec.dtype), spec.order, self._granules[name])
         agree_on(self.address, said, "load")
-        self.threads = _threads_here(self.address)
+        self.threads = threads_here(self.address)
 
     def run(self) -> dict[str, Any]:
         """Load all. Collective."""
@@ -633,7 +615,7 @@ class _Load(_Work):
                 if item is None:
                     with contextlib.closing(self.open(name)) as file:
                         array = whole(file)
-                        found[name] = array.astype(_native(array.dtype), copy=False)
+                        found[name] = array.astype(native_dtype(array.dtype), copy=False)
         return found
 
     @staticmethod
@@ -643,7 +625,7 @@ class _Load(_Work):
             piece.view(file.spec.dtype).byteswap(inplace=True)
 
 
-def _native(dtype: np.dtype) -> np.dtype:
+def native_dtype(dtype: np.dtype) -> np.dtype:
     """Give numbers in the byte order of the machine; records stay as they are."""
     return dtype if dtype.names else dtype.newbyteorder("=")
 

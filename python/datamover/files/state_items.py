@@ -82,9 +82,10 @@ def state_of(given: Any) -> State:
     for name, value in sorted(given.items()):
         if isinstance(value, (XArray, tuple)):
             found.items[name] = _item(name, value)
-        elif isinstance(value, np.generic) and value.dtype.kind in "biufU":
+        elif _is_plain(value):
             found.values[name] = value.item()
         elif isinstance(value, (np.ndarray, np.generic, complex)):
+            _refuse_masks(name, [value])
             found.arrays[name] = np.asarray(value)
             _check_dtype(name, found.arrays[name].dtype)
         elif isinstance(value, (bool, int, float, str)):
@@ -122,7 +123,23 @@ def _item(name: str, given: Any) -> Item:
     if isinstance(array, XArray):
         raise WrongType(f"{name!r} is an XArray, which has its layout: give it without one")
     array = array if isinstance(array, UserArrays) else UserArrays(array)
+    _refuse_masks(name, array.listed())
     return Item(layout, array, array.dtype)
+
+
+def _is_plain(value: Any) -> bool:
+    """Tell whether a NumPy scalar is a Python number or string as well; longdouble is not."""
+    plain = isinstance(value, np.generic) and value.dtype.kind in "biufU"
+    return plain and isinstance(value.item(), (bool, int, float, str))
+
+
+def _refuse_masks(name: str, arrays: list[Any]) -> None:
+    """Refuse masked arrays: files have no masks."""
+    if any(isinstance(array, np.ma.MaskedArray) for array in arrays):
+        raise WrongType(
+            f"{name!r} is a masked array, and files cannot hold the mask: give .filled(value), "
+            "or .data and .mask as two arrays"
+        )
 
 
 def _check_dtype(name: str, dtype: np.dtype) -> None:

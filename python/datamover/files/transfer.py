@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """How does an array go from one file to another, whoever moves it?
 
-A process alone moves it chunk by chunk, with a thread per core (`pipeline`). Several move it slab
-by slab: each process reads its part of a slab, a mover redistributes the slab from the parts as
-they are read to the parts as they are written, each process writes its part. The output is written
-under a hidden name beside its own and gets its name when it is complete.
+Chunk by chunk (`chunk_plan`, `pipeline`), by a process alone with a thread per core, or by several
+that share the passes of one plan, each by itself with its share of the cores. Where source chunks
+would then be read by many processes, and that costs more, several move it slab by slab (`slabs`):
+each part is read once and a mover brings it to where it is written. The output is written under a
+hidden name beside its own and gets its name when it is complete.
 """
 
 from __future__ import annotations
 
-import collections
 import contextlib
 import dataclasses
 import logging
@@ -21,16 +21,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from datamover.errors import InvalidArgument, Unsupported
-from datamover.files import dealing, formats, hierarchy, placing
-from datamover.files.agreement import together
-from datamover.files.at_work import cores
+from datamover.errors import InvalidArgument, NoMemory, Unsupported
+from datamover.files import formats, hierarchy, placing
+from datamover.files.agreement import Alarm, threads_here, together
+from datamover.files.at_work import cores, share_of_cores
 from datamover.files.checksums import Checksums
 from datamover.files.chunk_plan import ChunkPlan
 from datamover.files.chunk_sides import Sink, Source, file_axes, plan_between
+from datamover.files.flat import FlatBoxes
 from datamover.files.formats import ArraySpec, MoveOptions, Reader, Shape, Writer
-from datamover.files.pipeline import Pipeline
+from datamover.files.pipeline import GivenUp, Pipeline
 from datamover.files.region import limited
+from datamover.files.slabs import SlabMove, Slabs
 from datamover.mpi import comm_address, gathered
 
 if TYPE_CHECKING:
@@ -38,8 +40,6 @@ if TYPE_CHECKING:
 
 MAX_DIMS = 8
 PHASES = ("set_up", "read", "redistribute", "write", "sync")
-#: Progress is told after pieces of about this many bytes.
-PIECE_BYTES = 64 << 20
 
 #: Called on every process with the bytes that it has read or written since the last call.
 Progress = Callable[[int], None]
@@ -61,7 +61,8 @@ class MoveReport:
         Threads of each process; slabs (or passes over the input) that the array went by in.
     reads, read_bytes : int
         Chunks or pieces of the input that were read, and their bytes when decoded; more than there
-        are where memory was too little to read each once. 0 where several processes moved.
+        are where memory was too little to read each once, or several processes need the same. 0
+        where the array went by in slabs.
     seconds : float
         From the opened input to the output under its name.
     set_up_seconds, read_seconds, redistribute_seconds, write_seconds, sync_seconds : float
@@ -178,30 +179,42 @@ def move(
 
 @dataclasses.dataclass(frozen=True)
 class Intention:
-    """What a move by one process would do; see `intend`.
+    """What a move would do; see `intend`.
 
     Attributes
     ----------
     spec : ArraySpec
         Of the output.
     plan : ChunkPlan or None
-        None where there is nothing to plan: no element, or one.
+        None where there is nothing to plan: no element, or one; and where it goes by in slabs.
     files : int
         That the output would consist of, at most: chunks that hold the fill value have none.
+    nprocs : int
+    slab : tuple of int or None
+        Extents of the slabs that it goes by in, where that costs less.
+    members : dict or None
+        Of a whole HDF5 file: the same of each dataset, by name; `spec` is that of the largest.
     """
 
     spec: ArraySpec
     plan: ChunkPlan | None
     files: int
+    nprocs: int = 1
+    slab: Shape | None = None
+    members: dict[str, Intention] | None = None
 
     def figures(self) -> dict[str, Any]:
         """Give everything but the output's description, as plain numbers and lists."""
+        if self.members is not None:
+            described = {name: one.figures() for name, one in self.members.items()}
+            return {"files": self.files, "processes": self.nprocs, "arrays": described}
         plan = self.plan
         if plan is None:
-            return {"files": self.files}
+            slab = {} if self.slab is None else {"slab": list(self.slab)}
+            return {"files": self.files, "processes": self.nprocs, **slab}
         names = (
-            "passes threads source_chunks chunks reads read_bytes written_bytes memory_bytes "
-            "open_groups group_bytes scratch_bytes"
+            "passes processes threads source_chunks chunks reads read_bytes written_bytes "
+            "memory_bytes open_groups group_bytes scratch_bytes"
         )
         return {
             "files": self.files,
@@ -218,11 +231,12 @@ def intend(
     source: str | os.PathLike[str],
     output: str | os.PathLike[str],
     options: MoveOptions | None = None,
+    nprocs: int = 1,
     **said: Any,
 ) -> Intention:
-    """Say what `move(None, ...)` would do, and write nothing.
+    """Say what `move` by `nprocs` processes of this machine would do, and write nothing.
 
-    Parameters and errors are those of `move`. Local; looks at the input's metadata.
+    Other parameters and errors are those of `move`. Local; looks at the input's metadata.
 
     Examples
     --------
@@ -236,11 +250,29 @@ def intend(
     """
     options = options or MoveOptions(**said)
     source, output, options = _places(source, output, options)
+    if not isinstance(nprocs, int) or nprocs < 1:
+        raise InvalidArgument(f"nprocs is {nprocs!r}; it must be a positive integer")
+    if not _is_hierarchy(source, output, options):
+        return _intend(source, output, options, nprocs, checks_places=True)
+    members = hierarchy.intend(
+        source, output, options, lambda *of_one: _intend(*of_one, nprocs, checks_places=False)
+    )
+    largest = max((one.spec for one in members.values()), key=lambda spec: spec.nbytes)
+    files = sum(one.files for one in members.values())
+    return Intention(largest, None, files, nprocs, members=members)
+
+
+def _intend(
+    source: str, output: str, options: MoveOptions, nprocs: int, checks_places: bool
+) -> Intention:
+    """Say what a move of one array would do."""
     job = _Job(None, source, output, options, "")
+    job.nprocs = nprocs
     try:
         job.open_input()
         with together(None):
-            job.check_places()
+            if checks_places:
+                job.check_places()
             return job.intention()
     finally:
         job.close()
@@ -263,7 +295,7 @@ def slab_parts(
     nprocs: int,
     preview: Callable[[ArraySpec, MoveOptions], Writer],
 ) -> SlabParts:
-    """Say how so many processes would deal an array, for an output that `preview` gives. Local."""
+    """Say how so many processes would move slabs, to an output that `preview` gives. Local."""
     source, _, options = _places(source, "-", options)
     job = _Job(None, source, "", options, "")
     job.nprocs = nprocs
@@ -272,9 +304,10 @@ def slab_parts(
         with together(None):
             if not job.spec.shape or job.spec.nbytes == 0:
                 raise InvalidArgument(f"{source} has no element, or one: there is nothing to plan")
-            job.writer = preview(job.spec, options)
-            slab = job.choose_slab()
-            return SlabParts(job.spec, job.writer.granule, job.axes, slab, job.deal(slab))
+            writer = preview(job.spec, options)
+            slabs = Slabs(job.reader, writer, job.axes, job.spec, nprocs, options.max_bytes)
+            parts = slabs.deal(slabs.shape)
+            return SlabParts(job.spec, writer.granule, job.axes, slabs.shape, parts)
     finally:
         job.close()
 
@@ -317,14 +350,14 @@ class _Job:
         self.comm = comm
         self.source, self.output, self.temporary = source, output, temporary
         self.options = options
-        self.by_chunk = comm is None
         self.nprocs = 1 if comm is None else comm.size
         self.is_first = comm is None or comm.rank == 0
         self.slab_count = 0
         self.chunk_plan: ChunkPlan | None = None
+        self.slabs: Slabs | None = None
+        self.threads = 1
         self.reader: Reader | None = None
         self.writer: Writer | None = None
-        self.bound: _Bound | None = None
         self.seconds = dict.fromkeys(PHASES, 0.0)
         self.removes = False  # whether this process removes what is left at the end
         self.sums: Checksums | None = None
@@ -338,25 +371,29 @@ class _Job:
     def run(self, progress: Callable[[int], Progress] | None) -> list[float]:
         """Make the complete output. Collective."""
         overwrite = self.options.overwrite or self.options.overwrite_group
-        functions = self.format.functions(self.by_chunk)
+        functions = self.format.functions(by_chunk=True)
+        self.threads = self._threads()
         with together(self.comm), self._timed("set_up"):
             if self.is_first:
                 self.check_places()
-                self.chunk_plan = self._plan_chunks() if self.by_chunk else None
+            self._plan()
+            if self.is_first:
                 for left in placing.remove_leftovers(self.output):
                     log.warning("removed %s, left by a move that was killed", left)
                 self.removes = True
                 self.lock = placing.claim(self.temporary, self.format.is_directory)
                 functions.create(self.temporary, self.spec, self.options)
+        self._agree_on_plan()
         with together(self.comm):
             if self.lock is None:
                 self.lock = placing.hold(self.temporary)
             self.writer = functions.open_writer(self.temporary, self.spec, self.options)
-            slab = None if self.by_chunk else self.choose_slab()
-        if self.by_chunk:
+        if not self.spec.shape:
+            self._move_single_element()
+        elif self.chunk_plan is not None:
             self._move_chunks(progress)
-        else:
-            self._move_slabs(slab, progress)
+        elif self.slabs is not None:
+            self._move_slabs(progress)
         with together(self.comm), self._timed("sync"):
             if self.writer is not None:
                 self.writer.sync()
@@ -377,16 +414,14 @@ class _Job:
         )  # fmt: skip
         if self.spec.dtype.names:
             options = dataclasses.replace(options, dtype=self.spec.dtype)
-        reader = self.format.functions(self.by_chunk).open_reader(self.temporary, options)
+        reader = self.format.functions(by_chunk=True).open_reader(self.temporary, options)
         try:
-            self.sums.verify(reader, self.output, cores() if self.by_chunk else 1)
+            self.sums.verify(reader, self.output, self.threads)
         finally:
             reader.close()
 
     def close(self) -> None:
         """Give everything back; remove the old output, or a new one that is not complete."""
-        if self.bound is not None:
-            self.bound.free()
         for file in (self.reader, self.writer):
             if file is not None:
                 with contextlib.suppress(OSError):
@@ -412,7 +447,7 @@ class _Job:
         self.format = formats.of_output(self.output, options)
         options = self.options = formats.with_converted(options, input_format)
         formats.check_options(options, input_format, self.format)
-        self.reader = input_format.functions(self.by_chunk).open_reader(self.source, options)
+        self.reader = input_format.functions(by_chunk=True).open_reader(self.source, options)
         if options.region is not None:
             self.reader = limited(self.reader, options.region)
         given = self.reader.spec
@@ -430,7 +465,7 @@ class _Job:
         if dtype != given.dtype and kept:
             kept = kept.converted(dtype)
         wanted = ArraySpec(shape, dtype, options.output_order or given.order, kept)
-        self.spec = self.format.functions(self.by_chunk).check_output(wanted, options)
+        self.spec = self.format.functions(by_chunk=True).check_output(wanted, options)
         if options.check is not None:
             self.sums = Checksums(options.check, self.spec.dtype)
 
@@ -443,124 +478,96 @@ class _Job:
 
     def intention(self) -> Intention:
         """Say what would be done, without an output."""
-        plan = self._plan_chunks()
-        chunks = plan.chunks if plan else int(self.spec.nbytes > 0)
-        return Intention(self.spec, plan, chunks + 1 if self.format.is_directory else 1)
+        self.threads = share_of_cores(self.nprocs)
+        self._plan()
+        slab = None if self.slabs is None else self.slabs.shape
+        chunks = int(self.spec.nbytes > 0)
+        if self.spec.shape and self.format.is_directory and chunks:
+            granule = self._preview().granule
+            chunks = math.prod(-(-n // c) for n, c in zip(self.spec.shape, granule, strict=True))
+        files = chunks + 1 if self.format.is_directory else 1
+        return Intention(self.spec, self.chunk_plan, files, self.nprocs, slab)
 
-    def _plan_chunks(self) -> ChunkPlan | None:
-        """Plan a move by this process alone; None where there is nothing to plan."""
-        if not self.spec.shape or self.spec.nbytes == 0:
-            return None
+    def _threads(self) -> int:
+        """Give each process as many threads as the one with the fewest cores has. Collective."""
+        if self.comm is None:
+            return cores()
+        address = comm_address(self.comm)
+        return min(int(found[0]) for found in gathered(address, [threads_here(address)]))
+
+    def _preview(self) -> Any:
+        """Give what says in which boxes the output will be written; None: in any."""
         by_chunk = self.format.by_chunk
-        preview = by_chunk.preview(self.spec, self.options) if by_chunk else None
+        return by_chunk.preview(self.spec, self.options) if by_chunk else None
+
+    def _plan(self) -> None:
+        """Choose the way that costs less. Local; nothing where there is nothing to plan."""
+        if not self.spec.shape or self.spec.nbytes == 0:
+            return
+        preview, max_bytes, nprocs = self._preview(), self.options.max_bytes, self.nprocs
         sink = Sink(preview, self.spec)
-        return plan_between(self._source(), sink, self.options.max_bytes, cores())
+        plan = plan_between(self._source(), sink, max_bytes, self.threads, nprocs)
+        if nprocs > 1 and not plan.source.is_flat and plan.reads > plan.source_chunks:
+            with contextlib.suppress(NoMemory):
+                writer = preview or FlatBoxes(self.spec)
+                slabs = Slabs(self.reader, writer, self.axes, self.spec, nprocs, max_bytes)
+                if slabs.cost_bytes() < plan.cost_bytes:
+                    self.slabs = slabs
+                    return
+        self.chunk_plan = plan
+
+    def _agree_on_plan(self) -> None:
+        """Refuse where processes see different inputs. Collective."""
+        if self.comm is not None:
+            from datamover.files.state_items import agree_on  # loads arrays, and layouts
+
+            slab = self.slabs and self.slabs.shape
+            said = {"the input": (self.spec.shape, str(self.spec.dtype), self.chunk_plan, slab)}
+            agree_on(comm_address(self.comm), said, "see")
 
     def _source(self) -> Source:
         return Source(self.reader, file_axes(self.axes, self.spec.order), self.spec.dtype)
 
     def _move_chunks(self, progress: Callable[[int], Progress] | None) -> None:
-        if not self.spec.shape:
-            self._move_single_element()
-            return
+        """Do this process's passes. Collective."""
         plan = self.chunk_plan
-        if plan is None:
-            return
         self.slab_count = plan.passes
-        tell = progress(2 * self.spec.nbytes) if progress else lambda nbytes: None
+        rank = 0 if self.comm is None else self.comm.rank
+        elems = sum(
+            math.prod(b - a for a, b in zip(lo, hi, strict=True)) for lo, hi in plan.boxes(rank)
+        )
+        itemsize = self.spec.dtype.itemsize
+        tell = progress(2 * elems * itemsize) if progress else lambda nbytes: None
+        alarm = None if self.comm is None else Alarm(self.comm)
+        gives_up = None if alarm is None else alarm.rings
         sink = Sink(self.writer, self.spec, self.sums)
-        pipeline = Pipeline(plan, self._source(), sink, self.options.max_bytes, tell)
-        with together(None):
-            pipeline.run()
+        pipeline = Pipeline(
+            plan, self._source(), sink, self.options.max_bytes, tell, rank, gives_up
+        )
+        try:
+            with together(self.comm):
+                try:
+                    pipeline.run()
+                except GivenUp:  # for the reason that another process tells
+                    pass
+                except BaseException:
+                    if alarm is not None:
+                        alarm.ring()
+                    raise
+        finally:
+            if alarm is not None:
+                alarm.free()
         busy = dataclasses.astuple(pipeline.busy)
         for phase, seconds in zip(("read", "redistribute", "write"), busy, strict=True):
             self.seconds[phase] += seconds / plan.threads
 
-    def _to_source(self, of_output: Shape) -> Shape:
-        """Reorder what stands per output dimension into the order of the input's dimensions."""
-        ordered = [0] * len(self.axes)
-        for k, axis in enumerate(self.axes):
-            ordered[axis] = of_output[k]
-        return tuple(ordered)
-
-    def _to_output(self, of_source: Shape) -> Shape:
-        return tuple(of_source[a] for a in self.axes)
-
-    def choose_slab(self) -> Shape:
-        """Slabs of whole output boxes; where memory allows also of whole input boxes."""
-        nprocs = self.nprocs
-        itemsize = max(self.spec.dtype.itemsize, self.reader.spec.dtype.itemsize)
-        if not self.spec.shape or self.spec.nbytes == 0:
-            return self.spec.shape
-
-        def share(slab: Shape) -> int:
-            of_source = self._to_source(slab)
-            return dealing.share_elems(
-                slab, self.writer.unit(slab, nprocs), nprocs
-            ) + dealing.share_elems(of_source, self.reader.unit(of_source, nprocs), nprocs)
-
-        coarse = tuple(
-            math.lcm(w, r)
-            for w, r in zip(self.writer.granule, self._to_output(self.reader.granule), strict=True)
-        )
-        max_elems = self.options.max_bytes // itemsize
-        arguments = (self.spec.order, max_elems, share)
-        try:
-            return dealing.slab_shape(self.spec.shape, coarse, *arguments)
-        except MemoryError:
-            return dealing.slab_shape(self.spec.shape, self.writer.granule, *arguments)
-
-    def _move_slabs(self, slab: Shape, progress: Callable[[int], Progress] | None) -> None:
-        if not self.spec.shape:
-            self._move_single_element()
-            return
-        if self.spec.nbytes == 0:
-            return
-        tell = progress(self._bytes_here(slab)) if progress else lambda nbytes: None
-        for lo, hi in dealing.slabs(self.spec.shape, slab):
-            self.slab_count += 1
-            with self._timed("set_up"):
-                self._bind(tuple(h - low for low, h in zip(lo, hi, strict=True)))
-            with together(self.comm), self._timed("read"):
-                for offset, part in self.bound.source_parts():
-                    first = tuple(map(sum, zip(self._to_source(lo), offset, strict=True)))
-                    for at, piece in _pieces(first, part, self.reader):
-                        self.reader.read(at, piece)
-                        self.bound.make_native(piece)
-                        tell(piece.size * self.spec.dtype.itemsize)
-            with self._timed("redistribute"):
-                self.bound.mover()
-            with together(self.comm), self._timed("write"):
-                for offset, part in self.bound.output_parts():
-                    first = tuple(map(sum, zip(lo, offset, strict=True)))
-                    for at, piece in _pieces(first, part, self.writer):
-                        self.writer.write(at, piece)
-                        if self.sums is not None:
-                            self.sums.add(at, piece)
-                        tell(piece.nbytes)
-
-    def _bytes_here(self, slab: Shape) -> int:
-        """Count what this process will read and write, of all slabs."""
-        itemsize = self.spec.dtype.itemsize
-        shapes = collections.Counter(
-            tuple(b - a for a, b in zip(lo, hi, strict=True))
-            for lo, hi in dealing.slabs(self.spec.shape, slab)
-        )
-        elems = 0
-        for shape, times in shapes.items():
-            for regions, owners in self.deal(shape):
-                extents = (regions[:, 1] - regions[:, 0])[owners == self.comm.rank]
-                elems += times * int(np.prod(extents, axis=1).sum())
-        return elems * itemsize
-
-    def deal(self, shape: Shape) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Say who reads and who writes what of a slab: (regions, owners) of input and output."""
-        sides = ((self._to_source(shape), self.reader), (shape, self.writer))
-        nprocs = self.nprocs
-        return [
-            dealing.deal(extents, file.unit(extents, nprocs), file.spec.order, nprocs)
-            for extents, file in sides
-        ]
+    def _move_slabs(self, progress: Callable[[int], Progress] | None) -> None:
+        """Do this process's part of each slab. Collective."""
+        slabs = self.slabs
+        slabs.writer = self.writer
+        tell = progress(slabs.bytes_of(self.comm.rank)) if progress else lambda nbytes: None
+        move = SlabMove(self.comm, slabs, self.sums, self.threads, self._timed, tell)
+        self.slab_count = move.run()
 
     def _move_single_element(self) -> None:
         with together(self.comm):
@@ -571,19 +578,6 @@ class _Job:
                 self.writer.write((), element)
                 if self.sums is not None:
                     self.sums.add((), element)
-
-    def _bind(self, shape: Shape) -> None:
-        """Make arrays and mover for a slab's shape, unless the last slab had the same one."""
-        if self.bound is not None and self.bound.shape == shape:
-            return
-        if self.bound is not None:
-            self.bound.free()
-            self.bound = None
-        source, output = self.deal(shape)
-        orders = self.reader.spec.order, self.writer.spec.order
-        dtypes = self.reader.spec.dtype, self.spec.dtype
-        self.bound = _Bound(self.comm, shape, dtypes, self.axes)
-        self.bound.bind(source, orders[0], output, orders[1])
 
 
 def _converted(given: np.dtype, wanted: str | None) -> np.dtype:
@@ -601,74 +595,3 @@ def _converted(given: np.dtype, wanted: str | None) -> np.dtype:
             '"same_kind", or they are no numbers'
         )
     return dtype
-
-
-class _Bound:
-    """The two arrays of a slab and the mover between them."""
-
-    def __init__(self, comm, shape: Shape, dtypes: tuple[np.dtype, np.dtype], axes: Shape):
-        self.comm, self.shape, self.axes = comm, shape, axes
-        stored, written = dtypes
-        self._swaps = stored != written and not stored.isnative
-        if stored == written:  # any elements, as they are
-            self.dtypes = (np.dtype((np.void, stored.itemsize)),) * 2
-        else:  # numbers, which the mover converts
-            self.dtypes = stored.newbyteorder("="), written
-        self.mover = self.source = self.output = None
-
-    def bind(self, source, source_order: str, output, output_order: str) -> None:
-        """Collective. Layouts are given as (regions, owners)."""
-        import datamover as dm
-
-        nprocs = self.comm.size
-        layouts = [dm.FloorPlan(regions, owners, nprocs) for regions, owners in (source, output)]
-        self.source = dm.XArray(self.comm, layouts[0], dtype=self.dtypes[0], order=source_order)
-        self.output = dm.XArray(self.comm, layouts[1], dtype=self.dtypes[1], order=output_order)
-        plan = dm.redistribute(*layouts, axes=self.axes)
-        self.mover = dm.Mover(plan, self.source, self.output)
-
-    def make_native(self, piece: np.ndarray) -> None:
-        """Bring what was read into the byte order in which the mover converts."""
-        if self._swaps:
-            piece.byteswap(inplace=True)
-
-    def source_parts(self) -> Iterator[tuple[Shape, np.ndarray]]:
-        """Give the blocks that this process reads: (index of the first element, array)."""
-        return self._parts(self.source)
-
-    def output_parts(self) -> Iterator[tuple[Shape, np.ndarray]]:
-        """Give the blocks that this process writes."""
-        return self._parts(self.output)
-
-    @staticmethod
-    def _parts(array) -> Iterator[tuple[Shape, np.ndarray]]:
-        for block, part in array.grids():
-            yield tuple(array.layout.region(block).lo), part
-
-    def free(self) -> None:
-        """Give the memory back. Local."""
-        for held in (self.mover, self.source, self.output):
-            if held is not None:
-                held.free()
-
-
-def _pieces(
-    lo: Shape, part: np.ndarray, file: Reader | Writer
-) -> Iterator[tuple[Shape, np.ndarray]]:
-    """Cut a part into pieces of about PIECE_BYTES, of whole boxes, along its slowest dimension."""
-    order = range(part.ndim) if file.spec.order == "C" else reversed(range(part.ndim))
-    d = next((d for d in order if part.shape[d] > file.granule[d]), None)
-    if d is None or part.nbytes <= PIECE_BYTES:
-        yield lo, part
-        return
-    boxes = -(-part.shape[d] // file.granule[d])
-    step = max(1, boxes * PIECE_BYTES // part.nbytes) * file.granule[d]
-    # Pieces end where the file's boxes end, also when the part begins within one.
-    begin = 0
-    while begin < part.shape[d]:
-        end = min(
-            (lo[d] + begin) // file.granule[d] * file.granule[d] + step - lo[d], part.shape[d]
-        )
-        piece = part[(slice(None),) * d + (slice(begin, end),)]
-        yield (*lo[:d], lo[d] + begin, *lo[d + 1 :]), piece
-        begin = end

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import base64
 import dataclasses
+import struct
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,53 @@ from datamover.files.formats import Shape
 
 #: xarray's name, in arrays of Zarr v2, for what is `dimension_names` in v3.
 DIMENSIONS_V2 = "_ARRAY_DIMENSIONS"
+#: The attribute that says what stands for missing elements, in NetCDF and for xarray.
+FILL_VALUE = "_FillValue"
+
+
+def missing_to_zarr(value: Any, dtype: np.dtype) -> Any:
+    """Give a missing value as xarray has it in Zarr v3: of floats, a double's bytes in base64.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from datamover.files.zarr_traits import missing_from_zarr, missing_to_zarr
+    >>> missing_to_zarr(-1, np.dtype("i2")), missing_to_zarr(-1, np.dtype("f4"))
+    (-1, 'AAAAAAAA8L8=')
+    >>> missing_from_zarr("AAAAAAAA8L8=", np.dtype("f4"))
+    np.float32(-1.0)
+    """
+    value = value[0] if isinstance(value, list) and len(value) == 1 else value
+    if dtype.kind == "f" and isinstance(value, (int, float)):
+        return base64.standard_b64encode(struct.pack("<d", value)).decode()
+    return value
+
+
+def missing_from_zarr(value: Any, dtype: np.dtype) -> Any:
+    """The way back; what is something else stays as it is."""
+    if dtype.kind == "f" and isinstance(value, str):
+        try:
+            return dtype.type(struct.unpack("<d", base64.standard_b64decode(value))[0])
+        except (ValueError, struct.error):
+            return value
+    return dtype.type(value) if dtype.kind in "iu" and isinstance(value, int) else value
+
+
+def with_missing(attributes: dict[str, Any], dtype: np.dtype) -> dict[str, Any]:
+    """Give attributes for elements of that type."""
+    if FILL_VALUE not in attributes:
+        return attributes
+    return {**attributes, FILL_VALUE: missing_to_zarr(attributes[FILL_VALUE], dtype)}
+
+
+def attributes_of_v2(
+    attributes: dict[str, Any], fill_value: Any, is_of_xarray: bool, dtype: np.dtype
+) -> dict[str, Any]:
+    """Give attributes for v3 of an array of v2, whose fill value xarray takes for missing."""
+    if not is_of_xarray or fill_value is None or dtype.kind not in "iuf":
+        return attributes
+    plain = float(fill_value) if dtype.kind == "f" else int(fill_value)
+    return {FILL_VALUE: missing_to_zarr(plain, dtype), **attributes}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,6 +101,8 @@ class ZarrTraits:
         with np.errstate(all="ignore"):
             fill = np.asarray(self.others.get("fill_value", 0)).astype(dtype)[()]
         kept = {k: v for k, v in self.others.items() if k in ("attributes", "chunk_key_encoding")}
+        if "attributes" in kept:
+            kept["attributes"] = with_missing(kept["attributes"], dtype)
         return dataclasses.replace(self, compressors="auto", others={**kept, "fill_value": fill})
 
 
@@ -93,7 +144,7 @@ def _of_v2(array: Any) -> ZarrTraits:
         compressors=_compressors_of_v2(array),
         # Chunks that are not there are read as zeros where v2 has no fill value.
         others={
-            "attributes": attributes,
+            "attributes": attributes_of_v2(attributes, fill, named, array.dtype),
             "fill_value": _zero(array.dtype) if fill is None else fill,
         },
     )

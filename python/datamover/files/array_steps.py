@@ -1,0 +1,264 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""In which steps does a plan go between arrays and a file, and what of it goes in each?
+
+A file is an array whose elements lie on the disk. What a plan reads or writes of it goes slab by
+slab through *staging memory*, laid out as `state_steps` lays out slabs for the processes that do
+the I/O. Of every term of the plan the part that lies in the slab is taken, with staging memory in
+the place of the file: redistributions stay redistributions, of a smaller section; halos and
+section copies become section copies. All of it is local and the same on every process.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from typing import Any
+
+from datamover._plan import HaloExchange, MotionPlan, Redistribution, Region, SectionCopy
+from datamover.errors import OutOfRange, Unsupported
+from datamover.files.formats import Shape
+from datamover.files.state_steps import slabs_of
+from datamover.layouts import FloorPlan, IndexList, Layout
+
+
+@dataclasses.dataclass(frozen=True)
+class Step:
+    """A slab of the file, and what of the plan goes between it and the arrays.
+
+    Attributes
+    ----------
+    lo, hi : tuple of int
+        In indices of the file.
+    plan : MotionPlan
+        With the layout of staging memory, which begins at `lo`, in the place of the file's.
+    is_covered : bool
+        Whether the plan writes every element of the slab.
+    """
+
+    lo: Shape
+    hi: Shape
+    plan: MotionPlan
+    is_covered: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class StepPlan:
+    """All steps of a plan, and the layout of the staging memory that all of them share."""
+
+    staging: FloorPlan | None
+    steps: list[Step]
+
+
+@dataclasses.dataclass(frozen=True)
+class _Box:
+    """A part of a file, as `slabs_of` looks at files."""
+
+    spec: Any
+    granule: Shape
+    unit: Any
+
+
+def steps_of(
+    plan: MotionPlan, file: Any, to_file: bool, ranks: tuple[int, ...], most_bytes: int
+) -> StepPlan:
+    """Cut a plan into steps. Local.
+
+    Parameters
+    ----------
+    plan : MotionPlan
+        From or to the layout by which the file is known.
+    file : Reader or Writer
+        Says `spec`, `granule` and `unit`.
+    to_file : bool
+        Whether the file is the destination.
+    ranks : tuple of int
+        The processes that read or write.
+    most_bytes : int
+        That one process holds of a slab.
+
+    Raises
+    ------
+    NoMemory
+        A chunk is larger.
+    OutOfRange
+        A section lies outside the block of the file that it names: files have no ghosts.
+    Unsupported
+        A section that changes its shape on the way.
+    """
+    layout = plan.destination if to_file else plan.source
+    terms = list(_terms(plan, layout, to_file))
+    touched = _touched(terms, layout.domain, file, to_file)
+    if touched.empty or not terms:
+        return StepPlan(None, [])
+    spec = dataclasses.replace(file.spec, shape=tuple(touched.shape))
+    slabs = slabs_of("the file", _Box(spec, file.granule, file.unit), ranks, most_bytes)
+    staging = FloorPlan(slabs[0].regions, slabs[0].owners, plan.nprocs)
+    found = []
+    for slab in slabs:
+        lo = _plus(slab.lo, touched.lo)
+        hi = _plus(slab.hi, touched.lo)
+        origin = _plus(lo, layout.domain.lo)
+        section = Region(origin, _plus(hi, layout.domain.lo))
+        layouts = (plan.source, staging) if to_file else (staging, plan.destination)
+        part = MotionPlan(*layouts)
+        for term in terms:
+            for piece in _pieces(term, section, staging, to_file):
+                part.add(piece)
+        if len(part):
+            covered = to_file and any(_covers(term, section) for term in terms)
+            found.append(Step(lo, hi, part, covered))
+    return StepPlan(staging, found)
+
+
+def _plus(a: Any, b: Any) -> Shape:
+    return tuple(x + y for x, y in zip(a, b, strict=True))
+
+
+def _minus(a: Any, b: Any) -> Shape:
+    return tuple(x - y for x, y in zip(a, b, strict=True))
+
+
+def _terms(
+    plan: MotionPlan, layout: Layout, to_file: bool
+) -> Iterator[Redistribution | SectionCopy]:
+    """Go through the terms of a plan, halos as their sections; check what they say of the file."""
+    for k in range(len(plan)):
+        term = plan[k]
+        if isinstance(term, Redistribution):
+            if term.adjoint and not to_file:
+                raise Unsupported("the adjoint of a plan cannot read a file: use an XArray")
+            yield term
+            continue
+        if isinstance(term, HaloExchange):
+            alone = MotionPlan(plan.source, plan.destination)
+            alone.add(term)
+            sections = alone.sections()
+        else:
+            sections = iter([term])
+        for section in sections:
+            _check_section(section, layout, to_file)
+            yield section
+
+
+def _check_section(term: SectionCopy, layout: Layout, to_file: bool) -> None:
+    if isinstance(layout, IndexList):
+        raise Unsupported("sections of an index list cannot be read from or written to a file")
+    region = term.destination_region if to_file else term.source_region
+    block = term.destination_block if to_file else term.source_block
+    held = layout.region(block) if isinstance(layout, FloorPlan) else layout.domain
+    if not held.contains(region):
+        raise OutOfRange(
+            f"{region} reaches outside block {block} of the file, {held}: files have no ghosts"
+        )
+    counts = [
+        tuple(-(-n // s) for n, s in zip(box.shape, step or (1,) * box.dims, strict=True))
+        for box, step in (
+            (term.source_region, term.source_step),
+            (term.destination_region, term.destination_step),
+        )
+    ]
+    if term.axes is None and counts[0] != counts[1]:
+        raise Unsupported(
+            f"a section of {term.source_region.shape} that becomes one of "
+            f"{term.destination_region.shape} cannot be read from or written to a file in steps"
+        )
+
+
+def _region(term: Redistribution | SectionCopy, to_file: bool) -> Region:
+    return term.destination_region if to_file else term.source_region
+
+
+def _touched(terms: list[Any], domain: Region, file: Any, to_file: bool) -> Region:
+    """Give the box of whole chunks that the terms read or write, in indices of the file."""
+    found = Region.empty_region(domain.dims)
+    for term in terms:
+        region = _region(term, to_file)
+        if not region.empty:
+            found = region if found.empty else found | region
+    if found.empty:
+        return found
+    lo = _minus(found.lo, domain.lo)
+    hi = _minus(found.hi, domain.lo)
+    whole = zip(lo, hi, file.granule, file.spec.shape, strict=True)
+    ends = [(a // g * g, min(-(-b // g) * g, n)) for a, b, g, n in whole]
+    return Region([a for a, _ in ends], [b for _, b in ends])
+
+
+def _covers(term: Any, section: Region) -> bool:
+    plain = isinstance(term, Redistribution) and not (term.partial or term.reversed or term.adjoint)
+    return plain and term.destination_region.contains(section)
+
+
+def _pieces(
+    term: Redistribution | SectionCopy, section: Region, staging: FloorPlan, to_file: bool
+) -> Iterator[Redistribution | SectionCopy]:
+    """Give what of a term lies in a section of the file, with staging memory in its place."""
+    if isinstance(term, SectionCopy):
+        yield from _copies(term, section, staging, to_file)
+        return
+    here = _region(term, to_file) & section
+    if here.empty:
+        return
+    there = term.source_region if to_file else term.destination_region
+    axes = term.axes or tuple(range(section.dims))
+    offsets = _minus(here.lo, _region(term, to_file).lo)
+    begin, extents = list(there.lo), list(there.shape)
+    for k, axis in enumerate(axes):  # dimension k of the destination is `axis` of the source
+        mine, other = (k, axis) if to_file else (axis, k)
+        begin[other] += offsets[mine]
+        extents[other] = here.shape[mine]
+    other_region = Region(begin, _plus(begin, extents))
+    staged = Region(_minus(here.lo, section.lo), _minus(here.hi, section.lo))
+    regions = (other_region, staged) if to_file else (staged, other_region)
+    piece = Redistribution.__new__(Redistribution)
+    piece.__setstate__((*regions, list(term.axes or ()), term.partial, term.reversed, term.adjoint))
+    yield piece
+
+
+def _copies(
+    term: SectionCopy, section: Region, staging: FloorPlan, to_file: bool
+) -> Iterator[SectionCopy]:
+    """The same of a section copy: one for each block of staging memory that it meets."""
+    region = _region(term, to_file)
+    if not region.intersects(section):
+        return
+    steps = [step or (1,) * section.dims for step in (term.source_step, term.destination_step)]
+    other = term.source_region if to_file else term.destination_region
+    own_step, other_step = (steps[1], steps[0]) if to_file else (steps[0], steps[1])
+    axes = term.axes or tuple(range(section.dims))
+    near = Region(
+        _minus((region & section).lo, section.lo), _minus((region & section).hi, section.lo)
+    )
+    for block in staging.find(near):
+        held = staging.region(block)
+        lo, hi = [0] * section.dims, [0] * section.dims
+        other_lo, other_hi = list(other.lo), list(other.hi)
+        for k, axis in enumerate(axes):
+            mine, its = (k, axis) if to_file else (axis, k)
+            first, count = _positions(
+                region.lo[mine] - section.lo[mine],
+                region.hi[mine] - section.lo[mine],
+                own_step[mine],
+                held.lo[mine],
+                held.hi[mine],
+            )
+            if count < 1:
+                break
+            lo[mine] = region.lo[mine] - section.lo[mine] + first * own_step[mine]
+            hi[mine] = lo[mine] + (count - 1) * own_step[mine] + 1
+            other_lo[its] = other.lo[its] + first * other_step[its]
+            other_hi[its] = other_lo[its] + (count - 1) * other_step[its] + 1
+        else:
+            here, there = Region(lo, hi), Region(other_lo, other_hi)
+            if to_file:
+                ends = (term.source_block, there, int(block), here)
+            else:
+                ends = (int(block), here, term.destination_block, there)
+            yield SectionCopy(*ends, term.axes, *steps)
+
+
+def _positions(lo: int, hi: int, step: int, begin: int, end: int) -> tuple[int, int]:
+    """Say which of lo, lo + step, ... below hi lie in begin .. end - 1: (the first, how many)."""
+    first = max(0, -(-(begin - lo) // step))
+    last = min(-(-(hi - lo) // step), -(-(end - lo) // step))
+    return first, last - first

@@ -1,0 +1,435 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How is an array on the disk opened, so that a mover takes it as one in memory?
+
+`open` gives a `FileArray`: a file and the layout by which plans know its elements. `array_steps`
+and `file_mover` carry plans out; here files are opened, read and written in boxes, and closed.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import os
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from datamover.arguments import memory_limit
+from datamover.arrays import element_dtype
+from datamover.errors import InvalidArgument, InvalidState, Mismatch, Unsupported, WrongType
+from datamover.files import dealing, formats, placing
+from datamover.files.agreement import threads_here, together
+from datamover.files.at_work import boxes, do_all, threads_within
+from datamover.files.direct_zarr import OrdinaryArray
+from datamover.files.flat import FlatFile
+from datamover.files.formats import ArraySpec, MoveOptions, Shape
+from datamover.files.state import MAX_BYTES, native_dtype
+from datamover.files.state_items import agree_on
+from datamover.files.state_steps import file_ranks
+from datamover.files.zarr import ZarrArray
+from datamover.layouts import BlockCyclic, FlatCyclic, FloorPlan, Layout
+from datamover.mpi import collectively, comm_address
+from datamover.plans import redistribute
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+
+MODES = ("r", "r+", "w")
+
+log = logging.getLogger("datamover")
+
+
+def open(
+    path: str | os.PathLike[str],
+    layout: Layout,
+    *,
+    comm: MPI.Comm,
+    mode: str = "r",
+    dtype: DTypeLike | None = None,
+    order: str | None = None,
+    chunks: Sequence[int] | None = None,
+    compressor: str | None = None,
+    ranks: int | Sequence[int] | None = None,
+    max_bytes: int = MAX_BYTES,
+    overwrite: bool = False,
+) -> FileArray:
+    """Open an array on the disk as one that movers read and write.
+
+    Collective over `comm`. A `Mover` takes what this gives as its source or its destination, in the
+    place of an array in memory: whole arrays, sections, transposes, halos, sums with `op`, again
+    and again. What does not fit `max_bytes` goes in several steps.
+
+    Parameters
+    ----------
+    path : path
+        ``.npy``, ``.zarr`` (an array), HDF5 as ``run.h5:/fields/u`` (or a file of one dataset), or
+        raw. Seen under the same path by all processes.
+    layout : Layout
+        By which plans know the elements: the file holds ``layout.domain``, its lowest corner first.
+        It need not be how the file is cut, nor who reads it; every element must be in some block.
+    comm : mpi4py.MPI.Comm
+        The processes.
+    mode : {"r", "r+", "w"}
+        "r": read. "r+": read and write elements in place, at once: after an error elements may be
+        old or new, chunks of Zarr whole ones. "w": a new file, which has its name when it is closed
+        on all processes and is on the disk, and not before; elements never written are 0.
+    dtype : dtype, optional
+        Of a new file, and of a raw one.
+    order : {"C", "F"}, optional
+        Of the elements of a new .npy or raw file, and of a raw one that is read.
+    chunks : sequence of int, optional
+        Of a new Zarr array.
+    compressor : str, optional
+        Of a new Zarr array: "auto", "none", "zstd", "gzip" or "blosc".
+    ranks : int or sequence of int, optional
+        How many processes read and write, or which; all, if not said.
+    max_bytes : int
+        Memory of each process while a mover is at work: half of it for elements, a quarter each for
+        messages (1 MiB at least) and for codecs.
+    overwrite : bool
+        With "w": whether a file that is there is replaced.
+
+    Returns
+    -------
+    FileArray
+        To be closed, or used in a `with` block.
+
+    Raises
+    ------
+    IoError
+        There is no such file, or it cannot be read or written; with "w", it is there already.
+    Mismatch
+        The file has another shape than the layout, or another dtype than was said; processes say
+        different things; an element that no block of the layout holds.
+    InvalidArgument, WrongType, Unsupported
+        Options that the format does not have; chunks of HDF5 that are to be written.
+
+    All of them on all processes.
+
+    Examples
+    --------
+    >>> from mpi4py import MPI
+    >>> import numpy as np, datamover as dm, tempfile
+    >>> rows = dm.BlockCyclic((4, 6), "(block, *)", nprocs=1)
+    >>> columns = dm.BlockCyclic((6, 4), "(block, *)", nprocs=1)
+    >>> u, back = np.arange(24.0).reshape(4, 6), np.zeros((6, 4), "f4")
+    >>> with tempfile.TemporaryDirectory() as place:
+    ...     name = place + "/u.npy"
+    ...     with dm.files.open(name, rows, comm=MPI.COMM_SELF, mode="w", dtype="f8") as f:
+    ...         dm.Mover(dm.redistribute(rows, rows), u, f)()
+    ...     with dm.files.open(name, rows, comm=MPI.COMM_SELF) as f:
+    ...         dm.Mover(dm.redistribute(rows, columns, axes=(1, 0)), f, back)()
+    >>> bool((back == u.T).all())
+    True
+    """
+    address = comm_address(comm)
+
+    def prepare() -> _Request:
+        return _Request(
+            path, layout, comm.size, mode, dtype, order, chunks, compressor, ranks, max_bytes,
+            overwrite,
+        )  # fmt: skip
+
+    request = collectively(address, prepare)
+    agree_on(address, {"the array": request.words()}, "open")
+    return FileArray(comm, address, request)
+
+
+class _Request:
+    """What was said, checked."""
+
+    def __init__(
+        self, path, layout, nprocs, mode, dtype, order, chunks, compressor, ranks, max_bytes,
+        overwrite,
+    ):  # fmt: skip
+        if not isinstance(layout, Layout):
+            raise WrongType(f"a {type(layout).__name__} was given, it must be a layout")
+        if layout.nprocs != nprocs:
+            raise Mismatch(
+                f"the layout is for {layout.nprocs} processes, the communicator has {nprocs}"
+            )
+        if mode not in MODES:
+            raise InvalidArgument(f"mode is {mode!r}, it must be one of {', '.join(MODES)}")
+        name, member = formats.split_member(path)
+        self.path, self.layout, self.mode = formats.local_path(name), layout, mode
+        self.shape: Shape = tuple(layout.domain.shape)
+        self.dtype = None if dtype is None else element_dtype(dtype)
+        self.ranks = file_ranks(ranks, "ranks", nprocs)
+        if max_bytes is None:
+            raise WrongType("max_bytes is None, it must be a number of bytes")
+        self.max_bytes = memory_limit(max_bytes)
+        self.overwrite = bool(overwrite)
+        if order not in (None, "C", "F"):
+            raise InvalidArgument(f'order {order!r} is neither "C" nor "F"')
+        is_new = mode == "w"
+        if is_new and self.dtype is None:
+            raise InvalidArgument("dtype is needed for a new file")
+        if not is_new and (chunks is not None or compressor is not None or overwrite):
+            raise InvalidArgument('chunks, compressor and overwrite are for mode "w"')
+        self.order = order
+        self.chunks = None if chunks is None else tuple(int(n) for n in chunks)
+        self.compressor, self.member = compressor, member
+
+    def words(self) -> tuple[Any, ...]:
+        """Give all that has to be the same on all processes, as what prints alike."""
+        domain = self.layout.domain
+        return (
+            self.path, self.mode, type(self.layout).__name__, domain.lo, domain.hi,
+            str(self.dtype), self.order, self.chunks, self.compressor, self.member, self.ranks,
+            self.max_bytes, self.overwrite,
+        )  # fmt: skip
+
+    def options_of_new(self) -> MoveOptions:
+        """Give what a format is to know of a new file."""
+        return MoveOptions(
+            chunks=self.chunks,
+            compressor=self.compressor,
+            output_order=self.order,
+            output_member=self.member,
+        )
+
+    def options_of_old(self) -> MoveOptions:
+        """Give what a format is to know of a file that is there."""
+        if self.dtype is None:
+            return MoveOptions(member=self.member)
+        return MoveOptions(member=self.member, shape=self.shape, dtype=self.dtype, order=self.order)
+
+
+class FileArray:
+    """An array on the disk, as movers take it; made by `open`.
+
+    Attributes
+    ----------
+    path : str
+    mode : str
+    layout : Layout
+        By which plans know the elements.
+    comm : mpi4py.MPI.Comm
+    dtype : numpy.dtype
+        Of the elements as movers see them, in the machine's byte order.
+    ranks : tuple of int
+        The processes that read and write.
+    max_bytes : int
+    closed : bool
+
+    Examples
+    --------
+    >>> from mpi4py import MPI
+    >>> import numpy as np, datamover as dm, tempfile
+    >>> line = dm.BlockCyclic((4,), "(block)", nprocs=1)
+    >>> with tempfile.TemporaryDirectory() as place:
+    ...     np.save(place + "/u.npy", np.arange(4.0))
+    ...     with dm.files.open(place + "/u.npy", line, comm=MPI.COMM_SELF, mode="r+") as f:
+    ...         dm.Mover(dm.redistribute(line, line), np.ones(4), f, op="add")()
+    ...     f.closed, np.load(place + "/u.npy").tolist()
+    (True, [1.0, 2.0, 3.0, 4.0])
+    """
+
+    #: By which movers know that it is one, without loading this module.
+    is_file_array = True
+
+    def __init__(self, comm: MPI.Comm, address: int, request: _Request):
+        self.comm, self.layout, self.mode = comm, request.layout, request.mode
+        self.path, self.ranks, self.max_bytes = request.path, request.ranks, request.max_bytes
+        self.closed = False
+        self._address = address
+        self._request = request
+        self._file: Any = None
+        self._temporary: str | None = None
+        self._lock: int | None = None
+        self._removes = False
+        try:
+            if self.mode == "w":
+                self._create()
+            else:
+                with together(comm):
+                    self._file = _opened(request)
+            with together(comm):
+                self._check()
+            self._threads = threads_here(address)
+        except BaseException:
+            self._drop()
+            raise
+
+    def _create(self) -> None:
+        """Make a new file beside its place. Collective."""
+        request = self._request
+        options = request.options_of_new()
+        with together(self.comm):
+            file_format = formats.of_output(self.path, options)
+            formats.check_options(options, file_format, file_format)
+            functions = file_format.functions(by_chunk=True)
+            wanted = ArraySpec(request.shape, request.dtype, request.order or "C")
+            spec = functions.check_output(wanted, options)
+        self._temporary = placing.temporary_path(self.path, placing.token(self._address))
+        with together(self.comm):
+            if self.comm.rank == 0:
+                overwrite = request.overwrite
+                placing.check_place(self.path, overwrite, overwrite, request.member)
+                for left in placing.remove_leftovers(self.path):
+                    log.warning("removed %s, left by a program that was killed", left)
+                self._removes = True
+                self._lock = placing.claim(self._temporary, file_format.is_directory)
+                functions.create(self._temporary, spec, options)
+        with together(self.comm):
+            if self._lock is None:
+                self._lock = placing.hold(self._temporary)
+            self._file = _writable(functions.open_writer(self._temporary, spec, options))
+
+    def _check(self) -> None:
+        """Check that file and layout fit each other. Local."""
+        spec, layout = self._file.spec, self.layout
+        if tuple(spec.shape) != self._request.shape:
+            raise Mismatch(
+                f"{self.path} has the shape {tuple(spec.shape)}, the layout has "
+                f"{self._request.shape}"
+            )
+        wanted = self._request.dtype
+        if wanted is not None and native_dtype(wanted) != native_dtype(spec.dtype):
+            raise Mismatch(f"{self.path} has elements of {spec.dtype}, not of {wanted}")
+        if isinstance(layout, (BlockCyclic, FlatCyclic)) or 0 in spec.shape:
+            return
+        count = self.comm.size
+        unit = (1,) * len(spec.shape)
+        regions, owners = dealing.deal(tuple(spec.shape), unit, "C", count)
+        shares = FloorPlan(regions + np.asarray(layout.domain.lo), owners, count)
+        try:
+            redistribute(layout, shares).incoming(self.comm.rank)
+        except Mismatch as e:
+            raise Mismatch(f"the layout does not hold every element of {self.path}: {e}") from e
+
+    @property
+    def dtype(self) -> np.dtype:
+        """Elements as movers see them, in the machine's byte order."""
+        return native_dtype(self._file.spec.dtype)
+
+    @property
+    def shape(self) -> Shape:
+        """Extents of the array."""
+        return tuple(self._file.spec.shape)
+
+    @property
+    def file(self) -> Any:
+        """Give the open file; not for users."""
+        if self.closed:
+            raise InvalidState(f"{self.path} has been closed")
+        return self._file
+
+    def read(self, parts: Iterator[tuple[Shape, np.ndarray]]) -> None:
+        """Fill arrays with the elements from an index of the file on; not for users. Local."""
+
+        def work(task: tuple[Shape, np.ndarray]) -> None:
+            at, piece = task
+            self.file.read(at, piece)
+            if piece.dtype != self.file.spec.dtype:
+                piece.view(self.file.spec.dtype).byteswap(inplace=True)
+
+        self._do(parts, work)
+
+    def write(self, parts: Iterator[tuple[Shape, np.ndarray]]) -> None:
+        """Write arrays to the elements from an index of the file on; not for users. Local."""
+
+        def work(task: tuple[Shape, np.ndarray]) -> None:
+            at, piece = task
+            self.file.write(at, piece.astype(self.file.spec.dtype, copy=False))
+
+        self._do(parts, work)
+
+    def _do(self, parts: Iterator[tuple[Shape, np.ndarray]], work: Any) -> None:
+        file = self.file
+        tasks = (
+            task for lo, part in parts for task in boxes(lo, part, file.granule, file.spec.order)
+        )
+        do_all(tasks, work, threads_within(self._threads, [file], self.max_bytes // 4))
+
+    def close(self) -> None:
+        """Bring what was written to the disk, and give a new file its name. Collective.
+
+        Raises
+        ------
+        IoError
+            On all processes; there is no new file then.
+        """
+        if self.closed:
+            return
+        try:
+            if self.mode != "r":
+                with together(self.comm):
+                    self._file.sync()
+            if self._temporary is not None:
+                with together(self.comm):
+                    if self.comm.rank == 0:
+                        placing.place(self._temporary, self.path, self._request.overwrite)
+        finally:
+            self._drop()
+
+    def _drop(self) -> None:
+        """Close the file, remove a new one that is not complete, or the one it replaced. Local."""
+        self.closed = True
+        if self._file is not None:
+            self._file.close()
+        if self._removes:
+            self._removes = False
+            try:
+                placing.clean_up(self._temporary, self.path)
+            except OSError as e:
+                log.warning("%s could not be removed: %s", self._temporary, e)
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    def __enter__(self) -> FileArray:
+        return self
+
+    def __exit__(self, kind: type | None, *_: object) -> None:
+        """Close, unless the block failed: all processes leave it so then, without a new file."""
+        if kind is None:
+            self.close()
+        else:
+            self._drop()
+
+    def __repr__(self) -> str:
+        return f"FileArray({self.path!r}, {self.layout!r}, mode={self.mode!r})"
+
+
+def _opened(request: _Request) -> Any:
+    """Open a file that is there."""
+    options = request.options_of_old()
+    file_format = formats.of_input(request.path, options)
+    if request.order is not None and file_format.name != "raw":
+        raise InvalidArgument("order is for new files and raw ones")
+    if file_format.name != "raw":
+        options = MoveOptions(member=request.member)
+    if request.member is not None and file_format.name != "hdf5":
+        raise InvalidArgument(f"{request.path} is no HDF5 file: it has no {request.member!r}")
+    file = file_format.functions(by_chunk=True).open_reader(request.path, options)
+    file.spec = dataclasses.replace(file.spec, kept=None)
+    return file if request.mode == "r" else _writable(_reopened(file, request.path))
+
+
+def _reopened(file: Any, path: str) -> Any:
+    """Open for writing what was opened for reading."""
+    if isinstance(file, FlatFile):
+        return file.reopened_to_write()
+    if isinstance(file, OrdinaryArray):
+        return file
+    if isinstance(file, ZarrArray):
+        from datamover.files import zarr
+
+        return zarr.open_writer(path, file.spec, MoveOptions())
+    file.close()
+    raise Unsupported(
+        f"{path} has chunks, or elements that only h5py reads: of HDF5, contiguous datasets can be "
+        "written; make a new one"
+    )
+
+
+def _writable(file: Any) -> Any:
+    """Have elements written as several processes and several rounds need it."""
+    if isinstance(file, FlatFile):
+        file.maps_short_runs = False  # mapped pages of several nodes would overwrite others
+    elif isinstance(file, OrdinaryArray):
+        file.replaces = True
+    return file

@@ -1,0 +1,376 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How does a mover carry out a plan between arrays in memory and one on the disk?
+
+Step by step (`array_steps`): what a step reads of the file is read into staging memory, an ordinary
+mover moves between that and the arrays, what it brought is written. Reading and writing are done by
+threads of this process, so that `start` returns and the program goes on. A failure of one process
+is known to all after each step, by a mover that carries a flag from each to each.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from datamover.arrays import XArray
+from datamover.errors import (
+    InvalidArgument,
+    InvalidState,
+    Mismatch,
+    Timeout,
+    Unsupported,
+    WrongType,
+)
+from datamover.files.agreement import together
+from datamover.files.array_steps import Step, StepPlan, steps_of
+from datamover.files.file_array import FileArray
+from datamover.files.state_items import agree_on
+from datamover.files.state_steps import LEAST_MESSAGE_BYTES
+from datamover.layouts import BlockCyclic, FloorPlan, Region
+from datamover.mover_pairs import MoverPairs
+from datamover.movers import Mover, checked_options
+from datamover.mpi import collectively, comm_address
+from datamover.plans import MotionPlan, redistribute
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+
+    from datamover.files.formats import Shape
+    from datamover.movers import Arrays
+
+#: Movers of so many steps are kept bound; of more, each is bound when its turn comes.
+KEPT_STEPS = 8
+
+
+class _IoTask:
+    """Reading or writing by threads; what it raises is kept until all processes hear of it."""
+
+    def __init__(self, work: Any):
+        self.failure: BaseException | None = None
+        self._work = work
+        self._done = threading.Event()
+        threading.Thread(target=self._run).start()
+
+    def _run(self) -> None:
+        try:
+            self._work()
+        except BaseException as e:
+            self.failure = e
+        finally:
+            self._done.set()
+
+    def test(self) -> bool:
+        """Tell whether it has ended."""
+        return self._done.is_set()
+
+    def wait(self, timeout: float | None) -> None:
+        """Wait until it has ended."""
+        if not self._done.wait(timeout):
+            raise Timeout(f"a file was read or written for more than {timeout} seconds")
+
+
+class _Flags:
+    """Whether something failed on any process: a flag from each to each."""
+
+    def __init__(self, comm: MPI.Comm):
+        nprocs = comm.size
+        everybody = FloorPlan([Region(0, nprocs)] * nprocs, list(range(nprocs)))
+        mine = BlockCyclic((nprocs,), "(block)", nprocs)
+        self._own = XArray(comm, mine, "u1")
+        self._all = XArray(comm, everybody, "u1")
+        self._mover = Mover(redistribute(mine, everybody), self._own, self._all)
+
+    def start(self, failed: bool) -> Mover:
+        """Tell the others; give what is to be waited for."""
+        self._own.local[...] = failed
+        self._mover.start()
+        return self._mover
+
+    def any(self) -> bool:
+        """Tell, when it was waited for, whether any process failed."""
+        return bool(self._all.local.any())
+
+    def free(self) -> None:
+        """Give the memory back."""
+        self._mover._core.give_up()
+        self._own.free()
+        self._all.free()
+
+
+class FileMover(Mover):
+    """A mover of which the source or the destination is on the disk; made as a `Mover`.
+
+    As a `Mover`, with these differences. What does not fit the file's `max_bytes` goes in several
+    steps; then `start` and `test` may wait for other processes, as a mover is bound for each.
+    Errors in reading are raised before any element of that step is moved, errors in writing on all
+    processes after the step; the destination may be partly moved then.
+    """
+
+    def __init__(
+        self,
+        plan: MotionPlan,
+        source: Arrays | FileArray,
+        destination: Arrays | FileArray,
+        *,
+        comm: MPI.Comm | None = None,
+        **said: Any,
+    ):
+        self._to_file = isinstance(destination, FileArray)
+        self._file: FileArray = destination if self._to_file else source
+        self._comm = self._file.comm
+        self._address = comm_address(self._comm)
+        self._plans = [plan]
+        self._said = said
+        self._round: Iterator[Any] | None = None
+        self._awaited: Any = None
+        self._movers: dict[int, Mover] = {}
+        self._staging: XArray | None = None
+        self._flags: _Flags | None = None
+        self._rounds = self._read_bytes = self._written_bytes = 0
+
+        def prepare() -> StepPlan:
+            self._check(plan, source, destination, comm)
+            file = self._file
+            return steps_of(plan, file.file, self._to_file, file.ranks, file.max_bytes // 2)
+
+        self._step_plan = collectively(self._address, prepare)
+        self._steps: list[Step] = self._step_plan.steps
+        agree_on(self._address, {"the plan": (len(self._steps), self._to_file)}, "move")
+        self._array = source if self._to_file else destination
+        self._is_kept = len(self._steps) <= KEPT_STEPS
+        self._most_message_bytes = said.pop("max_bytes", None) or max(
+            self._file.max_bytes // 4 // (len(self._steps) or 1 if self._is_kept else 1),
+            LEAST_MESSAGE_BYTES,
+        )
+        try:
+            self._make()
+        except BaseException:
+            self._free()
+            raise
+
+    def _check(self, plan: Any, source: Any, destination: Any, comm: Any) -> None:
+        if not isinstance(plan, MotionPlan):
+            raise WrongType(f"a {type(plan).__name__} was given, it must be a MotionPlan")
+        if isinstance(source, FileArray) and isinstance(destination, FileArray):
+            raise Unsupported(
+                "source and destination are both files: move between files with datamover.move, "
+                "or by an XArray"
+            )
+        if isinstance(source if self._to_file else destination, (list, tuple)):
+            raise Unsupported("a file and several arrays cannot travel together: one mover each")
+        if comm is not None and comm.size != self._comm.size:
+            raise Mismatch("the file was opened by another communicator")
+        layout = plan.destination if self._to_file else plan.source
+        if layout != self._file.layout:
+            raise Mismatch(
+                f"the plan's {'destination' if self._to_file else 'source'} is {layout!r}, the "
+                f"file was opened as {self._file.layout!r}"
+            )
+        if self._to_file and self._file.mode == "r":
+            raise InvalidArgument(f'{self._file.path} was opened with mode "r", to be read')
+        # What arrives is combined with what is there, or alone is what stays.
+        self._replaces = checked_options(**self._said)["op"] == "replace"
+
+    def _make(self) -> None:
+        """Make staging memory, and bind movers. Collective."""
+        self._flags = _Flags(self._comm)
+        if not self._steps:
+            return
+        file = self._file
+        self._staging = XArray(
+            self._comm, self._step_plan.staging, file.dtype, order=file.file.spec.order
+        )
+        for k in range(len(self._steps) if self._is_kept else 1):
+            self._mover_of(k)
+
+    def _mover_of(self, k: int) -> Mover:
+        """Give the mover of a step; bind it unless it is bound. Collective."""
+        if k not in self._movers:
+            if not self._is_kept:
+                for mover in self._movers.values():
+                    mover.free()
+                self._movers.clear()
+            ends = (self._array, self._staging) if self._to_file else (self._staging, self._array)
+            self._movers[k] = Mover(
+                self._steps[k].plan, *ends, max_bytes=self._most_message_bytes, **self._said
+            )
+        return self._movers[k]
+
+    def _parts(self, step: Step) -> Iterator[tuple[Shape, np.ndarray]]:
+        """Go through what this process holds of a step: (index in the file, array)."""
+        for block, part in self._staging.grids():
+            first = self._staging.layout.region(block).lo
+            lo = tuple(a + b for a, b in zip(step.lo, first, strict=True))
+            here = part[tuple(slice(0, max(0, e - a)) for a, e in zip(lo, step.hi, strict=True))]
+            if here.size:
+                yield lo, here
+
+    def _read(self, step: Step) -> None:
+        self._file.read(self._parts(step))
+        self._read_bytes += sum(part.nbytes for _, part in self._parts(step))
+
+    def _write(self, step: Step) -> None:
+        self._file.write(self._parts(step))
+        self._written_bytes += sum(part.nbytes for _, part in self._parts(step))
+
+    def _steps_of_round(self) -> Iterator[Any]:
+        """Go through a round: each time what is to be waited for next."""
+        for k, step in enumerate(self._steps):
+            mover = self._mover_of(k)
+            failure: BaseException | None = None
+            if not (step.is_covered and self._replaces):  # what is not written stays as it is
+                task = _IoTask(lambda step=step: self._read(step))
+                yield task
+                failure = task.failure
+                yield from self._told(failure)
+            mover.start()
+            yield mover
+            if self._to_file:
+                task = _IoTask(lambda step=step: self._write(step))
+                yield task
+                yield from self._told(task.failure)
+
+    def _told(self, failure: BaseException | None) -> Iterator[Any]:
+        """Raise on all processes what failed on one."""
+        yield self._flags.start(failure is not None)
+        if self._flags.any():
+            with together(self._comm):
+                if failure is not None:
+                    raise failure
+
+    def _advance(self) -> bool:
+        """Go on to what is to be waited for next; False when all is complete."""
+        try:
+            self._awaited = next(self._round, None)
+        except BaseException:
+            self._round = self._awaited = None
+            raise
+        if self._awaited is None:
+            self._round = None
+            self._rounds += 1
+        return self._awaited is not None
+
+    def start(self) -> None:
+        """Begin to move: reading begins, or what is to be written is sent."""
+        if self._round is not None:
+            raise InvalidState("the mover is in flight")
+        self._file.file  # noqa: B018  (raises where it has been closed)
+        if self._flags is None:
+            raise InvalidState("the mover has been freed")
+        self._round = self._steps_of_round()
+        self._advance()
+
+    def test(self) -> bool:
+        """Do what can be done now; True when complete here."""
+        if self._round is None:
+            raise InvalidState("the mover is not in flight")
+        while self._awaited.test():
+            if not self._advance():
+                return True
+        return False
+
+    def wait(self, timeout: float | None = None) -> None:
+        """Return when the destination is complete here and the source may be overwritten."""
+        if self._round is None:
+            raise InvalidState("the mover is not in flight")
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while True:
+            left = None if deadline is None else max(0.0, deadline - time.monotonic())
+            self._wait_for(left)
+            if not self._advance():
+                return
+
+    def _wait_for(self, timeout: float | None) -> None:
+        try:
+            self._awaited.wait(timeout)
+        except (Timeout, KeyboardInterrupt):
+            raise
+        except BaseException:  # of a mover: this round is lost
+            self._round = self._awaited = None
+            raise
+
+    def __call__(self, timeout: float | None = None) -> None:
+        """Do start and wait."""
+        self.start()
+        if self._round is not None:
+            self.wait(timeout)
+
+    @property
+    def in_flight(self) -> bool:
+        """Whether started and not yet complete."""
+        return self._round is not None
+
+    def rebind(self, source: Arrays | FileArray, destination: Arrays | FileArray) -> None:
+        """Go over to another array of the same plan; the file stays. Collective."""
+        file, array = (destination, source) if self._to_file else (source, destination)
+
+        def check() -> None:
+            if self._round is not None:
+                raise InvalidState("the mover is in flight")
+            if file is not self._file:
+                raise InvalidArgument("a mover stays with its file: make another one")
+
+        collectively(self._address, check)
+        ends = (array, self._staging) if self._to_file else (self._staging, array)
+        for mover in self._movers.values():
+            mover.rebind(*ends)
+        self._array = array
+
+    def tune(self, seconds: float = 0.2) -> None:
+        """Measure transports between the arrays and staging memory; see `Mover`. Collective."""
+        for mover in self._movers.values():
+            mover.tune(seconds)
+
+    def explain(self) -> MoverPairs:
+        """Tell for each pair of the first step that is bound how it is carried. Local."""
+        for mover in self._movers.values():
+            return mover.explain()
+        return MoverPairs([], [])
+
+    def counters(self) -> dict[str, int | float]:
+        """Count steps, rounds, and bytes read and written by this process so far. Local."""
+        return {
+            "steps": len(self._steps),
+            "rounds": self._rounds,
+            "read_bytes": self._read_bytes,
+            "written_bytes": self._written_bytes,
+        }
+
+    def free(self) -> None:
+        """Give memory and movers back. Local. InvalidState in flight."""
+        if self._round is not None:
+            raise InvalidState("the mover is in flight")
+        self._free()
+
+    def _free(self) -> None:
+        for mover in self._movers.values():
+            with contextlib.suppress(InvalidState):
+                mover.free()
+        self._movers.clear()
+        if self._flags is not None:
+            self._flags.free()
+            self._flags = None
+        if self._staging is not None:
+            self._staging.free()
+            self._staging = None
+
+    def __exit__(self, kind: type | None, *_: object) -> None:
+        """Free the mover; one that is left in flight has failed, which all processes are told."""
+        left, self._round = self._round is not None, None
+        if isinstance(self._awaited, _IoTask):
+            self._awaited.wait(None)
+        for mover in self._movers.values():
+            mover._core.give_up()
+        self._free()
+        if left and kind is None:
+            raise InvalidArgument("a mover was left in flight at the end of its with block")
+
+    def __repr__(self) -> str:
+        way = "to" if self._to_file else "from"
+        flying = ", in flight" if self.in_flight else ""
+        return f"FileMover({way} {self._file.path}, {len(self._steps)} steps{flying})"

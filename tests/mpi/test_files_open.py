@@ -1,0 +1,461 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Is an array on the disk an array for any plan: read, written, section by section, and again?
+
+NumPy, zarr-python and h5py read what is written and write what is read.
+"""
+
+import errno
+import os
+
+import drawn
+import h5py
+import numpy as np
+import pytest
+import zarr
+
+import datamover as dm
+from datamover.files import flat
+
+ENDS = ["npy", "raw", "zarr", "h5"]
+
+
+@pytest.fixture
+def local_rng(comm, rng):
+    return np.random.default_rng([int(rng.integers(2**31)), comm.rank])
+
+
+def name_of(place, end):
+    return f"{place}/a.h5:/x/u" if end == "h5" else f"{place}/a.{end}"
+
+
+def stored(name, like):
+    """What others read."""
+    if name.endswith(".npy"):
+        return np.load(name)
+    if name.endswith(".raw"):
+        return np.fromfile(name, like.dtype).reshape(like.shape)
+    if name.endswith(".zarr"):
+        return zarr.open_array(name, mode="r")[...]
+    path, member = name.split(":/")
+    with h5py.File(path, "r") as file:
+        return file[member][()]
+
+
+def store(comm, name, whole, chunks=None):
+    """Let others write."""
+    if comm.rank == 0:
+        if name.endswith(".npy"):
+            np.save(name, whole)
+        elif name.endswith(".raw"):
+            whole.tofile(name)
+        elif name.endswith(".zarr"):
+            zarr.create_array(name, data=whole, chunks=chunks or whole.shape, overwrite=True)
+        else:
+            path, member = name.split(":/")
+            with h5py.File(path, "w") as file:
+                file.create_dataset(member, data=whole, chunks=chunks)
+    comm.Barrier()
+
+
+def some_chunks(rng, shape):
+    return tuple(int(rng.integers(1, n + 1)) for n in shape)
+
+
+def limit(rng, whole, chunks):
+    """A limit of memory: none, or one with which the array goes in several steps."""
+    chunk = int(np.prod(chunks)) if chunks else 8
+    least = max(2 * chunk, whole.size // 3, 64) * whole.dtype.itemsize
+    return int(rng.choice([1 << 28, least]))
+
+
+def opened(comm, rng, name, layout, whole, mode, chunks=None):
+    said = {"dtype": whole.dtype} if mode == "w" or name.endswith(".raw") else {}
+    if mode == "w" and name.endswith(".zarr"):
+        said["chunks"] = chunks
+    ranks = [None, 1, [comm.size - 1]][rng.integers(3)]
+    return dm.files.open(
+        name, layout, comm=comm, mode=mode, ranks=ranks, max_bytes=limit(rng, whole, chunks), **said
+    )
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_any_layout_to_a_file_and_back_transposed(comm, rng, local_rng, place, cases, end):
+    for case in range(cases):
+        os.makedirs(f"{place}/{case}", exist_ok=True)
+        name = name_of(f"{place}/{case}", end)
+        axes = [int(a) for a in rng.permutation(int(rng.integers(1, 4)))]
+        whole = drawn.numbered(drawn.shape(rng, len(axes)), str(rng.choice(["f8", "i4", "c16"])))
+        turned = whole.transpose(axes)
+        chunks = some_chunks(rng, turned.shape) if end == "zarr" else None
+        known = drawn.layout(rng, turned.shape, comm.size)
+        given = drawn.Part(
+            comm, rng, local_rng, drawn.layout(rng, whole.shape, comm.size), whole.dtype
+        )
+        given.fill(whole)
+        comm.Barrier()
+        with opened(comm, rng, name, known, turned, "w", chunks) as file:
+            mover = dm.Mover(
+                dm.redistribute(given.layout, known, axes=axes), given.arrays, file, comm=comm
+            )
+            mover()
+            given.fill(whole + 1)
+            mover.start()
+            mover.wait()
+            mover.free()
+        np.testing.assert_array_equal(stored(name, turned), turned + 1)
+        back = drawn.Part(comm, rng, local_rng, drawn.layout(rng, whole.shape, comm.size), "c16")
+        with opened(comm, rng, name, known, turned, "r", chunks) as file:
+            way = [int(a) for a in np.argsort(axes)]
+            mover = dm.Mover(dm.redistribute(known, back.layout, axes=way), file, back.arrays)
+            mover.start()
+            while not mover.test():
+                pass
+        back.assert_holds((whole + 1).astype("c16"))
+        comm.Barrier()
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_sections_are_written_in_place_and_nothing_else(comm, rng, local_rng, place, cases, end):
+    for _ in range(cases):
+        shape = drawn.shape(rng, 2)
+        whole = drawn.numbered(shape, "i4") + 1
+        name = name_of(place, end)
+        store(comm, name, whole, some_chunks(rng, shape) if end == "zarr" else None)
+        known = drawn.layout(rng, shape, comm.size)
+        lo = [int(rng.integers(0, n)) for n in shape]
+        section = dm.Region(
+            lo, [int(rng.integers(a + 1, n + 1)) for a, n in zip(lo, shape, strict=True)]
+        )
+        new = -drawn.numbered(section.shape, "i4")
+        given = drawn.Part(comm, rng, local_rng, drawn.layout(rng, section.shape, comm.size), "i4")
+        given.fill(new)
+        expected = whole.copy()
+        here = expected[section.slices()]
+        op = [None, "add", "max"][rng.integers(3)]
+        here[...] = {None: new, "add": here + 2 * new, "max": np.maximum(here, new)}[op]
+        plan = dm.redistribute(given.layout, known, destination_region=section)
+        # Who holds an element twice adds it once: a file has it once.
+        chunks = None if end != "zarr" else zarr.open_array(name, mode="r").chunks
+        with opened(comm, rng, name, known, whole, "r+", chunks) as file:
+            mover = dm.Mover(plan, given.arrays, file, op=op, comm=comm)
+            mover()
+            if op == "add":
+                mover()
+        np.testing.assert_array_equal(stored(name, whole), expected)
+        comm.Barrier()
+
+
+def test_chunks_that_become_fill_value_are_not_left_as_they_were(comm, rng, place):
+    name, whole = f"{place}/a.zarr", np.ones((8, 6))
+    store(comm, name, whole, (2, 6))
+    rows = dm.BlockCyclic((8, 6), "(block, *)", nprocs=comm.size)
+    zeros = dm.XArray(comm, rows, "f8")
+    for block in zeros.blocks:
+        zeros[block][...] = 0
+    half = dm.Region((2, 0), (6, 6))
+    with dm.files.open(name, rows, comm=comm, mode="r+") as file:
+        dm.Mover(dm.redistribute(rows, rows, None, half, half), zeros, file)()
+    expected = whole.copy()
+    expected[2:6] = 0
+    np.testing.assert_array_equal(stored(name, whole), expected)
+    comm.Barrier()
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"shards": (4, 6), "chunks": (2, 3)},
+        {"zarr_format": 2, "order": "F", "chunks": (3, 2)},
+        {"zarr_format": 2, "chunks": (3, 2), "dtype": ">f8", "compressors": None},
+    ],
+)
+def test_stores_of_others_are_changed_in_place(comm, place, said):
+    name, dtype = f"{place}/a.zarr", said.get("dtype", "<f8")
+    whole = drawn.numbered((8, 6), "f8") + 1
+    if comm.rank == 0:
+        zarr.create_array(name, shape=whole.shape, **{"dtype": dtype, **said})[...] = whole
+    comm.Barrier()
+    rows = dm.BlockCyclic((8, 6), "(block, *)", nprocs=comm.size)
+    part = dm.BlockCyclic((3, 4), "(*, cyclic)", nprocs=comm.size)
+    section = dm.Region((2, 1), (5, 5))
+    added = dm.XArray(comm, part, "f8")
+    for block in added.blocks:
+        added[block][...] = 100
+    with dm.files.open(name, rows, comm=comm, mode="r+") as file:
+        dm.Mover(dm.redistribute(part, rows, destination_region=section), added, file, op="add")()
+    whole[section.slices()] += 100
+    found = zarr.open_array(name, mode="r")
+    np.testing.assert_array_equal(found[...], whole)
+    assert found.chunks == said["chunks"] and found.dtype == dtype
+    comm.Barrier()
+
+
+@pytest.mark.parametrize("chunks", [None, (3, 4)])
+@pytest.mark.parametrize("max_bytes", [1 << 28, 600])
+def test_halos_are_read_from_the_disk(comm, place, max_bytes, chunks):
+    shape = (13, 9)
+    whole = drawn.numbered(shape, "f8") + 1
+    name = f"{place}/a.{'npy' if chunks is None else 'zarr'}"
+    store(comm, name, whole, chunks)
+    blocks = dm.FloorPlan.uniform(dm.Region((0, 0), shape), (3, 2), nprocs=comm.size)
+    for periodic, colours in ((None, 1), (True, 1), (True, 2)):
+        plan = dm.halo(blocks, 2, periodic=periodic, colours=colours)
+        arrays = [dm.XArray(comm, blocks, "f8", ghost=2) for _ in range(3)]
+        held, read, expected = arrays
+        for block in held.blocks:
+            for array in (held, read, expected):
+                array[block][...] = -1
+            held.interior(block)[...] = whole[blocks.region(block).slices()]
+        dm.Mover(plan, held, expected)()
+        with dm.files.open(name, blocks, comm=comm, max_bytes=max_bytes) as file:
+            dm.Mover(plan, file, read)()
+        for block in held.blocks:
+            np.testing.assert_array_equal(read[block], expected[block])
+    # Interiors and all that the domain has around them, which is what a program begins with.
+    wide = dm.XArray(comm, blocks, "f8", ghost=2)
+    padded = np.pad(whole, 2, mode="wrap")
+    plan = dm.redistribute(blocks, blocks) + dm.halo(blocks, 2, periodic=True)
+    with dm.files.open(name, blocks, comm=comm, max_bytes=max_bytes) as file:
+        dm.Mover(plan, file, wide)()
+    for block in wide.blocks:
+        region = blocks.region(block)
+        box = tuple(slice(a, b + 4) for a, b in zip(region.lo, region.hi, strict=True))
+        np.testing.assert_array_equal(wide[block], padded[box])
+
+
+def spanned(lo, counts, steps):
+    """The region of so many indices from `lo` on, so far apart."""
+    ends = zip(lo, counts, steps, strict=True)
+    return dm.Region(lo, [a + (n - 1) * s + 1 for a, n, s in ends])
+
+
+@pytest.mark.parametrize("max_bytes", [1 << 28, 400])
+def test_section_copies_with_steps_and_axes(comm, rng, place, cases, max_bytes):
+    for _ in range(2 * cases):
+        shape, other = (11, 14), (30, 40)
+        whole = drawn.numbered(shape, "i4")
+        name = f"{place}/a.npy"
+        known = dm.FloorPlan(
+            [dm.Region((3, 5), (14, 19))], [int(rng.integers(comm.size))], comm.size
+        )
+        memory = dm.FloorPlan([dm.Region((0, 0), other)], [0], comm.size)
+        counts = [int(rng.integers(1, 5)) for _ in shape]
+        steps = [int(rng.integers(1, 3)) for _ in range(4)]
+        axes = [(0, 1), (1, 0), None][rng.integers(3)]
+        lo = [int(rng.integers(0, 3)) for _ in shape]
+        in_file = tuple(
+            slice(a, a + n * s, s) for a, n, s in zip(lo, counts, steps[:2], strict=True)
+        )
+        turned = counts if axes is None else [counts[a] for a in axes]
+        at = [int(rng.integers(0, 9)) for _ in shape]
+        in_memory = tuple(
+            slice(a, a + n * s, s) for a, n, s in zip(at, turned, steps[2:], strict=True)
+        )
+        plan = dm.MotionPlan(known, memory)
+        file_lo = [lo[0] + 3, lo[1] + 5]
+        plan.copy(
+            0,
+            spanned(file_lo, counts, steps[:2]),
+            0,
+            spanned(at, turned, steps[2:]),
+            axes=axes,
+            source_step=steps[:2],
+            destination_step=steps[2:],
+        )
+        store(comm, name, whole)
+        array = np.full(other, -1, "i4") if comm.rank == 0 else None
+        with dm.files.open(name, known, comm=comm, max_bytes=max_bytes) as file:
+            dm.Mover(plan, file, array, comm=comm)()
+        part = whole[in_file]
+        expected = np.full(other, -1, "i4")
+        expected[in_memory] = part if axes is None else part.transpose(axes)
+        if comm.rank == 0:
+            np.testing.assert_array_equal(array, expected)
+            array *= 3
+        with dm.files.open(name, known, comm=comm, mode="r+", max_bytes=max_bytes) as file:
+            dm.Mover(plan.reversed(), array, file, comm=comm)()
+        changed = whole.copy()
+        changed[in_file] *= 3
+        np.testing.assert_array_equal(np.load(name), changed)
+        comm.Barrier()
+
+
+def test_another_array_takes_the_place_of_the_first(comm, place):
+    name, whole = f"{place}/a.npy", drawn.numbered((9, 5), "f8")
+    store(comm, name, whole)
+    rows = dm.BlockCyclic((9, 5), "(block, *)", nprocs=comm.size)
+    first, second = (dm.XArray(comm, rows, "f8") for _ in range(2))
+    with (
+        dm.files.open(name, rows, comm=comm, max_bytes=200) as file,
+        dm.Mover(dm.redistribute(rows, rows), file, first) as mover,
+    ):
+        mover()
+        mover.rebind(file, second)
+        mover()
+        assert not mover.in_flight and mover.counters()["rounds"] == 2
+    for block, index in drawn.indices_of_blocks(rows, comm.rank):
+        for array in (first, second):
+            np.testing.assert_array_equal(array[block], whole[index])
+
+
+def test_bytes_of_the_other_order_and_of_records(comm, place):
+    rows = dm.BlockCyclic((7, 3), "(block, *)", nprocs=comm.size)
+    for dtype in (">f8", [("a", "<u1"), ("b", ">i4")], "S3"):
+        name, whole = f"{place}/a.npy", drawn.numbered((7, 3), dtype)
+        store(comm, name, whole)
+        array = None
+        with dm.files.open(name, rows, comm=comm, mode="r+", max_bytes=400) as file:
+            array = dm.XArray(comm, rows, file.dtype)
+            dm.Mover(dm.redistribute(rows, rows), file, array)()
+            for block, index in drawn.indices_of_blocks(rows, comm.rank):
+                np.testing.assert_array_equal(array[block], whole[index])
+                array[block][...] = array[block][::-1].copy()
+            dm.Mover(dm.redistribute(rows, rows), array, file)()
+        expected = np.concatenate(
+            [whole[i][::-1] for r in range(comm.size) for _, i in drawn.indices_of_blocks(rows, r)]
+        )
+        np.testing.assert_array_equal(np.load(name), expected)
+        comm.Barrier()
+
+
+def full(*_):
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_one_process_without_space_tells_all_and_leaves_no_new_file(comm, place, monkeypatch, end):
+    name = name_of(place, end)
+    rows = dm.BlockCyclic((12, 10), "(block, *)", nprocs=comm.size)
+    array = dm.XArray(comm, rows, "f8")
+    for block in array.blocks:
+        array[block][...] = 1
+    with pytest.raises(dm.IoError, match="not enough space"):  # noqa: SIM117
+        with dm.files.open(
+            name, rows, comm=comm, mode="w", dtype="f8", chunks=(2, 5) if end == "zarr" else None
+        ) as file:
+            mover = dm.Mover(dm.redistribute(rows, rows), array, file)
+            if comm.rank == comm.size - 1:
+                monkeypatch.setattr(flat.os, "pwritev", full)
+                monkeypatch.setattr("datamover.files.direct_zarr.os.write", full)
+            try:
+                mover()
+            finally:
+                monkeypatch.undo()
+    comm.Barrier()
+    if comm.rank == 0:
+        assert os.listdir(place) == []
+    comm.Barrier()
+
+
+def test_a_process_that_cannot_read_tells_all_and_the_mover_can_be_used_again(
+    comm, place, monkeypatch
+):
+    name, whole = f"{place}/a.npy", drawn.numbered((8, 4), "f8")
+    store(comm, name, whole)
+    rows = dm.BlockCyclic((8, 4), "(block, *)", nprocs=comm.size)
+    array = dm.XArray(comm, rows, "f8")
+    with dm.files.open(name, rows, comm=comm) as file:
+        mover = dm.Mover(dm.redistribute(rows, rows), file, array)
+        for block in array.blocks:
+            array[block][...] = -5
+        if comm.rank == 0:
+            monkeypatch.setattr(file.file, "read", full)
+        with pytest.raises(dm.IoError):
+            mover()
+        for block in array.blocks:
+            assert (array[block] == -5).all()
+        monkeypatch.undo()
+        mover()
+        for block, index in drawn.indices_of_blocks(rows, comm.rank):
+            np.testing.assert_array_equal(array[block], whole[index])
+        mover.free()
+
+
+def test_a_new_file_has_its_name_when_it_is_closed(comm, place):
+    rows = dm.BlockCyclic((6, 4), "(block, *)", nprocs=comm.size)
+    name = f"{place}/a.npy"
+    store(comm, name, np.ones(3))
+    with pytest.raises(dm.IoError, match="exists"):
+        dm.files.open(name, rows, comm=comm, mode="w", dtype="i4")
+    comm.Barrier()
+    with dm.files.open(name, rows, comm=comm, mode="w", dtype="i4", overwrite=True) as file:
+        assert np.load(name).tolist() == [1, 1, 1]
+        comm.Barrier()
+    assert np.load(name).shape == (6, 4) and not np.load(name).any()
+    with pytest.raises(dm.InvalidState):
+        dm.Mover(dm.redistribute(rows, rows), file, dm.XArray(comm, rows, "i4"))
+    comm.Barrier()
+    with (
+        pytest.raises(KeyError),
+        dm.files.open(name, rows, comm=comm, mode="w", dtype="f4", overwrite=True),
+    ):
+        raise KeyError("of the program")
+    comm.Barrier()
+    assert np.load(name).dtype == "i4"
+    if comm.rank == 0:
+        assert os.listdir(place) == ["a.npy"]
+    comm.Barrier()
+
+
+def test_what_cannot_be_is_refused_on_all(comm, place):
+    nprocs = comm.size
+    rows = dm.BlockCyclic((8, 4), "(block, *)", nprocs=nprocs)
+    columns = dm.BlockCyclic((8, 4), "(*, block)", nprocs=nprocs)
+    name = f"{place}/a.npy"
+    store(comm, name, np.zeros((8, 4)))
+    with h5py.File(f"{place}/{comm.rank}.h5", "w") as made:
+        made.create_dataset("u", data=np.zeros((8, 4)), chunks=(2, 2), compression="gzip")
+    holes = dm.FloorPlan([dm.Region((0, 0), (2, 4)), dm.Region((4, 0), (8, 4))], [0, 0], nprocs)
+    other = dm.BlockCyclic((8, 5), "(block, *)", nprocs=nprocs)
+    for error, path, layout, said in (
+        (dm.IoError, f"{place}/none.npy", rows, {}),
+        (dm.Mismatch, name, other, {}),
+        (dm.Mismatch, name, holes, {}),
+        (dm.Mismatch, name, dm.BlockCyclic((8, 4), "(block, *)", nprocs=nprocs + 1), {}),
+        (dm.Mismatch, name, rows, {"dtype": "f4"}),
+        (dm.WrongType, name, 3, {}),
+        (dm.WrongType, name, rows, {"dtype": object}),
+        (dm.InvalidArgument, name, rows, {"mode": "a"}),
+        (dm.InvalidArgument, name, rows, {"chunks": (2, 2)}),
+        (dm.InvalidArgument, name, rows, {"order": "F"}),
+        (dm.InvalidArgument, name, rows, {"ranks": 0}),
+        (dm.InvalidArgument, f"{place}/b.npy", rows, {"mode": "w"}),
+        (dm.InvalidArgument, f"{place}/b", rows, {"mode": "w", "dtype": "f8"}),
+        (dm.InvalidArgument, f"{place}/b.h5", rows, {"mode": "w", "dtype": "f8"}),
+        (dm.InvalidArgument, f"{place}/b.raw", rows, {"mode": "w", "dtype": "f8", "chunks": (1,)}),
+        (dm.IoError, f"{place}/no/b.npy", rows, {"mode": "w", "dtype": "f8"}),
+        (dm.Unsupported, f"{place}/0.h5", rows, {"mode": "r+"}),
+    ):  # fmt: skip
+        with pytest.raises(error):
+            dm.files.open(path, layout, comm=comm, **said)
+    if nprocs > 1:
+        with pytest.raises(dm.Mismatch, match="different things"):
+            dm.files.open(
+                name, rows if comm.rank else columns, comm=comm, max_bytes=1000 + comm.rank
+            )
+    array = dm.XArray(comm, rows, "f8")
+    with dm.files.open(name, rows, comm=comm) as file:
+        plan = dm.redistribute(rows, rows)
+        with pytest.raises(dm.InvalidArgument, match="to be read"):
+            dm.Mover(plan, array, file)
+        with pytest.raises(dm.Unsupported, match="both files"):
+            dm.Mover(plan, file, file)
+        with pytest.raises(dm.Mismatch, match="was opened as"):
+            dm.Mover(dm.redistribute(dm.FlatCyclic((8, 4), 3, nprocs), rows), file, array)
+        with pytest.raises(dm.WrongType):
+            dm.Mover(plan, file, dm.XArray(comm, rows, "S3"))
+        with pytest.raises(dm.InvalidArgument, match="op"):
+            dm.Mover(plan, file, array, op="bogus")
+        with pytest.raises(dm.WrongType):
+            dm.MoverSet([(plan, file, array)], comm=comm)
+        with pytest.raises(dm.Unsupported):
+            dm.Mover(plan, file, [array, array])
+        mover = dm.Mover(plan, file, array)
+        mover.start()
+        with pytest.raises(dm.InvalidState):
+            mover.start()
+        mover.wait()
+        with pytest.raises(dm.InvalidState):
+            mover.wait()
+    with dm.files.open(name, rows, comm=comm, max_bytes=8) as file, pytest.raises(dm.NoMemory):
+        dm.Mover(plan, file, array)

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Does xarray find in what a NetCDF4 file was moved to what it found in the file?
+
+Skipped where xarray, pandas or h5netcdf is missing.
+"""
+
+import numpy as np
+import pytest
+
+from datamover.files import move
+
+xarray = pytest.importorskip("xarray")
+pytest.importorskip("pandas")
+pytest.importorskip("h5netcdf")
+
+
+def sample(rng):
+    """A dataset with coordinates, units, a scale factor, missing values, times and a scalar."""
+    temperature = rng.normal(280, 10, (5, 7, 9)).astype("f4").round(1)
+    temperature[0, 2, 3] = np.nan
+    return xarray.Dataset(
+        {
+            "temperature": (
+                ("time", "lat", "lon"), temperature, {"units": "K", "long_name": "at 2 m"},
+            ),
+            "mask": (("lat", "lon"), rng.integers(0, 2, (7, 9)).astype("i1")),
+            "level": ((), 850.0, {"units": "hPa"}),
+        },
+        coords={
+            "time": np.arange("2001-01-01", "2001-01-06", dtype="M8[D]").astype("M8[ns]"),
+            "lat": ("lat", np.linspace(-30, 30, 7), {"units": "degrees_north"}),
+            "lon": ("lon", np.linspace(0, 40, 9), {"units": "degrees_east"}),
+        },
+        attrs={"title": "a run", "version": 3, "range": [1.5, 2.5]},
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("compression", [None, "gzip"])
+def test_xarray_opens_the_same(tmp_path, compression):
+    given = sample(np.random.default_rng(3))
+    packed = {"dtype": "i2", "scale_factor": 0.1, "add_offset": 270.0, "_FillValue": -9999}
+    if compression:
+        packed |= {"compression": compression, "chunksizes": (2, 7, 4)}
+    given.to_netcdf(
+        tmp_path / "a.nc", engine="h5netcdf",
+        encoding={"temperature": packed, "mask": {"_FillValue": None}},
+    )  # fmt: skip
+    move(None, tmp_path / "a.nc", tmp_path / "a.zarr")
+    with xarray.open_dataset(tmp_path / "a.nc", engine="h5netcdf") as before:
+        after = xarray.open_zarr(tmp_path / "a.zarr", consolidated=False, chunks=None)
+        xarray.testing.assert_identical(after.load(), before.load())
+        for name in ("temperature", "mask", "level", "time", "lat"):
+            assert after[name].dims == before[name].dims
+            kept = ("dtype", "scale_factor", "add_offset", "_FillValue", "units", "calendar")
+            for word in kept:
+                old, new = (found[name].encoding.get(word) for found in (before, after))
+                same = old == new or (np.isnan(old) and np.isnan(new))
+                assert same, (name, word, old, new)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "i2"])
+def test_missing_values_of_older_stores_stay_missing(tmp_path, dtype):
+    values = np.array([[1, -9, 3], [-9, 5, 6]], dtype)
+    store = tmp_path / "a.zarr"
+    given = xarray.Dataset({"u": (("y", "x"), values, {"units": "m"})})
+    given["u"].encoding["_FillValue"] = values.dtype.type(-9)
+    given.to_zarr(store, zarr_format=2, consolidated=False)
+    with xarray.open_zarr(store, consolidated=False, chunks=None) as before:
+        assert int(before["u"].isnull().sum()) == 2
+        (tmp_path / "b.zarr").mkdir()
+        (tmp_path / "b.zarr/zarr.json").write_text('{"zarr_format": 3, "node_type": "group"}')
+        (tmp_path / "c.zarr").mkdir()
+        (tmp_path / "c.zarr/zarr.json").write_text('{"zarr_format": 3, "node_type": "group"}')
+        move(None, store / "u", tmp_path / "b.zarr/u", output_format="zarr")
+        move(None, store / "u", tmp_path / "c.zarr/u", output_format="zarr", output_dtype="f8")
+        for place in ("b.zarr", "c.zarr"):
+            after = xarray.open_zarr(tmp_path / place, consolidated=False, chunks=None)
+            np.testing.assert_array_equal(after["u"].values, before["u"].values)
+            assert after["u"].dims == ("y", "x") and after["u"].attrs == {"units": "m"}
