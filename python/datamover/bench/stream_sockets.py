@@ -106,7 +106,7 @@ class Sockets:
 
 
 class Gather:
-    """All to one process by mpi4py, one connection, and from one process to all of the other end."""
+    """All to one process by mpi4py, one connection, and from its other end to all there."""
 
     def __init__(self, ends: Any):
         self._ends = ends
