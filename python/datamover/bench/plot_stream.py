@@ -14,6 +14,7 @@ Rows = Sequence[dict[str, Any]]
 
 #: One colour per contender; bounds are dashed.
 COLOURS = {
+    "datamover": "tab:blue",
     "datamover:tcp": "tab:cyan",
     "sockets:packed": "tab:orange",
     "sst": "tab:green",

@@ -154,7 +154,8 @@ class Memcpy:
 
 def contenders(ends: Ends) -> Iterator[tuple[str, Any]]:
     """Give the name of each contender and what opens it, or why it cannot take part."""
-    yield "datamover:tcp", lambda: Datamover(ends)
+    yield "datamover", lambda: Datamover(ends)
+    yield "datamover:tcp", lambda: Datamover(ends, local=False)
     yield "sockets:contiguous", lambda: stream_sockets.Sockets(ends, packs=False)
     yield "sockets:packed", lambda: stream_sockets.Sockets(ends, packs=True)
     yield "gather", lambda: stream_sockets.Gather(ends)
