@@ -18,6 +18,7 @@ from datamover.errors import (
     InvalidState,
     IoError,
     Mismatch,
+    PeerFailed,
     Timeout,
     WrongType,
 )
@@ -357,15 +358,17 @@ class Consumer:
             sock = endpoint.dial_local(name, self._token, words)
             if sock is not None:
                 return [self._link(sock, producer, 0, 1)]
-        return [
-            self._link(
+        try:
+            sockets = [
                 endpoint.dial(
-                    host, port, self._token, {**words, "pathway": k}, endpoint.GREETING_SECONDS
-                ),
-                producer, k, self._pathways,
-            )
-            for k in range(self._pathways)
-        ]  # fmt: skip
+                    host, port, self._token, {**words, "pathway": pathway},
+                    endpoint.GREETING_SECONDS, again=False,
+                )
+                for pathway in range(self._pathways)
+            ]  # fmt: skip
+        except Timeout:
+            raise PeerFailed(f"sending process {producer} has ended") from None
+        return [self._link(s, producer, k, self._pathways) for k, s in enumerate(sockets)]
 
     def _link(self, sock: socket.socket, producer: int, pathway: int, pathways: int) -> DataLink:
         wire.limit_sending(sock, STALLED_SECONDS)
@@ -393,6 +396,7 @@ class Consumer:
             "bytes_received": sum(link.bytes_received for link in links),
             "checksum_errors": sum(link.checksum_errors for link in links),
             "connections": len(links),
+            "connections_local": sum(link.is_local for link in links),
             "steps_dropped": self.dropped,
         }
 

@@ -123,9 +123,15 @@ def close(sock: socket.socket) -> None:
 
 
 def dial(
-    host: str, port: int, token: str, words: dict[str, Any], seconds: float | None
+    host: str,
+    port: int,
+    token: str,
+    words: dict[str, Any],
+    seconds: float | None,
+    *,
+    again: bool = True,
 ) -> socket.socket:
-    """Connect and say who this is; try again while nobody listens.
+    """Connect and say who this is; with `again`, try again while nobody listens.
 
     Raises
     ------
@@ -141,7 +147,7 @@ def dial(
             sock = socket.create_connection((host, port), max(min(left, GREETING_SECONDS), 1e-3))
             break
         except (ConnectionRefusedError, TimeoutError):
-            if left <= RETRY_SECONDS:
+            if left <= RETRY_SECONDS or not again:
                 raise Timeout(f"nobody listens at tcp://{host}:{port}") from None
             threading.Event().wait(RETRY_SECONDS)
         except OSError as error:

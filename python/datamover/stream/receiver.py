@@ -7,22 +7,27 @@ for the steps that were granted, no more.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import queue
 import select
 import socket
 import threading
+import time
 from collections import deque
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from datamover.errors import Error, IoError, PeerFailed, class_of
+from datamover.errors import Error, IoError, PeerFailed, Timeout, class_of
 from datamover.layouts import Layout
 from datamover.stream import wire
 from datamover.stream.audience import MAX_WORDS
 from datamover.stream.data_link import DataLink, IncomingMessage
+
+#: When a data connection has ended, the reason is looked for so long.
+REASON_SECONDS = 2.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -171,11 +176,15 @@ class Receiver:
                     elif file != control:
                         continue  # paused since
                     elif not self._has_ended:
-                        for said in self._frames.read():
+                        frames = self._frames.read()
+                        # What has failed is not begun any more.
+                        for said in sorted(frames, key=lambda said: said.get("type") != "failed"):
                             self._hear(said)
                         if self._has_ended:
                             self._poll.unregister(control)
                 self._deliver()
+        except (PeerFailed, Timeout) as error:
+            self._fail(self._reason() or error)
         except BaseException as error:
             self._fail(error)
         finally:
@@ -186,6 +195,17 @@ class Receiver:
                     for link in links:
                         link.close()
             self._sock.close()
+
+    def _reason(self) -> Error | None:
+        """Give what the stream says of why its connections end, where it does."""
+        waiting, until = select.poll(), time.monotonic() + REASON_SECONDS
+        waiting.register(self._sock, select.POLLIN)
+        with contextlib.suppress(Error, OSError):
+            while waiting.poll(max(until - time.monotonic(), 0) * 1e3):
+                for said in self._frames.read():
+                    if said.get("type") == "failed":
+                        return told_error(said)
+        return None
 
     def _hear(self, said: dict[str, Any]) -> None:
         kind = said.get("type")
