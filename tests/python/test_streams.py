@@ -264,7 +264,8 @@ def test_what_is_damaged_in_shared_memory_is_asked_for_again(monkeypatch, times)
         with thread(sending), expected or contextlib.nullcontext():
             for step, arrays in steps:
                 np.testing.assert_array_equal(arrays["u"], long_of_step(step))
-        assert step == (4 if fails else 7) and len(wrong) == times
+        assert step < 5 if fails else step == 7  # step 4 may be lost with the next
+        assert len(wrong) == times
         assert consumer.counters()["connections_local"] == 1
         assert consumer.counters()["checksum_errors"] == times
 

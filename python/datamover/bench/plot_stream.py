@@ -17,7 +17,6 @@ COLOURS = {
     "datamover": "tab:blue",
     "datamover:tcp": "tab:cyan",
     "sockets:packed": "tab:orange",
-    "sst": "tab:green",
     "gather": "tab:red",
     "sockets:contiguous": "black",
     "memcpy": "tab:gray",
