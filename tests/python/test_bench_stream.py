@@ -17,9 +17,10 @@ def test_every_contender_has_a_row(tmp_path, senders, consumers):
     ran = CliRunner().invoke(app, [*words.split(), "--json", str(place), "--png", str(picture)])
     assert ran.exit_code == 0, ran.output
     found = json.loads(place.read_text())
-    assert not found["left_out"]
+    left_out = {note["contender"] for note in found["left_out"]}
+    assert left_out <= {"sst"}  # a package that need not be installed
     rows = {row["contender"]: row for row in found["rows"]}
-    assert set(rows) == set(COLOURS)
+    assert set(rows) == set(COLOURS) - left_out
     assert set(BOUNDS) < set(rows)
     for row in rows.values():
         assert row["seconds"] > 0

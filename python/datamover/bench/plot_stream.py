@@ -18,6 +18,7 @@ COLOURS = {
     "datamover:tcp": "tab:cyan",
     "sockets:packed": "tab:orange",
     "gather": "tab:red",
+    "sst": "tab:green",
     "sockets:contiguous": "black",
     "memcpy": "tab:gray",
 }

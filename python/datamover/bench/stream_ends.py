@@ -10,6 +10,7 @@ from one field of one row is a block.
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import json
 import sys
 import time
@@ -152,13 +153,19 @@ class Memcpy:
 
 
 def contenders(ends: Ends) -> Iterator[tuple[str, Any]]:
-    """Give the name of each contender and what opens it."""
+    """Give the name of each contender and what opens it, or why it cannot take part."""
     yield "datamover", lambda: Datamover(ends)
     yield "datamover:tcp", lambda: Datamover(ends, local=False)
     yield "sockets:contiguous", lambda: stream_sockets.Sockets(ends, packs=False)
     yield "sockets:packed", lambda: stream_sockets.Sockets(ends, packs=True)
     yield "gather", lambda: stream_sockets.Gather(ends)
     yield "memcpy", lambda: Memcpy(ends)
+    if importlib.util.find_spec("adios2") is None:
+        yield "sst", "adios2 is not installed (pip install adios2)"
+    else:
+        from datamover.bench.stream_sst import Sst
+
+        yield "sst", lambda: Sst(ends)
 
 
 def turn(ends: Ends, way: Any, first: int, steps: int) -> float:
@@ -193,6 +200,9 @@ def measure(ends: Ends, seconds: float) -> tuple[dict[str, list[float]], dict[st
     with contextlib.ExitStack() as stack:
         ways, done = {}, {}
         for name, opens in contenders(ends):
+            if isinstance(opens, str):
+                left_out[name] = opens
+                continue
             way = opens()
             stack.callback(way.close)
             turn(ends, way, 0, 1)
