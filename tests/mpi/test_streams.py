@@ -151,7 +151,7 @@ def test_large_messages_over_several_pathways(ends):
             np.testing.assert_array_equal(arrays["u"], whole[index] + step)
         assert consumer.counters()["connections"] == 3 * ends.senders
 
-    ends.run(send, receive, pathways=3)
+    ends.run(send, receive, pathways=3, local=False)
 
 
 def test_error_on_one_sending_process_is_an_error_on_all(ends):

@@ -15,6 +15,7 @@ from datamover.bench import (
     plan,
     redistribute,
     relations,
+    stream,
     transports,
 )
 
@@ -33,4 +34,5 @@ app.command("redistribute")(redistribute.bench)
 app.command("plan")(plan.bench)
 app.command("relations")(relations.bench)
 app.command("model")(model.bench)
+app.command("stream")(stream.bench)
 app.command("transports")(transports.bench)

@@ -11,9 +11,18 @@ import dataclasses
 import secrets
 import socket
 import threading
+import time
 from typing import Any
 
-from datamover.errors import Error, InvalidArgument, IoError, OutOfRange, PeerFailed, class_of
+from datamover.errors import (
+    Error,
+    InvalidArgument,
+    IoError,
+    OutOfRange,
+    PeerFailed,
+    Timeout,
+    class_of,
+)
 from datamover.layouts import Layout
 from datamover.stream import wire
 from datamover.stream.control import FrameWriter
@@ -26,6 +35,10 @@ MAX_CREDITS = 64
 #: A consumer asks once which arrays there are.
 MAX_TIMES_ASKED = 16
 MAX_WORDS = 2000
+#: So long a consumer that wants nothing keeps its place from others.
+SUBSCRIBE_SECONDS = 30.0
+#: A consumer that takes no frames for so long has failed.
+STALLED_SECONDS = 600.0
 
 
 @dataclasses.dataclass
@@ -64,6 +77,7 @@ class _Consumer:
     def __init__(self, nprocs: int, flow: Flow):
         self.key = secrets.token_hex(16)
         self.nprocs = nprocs
+        self.came = time.monotonic()
         self.controls: dict[int, FrameWriter] = {}
         self.wanted: dict[str, Layout] | None = None
         self.wanted_words: list[Any] = []
@@ -137,6 +151,8 @@ class Audience:
             if array.name not in consumer.wanted or not self._fits(consumer, array):
                 continue
             nbytes = consumer.step_bytes[array.number]
+            if not self._bounds(consumer, array, sequence, nbytes):
+                continue
             room, dropped = consumer.queue.make_room(sequence, nbytes)
             self._news["dropped"] += [[consumer.key, old] for old in dropped]
             must_wait = must_wait or room is None
@@ -144,11 +160,13 @@ class Audience:
                 chosen.append((consumer, nbytes))
         if must_wait:
             return None
-        for consumer, nbytes in chosen:
-            consumer.queue.add(sequence, number, array.number, nbytes)
+        places = {
+            consumer.key: consumer.queue.add(sequence, number, array.number, nbytes)
+            for consumer, nbytes in chosen
+        }
         news, self._news = self._news, {"new": [], "gone": [], "dropped": []}
         self._sequence = sequence
-        return {**news, "to": [consumer.key for consumer, _ in chosen]}
+        return {**news, "to": places}
 
     def _admit(self, is_first: bool) -> bool:
         """Let in who is ready, between steps; False where too few are there for the first."""
@@ -187,16 +205,23 @@ class Audience:
             plan_between(array.layout, wanted)
             elems = sum(wanted.local_elems(rank) for rank in range(consumer.nprocs))
             nbytes = elems * array.dtype.itemsize
-            if nbytes > self._flow.queue_bytes:
-                raise OutOfRange(
-                    f"array {array.name!r} takes {nbytes} bytes of a step here, the stream keeps "
-                    f"at most {self._flow.queue_bytes} (queue_bytes)"
-                )
         except Error as error:
             self._refuse(consumer, error)
             return False
         consumer.step_bytes[array.number] = nbytes
         return True
+
+    def _bounds(self, consumer: _Consumer, array: SentArray, sequence: int, nbytes: int) -> bool:
+        """Tell whether a step has no more bytes than are kept; refuse a consumer for which not."""
+        step_bytes = consumer.queue.nbytes_of(sequence) + nbytes
+        if step_bytes <= self._flow.queue_bytes:
+            return True
+        words = (
+            f"with array {array.name!r} a step takes {step_bytes} bytes here, the stream keeps at "
+            f"most {self._flow.queue_bytes} (queue_bytes)"
+        )
+        self._refuse(consumer, OutOfRange(words))
+        return False
 
     def sent(self, keys: list[str], sequence: int) -> None:
         """Take note that all processes have packed an array for these consumers."""
@@ -263,6 +288,7 @@ class Audience:
 
     def serve(self, sock: socket.socket, words: dict[str, Any]) -> None:
         """Serve the control connection of one process of a consumer until it ends."""
+        wire.limit_sending(sock, STALLED_SECONDS)
         control = FrameWriter(sock)
         with self.changed:
             self._controls.add(control)
@@ -276,16 +302,17 @@ class Audience:
     def _serve(self, sock: socket.socket, words: dict[str, Any], control: FrameWriter) -> None:
         consumer, rank = self._join(words, control)
         left: Error = PeerFailed("it has left the stream")
+        frames = wire.FrameReader(sock)
         try:
-            while True:
-                said = wire.read_frame(sock)
-                if said.get("type") == "bye":
-                    if "code" in said:
-                        code, reason = wire.text(said, "code"), said.get("words")
-                        left = class_of(code)(str(reason)[:MAX_WORDS])
-                    break
-                with self.changed:
-                    self._hear(consumer, rank, said)
+            while not consumer.is_gone:
+                for said in frames.wait():
+                    if said.get("type") == "bye":
+                        if "code" in said:
+                            code, reason = wire.text(said, "code"), said.get("words")
+                            left = class_of(code)(str(reason)[:MAX_WORDS])
+                        return
+                    with self.changed:
+                        self._hear(consumer, rank, said)
         except Error as error:
             left = error
         finally:
@@ -299,8 +326,7 @@ class Audience:
                 raise PeerFailed("the stream has ended")
             if "key" not in words:
                 nprocs = wire.number(words, "nprocs", 1, wire.MAX_PROCESSES)
-                if len(self._consumers) >= MAX_CONSUMERS:
-                    raise IoError(f"there are {MAX_CONSUMERS} consumers already")
+                self._make_place()
                 consumer, rank = _Consumer(nprocs, self._flow), 0
                 self._consumers[consumer.key] = consumer
                 control.say({**self._welcome, "key": consumer.key})
@@ -315,12 +341,25 @@ class Audience:
             self.changed.notify_all()
             return consumer, rank
 
+    def _make_place(self) -> None:
+        """Where there are too many, those that want nothing make place for others."""
+        if len(self._consumers) < MAX_CONSUMERS:
+            return
+        late = time.monotonic() - SUBSCRIBE_SECONDS
+        for idle in list(self._consumers.values()):
+            if idle.wanted is None and idle.came < late:
+                self._leave(idle, Timeout(f"it wanted nothing for {SUBSCRIBE_SECONDS:g} s"))
+                for control in idle.controls.values():
+                    control.end()
+                return
+        raise IoError(f"there are {MAX_CONSUMERS} consumers already")
+
     def _hear(self, consumer: _Consumer, rank: int, said: dict[str, Any]) -> None:
         if consumer.is_gone:
             raise PeerFailed("the consumer has gone")
         kind = said.get("type")
         if kind == "done":
-            self._done(consumer, rank, wire.number(said, "seq"))
+            self._done(consumer, rank, wire.number(said, "place"))
         elif kind == "credit":
             most = MAX_CREDITS - consumer.credits[rank]
             consumer.credits[rank] += wire.number(said, "steps", 1, most)
@@ -350,15 +389,15 @@ class Audience:
             raise InvalidArgument("a consumer has to want at least one array")
         consumer.wanted, consumer.wanted_words = wanted, words
 
-    def _done(self, consumer: _Consumer, rank: int, sequence: int) -> None:
-        missing = consumer.missing.get(sequence, set())
+    def _done(self, consumer: _Consumer, rank: int, place: int) -> None:
+        missing = consumer.missing.get(place, set())
         if rank not in missing:
-            raise IoError(f"step {sequence} is not on its way to process {rank}")
+            raise IoError(f"step {place} is not on its way to process {rank}")
         missing.discard(rank)
         consumer.credits[rank] += 1
         if not missing:
-            del consumer.missing[sequence]
-            del consumer.queue.on_their_way[sequence]
+            del consumer.missing[place]
+            del consumer.queue.on_their_way[place]
 
     def _pump(self, consumer: _Consumer) -> None:
         """Send a consumer what it has credits for."""
@@ -370,13 +409,13 @@ class Audience:
 
     def _send(self, consumer: _Consumer, step: Step) -> None:
         consumer.credits = [credit - 1 for credit in consumer.credits]
-        consumer.missing[step.sequence] = set(range(consumer.nprocs))
+        consumer.missing[step.place] = set(range(consumer.nprocs))
         for array in step.arrays:
             self._tell_array(consumer, array)
         consumer.say(
             {
                 "type": "step",
-                "seq": step.sequence,
+                "place": step.place,
                 "step": step.number,
                 "arrays": step.arrays,
                 "dropped": consumer.queue.dropped,

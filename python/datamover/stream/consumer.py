@@ -3,9 +3,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 import queue
-import threading
+import socket
 import zlib
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
@@ -15,7 +14,6 @@ import numpy as np
 from datamover.arguments import seconds, text
 from datamover.arrays import XArray
 from datamover.errors import (
-    Error,
     InvalidArgument,
     InvalidState,
     IoError,
@@ -23,47 +21,24 @@ from datamover.errors import (
     PeerFailed,
     Timeout,
     WrongType,
-    class_of,
 )
 from datamover.layouts import Layout
 from datamover.mpi import error_of
 from datamover.stream import endpoint, wire
-from datamover.stream.audience import MAX_CREDITS, MAX_WORDS
+from datamover.stream.audience import MAX_CREDITS, MAX_WORDS, STALLED_SECONDS
 from datamover.stream.control import FrameWriter
-from datamover.stream.data_link import DataLink
+from datamover.stream.data_link import DataLink, IncomingMessage
 from datamover.stream.group import Group
 from datamover.stream.message_parts import LocalMemory, Unpacker, new_arrays, plan_between
+from datamover.stream.receiver import ArrayInfo, Arrived, Receiver, info_of_words, told_error
 
 if TYPE_CHECKING:
     from mpi4py import MPI
 
-#: Pathways share a message at multiples of this.
-SHARE_BYTES = 1 << 16
 MAX_PRODUCERS = wire.MAX_PROCESSES
 #: How often a wait looks whether it was interrupted or has ended.
 LOOK_SECONDS = 0.2
-
-
-@dataclasses.dataclass(frozen=True)
-class ArrayInfo:
-    """What an array of a stream is.
-
-    Attributes
-    ----------
-    name : str
-    dtype : dtype
-    layout : BlockCyclic, FloorPlan, IndexList or FlatCyclic
-        Of the sending processes.
-    """
-
-    name: str
-    dtype: np.dtype
-    layout: Layout
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Extents of the whole array."""
-        return tuple(self.layout.domain.shape)
+MAX_LOCAL_NAME = 64
 
 
 class _Wanted:
@@ -85,23 +60,15 @@ class _Wanted:
         self.number, self.dtype = number, info.dtype
         self.unpacker = Unpacker(plan_between(info.layout, self.layout), self._rank, info.dtype)
 
-    def unpack(self, messages: dict[int, np.ndarray]) -> Any:
+    def unpack(self, incoming: dict[int, IncomingMessage]) -> Any:
         """Put messages where their elements belong; give what the user gets."""
+        messages = {producer: message.memory for producer, message in incoming.items()}
         if isinstance(self.target, XArray):
             self.unpacker.unpack(messages, LocalMemory(*self.target.memory()))
             return self.target
         local, arrays = new_arrays(self.layout, self._rank, self.dtype)
         self.unpacker.unpack(messages, local)
         return arrays
-
-
-@dataclasses.dataclass
-class _Arrived:
-    """A step whose messages are all here."""
-
-    sequence: int
-    number: int
-    messages: dict[str, dict[int, np.ndarray]]
 
 
 def connect(
@@ -111,6 +78,7 @@ def connect(
     token: str | None = None,
     timeout: float | None = 30.0,
     ahead: int = 2,
+    local: bool = True,
 ) -> Consumer:
     """Connect to a stream that another program sends. Collective.
 
@@ -127,6 +95,8 @@ def connect(
     ahead : int
         Steps that each process takes memory for, beyond the one that is looked at; 1 to 64. It is
         the credit that the stream is granted: nothing else comes.
+    local : bool
+        Whether messages of processes on this machine may come through shared memory.
 
     Returns
     -------
@@ -153,17 +123,11 @@ def connect(
     ...         step, arrays["u"].tolist()
     (4, [0.0, 1.0, 2.0, 3.0, 4.0, 5.0])
     """
-    return Consumer(address, comm, token=token, timeout=timeout, ahead=ahead)
+    return Consumer(address, comm, token=token, timeout=timeout, ahead=ahead, local=local)
 
 
 class Consumer:
-    """The receiving end of a stream; made by `connect`.
-
-    Attributes
-    ----------
-    dropped : int
-        Steps that the stream's policy has dropped for this consumer so far.
-    """
+    """The receiving end of a stream; made by `connect`."""
 
     def __init__(
         self,
@@ -173,18 +137,13 @@ class Consumer:
         token: str | None,
         timeout: float | None,
         ahead: int,
+        local: bool,
     ):
         self._group = Group(comm)
-        self._links: dict[int, list[DataLink]] = {}
-        self._infos: dict[int, ArrayInfo] = {}
         self._wanted: dict[str, _Wanted] = {}
-        self._steps: queue.SimpleQueue = queue.SimpleQueue()
-        self._ready: queue.SimpleQueue = queue.SimpleQueue()
-        self._arrays_known = threading.Event()
         self._error: BaseException | None = None
-        self._lock = threading.Lock()  # of the links, and of whether they are closed
         self._is_iterating = self._closed = False
-        self.dropped = 0
+        self._local = local
         self._token = endpoint.known_token(token)
 
         def first() -> dict[str, Any] | None:
@@ -199,9 +158,17 @@ class Consumer:
         self._ahead = ahead
         self._key = welcome["key"]
         self._pathways, self._producers = welcome["pathways"], welcome["producers"]
+        self._goes_ahead = welcome["ahead"]
         self._group.together(self._join)
+        wire.limit_sending(self._socket, STALLED_SECONDS)
         self._control = FrameWriter(self._socket)
-        threading.Thread(target=self._listen, name="datamover-stream", daemon=True).start()
+        self._receiver = Receiver(self._socket, self._dial, self._fail)
+        self._receiver.start()
+
+    @property
+    def dropped(self) -> int:
+        """Steps that the stream's policy has dropped for this consumer so far."""
+        return self._receiver.dropped
 
     def _introduce(self) -> dict[str, Any]:
         """Connect as the first process; give what the stream says of itself, checked."""
@@ -213,19 +180,23 @@ class Consumer:
         if said.get("type") == "end":
             raise InvalidState("the stream has ended")
         if said.get("type") == "failed":
-            raise _told_error(said)
+            raise told_error(said)
         producers = wire.items(said, "producers", MAX_PRODUCERS)
         for item in producers:
-            if not isinstance(item, list) or len(item) != 2:
-                raise IoError("an address of a sending process is a host and a port")
-            named = {"host": item[0], "port": item[1]}
+            if not isinstance(item, list) or len(item) != 3:
+                raise IoError("an address of a sending process is a host, a port and a name")
+            named = {"host": item[0], "port": item[1], "name": item[2]}
             wire.text(named, "host")
             wire.number(named, "port", 1, 65535)
+            wire.text(named, "name", MAX_LOCAL_NAME)
+        if not isinstance(said.get("ahead"), bool):
+            raise IoError("'ahead' of a frame must be true or false")
         return {
             "key": wire.text(said, "key"),
             "pathways": wire.number(said, "pathways", 1, 16),
             # The first one was reached; where a tunnel leads there, it knows itself otherwise.
-            "producers": [list(self._address), *producers[1:]],
+            "producers": [[*self._address, *item[2:]] for item in producers[:1]] + producers[1:],
+            "ahead": said["ahead"],
         }
 
     def _join(self) -> None:
@@ -251,18 +222,18 @@ class Consumer:
                 return []
             self._control.say({"type": "arrays"})
             until = None if limit is None else endpoint.after(limit)
-            while not self._arrays_known.wait(LOOK_SECONDS):
-                self._raise_error()
+            while not self._receiver.arrays_known.wait(LOOK_SECONDS):
                 if until is not None and endpoint.after(0) > until:
                     raise Timeout(f"the stream has sent nothing in {limit} s")
-            return [{"number": n, **_words(info)} for n, info in self._infos.items()]
+            self._raise_error()
+            return [_words(info) for info in self._receiver.infos.values()]
 
         known = self._group.told_by_first(self._group.together(ask))
-        return {one["name"]: _info(one) for one in known}
+        return {one["name"]: info_of_words(one) for one in known}
 
     def names(self) -> set[str]:
         """Give the names of the arrays that the stream has told of so far. Local, on process 0."""
-        return {info.name for info in self._infos.values()}
+        return {info.name for info in self._receiver.infos.values()}
 
     def steps(
         self, targets: Mapping[str, Layout | XArray], timeout: float | None = None
@@ -308,10 +279,10 @@ class Consumer:
         if any(other != said for other in everyone):
             self._fail(Mismatch("the processes of the consumer want different arrays or layouts"))
             self._raise_error()
+        self._receiver.want(self._wanted, self._ahead, self._goes_ahead)
         if self._group.rank == 0:
             self._control.say({"type": "subscribe", "arrays": self._words_of_wanted()})
         self._control.say({"type": "credit", "steps": self._ahead})
-        threading.Thread(target=self._fetch_steps, name="datamover-stream", daemon=True).start()
         return self._iterate(limit)
 
     def _want(self, targets: Any, timeout: Any) -> float | None:
@@ -356,18 +327,19 @@ class Consumer:
             except BaseException as error:
                 self._fail(error)
                 raise
-            self._control.say({"type": "done", "seq": arrived.sequence})
+            self._receiver.taken(arrived)
+            self._control.say({"type": "done", "place": arrived.place})
             number, arrived = arrived.number, None
             yield number, arrays
 
-    def _next(self, limit: float | None) -> _Arrived | None:
+    def _next(self, limit: float | None) -> Arrived | None:
         until = None if limit is None else endpoint.after(limit)
         while True:
             self._raise_error()
             if self._closed:
                 raise InvalidState("the connection is closed")
             try:
-                arrived = self._ready.get(timeout=LOOK_SECONDS)
+                arrived = self._receiver.ready.get(timeout=LOOK_SECONDS)
             except queue.Empty:
                 if until is not None and endpoint.after(0) > until:
                     raise Timeout(f"no step came in {limit} s") from None
@@ -376,100 +348,31 @@ class Consumer:
                 self._raise_error()
             return arrived
 
-    # What runs in threads.
-
-    def _listen(self) -> None:
-        """Read what the stream says, until it ends."""
+    def _dial(self, producer: int) -> list[DataLink]:
+        """Connect to a sending process: by shared memory if it is here, else by all pathways."""
+        if producer >= len(self._producers):
+            raise IoError(f"the stream has no sending process {producer}")
+        host, port, name = self._producers[producer]
+        words = {"role": "data", "key": self._key, "rank": self._group.rank, "pathway": 0}
+        if self._local and name:
+            sock = endpoint.dial_local(name, self._token, words)
+            if sock is not None:
+                return [self._link(sock, producer, 0, 1)]
         try:
-            while self._hear(wire.read_frame(self._socket)):
-                pass
-        except BaseException as error:
-            self._fail(error)
-
-    def _hear(self, said: dict[str, Any]) -> bool:
-        kind = said.get("type")
-        if kind == "array":
-            if len(self._infos) >= wire.MAX_ARRAYS:
-                raise IoError(f"more than {wire.MAX_ARRAYS} arrays")
-            self._infos[wire.number(said, "number", 0, wire.MAX_ARRAYS)] = _info(said)
-        elif kind == "arrays":
-            self._arrays_known.set()
-        elif kind == "step":
-            self.dropped = wire.number(said, "dropped")
-            arrays = [
-                wire.number({"array": a}, "array", 0, wire.MAX_ARRAYS)
-                for a in wire.items(said, "arrays")
-            ]
-            self._steps.put((wire.number(said, "seq"), wire.number(said, "step"), arrays))
-        elif kind == "end":
-            self.dropped = wire.number(said, "dropped")
-            self._arrays_known.set()
-            self._steps.put(None)
-            return False
-        elif kind == "failed":
-            raise _told_error(said)
-        else:
-            raise IoError(f"the stream sent a frame of type {str(kind)[:40]!r}")
-        return True
-
-    def _fetch_steps(self) -> None:
-        """Fetch step after step; what has arrived waits for `steps`, bounded by the credits."""
-        try:
-            while (step := self._steps.get()) is not None:
-                sequence, number, arrays = step
-                self._ready.put(_Arrived(sequence, number, self._fetch(sequence, arrays)))
-            self._ready.put(None)
-        except BaseException as error:
-            self._fail(error)
-
-    def _fetch(self, sequence: int, arrays: list[int]) -> dict[str, dict[int, np.ndarray]]:
-        found: dict[str, dict[int, np.ndarray]] = {}
-        jobs = []
-        for number in arrays:
-            info = self._infos.get(number)
-            if info is None or info.name not in self._wanted or info.name in found:
-                raise IoError(f"the stream sends array {number}, which was not asked for")
-            wanted = self._wanted[info.name]
-            if wanted.unpacker is None:
-                wanted.begin(info, number)
-            messages = {p: np.empty(n, np.uint8) for p, n in wanted.unpacker.sizes.items()}
-            found[info.name] = messages
-            for producer, message in messages.items():
-                jobs += self._fetch_message(producer, number, sequence, memoryview(message))
-        for done in jobs:
-            done.result()
-        for number in arrays:
-            for producer in found[self._infos[number].name]:
-                self._links[producer][0].release(number, sequence)
-        return found
-
-    def _fetch_message(
-        self, producer: int, number: int, sequence: int, message: memoryview
-    ) -> list[Any]:
-        links = self._links_to(producer)
-        share = -(-message.nbytes // len(links) // SHARE_BYTES) * SHARE_BYTES
-        share = max(share, SHARE_BYTES)
-        return [
-            link.fetch(number, sequence, message, begin, min(begin + share, message.nbytes))
-            for link, begin in zip(links, range(0, message.nbytes, share), strict=False)
-        ]
-
-    def _links_to(self, producer: int) -> list[DataLink]:
-        if producer not in self._links:
-            if producer >= len(self._producers):
-                raise IoError(f"the stream has no sending process {producer}")
-            host, port = self._producers[producer]
-            words = {"role": "data", "key": self._key, "rank": self._group.rank}
             sockets = [
-                endpoint.dial(host, port, self._token, words, endpoint.GREETING_SECONDS)
-                for _ in range(self._pathways)
-            ]
-            links = [DataLink(sock, producer) for sock in sockets]
-            with self._lock:
-                self._links[producer] = links
-                if self._closed:
-                    self._close_links()
-        return self._links[producer]
+                endpoint.dial(
+                    host, port, self._token, {**words, "pathway": pathway},
+                    endpoint.GREETING_SECONDS, again=False,
+                )
+                for pathway in range(self._pathways)
+            ]  # fmt: skip
+        except Timeout:
+            raise PeerFailed(f"sending process {producer} has ended") from None
+        return [self._link(s, producer, k, self._pathways) for k, s in enumerate(sockets)]
+
+    def _link(self, sock: socket.socket, producer: int, pathway: int, pathways: int) -> DataLink:
+        wire.limit_sending(sock, STALLED_SECONDS)
+        return DataLink(sock, producer, pathway, pathways)
 
     # How it ends.
 
@@ -480,7 +383,7 @@ class Consumer:
         self._error = error
         said = error_of(error)
         self._control.say({"type": "bye", "code": said.code, "words": str(said)[:MAX_WORDS]})
-        self._steps.put(None)
+        self._control.finish()
 
     def _raise_error(self) -> None:
         if self._error is not None:
@@ -488,11 +391,12 @@ class Consumer:
 
     def counters(self) -> dict[str, int]:
         """Count what this process received, and steps that the stream dropped. Local."""
-        links = [link for links in self._links.values() for link in links]
+        links = self._receiver.links()
         return {
             "bytes_received": sum(link.bytes_received for link in links),
             "checksum_errors": sum(link.checksum_errors for link in links),
             "connections": len(links),
+            "connections_local": sum(link.is_local for link in links),
             "steps_dropped": self.dropped,
         }
 
@@ -500,18 +404,10 @@ class Consumer:
         """Leave the stream. Local; where other processes still want steps, they fail."""
         if self._closed:
             return
-        with self._lock:
-            self._closed = True
-            self._close_links()
+        self._closed = True
         self._control.say({"type": "bye"})
         self._control.finish()
-        self._steps.put(None)
-        endpoint.close(self._socket)
-
-    def _close_links(self) -> None:
-        for links in self._links.values():
-            for link in links:
-                link.close()
+        endpoint.wake(self._socket)  # the receiver ends with it, and ends the other connections
 
     def __enter__(self) -> Consumer:
         return self
@@ -533,20 +429,3 @@ def _words(info: ArrayInfo) -> dict[str, Any]:
         "nprocs": info.layout.nprocs,
         "layout": wire.text_of_layout(info.layout),
     }
-
-
-def _info(said: dict[str, Any]) -> ArrayInfo:
-    nprocs = wire.number(said, "nprocs", 1, MAX_PRODUCERS)
-    return ArrayInfo(
-        wire.text(said, "name"),
-        wire.dtype_of_words(said.get("dtype")),
-        wire.layout_of_text(said.get("layout"), nprocs),
-    )
-
-
-def _told_error(said: dict[str, Any]) -> Error:
-    words = said.get("words")
-    error = class_of(str(said.get("code")))
-    if error is Error:
-        error = PeerFailed
-    return error(str(words)[:MAX_WORDS])

@@ -96,6 +96,8 @@ def _answer(token: str, nonce: str) -> str:
 
 
 def _prepare(sock: socket.socket) -> None:
+    if sock.family == socket.AF_UNIX:
+        return
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     options = (socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL, socket.TCP_KEEPCNT)
@@ -108,17 +110,28 @@ def after(seconds: float) -> float:
     return time.monotonic() + seconds
 
 
-def close(sock: socket.socket) -> None:
-    """Close a connection; whoever reads or writes it in another thread wakes up."""
+def wake(sock: socket.socket) -> None:
+    """End a connection; whoever reads or writes it in another thread wakes up, and closes it."""
     with contextlib.suppress(OSError):
         sock.shutdown(socket.SHUT_RDWR)
+
+
+def close(sock: socket.socket) -> None:
+    """Close a connection; whoever reads or writes it in another thread wakes up."""
+    wake(sock)
     sock.close()
 
 
 def dial(
-    host: str, port: int, token: str, words: dict[str, Any], seconds: float | None
+    host: str,
+    port: int,
+    token: str,
+    words: dict[str, Any],
+    seconds: float | None,
+    *,
+    again: bool = True,
 ) -> socket.socket:
-    """Connect and say who this is; try again while nobody listens.
+    """Connect and say who this is; with `again`, try again while nobody listens.
 
     Raises
     ------
@@ -134,24 +147,55 @@ def dial(
             sock = socket.create_connection((host, port), max(min(left, GREETING_SECONDS), 1e-3))
             break
         except (ConnectionRefusedError, TimeoutError):
-            if left <= RETRY_SECONDS:
+            if left <= RETRY_SECONDS or not again:
                 raise Timeout(f"nobody listens at tcp://{host}:{port}") from None
             threading.Event().wait(RETRY_SECONDS)
         except OSError as error:
             raise IoError(f"tcp://{host}:{port}: {error.strerror or error}") from None
+    return _introduce(sock, f"tcp://{host}:{port}", token, words)
+
+
+def dial_local(name: str, token: str, words: dict[str, Any]) -> socket.socket | None:
+    """Connect to a process of this machine; None where nobody of that name is here."""
+    sock = socket.socket(socket.AF_UNIX)
+    try:
+        sock.settimeout(GREETING_SECONDS)
+        sock.connect("\0" + name)
+    except OSError:
+        sock.close()
+        return None
+    return _introduce(sock, "the local connection", token, words)
+
+
+def _introduce(sock: socket.socket, where: str, token: str, words: dict[str, Any]) -> socket.socket:
     try:
         _prepare(sock)
-        limit = after(GREETING_SECONDS)
-        greeting = wire.read_frame(sock, wire.MAX_GREETING_BYTES, limit)
+        greeting = wire.read_frame(sock, wire.MAX_GREETING_BYTES, after(GREETING_SECONDS))
         if wire.number(greeting, "datamover_stream") != wire.VERSION:
-            raise IoError(f"tcp://{host}:{port} is a stream of another version")
+            raise IoError(f"{where} is a stream of another version")
         nonce = wire.text(greeting, "nonce")
-        hello = {**words, "answer": _answer(token, nonce)}
-        wire.write_all(sock, wire.frame(hello), seconds=GREETING_SECONDS)
+        wire.limit_sending(sock, GREETING_SECONDS)
+        wire.write_all(sock, wire.frame({**words, "answer": _answer(token, nonce)}))
     except BaseException:
         close(sock)
         raise
     return sock
+
+
+def listen_locally() -> tuple[socket.socket | None, str]:
+    """Listen to processes of this machine alone: under a name without a file, told to consumers.
+
+    Where the system has no such names there is no socket, and the name is "".
+    """
+    name = f"datamover-{secrets.token_hex(16)}"
+    sock = socket.socket(socket.AF_UNIX)
+    try:
+        sock.bind("\0" + name)
+        sock.listen(128)
+    except OSError:
+        sock.close()
+        return None, ""
+    return sock, name
 
 
 class Listener:
@@ -224,13 +268,13 @@ class Listener:
             raise PeerFailed(str(error)) from None
         nonce = secrets.token_hex(16)
         greeting = {"datamover_stream": wire.VERSION, "nonce": nonce}
-        wire.write_all(sock, wire.frame(greeting), seconds=GREETING_SECONDS)
-        limit = after(GREETING_SECONDS)
-        words = wire.read_frame(sock, wire.MAX_GREETING_BYTES, limit)
+        wire.limit_sending(sock, GREETING_SECONDS)
+        wire.write_all(sock, wire.frame(greeting))
+        words = wire.read_frame(sock, wire.MAX_GREETING_BYTES, after(GREETING_SECONDS))
         answer = wire.text(words, "answer").encode()
         if not hmac.compare_digest(answer, _answer(self._token, nonce).encode()):
             refusal = {"type": "failed", "code": "invalid_state", "words": _WRONG_TOKEN}
-            wire.write_all(sock, wire.frame(refusal), seconds=GREETING_SECONDS)
+            wire.write_all(sock, wire.frame(refusal))
             raise IoError("a wrong token")
         return words
 

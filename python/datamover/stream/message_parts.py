@@ -8,7 +8,8 @@ that hold nothing. Both ends derive it by themselves, and with it the order of e
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,6 +28,9 @@ from datamover.layouts import (
 )
 from datamover.plans import MotionPlan, redistribute
 from datamover.relations import AddressRelation
+
+if TYPE_CHECKING:
+    from datamover.stream.outbox import Message
 
 
 def plan_between(source: Layout, destination: Layout) -> MotionPlan:
@@ -118,6 +122,35 @@ def local_memory(array: Any, layout: Layout, rank: int, dtype: np.dtype) -> Loca
     return LocalMemory(span, MemoryLayout(memory, 0, end - begin))
 
 
+class KnownMemory:
+    """Remembers where the elements of one array lie: most programs send the same one every time."""
+
+    def __init__(self) -> None:
+        self._key: Any = None
+        self._begin = self._nbytes = 0
+        self._layout: MemoryLayout | None = None
+
+    def find(self, array: Any) -> LocalMemory | None:
+        """Give what is remembered, where a bare ndarray lies where the last one did."""
+        if self._layout is None or self._key_of(array) != self._key:
+            return None
+        return LocalMemory(_Span(self._begin, self._nbytes, array), self._layout)
+
+    def remember(self, array: Any, local: LocalMemory) -> None:
+        """Take note of where an array lies. The array is not kept."""
+        self._layout = None
+        if type(array) is np.ndarray:
+            interface = local.memory.__array_interface__
+            self._key, self._layout = self._key_of(array), local.layout
+            self._begin, self._nbytes = interface["data"][0], interface["shape"][0]
+
+    @staticmethod
+    def _key_of(array: Any) -> Any:
+        if type(array) is not np.ndarray:
+            return None
+        return array.ctypes.data, array.shape, array.strides, array.dtype
+
+
 def new_arrays(
     layout: Layout, rank: int, dtype: np.dtype
 ) -> tuple[LocalMemory, np.ndarray | dict[int, np.ndarray]]:
@@ -153,9 +186,16 @@ class Packer:
         self._memory: MemoryLayout | None = None
         self._relations: dict[int, AddressRelation] = {}
 
-    def pack(self, local: LocalMemory) -> dict[int, np.ndarray]:
-        """Give a message of new memory for each receiving process that gets anything."""
-        if local.layout != self._memory:
+    def pack(self, local: LocalMemory, memory: Callable[[int, int], Message]) -> dict[int, Message]:
+        """Give a message for each receiving process that gets anything.
+
+        Parameters
+        ----------
+        local : LocalMemory
+        memory : callable
+            Gives the memory for a message, of the process that gets it and the bytes.
+        """
+        if local.layout is not self._memory and local.layout != self._memory:
             self._memory = local.layout
             self._relations = {
                 peer: self._plan.relation(
@@ -165,8 +205,8 @@ class Packer:
             }
         messages = {}
         for peer, relation in self._relations.items():
-            messages[peer] = np.empty(len(relation) * self._itemsize, np.uint8)
-            relation.gather(local.memory, messages[peer])
+            messages[peer] = memory(peer, len(relation) * self._itemsize)
+            relation.gather(local.memory, messages[peer].memory)
         return messages
 
 
@@ -182,7 +222,7 @@ class Unpacker:
 
     def unpack(self, messages: dict[int, np.ndarray], local: LocalMemory) -> None:
         """Take messages apart."""
-        if local.layout != self._memory:
+        if local.layout is not self._memory and local.layout != self._memory:
             self._memory = local.layout
             self._relations = {
                 peer: self._plan.relation(

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import logging
 import math
 import operator
@@ -32,7 +33,13 @@ from datamover.mpi import told
 from datamover.stream import endpoint, wire
 from datamover.stream.audience import Audience, Flow, SentArray
 from datamover.stream.group import Group
-from datamover.stream.message_parts import LocalMemory, Packer, local_memory, plan_between
+from datamover.stream.message_parts import (
+    KnownMemory,
+    LocalMemory,
+    Packer,
+    local_memory,
+    plan_between,
+)
 from datamover.stream.outbox import Outbox
 from datamover.stream.step_queue import POLICIES
 
@@ -73,7 +80,7 @@ class Stream:
         Most steps that wait for a consumer beyond those that it has asked for.
     queue_bytes : int
         Most bytes that wait for a consumer, of all processes together; as many more may be on their
-        way to it. A consumer for which one array of one step takes more is refused.
+        way to it. A consumer for which one step takes more is refused.
     consumers : int
         The first `send` waits until so many consumers are there.
     token : str, optional
@@ -81,6 +88,8 @@ class Stream:
         address is the loopback's; for any other address a token is made.
     timeout : float, optional
         Seconds after which a wait for consumers gives up; never without it.
+    local : bool
+        Whether consumers on this machine get messages through shared memory.
 
     Attributes
     ----------
@@ -122,10 +131,12 @@ class Stream:
         consumers: int = 0,
         token: str | None = None,
         timeout: float | None = None,
+        local: bool = True,
     ):
         self._group = Group(comm)
-        self._outbox, self._audience = Outbox(), None
+        self._audience: Audience | None = None
         self._arrays: dict[str, SentArray] = {}
+        self._memories: dict[str, KnownMemory] = {}
         self._packers: dict[tuple[str, int], Packer] = {}
         self._wanted: dict[str, dict[str, Layout]] = {}
         self._sequence, self._step, self._names_of_step = -1, None, set()
@@ -156,19 +167,26 @@ class Stream:
             return endpoint.listen(own, port if self._group.rank == 0 else 0)
 
         self._socket = self._group.together(prepare)
+        self._outbox = Outbox(self._pathways)
         self.token = self._group.told_by_first(self.token)
-        producers = self._group.told_by_all(list(self._socket.getsockname()[:2]))
-        host, port = producers[0]
+        local_socket, name = endpoint.listen_locally() if local else (None, "")
+        producers = self._group.told_by_all([*self._socket.getsockname()[:2], name])
+        host, port, _ = producers[0]
         self.address = f"tcp://[{host}]:{port}" if ":" in host else f"tcp://{host}:{port}"
         if self._group.rank == 0:
-            welcome = {"type": "welcome", "pathways": self._pathways, "producers": producers}
+            welcome = {
+                "type": "welcome",
+                "pathways": self._pathways,
+                "producers": producers,
+                "ahead": policy != "drop_oldest",
+            }
             self._audience = Audience(self._flow, self._least, welcome)
             if not endpoint.is_loopback(host) and token is None:
                 log.warning("consumers of %s need the token %s", self.address, self.token)
-        self._listener = endpoint.Listener(
-            self._socket, self.token, _Desk(self._outbox, self._audience)
-        )
-        self._finalizer = weakref.finalize(self, self._listener.close)
+        desk = _Desk(self._outbox, self._audience)
+        sockets = [self._socket] if local_socket is None else [self._socket, local_socket]
+        self._listeners = [endpoint.Listener(sock, self.token, desk) for sock in sockets]
+        self._finalizer = weakref.finalize(self, _close_all, self._listeners)
         self._process = os.getpid()
 
     def send(
@@ -244,6 +262,9 @@ class Stream:
         if number == self._step and step is not None and name in self._names_of_step:
             raise InvalidArgument(f"array {name!r} was sent in step {number} before")
         layout = self._layout_of(array, layout, known)
+        found = self._memories[name].find(array) if known is not None else None
+        if found is not None:
+            return number, found, layout, known.dtype
         if known is None:
             wire.text_of_layout(layout)  # one that cannot be told is an error here, on all
         given = array if isinstance(array, (XArray, UserArrays)) else UserArrays(array)
@@ -255,6 +276,8 @@ class Stream:
             if dtype.itemsize > wire.MAX_ELEM_BYTES:
                 raise WrongType(f"elements of {dtype.itemsize} bytes; at most 65536 are sent")
         local = local_memory(given, layout, self._group.rank, dtype or np.dtype("u1"))
+        if known is not None:
+            self._memories[name].remember(array, local)
         return number, local, layout, dtype
 
     def _number_of(self, step: Any) -> int:
@@ -276,7 +299,7 @@ class Stream:
             raise Mismatch("the layout is not that of the XArray")
         if layout.nprocs != self._group.size:
             raise Mismatch(f"the layout is for {layout.nprocs} processes, {self._group.size} send")
-        if known is not None and layout != known.layout:
+        if known is not None and layout is not known.layout and layout != known.layout:
             raise Mismatch(f"array {known.name!r} had another layout before")
         return layout
 
@@ -298,6 +321,7 @@ class Stream:
             raise WrongType(f"array {name!r} has no dtype: no process brings an element")
         found = wire.dtype_of_words(kinds[0])
         self._arrays[name] = SentArray(len(self._arrays), name, layout, found)
+        self._memories[name] = KnownMemory()
         if self._audience:
             self._audience.register(self._arrays[name])
 
@@ -335,27 +359,30 @@ class Stream:
         for key, nprocs, wanted in decision["new"]:
             self._wanted[key] = {name: wire.layout_of_text(words, nprocs) for name, words in wanted}
             self._outbox.open(key, nprocs)
-        for key, sequence in decision["dropped"]:
-            self._outbox.drop(key, sequence)
+        for key, place in decision["dropped"]:
+            self._outbox.drop(key, place)
         for key in decision["gone"]:
             self._outbox.forget(key)
             self._wanted.pop(key, None)
             self._packers = {who: p for who, p in self._packers.items() if who[0] != key}
 
-    def _pack(self, array: SentArray, sequence: int, keys: list[str], local: LocalMemory) -> None:
+    def _pack(
+        self, array: SentArray, sequence: int, places: dict[str, int], local: LocalMemory
+    ) -> None:
         """Pack an array for each consumer. One for which that fails anywhere is refused."""
         failed: dict[str, tuple[str, str]] = {}
         ended: BaseException | None = None
-        for key in keys:
+        for key, place in places.items():
             try:
-                messages = self._packer(key, array).pack(local)
-                self._outbox.put(key, sequence, array.number, messages)
+                memory = functools.partial(self._outbox.memory, key)
+                messages = self._packer(key, array).pack(local, memory)
+                self._outbox.put(key, place, array.number, messages)
             except Exception as error:
                 failed[key] = told(error)
             except BaseException as error:  # told to the others before it goes on here
                 ended = error
                 break
-        if not keys:
+        if not places:
             return
         everyone = self._group.told_by_all({"failed": failed, "ended": ended is not None})
         if ended is not None:
@@ -365,11 +392,11 @@ class Stream:
                 raise PeerFailed(f"process {rank} was interrupted while it sent")
             failed.update(said["failed"])
         for key in failed:
-            self._outbox.drop(key, sequence)
+            self._outbox.drop(key, places[key])
         if self._audience:
             for key, (code, words) in failed.items():
                 self._audience.refuse(key, code, words)
-            self._audience.sent([key for key in keys if key not in failed], sequence)
+            self._audience.sent([key for key in places if key not in failed], sequence)
 
     def _packer(self, key: str, array: SentArray) -> Packer:
         which = key, array.number
@@ -384,7 +411,8 @@ class Stream:
         `consumers` listen now, `consumers_came` did at some time, `consumers_lost` left or failed;
         `steps_dropped` were dropped, for all consumers together.
         """
-        counts = {**self._outbox.counters(), "connections_refused": self._listener.refused}
+        refused = sum(listener.refused for listener in self._listeners)
+        counts = {**self._outbox.counters(), "connections_refused": refused}
         return {**counts, **self._audience.counters()} if self._audience else counts
 
     def close(self, timeout: float | None = 30.0) -> None:
@@ -462,6 +490,11 @@ class _Desk:
             self.audience.serve(sock, words)
         else:
             raise IoError("a connection that is neither for control nor for data")
+
+
+def _close_all(listeners: list[endpoint.Listener]) -> None:
+    for listener in listeners:
+        listener.close()
 
 
 def _count(value: Any, name: str, least: int, most: int) -> int:

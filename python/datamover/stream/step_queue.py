@@ -11,10 +11,21 @@ POLICIES = ("block", "drop_oldest", "drop_newest")
 
 @dataclasses.dataclass
 class Step:
-    """One step for one consumer: the arrays that were sent of it so far."""
+    """One step for one consumer: the arrays that were sent of it so far.
+
+    Attributes
+    ----------
+    sequence : int
+        Its place among all steps of the stream.
+    number : int
+        What the sending program calls it.
+    place : int
+        Its place among the steps that were ever added to this consumer's queue.
+    """
 
     sequence: int
     number: int
+    place: int
     arrays: list[int] = dataclasses.field(default_factory=list)
     nbytes: int = 0
     complete: bool = False
@@ -37,7 +48,7 @@ class StepQueue:
     >>> queue = StepQueue("drop_oldest", max_steps=1, max_bytes=100)
     >>> for sequence in range(3):
     ...     room, dropped = queue.make_room(sequence, nbytes=8)
-    ...     queue.add(sequence, number=10 * sequence, array=0, nbytes=8)
+    ...     place = queue.add(sequence, number=10 * sequence, array=0, nbytes=8)
     ...     queue.complete()
     >>> queue.dropped, [step.number for step in queue.waiting]
     (2, [20])
@@ -49,6 +60,7 @@ class StepQueue:
         self.on_their_way: dict[int, Step] = {}
         self.dropped = 0
         self._refused = -1
+        self._count = 0
 
     @property
     def is_empty(self) -> bool:
@@ -63,7 +75,7 @@ class StepQueue:
         room : bool or None
             None: not now, ask again. False: this step is dropped.
         dropped : list of int
-            Sequence numbers of steps that were dropped.
+            Places of steps that were dropped.
         """
         if sequence == self._refused:
             return False, []
@@ -77,19 +89,27 @@ class StepQueue:
             if self._policy == "drop_newest":
                 self._refused = sequence
                 return False, dropped
-            dropped.append(self.waiting.popleft().sequence)
+            dropped.append(self.waiting.popleft().place)
         return True, dropped
 
     def _is_full(self, nbytes: int) -> bool:
         held = sum(step.nbytes for step in self.waiting)
         return len(self.waiting) >= self._max_steps or held + nbytes > self._max_bytes
 
-    def add(self, sequence: int, number: int, array: int, nbytes: int) -> None:
-        """Add an array to its step."""
+    def nbytes_of(self, sequence: int) -> int:
+        """Count the bytes of a step that were added so far."""
+        is_newest = self.waiting and self.waiting[-1].sequence == sequence
+        return self.waiting[-1].nbytes if is_newest else 0
+
+    def add(self, sequence: int, number: int, array: int, nbytes: int) -> int:
+        """Add an array to its step; give the step's place."""
         if not self.waiting or self.waiting[-1].sequence != sequence:
-            self.waiting.append(Step(sequence, number))
-        self.waiting[-1].arrays.append(array)
-        self.waiting[-1].nbytes += nbytes
+            self.waiting.append(Step(sequence, number, self._count))
+            self._count += 1
+        step = self.waiting[-1]
+        step.arrays.append(array)
+        step.nbytes += nbytes
+        return step.place
 
     def complete(self) -> None:
         """Say that nothing more comes of the newest step."""
@@ -107,5 +127,5 @@ class StepQueue:
         if travelling and travelling + self.waiting[0].nbytes > self._max_bytes:
             return None
         step = self.waiting.popleft()
-        self.on_their_way[step.sequence] = step
+        self.on_their_way[step.place] = step
         return step

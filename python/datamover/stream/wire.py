@@ -30,19 +30,23 @@ try:
 except ImportError:  # told when it is needed
     _crc32c = None
 
-VERSION = 1
+VERSION = 2
 #: Magic, bytes that follow, their CRC32C.
 FRAME = struct.Struct("!4sII")
 FRAME_MAGIC = b"DMS1"
-#: Magic, operation, number of the array, sequence number of the step, offset, bytes.
+#: Magic, operation, number of the array, place of the step, offset, bytes. To ADVANCE is to say up
+#: to which place all is taken (in `place`) and up to which place steps may be sent (in `offset`).
 REQUEST = struct.Struct("!4sIIQQQ")
-REQUEST_MAGIC = b"DMR1"
-FETCH, RELEASE = 1, 2
-#: Magic, CRC32C, number of the array, sequence number of the step, offset, bytes.
-CHUNK = struct.Struct("!4sIIQQQ")
-CHUNK_MAGIC = b"DMC1"
+REQUEST_MAGIC = b"DMR2"
+FETCH, ADVANCE = 1, 2
+#: Magic, CRC32C, number of the array, place of the step, offset, bytes, segment, position. These
+#: bytes follow, or lie at a position in a segment of memory that both ends share.
+CHUNK = struct.Struct("!4sIIQQQQQ")
+CHUNK_MAGIC, SHARED_MAGIC = b"DMC2", b"DMS2"
 #: A message travels in chunks of this size, each with its own checksum.
 CHUNK_BYTES = 1 << 20
+#: Connections share a message at multiples of this.
+SHARE_BYTES = 1 << 16
 #: Of a frame from somebody who has not said yet who they are, and from one who has.
 MAX_GREETING_BYTES = 1 << 14
 MAX_FRAME_BYTES = 1 << 24
@@ -55,6 +59,8 @@ MAX_ELEM_BYTES = 1 << 16
 MAX_PROCESSES = 1 << 16
 MAX_ARRAYS = 1 << 12
 MAX_NUMBER = 2**63 - 1
+#: What is read of frames at once.
+READ_BYTES = 1 << 16
 
 
 def crc32c(data: Any) -> int:
@@ -87,25 +93,33 @@ def read_exactly(sock: socket.socket, view: memoryview, deadline: float | None) 
         view = view[count:]
 
 
-def write_all(sock: socket.socket, *parts: Any, seconds: float | None = None) -> None:
-    """Send bytes. Raises PeerFailed and Timeout as `read_exactly`."""
+def write_all(sock: socket.socket, *parts: Any) -> None:
+    """Send bytes over a connection whose deadline, if any, is its own (`limit_sending`).
+
+    Raises PeerFailed and Timeout as `read_exactly`.
+    """
+    views = [memoryview(part).cast("B") for part in parts if len(part)]
     try:
-        sock.settimeout(seconds)
-        views = [memoryview(part).cast("B") for part in parts if len(part)]
         while views:
-            try:
-                count = sock.sendmsg(views)
-            except BlockingIOError:  # a thread that reads has just set a deadline of its own
-                select.select((), (sock,), (), FRAME_SECONDS)
-                continue
+            count = sock.sendmsg(views)
             while views and count >= len(views[0]):
                 count -= len(views.pop(0))
             if views and count:
                 views[0] = views[0][count:]
-    except TimeoutError:
+    except (TimeoutError, BlockingIOError):
         raise Timeout("the other end of the connection takes nothing") from None
     except OSError as error:
         raise PeerFailed(f"the connection broke: {error.strerror or error}") from None
+
+
+def limit_sending(sock: socket.socket, seconds: float) -> None:
+    """Have whoever waits so long until a connection takes anything raise Timeout.
+
+    By the system, not by `settimeout`, which would hold for reading threads too.
+    """
+    sock.setblocking(True)
+    limit = struct.pack("ll", int(seconds), 0)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
 
 
 def frame(words: dict[str, Any]) -> bytes:
@@ -117,7 +131,7 @@ def frame(words: dict[str, Any]) -> bytes:
 def read_frame(
     sock: socket.socket, max_bytes: int = MAX_FRAME_BYTES, deadline: float | None = None
 ) -> dict[str, Any]:
-    """Read a frame; wait for its first byte as long as it takes, unless there is a deadline.
+    """Read one frame, and nothing after it.
 
     Raises
     ------
@@ -127,18 +141,24 @@ def read_frame(
         As `read_exactly`.
     """
     header = memoryview(bytearray(FRAME.size))
-    read_exactly(sock, header[:1], deadline)
-    deadline = deadline or time.monotonic() + FRAME_SECONDS
-    read_exactly(sock, header[1:], deadline)
-    magic, count, checksum = FRAME.unpack(header)
+    read_exactly(sock, header, deadline)
+    body = bytearray(_length_of(header, max_bytes))
+    read_exactly(sock, memoryview(body), deadline)
+    return _words_of(header, body)
+
+
+def _length_of(header: Any, max_bytes: int) -> int:
+    magic, count, _ = FRAME.unpack(header)
     if magic != FRAME_MAGIC:
         raise IoError(f"these bytes are no frame of a stream: {bytes(magic)!r}")
     if count > max_bytes:
         raise IoError(f"a frame of {count} bytes; at most {max_bytes} are read")
-    body = bytearray(count)
-    read_exactly(sock, memoryview(body), deadline)
-    if crc32c(body) != checksum:
-        raise IoError(f"a frame of {count} bytes arrived damaged")
+    return count
+
+
+def _words_of(header: Any, body: Any) -> dict[str, Any]:
+    if crc32c(body) != FRAME.unpack(header)[2]:
+        raise IoError(f"a frame of {len(body)} bytes arrived damaged")
     if sum(body.count(sign) for sign in b"[{,") > MAX_FRAME_ITEMS:
         raise IoError(f"a frame of more than {MAX_FRAME_ITEMS} items")
     try:
@@ -148,6 +168,58 @@ def read_frame(
     if not isinstance(words, dict):
         raise IoError("a frame that is no JSON object")
     return words
+
+
+class FrameReader:
+    """Reads the frames of a connection as they come: several at once, or a part of one."""
+
+    def __init__(self, sock: socket.socket):
+        self._sock = sock
+        self._bytes = bytearray()
+
+    def wait(self) -> list[dict[str, Any]]:
+        """Wait for at least one frame, as long as it takes; one that has begun must go on.
+
+        Raises
+        ------
+        Error
+            As `read_frame`.
+        """
+        while True:
+            if self._bytes and not _is_readable(self._sock, FRAME_SECONDS):
+                raise Timeout("the other end of the connection said nothing in time")
+            frames = self.read(0)
+            if frames:
+                return frames
+
+    def read(self, flags: int = socket.MSG_DONTWAIT) -> list[dict[str, Any]]:
+        """Give the frames that have come. Raises as `read_frame`."""
+        try:
+            data = self._sock.recv(READ_BYTES, flags)
+        except BlockingIOError:
+            return []
+        except OSError as error:
+            raise PeerFailed(f"the connection broke: {error.strerror or error}") from None
+        if not data:
+            raise PeerFailed("the other end closed the connection")
+        self._bytes += data
+        frames, at = [], 0
+        while len(self._bytes) - at >= FRAME.size:
+            begin = at + FRAME.size
+            header = bytes(self._bytes[at:begin])
+            end = begin + _length_of(header, MAX_FRAME_BYTES)
+            if len(self._bytes) < end:
+                break
+            frames.append(_words_of(header, bytes(self._bytes[begin:end])))
+            at = end
+        del self._bytes[:at]
+        return frames
+
+
+def _is_readable(sock: socket.socket, seconds: float) -> bool:
+    waiting = select.poll()
+    waiting.register(sock, select.POLLIN)
+    return bool(waiting.poll(seconds * 1e3))
 
 
 def number(words: dict[str, Any], key: str, least: int = 0, most: int = MAX_NUMBER) -> int:
@@ -172,6 +244,19 @@ def items(words: dict[str, Any], key: str, most: int = MAX_ARRAYS) -> list[Any]:
     if not isinstance(value, list) or len(value) > most:
         raise IoError(f"{key!r} of a frame must be a list of at most {most} items")
     return value
+
+
+def share_of(nbytes: int, pathway: int, pathways: int) -> tuple[int, int]:
+    """Give from where to where of a message one of several connections carries it.
+
+    Examples
+    --------
+    >>> from datamover.stream import wire
+    >>> [wire.share_of(100_000, pathway, 3) for pathway in range(3)]
+    [(0, 65536), (65536, 100000), (100000, 100000)]
+    """
+    share = max(-(-nbytes // pathways // SHARE_BYTES) * SHARE_BYTES, SHARE_BYTES)
+    return min(pathway * share, nbytes), min((pathway + 1) * share, nbytes)
 
 
 def text_of_layout(layout: Layout) -> str:

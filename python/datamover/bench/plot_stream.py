@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How are speeds of streams drawn? As the figures 11 and 12 of the paper.
+
+Source: Network I/O for a distributed-memory machine, section 6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+Rows = Sequence[dict[str, Any]]
+
+#: One colour per contender; bounds are dashed.
+COLOURS = {
+    "datamover": "tab:blue",
+    "datamover:tcp": "tab:cyan",
+    "sockets:packed": "tab:orange",
+    "gather": "tab:red",
+    "sst": "tab:green",
+    "sockets:contiguous": "black",
+    "memcpy": "tab:gray",
+}
+BOUNDS = ("sockets:contiguous", "memcpy")
+
+
+def draw(rows: Rows, path: Path) -> None:
+    """Draw speed against the size of messages (left) and of blocks (right).
+
+    Parameters
+    ----------
+    rows : sequence of dict
+        Of one number of processes; the left panel has the smallest blocks, the right one the
+        largest messages.
+    path : Path
+        Where the picture goes; its ending says in which format.
+    """
+    from matplotlib.figure import Figure
+
+    smallest = min(row["block_bytes"] for row in rows)
+    largest = max(row["message_bytes"] for row in rows)
+    figure = Figure(figsize=(11, 4.5), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    _panel(left, [r for r in rows if r["block_bytes"] == smallest], "message_bytes")
+    left.set(title=f"blocks of {smallest} bytes", xlabel="bytes of a message")
+    _panel(right, [r for r in rows if r["message_bytes"] == largest], "block_bytes")
+    right.set(title=f"messages of {largest >> 10} KiB", xlabel="bytes of a block")
+    handles, labels = left.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False)
+    figure.savefig(path, dpi=120)
+
+
+def _panel(panel: Any, rows: Rows, along: str) -> None:
+    for contender, colour in COLOURS.items():
+        points = sorted(
+            (row[along], row["bytes"] / row["seconds"] / 1e9)
+            for row in rows
+            if row["contender"] == contender
+        )
+        if points:
+            style = "--" if contender in BOUNDS else "-"
+            panel.plot(*zip(*points, strict=True), style, marker="o", color=colour, label=contender)
+    panel.set_xscale("log", base=2)
+    panel.set_yscale("log")
+    panel.set_ylabel("GB/s")
+    panel.spines[["top", "right"]].set_visible(False)

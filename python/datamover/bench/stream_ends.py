@@ -1,0 +1,253 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How fast does an array get from some processes to others? A program to be run under mpiexec.
+
+Arguments: the seconds to measure each case, how many processes send (the others receive), then for
+each case its name, the bytes of a message and of a block. An array of (rows, fields, block) lies
+field by field at the sending processes, and in order at the receiving ones: what a message takes
+from one field of one row is a block.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import json
+import sys
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+import datamover as dm
+from datamover.bench import stream_sockets
+
+FIELDS = 16
+#: A turn is as many steps as make up so many bytes, within limits.
+TURN_BYTES = 64 << 20
+TURN_STEPS = (6, 100)
+PAUSE_SECONDS = 1e-4
+
+
+class Ends:
+    """The two programs of one case, and this process's part of the array.
+
+    Attributes
+    ----------
+    pieces : dict
+        For each process of the other end that shares rows with this one: the rows, counted here.
+    array : ndarray
+        Of a sending process: as the other end sees it, (rows, fields, block). Of a receiving one:
+        where it is wanted.
+    """
+
+    def __init__(self, world: Any, senders: int, message_bytes: int, block_bytes: int):
+        self.world, self.senders = world, senders
+        self.receivers = world.size - senders
+        self.sends = world.rank < senders
+        self.part = world.Split(int(self.sends), world.rank)
+        fields = min(FIELDS, message_bytes // block_bytes)
+        rows = message_bytes // (fields * block_bytes) * max(senders, self.receivers)
+        self.shape = (rows, fields, block_bytes // 8)
+        counts = (senders, self.receivers)
+        self.layouts = [dm.BlockCyclic(self.shape, "(block, *, *)", nprocs=n) for n in counts]
+        begin, end = self._rows(self.part.rank, counts[not self.sends])
+        others = counts[self.sends]
+        self.pieces = {
+            other: slice(max(first, begin) - begin, min(last, end) - begin)
+            for other in range(others)
+            for first, last in (self._rows(other, others),)
+            if max(first, begin) < min(last, end)
+        }
+        of_row = fields * self.shape[2]
+        values = np.arange(begin * of_row, end * of_row, dtype="f8").reshape(-1, *self.shape[1:])
+        if self.sends:
+            by_field = np.ascontiguousarray(values.transpose(1, 0, 2))
+            self.array, self.expected = by_field.transpose(1, 0, 2), None
+        else:
+            self.x_array = dm.XArray(self.part, self.layouts[1], dtype="f8")
+            self.array, self.expected = self.x_array.local, values
+        self.nbytes = int(np.prod(self.shape)) * 8
+
+    def _rows(self, rank: int, nprocs: int) -> tuple[int, int]:
+        each = -(-self.shape[0] // nprocs)
+        return min(rank * each, self.shape[0]), min((rank + 1) * each, self.shape[0])
+
+    def stamp(self, step: int) -> None:
+        """Write the number of the step where each piece begins."""
+        for rows in self.pieces.values():
+            self.array[rows.start, 0, 0] = step
+
+    def is_stamped(self, step: int) -> bool:
+        """Tell whether all pieces are of this step."""
+        return all(self.array[rows.start, 0, 0] == step for rows in self.pieces.values())
+
+    def is_right(self, step: int) -> bool:
+        """Tell whether every element is what was sent."""
+        for rows in self.pieces.values():
+            self.expected[rows.start, 0, 0] = step
+        return bool((self.array == self.expected).all())
+
+    def wait_for_all(self) -> None:
+        """Meet, leaving the cores to who still works."""
+        request = self.world.Ibarrier()
+        while not request.Test():
+            time.sleep(PAUSE_SECONDS)
+
+    def free(self) -> None:
+        """Give the array and the communicator back."""
+        if not self.sends:
+            self.x_array.free()
+        self.part.Free()
+
+
+class Datamover:
+    """The library's stream."""
+
+    def __init__(self, ends: Ends, **options: Any):
+        self._ends = ends
+        address = None
+        if ends.sends:
+            self._end = dm.Stream(ends.part, "tcp://127.0.0.1:0", consumers=1, **options)
+            address = self._end.address
+        address = ends.world.bcast(address)
+        if not ends.sends:
+            self._end = dm.stream.connect(address, ends.part, **options)
+            self._steps = self._end.steps({"u": ends.x_array})
+
+    def send(self, step: int) -> None:
+        """Send a step."""
+        self._end.send("u", self._ends.array, step=step, layout=self._ends.layouts[0])
+
+    def receive(self) -> None:
+        """Get a step into the array."""
+        next(self._steps)
+
+    def close(self) -> None:
+        """End the connection."""
+        if not self._ends.sends:
+            list(self._steps)
+        self._end.close()
+
+
+class Memcpy:
+    """A copy of what a receiving process gets, within its memory: the bound."""
+
+    def __init__(self, ends: Ends):
+        self._ends = ends
+        if not ends.sends:
+            self._values, self._step = ends.expected.copy(), 0
+
+    def send(self, step: int) -> None:
+        """Nothing is sent."""
+
+    def receive(self) -> None:
+        """Copy."""
+        for rows in self._ends.pieces.values():
+            self._values[rows.start, 0, 0] = self._step
+        np.copyto(self._ends.array, self._values)
+        self._step += 1
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+def contenders(ends: Ends) -> Iterator[tuple[str, Any]]:
+    """Give the name of each contender and what opens it, or why it cannot take part."""
+    yield "datamover", lambda: Datamover(ends)
+    yield "datamover:tcp", lambda: Datamover(ends, local=False)
+    yield "sockets:contiguous", lambda: stream_sockets.Sockets(ends, packs=False)
+    yield "sockets:packed", lambda: stream_sockets.Sockets(ends, packs=True)
+    yield "gather", lambda: stream_sockets.Gather(ends)
+    yield "memcpy", lambda: Memcpy(ends)
+    if importlib.util.find_spec("adios2") is None:
+        yield "sst", "adios2 is not installed (pip install adios2)"
+    else:
+        from datamover.bench.stream_sst import Sst
+
+        yield "sst", lambda: Sst(ends)
+
+
+def turn(ends: Ends, way: Any, first: int, steps: int) -> float:
+    """Send and receive so many steps; give the seconds of the slowest process, nan if wrong."""
+    from mpi4py import MPI
+
+    right = True
+    ends.wait_for_all()
+    begin = time.perf_counter()
+    for step in range(first, first + steps):
+        if ends.sends:
+            ends.stamp(step)
+            way.send(step)
+        else:
+            way.receive()
+            right = right and ends.is_stamped(step)
+    mine = time.perf_counter() - begin
+    ends.wait_for_all()
+    slowest = ends.world.allreduce(mine, MPI.MAX)
+    return slowest if ends.world.allreduce(right, MPI.LAND) else float("nan")
+
+
+def measure(ends: Ends, seconds: float) -> tuple[dict[str, list[float]], dict[str, str]]:
+    """Return the seconds per step in each turn of each contender, and why others have none."""
+    from mpi4py import MPI
+
+    world = ends.world
+    least, most = TURN_STEPS
+    steps = min(max(TURN_BYTES // ends.nbytes, least), most)
+    samples: dict[str, list[float]] = {}
+    left_out: dict[str, str] = {}
+    with contextlib.ExitStack() as stack:
+        ways, done = {}, {}
+        for name, opens in contenders(ends):
+            if isinstance(opens, str):
+                left_out[name] = opens
+                continue
+            way = opens()
+            stack.callback(way.close)
+            turn(ends, way, 0, 1)
+            if world.allreduce(ends.sends or ends.is_right(0), MPI.LAND):
+                ways[name], samples[name], done[name] = way, [], 1
+            else:
+                left_out[name] = "wrong data"
+            if not ends.sends:
+                ends.array[...] = -1
+        begin, enough = time.perf_counter(), False
+        while not enough:
+            for name, way in ways.items():
+                taken = turn(ends, way, done[name], steps) / steps
+                done[name] += steps
+                samples[name].append(taken)
+            late = time.perf_counter() - begin > seconds
+            enough = world.bcast(late and len(samples["memcpy"]) > 2)
+    for name in [name for name, taken in samples.items() if np.isnan(taken).any()]:
+        left_out[name] = "a step was wrong"
+    return {name: taken[1:] for name, taken in samples.items()}, left_out
+
+
+def main() -> None:
+    """Measure the cases of the command line; process 0 prints a row for each contender."""
+    from mpi4py import MPI
+
+    world = MPI.COMM_WORLD
+    seconds, senders, words = float(sys.argv[1]), int(sys.argv[2]), sys.argv[3:]
+    if world.rank == 0:
+        print(json.dumps({"mpi": MPI.Get_library_version()}))
+    for name, message_bytes, block_bytes in zip(words[::3], words[1::3], words[2::3], strict=True):
+        ends = Ends(world, senders, int(message_bytes), int(block_bytes))
+        samples, left_out = measure(ends, seconds)
+        if world.rank == 0:
+            for contender, taken in samples.items():
+                if contender in left_out:
+                    continue
+                row = {"case": name, "phase": "step", "contender": contender}
+                row |= {"processes": senders, "consumers": ends.receivers, "bytes": ends.nbytes}
+                row |= {"message_bytes": int(message_bytes), "block_bytes": int(block_bytes)}
+                print(json.dumps(row | {"samples": taken}), flush=True)
+            for contender, reason in left_out.items():
+                print(json.dumps({"left_out": contender, "case": name, "reason": reason}))
+        ends.free()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Does the benchmark of streams run every contender, for several processes at both ends?"""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from datamover.bench.command import app
+from datamover.bench.plot_stream import BOUNDS, COLOURS
+
+
+@pytest.mark.parametrize(("senders", "consumers"), [(2, 1), (1, 2)])
+def test_every_contender_has_a_row(tmp_path, senders, consumers):
+    place, picture = tmp_path / "rows.json", tmp_path / "rows.png"
+    words = f"stream -n {senders} --consumers {consumers} --seconds 0 --case 64K-1024"
+    ran = CliRunner().invoke(app, [*words.split(), "--json", str(place), "--png", str(picture)])
+    assert ran.exit_code == 0, ran.output
+    found = json.loads(place.read_text())
+    left_out = {note["contender"] for note in found["left_out"]}
+    assert left_out <= {"sst"}  # a package that need not be installed
+    rows = {row["contender"]: row for row in found["rows"]}
+    assert set(rows) == set(COLOURS) - left_out
+    assert set(BOUNDS) < set(rows)
+    for row in rows.values():
+        assert row["seconds"] > 0
+        assert row["bytes"] == max(senders, consumers) * row["message_bytes"]
+        assert (row["processes"], row["consumers"]) == (senders, consumers)
+    assert picture.read_bytes().startswith(b"\x89PNG")
