@@ -7,6 +7,7 @@ And does what is linked with them run: a C program, and one that knows ScaLAPACK
 import os
 import re
 import subprocess
+import sysconfig
 from pathlib import Path
 
 import pytest
@@ -176,3 +177,24 @@ def test_preloaded_drop_in_takes_the_calls(processes):
     # Cpdgemr2d repeats what pdgemr2d did.
     assert "5 calls of p?gemr2d, p?trmr2d and p?tran, 2 planned" in told
     assert told.count("datamover: process") == processes
+
+
+# Programs of Debian's scalapack-mpi-test, which call p?gemr2d and p?trmr2d inside ScaLAPACK; where
+# the package was unpacked without being installed, the variable names their directory.
+SCALAPACK_TESTS = os.environ.get(
+    "DATAMOVER_SCALAPACK_TESTS",
+    f"/usr/lib/{sysconfig.get_config_var('MULTIARCH')}/scalapack/openmpi-tests",
+)
+
+
+@pytest.mark.skipif(not CALLS.exists(), reason="there is no ScaLAPACK for this MPI")
+@pytest.mark.skipif(
+    not Path(SCALAPACK_TESTS, "xdhseqr").exists(), reason="scalapack-mpi-test is not installed"
+)
+@pytest.mark.parametrize("program", ["xdhseqr", "xshseqr"])
+def test_scalapacks_own_tests_pass_with_the_drop_in(program):
+    preload = {"LD_PRELOAD": str(BUILD / "libdatamover_scalapack.so"), "DATAMOVER_REPORT": "1"}
+    environment = [f"{k}={v}" for k, v in preload.items()]
+    told = launched(4, "env", *environment, Path(SCALAPACK_TESTS, program))
+    assert "PASSED" in told and "FAILED" not in told
+    assert int(re.search(r"(\d+) calls of p\?gemr2d", told)[1]) > 0
