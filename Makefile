@@ -8,6 +8,7 @@ PYTHON ?= python3
 VENV ?= .venv
 MPICC ?=
 FUZZ_SECONDS ?= 60
+WHEEL_MPIS ?= mpich,openmpi
 BUILD ?= build/$(patsubst .%,%,$(notdir $(VENV)))
 
 BIN := $(VENV)/bin
@@ -15,34 +16,36 @@ MPIEXEC ?= $(if $(MPICC),$(subst mpicc,mpiexec,$(MPICC)),$(BIN)/mpiexec)
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 CXX_FILES = git ls-files '*.hpp' '*.h' '*.cpp' '*.c'
 unexport MPICXX MPI_HOME
+export DATAMOVER_BENCH ?= ON
 
 .PHONY: help setup install demo test test-long test-build sanitize sanitize-threads fuzz \
-    bench docs format lint clean
+    bench docs wheel test-wheel format lint clean
 
 help:
 	@echo "make demo       set up and move a brain volume to Zarr chunks on 4 processes"
 	@echo "make test       set up and run all tests;  make test-long: more random cases"
 	@echo "make setup      virtual environment in $(VENV), MPI, build; after an edit: make install"
 	@echo "make docs       the documents as a site with search, in build/site"
+	@echo "make wheel      one wheel for MPICH and Open MPI, audited;  make test-wheel"
 	@echo "make bench      the benchmarks;  make format, make lint, make clean"
 
 setup: install
 	@echo "datamover is installed: source $(BIN)/activate"
 
-$(VENV)/.ready: requirements-build.txt requirements-mpi.txt
+$(VENV)/.ready: pyproject.toml
 	scripts/system-packages python3-dev
 	$(PYTHON) -m venv $(VENV)
-	$(PIP) install -q --upgrade pip
-	$(PIP) install -q -r requirements-build.txt $(if $(MPICC),,-r requirements-mpi.txt)
+	$(PIP) install -q --upgrade "pip>=25.1"
+	$(PIP) install -q --group build $(if $(MPICC),,--group mpi)
 	touch $@
 
 # Compiles what has changed since the last time; the build directory stays.
 install: $(VENV)/.ready
 	$(if $(MPICC),MPICC=$(MPICC),env -u MPICC) \
-	    $(PIP) install --no-build-isolation -C build-dir=$(BUILD) .
+	    $(PIP) install --no-build-isolation -C build-dir=$(BUILD) '.[files,plot]'
 
-$(VENV)/.ready-%: requirements-%.txt $(VENV)/.ready
-	$(PIP) install -q -r $<
+$(VENV)/.ready-%: $(VENV)/.ready
+	$(PIP) install -q --group $*
 	touch $@
 
 demo: install $(VENV)/.ready-demo
@@ -85,6 +88,16 @@ fuzz: $(VENV)/.ready-test
 	$(BIN)/cmake --build build/fuzz
 	$(BIN)/python tests/run --build build/fuzz --mpiexec $(MPIEXEC) --layers fuzz \
 	    --fuzz-seconds $(FUZZ_SECONDS)
+
+# One wheel for several MPIs, in build/wheels; WHEEL_MPIS=mpich,openmpi,mpiabi for the standard's ABI too.
+wheel: $(VENV)/.ready-wheel
+	scripts/system-packages libopenmpi-dev openmpi-bin
+	DATAMOVER_BENCH=OFF DATAMOVER_TESTS=OFF $(BIN)/python scripts/build-wheel build/wheels \
+	    --mpis $(WHEEL_MPIS)
+
+# That wheel in environments without compilers.
+test-wheel: wheel
+	$(PYTHON) tests/try-wheel build/wheels
 
 bench: install
 	$(BIN)/datamover bench latency -n 2

@@ -96,16 +96,16 @@ int main(int argc, char** argv) {
     {
         datamover::XArray a(MPI_COMM_WORLD, rows, sizeof(double));
         datamover::XArray b(MPI_COMM_WORLD, columns, sizeof(double));
-        auto* element = reinterpret_cast<double*>(a.origin(rows.block_of(rank)));
+        const auto before = a.grid<double>(rows.block_of(rank));
         datamover::Region::from_shape(rows.local_shape(rank)).for_each([&](auto& local) {
             const auto global = rows.global_index(rank, local);
-            *element++ = static_cast<double>(100 * global[0] + global[1]);
+            before[local] = static_cast<double>(100 * global[0] + global[1]);
         });
         datamover::Mover(MPI_COMM_WORLD, datamover::redistribute(rows, columns), a, b, options)();
-        element = reinterpret_cast<double*>(b.origin(columns.block_of(rank)));
+        const auto after = b.grid<const double>(columns.block_of(rank));
         datamover::Region::from_shape(columns.local_shape(rank)).for_each([&](auto& local) {
             const auto global = columns.global_index(rank, local);
-            wrong += *element++ != static_cast<double>(100 * global[0] + global[1]);
+            wrong += after[local] != static_cast<double>(100 * global[0] + global[1]);
         });
     }
     MPI_Allreduce(MPI_IN_PLACE, &wrong, 1, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);

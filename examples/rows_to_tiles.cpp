@@ -11,10 +11,10 @@ namespace {
 template <class Visit>
 void for_each_local(const datamover::BlockCyclic& layout, const datamover::XArray& array,
                     Visit visit) {
-    auto* element = reinterpret_cast<double*>(array.origin(layout.block_of(array.rank())));
+    const auto grid = array.grid<double>(layout.block_of(array.rank()));
     datamover::Region::from_shape(layout.local_shape(array.rank())).for_each([&](auto& local) {
         const auto global = layout.global_index(array.rank(), local);
-        visit(static_cast<double>(global[0] * layout.shape()[1] + global[1]), *element++);
+        visit(static_cast<double>(global[0] * layout.shape()[1] + global[1]), grid[local]);
     });
 }
 

@@ -116,12 +116,11 @@ private:
         v.grid = {problem_.n, problem_.n, problem_.n};
         // communication: begin
         const Region box = array.layout().boxes()->region(block);
-        const Point& strides = array.block_memory(block).strides_bytes;
-        const auto elems = [&](int d) { return strides[d] / std::int64_t{sizeof(double)}; };
-        v.origin = reinterpret_cast<double*>(array.origin(block));
-        v.value_stride = elems(problem_.scheme.values_together ? 3 : 0);
+        const auto grid = array.grid<double>(block);
+        v.origin = grid.data();
+        v.value_stride = grid.stride(problem_.scheme.values_together ? 3 : 0);
         for (std::size_t d = 0; d < 3; ++d) {
-            v.strides[d] = elems(axis(d));
+            v.strides[d] = grid.stride(axis(d));
             v.lo[d] = box.lo()[axis(d)];
             v.extent[d] = box.shape()[axis(d)];
         }

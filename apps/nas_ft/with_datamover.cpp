@@ -59,8 +59,7 @@ protected:
         return std::min(rank * planes.block()[0], planes.shape()[0]);
     }
     static Complex* data(const XArray& array) {
-        return array.holds(array.rank()) ? reinterpret_cast<Complex*>(array.origin(array.rank()))
-                                         : nullptr;
+        return array.holds(array.rank()) ? array.grid<Complex>(array.rank()).data() : nullptr;
     }
 
     BlockCyclic planes_of_z_, planes_of_y_;

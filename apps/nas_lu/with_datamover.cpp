@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // How do faces and the pencils of sweeps travel by plans and movers?
+#include <array>
+
 #include "datamover/datamover.hpp"
 #include "version.hpp"
 
@@ -63,16 +65,15 @@ private:
     apps::Values values(const XArray& array, std::int64_t ghosts) const {
         // communication: begin
         const Region box = boxes_.region(array.rank());
-        const Point& strides = array.block_memory(array.rank()).strides_bytes;
-        const auto elems = [&](int d) { return strides[d] / std::int64_t{sizeof(double)}; };
+        const auto grid = array.grid<std::array<double, 5>>(array.rank());
         // communication: end
         apps::Values v;
         v.count = 5;
         v.grid = {problem_.n, problem_.n, problem_.n};
         v.ghosts = {ghosts, ghosts, 0};
         // communication: begin
-        v.origin = reinterpret_cast<double*>(array.origin(array.rank()));
-        v.strides = {elems(2), elems(1), elems(0)};
+        v.origin = grid.data()->data();
+        v.strides = {5 * grid.stride(2), 5 * grid.stride(1), 5 * grid.stride(0)};
         v.lo = {box.lo()[2], box.lo()[1], box.lo()[0]};
         v.extent = {box.shape()[2], box.shape()[1], box.shape()[0]};
         // communication: end

@@ -38,11 +38,10 @@ public:
     Field field(Array array, int level) const override {
         // communication: begin
         const XArray& values = part(array, level).array;
+        const auto grid = values.grid<double>(values.rank());
         const Region box = values.layout().boxes()->region(values.rank());
-        const Point& strides = values.block_memory(values.rank()).strides_bytes;
-        const std::int64_t elem = sizeof(double);
-        return {reinterpret_cast<double*>(values.origin(values.rank())), strides[1] / elem,
-                strides[0] / elem, index_of(box.lo()), index_of(box.shape())};
+        return {grid.data(), grid.stride(1), grid.stride(0), index_of(box.lo()),
+                index_of(grid.shape())};
         // communication: end
     }
 

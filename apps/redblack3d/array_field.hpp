@@ -16,11 +16,9 @@ inline Index index_of(const datamover::Point& point) {
 /// The block of an array of doubles over boxes, if this process holds it.
 inline Field field_of(const datamover::XArray& array, std::int64_t block) {
     if (!array.holds(block)) return {};
-    const datamover::Point& strides = array.block_memory(block).strides_bytes;
-    const auto elems = [](std::int64_t bytes) { return bytes / std::int64_t{sizeof(double)}; };
-    const datamover::Region box = array.layout().boxes()->region(block);
-    return {reinterpret_cast<double*>(array.origin(block)), elems(strides[0]), elems(strides[1]),
-            index_of(box.lo()), index_of(box.shape())};
+    const auto grid = array.grid<double>(block);
+    return {grid.data(), grid.stride(0), grid.stride(1),
+            index_of(array.layout().boxes()->region(block).lo()), index_of(grid.shape())};
 }
 
 // communication: end

@@ -94,8 +94,7 @@ private:
         return found;
     }
     static double* data(const XArray& array) {
-        const std::int64_t block = array.layout().blocks_of(array.rank()).front();
-        return reinterpret_cast<double*>(array.origin(block));
+        return array.grid<double>(array.layout().blocks_of(array.rank()).front()).data();
     }
 
     std::map<std::pair<std::int64_t, std::int64_t>, Panels> panels_;  // by depth and turn

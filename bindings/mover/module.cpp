@@ -32,7 +32,7 @@ void translate_interrupted(const std::exception_ptr& error, void*) {
 
 }  // namespace
 
-NB_MODULE(_mover, m) {
+NB_MODULE(DATAMOVER_MODULE, m) {
     nb::set_leak_warnings(false);  // plans kept to the end of a program are no fault to print
     nb::module_::import_("datamover._plan");
     datamover::bindings::register_error_translator();

@@ -16,7 +16,7 @@ void bind_relation_cache(nb::module_& m);
 void bind_recompute_model(nb::module_& m);
 void bind_explain(nb::module_& m);
 
-NB_MODULE(_plan, m) {
+NB_MODULE(DATAMOVER_MODULE, m) {
     nb::set_leak_warnings(false);  // plans kept to the end of a program are no fault to print
     m.doc() = "Geometry, layouts, plans and relations of datamover; needs no MPI.";
     m.attr("__version__") = DATAMOVER_VERSION;

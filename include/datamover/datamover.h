@@ -617,6 +617,24 @@ int datamover_matrix_move(MPI_Comm comm, datamover_type type, int64_t elem_bytes
                           const datamover_mover_options* options,
                           datamover_matrix_outcome* outcome);
 
+/* The trapezoid of sub(A) goes to that of sub(B), as ScaLAPACK's p?trmr2d: of the m x n section the
+ * part above its diagonal (`uplo` 'U') or below ('L'), with the diagonal (`diag` 'N') or without
+ * ('U'). The diagonal begins at the upper left and ends at the lower right corner of the square
+ * that is left when the first m - n rows ('U': they are in the trapezoid) or n - m columns ('L')
+ * are taken away. Planning takes time and memory by the number of columns. Else as
+ * datamover_matrix_move. */
+int datamover_trapezoid_move(MPI_Comm comm, int64_t elem_bytes, char uplo, char diag, int m, int n,
+                             const datamover_matrix* a, const datamover_matrix* b,
+                             datamover_matrix_outcome* outcome);
+
+/* How much stays with each communicator for repeated moves between matrices: the movers of the last
+ * `movers` calls (0 to 64; 16 at first), with at most `buffer_bytes` of buffers (256 MiB at first),
+ * the very last whatever its size unless `movers` is 0. In effect from the next call on. The same
+ * on all processes. Local. */
+int datamover_matrix_cache_limit(int movers, int64_t buffer_bytes);
+/* Drops what is kept with `comm`. All processes drop at the same place of the program. Local. */
+int datamover_matrix_cache_drop(MPI_Comm comm);
+
 DATAMOVER_PUBLIC_END
 #ifdef __cplusplus
 }

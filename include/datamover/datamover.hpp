@@ -14,6 +14,7 @@
 #include "datamover/explain.hpp"
 #include "datamover/flat_cyclic.hpp"
 #include "datamover/floor_plan.hpp"
+#include "datamover/grid_view.hpp"
 #include "datamover/index_list.hpp"
 #include "datamover/index_lists.hpp"
 #include "datamover/layout.hpp"

@@ -10,6 +10,7 @@
 
 #include "datamover/array_part.hpp"
 #include "datamover/export.h"
+#include "datamover/grid_view.hpp"
 
 namespace datamover DATAMOVER_PUBLIC {
 
@@ -42,11 +43,26 @@ public:
     /// out_of_range when this process does not hold the block.
     const BlockMemory& block_memory(std::int64_t block) const;
     std::byte* origin(std::int64_t block) const;
+    /// The elements of a local block by index: `auto u = array.grid<double>(block); u(i, j, k) =
+    /// 1;`. Throws wrong_type when a T has not the size of an element, out_of_range when this
+    /// process does not hold the block, invalid_state for an array that was freed. Local,
+    /// O(dimensions).
+    template <class T>
+    GridView<T> grid(std::int64_t block) const {
+        const GridView<std::byte> bytes = byte_grid(block, sizeof(T));
+        Point strides = bytes.strides();
+        for (int d = 0; d < strides.dims(); ++d) strides[d] /= std::int64_t{sizeof(T)};
+        // An array's elements begin at multiples of 64 bytes and follow each other.
+        return {reinterpret_cast<T*>(bytes.data()), bytes.shape(), strides, bytes.valid()};
+    }
     bool holds(std::int64_t block) const { return part_.memory.find(block) != nullptr; }
     /// Drops this reference to the memory. Local.
     void free();
 
 private:
+    /// Strides in bytes.
+    GridView<std::byte> byte_grid(std::int64_t block, std::size_t elem_bytes) const;
+
     Layout layout_;
     ArrayPart part_;
     int rank_ = 0;

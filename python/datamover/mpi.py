@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Does this process run under one MPI, the right one, started the right way?
 
-This is the only module that knows both `mpi4py` and the library's own MPI module; it loads them on
-first use, so that planning needs no MPI.
+It loads `mpi4py` and the library's own MPI module on first use, so that planning needs no MPI.
 """
 
 from __future__ import annotations
@@ -60,13 +59,10 @@ def core() -> ModuleType:
     MpiError
         When they do not, with what to do about it.
     """
-    from mpi4py import MPI
+    from .mpi_modules import load, load_mpi4py
 
-    try:
-        from . import _mover
-    except ImportError as error:
-        raise MpiError(f"the MPI part of datamover cannot be loaded: {error}") from error
-
+    MPI = load_mpi4py()
+    _mover = load(MPI)
     loaded = _loaded_mpi_libraries()
     same = _mover.mpi_library_version().rstrip("\0") == MPI.Get_library_version().rstrip("\0")
     if len(loaded) > 1 or not same or _mover.comm_handle_bytes != MPI._sizeof(MPI.Comm):
@@ -88,8 +84,9 @@ def comm_address(comm: MPI.Comm) -> int:
     MpiError
         When processes were started in a way that leaves each of them alone.
     """
-    from mpi4py import MPI
+    from .mpi_modules import load_mpi4py
 
+    MPI = load_mpi4py()
     if not isinstance(comm, MPI.Comm):
         raise InvalidArgument(f"comm is a {type(comm).__name__}, it must be an mpi4py communicator")
     if comm == MPI.COMM_NULL:

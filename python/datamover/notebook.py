@@ -6,6 +6,7 @@ from __future__ import annotations
 from base64 import b64encode
 from collections.abc import Iterable, Sequence
 from html import escape
+from importlib.util import find_spec
 from itertools import islice
 from typing import Any
 
@@ -105,8 +106,8 @@ def _flat_cyclic(layout: FlatCyclic) -> str:
 def _with_picture(
     table: str, layout: BlockCyclic | FloorPlan | IndexList | FlatCyclic, parts: int
 ) -> str:
-    """Put the picture of who holds what below a table, unless it would take long."""
-    if parts > MOST_DRAWN:
+    """Put the picture of who holds what below a table, unless it cannot be had or takes long."""
+    if parts > MOST_DRAWN or find_spec("matplotlib") is None:
         return table
     from .picture import layout_png
 

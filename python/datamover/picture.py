@@ -14,9 +14,12 @@ import numpy as np
 from rich.filesize import decimal
 
 from datamover import _plan
+from datamover.errors import Unsupported
 from datamover.holdings import NOBODY, Holdings
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from datamover import Layout, MotionPlan
     from datamover.explanation import Explanation
 
@@ -413,12 +416,10 @@ def draw(plan: MotionPlan, e: Explanation, path: str | os.PathLike[str]) -> None
     ------
     IoError
         The file cannot be written.
+    Unsupported
+        matplotlib is not installed.
     """
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(WIDTH, HEIGHT), dpi=150, facecolor=PAPER)
-    FigureCanvasAgg(figure)
+    figure = _figure(figsize=(WIDTH, HEIGHT), dpi=150, facecolor=PAPER)
     before, after, traffic = (
         figure.add_axes((x / WIDTH, BOTTOM / HEIGHT, SIDE / WIDTH, SIDE / HEIGHT)) for x in LEFTS
     )
@@ -445,13 +446,21 @@ def draw(plan: MotionPlan, e: Explanation, path: str | os.PathLike[str]) -> None
     figure.savefig(path)
 
 
+def _figure(**options: Any) -> Figure:
+    """Make a figure that needs no screen."""
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    except ImportError as e:
+        raise Unsupported("pictures need matplotlib: pip install 'datamover[plot]'") from e
+    figure = Figure(**options)
+    FigureCanvasAgg(figure)
+    return figure
+
+
 def layout_png(layout: Layout) -> bytes:
     """Draw who holds what of a layout, as the bytes of a small PNG picture."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(SIDE, SIDE), dpi=80, facecolor=PAPER, layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = _figure(figsize=(SIDE, SIDE), dpi=80, facecolor=PAPER, layout="constrained")
     axes = figure.add_subplot()
     _note_window(axes, _Painter(layout.nprocs, None).draw(axes, layout))
     picture = io.BytesIO()

@@ -38,15 +38,15 @@ def in_window(window: MPI.Win, array: np.ndarray) -> np.ndarray:
     Parameters
     ----------
     window
-        Made with ``MPI.Win.Allocate_shared``. It must outlive the movers that are bound to the array.
+        Made with ``MPI.Win.Allocate_shared``. It must outlive the movers bound to the array.
     array
         Elements in one process's part of the window, with any strides.
 
     Returns
     -------
     numpy.ndarray
-        The same elements, for `Mover` and `UserArrays`. Movers bound to it reach it directly; `array`
-        itself is known too, as long as the result lives.
+        The same elements, for `Mover` and `UserArrays`. Movers bound to it reach it directly;
+        `array` itself is known too, as long as the result lives.
 
     Raises
     ------
@@ -57,8 +57,8 @@ def in_window(window: MPI.Win, array: np.ndarray) -> np.ndarray:
 
     Notes
     -----
-    Each process says it of its own arrays. With a process that has not, pairs move as they did. Costs
-    O(memory mappings of this process): the library looks up the file that MPI has mapped there.
+    Each process says it of its own arrays. With a process that has not, pairs move as they did.
+    Costs O(memory mappings of this process): the library looks up the file that MPI has mapped.
 
     Examples
     --------

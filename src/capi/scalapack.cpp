@@ -7,6 +7,7 @@
 #include "handles.hpp"
 #include "matrices.hpp"
 #include "mover/matrix_section.hpp"
+#include "mover/mover_cache.hpp"
 #include "mover_options.hpp"
 
 using namespace datamover;
@@ -75,30 +76,52 @@ void tell(const Mover& mover, datamover_matrix_outcome& outcome) {
     std::transform(pairs.begin(), pairs.begin() + fit, outcome.pairs, described);
 }
 
-}  // namespace
+/// Throws invalid_argument for letters that are not known.
+SectionPart trapezoid_of(char uplo, char diag) {
+    const auto is = [](char letter, char upper) {
+        return letter == upper || letter == upper - 'A' + 'a';
+    };
+    if (!is(uplo, 'U') && !is(uplo, 'L'))
+        throw Error(ErrorCode::invalid_argument,
+                    std::string("uplo is '") + uplo + "'; it must be 'U' or 'L'");
+    if (!is(diag, 'U') && !is(diag, 'N'))
+        throw Error(ErrorCode::invalid_argument,
+                    std::string("diag is '") + diag + "'; it must be 'U' or 'N'");
+    if (is(uplo, 'U')) return is(diag, 'N') ? SectionPart::upper : SectionPart::strictly_upper;
+    return is(diag, 'N') ? SectionPart::lower : SectionPart::strictly_lower;
+}
 
-int datamover_matrix_move(MPI_Comm comm, datamover_type type, int64_t elem_bytes, int m, int n,
-                          const datamover_matrix* a, const datamover_matrix* b, int transposed,
-                          const datamover_mover_options* options,
-                          datamover_matrix_outcome* outcome) {
+/// A move between matrices, but for what is said of them.
+struct Move {
+    datamover_type type;
+    std::int64_t elem_bytes;
+    int m, n, transposed;
+    const datamover_mover_options* options;
+    char uplo, diag;  ///< of a trapezoid
+};
+
+int move_matrix(MPI_Comm comm, const Move& move, const datamover_matrix* a,
+                const datamover_matrix* b, bool trapezoid, datamover_matrix_outcome* outcome) {
     int wrong_argument = 0;
     const int code = guarded([&] {
         std::vector<std::int64_t> key;
-        if (m != 0 && n != 0) {
-            key = {m, n, elem_bytes, type, transposed != 0};
+        if (move.m != 0 && move.n != 0) {
+            key = {move.m,          move.n,    move.elem_bytes, move.type,
+                   move.transposed, move.uplo, move.diag};
             append_key(key, a);
             append_key(key, b);
-            append_key(key, options);
+            append_key(key, move.options);
         }
         const auto arguments = [&] {
             CopyArguments copy;
-            copy.m = m, copy.n = n, copy.elem_bytes = elem_bytes;
+            copy.m = move.m, copy.n = move.n, copy.elem_bytes = move.elem_bytes;
             if (copy.nothing_to_copy()) return copy;
             copy.a = arguments_of(given(a, "a"));
             copy.b = arguments_of(given(b, "b"));
-            copy.transposed = transposed != 0;
-            copy.type = scalar_type(type, elem_bytes);
-            copy.options = options_of(options);
+            copy.transposed = move.transposed != 0;
+            if (trapezoid) copy.part = trapezoid_of(move.uplo, move.diag);
+            copy.type = scalar_type(move.type, move.elem_bytes);
+            copy.options = options_of(move.options);
             return copy;
         };
         const Mover mover = copy_section(comm, key, arguments, wrong_argument);
@@ -106,6 +129,31 @@ int datamover_matrix_move(MPI_Comm comm, datamover_type type, int64_t elem_bytes
     });
     if (outcome) outcome->wrong_argument = wrong_argument;
     return code;
+}
+
+}  // namespace
+
+int datamover_matrix_move(MPI_Comm comm, datamover_type type, int64_t elem_bytes, int m, int n,
+                          const datamover_matrix* a, const datamover_matrix* b, int transposed,
+                          const datamover_mover_options* options,
+                          datamover_matrix_outcome* outcome) {
+    return move_matrix(comm, {type, elem_bytes, m, n, transposed != 0, options, 0, 0}, a, b, false,
+                       outcome);
+}
+
+int datamover_trapezoid_move(MPI_Comm comm, int64_t elem_bytes, char uplo, char diag, int m, int n,
+                             const datamover_matrix* a, const datamover_matrix* b,
+                             datamover_matrix_outcome* outcome) {
+    return move_matrix(comm, {DATAMOVER_OPAQUE, elem_bytes, m, n, 0, nullptr, uplo, diag}, a, b,
+                       true, outcome);
+}
+
+int datamover_matrix_cache_limit(int movers, int64_t buffer_bytes) {
+    return guarded([&] { set_cache_limit({movers, buffer_bytes}); });
+}
+
+int datamover_matrix_cache_drop(MPI_Comm comm) {
+    return guarded([&] { drop_cached_movers(comm); });
 }
 
 int datamover_gemr2d(MPI_Comm comm, int64_t elem_bytes, int m, int n, const void* a, int ia, int ja,

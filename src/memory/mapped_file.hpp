@@ -20,7 +20,8 @@ struct FilePart {
 /// none where another kind of memory lies there. Reads /proc/self/maps: O(mappings).
 std::optional<FilePart> file_at(const std::byte* begin, std::int64_t bytes);
 
-/// Where all of a part is mapped here, shared and writable; null where it is not. As long as file_at.
+/// Where all of a part is mapped here, shared and writable; null where it is not. As long as
+/// file_at.
 std::byte* address_of(const FilePart& part);
 
 }  // namespace datamover::memory

@@ -27,11 +27,15 @@ struct MatrixArguments {
     std::int64_t place() const { return grid_row * npcol + grid_column; }
 };
 
+/// Which part of a section is copied: all, or a trapezoid with or without its diagonal.
+enum class SectionPart { whole, upper, strictly_upper, lower, strictly_lower };
+
 /// What one process says of a copy.
 struct CopyArguments {
     std::int64_t m = 0, n = 0, elem_bytes = 0;  ///< rows and columns of the section of B
     MatrixArguments a, b;
     bool transposed = false;  ///< the section of A is n x m
+    SectionPart part = SectionPart::whole;
     ScalarType type = ScalarType::opaque;
     MoverOptions options = {};
 

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <iterator>
 #include <list>
+#include <mutex>
+#include <string>
 #include <utility>
 
 #include "mpi/checked_call.hpp"
@@ -13,7 +15,8 @@
 namespace datamover {
 namespace {
 
-constexpr std::size_t max_movers = 16;
+std::mutex limit_mutex;
+CacheLimit limit_in_force;
 
 /// The movers of one communicator, the last used first: on all processes in the same order, since
 /// every decision is one that they agree on.
@@ -21,8 +24,8 @@ class MoverCache {
 public:
     static MoverCache& of(MPI_Comm comm);
     Mover find_or_bind(MPI_Comm comm, const std::vector<std::int64_t>& key,
-                       const std::function<MoverArguments()>& describe,
-                       std::int64_t max_buffer_bytes);
+                       const std::function<MoverArguments()>& describe, const CacheLimit& limit);
+    void drop() { entries_.clear(); }
 
 private:
     struct Entry {
@@ -33,7 +36,7 @@ private:
 
     std::list<Entry>::iterator find(const mpi::ProcessGroup& group,
                                     const std::vector<std::int64_t>& key);
-    void shrink(std::int64_t max_buffer_bytes);
+    void shrink(const CacheLimit& limit);
 
     std::list<Entry> entries_;
 };
@@ -66,7 +69,7 @@ MoverCache& MoverCache::of(MPI_Comm comm) {
 
 Mover MoverCache::find_or_bind(MPI_Comm comm, const std::vector<std::int64_t>& key,
                                const std::function<MoverArguments()>& describe,
-                               std::int64_t max_buffer_bytes) {
+                               const CacheLimit& limit) {
     const auto group = mpi::ProcessGroup::of(comm);
     const auto found = find(*group, key);
     if (found != entries_.end()) {
@@ -78,14 +81,14 @@ Mover MoverCache::find_or_bind(MPI_Comm comm, const std::vector<std::int64_t>& k
     Mover mover(comm, arguments.plan, arguments.source, arguments.destination, arguments.options);
     const std::int64_t buffer_bytes = group->maximum({mover.extra_bytes()})[0];
     entries_.push_front({key, mover, buffer_bytes});
-    shrink(max_buffer_bytes);
+    shrink(limit);
     return mover;
 }
 
 /// The first entry whose key is this on all processes. Collective.
 std::list<MoverCache::Entry>::iterator MoverCache::find(const mpi::ProcessGroup& group,
                                                         const std::vector<std::int64_t>& key) {
-    std::vector<std::int64_t> differs(max_movers, 1);
+    std::vector<std::int64_t> differs(most_cached_movers, 1);
     std::size_t at = 0;
     for (const Entry& e : entries_) differs[at++] = e.key != key || e.mover.in_flight();
     differs = group.maximum(std::move(differs));
@@ -95,24 +98,43 @@ std::list<MoverCache::Entry>::iterator MoverCache::find(const mpi::ProcessGroup&
 }
 
 /// The last used is kept whatever its size: a program that repeats one large copy has it again.
-void MoverCache::shrink(std::int64_t max_buffer_bytes) {
-    std::int64_t bytes = 0;
-    std::size_t kept = 0;
+void MoverCache::shrink(const CacheLimit& limit) {
+    std::int64_t bytes = 0, kept = 0;
     const auto first_dropped = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& e) {
         bytes += e.buffer_bytes;
-        const bool fits = bytes <= max_buffer_bytes && kept < max_movers;
-        return kept++ > 0 && !fits;
+        const bool fits = kept < limit.movers && (kept == 0 || bytes <= limit.buffer_bytes);
+        ++kept;
+        return !fits;
     });
     entries_.erase(first_dropped, entries_.end());
 }
 
 }  // namespace
 
+CacheLimit cache_limit() {
+    const std::lock_guard lock(limit_mutex);
+    return limit_in_force;
+}
+
+void set_cache_limit(const CacheLimit& limit) {
+    if (limit.movers < 0 || limit.movers > most_cached_movers || limit.buffer_bytes < 0)
+        throw Error(ErrorCode::out_of_range,
+                    "the limit of " + std::to_string(limit.movers) + " movers and " +
+                        std::to_string(limit.buffer_bytes) + " bytes; it is 0 to " +
+                        std::to_string(most_cached_movers) + " movers and at least 0 bytes");
+    const std::lock_guard lock(limit_mutex);
+    limit_in_force = limit;
+}
+
 Mover cached_mover(MPI_Comm comm, const std::vector<std::int64_t>& key,
-                   const std::function<MoverArguments()>& describe, std::int64_t max_buffer_bytes) {
+                   const std::function<MoverArguments()>& describe, const CacheLimit& limit) {
     // The group first: it refuses communicators that nothing can be kept with.
     const auto group = mpi::ProcessGroup::of(comm);
-    return MoverCache::of(comm).find_or_bind(comm, key, describe, max_buffer_bytes);
+    return MoverCache::of(comm).find_or_bind(comm, key, describe, limit);
+}
+
+void drop_cached_movers(MPI_Comm comm) {
+    MoverCache::of(comm).drop();
 }
 
 }  // namespace datamover

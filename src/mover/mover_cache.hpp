@@ -19,14 +19,29 @@ struct MoverArguments {
     MoverOptions options = {};
 };
 
+/// How many movers a communicator keeps, and with how much memory for buffers; the very last is
+/// kept whatever its size, unless none is to be. The same on all processes.
+struct CacheLimit {
+    std::int64_t movers = 16;
+    std::int64_t buffer_bytes = std::int64_t{256} << 20;
+};
+inline constexpr std::int64_t most_cached_movers = 64;
+
+/// What holds for calls that bring no limit of their own.
+CacheLimit cache_limit();
+/// Throws out_of_range for more than `most_cached_movers` and for numbers below 0. Local.
+void set_cache_limit(const CacheLimit& limit);
+
 /// The mover for `key`, all that this process knows of the call (also its addresses): one bound at
 /// an earlier call, if all processes find it under their keys, else one bound now to what
 /// `describe` returns. `describe` runs on all processes or none and may call collectives of `comm`;
-/// where it throws on one, all throw. The last movers stay with `comm`, at most 16 of them with at
-/// most `max_buffer_bytes` of buffers, the very last whatever its size. Collective; one small
-/// reduction where the mover is found.
+/// where it throws on one, all throw. The last movers stay with `comm`, as many as `limit` says.
+/// Collective; one small reduction where the mover is found.
 Mover cached_mover(MPI_Comm comm, const std::vector<std::int64_t>& key,
                    const std::function<MoverArguments()>& describe,
-                   std::int64_t max_buffer_bytes = std::int64_t{256} << 20);
+                   const CacheLimit& limit = cache_limit());
+
+/// Drops the movers that are kept with `comm`, by all processes at the same place. Local.
+void drop_cached_movers(MPI_Comm comm);
 
 }  // namespace datamover

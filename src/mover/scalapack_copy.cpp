@@ -9,6 +9,7 @@
 #include "datamover/error.hpp"
 #include "matrix_section.hpp"
 #include "mover_cache.hpp"
+#include "trapezoid.hpp"
 
 namespace datamover {
 namespace {
@@ -63,9 +64,12 @@ MoverArguments section_copy(const mpi::ProcessGroup& group, const CopyArguments&
     if (mine.nothing_to_copy()) return nothing(group.size(), mine.elem_bytes);
     const BlockCyclic source = layout_of(all, &CopyArguments::a),
                       destination = layout_of(all, &CopyArguments::b);
-    return {redistribute(source, section_region(all, &CopyArguments::a), destination,
-                         section_region(all, &CopyArguments::b),
-                         mine.transposed ? std::vector<int>{1, 0} : std::vector<int>{}),
+    const Region from = section_region(all, &CopyArguments::a),
+                 to = section_region(all, &CopyArguments::b);
+    return {mine.part == SectionPart::whole
+                ? redistribute(source, from, destination, to,
+                               mine.transposed ? std::vector<int>{1, 0} : std::vector<int>{})
+                : trapezoid_copy(source, from, destination, to, mine.part),
             part_of(mine, mine.a, source, group.rank()),
             part_of(mine, mine.b, destination, group.rank()), mine.options};
 }

@@ -16,8 +16,9 @@ void require_shared(MPI_Win window) {
         throw Error(ErrorCode::invalid_argument, "the window is MPI_WIN_NULL");
     int* flavor = nullptr;
     int is_set = 0;
-    mpi::check(MPI_Win_get_attr(window, MPI_WIN_CREATE_FLAVOR, static_cast<void*>(&flavor), &is_set),
-               "MPI_Win_get_attr");
+    mpi::check(
+        MPI_Win_get_attr(window, MPI_WIN_CREATE_FLAVOR, static_cast<void*>(&flavor), &is_set),
+        "MPI_Win_get_attr");
     if (!is_set || *flavor != MPI_WIN_FLAVOR_SHARED)
         throw Error(ErrorCode::invalid_argument,
                     "the window was not made with MPI_Win_allocate_shared");
@@ -53,13 +54,12 @@ Part part_around(MPI_Win window, const std::byte* memory, std::int64_t bytes) {
     const int processes = processes_of(window);
     for (int rank = 0; rank < processes; ++rank) {
         const Part part = part_of(window, rank);
-        if (part.data <= memory && bytes <= part.bytes &&
-            memory - part.data <= part.bytes - bytes)
+        if (part.data <= memory && bytes <= part.bytes && memory - part.data <= part.bytes - bytes)
             return part;
     }
-    throw Error(ErrorCode::invalid_argument,
-                "the " + std::to_string(bytes) +
-                    " bytes do not lie in one process's part of the window");
+    throw Error(
+        ErrorCode::invalid_argument,
+        "the " + std::to_string(bytes) + " bytes do not lie in one process's part of the window");
 }
 
 }  // namespace
@@ -67,7 +67,8 @@ Part part_around(MPI_Win window, const std::byte* memory, std::int64_t bytes) {
 std::shared_ptr<const void> in_window(MPI_Win window, void* memory, std::int64_t bytes) {
     require_shared(window);
     if (bytes < 0)
-        throw Error(ErrorCode::invalid_argument, std::to_string(bytes) + " bytes were said to lie in the window");
+        throw Error(ErrorCode::invalid_argument,
+                    std::to_string(bytes) + " bytes were said to lie in the window");
     if (bytes == 0) return nullptr;
     const Part part = part_around(window, static_cast<const std::byte*>(memory), bytes);
     // MPI need not share the memory of one process alone.
@@ -75,7 +76,8 @@ std::shared_ptr<const void> in_window(MPI_Win window, void* memory, std::int64_t
     try {
         return memory::SegmentPool::of_process().adopt(part.data, part.bytes);
     } catch (const Error& e) {
-        throw Error(ErrorCode::unsupported, std::string("the window's memory cannot be used: ") + e.what());
+        throw Error(ErrorCode::unsupported,
+                    std::string("the window's memory cannot be used: ") + e.what());
     }
 }
 

@@ -61,6 +61,16 @@ std::byte* XArray::origin(std::int64_t block) const {
     return part_.base + block_memory(block).offset_bytes;
 }
 
+GridView<std::byte> XArray::byte_grid(std::int64_t block, std::size_t elem_bytes) const {
+    if (static_cast<std::int64_t>(elem_bytes) != part_.elem_bytes)
+        throw Error(ErrorCode::wrong_type, "the array's elements have " +
+                                               std::to_string(part_.elem_bytes) +
+                                               " bytes, those of the grid that was asked for " +
+                                               std::to_string(elem_bytes));
+    const BlockMemory& memory = block_memory(block);
+    return {origin(block), layout_.block_extents(block), memory.strides_bytes, memory.valid};
+}
+
 void XArray::free() {
     part_.allocation.reset();
     part_.base = nullptr;

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "blacs_integers.hpp"
 #include "context_communicator.hpp"
 #include "datamover/datamover_scalapack.h"
 #include "last_call.hpp"
@@ -14,9 +15,11 @@
 
 // Of the BLACS that the program is linked with; it comes without a header.
 extern "C" {
-void Cblacs_get(int context, int what, int* value);
-void Cblacs_gridinfo(int context, int* nprow, int* npcol, int* row, int* column);
-MPI_Comm Cblacs2sys_handle(int handle);
+using datamover::BlacsInt;
+void Cblacs_get(BlacsInt context, BlacsInt what, BlacsInt* value);
+void Cblacs_gridinfo(BlacsInt context, BlacsInt* nprow, BlacsInt* npcol, BlacsInt* row,
+                     BlacsInt* column);
+MPI_Comm Cblacs2sys_handle(BlacsInt handle);
 }
 
 namespace datamover {
@@ -56,13 +59,16 @@ int layout_from_blacs(datamover_layout** layout, const int* descriptor, MPI_Comm
 
 Place::Place(int context) {
     if (context < 0) return;
-    Cblacs_gridinfo(context, &nprow, &npcol, &row, &column);
+    BlacsInt rows = -1, columns = -1, my_row = -1, my_column = -1;
+    Cblacs_gridinfo(context, &rows, &columns, &my_row, &my_column);
+    nprow = narrow(rows), npcol = narrow(columns);
+    row = narrow(my_row), column = narrow(my_column);
     // Some BLACS give processes outside the grid a place beyond it.
     if (row >= nprow || column >= npcol) row = column = -1;
 }
 
 MPI_Comm communicator_of(int context) {
-    int handle = -1;
+    BlacsInt handle = -1;
     Cblacs_get(context, ask_for_communicator, &handle);
     return context_communicator(Cblacs2sys_handle(handle));
 }

@@ -6,10 +6,14 @@
 #include <mutex>
 #include <vector>
 
+#include "datamover/datamover_scalapack.h"
+#include "last_call.hpp"
 #include "mpi/checked_call.hpp"
 
 namespace datamover {
 namespace {
+
+std::mutex only_one;
 
 /// One communicator for every ordered set of processes that this process has met, none of them ever
 /// dropped: so the members of a new context all know a congruent one, or none does.
@@ -45,8 +49,14 @@ std::size_t number_of_congruent(MPI_Comm comm) {
 
 }  // namespace
 
+int drop_all_caches() {
+    const std::lock_guard lock(only_one);
+    for (const MPI_Comm comm : kept_communicators())
+        if (const int code = datamover_matrix_cache_drop(comm)) return code;
+    return DATAMOVER_SUCCESS;
+}
+
 MPI_Comm context_communicator(MPI_Comm of_context) {
-    static std::mutex only_one;
     const std::lock_guard lock(only_one);
     void* found = nullptr;
     int present = 0;
@@ -61,3 +71,7 @@ MPI_Comm context_communicator(MPI_Comm of_context) {
 }
 
 }  // namespace datamover
+
+int datamover_scalapack_cache_drop(void) {
+    return datamover::remembered(datamover::drop_all_caches);
+}

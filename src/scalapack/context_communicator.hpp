@@ -12,4 +12,7 @@ namespace datamover {
 /// Throws mpi.
 MPI_Comm context_communicator(MPI_Comm of_context);
 
+/// Drops the movers that are kept with these communicators. Local. Returns a code of the C face.
+int drop_all_caches();
+
 }  // namespace datamover

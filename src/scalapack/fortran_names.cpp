@@ -1,15 +1,46 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which names do Fortran programs call p?gemr2d by, and how do they learn of errors?
+// Which names do Fortran programs call p?gemr2d and p?trmr2d by, and how do they learn of errors?
 // An object of its own, so that a program that does not call them keeps ScaLAPACK's.
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
 
+#include "blacs_integers.hpp"
 #include "datamover/datamover.h"
 #include "datamover/datamover_scalapack.h"
 #include "last_call.hpp"
 
-void datamover_gemr2d_error_(int* code, int* argument, char* text, std::size_t text_length) {
+using datamover::BlacsInt;
+using datamover::Entries;
+using datamover::narrow;
+using datamover::tell_pxerbla;
+
+namespace {
+
+// Integers are moved as what has as many bytes.
+#ifdef DATAMOVER_ILP64
+using Moved = double;
+constexpr auto move_integers = datamover_pdgemr2d;
+constexpr auto move_trapezoid_of_integers = datamover_pdtrmr2d;
+#else
+using Moved = int;
+constexpr auto move_integers = datamover_pigemr2d;
+constexpr auto move_trapezoid_of_integers = datamover_pitrmr2d;
+#endif
+const Moved* as_moved(const BlacsInt* elements) {
+    return reinterpret_cast<const Moved*>(elements);
+}
+Moved* as_moved(BlacsInt* elements) {
+    return reinterpret_cast<Moved*>(elements);
+}
+
+}  // namespace
+
+extern "C" {
+DATAMOVER_PUBLIC_BEGIN
+
+void datamover_gemr2d_error_(BlacsInt* code, BlacsInt* argument, char* text,
+                             std::size_t text_length) {
     *code = datamover::last_call().code;
     *argument = datamover_gemr2d_argument();
     const char* message = *code == 0 ? "" : datamover_error_message();
@@ -18,42 +49,101 @@ void datamover_gemr2d_error_(int* code, int* argument, char* text, std::size_t t
     std::memset(text + copied, ' ', text_length - copied);
 }
 
-void pdgemr2d_(const int* m, const int* n, const double* a, const int* ia, const int* ja,
-               const int* desca, double* b, const int* ib, const int* jb, const int* descb,
-               const int* ictxt) {
-    datamover::tell_pxerbla(
-        datamover_pdgemr2d(*m, *n, a, *ia, *ja, desca, b, *ib, *jb, descb, *ictxt), "PDGEMR2D",
-        *ictxt);
+void pdgemr2d_(const BlacsInt* m, const BlacsInt* n, const double* a, const BlacsInt* ia,
+               const BlacsInt* ja, const BlacsInt* desca, double* b, const BlacsInt* ib,
+               const BlacsInt* jb, const BlacsInt* descb, const BlacsInt* ictxt) {
+    tell_pxerbla(
+        datamover_pdgemr2d(narrow(*m), narrow(*n), a, narrow(*ia), narrow(*ja), Entries(desca), b,
+                           narrow(*ib), narrow(*jb), Entries(descb), narrow(*ictxt)),
+        "PDGEMR2D", narrow(*ictxt));
 }
 
-void psgemr2d_(const int* m, const int* n, const float* a, const int* ia, const int* ja,
-               const int* desca, float* b, const int* ib, const int* jb, const int* descb,
-               const int* ictxt) {
-    datamover::tell_pxerbla(
-        datamover_psgemr2d(*m, *n, a, *ia, *ja, desca, b, *ib, *jb, descb, *ictxt), "PSGEMR2D",
-        *ictxt);
+void pdtrmr2d_(const char* uplo, const char* diag, const BlacsInt* m, const BlacsInt* n,
+               const double* a, const BlacsInt* ia, const BlacsInt* ja, const BlacsInt* desca,
+               double* b, const BlacsInt* ib, const BlacsInt* jb, const BlacsInt* descb,
+               const BlacsInt* ictxt) {
+    tell_pxerbla(datamover_pdtrmr2d(uplo, diag, narrow(*m), narrow(*n), a, narrow(*ia), narrow(*ja),
+                                    Entries(desca), b, narrow(*ib), narrow(*jb), Entries(descb),
+                                    narrow(*ictxt)),
+                 "PDTRMR2D", narrow(*ictxt));
 }
 
-void pigemr2d_(const int* m, const int* n, const int* a, const int* ia, const int* ja,
-               const int* desca, int* b, const int* ib, const int* jb, const int* descb,
-               const int* ictxt) {
-    datamover::tell_pxerbla(
-        datamover_pigemr2d(*m, *n, a, *ia, *ja, desca, b, *ib, *jb, descb, *ictxt), "PIGEMR2D",
-        *ictxt);
+void psgemr2d_(const BlacsInt* m, const BlacsInt* n, const float* a, const BlacsInt* ia,
+               const BlacsInt* ja, const BlacsInt* desca, float* b, const BlacsInt* ib,
+               const BlacsInt* jb, const BlacsInt* descb, const BlacsInt* ictxt) {
+    tell_pxerbla(
+        datamover_psgemr2d(narrow(*m), narrow(*n), a, narrow(*ia), narrow(*ja), Entries(desca), b,
+                           narrow(*ib), narrow(*jb), Entries(descb), narrow(*ictxt)),
+        "PSGEMR2D", narrow(*ictxt));
 }
 
-void pcgemr2d_(const int* m, const int* n, const void* a, const int* ia, const int* ja,
-               const int* desca, void* b, const int* ib, const int* jb, const int* descb,
-               const int* ictxt) {
-    datamover::tell_pxerbla(
-        datamover_pcgemr2d(*m, *n, a, *ia, *ja, desca, b, *ib, *jb, descb, *ictxt), "PCGEMR2D",
-        *ictxt);
+void pstrmr2d_(const char* uplo, const char* diag, const BlacsInt* m, const BlacsInt* n,
+               const float* a, const BlacsInt* ia, const BlacsInt* ja, const BlacsInt* desca,
+               float* b, const BlacsInt* ib, const BlacsInt* jb, const BlacsInt* descb,
+               const BlacsInt* ictxt) {
+    tell_pxerbla(datamover_pstrmr2d(uplo, diag, narrow(*m), narrow(*n), a, narrow(*ia), narrow(*ja),
+                                    Entries(desca), b, narrow(*ib), narrow(*jb), Entries(descb),
+                                    narrow(*ictxt)),
+                 "PSTRMR2D", narrow(*ictxt));
 }
 
-void pzgemr2d_(const int* m, const int* n, const void* a, const int* ia, const int* ja,
-               const int* desca, void* b, const int* ib, const int* jb, const int* descb,
-               const int* ictxt) {
-    datamover::tell_pxerbla(
-        datamover_pzgemr2d(*m, *n, a, *ia, *ja, desca, b, *ib, *jb, descb, *ictxt), "PZGEMR2D",
-        *ictxt);
+void pigemr2d_(const BlacsInt* m, const BlacsInt* n, const BlacsInt* a, const BlacsInt* ia,
+               const BlacsInt* ja, const BlacsInt* desca, BlacsInt* b, const BlacsInt* ib,
+               const BlacsInt* jb, const BlacsInt* descb, const BlacsInt* ictxt) {
+    tell_pxerbla(
+        move_integers(narrow(*m), narrow(*n), as_moved(a), narrow(*ia), narrow(*ja), Entries(desca),
+                      as_moved(b), narrow(*ib), narrow(*jb), Entries(descb), narrow(*ictxt)),
+        "PIGEMR2D", narrow(*ictxt));
+}
+
+void pitrmr2d_(const char* uplo, const char* diag, const BlacsInt* m, const BlacsInt* n,
+               const BlacsInt* a, const BlacsInt* ia, const BlacsInt* ja, const BlacsInt* desca,
+               BlacsInt* b, const BlacsInt* ib, const BlacsInt* jb, const BlacsInt* descb,
+               const BlacsInt* ictxt) {
+    tell_pxerbla(
+        move_trapezoid_of_integers(uplo, diag, narrow(*m), narrow(*n), as_moved(a), narrow(*ia),
+                                   narrow(*ja), Entries(desca), as_moved(b), narrow(*ib),
+                                   narrow(*jb), Entries(descb), narrow(*ictxt)),
+        "PITRMR2D", narrow(*ictxt));
+}
+
+void pcgemr2d_(const BlacsInt* m, const BlacsInt* n, const void* a, const BlacsInt* ia,
+               const BlacsInt* ja, const BlacsInt* desca, void* b, const BlacsInt* ib,
+               const BlacsInt* jb, const BlacsInt* descb, const BlacsInt* ictxt) {
+    tell_pxerbla(
+        datamover_pcgemr2d(narrow(*m), narrow(*n), a, narrow(*ia), narrow(*ja), Entries(desca), b,
+                           narrow(*ib), narrow(*jb), Entries(descb), narrow(*ictxt)),
+        "PCGEMR2D", narrow(*ictxt));
+}
+
+void pctrmr2d_(const char* uplo, const char* diag, const BlacsInt* m, const BlacsInt* n,
+               const void* a, const BlacsInt* ia, const BlacsInt* ja, const BlacsInt* desca,
+               void* b, const BlacsInt* ib, const BlacsInt* jb, const BlacsInt* descb,
+               const BlacsInt* ictxt) {
+    tell_pxerbla(datamover_pctrmr2d(uplo, diag, narrow(*m), narrow(*n), a, narrow(*ia), narrow(*ja),
+                                    Entries(desca), b, narrow(*ib), narrow(*jb), Entries(descb),
+                                    narrow(*ictxt)),
+                 "PCTRMR2D", narrow(*ictxt));
+}
+
+void pzgemr2d_(const BlacsInt* m, const BlacsInt* n, const void* a, const BlacsInt* ia,
+               const BlacsInt* ja, const BlacsInt* desca, void* b, const BlacsInt* ib,
+               const BlacsInt* jb, const BlacsInt* descb, const BlacsInt* ictxt) {
+    tell_pxerbla(
+        datamover_pzgemr2d(narrow(*m), narrow(*n), a, narrow(*ia), narrow(*ja), Entries(desca), b,
+                           narrow(*ib), narrow(*jb), Entries(descb), narrow(*ictxt)),
+        "PZGEMR2D", narrow(*ictxt));
+}
+
+void pztrmr2d_(const char* uplo, const char* diag, const BlacsInt* m, const BlacsInt* n,
+               const void* a, const BlacsInt* ia, const BlacsInt* ja, const BlacsInt* desca,
+               void* b, const BlacsInt* ib, const BlacsInt* jb, const BlacsInt* descb,
+               const BlacsInt* ictxt) {
+    tell_pxerbla(datamover_pztrmr2d(uplo, diag, narrow(*m), narrow(*n), a, narrow(*ia), narrow(*ja),
+                                    Entries(desca), b, narrow(*ib), narrow(*jb), Entries(descb),
+                                    narrow(*ictxt)),
+                 "PZTRMR2D", narrow(*ictxt));
+}
+
+DATAMOVER_PUBLIC_END
 }

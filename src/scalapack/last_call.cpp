@@ -5,12 +5,13 @@
 #include <cstddef>
 #include <cstring>
 
+#include "blacs_integers.hpp"
 #include "datamover/datamover_scalapack.h"
 
 // ScaLAPACK's error handler, of the ScaLAPACK that the program is linked with. A program may have
 // one of its own.
-extern "C" void pxerbla_(const int* context, const char* routine, const int* argument,
-                         std::size_t routine_length);
+extern "C" void pxerbla_(const datamover::BlacsInt* context, const char* routine,
+                         const datamover::BlacsInt* argument, std::size_t routine_length);
 
 namespace datamover {
 
@@ -21,8 +22,8 @@ LastCall& last_call() noexcept {
 
 void tell_pxerbla(int code, const char* routine, int context) {
     if (code == 0) return;
-    const int argument = last_call().argument;
-    pxerbla_(&context, routine, &argument, std::strlen(routine));
+    const BlacsInt argument = last_call().argument, in_context = context;
+    pxerbla_(&in_context, routine, &argument, std::strlen(routine));
 }
 
 }  // namespace datamover

@@ -2,20 +2,37 @@
 // How does a call with ScaLAPACK's arguments become one of datamover's?
 #include "matrix_call.hpp"
 
+#include <algorithm>
 #include <string>
 
 #include "blacs.hpp"
 #include "last_call.hpp"
+#include "memory/environment_number.hpp"
 #include "report.hpp"
 
 namespace datamover {
 namespace {
 
 constexpr int context_position = 11;  // of p?gemr2d's arguments
+// Of datamover_matrix_cache_limit.
+constexpr std::int64_t most_movers = 64, default_buffer_bytes = std::int64_t{256} << 20;
+
+/// Once, at the first call.
+void limit_cache_by_environment() {
+    static const bool limited = [] {
+        const auto movers = memory::environment_number("DATAMOVER_MATRIX_CACHE");
+        if (movers)
+            datamover_matrix_cache_limit(static_cast<int>(std::min(*movers, most_movers)),
+                                         default_buffer_bytes);
+        return movers.has_value();
+    }();
+    static_cast<void>(limited);
+}
 
 }  // namespace
 
 int move_in_context(int context, const MatrixCall& call) {
+    limit_cache_by_environment();
     if (!Place(context).in_grid()) {
         if (call.m == 0 || call.n == 0) return DATAMOVER_SUCCESS;  // as ScaLAPACK does
         last_call().argument = context_position;
@@ -30,8 +47,10 @@ int move_in_context(int context, const MatrixCall& call) {
         outcome.capacity = static_cast<std::int64_t>(pairs.size());
     }
     const int code =
-        datamover_matrix_move(comm, call.type, call.elem_bytes, call.m, call.n, &call.a, &call.b,
-                              call.transposed, call.options, &outcome);
+        call.uplo ? datamover_trapezoid_move(comm, call.elem_bytes, call.uplo, call.diag, call.m,
+                                             call.n, &call.a, &call.b, &outcome)
+                  : datamover_matrix_move(comm, call.type, call.elem_bytes, call.m, call.n, &call.a,
+                                          &call.b, call.transposed, call.options, &outcome);
     last_call().argument = outcome.wrong_argument;
     if (code == DATAMOVER_SUCCESS && reporting()) add_to_report(outcome);
     return code;

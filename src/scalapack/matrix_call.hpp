@@ -14,6 +14,7 @@ struct MatrixCall {
     int elem_bytes;
     int transposed = 0;
     const datamover_mover_options* options = nullptr;
+    char uplo = 0, diag = 0;  ///< of a trapezoid; 0: the whole section
 };
 
 /// Moves among the processes of a context. Returns the code, and keeps the wrong argument's

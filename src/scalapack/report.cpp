@@ -28,7 +28,7 @@ public:
         if (calls_ == 0 || (rank_ != 0 && wanted() != "all")) return;
         std::string text =
             "datamover: process " + std::to_string(rank_) + ": " + std::to_string(calls_) +
-            " calls of p?gemr2d and p?tran, " + std::to_string(planned_) +
+            " calls of p?gemr2d, p?trmr2d and p?tran, " + std::to_string(planned_) +
             " planned, the others repeated; arrived: " + std::to_string(bytes_) + " bytes";
         for (const auto& [transport, bytes] : by_transport_)
             text += ", " + transport + " " + std::to_string(bytes);

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "blacs.hpp"
+#include "blacs_integers.hpp"
 #include "datamover/datamover_scalapack.h"
 #include "last_call.hpp"
 #include "matrix_call.hpp"
@@ -15,11 +16,11 @@ namespace {
 
 /// The arguments as PBLAS has them.
 struct Tran {
-    const int *m, *n;
+    const BlacsInt *m, *n;
     const void *alpha, *a;
-    const int *ia, *ja, *desca;
+    const BlacsInt *ia, *ja, *desca;
     const void *beta, *c;
-    const int *ic, *jc, *descc;
+    const BlacsInt *ic, *jc, *descc;
 };
 
 /// A name that programs call, and what it means.
@@ -51,7 +52,7 @@ std::complex<double> factor(const void* at, datamover_type type) {
 }
 
 /// Descriptors of other kinds, and matrices that every process has a copy of.
-bool is_dealt_out(const int* descriptor) {
+bool is_dealt_out(const BlacsInt* descriptor) {
     return descriptor[0] == 1 && descriptor[6] >= 0 && descriptor[7] >= 0;
 }
 
@@ -64,8 +65,9 @@ int position_in_tran(int position) {
     return position < 100 ? shifted(position) : 100 * shifted(position / 100) + position % 100;
 }
 
-using Symbol = void (*)(const int*, const int*, const void*, const void*, const int*, const int*,
-                        const int*, const void*, const void*, const int*, const int*, const int*);
+using Symbol = void (*)(const BlacsInt*, const BlacsInt*, const void*, const void*, const BlacsInt*,
+                        const BlacsInt*, const BlacsInt*, const void*, const void*, const BlacsInt*,
+                        const BlacsInt*, const BlacsInt*);
 
 int by_pblas(const Routine& routine, const Tran& t) {
     const auto theirs = reinterpret_cast<Symbol>(dlsym(RTLD_NEXT, routine.symbol));
@@ -92,61 +94,71 @@ int transpose(const Routine& routine, const Tran& t) {
     options.conjugate = routine.conjugate;
     if (alpha != 1.0) options.alpha = alpha_parts;
     if (beta != 0.0) options.op = "add", options.beta = beta_parts;
+    const Entries desca(t.desca), descc(t.descc);
     const int code =
-        move_in_context(t.desca[1], {*t.m, *t.n, matrix_here(t.a, *t.ia, *t.ja, t.desca),
-                                     matrix_here(t.c, *t.ic, *t.jc, t.descc), routine.type,
-                                     routine.elem_bytes, 1, &options});
+        move_in_context(desca[1], {narrow(*t.m), narrow(*t.n),
+                                   matrix_here(t.a, narrow(*t.ia), narrow(*t.ja), desca),
+                                   matrix_here(t.c, narrow(*t.ic), narrow(*t.jc), descc),
+                                   routine.type, routine.elem_bytes, 1, &options});
     last_call().argument = position_in_tran(last_call().argument);
     return code;
 }
 
 void call(const Routine& routine, const Tran& t) {
-    tell_pxerbla(remembered([&] { return transpose(routine, t); }), routine.name, t.desca[1]);
+    tell_pxerbla(remembered([&] { return transpose(routine, t); }), routine.name,
+                 narrow(t.desca[1]));
 }
 
 }  // namespace
 }  // namespace datamover
 
+using datamover::BlacsInt;
 using datamover::call;
 
-void pstran_(const int* m, const int* n, const float* alpha, const float* a, const int* ia,
-             const int* ja, const int* desca, const float* beta, float* c, const int* ic,
-             const int* jc, const int* descc) {
+extern "C" {
+DATAMOVER_PUBLIC_BEGIN
+
+void pstran_(const BlacsInt* m, const BlacsInt* n, const float* alpha, const float* a,
+             const BlacsInt* ia, const BlacsInt* ja, const BlacsInt* desca, const float* beta,
+             float* c, const BlacsInt* ic, const BlacsInt* jc, const BlacsInt* descc) {
     call({"pstran_", "PSTRAN", DATAMOVER_FLOAT32, 4, 0},
          {m, n, alpha, a, ia, ja, desca, beta, c, ic, jc, descc});
 }
 
-void pdtran_(const int* m, const int* n, const double* alpha, const double* a, const int* ia,
-             const int* ja, const int* desca, const double* beta, double* c, const int* ic,
-             const int* jc, const int* descc) {
+void pdtran_(const BlacsInt* m, const BlacsInt* n, const double* alpha, const double* a,
+             const BlacsInt* ia, const BlacsInt* ja, const BlacsInt* desca, const double* beta,
+             double* c, const BlacsInt* ic, const BlacsInt* jc, const BlacsInt* descc) {
     call({"pdtran_", "PDTRAN", DATAMOVER_FLOAT64, 8, 0},
          {m, n, alpha, a, ia, ja, desca, beta, c, ic, jc, descc});
 }
 
-void pctranu_(const int* m, const int* n, const void* alpha, const void* a, const int* ia,
-              const int* ja, const int* desca, const void* beta, void* c, const int* ic,
-              const int* jc, const int* descc) {
+void pctranu_(const BlacsInt* m, const BlacsInt* n, const void* alpha, const void* a,
+              const BlacsInt* ia, const BlacsInt* ja, const BlacsInt* desca, const void* beta,
+              void* c, const BlacsInt* ic, const BlacsInt* jc, const BlacsInt* descc) {
     call({"pctranu_", "PCTRANU", DATAMOVER_COMPLEX64, 8, 0},
          {m, n, alpha, a, ia, ja, desca, beta, c, ic, jc, descc});
 }
 
-void pztranu_(const int* m, const int* n, const void* alpha, const void* a, const int* ia,
-              const int* ja, const int* desca, const void* beta, void* c, const int* ic,
-              const int* jc, const int* descc) {
+void pztranu_(const BlacsInt* m, const BlacsInt* n, const void* alpha, const void* a,
+              const BlacsInt* ia, const BlacsInt* ja, const BlacsInt* desca, const void* beta,
+              void* c, const BlacsInt* ic, const BlacsInt* jc, const BlacsInt* descc) {
     call({"pztranu_", "PZTRANU", DATAMOVER_COMPLEX128, 16, 0},
          {m, n, alpha, a, ia, ja, desca, beta, c, ic, jc, descc});
 }
 
-void pctranc_(const int* m, const int* n, const void* alpha, const void* a, const int* ia,
-              const int* ja, const int* desca, const void* beta, void* c, const int* ic,
-              const int* jc, const int* descc) {
+void pctranc_(const BlacsInt* m, const BlacsInt* n, const void* alpha, const void* a,
+              const BlacsInt* ia, const BlacsInt* ja, const BlacsInt* desca, const void* beta,
+              void* c, const BlacsInt* ic, const BlacsInt* jc, const BlacsInt* descc) {
     call({"pctranc_", "PCTRANC", DATAMOVER_COMPLEX64, 8, 1},
          {m, n, alpha, a, ia, ja, desca, beta, c, ic, jc, descc});
 }
 
-void pztranc_(const int* m, const int* n, const void* alpha, const void* a, const int* ia,
-              const int* ja, const int* desca, const void* beta, void* c, const int* ic,
-              const int* jc, const int* descc) {
+void pztranc_(const BlacsInt* m, const BlacsInt* n, const void* alpha, const void* a,
+              const BlacsInt* ia, const BlacsInt* ja, const BlacsInt* desca, const void* beta,
+              void* c, const BlacsInt* ic, const BlacsInt* jc, const BlacsInt* descc) {
     call({"pztranc_", "PZTRANC", DATAMOVER_COMPLEX128, 16, 1},
          {m, n, alpha, a, ia, ja, desca, beta, c, ic, jc, descc});
+}
+
+DATAMOVER_PUBLIC_END
 }

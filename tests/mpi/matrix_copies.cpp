@@ -66,6 +66,18 @@ struct Matrix {
                 if (const int k = at(i, j); k >= 0)
                     local[static_cast<std::size_t>(k)] = value(i, j);
     }
+    /// With the first element of a section, from 1.
+    datamover_matrix here(int i, int j) const {
+        const auto* data = local.data();
+        return {const_cast<std::int64_t*>(data),
+                descriptor.data(),
+                i,
+                j,
+                static_cast<int>(grid.nprow),
+                static_cast<int>(grid.npcol),
+                row,
+                column};
+    }
     int copy_from(const Matrix& a, int m, int n, int ia, int ja, int ib, int jb) {
         return datamover_gemr2d(MPI_COMM_WORLD, 8, m, n, a.local.data(), ia, ja,
                                 a.descriptor.data(), &a.grid, local.data(), ib, jb,
@@ -102,6 +114,56 @@ TEST(MatrixCopies, SectionsOfRandomMatrices) {
         }
     }
     comparisons.expect_all();
+}
+
+/// Whether element (i, j) of an m x n section, from 0, is in a trapezoid: ScaLAPACK's Users' Guide.
+bool in_trapezoid(char uplo, char diag, int i, int j, int m, int n) {
+    const int above = uplo == 'U' ? j + std::max(m - n, 0) - i : i + std::max(n - m, 0) - j;
+    return diag == 'N' ? above >= 0 : above > 0;
+}
+
+TEST(MatrixCopies, TrapezoidsOfRandomMatrices) {
+    Draws draws(7);
+    const int rank = mpi_test::world_rank(), nprocs = mpi_test::world_size();
+    mpi_test::Comparisons comparisons;
+    for (int round = 0; round < mpi_test::oracle_cases(nprocs) / 4; ++round) {
+        const int m = draws.from(0, 20), n = draws.from(0, 20);
+        const char uplo = draws.from(0, 1) ? 'U' : 'L', diag = draws.from(0, 1) ? 'U' : 'N';
+        Matrix a(draws, rank, nprocs, std::max(m, 1), std::max(n, 1));
+        Matrix b(draws, rank, nprocs, std::max(m, 1), std::max(n, 1));
+        const int ia = draws.from(0, a.descriptor[2] - m), ja = draws.from(0, a.descriptor[3] - n);
+        const int ib = draws.from(0, b.descriptor[2] - m), jb = draws.from(0, b.descriptor[3] - n);
+        a.fill([&](int i, int j) { return value_at(i, j, round); });
+        b.fill([](int, int) { return -3; });
+        Matrix expected = b;
+        expected.fill([&](int i, int j) {
+            const bool inside = ib <= i && i < ib + m && jb <= j && j < jb + n &&
+                                in_trapezoid(uplo, diag, i - ib, j - jb, m, n);
+            return inside ? value_at(i - ib + ia, j - jb + ja, round) : -3;
+        });
+        const datamover_matrix from = a.here(ia + 1, ja + 1), to = b.here(ib + 1, jb + 1);
+        ASSERT_EQ(
+            datamover_trapezoid_move(MPI_COMM_WORLD, 8, uplo, diag, m, n, &from, &to, nullptr),
+            DATAMOVER_SUCCESS)
+            << datamover_error_message();
+        comparisons.note(b.local == expected.local, "round " + std::to_string(round));
+    }
+    comparisons.expect_all();
+}
+
+TEST(MatrixCopies, UnknownLettersAreRefusedByAllProcesses) {
+    Draws draws(8);
+    const int rank = mpi_test::world_rank(), nprocs = mpi_test::world_size();
+    const Matrix a(draws, rank, nprocs, 4, 4);
+    Matrix b(draws, rank, nprocs, 4, 4);
+    const auto before = b.local;
+    const datamover_matrix from = a.here(1, 1), to = b.here(1, 1);
+    const bool last = rank == nprocs - 1;
+    for (const auto& [uplo, diag] : {std::pair{'X', 'N'}, {'U', ' '}})
+        EXPECT_EQ(datamover_trapezoid_move(MPI_COMM_WORLD, 8, last ? uplo : 'U', last ? diag : 'N',
+                                           4, 4, &from, &to, nullptr),
+                  DATAMOVER_INVALID_ARGUMENT);
+    EXPECT_EQ(b.local, before);
 }
 
 TEST(MatrixCopies, ManyCallsInTurnsAndAlternatingMemoryOnOneProcess) {
@@ -155,18 +217,48 @@ TEST(MatrixCopies, AMoverBeyondTheLimitIsKeptWhileItIsTheLastUsed) {
     const auto part = datamover::user_part(layout, std::span(&block, 1), 8);
     int bound = 0;
     const auto get = [&](std::int64_t key) {
-        return datamover::cached_mover(
-            MPI_COMM_WORLD, {key},
-            [&] {
-                ++bound;
-                return datamover::MoverArguments{datamover::MotionPlan(layout, layout), part, part};
-            },
-            -1);
+        return datamover::cached_mover(MPI_COMM_WORLD, {key},
+                                       [&] {
+                                           ++bound;
+                                           return datamover::MoverArguments{
+                                               datamover::MotionPlan(layout, layout), part, part};
+                                       },
+                                       {16, -1});
     };
     get(1), get(1);
     EXPECT_EQ(bound, 1);
     get(2), get(1);
     EXPECT_EQ(bound, 3);
+}
+
+TEST(MatrixCopies, AsManyMoversAreKeptAsTheLimitSaysUntilTheyAreDropped) {
+    const int rank = mpi_test::world_rank(), nprocs = mpi_test::world_size();
+    mpi_test::Draws draws(61);
+    const Matrix a(draws, rank, nprocs, 4, 4);
+    Matrix b(draws, rank, nprocs, 4, 4), c(draws, rank, nprocs, 4, 4);
+    const auto planned = [&](Matrix& to) {
+        const datamover_matrix from = a.here(1, 1), into = to.here(1, 1);
+        datamover_matrix_outcome outcome{};
+        EXPECT_EQ(datamover_matrix_move(MPI_COMM_WORLD, DATAMOVER_OPAQUE, 8, 4, 4, &from, &into, 0,
+                                        nullptr, &outcome),
+                  DATAMOVER_SUCCESS)
+            << datamover_error_message();
+        return outcome.planned;
+    };
+    datamover_matrix_cache_drop(MPI_COMM_WORLD);
+    EXPECT_EQ(planned(b) + planned(c), 2);
+    EXPECT_EQ(planned(b) + planned(c), 0);
+    EXPECT_EQ(datamover_matrix_cache_drop(MPI_COMM_WORLD), DATAMOVER_SUCCESS);
+    EXPECT_EQ(planned(b), 1);
+    for (const auto& [movers, kept] : {std::pair{1, 1}, {0, 0}, {2, 2}}) {
+        ASSERT_EQ(datamover_matrix_cache_limit(movers, 1 << 20), DATAMOVER_SUCCESS);
+        datamover_matrix_cache_drop(MPI_COMM_WORLD);
+        EXPECT_EQ(planned(b) + planned(c), 2);
+        EXPECT_EQ(planned(c), kept >= 1 ? 0 : 1);
+        EXPECT_EQ(planned(b), kept >= 2 ? 0 : 1);
+    }
+    EXPECT_EQ(datamover_matrix_cache_limit(65, 0), DATAMOVER_OUT_OF_RANGE);
+    EXPECT_EQ(datamover_matrix_cache_limit(16, std::int64_t{256} << 20), DATAMOVER_SUCCESS);
 }
 
 /// A pair of matrices whose copy works, to be spoilt on one process or all.

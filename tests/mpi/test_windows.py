@@ -81,7 +81,7 @@ def test_the_array_itself_is_known_as_long_as_the_result_lives(comm):
     rows = dm.BlockCyclic((comm.size, 4), "(block, *)", comm.size)
     columns = dm.BlockCyclic((comm.size, 4), "(*, cyclic)", comm.size)
     with window_of_node(comm) as (window, memory):
-        a, end = block_in(memory, 0, rows.local_shape(comm.rank), 1)
+        a, _ = block_in(memory, 0, rows.local_shape(comm.rank), 1)
         b = dm.XArray(comm, columns, "i8")
         a[...] = comm.rank
         known = dm.in_window(window, a)

@@ -7,6 +7,7 @@ And does what is linked with them run: a C program, and one that knows ScaLAPACK
 import os
 import re
 import subprocess
+import sysconfig
 from pathlib import Path
 
 import pytest
@@ -61,8 +62,10 @@ def test_c_names_are_those_of_the_headers():
 
 def test_names_of_the_scalapack_libraries():
     declared = declared_functions(HEADERS / "datamover_scalapack.h")
-    for_c = {f"Cp{kind}gemr2d" for kind in "sdciz"}
+    for_c = {f"Cp{kind}{name}" for kind in "sdciz" for name in ("gemr2d", "trmr2d")}
     assert for_c < declared
+    # The same names with 64-bit integers.
+    assert set(shown("libdatamover_scalapack_ilp64.so")) == declared - for_c
     assert set(shown("libdatamover_scalapack.so")) == declared - for_c
     assert set(shown("libdatamover_scalapack_c.so")) == for_c
 
@@ -109,7 +112,14 @@ def test_programs_of_the_public_headers_find_all_that_they_call():
 
 
 @pytest.mark.parametrize(
-    "name", ["datamover", "datamover_plan", "datamover_scalapack", "datamover_scalapack_c"]
+    "name",
+    [
+        "datamover",
+        "datamover_plan",
+        "datamover_scalapack",
+        "datamover_scalapack_c",
+        "datamover_scalapack_ilp64",
+    ],
 )
 def test_soname_tells_the_version_that_fits(name):
     dynamic = subprocess.check_output(["readelf", "-d", BUILD / f"lib{name}.so"], text=True)
@@ -159,11 +169,32 @@ def test_preloaded_drop_in_takes_the_calls(processes):
     preload = {"LD_PRELOAD": str(BUILD / "libdatamover_scalapack.so"), "DATAMOVER_REPORT": "1"}
     assert "datamover" not in launched(processes, CALLS, DATAMOVER_REPORT="1")
     told = launched(processes, "env", *(f"{k}={v}" for k, v in preload.items()), CALLS)
-    assert "4 calls of p?gemr2d and p?tran, 2 planned" in told
+    assert "4 calls of p?gemr2d, p?trmr2d and p?tran, 2 planned" in told
     assert told.count("datamover: process 0") == 1 and "process 1" not in told
     both = preload["LD_PRELOAD"] + ":" + str(BUILD / "libdatamover_scalapack_c.so")
     report = {"LD_PRELOAD": both, "DATAMOVER_REPORT": "all"}
     told = launched(processes, "env", *(f"{k}={v}" for k, v in report.items()), CALLS)
     # Cpdgemr2d repeats what pdgemr2d did.
-    assert "5 calls of p?gemr2d and p?tran, 2 planned" in told
+    assert "5 calls of p?gemr2d, p?trmr2d and p?tran, 2 planned" in told
     assert told.count("datamover: process") == processes
+
+
+# Programs of Debian's scalapack-mpi-test, which call p?gemr2d and p?trmr2d inside ScaLAPACK; where
+# the package was unpacked without being installed, the variable names their directory.
+SCALAPACK_TESTS = os.environ.get(
+    "DATAMOVER_SCALAPACK_TESTS",
+    f"/usr/lib/{sysconfig.get_config_var('MULTIARCH')}/scalapack/openmpi-tests",
+)
+
+
+@pytest.mark.skipif(not CALLS.exists(), reason="there is no ScaLAPACK for this MPI")
+@pytest.mark.skipif(
+    not Path(SCALAPACK_TESTS, "xdhseqr").exists(), reason="scalapack-mpi-test is not installed"
+)
+@pytest.mark.parametrize("program", ["xdhseqr", "xshseqr"])
+def test_scalapacks_own_tests_pass_with_the_drop_in(program):
+    preload = {"LD_PRELOAD": str(BUILD / "libdatamover_scalapack.so"), "DATAMOVER_REPORT": "1"}
+    environment = [f"{k}={v}" for k, v in preload.items()]
+    told = launched(4, "env", *environment, Path(SCALAPACK_TESTS, program))
+    assert "PASSED" in told and "FAILED" not in told
+    assert int(re.search(r"(\d+) calls of p\?gemr2d", told)[1]) > 0

@@ -98,8 +98,8 @@ def program(name: str) -> str:
     path = PROGRAMS / name
     if not path.exists():
         raise IoError(
-            f"the benchmark program {path} is not there: datamover was built without "
-            "DATAMOVER_BENCH"
+            f"the benchmark program {path} is not there: wheels come without; build from source "
+            "with DATAMOVER_BENCH=ON in the environment"
         )
     return str(path)
 

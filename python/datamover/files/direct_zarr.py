@@ -261,7 +261,8 @@ def _codec(config: dict[str, Any] | None) -> Any:
         import numcodecs
     except ImportError as e:
         raise Unsupported(
-            "encoded chunks need numcodecs, which comes with zarr-python 3 (pip install 'zarr>=3')"
+            "encoded chunks need numcodecs, which comes with zarr-python 3 "
+            "(pip install 'datamover[files]')"
         ) from e
     return numcodecs.get_codec(dict(config))
 

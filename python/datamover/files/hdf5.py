@@ -30,7 +30,7 @@ def h5py() -> Any:
     try:
         import h5py
     except ImportError as e:
-        raise Unsupported("HDF5 needs h5py (pip install h5py)") from e
+        raise Unsupported("HDF5 needs h5py (pip install 'datamover[files]')") from e
     return h5py
 
 

@@ -39,7 +39,9 @@ def _zarr():
     try:
         import zarr
     except ImportError as e:
-        raise Unsupported("Zarr needs zarr-python 3 (pip install 'zarr>=3', Python 3.11)") from e
+        raise Unsupported(
+            "Zarr needs zarr-python 3 (pip install 'datamover[files]', Python 3.11)"
+        ) from e
     return zarr
 
 

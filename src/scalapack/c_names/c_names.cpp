@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which names do C programs call p?gemr2d by? A library of its own: a program that means
-// ScaLAPACK's own does not link it.
+// Which names do C programs call p?gemr2d and p?trmr2d by? A library of its own: a program that
+// means ScaLAPACK's own does not link it.
 #include <cstring>
 
 #include "datamover/datamover_scalapack.h"
@@ -41,4 +41,34 @@ void Cpcgemr2d(int m, int n, void* a, int ia, int ja, int* desca, void* b, int i
 void Cpzgemr2d(int m, int n, void* a, int ia, int ja, int* desca, void* b, int ib, int jb,
                int* descb, int ctxt) {
     report(datamover_pzgemr2d(m, n, a, ia, ja, desca, b, ib, jb, descb, ctxt), "PZGEMR2D", ctxt);
+}
+
+void Cpdtrmr2d(char* uplo, char* diag, int m, int n, double* a, int ia, int ja, int* desca,
+               double* b, int ib, int jb, int* descb, int ctxt) {
+    report(datamover_pdtrmr2d(uplo, diag, m, n, a, ia, ja, desca, b, ib, jb, descb, ctxt),
+           "PDTRMR2D", ctxt);
+}
+
+void Cpstrmr2d(char* uplo, char* diag, int m, int n, float* a, int ia, int ja, int* desca, float* b,
+               int ib, int jb, int* descb, int ctxt) {
+    report(datamover_pstrmr2d(uplo, diag, m, n, a, ia, ja, desca, b, ib, jb, descb, ctxt),
+           "PSTRMR2D", ctxt);
+}
+
+void Cpitrmr2d(char* uplo, char* diag, int m, int n, int* a, int ia, int ja, int* desca, int* b,
+               int ib, int jb, int* descb, int ctxt) {
+    report(datamover_pitrmr2d(uplo, diag, m, n, a, ia, ja, desca, b, ib, jb, descb, ctxt),
+           "PITRMR2D", ctxt);
+}
+
+void Cpctrmr2d(char* uplo, char* diag, int m, int n, void* a, int ia, int ja, int* desca, void* b,
+               int ib, int jb, int* descb, int ctxt) {
+    report(datamover_pctrmr2d(uplo, diag, m, n, a, ia, ja, desca, b, ib, jb, descb, ctxt),
+           "PCTRMR2D", ctxt);
+}
+
+void Cpztrmr2d(char* uplo, char* diag, int m, int n, void* a, int ia, int ja, int* desca, void* b,
+               int ib, int jb, int* descb, int ctxt) {
+    report(datamover_pztrmr2d(uplo, diag, m, n, a, ia, ja, desca, b, ib, jb, descb, ctxt),
+           "PZTRMR2D", ctxt);
 }

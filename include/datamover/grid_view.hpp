@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How does a program read and write the elements of one local block by their indices?
+#pragma once
+
+#include <array>
+#include <cassert>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+#include <utility>
+#include <version>
+
+#ifdef __cpp_lib_mdspan
+#include <mdspan>
+#endif
+
+#include "datamover/export.h"
+#include "datamover/region.hpp"
+
+namespace datamover DATAMOVER_PUBLIC {
+
+/// A block's elements by local index, in any memory order: (0, …, 0) is the first that the block
+/// owns, ghosts lie around. Small, a view: the memory must outlive it. Every function is local;
+/// indices are not checked but by assert.
+template <class T>
+class GridView {
+public:
+    GridView() = default;
+    /// `origin` is the element with local index 0, `shape` that of the block without ghosts,
+    /// `valid` the legal indices with ghosts, `strides` are in elements.
+    GridView(T* origin, const Point& shape, const Point& strides, const Region& valid)
+        : origin_(origin), shape_(shape), strides_(strides), valid_(valid) {}
+    /// A view that only reads.
+    template <class U>
+        requires std::same_as<T, const U>
+    GridView(const GridView<U>& other)
+        : GridView(other.data(), other.shape(), other.strides(), other.valid()) {}
+
+    int dims() const { return shape_.dims(); }
+    /// The element with local index 0; not the lowest address where there are ghosts.
+    T* data() const { return origin_; }
+    const Point& shape() const { return shape_; }
+    std::int64_t extent(int d) const { return shape_[d]; }
+    const Point& strides() const { return strides_; }
+    std::int64_t stride(int d) const { return strides_[d]; }
+    const Region& valid() const { return valid_; }
+
+    /// The element at a local index, one number per dimension. O(dimensions).
+    template <std::integral... Index>
+    T& operator()(Index... index) const {
+        assert(sizeof...(Index) == static_cast<std::size_t>(dims()));
+        std::int64_t at = 0;
+        int d = 0;
+        ((at += static_cast<std::int64_t>(index) * strides_[d++]), ...);
+        return origin_[at];
+    }
+    T& operator[](const Point& index) const {
+        assert(valid_.contains(index));
+        std::int64_t at = 0;
+        for (int d = 0; d < dims(); ++d) at += index[d] * strides_[d];
+        return origin_[at];
+    }
+
+#ifdef __cpp_lib_mdspan
+    /// The same block without its ghosts, where the standard library has std::mdspan.
+    template <std::size_t Rank>
+    using Span = std::mdspan<T, std::dextents<std::int64_t, Rank>, std::layout_stride>;
+    /// Precondition: Rank == dims().
+    template <std::size_t Rank>
+    operator Span<Rank>() const {
+        assert(Rank == static_cast<std::size_t>(dims()));
+        std::array<std::int64_t, Rank> extents{}, strides{};
+        for (std::size_t d = 0; d < Rank; ++d) {
+            extents[d] = shape_[static_cast<int>(d)];
+            strides[d] = strides_[static_cast<int>(d)];
+        }
+        return {origin_, {std::dextents<std::int64_t, Rank>(extents), strides}};
+    }
+#endif
+
+private:
+    T* origin_ = nullptr;
+    Point shape_, strides_;
+    Region valid_;
+};
+
+}  // namespace datamover

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Which of the package's MPI modules fits the MPI that mpi4py has loaded?
+
+A build from source has one, `_mover`, for the MPI that it was built with. A wheel has one for each
+binary interface of MPI, `_mover_<name>`; all but one stay unloaded.
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+from .errors import MpiError
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+#: The binary interfaces that a wheel may have modules for, and whose they are.
+INTERFACES = {
+    "mpich": "MPICH and what shares its binary interface: Intel MPI, MVAPICH, Cray MPICH",
+    "openmpi": "Open MPI 4 and 5",
+    "mpiabi": "any MPI by the standard's own binary interface, of MPI 5",
+}
+FROM_SOURCE = (
+    "pip install --no-binary datamover datamover (with a C++ compiler and that MPI's mpicxx)"
+)
+
+
+def load_mpi4py() -> ModuleType:
+    """Load `mpi4py.MPI`, which loads an MPI library.
+
+    Raises
+    ------
+    MpiError
+        When mpi4py finds none.
+    """
+    try:
+        from mpi4py import MPI
+    except (ImportError, RuntimeError) as error:
+        raise MpiError(
+            f"mpi4py cannot be loaded: {error}\nIf no MPI is installed: "
+            "pip install 'datamover[mpich]' or 'datamover[openmpi]', or your system's MPI; the "
+            "environment variable MPI4PY_LIBMPI names the libmpi.so to load"
+        ) from error
+    return MPI
+
+
+def interface_of(MPI: Any) -> str:
+    """Name the binary interface of an MPI, as a key of `INTERFACES`.
+
+    Parameters
+    ----------
+    MPI : module
+        `mpi4py.MPI`.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace as Like
+    >>> interface_of(Like(Comm=0, _sizeof=lambda _: 4))  # handles are integers
+    'mpich'
+    """
+    if getattr(MPI, "Get_abi_version", lambda: (-1, -1))()[0] > 0:
+        return "mpiabi"
+    return "mpich" if MPI._sizeof(MPI.Comm) == 4 else "openmpi"
+
+
+def shipped() -> list[str]:
+    """Name the interfaces that this installation has modules for; none in a build from source."""
+    return [name for name in INTERFACES if find_spec(f"{__package__}._mover_{name}")]
+
+
+def load(MPI: Any) -> ModuleType:
+    """Load the module that fits the MPI of `mpi4py.MPI`.
+
+    Raises
+    ------
+    MpiError
+        When there is none, or it cannot be loaded.
+    """
+    name = "_mover"
+    interfaces = shipped()
+    if interfaces:
+        wanted = interface_of(MPI)
+        if wanted not in interfaces:
+            version = MPI.Get_library_version().rstrip("\0").split("\n")[0]
+            raise MpiError(
+                f"this datamover has no module for the MPI that mpi4py loads ({version.strip()}; "
+                f"{INTERFACES[wanted]}), but for: {', '.join(interfaces)}; load one of those "
+                f"(the environment variable MPI4PY_LIBMPI), or build for yours: {FROM_SOURCE}"
+            )
+        name = f"_mover_{wanted}"
+    try:
+        module = import_module(f"{__package__}.{name}")
+    except ImportError as error:
+        raise MpiError(
+            f"the MPI part of datamover cannot be loaded ({name}): {error}; it is loaded after "
+            f"mpi4py, beside the same libmpi. For another MPI: {FROM_SOURCE}"
+        ) from error
+    sys.modules[f"{__package__}._mover"] = module
+    return module

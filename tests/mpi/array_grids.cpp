@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Do the grids of an array show its elements, ghosts included, and only those of the right size?
+#include <mpi.h>
+
+#include <cstdint>
+
+#include "datamover/datamover.hpp"
+#include "mpi_test.hpp"
+
+using namespace datamover;
+
+namespace {
+
+FloorPlan slabs(std::int64_t nprocs) {
+    std::vector<Region> boxes;
+    std::vector<std::int64_t> owners;
+    for (std::int64_t rank = 0; rank < nprocs; ++rank) {
+        boxes.push_back({Point{3 * rank, 0}, Point{3 * rank + 3, 4}});
+        owners.push_back(rank);
+    }
+    return {boxes, owners, nprocs};
+}
+
+/// The number at a global index of a field that is periodic in the first dimension.
+std::int64_t field(std::int64_t i, std::int64_t j, std::int64_t rows) {
+    return 10 * ((i + rows) % rows) + j;
+}
+
+TEST(ArrayGrids, ShowGhostsAtIndicesOutsideTheBlock) {
+    const int nprocs = mpi_test::world_size(), rank = mpi_test::world_rank();
+    const std::int64_t rows = 3 * nprocs;
+    const FloorPlan plan = slabs(nprocs);
+    XArray u(MPI_COMM_WORLD, plan, 8, {.ghost_lower = {1, 0}, .ghost_upper = {1, 0}});
+    const auto grid = u.grid<std::int64_t>(rank);
+    for (std::int64_t i = 0; i < grid.extent(0); ++i)
+        for (std::int64_t j = 0; j < grid.extent(1); ++j) grid(i, j) = field(3 * rank + i, j, rows);
+    Mover(MPI_COMM_WORLD, halo(plan, {1, 0}, {1, 0}, Region({0, 0}, {rows, 4}), {true, false}), u,
+          u)();
+    mpi_test::Comparisons comparisons;
+    for (std::int64_t i = -1; i <= grid.extent(0); ++i)
+        for (std::int64_t j = 0; j < grid.extent(1); ++j)
+            comparisons.note(grid(i, j) == field(3 * rank + i, j, rows), "a ghost");
+    comparisons.expect_all();
+}
+
+TEST(ArrayGrids, AreRefusedForOtherElementsAndForBlocksOfOthers) {
+    const int nprocs = mpi_test::world_size(), rank = mpi_test::world_rank();
+    XArray u(MPI_COMM_WORLD, slabs(nprocs), 8);
+    const auto code_of = [](auto&& call) {
+        try {
+            call();
+        } catch (const Error& e) {
+            return e.code();
+        }
+        return ErrorCode{};
+    };
+    EXPECT_EQ(code_of([&] { u.grid<float>(rank); }), ErrorCode::wrong_type);
+    EXPECT_EQ(code_of([&] { u.grid<double>(nprocs); }), ErrorCode::out_of_range);
+    u.free();
+    EXPECT_EQ(code_of([&] { u.grid<double>(rank); }), ErrorCode::invalid_state);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    return mpi_test::run(argc, argv);
+}

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Is the module chosen that fits the MPI of mpi4py, and is it said where none does?"""
+
+import subprocess
+import sys
+from types import ModuleType, SimpleNamespace
+
+import pytest
+
+import datamover as dm
+from datamover import mpi_modules
+
+
+def mpi(handle_bytes, version, standard_abi=False):
+    """What mpi4py.MPI says of an MPI library."""
+    return SimpleNamespace(
+        Comm=None,
+        _sizeof=lambda kind: handle_bytes,
+        Get_library_version=lambda: version,
+        Get_abi_version=lambda: (1, 0) if standard_abi else (-1, -1),
+    )
+
+
+MPICH = mpi(4, "MPICH Version: 4.0.2\nrelease date: ...\0")
+OPEN_MPI = mpi(8, "Open MPI v4.1.4, package: ...")
+# MPICH with the standard's binary interface: the words are the same, the handles are pointers.
+STANDARD = mpi(8, "MPICH Version: 5.0.2", standard_abi=True)
+
+
+@pytest.fixture
+def wheel(monkeypatch):
+    """Makes the package look like a wheel for some interfaces; modules are named, not loaded."""
+
+    def ship(*interfaces):
+        monkeypatch.setattr(mpi_modules, "shipped", lambda: list(interfaces))
+        monkeypatch.setattr(mpi_modules, "import_module", ModuleType)
+        monkeypatch.setitem(sys.modules, "datamover._mover", ModuleType("replaced"))
+
+    return ship
+
+
+@pytest.mark.parametrize(
+    ("loaded", "module"),
+    [(MPICH, "_mover_mpich"), (OPEN_MPI, "_mover_openmpi"), (STANDARD, "_mover_mpiabi")],
+)
+def test_a_wheel_chooses_by_binary_interface(wheel, loaded, module):
+    wheel("mpich", "openmpi", "mpiabi")
+    chosen = mpi_modules.load(loaded)
+    assert chosen.__name__ == f"datamover.{module}"
+    assert sys.modules["datamover._mover"] is chosen
+
+
+def test_a_build_from_source_has_one_module(wheel):
+    wheel()
+    assert mpi_modules.load(OPEN_MPI).__name__ == "datamover._mover"
+
+
+def test_a_wheel_without_a_module_says_which_it_has_and_what_to_do(wheel):
+    wheel("mpich", "openmpi")
+    with pytest.raises(dm.MpiError, match=r"MPICH Version: 5.*mpich, openmpi.*--no-binary"):
+        mpi_modules.load(STANDARD)
+
+
+def test_a_missing_mpi_is_said_with_the_remedy():
+    code = """
+import os
+os.environ["MPI4PY_LIBMPI"] = "/nowhere/libmpi.so"
+import datamover as dm
+try:
+    dm.XArray(None, dm.BlockCyclic((4,), "(block)", nprocs=1), dtype="f8")
+except dm.MpiError as error:
+    assert "pip install 'datamover[mpich]'" in str(error), error
+else:
+    raise SystemExit("no error")
+"""
+    import mpi4py
+
+    if not hasattr(mpi4py, "_mpiabi"):
+        pytest.skip("mpi4py was built for one MPI, which its loader finds")
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
