@@ -57,6 +57,8 @@ def in_window(window: MPI.Win, array: np.ndarray) -> np.ndarray:
 
     Notes
     -----
+    Whether what a process writes overlaps what another one reads is not looked at.
+
     Each process says it of its own arrays. With a process that has not, pairs move as they did.
     Costs O(memory mappings of this process): the library looks up the file that MPI has mapped.
 

@@ -60,8 +60,10 @@ AllocationPtr SegmentPool::find(const std::byte* begin, const std::byte* end) co
 }
 
 AllocationPtr SegmentPool::adopt(std::byte* data, std::int64_t bytes) {
-    if (AllocationPtr known = find(data, data + bytes)) return known;
     auto segment = SharedSegment::foreign(data, bytes);
+    // What is known of these addresses may be memory that was freed and mapped anew.
+    AllocationPtr known = find(data, data + bytes);
+    if (known && known->data == data && known->segment->name() == segment->name()) return known;
     const std::lock_guard lock(mutex_);
     const AllocationPtr adopted(new Allocation{data, bytes, std::move(segment), 0, {}},
                                 [this](const Allocation* a) {

@@ -459,3 +459,153 @@ def test_what_cannot_be_is_refused_on_all(comm, place):
             mover.wait()
     with dm.files.open(name, rows, comm=comm, max_bytes=8) as file, pytest.raises(dm.NoMemory):
         dm.Mover(plan, file, array)
+
+
+def test_a_file_that_a_mover_failed_to_write_is_not_made(comm, place, monkeypatch):
+    """Also where the program has caught the error."""
+    rows = dm.BlockCyclic((12, 10), "(block, *)", nprocs=comm.size)
+    array = dm.XArray(comm, rows, "f8")
+    file = dm.files.open(f"{place}/a.npy", rows, comm=comm, mode="w", dtype="f8")
+    mover = dm.Mover(dm.redistribute(rows, rows), array, file)
+    if comm.rank == comm.size - 1:
+        monkeypatch.setattr(flat.os, "pwritev", full)
+    with pytest.raises(dm.IoError, match="not enough space"):
+        mover()
+    monkeypatch.undo()
+    with pytest.raises(dm.IoError, match="could not be written"):
+        file.close()
+    comm.Barrier()
+    assert os.listdir(place) == []
+    comm.Barrier()
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_while_one_mover_writes_a_file_no_other_does(comm, place, end):
+    """Both would read, change and write the same chunks."""
+    name, width = name_of(place, end), 5
+    whole = dm.BlockCyclic((6, 2 * width), "(block, *)", nprocs=comm.size)
+    half = dm.BlockCyclic((6, width), "(block, *)", nprocs=comm.size)
+    with dm.files.open(name, whole, comm=comm, mode="w", dtype="f8") as file:
+        movers = []
+        for k in range(2):
+            array = dm.XArray(comm, half, "f8")
+            array.local[...] = k + 1
+            region = dm.Region((0, k * width), (6, (k + 1) * width))
+            plan = dm.redistribute(half, whole, destination_region=region)
+            movers.append(dm.Mover(plan, array, file))
+        movers[0].start()
+        for other in (
+            movers[1],
+            dm.Mover(
+                dm.redistribute(whole, half, source_region=region),
+                file,
+                dm.XArray(comm, half, "f8"),
+            ),
+        ):
+            with pytest.raises(dm.InvalidState, match="in flight"):
+                other.start()
+        movers[0].wait()
+        movers[1]()
+    comm.Barrier()
+    expected = np.repeat([[1.0, 2.0]], 6, axis=0).repeat(width, axis=1)
+    np.testing.assert_array_equal(stored(name, expected), expected)
+    comm.Barrier()
+
+
+@pytest.mark.parametrize("how", ["end of block", "close", "dropped", "one process drops it"])
+def test_a_round_that_is_left_in_flight_has_failed_on_all(comm, place, how):
+    alone = comm.Dup()  # nothing moves on it afterwards
+    rows = dm.BlockCyclic((40, 30), "(block, *)", nprocs=comm.size)
+    array = dm.XArray(alone, rows, "f8")
+    leaves = how != "one process drops it" or comm.rank == comm.size - 1
+
+    def run():
+        with dm.files.open(f"{place}/a.npy", rows, comm=alone, mode="w", dtype="f8") as file:
+            mover = dm.Mover(dm.redistribute(rows, rows), array, file)
+            mover.start()
+            if not leaves:
+                mover.wait()
+            elif how == "close":
+                file.close()
+            elif "drop" in how:
+                del mover
+
+    with pytest.raises((dm.InvalidState, dm.PeerFailed)):
+        run()
+    comm.Barrier()
+    assert os.listdir(place) == []
+    comm.Barrier()
+    array.free()
+    alone.Free()
+
+
+def test_an_exception_in_one_process_alone_fails_the_block_on_all(comm, place):
+    rows = dm.BlockCyclic((6, 4), "(block, *)", nprocs=comm.size)
+    last = comm.size - 1
+
+    def run():
+        with dm.files.open(f"{place}/a.npy", rows, comm=comm, mode="w", dtype="i4"):
+            if comm.rank == last:
+                raise KeyError("of the program")
+
+    with pytest.raises(KeyError if comm.rank == last else dm.Error, match="of the program"):
+        run()
+    comm.Barrier()
+    assert os.listdir(place) == []
+    comm.Barrier()
+
+
+def test_overwriting_one_array_leaves_others_alone(comm, place):
+    rows = dm.BlockCyclic((6, 4), "(block, *)", nprocs=comm.size)
+    if comm.rank == 0:
+        with h5py.File(f"{place}/run.h5", "w") as file:
+            file["u"], file["precious"] = np.ones(3), np.arange(5)
+        group = zarr.open_group(f"{place}/run.zarr", mode="w")
+        group.create_array("precious", data=np.arange(5))
+    comm.Barrier()
+    for name in ("run.h5:/u", "run.zarr"):
+        with pytest.raises(dm.IoError):
+            dm.files.open(f"{place}/{name}", rows, comm=comm, mode="w", dtype="f8", overwrite=True)
+    comm.Barrier()
+    with h5py.File(f"{place}/run.h5") as file:
+        assert file["precious"][()].tolist() == [0, 1, 2, 3, 4]
+    assert zarr.open_group(f"{place}/run.zarr", mode="r")["precious"][:].tolist() == [0, 1, 2, 3, 4]
+    comm.Barrier()
+
+
+def test_deadlines_that_pass_leave_the_round_in_flight(comm, place):
+    """Whichever part of it was waited for."""
+    rows = dm.BlockCyclic((12, 10), "(block, *)", nprocs=comm.size)
+    columns = dm.BlockCyclic((12, 10), "(*, block)", nprocs=comm.size)
+    array = dm.XArray(comm, columns, "f8")
+    whole = drawn.numbered((12, 10), "f8")
+    for block, index in drawn.indices_of_blocks(columns, comm.rank):
+        array[block][...] = whole[index]
+    name = f"{place}/a.npy"
+    with dm.files.open(name, rows, comm=comm, mode="w", dtype="f8", max_bytes=600) as file:
+        mover = dm.Mover(dm.redistribute(columns, rows), array, file)
+        assert mover.counters()["steps"] > 1
+        mover.start()
+        with pytest.raises(dm.InvalidArgument):
+            mover.wait(timeout=0)
+        while mover.in_flight:
+            try:
+                mover.wait(timeout=1e-5)
+            except dm.Timeout:
+                assert mover.in_flight
+    comm.Barrier()
+    np.testing.assert_array_equal(np.load(name), whole)
+    comm.Barrier()
+
+
+def test_a_plan_that_moves_nothing_starts_and_ends(comm, place):
+    line = dm.BlockCyclic((6,), "(block)", nprocs=comm.size)
+    nothing = dm.Region((2,), (2,))
+    plan = dm.redistribute(line, line, source_region=nothing, destination_region=nothing)
+    with dm.files.open(f"{place}/a.npy", line, comm=comm, mode="w", dtype="f8") as file:
+        mover = dm.Mover(plan, dm.XArray(comm, line, "f8"), file)
+        mover.start()
+        assert mover.in_flight
+        mover.wait()
+        mover.start()
+        assert mover.test() and not mover.in_flight

@@ -311,3 +311,26 @@ def test_lists_that_no_process_holds_whole_are_refused_on_all(comm):
     (mine,) = dm.index_lists(comm, comm.size, [comm.rank])
     with dm.Stream(comm, HERE) as out, pytest.raises(dm.Unsupported):
         out.send("u", np.zeros(1), layout=mine)
+
+
+def test_steps_that_several_processes_drop(comm):
+    """What comes is whole, and with what was dropped it is all, however they keep step."""
+    ends, steps = Ends(comm, comm.size - 1), 60
+    tiles, rows = "(cyclic(8), cyclic(8))", "(block, *)"
+
+    def send(out):
+        u = dm.XArray(ends.part, dm.BlockCyclic((64, 48), tiles, ends.part.size), "f4")
+        for step in range(steps):
+            u.local[...] = step
+            out.send("u", u, step=step)
+
+    def receive(consumer):
+        came = []
+        wanted = dm.BlockCyclic((64, 48), rows, ends.receivers)
+        for step, arrays in consumer.steps({"u": wanted}):
+            assert (arrays["u"] == step).all()
+            came.append(step)
+        assert came == sorted(set(came))
+        assert len(came) + consumer.dropped == steps
+
+    ends.run(send, receive, policy="drop_oldest", queue_steps=2)

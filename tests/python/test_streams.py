@@ -27,6 +27,7 @@ import datamover as dm
 from datamover import cli
 from datamover.launch import outer_environment
 from datamover.stream import audience, endpoint, shared_memory, wire
+from datamover.stream.outbox import Message, _Box
 from datamover.stream.step_queue import POLICIES, StepQueue
 
 CASES = int(os.environ.get("DATAMOVER_TEST_CASES", "1"))
@@ -1010,3 +1011,14 @@ def test_the_command_refuses_what_makes_no_sense(arguments):
     refused = CliRunner().invoke(cli.app, ["stream", "tcp://127.0.0.1:1", *arguments])
     assert refused.exit_code == 1
     assert "error:" in refused.stderr
+
+
+def test_what_was_dropped_elsewhere_is_not_sent():
+    """A process that has not heard of it yet knows it from what was granted alone."""
+    box = _Box()
+    for place in range(4):
+        box.put(place, 0, Message(np.zeros(8, np.uint8)))
+    number, kept = box.next(0, 3, {2})
+    assert (number, kept.place) == (2, 2)
+    assert box.next(number + 1, 3, {2}) == (3, None)
+    assert box.next(0, 2, None)[1].place == 0

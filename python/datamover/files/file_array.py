@@ -7,9 +7,11 @@ and `file_mover` carry plans out; here files are opened, read and written in box
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import logging
 import os
+import weakref
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +20,17 @@ from numpy.typing import DTypeLike
 
 from datamover.arguments import memory_limit
 from datamover.arrays import element_dtype
-from datamover.errors import InvalidArgument, InvalidState, Mismatch, Unsupported, WrongType
+from datamover.errors import (
+    Error,
+    InvalidArgument,
+    InvalidState,
+    IoError,
+    Mismatch,
+    PeerFailed,
+    Timeout,
+    Unsupported,
+    WrongType,
+)
 from datamover.files import dealing, formats, placing
 from datamover.files.agreement import threads_here, together
 from datamover.files.at_work import boxes, do_all, threads_within
@@ -30,7 +42,7 @@ from datamover.files.state_items import agree_on
 from datamover.files.state_steps import file_ranks
 from datamover.files.zarr import ZarrArray
 from datamover.layouts import BlockCyclic, FlatCyclic, FloorPlan, Layout
-from datamover.mpi import collectively, comm_address
+from datamover.mpi import collectively, comm_address, core, told
 from datamover.plans import redistribute
 
 if TYPE_CHECKING:
@@ -240,6 +252,9 @@ class FileArray:
         self._temporary: str | None = None
         self._lock: int | None = None
         self._removes = False
+        self._readers: weakref.WeakSet[Any] = weakref.WeakSet()  # movers in flight
+        self._writers: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._is_damaged = False
         try:
             if self.mode == "w":
                 self._create()
@@ -267,7 +282,7 @@ class FileArray:
         with together(self.comm):
             if self.comm.rank == 0:
                 overwrite = request.overwrite
-                placing.check_place(self.path, overwrite, overwrite, request.member)
+                placing.check_place(self.path, overwrite, False, request.member)
                 for left in placing.remove_leftovers(self.path):
                     log.warning("removed %s, left by a program that was killed", left)
                 self._removes = True
@@ -317,6 +332,41 @@ class FileArray:
             raise InvalidState(f"{self.path} has been closed")
         return self._file
 
+    def begin_round(self, mover: Any, writes: bool) -> None:
+        """Take note of a mover that starts; not for users. Local.
+
+        Raises
+        ------
+        InvalidState
+            It was closed, or a mover is in flight that writes it, or reads what this one writes:
+            both would read, change and write the same pieces of the file.
+        """
+        self.file  # noqa: B018  (raises where it has been closed)
+        if self._writers or (writes and self._readers):
+            raise InvalidState(
+                f"another mover of {self.path} is in flight: while one writes a file, no other "
+                "reads or writes it"
+            )
+        (self._writers if writes else self._readers).add(mover)
+
+    def end_round(self, mover: Any, failed: bool) -> None:
+        """Take note of the end of a round; not for users. Local."""
+        self._is_damaged |= failed and mover in self._writers
+        self._writers.discard(mover)
+        self._readers.discard(mover)
+
+    def _give_up(self) -> bool:
+        """Give up movers in flight, of which all processes hear; tell whether there were any."""
+        in_flight = [*self._writers, *self._readers]
+        for mover in in_flight:
+            mover.give_up()
+        return bool(in_flight)
+
+    def _check_complete(self) -> None:
+        """Refuse to call complete what is not. Local."""
+        if self._is_damaged and self.mode == "w":
+            raise IoError(f"{self.path} is not made: what was to be in it could not be written")
+
     def read(self, parts: Iterator[tuple[Shape, np.ndarray]]) -> None:
         """Fill arrays with the elements from an index of the file on; not for users. Local."""
 
@@ -350,11 +400,16 @@ class FileArray:
         Raises
         ------
         IoError
-            On all processes; there is no new file then.
+            On all processes; there is no new file then. Also where a mover failed to write it.
+        InvalidState
+            A mover is in flight here. It is given up, which all processes hear.
         """
         if self.closed:
             return
         try:
+            if self._give_up():
+                raise InvalidState(f"a mover of {self.path} was in flight when it was closed")
+            collectively(self._address, self._check_complete)
             if self.mode != "r":
                 with together(self.comm):
                     self._file.sync()
@@ -383,12 +438,23 @@ class FileArray:
     def __enter__(self) -> FileArray:
         return self
 
-    def __exit__(self, kind: type | None, *_: object) -> None:
-        """Close, unless the block failed: all processes leave it so then, without a new file."""
-        if kind is None:
-            self.close()
-        else:
+    def __exit__(self, kind: type | None, error: BaseException | None, _: object) -> None:
+        """Close; where the block failed on any process, all fail, and there is no new file."""
+        try:
+            if kind is None:
+                self.close()
+            elif not self.closed:
+                self._tell(error)
+        finally:
             self._drop()
+
+    def _tell(self, error: BaseException | None) -> None:
+        """Have the other processes hear of an error here, which goes on. Collective, mostly."""
+        # Where others are late, or gone, nothing can be awaited.
+        late = isinstance(error, (Timeout, PeerFailed)) or not isinstance(error, Exception)
+        if not self._give_up() and not late:
+            with contextlib.suppress(Error):
+                core().agree(self._address, *told(error))
 
     def __repr__(self) -> str:
         return f"FileArray({self.path!r}, {self.layout!r}, mode={self.mode!r})"

@@ -10,9 +10,10 @@ is known to all after each step, by a mover that carries a flag from each to eac
 from __future__ import annotations
 
 import contextlib
+import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -47,6 +48,29 @@ if TYPE_CHECKING:
 KEPT_STEPS = 8
 
 
+@contextlib.contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Have Ctrl-C wait until the block has ended; a second one does not."""
+    handler: Callable[..., Any] | Any = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(handler):
+        yield
+        return
+    came: list[tuple[Any, ...]] = []
+
+    def keep(*signaled: Any) -> None:
+        came.append(signaled)
+        if len(came) > 1:
+            handler(*signaled)
+
+    signal.signal(signal.SIGINT, keep)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
+        if came:
+            handler(*came[0])
+
+
 class _IoTask:
     """Reading or writing by threads; what it raises is kept until all processes hear of it."""
 
@@ -64,6 +88,11 @@ class _IoTask:
         finally:
             self._done.set()
 
+    @property
+    def in_flight(self) -> bool:
+        """Whether it has not ended."""
+        return not self._done.is_set()
+
     def test(self) -> bool:
         """Tell whether it has ended."""
         return self._done.is_set()
@@ -72,6 +101,12 @@ class _IoTask:
         """Wait until it has ended."""
         if not self._done.wait(timeout):
             raise Timeout(f"a file was read or written for more than {timeout} seconds")
+
+
+class _Nothing:
+    """What a round waits for that has nothing to move."""
+
+    in_flight = False
 
 
 class _Flags:
@@ -95,6 +130,13 @@ class _Flags:
         """Tell, when it was waited for, whether any process failed."""
         return bool(self._all.local.any())
 
+    def leave(self) -> None:
+        """Have all that wait, or will, hear that this process has left a round in flight."""
+        with contextlib.suppress(Exception):  # whoever waits has heard of another failure
+            if not self._mover.in_flight:
+                self._mover.start()
+        self._mover._core.give_up()
+
     def free(self) -> None:
         """Give the memory back."""
         self._mover._core.give_up()
@@ -108,7 +150,9 @@ class FileMover(Mover):
     As a `Mover`, with these differences. What does not fit the file's `max_bytes` goes in several
     steps; then `start` and `test` may wait for other processes, as a mover is bound for each.
     Errors in reading are raised before any element of that step is moved, errors in writing on all
-    processes after the step; the destination may be partly moved then.
+    processes after the step; the destination may be partly moved then. Movers of files that are in
+    flight at the same time are waited for in the same order on all processes; while one writes a
+    file, no other reads or writes it.
     """
 
     def __init__(
@@ -245,31 +289,37 @@ class FileMover(Mover):
 
     def _advance(self) -> bool:
         """Go on to what is to be waited for next; False when all is complete."""
-        try:
-            self._awaited = next(self._round, None)
-        except BaseException:
-            self._round = self._awaited = None
-            raise
-        if self._awaited is None:
-            self._round = None
-            self._rounds += 1
+        with _uninterrupted():
+            try:
+                self._awaited = next(self._round, None)
+            except BaseException:
+                self._end_round(failed=True)
+                raise
+            if self._awaited is None:
+                self._end_round(failed=False)
+                self._rounds += 1
         return self._awaited is not None
+
+    def _end_round(self, failed: bool) -> None:
+        self._round = self._awaited = None
+        self._file.end_round(self, failed)
 
     def start(self) -> None:
         """Begin to move: reading begins, or what is to be written is sent."""
         if self._round is not None:
             raise InvalidState("the mover is in flight")
-        self._file.file  # noqa: B018  (raises where it has been closed)
         if self._flags is None:
             raise InvalidState("the mover has been freed")
-        self._round = self._steps_of_round()
-        self._advance()
+        self._file.begin_round(self, self._to_file)
+        self._round, self._awaited = self._steps_of_round(), _Nothing()
+        if self._steps:
+            self._advance()
 
     def test(self) -> bool:
         """Do what can be done now; True when complete here."""
         if self._round is None:
             raise InvalidState("the mover is not in flight")
-        while self._awaited.test():
+        while not self._awaited.in_flight or self._awaited.test():
             if not self._advance():
                 return True
         return False
@@ -278,20 +328,27 @@ class FileMover(Mover):
         """Return when the destination is complete here and the source may be overwritten."""
         if self._round is None:
             raise InvalidState("the mover is not in flight")
+        if timeout is not None and not timeout > 0:
+            raise InvalidArgument(f"a timeout of {timeout} s was given; it must be above 0 s")
         deadline = None if timeout is None else time.monotonic() + timeout
         while True:
-            left = None if deadline is None else max(0.0, deadline - time.monotonic())
-            self._wait_for(left)
+            self._wait_for(deadline, timeout)
             if not self._advance():
                 return
 
-    def _wait_for(self, timeout: float | None) -> None:
+    def _wait_for(self, deadline: float | None, timeout: float | None) -> None:
+        if not self._awaited.in_flight:  # an earlier wait was interrupted when it had come
+            return
+        left = None if deadline is None else deadline - time.monotonic()
         try:
-            self._awaited.wait(timeout)
+            if left is None or left > 0:
+                self._awaited.wait(left)
+            elif not self._awaited.test():
+                raise Timeout(f"the move was not complete after {timeout} seconds")
         except (Timeout, KeyboardInterrupt):
             raise
         except BaseException:  # of a mover: this round is lost
-            self._round = self._awaited = None
+            self._end_round(failed=True)
             raise
 
     def __call__(self, timeout: float | None = None) -> None:
@@ -361,14 +418,26 @@ class FileMover(Mover):
 
     def __exit__(self, kind: type | None, *_: object) -> None:
         """Free the mover; one that is left in flight has failed, which all processes are told."""
-        left, self._round = self._round is not None, None
-        if isinstance(self._awaited, _IoTask):
-            self._awaited.wait(None)
-        for mover in self._movers.values():
-            mover._core.give_up()
-        self._free()
+        left = self._round is not None
+        self.give_up()
         if left and kind is None:
             raise InvalidArgument("a mover was left in flight at the end of its with block")
+
+    def give_up(self) -> None:
+        """Free all; others hear of a round that is left in flight. Not for users. Local."""
+        if self._round is not None:
+            if isinstance(self._awaited, _IoTask):
+                self._awaited.wait(None)
+            if self._flags is not None:
+                self._flags.leave()
+            for mover in self._movers.values():
+                mover._core.give_up()
+            self._end_round(failed=True)
+        self._free()
+
+    def __del__(self) -> None:
+        if getattr(self, "_round", None) is not None:
+            self.give_up()
 
     def __repr__(self) -> str:
         way = "to" if self._to_file else "from"

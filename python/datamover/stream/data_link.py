@@ -95,9 +95,12 @@ class DataLink:
         self.finished: list[int] = []
         self.bytes_received = self.checksum_errors = 0
 
-    def grant(self, taken: int, may: int) -> None:
-        """Say that all steps before one place are taken, those before another may be sent."""
-        request = (wire.REQUEST_MAGIC, wire.ADVANCE, 0, taken, may, 0)
+    def grant(self, taken: int, may: int, alone: bool = False) -> None:
+        """Say that all steps before one place are taken, those before another may be sent.
+
+        Or, of these, the last alone, besides those that were granted so before.
+        """
+        request = (wire.REQUEST_MAGIC, wire.ADVANCE, 0, taken, may, int(alone))
         self.writer.send(wire.REQUEST.pack(*request))
 
     def receive(self, find: Find) -> None:

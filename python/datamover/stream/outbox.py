@@ -21,6 +21,8 @@ from datamover.stream.shared_memory import Segment
 
 #: A consumer that takes none of a message for so long has failed.
 STALLED_SECONDS = 600.0
+#: Steps that a receiving process may have granted one by one and not taken.
+MAX_GRANTED = 1 << 12
 #: What is read of requests at once.
 READ_BYTES = 1 << 12
 
@@ -96,12 +98,17 @@ class _Box:
                 message = self.kept.pop(number).message
                 self._unused.setdefault(message.memory.nbytes, []).append(message)
 
-    def next(self, number: int, may: int) -> tuple[int, _Kept | None]:
-        """Give the first that is kept from a number on, if it may be sent, and its number."""
+    def next(self, number: int, may: int, alone: set[int] | None) -> tuple[int, _Kept | None]:
+        """Give the first that is kept from a number on, if it may be sent, and its number.
+
+        Where steps are granted `alone`, what is kept of others before `may` has been dropped: this
+        process has only not heard of it yet.
+        """
         with self.lock:
             while number < self.count:
                 kept = self.kept.get(number)
-                if kept is not None:
+                skipped = kept and alone is not None and kept.place not in alone
+                if kept is not None and not (skipped and kept.place < may):
                     return number, kept if kept.place < may else None
                 number += 1
             return number, None
@@ -213,6 +220,7 @@ class _Link:
         self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._is_closed = False
         self._next = self._may = 0
+        self._alone: set[int] | None = None  # places, where each is granted by itself
         self._asked: list[tuple[int, int, int, int]] = []
         self._requests = bytearray()
         self._known_segments: set[int] = set()
@@ -269,6 +277,10 @@ class _Link:
             raise IoError(f"these bytes are no request: {magic!r} {operation}")
         if operation == wire.ADVANCE:
             self._may = max(self._may, offset)
+            if count:
+                self._alone = {p for p in self._alone or () if p >= place} | {offset - 1}
+                if len(self._alone) > MAX_GRANTED:
+                    raise IoError(f"more than {MAX_GRANTED} steps granted and not taken")
             self._box.advance(place)
             return
         if self._asked or not 0 < count <= wire.CHUNK_BYTES:
@@ -285,7 +297,7 @@ class _Link:
                 )
             self._send(_Kept(place, array_, message), offset, offset + count, shared=False)
             return True
-        self._next, kept = self._box.next(self._next, self._may)
+        self._next, kept = self._box.next(self._next, self._may, self._alone)
         if kept is None:
             return False
         self._next += 1

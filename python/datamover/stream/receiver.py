@@ -117,6 +117,7 @@ class Receiver:
         self._ahead, self._goes_ahead = 0, False
         self._coming: dict[int, _Coming] = {}
         self._announced: deque[_Announced] = deque()
+        self._awaited: list[int] = []  # places of steps that were announced and are not taken
         self._unused: dict[int, list[np.ndarray]] = {}
         self._poll = select.poll()
         self._by_file: dict[int, DataLink] = {}
@@ -148,6 +149,8 @@ class Receiver:
                     if not message.is_shared:
                         self._unused.setdefault(message.nbytes, []).append(message.memory)
             self._coming.pop(arrived.place, None)
+            if not self._goes_ahead:
+                self._awaited.remove(arrived.place)
             self._taken = arrived.place + 1
             self._steps_open -= 1
             if self._goes_ahead:
@@ -155,9 +158,18 @@ class Receiver:
             self._grant()
 
     def _grant(self) -> None:
-        for links in self._links.values():
-            for link in links:
-                link.grant(self._taken, self._may)
+        for link in self.links():
+            self._grant_to(link)
+
+    def _grant_to(self, link: DataLink) -> None:
+        """Say what may be sent; each step by itself where others may have been dropped."""
+        if self._goes_ahead:
+            link.grant(self._taken, self._may)
+            return
+        for place in self._awaited:
+            link.grant(self._taken, place + 1, alone=True)
+        if not self._awaited:
+            link.grant(self._taken, 0)
 
     def links(self) -> list[DataLink]:
         """Give all data connections."""
@@ -249,7 +261,7 @@ class Receiver:
             with self._lock:
                 self._links[producer] = links
                 for link in links:
-                    link.grant(self._taken, self._may)
+                    self._grant_to(link)
             for link in links:
                 self._by_file[link.sock.fileno()] = link
                 self._poll.register(link.sock, select.POLLIN)
@@ -276,6 +288,7 @@ class Receiver:
             self._announced.append(_Announced(place, wire.number(said, "step"), arrays, count))
             if not self._goes_ahead:
                 self._may = place + 1
+                self._awaited.append(place)
                 self._grant()
 
     def _receive(self, link: DataLink) -> None:

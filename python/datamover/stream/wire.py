@@ -35,7 +35,8 @@ VERSION = 2
 FRAME = struct.Struct("!4sII")
 FRAME_MAGIC = b"DMS1"
 #: Magic, operation, number of the array, place of the step, offset, bytes. To ADVANCE is to say up
-#: to which place all is taken (in `place`) and up to which place steps may be sent (in `offset`).
+#: to which place all is taken (in `place`) and up to which place steps may be sent (in `offset`),
+#: or, where the last number is not 0, that of these the last may be sent.
 REQUEST = struct.Struct("!4sIIQQQ")
 REQUEST_MAGIC = b"DMR2"
 FETCH, ADVANCE = 1, 2
