@@ -184,7 +184,7 @@ function drawOverlay() {
       }
     }
   }
-  for (const [colour, thick] of [["rgba(0, 0, 0, 0.55)", 3], ["rgba(255, 255, 255, 0.95)", 1.25]]) {
+  for (const [colour, thick] of [["rgba(0, 0, 0, 0.55)", 3], ["rgba(255, 255, 255, 0.95)", 1.5]]) {
     context.strokeStyle = colour;
     context.lineWidth = thick;
     context.stroke(lines);
@@ -289,7 +289,9 @@ function showView() {
   if (!array) return;
   const { axes, at } = state.view;
   $("name").value = array.name;
-  $("what").textContent = `${array.name}, ${array.shape.join(" × ")} ${array.dtype}`;
+  const cut = at.map((place, d) => (axes.includes(d) ? ":" : place)).join(", ");
+  const plane = at.length > axes.length ? `[${cut}]` : "";
+  $("what").textContent = `${array.name}${plane}, ${array.shape.join(" × ")} ${array.dtype}`;
   const many = array.nprocs === 1 ? "1 process" : `${array.nprocs} processes`;
   $("layout").textContent = `${many}: ${array.layout}`;
   document.title = `${array.name} – datamover stream`;
@@ -298,7 +300,7 @@ function showView() {
   const pairs = [];
   for (let i = 0; i < dims; i++) for (let j = i + 1; j < dims; j++) pairs.push([i, j]);
   $("axes").replaceChildren(
-    ...pairs.map((pair) => new Option(`dimensions ${pair[0]} and ${pair[1]}`, pair.join())),
+    ...pairs.map((pair) => new Option(pair.join(" and "), pair.join())),
   );
   $("axes").value = axes.join();
   const hidden = at.map((_, d) => d).filter((d) => !axes.includes(d));
