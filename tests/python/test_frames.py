@@ -171,6 +171,24 @@ def test_page_gets_fields_planes_and_the_end():
     run(look())
 
 
+def test_an_array_that_comes_later_and_another_run():
+    async def look():
+        beside = contextlib.ExitStack()
+        out = beside.enter_context(sending(send_two))  # its first step waits for a consumer
+        async with serving(out.address, name="v") as (_, url), looking(url) as page:
+            frame = await page.frame(lambda f: f["name"] == "v")
+            np.testing.assert_array_equal(frame["elems"], of_step("v", frame["step"])[2])
+            await asyncio.to_thread(beside.close)
+            await page.until("state", lambda said: said["state"] == "ended")
+            assert {"ended", "failed"} & set(page.states) == {"ended"}
+            with dm.Stream(None, out.address, consumers=1) as again:
+                await asyncio.to_thread(send_two, again, 777)
+                frame = await page.frame(lambda f: f["step"] == 777)
+                np.testing.assert_array_equal(frame["elems"], of_step("u", 777))
+
+    run(look())
+
+
 def test_newest_step_is_the_one_that_is_shown_and_nobody_waits():
     async def look():
         line = on_one((2, 3))
@@ -261,15 +279,20 @@ HOSTILE = [
     "", "{", "[]", "7", "{}", '{"type": 7}', '{"type": "view"}', '{"type": "hello", "token": ""}',
     '{"type": "grant"}', '{"type": "grant", "frames": 0}', '{"type": "grant", "frames": 1e9}',
     '{"type": "grant", "frames": true}', "[" * 4000,
-    '{"type": "view", "name": "x"}', '{"type": "view", "name": ["u"]}',
-    '{"type": "view", "name": "u", "axes": [0, 1], "at": [0]}',
+    '{"type": "view", "name": ["u"]}', '{"type": "view", "name": "u", "axes": [0, 1]}',
     '{"type": "view", "name": "u", "axes": [1, 0], "at": [0, 0]}',
-    '{"type": "view", "name": "u", "axes": [0, 2], "at": [0, 0]}',
-    '{"type": "view", "name": "u", "axes": [0, 1], "at": [0, 17]}',
-    '{"type": "view", "name": "u", "axes": [0, 1], "at": [0, -1]}',
     '{"type": "view", "name": "u", "axes": [0, true], "at": [0, 0]}',
+    '{"type": "view", "name": "u", "axes": [0, 1], "at": "00"}',
     b"\0" * 16, "x" * 5000,
 ]  # fmt: skip
+UNFITTING = [
+    {"name": "x"},
+    {"name": "u", "axes": [0, 1], "at": [0]},
+    {"name": "u", "axes": [0], "at": [0, 0]},
+    {"name": "u", "axes": [0, 2], "at": [0, 0]},
+    {"name": "u", "axes": [0, 1], "at": [0, 17]},
+    {"name": "u", "axes": [-1, 1], "at": [0, -1]},
+]
 
 
 def test_hostile_messages_end_their_own_connection_only():
@@ -287,7 +310,9 @@ def test_hostile_messages_end_their_own_connection_only():
                             kind = (await bad.socket.receive(LIMIT_SECONDS)).type
                             assert kind is not aiohttp.WSMsgType.BINARY
                     assert bad.socket.close_code in (1008, 1009), message
-                await good.frame()
+                for words in UNFITTING:
+                    await good.say(type="view", **words)
+                    assert (await good.frame())["name"] == "u"
                 assert len(server._pages) == 1
 
     run(look())

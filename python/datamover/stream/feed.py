@@ -13,7 +13,15 @@ from typing import Any
 
 import numpy as np
 
-from datamover.errors import Error, InvalidState, PeerFailed, Timeout, Unsupported
+from datamover.errors import (
+    Error,
+    InvalidArgument,
+    InvalidState,
+    Mismatch,
+    PeerFailed,
+    Timeout,
+    Unsupported,
+)
 from datamover.stream import wire
 from datamover.stream.consumer import Consumer, connect
 from datamover.stream.receiver import ArrayInfo
@@ -41,8 +49,11 @@ MAX_STEPS_PER_SECOND = 60
 #: So long one attempt to reach a stream takes, and the time until the next one.
 CONNECT_SECONDS = 1.0
 RETRY_SECONDS = 0.3
-#: A consumer may ask 16 times which arrays there are.
-MAX_TIMES_ASKED = 8
+JOIN_SECONDS = 2.0
+#: A consumer may ask 16 times which arrays there are: once at first, after 2, 4, 8 ... steps, and
+#: this many times when the answer had new ones.
+MAX_TIMES_NEW = 3
+LAST_ASKED_STEP = 1 << 12
 
 
 @dataclasses.dataclass
@@ -111,9 +122,10 @@ class Feed:
     address : str
         The stream's.
     wish : View, optional
-        What to keep; without one the first view of the first array that can be shown.
+        What to keep. Until that is sent, and without a wish, the first view of the first array that
+        can be shown.
     name : str, optional
-        The array of that first view.
+        The array whose first view is the wish.
     learn : callable
         Called in the thread with all arrays that are known, by name.
     changed : callable
@@ -157,8 +169,8 @@ class Feed:
             source.close()
 
     def join(self) -> None:
-        """Wait until it is left."""
-        self._thread.join()
+        """Wait until it is left; not for somebody at the stream's address who says nothing."""
+        self._thread.join(JOIN_SECONDS)
 
     def _say(self, state: str, words: str = "", **rest: Any) -> None:
         self.status = dataclasses.replace(self.status, state=state, words=words, **rest)
@@ -167,8 +179,10 @@ class Feed:
     def _run(self) -> None:
         while not self._stop.is_set():
             try:
-                self._follow()
-                self._say("ended")
+                if self._follow():
+                    self._say("ended")
+                    self._stop.wait(RETRY_SECONDS)
+                continue
             except Timeout:
                 if self.status.state not in ("ended", "failed"):
                     self._say("connecting")
@@ -185,31 +199,32 @@ class Feed:
                 self._say("failed", f"{type(error).__name__}: {error}")
             self._stop.wait(RETRY_SECONDS)
 
-    def _follow(self) -> None:
-        """Take the steps of one run of the sending program."""
+    def _follow(self) -> bool:
+        """Take the steps of one run of the sending program, or until another view is there."""
         with connect(self._address, timeout=CONNECT_SECONDS, ahead=1, newest=True) as source:
             self._source = source
             try:
-                if not self._stop.is_set():  # else nobody has closed this one
-                    self._take_steps(source)
+                # Where it is set, nobody will close this connection.
+                return not self._stop.is_set() and self._take_steps(source)
             finally:
                 for key, value in source.counters().items():
                     if key in self._past:
                         self._past[key] += value
                 self._source = None
 
-    def _take_steps(self, source: Consumer) -> None:
+    def _take_steps(self, source: Consumer) -> bool:
         if self.status.state == "connecting":
             self._say("waiting")
         known = source.arrays()
         self._learn(known)
         view = self._choose(known)
         if view is None:
-            raise Unsupported("the stream sends no array that can be shown")
+            raise Unsupported("the stream sends no array that can be shown yet")
         info, number = known[view.name], self.status.view_number + 1
         told = {"view": view, "owners": owners_of(view, info), "view_number": number}
-        asked, next_time = 1, 0.0
-        for step, arrays in source.steps({view.name: layout_of_view(view, info)}):
+        steps = source.steps({view.name: layout_of_view(view, info)})
+        times_new, next_time = 0, 0.0
+        for taken, (step, arrays) in enumerate(steps, 1):
             plane = plane_of(arrays[view.name], view, info.shape)
             self._count += 1
             self.newest = Newest(self._count, step, view, number, plane)
@@ -218,19 +233,24 @@ class Feed:
                 told = {}
             else:
                 self._changed()
-            if asked == 1 or (len(source.names()) > len(known) and asked < MAX_TIMES_ASKED):
-                asked += 1  # the first step may have more arrays than were known before it
+            # The first step may have more arrays than were known before it, later ones others.
+            is_new = len(source.names()) > len(known) and times_new < MAX_TIMES_NEW
+            times_new += is_new
+            if is_new or (1 < taken <= LAST_ASKED_STEP and taken & (taken - 1) == 0):
                 known = source.arrays()
                 self._learn(known)
+                if self._wished(known) not in (None, view):
+                    return False
             self._stop.wait(max(next_time - time.monotonic(), 0))
             next_time = time.monotonic() + 1 / MAX_STEPS_PER_SECOND
+        return True
 
     def _choose(self, known: dict[str, ArrayInfo]) -> View | None:
-        if self._wish is not None:
-            with contextlib.suppress(Error):
-                return view_of_words(self._wish.as_words(), known)
         shown = [info for info in known.values() if not why_not_shown(info)]
-        wanted = [info for info in shown if self._name in (None, info.name)]
-        if self._name is not None and not wanted:
-            raise Unsupported(f"the stream sends no array {self._name!r} that can be shown")
-        return first_view(wanted[0]) if wanted else None
+        return self._wished(known) or (first_view(shown[0]) if shown else None)
+
+    def _wished(self, known: dict[str, ArrayInfo]) -> View | None:
+        wish = {"name": self._name} if self._wish is None else self._wish.as_words()
+        with contextlib.suppress(InvalidArgument, Mismatch):
+            return view_of_words(wish, known)
+        return None

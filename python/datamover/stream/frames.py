@@ -18,7 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from datamover.errors import Error, InvalidArgument, IoError, Unsupported
+from datamover.errors import Error, InvalidArgument, IoError, Mismatch, Unsupported
 from datamover.stream import endpoint, wire
 from datamover.stream.feed import Feed, Status, message_of
 from datamover.stream.receiver import ArrayInfo
@@ -302,7 +302,10 @@ class Frames:
                 if said.get("again") is True:
                     page.sent = None
             elif said.get("type") == "view":
-                page.wish = view_of_words(said, self._known)
+                try:
+                    page.wish = view_of_words(said, self._known)
+                except Mismatch:
+                    page.told = None  # it hears again what there is
             else:
                 raise InvalidArgument("a message of this type makes no sense")
             page.wake.set()

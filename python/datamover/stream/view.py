@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from datamover.errors import InvalidArgument
+from datamover.errors import InvalidArgument, Mismatch
 from datamover.holdings import Holdings
 from datamover.layouts import BlockCyclic, FloorPlan, Layout
 from datamover.stream.receiver import ArrayInfo
@@ -70,23 +70,35 @@ def first_view(info: ArrayInfo) -> View:
 
 
 def view_of_words(words: dict[str, Any], known: dict[str, ArrayInfo]) -> View:
-    """Read which view a page wants; nothing in it is trusted. Raises InvalidArgument."""
+    """Read which view a page wants; nothing in it is trusted.
+
+    Raises
+    ------
+    InvalidArgument
+        It is no view of any array.
+    Mismatch
+        It is none of the arrays that are known now, as after another run of the program.
+    """
     name, axes, at = words.get("name"), words.get("axes"), words.get("at")
-    info = known.get(name) if isinstance(name, str) else None
+    if not isinstance(name, str):
+        raise InvalidArgument("a view has the name of an array")
+    info = known.get(name)
     if info is None:
-        raise InvalidArgument("the stream sends no array of this name")
+        raise Mismatch("the stream sends no array of this name")
+    if why_not_shown(info):
+        raise Mismatch(f"this array cannot be shown: {why_not_shown(info)}")
     if axes is None and at is None:
         return first_view(info)
     dims = len(info.shape)
-    for numbers, count in ((axes, min(dims, 2)), (at, dims)):
-        if not isinstance(numbers, list) or len(numbers) != count:
-            raise InvalidArgument("a view has two dimensions, and an index for each dimension")
-        if any(type(number) is not int for number in numbers):
-            raise InvalidArgument("the dimensions and indices of a view are integers")
-    if sorted(set(axes)) != axes or not all(0 <= axis < dims for axis in axes):
-        raise InvalidArgument("the dimensions of a view are ascending, and the array's")
+    for numbers in (axes, at):
+        if not isinstance(numbers, list) or any(type(number) is not int for number in numbers):
+            raise InvalidArgument("the dimensions and indices of a view are lists of integers")
+    if sorted(set(axes)) != axes:
+        raise InvalidArgument("the dimensions of a view are ascending")
+    if len(axes) != min(dims, 2) or len(at) != dims or not all(0 <= axis < dims for axis in axes):
+        raise Mismatch("a view has two dimensions, and an index for each dimension")
     if not all(0 <= place < n for place, n in zip(at, info.shape, strict=True)):
-        raise InvalidArgument("a view lies outside the array")
+        raise Mismatch("a view lies outside the array")
     return View(name, tuple(axes), tuple(0 if d in axes else at[d] for d in range(dims)))
 
 
