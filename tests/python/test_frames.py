@@ -171,6 +171,29 @@ def test_page_gets_fields_planes_and_the_end():
     run(look())
 
 
+def test_pages_that_look_at_different_things():
+    async def look():
+        with sending(send_two) as out:
+            async with serving(out.address) as (server, url), contextlib.AsyncExitStack() as all_of:
+                pages = [await all_of.enter_async_context(looking(url)) for _ in range(3)]
+                for page in pages:
+                    await page.until("arrays", lambda said: len(said["arrays"]) == 2)
+                for turn in range(4):
+                    wanted = ["uv"[(turn + i) % 2] for i in range(3)]
+                    for page, name in zip(pages, wanted, strict=True):
+                        await page.say(type="view", name=name)
+                    for page, name in zip(pages, wanted, strict=True):
+                        frame = await page.frame(lambda f, name=name: f["name"] == name)
+                        expected = of_step(name, frame["step"])
+                        expected = expected if name == "u" else expected[2]
+                        np.testing.assert_array_equal(frame["elems"], expected)
+                        assert page.told["state"]["number"] == frame["view"]
+                        assert page.told["state"]["view"]["name"] == name
+                assert len(server._feeds) == 2
+
+    run(look())
+
+
 def test_an_array_that_comes_later_and_another_run():
     async def look():
         beside = contextlib.ExitStack()
@@ -224,7 +247,7 @@ def test_a_consumer_of_the_newest_step_is_not_waited_for():
         np.testing.assert_array_equal(seen[1][1]["u"], np.arange(6.0) + 29)
 
 
-def test_only_the_page_itself_may_connect(monkeypatch):
+def test_only_the_page_itself_may_connect():
     async def look():
         async with serving("tcp://127.0.0.1:9") as (_, url), aiohttp.ClientSession() as session:
             port = url.rpartition(":")[2]
@@ -428,6 +451,12 @@ def test_wrong_addresses_are_errors():
 def test_options_that_do_not_go_together(options):
     arguments = ["stream", "tcp://127.0.0.1:9", "--frames", PAGE, *options]
     assert CliRunner().invoke(cli.app, arguments).exit_code == 1
+
+
+def test_without_aiohttp_it_says_how_to_install_it(monkeypatch):
+    monkeypatch.setattr(frames, "web", None)
+    done = CliRunner().invoke(cli.app, ["stream", "tcp://127.0.0.1:9", "--frames", PAGE])
+    assert done.exit_code == 1 and "pip install 'datamover[frames]'" in done.output
 
 
 # The page's own code.

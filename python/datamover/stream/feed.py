@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import itertools
 import struct
 import threading
 import time
@@ -55,6 +56,8 @@ JOIN_SECONDS = 2.0
 MAX_TIMES_NEW = 3
 LAST_ASKED_STEP = 1 << 12
 
+_VIEW_NUMBERS = itertools.count(1)
+
 
 @dataclasses.dataclass
 class Newest:
@@ -81,7 +84,7 @@ class Status:
     owners : dict, optional
         As `owners_of`.
     view_number : int
-        How many views of arrays, perhaps of other runs of the program, came before.
+        Differs from that of every other view in this process, also of another run of the program.
     """
 
     state: str
@@ -220,7 +223,7 @@ class Feed:
         view = self._choose(known)
         if view is None:
             raise Unsupported("the stream sends no array that can be shown yet")
-        info, number = known[view.name], self.status.view_number + 1
+        info, number = known[view.name], next(_VIEW_NUMBERS)
         told = {"view": view, "owners": owners_of(view, info), "view_number": number}
         steps = source.steps({view.name: layout_of_view(view, info)})
         times_new, next_time = 0, 0.0

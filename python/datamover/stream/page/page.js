@@ -261,12 +261,11 @@ const STATES = {
 };
 
 function showState(said) {
-  const changed = said.number !== state.number || !state.view;
   state = said;
   const shownState = paused && said.state === "running" ? "paused" : said.state;
   $("state").dataset.state = shownState;
   $("state").textContent = shownState === "paused" ? "paused" : STATES[said.state] || said.words;
-  if (changed) showView();
+  showView();
 }
 
 function showArrays(said) {
