@@ -146,6 +146,10 @@ def stream(
         typer.Option(metavar="npy:DIRECTORY|zarr:PATH", help="Record what comes."),
     ] = None,
     info: Annotated[bool, typer.Option("--info", help="Show the arrays, and end.")] = False,
+    frames: Annotated[
+        str | None,
+        typer.Option(metavar="http://HOST:PORT", help="Serve a page that shows what comes."),
+    ] = None,
     array: Annotated[
         list[str] | None, typer.Option(help="Only this array; may be given several times.")
     ] = None,
@@ -154,20 +158,34 @@ def stream(
         float | None, typer.Option(help="Seconds to wait for the stream, and for each step.")
     ] = None,
 ) -> None:
-    """Record what another program sends (see dm.Stream), or show what it is.
+    """Record what another program sends (see dm.Stream), or show it in a page, or say what it is.
 
     A stream that demands a token finds it in the environment variable DATAMOVER_STREAM_TOKEN.
     """
     from datamover.stream import recorder
 
     with _errors_to_exit():
-        if info == (to is not None):
-            raise InvalidArgument("say either --to or --info")
-        if info:
+        if info + (to is not None) + (frames is not None) != 1:
+            raise InvalidArgument("say either --to, --frames or --info")
+        if frames is not None:
+            _show(address, frames, array or [], steps, timeout)
+        elif info:
             typer.echo(recorder.describe(address, timeout))
         else:
             recorded = recorder.record(address, to, array or [], steps, timeout)
             typer.echo(recorded)
+
+
+def _show(
+    address: str, at: str, names: list[str], steps: int | None, timeout: float | None
+) -> None:
+    from datamover.stream import frames
+
+    if steps is not None or timeout is not None or len(names) > 1:
+        raise InvalidArgument("--frames takes no --steps, no --timeout, and one --array at most")
+    frames.show(
+        address, at, names[0] if names else None, lambda page: typer.echo(f"the page is at {page}")
+    )
 
 
 @app.command(context_settings=_PASSED_ON)

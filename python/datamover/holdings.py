@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -29,9 +30,13 @@ class Holdings:
     ----------
     layout : BlockCyclic, FloorPlan, IndexList or FlatCyclic
     dims : sequence of int
-        The dimensions that are shown, rows last but one, columns last; the others stay at index 0.
+        The dimensions that are shown, rows last but one, columns last.
     window : tuple of int, optional
         Extents to show, from the lower ends on; chosen if not given.
+    at : sequence of int, optional
+        For each dimension the index that it stays at if it is not shown; 0 without it.
+    edges : list of ndarray of int, optional
+        Where the pixels of each shown dimension begin and the last one ends; chosen if not given.
 
     Attributes
     ----------
@@ -41,15 +46,24 @@ class Holdings:
         Extents of what is shown, in elements per shown dimension.
     """
 
-    def __init__(self, layout: Any, dims: tuple[int, ...], window: tuple[int, ...] | None = None):
+    def __init__(
+        self,
+        layout: Any,
+        dims: tuple[int, ...],
+        window: tuple[int, ...] | None = None,
+        *,
+        at: Sequence[int] | None = None,
+        edges: list[np.ndarray] | None = None,
+    ):
         self.layout, self.dims = layout, dims
         domain = layout.domain
         self.lo = tuple(domain.lo)
         self.shape = tuple(domain.shape)
+        self._at = tuple(at or (0,) * len(self.shape))
         self.window = window or tuple(self._shown_extent(d) for d in dims)
         most = MAX_PIXELS_OF_ONE if window == self.shape else MAX_PIXELS
         pixels = [min(n, most) for n in self.window]
-        self.edges = [
+        self.edges = edges or [
             np.linspace(0, n, p + 1).astype(np.int64)
             for n, p in zip(self.window, pixels, strict=True)
         ]
@@ -90,7 +104,7 @@ class Holdings:
 
     def _paint_grid(self, samples: list[np.ndarray]) -> np.ndarray:
         layout = self.layout
-        index = [np.zeros(1, np.int64)] * len(self.shape)
+        index = [np.array([place], np.int64) for place in self._at]
         for d, sample in zip(self.dims, samples, strict=True):
             index[d] = sample
         strides = _grid_strides(layout)
@@ -106,7 +120,8 @@ class Holdings:
         # Where boxes overlap the lowest-numbered one counts, so it is painted last.
         for block in range(len(ranks) - 1, -1, -1):
             lo, hi = regions[block] - np.asarray(self.lo)
-            if any(not lo[d] <= 0 < hi[d] for d in range(len(self.shape)) if d not in self.dims):
+            hidden = (d for d in range(len(self.shape)) if d not in self.dims)
+            if any(not lo[d] <= self._at[d] < hi[d] for d in hidden):
                 continue
             box = tuple(
                 slice(*np.searchsorted(s, [lo[d], hi[d]]))
@@ -118,16 +133,15 @@ class Holdings:
     def _paint_ranges(self, samples: list[np.ndarray]) -> np.ndarray:
         flat = np.zeros((), np.int64)
         for d, extent in enumerate(self.shape):
-            flat = flat * extent
-            if d in self.dims:
-                flat = np.add.outer(flat, samples[self.dims.index(d)])
+            here = samples[self.dims.index(d)] if d in self.dims else self._at[d]
+            flat = np.add.outer(flat * extent, here)
         return self.layout.owners[flat // self.layout.block_elems % self.layout.num_blocks]
 
     def _paint_lists(self, samples: list[np.ndarray]) -> np.ndarray:
         flat = np.full(math.prod(self.shape), NOBODY, np.int64)
         for rank in range(self.layout.nprocs - 1, -1, -1):
             flat[np.asarray(self.layout.indices_of(rank))] = rank
-        cut = tuple(0 if d not in self.dims else slice(None) for d in range(len(self.shape)))
+        cut = tuple(slice(None) if d in self.dims else place for d, place in enumerate(self._at))
         return flat.reshape(self.shape)[cut][np.ix_(*samples)]
 
     def held_by(self, rank: int) -> np.ndarray:

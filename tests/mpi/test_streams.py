@@ -28,13 +28,15 @@ class Ends:
         self.sends = comm.rank < self.senders
         self.part = comm.Split(int(self.sends), comm.rank)
 
-    def run(self, send, receive, **options):
+    def run(self, send, receive, newest=False, **options):
         """Run send(stream) on some processes, receive(consumer) on the others."""
         failures = []
 
         def receiving(address, comm):
             try:
-                with dm.stream.connect(address, comm, timeout=LIMIT_SECONDS) as consumer:
+                with dm.stream.connect(
+                    address, comm, timeout=LIMIT_SECONDS, newest=newest
+                ) as consumer:
                     receive(consumer)
             except BaseException as error:
                 failures.append(error)
@@ -131,6 +133,34 @@ def test_random_layouts(comm, rng, cases):
             assert consumer.counters()["checksum_errors"] == 0
 
         ends.run(send, receive, pathways=int(rng.integers(1, 4)))
+
+
+def test_a_consumer_of_the_newest_step_gets_the_last_one(ends, rng):
+    shape = (40, 31)
+    whole = drawn.numbered(shape, np.dtype("f4"))
+    sent = drawn.layout(rng, shape, ends.senders)
+    wanted = drawn.layout(rng, shape, ends.receivers)
+    parts = []
+    if ends.sends:
+        local_rng = np.random.default_rng(ends.comm.rank)
+        drawing = np.random.default_rng(int(rng.integers(1 << 30)))
+        parts = [drawn.Part(ends.part, drawing, local_rng, sent, whole.dtype)]
+
+    def send(out):
+        for step in range(40):
+            parts[0].fill(of_step(whole, step))
+            out.send("u", parts[0].arrays, step=step, layout=sent)
+
+    def receive(consumer):
+        rank = 0 if ends.comm.size == 1 else ends.part.rank
+        seen = []
+        for step, arrays in consumer.steps({"u": wanted}, timeout=LIMIT_SECONDS):
+            assert_is_part(arrays["u"], wanted, rank, of_step(whole, step))
+            seen.append(step)
+        assert seen == sorted(set(seen)) and seen[-1] == 39
+        assert len(seen) + consumer.dropped == 40
+
+    ends.run(send, receive, newest=True, policy=str(rng.choice(["block", "drop_newest"])))
 
 
 def test_large_messages_over_several_pathways(ends):

@@ -388,6 +388,8 @@ class Audience:
         if not wanted:
             raise InvalidArgument("a consumer has to want at least one array")
         consumer.wanted, consumer.wanted_words = wanted, words
+        if said.get("newest") is True:
+            consumer.queue = StepQueue("drop_oldest", 1, self._flow.queue_bytes)
 
     def _done(self, consumer: _Consumer, rank: int, place: int) -> None:
         missing = consumer.missing.get(place, set())

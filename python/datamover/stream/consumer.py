@@ -79,6 +79,7 @@ def connect(
     timeout: float | None = 30.0,
     ahead: int = 2,
     local: bool = True,
+    newest: bool = False,
 ) -> Consumer:
     """Connect to a stream that another program sends. Collective.
 
@@ -97,6 +98,9 @@ def connect(
         the credit that the stream is granted: nothing else comes.
     local : bool
         Whether messages of processes on this machine may come through shared memory.
+    newest : bool
+        Whether this consumer wants the newest step only, whatever the stream's policy is: one step
+        waits for it, is dropped for the next one, and nobody waits for this consumer.
 
     Returns
     -------
@@ -123,7 +127,9 @@ def connect(
     ...         step, arrays["u"].tolist()
     (4, [0.0, 1.0, 2.0, 3.0, 4.0, 5.0])
     """
-    return Consumer(address, comm, token=token, timeout=timeout, ahead=ahead, local=local)
+    return Consumer(
+        address, comm, token=token, timeout=timeout, ahead=ahead, local=local, newest=newest
+    )
 
 
 class Consumer:
@@ -138,12 +144,13 @@ class Consumer:
         timeout: float | None,
         ahead: int,
         local: bool,
+        newest: bool,
     ):
         self._group = Group(comm)
         self._wanted: dict[str, _Wanted] = {}
         self._error: BaseException | None = None
         self._is_iterating = self._closed = False
-        self._local = local
+        self._local, self._newest = local, bool(newest)
         self._token = endpoint.known_token(token)
 
         def first() -> dict[str, Any] | None:
@@ -158,7 +165,7 @@ class Consumer:
         self._ahead = ahead
         self._key = welcome["key"]
         self._pathways, self._producers = welcome["pathways"], welcome["producers"]
-        self._goes_ahead = welcome["ahead"]
+        self._goes_ahead = welcome["ahead"] and not self._newest
         self._group.together(self._join)
         wire.limit_sending(self._socket, STALLED_SECONDS)
         self._control = FrameWriter(self._socket)
@@ -226,14 +233,14 @@ class Consumer:
                 if until is not None and endpoint.after(0) > until:
                     raise Timeout(f"the stream has sent nothing in {limit} s")
             self._raise_error()
-            return [_words(info) for info in self._receiver.infos.values()]
+            return [_words(info) for info in list(self._receiver.infos.values())]
 
         known = self._group.told_by_first(self._group.together(ask))
         return {one["name"]: info_of_words(one) for one in known}
 
     def names(self) -> set[str]:
         """Give the names of the arrays that the stream has told of so far. Local, on process 0."""
-        return {info.name for info in self._receiver.infos.values()}
+        return {info.name for info in list(self._receiver.infos.values())}
 
     def steps(
         self, targets: Mapping[str, Layout | XArray], timeout: float | None = None
@@ -281,7 +288,13 @@ class Consumer:
             self._raise_error()
         self._receiver.want(self._wanted, self._ahead, self._goes_ahead)
         if self._group.rank == 0:
-            self._control.say({"type": "subscribe", "arrays": self._words_of_wanted()})
+            self._control.say(
+                {
+                    "type": "subscribe",
+                    "arrays": self._words_of_wanted(),
+                    "newest": self._newest,
+                }
+            )
         self._control.say({"type": "credit", "steps": self._ahead})
         return self._iterate(limit)
 

@@ -1,0 +1,259 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How is the newest step of a view kept at hand, while a stream runs, ends and begins again?"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import itertools
+import struct
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from datamover.errors import (
+    Error,
+    InvalidArgument,
+    InvalidState,
+    Mismatch,
+    PeerFailed,
+    Timeout,
+    Unsupported,
+)
+from datamover.stream import wire
+from datamover.stream.consumer import Consumer, connect
+from datamover.stream.receiver import ArrayInfo
+from datamover.stream.view import (
+    View,
+    first_view,
+    layout_of_view,
+    owners_of,
+    plane_of,
+    view_of_words,
+    why_not_shown,
+)
+
+#: Magic, CRC32C of all that follows it, bytes of the name, rows, columns, every how many-th element
+#: of each dimension is there, number of the view, 0, step, steps that were taken so far. Then the
+#: name in UTF-8, zeros up to a multiple of 8, the elements as float32, row by row; little-endian.
+HEADER = struct.Struct("<4sIIIIIIiqQ")
+MAGIC = b"DMF1"
+#: Of larger planes every second element is sent, or every third ...
+MAX_ELEMS = 1 << 24
+#: What the canvases of browsers take.
+MAX_EXTENT = 1 << 13
+#: No screen shows more, and each step costs the sending program its packing.
+MAX_STEPS_PER_SECOND = 60
+#: So long one attempt to reach a stream takes, and the time until the next one.
+CONNECT_SECONDS = 1.0
+RETRY_SECONDS = 0.3
+JOIN_SECONDS = 2.0
+#: A consumer may ask 16 times which arrays there are: once at first, after 2, 4, 8 ... steps, and
+#: this many times when the answer had new ones.
+MAX_TIMES_NEW = 3
+LAST_ASKED_STEP = 1 << 12
+
+_VIEW_NUMBERS = itertools.count(1)
+
+
+@dataclasses.dataclass
+class Newest:
+    """A step of a view, as it came."""
+
+    count: int
+    step: int
+    view: View
+    view_number: int
+    plane: np.ndarray
+    message: bytearray | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Status:
+    """What there is to say of a feed.
+
+    Attributes
+    ----------
+    state : {"connecting", "waiting", "running", "ended", "failed"}
+    words : str
+        Why it failed.
+    view : View, optional
+    owners : dict, optional
+        As `owners_of`.
+    view_number : int
+        Differs from that of every other view in this process, also of another run of the program.
+    """
+
+    state: str
+    words: str = ""
+    view: View | None = None
+    owners: dict[str, Any] | None = None
+    view_number: int = 0
+
+
+def message_of(newest: Newest) -> bytearray:
+    """Give a step as a message for a page; made once."""
+    if newest.message is None:
+        every = -(-max(newest.plane.shape) // MAX_EXTENT)
+        while newest.plane[::every, ::every].size > MAX_ELEMS:
+            every += 1
+        plane = newest.plane[::every, ::every]
+        name = newest.view.name.encode()
+        begin = -(-(HEADER.size + len(name)) // 8) * 8
+        message = bytearray(begin + 4 * plane.size)
+        elems = np.frombuffer(message, "<f4", offset=begin).reshape(plane.shape)
+        with np.errstate(all="ignore"):
+            elems[...] = (
+                np.abs(plane) if plane.dtype.kind == "c" else plane.astype("f4", copy=False)
+            )
+        words = (len(name), *plane.shape, every, newest.view_number, 0, newest.step, newest.count)
+        HEADER.pack_into(message, 0, MAGIC, 0, *words)
+        message[HEADER.size : HEADER.size + len(name)] = name
+        struct.pack_into("<I", message, 4, wire.crc32c(memoryview(message)[8:]))
+        newest.message = message
+    return newest.message
+
+
+class Feed:
+    """A consumer of a stream, in a thread of its own, that keeps the newest step.
+
+    Parameters
+    ----------
+    address : str
+        The stream's.
+    wish : View, optional
+        What to keep. Until that is sent, and without a wish, the first view of the first array that
+        can be shown.
+    name : str, optional
+        The array whose first view is the wish.
+    learn : callable
+        Called in the thread with all arrays that are known, by name.
+    changed : callable
+        Called in the thread when there is something new.
+    """
+
+    def __init__(
+        self,
+        address: str,
+        wish: View | None,
+        name: str | None,
+        learn: Callable[[dict[str, ArrayInfo]], None],
+        changed: Callable[[], None],
+    ):
+        self._address, self._wish, self._name = address, wish, name
+        self._learn, self._changed = learn, changed
+        self.status = Status("connecting", view=wish)
+        self.newest: Newest | None = None
+        self.users = 0
+        self._source: Consumer | None = None
+        self._past = {"bytes_received": 0, "checksum_errors": 0, "steps_dropped": 0}
+        self._count = 0
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="datamover feed", daemon=True)
+        self._thread.start()
+
+    def counters(self) -> dict[str, int]:
+        """Count bytes, steps taken, steps that the stream dropped, and checksum errors."""
+        now = dict(self._past)
+        source = self._source
+        if source is not None:
+            counters = source.counters()
+            now = {key: value + counters[key] for key, value in now.items()}
+        return {**now, "steps": self._count}
+
+    def stop(self) -> None:
+        """Leave the stream, soon."""
+        self._stop.set()
+        source = self._source
+        if source is not None:
+            source.close()
+
+    def join(self) -> None:
+        """Wait until it is left; not for somebody at the stream's address who says nothing."""
+        self._thread.join(JOIN_SECONDS)
+
+    def _say(self, state: str, words: str = "", **rest: Any) -> None:
+        self.status = dataclasses.replace(self.status, state=state, words=words, **rest)
+        self._changed()
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            try:
+                if self._follow():
+                    self._say("ended")
+                    self._stop.wait(RETRY_SECONDS)
+                continue
+            except Timeout:
+                if self.status.state not in ("ended", "failed"):
+                    self._say("connecting")
+            except InvalidState as error:
+                ended = "has ended" in str(error)
+                self._say("ended" if ended else "failed", "" if ended else str(error))
+            except PeerFailed as error:
+                self._say("failed", f"the stream broke off: {error}")
+            except Error as error:
+                self._say("failed", str(error))
+            except (
+                Exception
+            ) as error:  # a defect, which the page should say rather than stand still
+                self._say("failed", f"{type(error).__name__}: {error}")
+            self._stop.wait(RETRY_SECONDS)
+
+    def _follow(self) -> bool:
+        """Take the steps of one run of the sending program, or until another view is there."""
+        with connect(self._address, timeout=CONNECT_SECONDS, ahead=1, newest=True) as source:
+            self._source = source
+            try:
+                # Where it is set, nobody will close this connection.
+                return not self._stop.is_set() and self._take_steps(source)
+            finally:
+                for key, value in source.counters().items():
+                    if key in self._past:
+                        self._past[key] += value
+                self._source = None
+
+    def _take_steps(self, source: Consumer) -> bool:
+        if self.status.state == "connecting":
+            self._say("waiting")
+        known = source.arrays()
+        self._learn(known)
+        view = self._choose(known)
+        if view is None:
+            raise Unsupported("the stream sends no array that can be shown yet")
+        info, number = known[view.name], next(_VIEW_NUMBERS)
+        told = {"view": view, "owners": owners_of(view, info), "view_number": number}
+        steps = source.steps({view.name: layout_of_view(view, info)})
+        times_new, next_time = 0, 0.0
+        for taken, (step, arrays) in enumerate(steps, 1):
+            plane = plane_of(arrays[view.name], view, info.shape)
+            self._count += 1
+            self.newest = Newest(self._count, step, view, number, plane)
+            if self.status.state != "running" or told:
+                self._say("running", **told)
+                told = {}
+            else:
+                self._changed()
+            # The first step may have more arrays than were known before it, later ones others.
+            is_new = len(source.names()) > len(known) and times_new < MAX_TIMES_NEW
+            times_new += is_new
+            if is_new or (1 < taken <= LAST_ASKED_STEP and taken & (taken - 1) == 0):
+                known = source.arrays()
+                self._learn(known)
+                if self._wished(known) not in (None, view):
+                    return False
+            self._stop.wait(max(next_time - time.monotonic(), 0))
+            next_time = time.monotonic() + 1 / MAX_STEPS_PER_SECOND
+        return True
+
+    def _choose(self, known: dict[str, ArrayInfo]) -> View | None:
+        shown = [info for info in known.values() if not why_not_shown(info)]
+        return self._wished(known) or (first_view(shown[0]) if shown else None)
+
+    def _wished(self, known: dict[str, ArrayInfo]) -> View | None:
+        wish = {"name": self._name} if self._wish is None else self._wish.as_words()
+        with contextlib.suppress(InvalidArgument, Mismatch):
+            return view_of_words(wish, known)
+        return None

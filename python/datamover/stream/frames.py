@@ -1,0 +1,390 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How is a stream shown in a browser, by `datamover stream --frames`?
+
+One process, a consumer of the stream, serves one page, which gets the newest step whenever it has
+granted one. What comes from browsers is taken for hostile.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hmac
+import json
+import secrets
+import time
+import urllib.parse
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from datamover.errors import Error, InvalidArgument, IoError, Mismatch, Unsupported
+from datamover.stream import endpoint, wire
+from datamover.stream.feed import Feed, Status, message_of
+from datamover.stream.receiver import ArrayInfo
+from datamover.stream.view import View, view_of_words, why_not_shown
+
+try:
+    from aiohttp import WSCloseCode, WSMsgType, web
+except ImportError:  # told when it is needed
+    web = None
+
+PAGE = Path(__file__).parent / "page"
+FILES = {
+    "/": ("index.html", "text/html"),
+    "/page.css": ("page.css", "text/css"),
+    "/page.js": ("page.js", "text/javascript"),
+    "/colours.js": ("colours.js", "text/javascript"),
+    "/worker.js": ("worker.js", "text/javascript"),
+    "/crc32c.js": ("crc32c.js", "text/javascript"),
+}
+MAX_PAGES = 16
+MAX_MESSAGE_BYTES = 4096
+MAX_MESSAGES_PER_SECOND = 300
+MAX_GRANTED = 2
+HELLO_SECONDS = 10.0
+#: Each change of the view is another connection to the stream.
+VIEW_SECONDS = 0.1
+FIGURES_SECONDS = 1.0
+
+
+def show(address: str, at: str, name: str | None, announce: Callable[[str], None]) -> None:
+    """Serve the page that shows a stream, until interrupted.
+
+    Parameters
+    ----------
+    address : str
+        The stream's, "tcp://host:port". It need not be there yet, and may end and come again.
+    at : str
+        The page's, "http://host:port". Port 0 is one that the system chooses.
+    name : str, optional
+        The array that is shown at first.
+    announce : callable
+        Gets the address to open, with the token, once.
+
+    Raises
+    ------
+    Unsupported
+        The package aiohttp is missing.
+    InvalidArgument
+        An address that makes no sense.
+    IoError
+        The page's address is taken.
+    """
+    frames = Frames(address, at, name)
+    with contextlib.suppress(KeyboardInterrupt):
+        asyncio.run(_show(frames, announce))
+
+
+async def _show(frames: Frames, announce: Callable[[str], None]) -> None:
+    try:
+        announce(await frames.start())
+        await asyncio.Event().wait()
+    finally:
+        await frames.close()
+
+
+def parse_page_address(at: str) -> tuple[str, int]:
+    """Give host and port of "http://host:port". Raises InvalidArgument."""
+    try:
+        parts = urllib.parse.urlsplit(at)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        host, port, parts = None, None, urllib.parse.urlsplit("")
+    rest = parts.path.strip("/") + parts.query + parts.fragment + (parts.username or "")
+    if parts.scheme != "http" or not host or port is None or rest:
+        raise InvalidArgument(f'{at!r} is no address of a page; one is "http://127.0.0.1:8000"')
+    if endpoint.is_any(host):
+        raise InvalidArgument(f"{host} is not what a browser asks for; say which name or address")
+    return host, port
+
+
+class _Page:
+    """A browser that looks."""
+
+    def __init__(self, socket: Any):
+        self.socket = socket
+        self.wake = asyncio.Event()
+        self.feed: Feed | None = None
+        self.granted = 0
+        self.sent: Any = None
+        self.told: Status | None = None
+        self.told_owners: Any = None
+        self.told_arrays: Any = None
+        self.told_figures_at = 0.0
+        self.wish: View | None = None
+        self.next_view_at = 0.0
+
+
+class Frames:
+    """The server of one page that shows a stream."""
+
+    def __init__(self, address: str, at: str, name: str | None = None):
+        if web is None:
+            raise Unsupported("--frames needs the package aiohttp: pip install 'datamover[frames]'")
+        wire.parse_address(address)
+        self._address, self._name = address, name
+        self._host, self._port = parse_page_address(at)
+        self.token = "" if endpoint.is_loopback(self._host) else secrets.token_urlsafe(24)
+        self._known: dict[str, ArrayInfo] = {}
+        self._arrays: list[dict[str, Any]] = []
+        self._feeds: list[Feed] = []
+        self._pages: set[_Page] = set()
+        self._files = {path: (PAGE / file).read_bytes() for path, (file, _) in FILES.items()}
+
+    async def start(self) -> str:
+        """Begin to serve; give the page's address, with the token behind #."""
+        self._loop = asyncio.get_running_loop()
+        app = web.Application(middlewares=[self._guard])
+        app.router.add_get("/frames", self._talk)
+        for path in FILES:
+            app.router.add_get(path, self._file)
+        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
+        await self._runner.setup()
+        try:
+            await web.TCPSite(self._runner, self._host, self._port).start()
+        except OSError as error:
+            await self._runner.cleanup()
+            raise IoError(f"http://{self._host}:{self._port}: {error.strerror or error}") from None
+        self._port = self._runner.addresses[0][1]
+        names = {self._host}
+        if endpoint.is_loopback(self._host):
+            names |= {"localhost", "127.0.0.1", "::1"}
+        self._hosts = {_authority(host, self._port) for host in names}
+        if self._port == 80:
+            self._hosts |= {host.removesuffix(":80") for host in self._hosts}
+        self._feeds.append(self._new_feed(None))
+        fragment = f"#{self.token}" if self.token else ""
+        return f"http://{_authority(self._host, self._port)}/{fragment}"
+
+    async def close(self) -> None:
+        """End all connections."""
+        for page in list(self._pages):
+            await page.socket.close(code=WSCloseCode.GOING_AWAY)
+        if hasattr(self, "_runner"):
+            await self._runner.cleanup()
+        for feed in self._feeds:
+            feed.stop()
+        for feed in self._feeds:
+            await asyncio.to_thread(feed.join)
+
+    # Feeds: one for each view that somebody looks at, and the one that was looked at last.
+
+    def _new_feed(self, view: View | None) -> Feed:
+        return Feed(self._address, view, self._name, self._learn, self._changed)
+
+    def _feed_of(self, view: View | None) -> Feed:
+        for feed in self._feeds:
+            if view is None or feed.status.view == view:
+                return feed
+        self._feeds.append(self._new_feed(view))
+        return self._feeds[-1]
+
+    def _look_at(self, page: _Page, feed: Feed | None) -> None:
+        old, page.feed = page.feed, feed
+        if feed is not None:
+            feed.users += 1
+        if old is not None:
+            old.users -= 1
+        page.sent = page.told = page.told_owners = None
+        for unused in [feed for feed in self._feeds[:-1] if not feed.users]:
+            self._feeds.remove(unused)
+            unused.stop()
+
+    def _learn(self, known: dict[str, ArrayInfo]) -> None:
+        """Called by threads of feeds."""
+        words = [_words_of_array(info) for info in known.values()]
+        self._known, self._arrays = known, words
+        self._changed()
+
+    def _changed(self) -> None:
+        """Called by threads of feeds."""
+        with contextlib.suppress(RuntimeError):  # the loop has been closed
+            self._loop.call_soon_threadsafe(self._wake)
+
+    def _wake(self) -> None:
+        for page in self._pages:
+            page.wake.set()
+
+    # What browsers ask for.
+
+    @staticmethod
+    def _one(request: Any, header: str) -> str:
+        values = request.headers.getall(header, [])
+        return values[0] if len(values) == 1 else ""
+
+    def _guard_host(self, request: Any) -> None:
+        # A name of somebody else's that leads here would make their page this one's origin.
+        if self._one(request, "Host").lower() not in self._hosts:
+            raise web.HTTPForbidden(text="this page has another address\n")
+
+    @property
+    def _guard(self) -> Any:
+        @web.middleware
+        async def guard(request: Any, handler: Any) -> Any:
+            self._guard_host(request)
+            return await handler(request)
+
+        return guard
+
+    async def _file(self, request: Any) -> Any:
+        content_type = FILES[request.path][1]
+        host = self._one(request, "Host")
+        policy = (
+            "default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; "
+            f"worker-src 'self'; connect-src 'self' ws://{host}; base-uri 'none'; "
+            "form-action 'none'; frame-ancestors 'none'"
+        )
+        headers = {
+            "Content-Security-Policy": policy,
+            "X-Content-Type-Options": "nosniff",
+            "Referrer-Policy": "no-referrer",
+            "Cache-Control": "no-store",
+        }
+        return web.Response(
+            body=self._files[request.path], content_type=content_type, charset="utf-8",
+            headers=headers,
+        )  # fmt: skip
+
+    async def _talk(self, request: Any) -> Any:
+        host = self._one(request, "Host").lower()
+        if self._one(request, "Origin").lower() != f"http://{host}":
+            raise web.HTTPForbidden(text="only the page itself may connect\n")
+        if len(self._pages) >= MAX_PAGES:
+            raise web.HTTPServiceUnavailable(text=f"{MAX_PAGES} pages look already\n")
+        socket = web.WebSocketResponse(
+            max_msg_size=MAX_MESSAGE_BYTES, compress=False, heartbeat=30.0, timeout=5.0
+        )
+        page = _Page(socket)
+        self._pages.add(page)
+        sender = None
+        try:
+            await socket.prepare(request)
+            await self._welcome(page)
+            sender = asyncio.create_task(self._send(page))
+            await self._listen(page)
+        except Error as error:
+            await socket.close(code=WSCloseCode.POLICY_VIOLATION, message=str(error).encode()[:120])
+        finally:
+            self._pages.discard(page)
+            self._look_at(page, None)
+            if sender is not None:
+                sender.cancel()
+                await asyncio.gather(sender, return_exceptions=True)
+        return socket
+
+    async def _welcome(self, page: _Page) -> None:
+        """Take the first message, which must have the token if there is one."""
+        try:
+            message = await page.socket.receive(HELLO_SECONDS)
+        except asyncio.TimeoutError:
+            raise InvalidArgument("no token came") from None
+        said = _read(message)
+        given = said.get("token")
+        if said.get("type") != "hello" or not isinstance(given, str):
+            raise InvalidArgument("the first message must have the token")
+        if not hmac.compare_digest(given.encode(errors="replace"), self.token.encode()):
+            raise InvalidArgument("a wrong token")
+        self._look_at(page, self._feed_of(None))
+        page.wake.set()
+
+    async def _listen(self, page: _Page) -> None:
+        second, count = 0, 0
+        async for message in page.socket:
+            now = int(time.monotonic())
+            second, count = now, count + 1 if now == second else 1
+            if count > MAX_MESSAGES_PER_SECOND:
+                raise InvalidArgument("too many messages")
+            said = _read(message)
+            if said.get("type") == "grant":
+                frames = wire.number(said, "frames", 1, MAX_GRANTED)
+                page.granted = min(page.granted + frames, MAX_GRANTED)
+                if said.get("again") is True:
+                    page.sent = None
+            elif said.get("type") == "view":
+                try:
+                    page.wish = view_of_words(said, self._known)
+                except Mismatch:
+                    page.told = None  # it hears again what there is
+            else:
+                raise InvalidArgument("a message of this type makes no sense")
+            page.wake.set()
+
+    async def _send(self, page: _Page) -> None:
+        """Tell a page what is new, and send it the newest step when it has granted one."""
+        while True:
+            with contextlib.suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(page.wake.wait(), FIGURES_SECONDS)
+            page.wake.clear()
+            try:
+                await self._tell(page)
+            except (ConnectionError, RuntimeError):  # it has left
+                return
+
+    async def _tell(self, page: _Page) -> None:
+        now = time.monotonic()
+        if page.wish is not None and now >= page.next_view_at:
+            self._look_at(page, self._feed_of(page.wish))
+            page.wish, page.next_view_at = None, now + VIEW_SECONDS
+        elif page.wish is not None:
+            self._loop.call_later(page.next_view_at - now, page.wake.set)
+        feed, socket = page.feed, page.socket
+        if self._arrays is not page.told_arrays:
+            page.told_arrays = self._arrays
+            await _say(socket, type="arrays", address=self._address, arrays=self._arrays)
+        status = feed.status
+        if status is not page.told:
+            page.told = status
+            await self._tell_status(page, status)
+        newest = feed.newest
+        is_new = newest is not None and newest is not page.sent
+        if is_new and page.granted and newest.view_number == page.told.view_number:
+            page.sent, page.granted = newest, page.granted - 1
+            await socket.send_bytes(await asyncio.to_thread(message_of, newest))
+        if now >= page.told_figures_at + FIGURES_SECONDS:
+            page.told_figures_at = now
+            await _say(socket, type="figures", pages=len(self._pages), **feed.counters())
+
+    async def _tell_status(self, page: _Page, status: Status) -> None:
+        if status.owners is not page.told_owners:
+            page.told_owners = status.owners
+            await _say(page.socket, type="owners", number=status.view_number, **status.owners)
+        view = status.view.as_words() if status.view else None
+        await _say(
+            page.socket,
+            type="state",
+            state=status.state,
+            words=status.words,
+            view=view,
+            number=status.view_number,
+        )
+
+
+def _authority(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def _words_of_array(info: ArrayInfo) -> dict[str, Any]:
+    return {
+        "name": info.name,
+        "shape": list(info.shape),
+        "dtype": str(info.dtype),
+        "nprocs": info.layout.nprocs,
+        "layout": str(info.layout)[:200],
+        "why_not": why_not_shown(info),
+    }
+
+
+def _read(message: Any) -> dict[str, Any]:
+    """Read a message of a browser. Raises InvalidArgument."""
+    try:
+        said = json.loads(message.data) if message.type is WSMsgType.TEXT else None
+    except (ValueError, RecursionError):
+        said = None
+    if not isinstance(said, dict):
+        raise InvalidArgument("a message is a JSON object")
+    return said
+
+
+async def _say(socket: Any, **words: Any) -> None:
+    await socket.send_str(json.dumps(words, separators=(",", ":")))

@@ -1,0 +1,430 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How is a stream shown while it runs? Grants the server frames, has them checked, draws them.
+"use strict";
+
+const AHEAD = 2; // frames that the server may send before one of them is drawn
+const RETRY_MS = 1000;
+const VIEW_MS = 120; // between two changes of the view
+const WINDOW_MS = 2000; // that rates are taken over
+const MIN_LABEL_PX = 24;
+
+const $ = (id) => document.getElementById(id);
+const field = $("field").getContext("2d");
+const worker = new Worker("worker.js");
+
+let socket = null;
+let arrays = [];
+let state = { state: "connecting", words: "", view: null, number: 0 };
+let owners = null;
+let shown = null; // the frame on the canvas
+let next = null; // the frame that is drawn next
+let granted = 0;
+let paused = false;
+let image = null;
+let pointer = null;
+let wish = null;
+let table = null;
+const counts = { skipped: 0, damaged: 0, last: 0, view: 0 };
+const log = []; // [time, bytes, ms of checking, ms of drawing]
+
+// The token comes behind #, which no request holds, and stays in this tab.
+if (location.hash.length > 1) {
+  sessionStorage.setItem("token", decodeURIComponent(location.hash.slice(1)));
+  history.replaceState(null, "", location.pathname);
+}
+
+function connect() {
+  socket = new WebSocket(`ws://${location.host}/frames`);
+  socket.binaryType = "arraybuffer";
+  socket.onopen = () => {
+    granted = 0;
+    say({ type: "hello", token: sessionStorage.getItem("token") || "" });
+    grant();
+  };
+  socket.onmessage = (event) => {
+    if (typeof event.data === "string") hear(JSON.parse(event.data));
+    else worker.postMessage(event.data, [event.data]);
+  };
+  socket.onclose = (event) => {
+    if (event.code === 1008) {
+      showState({ ...state, state: "failed", words: `refused: ${event.reason}` });
+      return;
+    }
+    showState({ ...state, state: "failed", words: "the viewer has gone; trying again" });
+    setTimeout(connect, RETRY_MS);
+  };
+}
+
+function say(words) {
+  if (socket.readyState === WebSocket.OPEN) socket.send(JSON.stringify(words));
+}
+
+function grant(again = false) {
+  if (paused || granted >= AHEAD) return;
+  say({ type: "grant", frames: AHEAD - granted, again });
+  granted = AHEAD;
+}
+
+function hear(said) {
+  if (said.type === "arrays") showArrays(said);
+  else if (said.type === "state") showState(said);
+  else if (said.type === "owners") {
+    owners = said;
+    drawOverlay();
+  } else if (said.type === "figures") showFigures(said);
+}
+
+// Frames.
+
+worker.onmessage = (event) => {
+  const frame = event.data;
+  granted -= 1;
+  if (frame.damaged) {
+    counts.damaged += 1;
+    showErrors();
+    grant(true);
+    return;
+  }
+  if (frame.viewNumber !== counts.view) counts.last = frame.count - 1;
+  counts.view = frame.viewNumber;
+  counts.skipped += Math.max(frame.count - counts.last - 1, 0);
+  counts.last = frame.count;
+  frame.time = performance.now();
+  if (next === null) requestAnimationFrame(draw);
+  next = frame;
+};
+
+function draw() {
+  if (next === null) return;
+  if (paused) return; // drawn when it goes on
+  const begin = performance.now();
+  shown = next;
+  next = null;
+  paint();
+  log.push([shown.time, shown.bytes, shown.checkedMs, performance.now() - begin]);
+  $("step").textContent = shown.step;
+  document.body.dataset.drawn = Number(document.body.dataset.drawn || 0) + 1;
+  grant();
+}
+
+function paint() {
+  if (shown === null) return;
+  const { rows, columns, elems } = shown;
+  const canvas = $("field");
+  if (image === null || canvas.width !== columns || canvas.height !== rows) {
+    canvas.width = columns;
+    canvas.height = rows;
+    image = field.createImageData(columns, rows);
+    image.pixels = new Uint32Array(image.data.buffer);
+    fit();
+  }
+  const [low, high] = range();
+  const scale = high > low ? 256 / (high - low) : 0;
+  const [pixels, nan] = [image.pixels, pixelOfColour(NAN_COLOUR)];
+  for (let i = 0; i < elems.length; i++) {
+    const value = elems[i];
+    const place = (value - low) * scale;
+    pixels[i] = value !== value ? nan : table[place > 0 ? (place < 255 ? place | 0 : 255) : 0];
+  }
+  field.putImageData(image, 0, 0);
+  $("nothing").hidden = true;
+  showScale(low, high);
+  showValue();
+}
+
+function range() {
+  if ($("automatic").checked) {
+    $("low").value = brief(shown.low);
+    $("high").value = brief(shown.high);
+    return [shown.low, shown.high];
+  }
+  const [low, high] = [Number($("low").value), Number($("high").value)];
+  return Number.isFinite(low) && Number.isFinite(high) ? [low, high] : [shown.low, shown.high];
+}
+
+function fit() {
+  if (shown === null) return;
+  const stage = $("stage");
+  const rows = shown.rows * shown.every;
+  const columns = shown.columns * shown.every;
+  const [width, height] = [stage.clientWidth - 2, stage.clientHeight - 2];
+  const scale = Math.min(width / columns, height / rows);
+  const thin = Math.min(56, height);
+  $("frame").style.width = `${Math.max(columns * scale, Math.min(thin, width))}px`;
+  $("frame").style.height = `${Math.max(rows * scale, thin)}px`;
+  drawOverlay();
+}
+
+// Who owns what.
+
+function drawOverlay() {
+  const canvas = $("overlay");
+  const [width, height] = [canvas.clientWidth, canvas.clientHeight];
+  const ratio = window.devicePixelRatio || 1;
+  canvas.width = Math.round(width * ratio);
+  canvas.height = Math.round(height * ratio);
+  if (!owners || !$("show-owners").checked || !width) return;
+  const context = canvas.getContext("2d");
+  context.scale(ratio, ratio);
+  const { rows, columns } = owners;
+  const x = (j) => (columns[j] / columns[columns.length - 1]) * width;
+  const y = (i) => (rows[i] / rows[rows.length - 1]) * height;
+  const across = columns.length - 1;
+  const owner = (i, j) => (i < 0 || j < 0 ? null : owners.owners[i * across + j]);
+  const lines = new Path2D();
+  for (let i = 0; i < rows.length - 1; i++) {
+    for (let j = 0; j < across; j++) {
+      if (j > 0 && owner(i, j) !== owner(i, j - 1)) {
+        lines.moveTo(x(j), y(i));
+        lines.lineTo(x(j), y(i + 1));
+      }
+      if (i > 0 && owner(i, j) !== owner(i - 1, j)) {
+        lines.moveTo(x(j), y(i));
+        lines.lineTo(x(j + 1), y(i));
+      }
+    }
+  }
+  for (const [colour, thick] of [["rgba(0, 0, 0, 0.55)", 3], ["rgba(255, 255, 255, 0.95)", 1.5]]) {
+    context.strokeStyle = colour;
+    context.lineWidth = thick;
+    context.stroke(lines);
+  }
+  context.font = "600 12px system-ui, sans-serif";
+  context.textBaseline = "top";
+  for (let i = 0; i < rows.length - 1; i++) {
+    for (let j = 0; j < across; j++) {
+      const mine = owner(i, j);
+      if (mine < 0 || mine === owner(i - 1, j) || mine === owner(i, j - 1)) continue;
+      const room = [extent(i, j, 0, 1), extent(i, j, 1, 0)];
+      if (x(j + room[0]) - x(j) < MIN_LABEL_PX || y(i + room[1]) - y(i) < 20) continue;
+      const wide = context.measureText(mine).width;
+      context.fillStyle = "rgba(0, 0, 0, 0.6)";
+      context.fillRect(x(j) + 4, y(i) + 4, wide + 8, 17);
+      context.fillStyle = "#fff";
+      context.fillText(mine, x(j) + 8, y(i) + 6.5);
+    }
+  }
+
+  function extent(i, j, down, right) {
+    let n = 1;
+    while (i + n * down < rows.length - 1 && j + n * right < across &&
+      owner(i + n * down, j + n * right) === owner(i, j)) n++;
+    return n;
+  }
+}
+
+function ownerAt(row, column) {
+  if (!owners) return -1;
+  const place = (cuts, index) => {
+    let [low, high] = [0, cuts.length - 1];
+    while (high - low > 1) {
+      const middle = (low + high) >> 1;
+      if (cuts[middle] <= index) low = middle;
+      else high = middle;
+    }
+    return low;
+  };
+  return owners.owners[place(owners.rows, row) * (owners.columns.length - 1) +
+    place(owners.columns, column)];
+}
+
+// The value under the pointer.
+
+function showValue() {
+  if (shown === null || pointer === null) {
+    $("value").textContent = "Point at the picture to read a value.";
+    return;
+  }
+  const at = (where, n) => Math.min(Math.max(Math.floor(where * n), 0), n - 1);
+  const [row, column] = [at(pointer[1], shown.rows), at(pointer[0], shown.columns)];
+  const value = shown.elems[row * shown.columns + column];
+  const [down, right] = [row * shown.every, column * shown.every];
+  const index = [...(state.view?.at || [0, 0])];
+  const axes = state.view?.axes || [0, 1];
+  index[axes[axes.length - 1]] = right;
+  if (axes.length > 1) index[axes[0]] = down;
+  const owner = ownerAt(down, right);
+  const whose = owner >= 0 ? `, process ${owner}${owners.exact ? "" : " or beside"}` : "";
+  $("value").textContent = `${shown.name}[${index.join(", ")}] = ${precise(value)}${whose}`;
+}
+
+const brief = (value) => String(Number(value.toPrecision(4)));
+const precise = (value) => (Number.isFinite(value) ? Number(value.toPrecision(7)) : value);
+
+// What is said of the stream.
+
+const STATES = {
+  connecting: "waiting for the stream",
+  waiting: "waiting for the first step",
+  running: "running",
+  ended: "the stream has ended",
+};
+
+function showState(said) {
+  state = said;
+  const shownState = paused && said.state === "running" ? "paused" : said.state;
+  $("state").dataset.state = shownState;
+  $("state").textContent = shownState === "paused" ? "paused" : STATES[said.state] || said.words;
+  showView();
+}
+
+function showArrays(said) {
+  arrays = said.arrays;
+  $("address").textContent = said.address;
+  const options = arrays.map((array) => {
+    const option = new Option(array.name, array.name);
+    option.disabled = array.why_not !== "";
+    option.title = array.why_not;
+    return option;
+  });
+  $("name").replaceChildren(...options);
+  showView();
+}
+
+const current = () => arrays.find((array) => state.view && array.name === state.view.name);
+
+function showView() {
+  const array = current();
+  if (!array) return;
+  const { axes, at } = state.view;
+  $("name").value = array.name;
+  const cut = at.map((place, d) => (axes.includes(d) ? ":" : place)).join(", ");
+  const plane = at.length > axes.length ? `[${cut}]` : "";
+  $("what").textContent = `${array.name}${plane}, ${array.shape.join(" × ")} ${array.dtype}`;
+  const many = array.nprocs === 1 ? "1 process" : `${array.nprocs} processes`;
+  $("layout").textContent = `${many}: ${array.layout}`;
+  document.title = `${array.name} – datamover stream`;
+  const dims = array.shape.length;
+  $("axes-row").hidden = dims < 3;
+  const pairs = [];
+  for (let i = 0; i < dims; i++) for (let j = i + 1; j < dims; j++) pairs.push([i, j]);
+  $("axes").replaceChildren(
+    ...pairs.map((pair) => new Option(pair.join(" and "), pair.join())),
+  );
+  $("axes").value = axes.join();
+  const hidden = at.map((_, d) => d).filter((d) => !axes.includes(d));
+  if ($("planes").contains(document.activeElement) && $("planes").dataset.axes === axes.join()) return;
+  $("planes").dataset.axes = axes.join();
+  $("planes").replaceChildren(...hidden.map((d) => slider(array, d, at[d])));
+}
+
+function slider(array, d, place) {
+  const label = document.createElement("label");
+  const line = document.createElement("span");
+  const number = document.createElement("output");
+  const input = document.createElement("input");
+  line.append(`index in dimension ${d}`, number);
+  Object.assign(input, { type: "range", min: 0, max: array.shape[d] - 1, value: place });
+  input.dataset.dimension = d;
+  number.textContent = place;
+  input.oninput = () => {
+    number.textContent = input.value;
+    const at = [...(wish || state.view).at];
+    at[d] = Number(input.value);
+    want({ ...(wish || state.view), at });
+  };
+  label.append(line, input);
+  return label;
+}
+
+function want(view) {
+  if (wish === null) {
+    setTimeout(() => {
+      say({ type: "view", ...wish });
+      wish = null;
+    }, VIEW_MS);
+  }
+  wish = view;
+  if (paused) togglePause();
+}
+
+// Figures.
+
+function showScale(low, high) {
+  $("scale-low").textContent = brief(low);
+  $("scale-high").textContent = brief(high);
+  $("nans").hidden = shown.nans === 0;
+  $("nans").lastElementChild.textContent = `${shown.nans} NaN`;
+}
+
+function showFigures(said) {
+  const now = performance.now();
+  while (log.length && log[0][0] < now - WINDOW_MS) log.shift();
+  const sum = (which) => log.reduce((total, entry) => total + entry[which], 0);
+  const seconds = WINDOW_MS / 1e3;
+  $("rate").textContent = `${(sum(1) / 1e6 / seconds).toFixed(1)} MB/s`;
+  $("frames").textContent = `${(log.length / seconds).toFixed(1)} frames/s`;
+  if (log.length) {
+    $("checked").textContent = `${(sum(1) / 1e3 / Math.max(sum(2), 0.1)).toFixed(0)} MB/s`;
+    $("drawn").textContent = `${(sum(3) / log.length).toFixed(1)} ms`;
+  }
+  $("skipped").textContent = counts.skipped;
+  $("dropped").textContent = said.steps_dropped;
+  counts.ofStream = said.checksum_errors;
+  showErrors();
+}
+
+function showErrors() {
+  const errors = counts.damaged + (counts.ofStream || 0);
+  $("errors").textContent = errors;
+  $("errors").classList.toggle("bad", errors > 0);
+}
+
+// What the user does.
+
+function togglePause() {
+  paused = !paused;
+  $("pause").textContent = paused ? "Go on" : "Pause";
+  $("pause").setAttribute("aria-pressed", paused);
+  showState(state);
+  if (!paused) {
+    requestAnimationFrame(draw);
+    grant();
+  }
+}
+
+function chooseMap() {
+  table = pixelsOfMap($("map").value);
+  const bar = $("bar").getContext("2d");
+  const colours = bar.createImageData(256, 1);
+  new Uint32Array(colours.data.buffer).set(table);
+  bar.putImageData(colours, 0, 0);
+  paint();
+}
+
+function chooseRange() {
+  for (const id of ["low", "high"]) $(id).disabled = $("automatic").checked;
+  paint();
+}
+
+$("pause").onclick = togglePause;
+$("name").onchange = () => say({ type: "view", name: $("name").value });
+$("axes").onchange = () => {
+  const axes = $("axes").value.split(",").map(Number);
+  const at = current().shape.map((n, d) => (axes.includes(d) ? 0 : n >> 1));
+  want({ name: state.view.name, axes, at });
+};
+$("map").replaceChildren(...Object.keys(COLOUR_MAPS).map((name) => new Option(name, name)));
+$("map").onchange = chooseMap;
+$("automatic").onchange = chooseRange;
+$("low").oninput = $("high").oninput = paint;
+$("show-owners").onchange = drawOverlay;
+$("overlay").onpointermove = $("overlay").onpointerdown = (event) => {
+  const box = $("overlay").getBoundingClientRect();
+  pointer = [(event.clientX - box.left) / box.width, (event.clientY - box.top) / box.height];
+  showValue();
+};
+$("overlay").onpointerleave = () => {
+  pointer = null;
+  showValue();
+};
+onkeydown = (event) => {
+  if (event.key === " " && event.target === document.body) {
+    event.preventDefault();
+    togglePause();
+  }
+};
+new ResizeObserver(fit).observe($("stage"));
+chooseMap();
+showValue();
+connect();

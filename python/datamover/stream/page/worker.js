@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What is in a message of the stream, and did it arrive unharmed? Runs beside the page.
+"use strict";
+
+importScripts("crc32c.js");
+
+const MAGIC = 0x31464d44; // DMF1
+const HEADER_BYTES = 48;
+
+onmessage = (event) => {
+  const buffer = event.data;
+  const begin = performance.now();
+  const bytes = new Uint8Array(buffer);
+  const view = new DataView(buffer);
+  const isWhole = bytes.length >= HEADER_BYTES && view.getUint32(0, true) === MAGIC;
+  if (!isWhole || crc32c(bytes.subarray(8)) !== view.getUint32(4, true)) {
+    postMessage({ damaged: true, bytes: bytes.length });
+    return;
+  }
+  const checkedMs = performance.now() - begin;
+  postMessage({ ...read(buffer, view), bytes: bytes.length, checkedMs }, [buffer]);
+};
+
+function read(buffer, view) {
+  const nameBytes = view.getUint32(8, true);
+  const rows = view.getUint32(12, true);
+  const columns = view.getUint32(16, true);
+  const at = Math.ceil((HEADER_BYTES + nameBytes) / 8) * 8;
+  const elems = new Float32Array(buffer, at, rows * columns);
+  return {
+    name: new TextDecoder().decode(new Uint8Array(buffer, HEADER_BYTES, nameBytes)),
+    rows,
+    columns,
+    elems,
+    every: view.getUint32(20, true),
+    viewNumber: view.getUint32(24, true),
+    step: view.getBigInt64(32, true).toString(),
+    count: Number(view.getBigUint64(40, true)),
+    ...range(elems),
+  };
+}
+
+function range(elems) {
+  let low = Infinity;
+  let high = -Infinity;
+  let nans = 0;
+  for (let i = 0; i < elems.length; i++) {
+    const value = elems[i];
+    if (value !== value) nans++;
+    else if (value - value === 0) { // not infinite
+      if (value < low) low = value;
+      if (value > high) high = value;
+    }
+  }
+  return low <= high ? { low, high, nans } : { low: 0, high: 0, nans };
+}

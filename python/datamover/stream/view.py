@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Which plane of which array does a page show, and who owns which part of it?"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from datamover.errors import InvalidArgument, Mismatch
+from datamover.holdings import Holdings
+from datamover.layouts import BlockCyclic, FloorPlan, Layout
+from datamover.stream.receiver import ArrayInfo
+
+#: Owners are told for so many intervals per dimension; of finer layouts a sample.
+MAX_INTERVALS = 512
+
+
+@dataclasses.dataclass(frozen=True)
+class View:
+    """A plane of an array.
+
+    Attributes
+    ----------
+    name : str
+        The array's.
+    axes : tuple of int
+        The dimensions that run down and across, ascending; the one of a 1-dimensional array.
+    at : tuple of int
+        The index in every other dimension, counted from its lower end; 0 in those that are shown.
+    """
+
+    name: str
+    axes: tuple[int, ...]
+    at: tuple[int, ...]
+
+    def extents(self, shape: tuple[int, ...]) -> tuple[int, int]:
+        """Give rows and columns for an array of a shape."""
+        rows_and_columns = (1, *(shape[axis] for axis in self.axes))
+        return rows_and_columns[-2], rows_and_columns[-1]
+
+    def as_words(self) -> dict[str, Any]:
+        """Give what a page is told."""
+        return {"name": self.name, "axes": list(self.axes), "at": list(self.at)}
+
+
+def why_not_shown(info: ArrayInfo) -> str:
+    """Say why an array has no picture; "" where it has."""
+    if info.dtype.kind not in "biufcV" or info.dtype.names or info.dtype.subdtype:
+        return f"elements of type {info.dtype} are no numbers"
+    if info.dtype.kind == "V" and not _is_number(info.dtype):
+        return f"elements of type {info.dtype} are no numbers"
+    return "" if all(info.shape) else "it has no elements"
+
+
+def _is_number(dtype: np.dtype) -> bool:
+    try:
+        return np.can_cast(dtype, np.float32, "unsafe") and float(np.ones(1, dtype)[0]) == 1
+    except (TypeError, ValueError):
+        return False
+
+
+def first_view(info: ArrayInfo) -> View:
+    """Give what is shown of an array at first: its last two dimensions, in the middle of others."""
+    dims = len(info.shape)
+    axes = tuple(range(max(dims - 2, 0), dims))
+    at = tuple(0 if d in axes else n // 2 for d, n in enumerate(info.shape))
+    return View(info.name, axes, at)
+
+
+def view_of_words(words: dict[str, Any], known: dict[str, ArrayInfo]) -> View:
+    """Read which view a page wants; nothing in it is trusted.
+
+    Raises
+    ------
+    InvalidArgument
+        It is no view of any array.
+    Mismatch
+        It is none of the arrays that are known now, as after another run of the program.
+    """
+    name, axes, at = words.get("name"), words.get("axes"), words.get("at")
+    if not isinstance(name, str):
+        raise InvalidArgument("a view has the name of an array")
+    info = known.get(name)
+    if info is None:
+        raise Mismatch("the stream sends no array of this name")
+    if why_not_shown(info):
+        raise Mismatch(f"this array cannot be shown: {why_not_shown(info)}")
+    if axes is None and at is None:
+        return first_view(info)
+    dims = len(info.shape)
+    for numbers in (axes, at):
+        if not isinstance(numbers, list) or any(type(number) is not int for number in numbers):
+            raise InvalidArgument("the dimensions and indices of a view are lists of integers")
+    if sorted(set(axes)) != axes:
+        raise InvalidArgument("the dimensions of a view are ascending")
+    if len(axes) != min(dims, 2) or len(at) != dims or not all(0 <= axis < dims for axis in axes):
+        raise Mismatch("a view has two dimensions, and an index for each dimension")
+    if not all(0 <= place < n for place, n in zip(at, info.shape, strict=True)):
+        raise Mismatch("a view lies outside the array")
+    return View(name, tuple(axes), tuple(0 if d in axes else at[d] for d in range(dims)))
+
+
+def layout_of_view(view: View, info: ArrayInfo) -> Layout:
+    """Give the layout of a consumer of one process that wants this plane, and little else."""
+    shape = np.array(info.shape)
+    if len(shape) == len(view.axes):
+        return BlockCyclic(info.shape, f"({', '.join('*' * len(shape))})", nprocs=1)
+    lower, upper = np.array(view.at), np.array(view.at) + 1
+    lower[list(view.axes)], upper[list(view.axes)] = 0, shape[list(view.axes)]
+    # The domain of a floor plan is the box around its regions; the corners make it the array's.
+    zeros = np.zeros_like(shape)
+    regions = np.array([[lower, upper], [zeros, zeros + 1], [shape - 1, shape]])
+    return FloorPlan(regions + np.array(info.layout.domain.lo), [0, 0, 0], nprocs=1)
+
+
+def plane_of(received: Any, view: View, shape: tuple[int, ...]) -> np.ndarray:
+    """Give rows and columns of what `layout_of_view` had received."""
+    plane = received[0] if isinstance(received, dict) else received
+    return plane.reshape(view.extents(shape))
+
+
+def owners_of(view: View, info: ArrayInfo) -> dict[str, Any]:
+    """Say which process of the sending program owns which part of a view.
+
+    Returns
+    -------
+    dict
+        `rows` and `columns`: where intervals begin, and the last one ends; `owners`: a rank for
+        each pair of intervals, -1 for nobody, row by row; `exact`: whether none was left out.
+    """
+    cuts = [_cuts(info.layout, axis, n) for axis, n in enumerate(info.shape)]
+    exact = all(cuts[axis] is not None for axis in view.axes)
+    edges = []
+    for axis in view.axes:
+        n = info.shape[axis]
+        sampled = np.unique(np.linspace(0, n, min(n, MAX_INTERVALS) + 1).astype(np.int64))
+        edges.append(sampled if cuts[axis] is None else cuts[axis])
+    window = tuple(info.shape[axis] for axis in view.axes)
+    owners = Holdings(info.layout, view.axes, window, at=view.at, edges=edges).owners
+    both = [np.array([0, 1]), *edges]
+    return {
+        "rows": both[-2].tolist(),
+        "columns": both[-1].tolist(),
+        "owners": owners.ravel().tolist(),
+        "exact": exact,
+        "nprocs": info.layout.nprocs,
+    }
+
+
+def _cuts(layout: Layout, axis: int, extent: int) -> np.ndarray | None:
+    """Give all places along a dimension where the owner may change; None where they are many."""
+    if isinstance(layout, BlockCyclic):
+        block = layout.block[axis] if layout.grid[axis] > 1 else extent
+        if extent > block * MAX_INTERVALS:
+            return None
+        inner = np.arange(0, extent, max(block, 1), dtype=np.int64)
+    elif isinstance(layout, FloorPlan):
+        inner = np.unique(np.clip(layout.regions[:, :, axis] - layout.domain.lo[axis], 0, extent))
+    elif extent <= MAX_INTERVALS:
+        inner = np.arange(extent)
+    else:
+        return None
+    cuts = np.unique(np.concatenate([[0], inner, [extent]])).astype(np.int64)
+    return cuts if len(cuts) <= MAX_INTERVALS + 1 else None

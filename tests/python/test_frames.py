@@ -1,0 +1,603 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Does the page of a stream get what is sent, and nobody else anything?
+
+The stream is sent by this process; a WebSocket of aiohttp stands for the page. Where Chromium is
+installed, the page itself is looked at.
+"""
+
+import asyncio
+import base64
+import contextlib
+import json
+import os
+import shutil
+import struct
+import subprocess
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import datamover as dm
+from datamover import cli
+from datamover.errors import InvalidArgument, IoError
+from datamover.stream import feed, frames, view, wire
+from datamover.stream.receiver import ArrayInfo
+
+aiohttp = pytest.importorskip("aiohttp")
+
+HERE = "tcp://127.0.0.1:0"
+PAGE = "http://127.0.0.1:0"
+CHROMIUM = shutil.which("chromium")
+LIMIT_SECONDS = 40
+
+pytestmark = pytest.mark.timeout(90)
+
+
+def on_one(shape):
+    return dm.BlockCyclic(shape, f"({', '.join('*' * len(shape))})", nprocs=1)
+
+
+class Page:
+    """What the page's script does, in Python."""
+
+    def __init__(self, socket):
+        self.socket = socket
+        self.states, self.told = [], {}
+
+    async def say(self, **words):
+        await self.socket.send_str(json.dumps(words))
+
+    async def next(self):
+        """The next frame, or None: something was said."""
+        message = await self.socket.receive(LIMIT_SECONDS)
+        if message.type is aiohttp.WSMsgType.BINARY:
+            return read(message.data)
+        assert message.type is aiohttp.WSMsgType.TEXT, message
+        said = json.loads(message.data)
+        self.told[said["type"]] = said
+        if said["type"] == "state":
+            self.states.append(said["state"])
+        return None
+
+    async def frame(self, wanted=lambda frame: True):
+        """Grant frames until one is the wanted one."""
+        while True:
+            await self.say(type="grant", frames=1)
+            frame = None
+            while frame is None:
+                frame = await self.next()
+            if wanted(frame):
+                return frame
+
+    async def until(self, kind, wanted=lambda said: True):
+        while kind not in self.told or not wanted(self.told[kind]):
+            assert await self.next() is None
+        return self.told[kind]
+
+
+def read(message):
+    """A frame by the description of its header alone."""
+    magic, checksum, name, rows, columns, every, number, _, step, _ = struct.unpack_from(
+        "<4sIIIIIIiqQ", message
+    )
+    assert magic == b"DMF1" and checksum == wire.crc32c(message[8:])
+    begin = (48 + name + 7) // 8 * 8
+    elems = np.frombuffer(message, "<f4", offset=begin).reshape(rows, columns)
+    name = message[48 : 48 + name].decode()
+    return {"name": name, "step": step, "elems": elems, "every": every, "view": number}
+
+
+@contextlib.asynccontextmanager
+async def serving(address, at=PAGE, name=None):
+    server = frames.Frames(address, at, name)
+    page = await server.start()
+    try:
+        yield server, page.partition("/#")[0].rstrip("/")
+    finally:
+        await server.close()
+
+
+@contextlib.asynccontextmanager
+async def looking(url, token="", **headers):
+    async with aiohttp.ClientSession() as session:
+        headers = {"Origin": url, **headers}
+        async with session.ws_connect(f"{url}/frames", headers=headers, max_msg_size=0) as socket:
+            await socket.send_str(json.dumps({"type": "hello", "token": token}))
+            yield Page(socket)
+
+
+@contextlib.contextmanager
+def sending(send, **options):
+    """Send steps, 0, 1, 2 ..., one after the other, in a thread, until this ends."""
+    with dm.Stream(None, HERE, consumers=1, **options) as out:
+        stop = threading.Event()
+
+        def run():
+            step = 0
+            while not stop.wait(0.01):
+                send(out, step)
+                step += 1
+
+        beside = threading.Thread(target=run)
+        beside.start()
+        try:
+            yield out
+        finally:
+            stop.set()
+            beside.join()
+
+
+def send_two(out, step):
+    out.send("u", of_step("u", step), layout=on_one((12, 17)), step=step)
+    out.send("v", of_step("v", step), layout=on_one((4, 5, 6)), step=step)
+
+
+def of_step(name, step):
+    shape = {"u": (12, 17), "v": (4, 5, 6)}[name]
+    dtype = {"u": np.float64, "v": np.int16}[name]
+    return (np.arange(np.prod(shape)).reshape(shape) + 7 * step).astype(dtype)
+
+
+def run(work):
+    return asyncio.run(asyncio.wait_for(work, LIMIT_SECONDS))
+
+
+def test_page_gets_fields_planes_and_the_end():
+    async def look():
+        # Under "block" the stream would wait for a consumer that takes nothing.
+        beside = contextlib.ExitStack()
+        out = beside.enter_context(sending(send_two, policy="block", queue_steps=1))
+        async with serving(out.address) as (_, url), looking(url) as page:
+            for _ in range(3):
+                frame = await page.frame()
+                expected = of_step("u", frame["step"]).astype("f4")
+                np.testing.assert_array_equal(frame["elems"], expected)
+            arrays = await page.until("arrays", lambda said: len(said["arrays"]) == 2)
+            assert [array["shape"] for array in arrays["arrays"]] == [[12, 17], [4, 5, 6]]
+            for axes, at in (([1, 2], [3, 0, 0]), ([0, 2], [0, 1, 0]), ([0, 1], [0, 0, 5])):
+                await page.say(type="view", name="v", axes=axes, at=at)
+                cut = tuple(slice(None) if d in axes else at[d] for d in range(3))
+                shape = of_step("v", 0)[cut].shape
+                frame = await page.frame(lambda f, shape=shape: f["elems"].shape == shape)
+                assert frame["name"] == "v"
+                np.testing.assert_array_equal(frame["elems"], of_step("v", frame["step"])[cut])
+            await asyncio.to_thread(beside.close)
+            await page.until("state", lambda said: said["state"] == "ended")
+            assert page.states[-1] == "ended" and "running" in page.states
+
+    run(look())
+
+
+def test_pages_that_look_at_different_things():
+    async def look():
+        with sending(send_two) as out:
+            async with serving(out.address) as (server, url), contextlib.AsyncExitStack() as all_of:
+                pages = [await all_of.enter_async_context(looking(url)) for _ in range(3)]
+                for page in pages:
+                    await page.until("arrays", lambda said: len(said["arrays"]) == 2)
+                for turn in range(4):
+                    wanted = ["uv"[(turn + i) % 2] for i in range(3)]
+                    for page, name in zip(pages, wanted, strict=True):
+                        await page.say(type="view", name=name)
+                    for page, name in zip(pages, wanted, strict=True):
+                        frame = await page.frame(lambda f, name=name: f["name"] == name)
+                        expected = of_step(name, frame["step"])
+                        expected = expected if name == "u" else expected[2]
+                        np.testing.assert_array_equal(frame["elems"], expected)
+                        assert page.told["state"]["number"] == frame["view"]
+                        assert page.told["state"]["view"]["name"] == name
+                assert len(server._feeds) == 2
+
+    run(look())
+
+
+def test_an_array_that_comes_later_and_another_run():
+    async def look():
+        beside = contextlib.ExitStack()
+        out = beside.enter_context(sending(send_two))  # its first step waits for a consumer
+        async with serving(out.address, name="v") as (_, url), looking(url) as page:
+            frame = await page.frame(lambda f: f["name"] == "v")
+            np.testing.assert_array_equal(frame["elems"], of_step("v", frame["step"])[2])
+            await asyncio.to_thread(beside.close)
+            await page.until("state", lambda said: said["state"] == "ended")
+            assert {"ended", "failed"} & set(page.states) == {"ended"}
+            with dm.Stream(None, out.address, consumers=1) as again:
+                await asyncio.to_thread(send_two, again, 777)
+                frame = await page.frame(lambda f: f["step"] == 777)
+                np.testing.assert_array_equal(frame["elems"], of_step("u", 777))
+
+    run(look())
+
+
+def test_newest_step_is_the_one_that_is_shown_and_nobody_waits():
+    async def look():
+        line = on_one((2, 3))
+        with dm.Stream(None, HERE, policy="block", queue_steps=1, consumers=1, timeout=20) as out:
+            async with serving(out.address) as (server, url), looking(url) as page:
+
+                def send():
+                    for step in range(200):
+                        out.send("u", np.full((2, 3), step + 0.5), layout=line, step=step)
+
+                await asyncio.to_thread(send)
+                frame = await page.frame(lambda f: f["step"] == 199)
+                np.testing.assert_array_equal(frame["elems"], np.full((2, 3), 199.5))
+                counters = server._feeds[0].counters()
+                assert counters["steps"] + counters["steps_dropped"] == 200
+                await page.say(type="grant", frames=1, again=True)  # it arrived damaged
+                assert (await page.frame())["step"] == 199
+
+    run(look())
+
+
+def test_a_consumer_of_the_newest_step_is_not_waited_for():
+    line = on_one((6,))
+    with (
+        dm.Stream(None, HERE, policy="block", queue_steps=9, consumers=1, timeout=5) as out,
+        dm.stream.connect(out.address, ahead=1, newest=True) as source,
+    ):
+        steps = source.steps({"u": line})
+        for step in range(30):
+            out.send("u", np.arange(6.0) + step, layout=line, step=step)
+        seen = [next(steps) for _ in range(2)]
+        assert [step for step, _ in seen] == [0, 29] and source.dropped == 28
+        np.testing.assert_array_equal(seen[1][1]["u"], np.arange(6.0) + 29)
+
+
+def test_only_the_page_itself_may_connect():
+    async def look():
+        async with serving("tcp://127.0.0.1:9") as (_, url), aiohttp.ClientSession() as session:
+            port = url.rpartition(":")[2]
+            answers = {}
+            for path in frames.FILES:
+                async with session.get(url + path) as answer:
+                    assert answer.status == 200 and await answer.read()
+                    assert "default-src 'none'" in answer.headers["Content-Security-Policy"]
+            for headers in (
+                {"Host": f"evil.example:{port}"},
+                {"Host": f"evil.example:{port}", "Origin": f"http://evil.example:{port}"},
+                {"Origin": "http://evil.example"},
+                {"Origin": f"https://127.0.0.1:{port}"},
+                {"Origin": "null"},
+                {},
+            ):
+                with pytest.raises(aiohttp.WSServerHandshakeError) as refused:
+                    await session.ws_connect(f"{url}/frames", headers=headers)
+                answers[str(headers)] = refused.value.status
+            assert set(answers.values()) == {403}
+            async with session.get(f"{url}/", headers={"Host": f"evil.example:{port}"}) as answer:
+                assert answer.status == 403
+            for path in ("/../frames.py", "/page.py", "/%2e%2e/frames.py"):
+                async with session.get(url + path) as answer:
+                    assert answer.status == 404
+
+    run(look())
+
+
+def test_beyond_the_loopback_a_token_is_demanded(monkeypatch):
+    monkeypatch.setattr(frames.endpoint, "is_loopback", lambda host: False)
+
+    async def look():
+        server = frames.Frames("tcp://127.0.0.1:9", PAGE)
+        page = await server.start()
+        url, _, token = page.partition("/#")
+        assert len(token) >= 32
+        try:
+            async with looking(url, token) as right:
+                await right.until("state")
+            for wrong in ("", token[:-1], token + "a", "ä"):
+                async with looking(url, wrong) as refused:
+                    message = await refused.socket.receive(LIMIT_SECONDS)
+                    assert message.type is aiohttp.WSMsgType.CLOSE and message.data == 1008
+        finally:
+            await server.close()
+
+    run(look())
+
+
+HOSTILE = [
+    "", "{", "[]", "7", "{}", '{"type": 7}', '{"type": "view"}', '{"type": "hello", "token": ""}',
+    '{"type": "grant"}', '{"type": "grant", "frames": 0}', '{"type": "grant", "frames": 1e9}',
+    '{"type": "grant", "frames": true}', "[" * 4000,
+    '{"type": "view", "name": ["u"]}', '{"type": "view", "name": "u", "axes": [0, 1]}',
+    '{"type": "view", "name": "u", "axes": [1, 0], "at": [0, 0]}',
+    '{"type": "view", "name": "u", "axes": [0, true], "at": [0, 0]}',
+    '{"type": "view", "name": "u", "axes": [0, 1], "at": "00"}',
+    b"\0" * 16, "x" * 5000,
+]  # fmt: skip
+UNFITTING = [
+    {"name": "x"},
+    {"name": "u", "axes": [0, 1], "at": [0]},
+    {"name": "u", "axes": [0], "at": [0, 0]},
+    {"name": "u", "axes": [0, 2], "at": [0, 0]},
+    {"name": "u", "axes": [0, 1], "at": [0, 17]},
+    {"name": "u", "axes": [-1, 1], "at": [0, -1]},
+]
+
+
+def test_hostile_messages_end_their_own_connection_only():
+    async def look():
+        with sending(send_two) as out:
+            async with serving(out.address) as (server, url), looking(url) as good:
+                await good.frame()
+                for message in HOSTILE:
+                    async with looking(url) as bad:
+                        send = bad.socket.send_str
+                        await (bad.socket.send_bytes if isinstance(message, bytes) else send)(
+                            message
+                        )
+                        while not bad.socket.closed:
+                            kind = (await bad.socket.receive(LIMIT_SECONDS)).type
+                            assert kind is not aiohttp.WSMsgType.BINARY
+                    assert bad.socket.close_code in (1008, 1009), message
+                for words in UNFITTING:
+                    await good.say(type="view", **words)
+                    assert (await good.frame())["name"] == "u"
+                assert len(server._pages) == 1
+
+    run(look())
+
+
+def test_at_most_so_many_pages_look():
+    async def look():
+        async with serving("tcp://127.0.0.1:9") as (_, url), contextlib.AsyncExitStack() as pages:
+            for _ in range(frames.MAX_PAGES):
+                await (await pages.enter_async_context(looking(url))).until("state")
+            with pytest.raises(aiohttp.WSServerHandshakeError, match="503"):
+                async with looking(url):
+                    pass
+
+    run(look())
+
+
+def owners_by_hand(layout):
+    owners = np.full(layout.domain.shape, -1)
+    if isinstance(layout, dm.BlockCyclic):
+        for rank in range(layout.nprocs):
+            owners[np.ix_(*layout.global_indices(rank))] = rank
+    elif isinstance(layout, dm.FlatCyclic):
+        for rank in range(layout.nprocs):
+            owners.flat[np.asarray(layout.indices_of(rank))] = rank
+    else:
+        for (lower, upper), rank in zip(layout.regions, layout.owners, strict=True):
+            owners[tuple(map(slice, lower, upper))] = rank
+    return owners
+
+
+BOX = dm.Region((0, 0, 0), (9, 10, 11))
+
+
+@pytest.mark.parametrize(
+    "layout",
+    [
+        dm.BlockCyclic((9, 10, 11), "(cyclic(2), *, cyclic(3))", nprocs=6),
+        dm.FloorPlan.bisected(BOX, [3.0, 1.0, 2.0, 2.0, 5.0]),
+        dm.FlatCyclic((9, 10, 11), 37, nprocs=4),
+    ],
+    ids=lambda layout: type(layout).__name__,
+)
+@pytest.mark.parametrize(("axes", "at"), [((0, 2), 4), ((1, 2), 7), ((0, 1), 10)])
+def test_owners_are_those_of_the_layout(layout, axes, at):
+    info = ArrayInfo("u", np.dtype("f4"), layout)
+    hidden = ({0, 1, 2} - set(axes)).pop()
+    place = tuple(at if d == hidden else 0 for d in range(3))
+    told = view.owners_of(view.View("u", axes, place), info)
+    spans = [np.diff(told["rows"]), np.diff(told["columns"])]
+    owners = np.reshape(told["owners"], [len(span) for span in spans])
+    painted = np.repeat(np.repeat(owners, spans[0], axis=0), spans[1], axis=1)
+    np.testing.assert_array_equal(painted, owners_by_hand(layout).take(at, axis=hidden))
+    assert told["exact"]
+
+
+def test_owners_of_fine_layouts_are_a_sample():
+    layout = dm.BlockCyclic((6000, 3), "(cyclic(1), *)", nprocs=7)
+    told = view.owners_of(view.View("u", (0, 1), (0, 0)), ArrayInfo("u", np.dtype("f4"), layout))
+    assert not told["exact"] and len(told["rows"]) == view.MAX_INTERVALS + 1
+    assert told["owners"] == [row % 7 for row in told["rows"][:-1]]
+
+
+@pytest.mark.parametrize("dtype", ["?", "i1", "u8", "f2", ">f4", "f4", "f8", "c8", "c16"])
+def test_elements_become_float32(dtype):
+    values = np.random.default_rng(1).integers(0, 2 if dtype == "?" else 120, (5, 7)).astype(dtype)
+    if values.dtype.kind == "c":
+        values *= 1 - 2j
+    expected = np.abs(values) if values.dtype.kind == "c" else values
+    seen = read(feed.message_of(feed.Newest(3, -8, view.View("Größe", (0, 1), (0, 0)), 2, values)))
+    np.testing.assert_array_equal(seen["elems"], expected.astype("f4"))
+    assert (seen["name"], seen["step"], seen["view"], seen["every"]) == ("Größe", -8, 2, 1)
+
+
+@pytest.mark.parametrize("shape", [(1, 30_000), (9000, 4), (5000, 5000)])
+def test_large_planes_are_thinned_out(shape):
+    plane = np.arange(np.prod(shape), dtype="f4").reshape(shape)
+    seen = read(feed.message_of(feed.Newest(1, 1, view.View("u", (0, 1), (0, 0)), 1, plane)))
+    every, elems = seen["every"], seen["elems"]
+    assert every > 1 and elems.size <= feed.MAX_ELEMS and max(elems.shape) <= feed.MAX_EXTENT
+    np.testing.assert_array_equal(elems, plane[::every, ::every])
+
+
+def test_what_is_no_number_is_not_shown():
+    why_not = {
+        text: view.why_not_shown(ArrayInfo("u", np.dtype(text), on_one((2, 2))))
+        for text in ("f8", "c8", "?", "S4", "M8[s]", "f4,f4")
+    }
+    assert [text for text, why in why_not.items() if not why] == ["f8", "c8", "?"]
+
+
+def test_wrong_addresses_are_errors():
+    for at in ("127.0.0.1:80", "https://127.0.0.1:80", "http://127.0.0.1", "http://:80",
+               "http://127.0.0.1:x", "http://127.0.0.1:99999", "http://0.0.0.0:80",
+               "http://127.0.0.1:80/path", "http://u@127.0.0.1:80"):  # fmt: skip
+        with pytest.raises(InvalidArgument):
+            frames.Frames("tcp://127.0.0.1:9", at)
+    with pytest.raises(InvalidArgument):
+        frames.Frames("http://127.0.0.1:9", PAGE)
+
+    async def twice():
+        async with serving("tcp://127.0.0.1:9") as (_, url):
+            with pytest.raises(IoError, match="in use"):
+                async with serving("tcp://127.0.0.1:9", url):
+                    pass
+
+    run(twice())
+
+
+@pytest.mark.parametrize(
+    "options", [["--info"], ["--to", "npy:x"], ["--steps", "3"], ["--array", "u", "--array", "v"]]
+)
+def test_options_that_do_not_go_together(options):
+    arguments = ["stream", "tcp://127.0.0.1:9", "--frames", PAGE, *options]
+    assert CliRunner().invoke(cli.app, arguments).exit_code == 1
+
+
+def test_without_aiohttp_it_says_how_to_install_it(monkeypatch):
+    monkeypatch.setattr(frames, "web", None)
+    done = CliRunner().invoke(cli.app, ["stream", "tcp://127.0.0.1:9", "--frames", PAGE])
+    assert done.exit_code == 1 and "pip install 'datamover[frames]'" in done.output
+
+
+# The page's own code.
+
+#: RFC 3720, B.4, and the check value of CRC catalogues.
+VECTORS = [
+    (b"", 0),
+    (b"123456789", 0xE3069283),
+    (bytes(32), 0x8A9136AA),
+    (b"\xff" * 32, 0x62A8AB43),
+    (bytes(range(32)), 0x46DD794E),
+    (bytes(range(31, -1, -1)), 0x113FDB5C),
+    (
+        bytes.fromhex(
+            "01c000000000000000000000000000001400000000000400000000140000001828000000000000000200000000000000"
+        ),
+        0xD9963A56,
+    ),
+]
+
+
+@pytest.mark.skipif(not shutil.which("node"), reason="node is not installed")
+def test_checksum_of_the_page():
+    random = np.random.default_rng(5)
+    cases = VECTORS + [
+        (data, wire.crc32c(data)) for data in (random.bytes(n) for n in (*range(20), 4099))
+    ]
+    script = """
+        const { crc32c } = require(process.argv[1]);
+        const cases = JSON.parse(require("fs").readFileSync(0));
+        const of = (data) => crc32c(new Uint8Array([0, ...Buffer.from(data, "hex")]).subarray(1));
+        console.log(JSON.stringify(cases.map(of)));
+    """
+    done = subprocess.run(
+        ["node", "-e", script, str(frames.PAGE / "crc32c.js")],
+        input=json.dumps([data.hex() for data, _ in cases]),
+        capture_output=True, text=True, check=True, timeout=LIMIT_SECONDS,
+    )  # fmt: skip
+    assert json.loads(done.stdout) == [checksum for _, checksum in cases]
+
+
+class Browser:
+    """Headless Chromium, by its DevTools protocol."""
+
+    def __init__(self, socket):
+        self._socket, self._count = socket, 0
+
+    async def call(self, method, **parameters):
+        self._count += 1
+        words = {"id": self._count, "method": method, "params": parameters}
+        await self._socket.send_str(json.dumps(words))
+        while True:
+            said = json.loads((await self._socket.receive(LIMIT_SECONDS)).data)
+            if said.get("id") == self._count:
+                return said["result"]
+
+    async def value(self, script):
+        return (await self.call("Runtime.evaluate", expression=script))["result"].get("value")
+
+    async def until(self, script):
+        while not await self.value(script):
+            await asyncio.sleep(0.05)
+
+
+@contextlib.asynccontextmanager
+async def browsing(url, profile):
+    arguments = ["--headless", "--no-sandbox", "--disable-gpu", "--remote-debugging-port=0"]
+    with open(os.devnull, "w") as quiet:
+        process = subprocess.Popen(
+            [CHROMIUM, *arguments, f"--user-data-dir={profile}", "about:blank"],
+            stdout=quiet, stderr=quiet,
+        )  # fmt: skip
+    try:
+        says = Path(profile) / "DevToolsActivePort"
+        while not says.exists() or len(says.read_text().split()) < 2:
+            await asyncio.sleep(0.05)
+        port = says.read_text().split()[0]
+        async with aiohttp.ClientSession() as session:
+            async with session.get(f"http://127.0.0.1:{port}/json/list") as answer:
+                tabs = await answer.json()
+            tab = next(tab["webSocketDebuggerUrl"] for tab in tabs if tab["type"] == "page")
+            async with session.ws_connect(tab, max_msg_size=0) as socket:
+                browser = Browser(socket)
+                await browser.call("Page.navigate", url=url)
+                yield browser
+    finally:
+        process.terminate()
+        process.wait()
+
+
+QUARTERS = dm.BlockCyclic((4, 6), "(block, block)", nprocs=1)
+
+
+def send_quarters(out, step):
+    field = np.zeros((4, 6), "f4")
+    field[2:, :3], field[:2, 3:], field[2:, 3:] = 0.5, 1.0, np.nan
+    out.send("u", field, layout=QUARTERS, step=step)
+
+
+@pytest.mark.skipif(not CHROMIUM, reason="Chromium is not installed")
+def test_picture_in_a_browser(tmp_path, monkeypatch):
+    image = pytest.importorskip("matplotlib.image")
+    damaged = []
+
+    def message_of(newest):
+        message = feed.message_of(newest)
+        if newest.count % 3 == 1 and len(damaged) < 5:
+            damaged.append(newest.count)
+            return message[:-4] + bytes([7, 7, 7, 7])
+        return message
+
+    monkeypatch.setattr(frames, "message_of", message_of)
+
+    async def look():
+        beside = contextlib.ExitStack()
+        out = beside.enter_context(sending(send_quarters))
+        async with serving(out.address) as (_, url), browsing(url, tmp_path / "p") as browser:
+            await browser.until("Number(document.body?.dataset.drawn) >= 3")
+            box = await browser.value(
+                "(r => [r.left, r.top, r.width, r.height].join())"
+                "(document.getElementById('field').getBoundingClientRect())"
+            )
+            shot = await browser.call("Page.captureScreenshot", format="png")
+            (tmp_path / "shot.png").write_bytes(base64.b64decode(shot["data"]))
+            pixels = image.imread(tmp_path / "shot.png")
+            left, top, width, height = map(float, box.split(","))
+            seen = [
+                [pixels[int(top + y * height), int(left + x * width), :3] for x in (0.25, 0.75)]
+                for y in (0.25, 0.75)
+            ]
+            # Viridis at 0, 1 and a half; NaN.
+            expected = [["440154", "fde725"], ["21918c", "ff2bd6"]]
+            of = [[list(bytes.fromhex(colour)) for colour in row] for row in expected]
+            np.testing.assert_allclose(np.multiply(seen, 255), of, atol=2)
+            await browser.until("document.getElementById('checked').textContent.includes('MB/s')")
+            errors = await browser.value("document.getElementById('errors').textContent")
+            assert int(errors) == len(damaged) > 0
+            await browser.value("document.getElementById('pause').click()")
+            await browser.until("document.getElementById('state').textContent == 'paused'")
+            await browser.value("document.getElementById('pause').click()")
+            await asyncio.to_thread(beside.close)
+            await browser.until("document.getElementById('state').textContent.includes('ended')")
+
+    run(look())
