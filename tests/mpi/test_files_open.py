@@ -575,10 +575,11 @@ def test_overwriting_one_array_leaves_others_alone(comm, place):
 
 def test_deadlines_that_pass_leave_the_round_in_flight(comm, place):
     """Whichever part of it was waited for."""
-    rows = dm.BlockCyclic((12, 10), "(block, *)", nprocs=comm.size)
-    columns = dm.BlockCyclic((12, 10), "(*, block)", nprocs=comm.size)
+    shape = (8 * comm.size, 30)
+    rows = dm.BlockCyclic(shape, "(block, *)", nprocs=comm.size)
+    columns = dm.BlockCyclic(shape, "(*, block)", nprocs=comm.size)
     array = dm.XArray(comm, columns, "f8")
-    whole = drawn.numbered((12, 10), "f8")
+    whole = drawn.numbered(shape, "f8")
     for block, index in drawn.indices_of_blocks(columns, comm.rank):
         array[block][...] = whole[index]
     name = f"{place}/a.npy"

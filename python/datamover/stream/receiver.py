@@ -27,7 +27,7 @@ from datamover.stream.audience import MAX_WORDS
 from datamover.stream.data_link import DataLink, IncomingMessage
 
 #: When a data connection has ended, the reason is looked for so long.
-REASON_SECONDS = 2.0
+REASON_SECONDS = 10.0
 
 
 @dataclasses.dataclass(frozen=True)
