@@ -106,6 +106,8 @@ def test_the_array_itself_is_known_as_long_as_the_result_lives(comm):
 @pytest.mark.parametrize("what", ["elsewhere", "longer", "no window", "null", "list", "kind"])
 def test_what_is_wrong_is_said_here(comm, what):
     """Of this process alone: nothing is collective."""
+    if what == "kind" and comm.size == 1:
+        pytest.skip("Open MPI makes no other window on one process")
     with window_of_node(comm) as (window, memory):
         array, error = memory, dm.InvalidArgument
         if what == "elsewhere":
@@ -120,7 +122,7 @@ def test_what_is_wrong_is_said_here(comm, what):
             array, error = [1, 2], dm.WrongType
         given = {"no window": comm, "null": MPI.WIN_NULL}.get(what, window)
         if what == "kind":
-            given = MPI.Win.Create(memory, comm=MPI.COMM_SELF)
+            given = MPI.Win.Create(memory, comm=comm)
         with pytest.raises(error):
             dm.in_window(given, array)
         if what == "kind":
