@@ -65,18 +65,18 @@ def converts(source: np.dtype, destination: np.dtype) -> bool:
     return numbers and np.can_cast(source, destination, "same_kind")
 
 
-class _Options:
-    """How a mover works, checked."""
+class MoverOptions:
+    """How a mover works, checked; the defaults are those of `Mover`."""
 
     def __init__(
         self,
-        op: str | None,
-        transport: str,
-        alpha: complex,
-        beta: complex,
-        conjugate: bool,
-        check: bool,
-        max_bytes: int | None,
+        op: str | None = None,
+        transport: str = "auto",
+        alpha: complex = 1,
+        beta: complex = 1,
+        conjugate: bool = False,
+        check: bool = False,
+        max_bytes: int | None = None,
     ):
         self.op = "replace" if op is None else text(op, "op")
         if self.op not in _OPS:
@@ -85,19 +85,6 @@ class _Options:
         self.alpha, self.beta = number(alpha, "alpha"), number(beta, "beta")
         self.conjugate, self.check = bool(conjugate), bool(check)
         self.max_bytes = memory_limit(max_bytes)
-
-
-def checked_options(
-    op: str | None = None,
-    transport: str = "auto",
-    alpha: complex = 1,
-    beta: complex = 1,
-    conjugate: bool = False,
-    check: bool = False,
-    max_bytes: int | None = None,
-) -> dict[str, Any]:
-    """Check what says how a mover works; the defaults are those of `Mover`. Local."""
-    return vars(_Options(op, transport, alpha, beta, conjugate, check, max_bytes))
 
 
 class _Parts:
@@ -200,7 +187,7 @@ class MoverSet:
         try:
             if isinstance(listed, BaseException):
                 raise listed
-            options = _Options(op, transport, alpha, beta, conjugate, check, max_bytes)
+            options = MoverOptions(op, transport, alpha, beta, conjugate, check, max_bytes)
             parts = [_Parts(self._comm, *move) for move in listed]
         except BaseException as error:
             take_part_with(core().refuse_binding, self._address, error)

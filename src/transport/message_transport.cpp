@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "message_transport.hpp"
+#include "mpi/active_requests.hpp"
 #include "mpi/byte_message.hpp"
 #include "mpi/checked_call.hpp"
 
@@ -127,9 +128,7 @@ public:
         for (const bool sends : {false, true})
             for (const Pair& pair : pairs)
                 if (pair.sends() == sends) add(context, pair, form);
-        active_.assign(pair_at_.size(), MPI_REQUEST_NULL);
-        ended_.resize(pair_at_.size());
-        statuses_.resize(pair_at_.size());
+        active_.assign(pair_at_.size());
     }
 
     ~MessageTransport() override {
@@ -147,17 +146,10 @@ public:
     }
 
     Progress progress() override {
-        int count = 0;
-        const int code = MPI_Testsome(static_cast<int>(active_.size()), active_.data(), &count,
-                                      ended_.data(), statuses_.data());
-        if (code == MPI_ERR_IN_STATUS)
-            for (int k = 0; k < count; ++k)
-                mpi::check(statuses_[static_cast<std::size_t>(k)].MPI_ERROR, "MPI_Testsome");
-        mpi::check(code, "MPI_Testsome");
-        for (int k = 0; k < count; ++k)
-            end(static_cast<std::size_t>(ended_[static_cast<std::size_t>(k)]));
+        const auto ended = active_.ended();
+        for (const int number : ended) end(static_cast<std::size_t>(number));
         if (complete_ == pairs_.size()) return Progress::complete;
-        return count > 0 ? Progress::some : Progress::none;
+        return !ended.empty() ? Progress::some : Progress::none;
     }
 
     std::vector<std::int64_t> waiting_for() const override {
@@ -236,10 +228,8 @@ private:
     bool whole_messages_;               ///< not cut into chunks
     std::vector<ChunkMessages> pairs_;  ///< receives before sends
     mpi::PersistentRequests requests_;
-    std::vector<MPI_Request> active_;   ///< per place of every pair: the request under way there
+    mpi::ActiveRequests active_;        ///< per place of every pair: the request under way there
     std::vector<std::size_t> pair_at_;  ///< whose place it is
-    std::vector<int> ended_;
-    std::vector<MPI_Status> statuses_;
     std::size_t receive_places_ = 0;
     std::size_t complete_ = 0;  ///< pairs that are through in this round
 };

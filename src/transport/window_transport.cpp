@@ -16,6 +16,7 @@
 #include <string>
 #include <utility>
 
+#include "mpi/active_requests.hpp"
 #include "mpi/byte_message.hpp"
 #include "mpi/checked_call.hpp"
 #include "mpi/window.hpp"
@@ -138,21 +139,14 @@ public:
     }
 
     Progress progress() override {
-        int count = 0;
-        const int code = MPI_Testsome(static_cast<int>(active_.size()), active_.data(), &count,
-                                      ended_.data(), statuses_.data());
-        if (code == MPI_ERR_IN_STATUS)
-            for (int k = 0; k < count; ++k)
-                mpi::check(statuses_[static_cast<std::size_t>(k)].MPI_ERROR, "MPI_Testsome");
-        mpi::check(code, "MPI_Testsome");
-        for (int k = 0; k < count; ++k)
-            end(static_cast<std::size_t>(ended_[static_cast<std::size_t>(k)]));
+        const auto ended = active_.ended();
+        for (const int number : ended) end(static_cast<std::size_t>(number));
         const bool settled = puts_ && settle();
         if (complete_ == pairs_.size()) {
             is_in_flight_ = false;
             return Progress::complete;
         }
-        return count > 0 || settled ? Progress::some : Progress::none;
+        return !ended.empty() || settled ? Progress::some : Progress::none;
     }
 
     std::vector<std::int64_t> waiting_for() const override {
@@ -231,9 +225,7 @@ private:
             }
         }
         memory_->words.resize(places_.size());
-        active_.assign(2 * places_.size(), MPI_REQUEST_NULL);
-        ended_.resize(active_.size());
-        statuses_.resize(active_.size());
+        active_.assign(2 * places_.size());
     }
 
     void make_requests() {
@@ -376,10 +368,8 @@ private:
     std::vector<WindowPair> pairs_;
     std::vector<Place> places_;
     mpi::PersistentRequests requests_;
-    std::vector<MPI_Request> active_;  ///< two per place
-    std::vector<int> ended_;
-    std::vector<MPI_Status> statuses_;
-    std::size_t complete_ = 0;  ///< pairs that are through in this round
+    mpi::ActiveRequests active_;  ///< two per place
+    std::size_t complete_ = 0;    ///< pairs that are through in this round
     bool is_in_flight_ = false;
 };
 

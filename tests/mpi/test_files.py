@@ -8,6 +8,7 @@ import h5py
 import numpy as np
 import pytest
 import zarr
+from others import stored
 
 import datamover as dm
 from datamover.files import agreement, direct_zarr, move, slabs
@@ -64,13 +65,7 @@ def test_processes_by_themselves_and_slab_by_slab_write_the_same(
             assert report.reads >= np.prod([-(-n // c) for n, c in zip(shape, chunks, strict=True)])
         elif output == "b.zarr":
             assert report.reads == 0
-        if output == "b.npy":
-            found = np.load(f"{place}/b.npy")
-        elif output == "b.zarr":
-            found = zarr.open_array(f"{place}/b.zarr", mode="r")[...]
-        else:
-            with h5py.File(f"{place}/b.h5") as file:
-                found = file["v"][...]
+        found = stored(f"{place}/{output}")
         np.testing.assert_array_equal(found, array.transpose(axes))
         comm.barrier()
 
@@ -147,13 +142,7 @@ def test_parts_are_converted_and_checked(comm, rng, place, case):
         comm, f"{place}/{source}", f"{place}/{output}", region=region, axes=(2, 0, 1),
         output_dtype="f4", check="crc32c", max_bytes=1 << 14,
     )  # fmt: skip
-    if output == "b.npy":
-        found = np.load(f"{place}/b.npy")
-    elif output == "b.zarr":
-        found = zarr.open_array(f"{place}/b.zarr", mode="r")[...]
-    else:
-        with h5py.File(f"{place}/b.h5") as file:
-            found = file["v"][...]
+    found = stored(f"{place}/{output}")
     part = array[tuple(slice(*ends) for ends in region)].transpose(2, 0, 1)
     np.testing.assert_array_equal(found, part.astype("f4"))
     comm.barrier()

@@ -12,6 +12,7 @@ import h5py
 import numpy as np
 import pytest
 import zarr
+from others import stored
 
 import datamover as dm
 from datamover.files import flat
@@ -26,19 +27,6 @@ def local_rng(comm, rng):
 
 def name_of(place, end):
     return f"{place}/a.h5:/x/u" if end == "h5" else f"{place}/a.{end}"
-
-
-def stored(name, like):
-    """What others read."""
-    if name.endswith(".npy"):
-        return np.load(name)
-    if name.endswith(".raw"):
-        return np.fromfile(name, like.dtype).reshape(like.shape)
-    if name.endswith(".zarr"):
-        return zarr.open_array(name, mode="r")[...]
-    path, member = name.split(":/")
-    with h5py.File(path, "r") as file:
-        return file[member][()]
 
 
 def store(comm, name, whole, chunks=None):

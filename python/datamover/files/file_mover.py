@@ -34,7 +34,7 @@ from datamover.files.state_items import agree_on
 from datamover.files.state_steps import LEAST_MESSAGE_BYTES
 from datamover.layouts import BlockCyclic, FloorPlan, Region
 from datamover.mover_pairs import MoverPairs
-from datamover.movers import Mover, checked_options
+from datamover.movers import Mover, MoverOptions
 from datamover.mpi import collectively, comm_address
 from datamover.plans import MotionPlan, redistribute
 
@@ -95,7 +95,7 @@ class _IoTask:
 
     def test(self) -> bool:
         """Tell whether it has ended."""
-        return self._done.is_set()
+        return not self.in_flight
 
     def wait(self, timeout: float | None) -> None:
         """Wait until it has ended."""
@@ -218,7 +218,7 @@ class FileMover(Mover):
         if self._to_file and self._file.mode == "r":
             raise InvalidArgument(f'{self._file.path} was opened with mode "r", to be read')
         # What arrives is combined with what is there, or alone is what stays.
-        self._replaces = checked_options(**self._said)["op"] == "replace"
+        self._replaces = MoverOptions(**self._said).op == "replace"
 
     def _make(self) -> None:
         """Make staging memory, and bind movers. Collective."""

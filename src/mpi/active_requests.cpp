@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Which of the requests that a transport has under way have ended?
+#include "active_requests.hpp"
+
+#include "checked_call.hpp"
+
+namespace datamover::mpi {
+
+void ActiveRequests::assign(std::size_t count) {
+    requests_.assign(count, MPI_REQUEST_NULL);
+    ended_.resize(count);
+    statuses_.resize(count);
+}
+
+std::span<const int> ActiveRequests::ended() {
+    int count = 0;
+    const int code = MPI_Testsome(static_cast<int>(requests_.size()), requests_.data(), &count,
+                                  ended_.data(), statuses_.data());
+    if (code == MPI_ERR_IN_STATUS)
+        for (int k = 0; k < count; ++k)
+            check(statuses_[static_cast<std::size_t>(k)].MPI_ERROR, "MPI_Testsome");
+    check(code, "MPI_Testsome");
+    // Without a request under way the count is MPI_UNDEFINED, below 0.
+    return std::span(ended_).first(count > 0 ? static_cast<std::size_t>(count) : 0);
+}
+
+}  // namespace datamover::mpi
