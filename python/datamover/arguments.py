@@ -6,9 +6,12 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .errors import InvalidArgument, WrongType
+
+if TYPE_CHECKING:
+    import numpy as np
 
 #: The engine counts bytes with 63 bits.
 MOST_BYTES = 2**63 - 1
@@ -48,6 +51,18 @@ def integers(value: Any, name: str) -> tuple[int, ...]:
     except TypeError:
         raise WrongType(
             f"{name} is {value!r}, it must be an integer or a sequence of integers"
+        ) from None
+
+
+def as_array(value: Any, name: str) -> np.ndarray:
+    """Give an array, or refuse what is none, by its name."""
+    import numpy as np  # late: plans are made without it
+
+    try:
+        return np.asarray(value)
+    except ValueError:
+        raise InvalidArgument(
+            f"{name} must be an array, or lists in which all rows have the same length"
         ) from None
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
+from .arguments import as_array
 from .errors import InvalidArgument, InvalidState, Mismatch, OutOfRange, WrongType
 from .mpi import collectively, comm_address, core
 
@@ -52,7 +53,7 @@ def element_dtype(dtype: DTypeLike) -> np.dtype:
 
 def _per_side(ghost: Any, dims: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Read ghost widths: a number, one number per dimension, or (lower, upper) per dimension."""
-    table = np.asarray(ghost)
+    table = as_array(ghost, "ghost")
     if (
         table.dtype.kind not in "iu"
         or table.ndim > 2

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .arguments import memory_limit, seconds
+from .arguments import as_array, memory_limit, seconds
 from .element_arrays import Arrays, Column, TargetArray, is_several, writable
 from .errors import Error, InvalidArgument, InvalidState, Mismatch, OutOfRange
 from .layouts import IndexList
@@ -570,12 +570,12 @@ def distribute(
 
     def ranks_of() -> Targets:
         if isinstance(elements, Mapping):
-            given = {name: np.asarray(array) for name, array in elements.items()}
+            given = {name: as_array(array, name) for name, array in elements.items()}
             listed = list(given.values())
         elif is_several(elements):
             given, listed = elements, list(elements)
         else:
-            given = np.asarray(elements)
+            given = as_array(elements, "elements")
             listed = [given]
         counts = {len(array) for array in listed if array.ndim > 0}
         if any(array.ndim == 0 for array in listed) or not listed:

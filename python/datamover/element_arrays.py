@@ -11,6 +11,7 @@ import numpy as np
 from numpy.lib.format import dtype_to_descr
 from numpy.typing import ArrayLike
 
+from .arguments import as_array
 from .arrays import element_dtype
 from .errors import InvalidArgument, Mismatch, WrongType
 from .targets import integers
@@ -26,7 +27,7 @@ class TargetArray:
                 raise InvalidArgument("targets by rows are a pair (row starts, ranks)")
             starts, targets = targets
             self.row_starts = integers(starts, "row starts")
-        self.ranks = np.asarray(targets)
+        self.ranks = as_array(targets, "targets")
         if self.ranks.size == 0:
             self.ranks = self.ranks.astype(np.int64)
         if self.ranks.dtype.kind not in "iu":
@@ -64,7 +65,7 @@ class Column:
     """An array of which the first dimension counts elements."""
 
     def __init__(self, array: ArrayLike, elems: int, what: str = "column", name: Any = None):
-        array = np.asarray(array)
+        array = as_array(array, f"a {what}")
         element_dtype(array.dtype)
         if array.ndim == 0 or len(array) != elems:
             raise Mismatch(f"a {what} has shape {array.shape}, there are {elems} elements")

@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from .arguments import as_array
 from .errors import InvalidArgument, OutOfRange, WrongType
 from .mpi import core
 
@@ -105,9 +106,9 @@ class TargetMap:
         if isinstance(elements, Mapping):
             if self.key not in elements:
                 raise InvalidArgument(f"there is no array {self.key!r} among {list(elements)}")
-            keys = np.asarray(elements[self.key])
+            keys = as_array(elements[self.key], f"array {self.key!r}")
         else:
-            keys = np.asarray(elements)
+            keys = as_array(elements, "keys")
             if keys.dtype.names is not None:
                 if self.key not in keys.dtype.names:
                     raise InvalidArgument(f"elements of {keys.dtype} have no field {self.key!r}")
@@ -179,7 +180,7 @@ def splitters(values: ArrayLike, key: str | None = None) -> TargetMap:
 
 def _split_values(values: ArrayLike) -> np.ndarray:
     """Give splitters as they are, in a 64-bit type."""
-    given = np.asarray(values)
+    given = as_array(values, "splitters")
     if given.ndim != 1:
         raise InvalidArgument(f"splitters have shape {given.shape}, it must be (n,)")
     kind = "f8" if given.size == 0 or given.dtype.kind == "f" else given.dtype.kind + "8"
@@ -210,7 +211,7 @@ def integers(values: ArrayLike, what: str) -> np.ndarray:
     OutOfRange
         Integers beyond 64 bits.
     """
-    given = np.asarray(values)
+    given = as_array(values, what)
     if given.size and given.dtype.kind not in "iu":
         raise WrongType(f"{what} must be integers, not of dtype {given.dtype}")
     if given.dtype.kind == "u" and given.size and given.max() > np.iinfo(np.int64).max:

@@ -4,7 +4,10 @@
 
 #include <algorithm>
 #include <bit>
+#include <complex>
+#include <limits>
 #include <span>
+#include <sstream>
 #include <string>
 #include <utility>
 
@@ -30,11 +33,35 @@ std::string text_of(const PlanTerm& term) {
                                     std::to_string(halo.colours));
 }
 
-/// Everything that has to be the same, in order: options, number of motions and of phases, then per
-/// motion the digests of its plan.
-std::vector<std::int64_t> digests_of(const Moves& moves, const MoverOptions& options) {
-    std::vector<std::int64_t> all{digest_of(options),
-                                  static_cast<std::int64_t>(moves.motions.size()), moves.phases};
+std::string text_of(std::complex<double> factor) {
+    std::ostringstream text;
+    text.precision(std::numeric_limits<double>::max_digits10);
+    text << factor.real();
+    if (factor.imag() != 0) text << (factor.imag() < 0 ? "" : "+") << factor.imag() << "i";
+    return text.str();
+}
+
+std::string known_transports() {
+    std::string names;
+    for (const transport::TransportKind& kind : transport::transport_kinds())
+        names += (names.empty() ? "" : ", ") + kind.name;
+    return names;
+}
+
+/// The options that have to be the same, as "name value" each.
+std::vector<std::string> texts_of(const MoverOptions& options) {
+    return {std::string("op ") + op_name(options.op),
+            "transport \"" + options.transport + '"',
+            "alpha " + text_of(options.alpha),
+            "beta " + text_of(options.beta),
+            std::string("conjugate ") + (options.conjugate ? "true" : "false"),
+            "known transports " + known_transports()};
+}
+
+/// Everything that has to be the same besides options, in order: number of motions and of phases,
+/// then per motion the digests of its plan.
+std::vector<std::int64_t> digests_of(const Moves& moves) {
+    std::vector<std::int64_t> all{static_cast<std::int64_t>(moves.motions.size()), moves.phases};
     for (const Motion& motion : moves.motions) {
         const auto of_plan = plan::plan_digests(moves.plans[motion.plan].plan);
         all.insert(all.end(), of_plan.begin(), of_plan.end());
@@ -63,14 +90,12 @@ std::string difference(const MotionPlan& plan, std::span<const std::int64_t> min
 std::string difference(const Moves& moves, const std::vector<std::int64_t>& mine,
                        const std::vector<std::int64_t>& of_first) {
     if (mine[0] != of_first[0])
-        return "op, transport, alpha, beta, conjugate, or the transports that are known";
+        return "the number of arrays, here " + std::to_string(mine[0]) + ", there " +
+               std::to_string(of_first[0]);
     if (mine[1] != of_first[1])
-        return "the number of arrays, here " + std::to_string(mine[1]) + ", there " +
+        return "the number of phases, here " + std::to_string(mine[1]) + ", there " +
                std::to_string(of_first[1]);
-    if (mine[2] != of_first[2])
-        return "the number of phases, here " + std::to_string(mine[2]) + ", there " +
-               std::to_string(of_first[2]);
-    std::size_t at = 3;
+    std::size_t at = 2;
     for (const Motion& motion : moves.motions) {
         const MotionPlan& plan = moves.plans[motion.plan].plan;
         const auto length = static_cast<std::size_t>(plan.size()) + 2;
@@ -80,6 +105,44 @@ std::string difference(const Moves& moves, const std::vector<std::int64_t>& mine
         at += length;
     }
     return mine.size() == of_first.size() ? "" : "the number of terms of a plan";
+}
+
+/// The first option of this process that is another one on process 0; empty where none is.
+std::string difference(const std::vector<std::string>& mine,
+                       const std::vector<std::string>& of_first) {
+    for (std::size_t i = 0; i < mine.size(); ++i)
+        if (mine[i] != of_first[i]) return "options, here " + mine[i] + ", there " + of_first[i];
+    return {};
+}
+
+/// What process 0 has. No number may be negative. Collective.
+std::vector<std::int64_t> of_process_0(const mpi::ProcessGroup& group,
+                                       const std::vector<std::int64_t>& mine) {
+    const auto longest = group.maximum({static_cast<std::int64_t>(mine.size())});
+    constexpr std::int64_t none = -1;
+    std::vector<std::int64_t> words(static_cast<std::size_t>(longest[0]), none);
+    if (group.rank() == 0) std::copy(mine.begin(), mine.end(), words.begin());
+    words = group.maximum(std::move(words));
+    std::erase(words, none);
+    return words;
+}
+
+/// Collective.
+std::vector<std::string> of_process_0(const mpi::ProcessGroup& group,
+                                      const std::vector<std::string>& mine) {
+    constexpr std::int64_t end = 0;
+    std::vector<std::int64_t> words;
+    for (const std::string& text : mine) {
+        for (const char c : text) words.push_back(static_cast<unsigned char>(c));
+        words.push_back(end);
+    }
+    std::vector<std::string> texts(1);
+    for (const std::int64_t word : of_process_0(group, words))
+        if (word == end)
+            texts.emplace_back();
+        else
+            texts.back() += static_cast<char>(word);
+    return texts;
 }
 
 std::int64_t elems_for(const std::vector<PeerPart>& parts, std::int64_t rank) {
@@ -151,16 +214,11 @@ std::int64_t digest_of(const Moves& moves) {
 
 void throw_difference(const mpi::ProcessGroup& group, const Moves& moves,
                       const MoverOptions& options) {
-    auto mine = digests_of(moves, options);
-    const auto longest = group.maximum({static_cast<std::int64_t>(mine.size())});
-    // No digest is negative: the maximum is that of process 0.
-    constexpr std::int64_t none = -1;
-    std::vector<std::int64_t> of_first(static_cast<std::size_t>(longest[0]), none);
-    if (group.rank() == 0) std::copy(mine.begin(), mine.end(), of_first.begin());
-    of_first = group.maximum(std::move(of_first));
-    std::erase(of_first, none);
+    const auto mine = digests_of(moves), of_first = of_process_0(group, mine);
+    const auto texts = texts_of(options), texts_of_first = of_process_0(group, texts);
     mpi::collectively(group, [&] {
-        const std::string what = difference(moves, mine, of_first);
+        std::string what = difference(texts, texts_of_first);
+        if (what.empty()) what = difference(moves, mine, of_first);
         if (!what.empty())
             throw Error(ErrorCode::mismatch, "process " + std::to_string(group.rank()) +
                                                  " brings another move than process 0: they "

@@ -90,7 +90,7 @@ def test_start_waits_for_nobody(comm):
 
 def test_columns_that_differ_between_processes(comm):
     if comm.size == 1:
-        return
+        pytest.skip("takes several processes")
     d = dm.Distribution(comm, np.arange(comm.size))
     d.start(np.zeros(comm.size, "f4" if comm.rank == 0 else "f8"))
     with pytest.raises(dm.Mismatch, match="all have to do the same"):
@@ -101,7 +101,7 @@ def test_columns_that_differ_between_processes(comm):
 
 def test_a_late_process(comm):
     if comm.size == 1:
-        return
+        pytest.skip("takes several processes")
     d = dm.Distribution(comm, np.arange(comm.size))
     if comm.rank > 0:
         d.start(np.full(comm.size, comm.rank))
@@ -137,7 +137,7 @@ def test_what_is_not_done_in_flight(comm):
 
 def test_a_move_dropped_in_flight_is_told(comm):
     if comm.size == 1:
-        return
+        pytest.skip("takes several processes")
     fresh = comm.Dup()
     d = dm.Distribution(fresh, np.arange(comm.size))
     comm.barrier()

@@ -151,7 +151,7 @@ def test_one_limit_is_enough(comm, rng):
 @pytest.mark.parametrize("call", ["move", "move into", "in place", "reverse"])
 def test_different_element_sizes_are_an_error_everywhere(comm, call):
     if comm.size == 1:
-        return
+        pytest.skip("takes several processes")
     d = dm.Distribution(comm, np.arange(6) % comm.size)
     values = np.arange(max(6, d.received)).astype("f8" if comm.rank else "f4")
     before = values.copy()
@@ -171,7 +171,7 @@ def test_different_element_sizes_are_an_error_everywhere(comm, call):
 def test_different_calls_are_an_error_everywhere(comm):
     """The error says what two processes do."""
     if comm.size == 1:
-        return
+        pytest.skip("takes several processes")
     last = comm.size - 1
     others = "auto in stable order"
     with pytest.raises(dm.Mismatch, match=f"process 0 .* by {others}, process {last} .* by sort"):
@@ -197,7 +197,7 @@ def test_different_calls_are_an_error_everywhere(comm):
 
 def test_different_types_of_one_size_are_an_error_everywhere(comm):
     if comm.size == 1:
-        return
+        pytest.skip("takes several processes")
     d = dm.Distribution(comm, np.arange(6) % comm.size)
     with pytest.raises(dm.Mismatch, match=r"process 0 .*<i8.* process 1 .*<f8"):
         d.move(np.arange(6, dtype="f8" if comm.rank else "i8"))

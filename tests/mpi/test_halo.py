@@ -138,7 +138,7 @@ def test_shared_nodes_are_summed_and_told_in_place(comm, transport):
     array = dm.XArray(comm, layout, "i8")
     tell = dm.redistribute(layout, layout)
     if drawn.impossible(tell, transport):
-        return
+        pytest.skip("the transport does not reach over nodes")
     expected = np.zeros(layout.domain.shape, int)
     for i, region in enumerate(regions):
         expected[region.slices()] += i + 1

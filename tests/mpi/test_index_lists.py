@@ -107,7 +107,7 @@ def test_what_needs_all_lists_is_refused(comm):
     mover()
     assert "self" in str(mover.explain())
     if comm.size == 1:
-        return
+        pytest.skip("takes several processes")
     elsewhere = (comm.rank + 1) % comm.size
     with pytest.raises(dm.Unsupported, match="known to that process alone"):
         owned.indices_of(elsewhere)

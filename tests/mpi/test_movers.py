@@ -190,7 +190,7 @@ def test_calls_at_the_wrong_time(comm):
 
 def test_a_deadline_names_who_is_waited_for(comm):
     if comm.size == 1:
-        return
+        pytest.skip("takes several processes")
     rows, columns = rows_and_columns(comm.size, comm.size)
     mover = dm.Mover(
         dm.redistribute(rows, columns), dm.XArray(comm, rows), dm.XArray(comm, columns)
@@ -263,7 +263,7 @@ class TestBadArguments:
         mine, out = a.local.copy(), b.local.copy()
         self.assert_refused(comm, dm.InvalidArgument, plan, mine, out, max_bytes=-1)
         if comm.size == 1:
-            return
+            pytest.skip("takes several processes")
         for transport in TRANSPORTS:
             if transport != "shared" and not drawn.impossible(plan, transport):
                 options = {"max_bytes": 1, "transport": transport}

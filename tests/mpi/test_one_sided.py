@@ -57,7 +57,7 @@ class TestOneSided:
         mover, _, _ = self.ring(broken, 300_000, transport)
         comm.barrier()  # all have bound
         if comm.size == 1:
-            return
+            pytest.skip("takes several processes")
         if comm.rank > 0:
             mover.start()  # process 0 never does
         comm.barrier()  # the others have, and give up

@@ -37,7 +37,7 @@ def test_processes_may_wait_in_different_orders(comm, transport):
     """Each wait pushes all movers on: otherwise two that go in many pieces would lock."""
     plan = rows_to_columns(96 * comm.size, comm.size)
     if transport == "shared" or drawn.impossible(plan, transport):
-        return
+        pytest.skip("takes a transport for memory of users")
     arrays = [user_arrays(comm, plan) for _ in range(3)]
     movers = [
         dm.Mover(plan, *pair, comm=comm, transport=transport, max_bytes=20_000 * comm.size)
@@ -59,7 +59,7 @@ def test_set_up_pushes_movers_on(comm, transport):
     """Who makes arrays between start and wait leaves nobody waiting who does so afterwards."""
     plan = rows_to_columns(96 * comm.size, comm.size)
     if transport == "shared" or drawn.impossible(plan, transport):
-        return
+        pytest.skip("takes a transport for memory of users")
     a, b = user_arrays(comm, plan)
     options = {"comm": comm, "transport": transport, "max_bytes": 20_000 * comm.size}
     mover = dm.Mover(plan, a, b, **options)
@@ -77,7 +77,7 @@ def test_set_up_pushes_movers_on(comm, transport):
 
 def test_after_a_timeout_the_mover_can_be_waited_for_again(comm):
     if comm.size == 1:
-        return
+        pytest.skip("takes several processes")
     plan = rows_to_columns(2 * comm.size, comm.size)
     a, b = library_arrays(comm, plan)
     a.local[...] = 3
@@ -97,7 +97,7 @@ def test_after_a_timeout_the_mover_can_be_waited_for_again(comm):
 
 def test_a_default_timeout_holds_for_every_wait(comm):
     if comm.size == 1:
-        return
+        pytest.skip("takes several processes")
     plan = rows_to_columns(2 * comm.size, comm.size)
     mover = dm.Mover(plan, *library_arrays(comm, plan))
     if comm.rank > 0:
@@ -122,12 +122,12 @@ def test_a_mover_dropped_in_flight_is_a_failure_that_all_hear(comm, transport, h
     """Its arrays' memory is not given to anybody else before a late peer is through with it."""
     plan = rows_to_columns(64 * comm.size, comm.size)
     if comm.size == 1 or drawn.impossible(plan, transport):
-        return
+        pytest.skip("takes several processes that this transport reaches")
     fresh = comm.Dup()
     a, b = library_arrays(fresh, plan)
     a.local[...], b.local[...] = 7, 8
     if transport == "shared" and not a.shared:
-        return
+        pytest.skip("no shared memory here")
     mover = dm.Mover(plan, a, b, transport=transport)
     comm.barrier()  # all are through with binding
     if comm.rank == 0:
@@ -164,7 +164,7 @@ def test_a_mover_dropped_in_flight_is_a_failure_that_all_hear(comm, transport, h
 def test_a_peer_that_has_freed_its_mover_is_not_written_to(comm):
     plan = rows_to_columns(8 * comm.size, comm.size)
     if comm.size == 1 or drawn.crosses_nodes(plan):
-        return
+        pytest.skip("takes several processes of one node")
     fresh = comm.Dup()
     mover = dm.Mover(plan, *user_arrays(fresh, plan), comm=fresh, transport="staged")
     mover()
@@ -181,7 +181,7 @@ def test_a_peer_that_has_freed_its_mover_is_not_written_to(comm):
 def test_wait_is_interrupted_and_goes_on(comm):
     """A signal with a handler that raises ends the wait; the mover stays in flight."""
     if comm.size == 1:
-        return
+        pytest.skip("takes several processes")
     plan = rows_to_columns(2 * comm.size, comm.size)
     a, b = library_arrays(comm, plan)
     a.local[...] = 4
@@ -216,10 +216,10 @@ class TestProgressThread:
     def test_movers_complete_without_the_program(self, comm, transport):
         plan = rows_to_columns(64 * comm.size, comm.size)
         if drawn.impossible(plan, transport):
-            return
+            pytest.skip("the transport does not reach over nodes")
         arrays = [library_arrays(comm, plan) for _ in range(3)]
         if transport == "shared" and not all(a.shared for pair in arrays for a in pair):
-            return
+            pytest.skip("no shared memory here")
         with dm.progress_thread() as thread:
             assert thread.carries_messages
             movers = [dm.Mover(plan, *pair, transport=transport) for pair in arrays]
@@ -277,10 +277,10 @@ def test_memory_of_the_library_is_reached_through_views(comm):
     """Parts of an XArray, and arrays inside a slab, are copied straight between processes."""
     plan = rows_to_columns(8 * comm.size, comm.size)
     if comm.size == 1 or drawn.crosses_nodes(plan):
-        return
+        pytest.skip("takes several processes of one node")
     slab = dm.XArray(comm, dm.BlockCyclic((2, 64, comm.size**2), "(*, *, block)", comm.size), "f8")
     if not comm.allreduce(int(slab.shared), op=MPI.MIN):
-        return
+        pytest.skip("no shared memory here")
     flat = slab.local.reshape(-1)
     n = 8 * 8 * comm.size
     a = flat[:n].reshape(plan.source.local_shape(comm.rank))

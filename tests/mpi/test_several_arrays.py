@@ -147,7 +147,7 @@ class TestBadArguments:
 
     def test_sets_that_differ_between_processes(self, comm, plan):
         if comm.size == 1:
-            return
+            pytest.skip("takes several processes")
         a, b = np.zeros(2), np.ones(2)
         moves = [(plan, a, b)] * (1 if comm.rank == 0 else 2)
         with pytest.raises(dm.Mismatch, match="number of arrays"):
@@ -162,7 +162,7 @@ class TestBadArguments:
 
     def test_the_type_of_one_array_differs_on_one_process(self, comm, plan):
         if comm.size == 1:
-            return
+            pytest.skip("takes several processes")
         dtype = "f4" if comm.rank == 1 else "f8"
         a, b = [np.zeros(2), np.zeros(2, dtype)], [np.ones(2), np.ones(2)]
         with pytest.raises(dm.WrongType, match=r"process 0 .*process 1"):

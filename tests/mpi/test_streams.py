@@ -309,7 +309,7 @@ def test_processes_that_want_different_things_are_told(comm):
     line = dm.BlockCyclic(64, "block", nprocs=ends.senders)
 
     if ends.receivers == 1:
-        return
+        pytest.skip("takes several processes that receive")
 
     def send(out):
         with pytest.raises(dm.Timeout):
@@ -337,7 +337,7 @@ def test_wrong_arguments_on_one_process_are_errors_on_all(comm):
 
 def test_lists_that_no_process_holds_whole_are_refused_on_all(comm):
     if comm.size == 1:
-        return
+        pytest.skip("takes several processes")
     (mine,) = dm.index_lists(comm, comm.size, [comm.rank])
     with dm.Stream(comm, HERE) as out, pytest.raises(dm.Unsupported):
         out.send("u", np.zeros(1), layout=mine)
