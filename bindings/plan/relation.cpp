@@ -35,7 +35,8 @@ std::pair<std::int64_t, std::int64_t> both_sizes(nb::handle elem_bytes) {
     return {sizes[0], sizes[1]};
 }
 
-nb::tuple to_pairs(const AddressRelation& relation) {
+nb::tuple to_pairs(const AddressRelation& relation, std::int64_t max_elems) {
+    relation.check_expandable(max_elems);
     std::vector<std::int64_t> source, destination;
     {
         nb::gil_scoped_release release;
@@ -44,7 +45,8 @@ nb::tuple to_pairs(const AddressRelation& relation) {
     return nb::make_tuple(array_of(std::move(source)), array_of(std::move(destination)));
 }
 
-bindings::NumpyArray<std::int64_t> runs(const AddressRelation& relation) {
+bindings::NumpyArray<std::int64_t> runs(const AddressRelation& relation, std::int64_t max_elems) {
+    relation.check_expandable(max_elems);
     std::vector<std::int64_t> rows;
     relation.for_each_run([&](std::int64_t source, std::int64_t destination, std::int64_t elems) {
         rows.insert(rows.end(), {source, destination, elems});
@@ -106,29 +108,40 @@ Raises Mismatch when they hold different numbers of elements.
 )doc")
         .def(
             "encode",
-            [](const AddressRelation& relation, const std::string& encoding) {
-                return relation.encode(encoding_from_name(encoding));
+            [](const AddressRelation& relation, const std::string& encoding,
+               std::int64_t max_elems) {
+                return relation.encode(encoding_from_name(encoding), max_elems);
             },
-            "encoding"_a, R"doc(The same pairs in the same order, kept in another encoding.
+            "encoding"_a, "max_elems"_a = AddressRelation::most_expanded,
+            R"doc(The same pairs in the same order, kept in another encoding.
+
+Takes time and memory in the number of elements.
 
 Parameters
 ----------
 encoding : {"pairs", "blocks", "runs", "dictionary", "product", "offsets"}
     How they are kept. Each can hold any relation.
+max_elems : int
+    A short relation may stand for very many elements: more than these are refused, unless they
+    are kept as products already.
 
 Raises
 ------
 InvalidArgument
-    On another word.
+    On another word, or beyond `max_elems` elements.
 )doc")
         .def("source_half", &AddressRelation::source_half, "message_elem_bytes"_a = 0,
              "The same sources, going to 0, 1, 2, …: assembly of a message.")
         .def("destination_half", &AddressRelation::destination_half, "message_elem_bytes"_a = 0,
              "0, 1, 2, … going to the same destinations: disassembly of a message.")
         .def("ordered_by_source", &AddressRelation::ordered_by_source,
-             "The same pairs, ordered by source address.")
+             "max_elems"_a = AddressRelation::most_expanded,
+             "The same pairs, ordered by source address; at most `max_elems` of them, else "
+             "InvalidArgument.")
         .def("ordered_by_destination", &AddressRelation::ordered_by_destination,
-             "The same pairs, ordered by destination address.")
+             "max_elems"_a = AddressRelation::most_expanded,
+             "The same pairs, ordered by destination address; at most `max_elems` of them, else "
+             "InvalidArgument.")
         .def("reversed", &AddressRelation::reversed, "Source and destination exchanged.");
 }
 
@@ -207,13 +220,19 @@ void bind_looking(nb::class_<AddressRelation>& c) {
                      "Whether the sources are one ascending run: nothing to assemble.")
         .def_prop_ro("destination_contiguous", &AddressRelation::destination_contiguous,
                      "Whether the destinations are one ascending run: nothing to disassemble.")
-        .def("to_pairs", &to_pairs,
-             nb::sig("def to_pairs(self) -> tuple[numpy.typing.NDArray[numpy.int64], "
+        .def("to_pairs", &to_pairs, "max_elems"_a = AddressRelation::most_expanded,
+             nb::sig("def to_pairs(self, max_elems: int = 4294967296) -> "
+                     "tuple[numpy.typing.NDArray[numpy.int64], "
                      "numpy.typing.NDArray[numpy.int64]]"),
-             "All pairs in order: two int64 arrays of byte addresses, of sources and destinations.")
-        .def("runs", &runs, nb::sig("def runs(self) -> numpy.typing.NDArray[numpy.int64]"),
-             "Maximal runs that are contiguous on both sides, in order: an (n, 3) array (int64) of "
-             "source and destination byte address and number of elements.")
+             "All pairs in order: two int64 arrays of byte addresses, of sources and destinations. "
+             "Beyond `max_elems` of them, InvalidArgument.")
+        .def(
+            "runs", &runs, "max_elems"_a = AddressRelation::most_expanded,
+            nb::sig(
+                "def runs(self, max_elems: int = 4294967296) -> numpy.typing.NDArray[numpy.int64]"),
+            "Maximal runs that are contiguous on both sides, in order: an (n, 3) array (int64) of "
+            "source and destination byte address and number of elements. Takes time in the number "
+            "of elements; beyond `max_elems` of them, InvalidArgument.")
         .def_prop_ro("destinations_repeat", &AddressRelation::destinations_repeat,
                      "Whether elements have the same destination: only an `op` makes sense then.")
         .def(

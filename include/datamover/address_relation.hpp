@@ -131,11 +131,17 @@ public:
     /// The relations one behind the other, in order.
     static AddressRelation concatenate(std::span<const AddressRelation> parts);
 
-    /// The same pairs, same order, in another encoding.
-    AddressRelation encode(Encoding encoding) const;
-    /// The same pairs ordered by source address, or by destination address.
-    AddressRelation ordered_by_source() const;
-    AddressRelation ordered_by_destination() const;
+    /// A short relation may stand for very many elements: more are not taken apart unasked.
+    static constexpr std::int64_t most_expanded = std::int64_t{1} << 32;
+    /// The same pairs, same order, in another encoding. Time and memory O(size()), of products to
+    /// products O(1). Throws invalid_argument beyond `max_elems` elements.
+    AddressRelation encode(Encoding encoding, std::int64_t max_elems = most_expanded) const;
+    /// The same pairs ordered by source address, or by destination address. Time and memory
+    /// O(size()). Throws invalid_argument beyond `max_elems` elements.
+    AddressRelation ordered_by_source(std::int64_t max_elems = most_expanded) const;
+    AddressRelation ordered_by_destination(std::int64_t max_elems = most_expanded) const;
+    /// Throws invalid_argument where there are more elements than `max_elems`.
+    void check_expandable(std::int64_t max_elems) const;
     /// One side of a message. Source: the same sources that go to 0, 1, 2, … (times the element
     /// size): assembly. Destination: 0, 1, 2, … that go to the same destinations: disassembly.
     /// Elements of the message are as wide as those of the side that is kept unless

@@ -22,27 +22,61 @@ std::int64_t neighbours_from(const AxisSet& set, std::int64_t local) {
 
 }  // namespace
 
+AxisWalk::AxisWalk(std::shared_ptr<const AxisTable> table, AxisSet source, AxisSet destination)
+    : table_(std::move(table)), source_(std::move(source)), destination_(std::move(destination)) {
+    rewind();
+}
+
+void AxisWalk::rewind() {
+    in_tail_ = table_->periods() == 0 || table_->runs().empty();
+    period_ = repeat_ = before_ = 0;
+    run_ = 0;
+}
+
+AxisWalk::Block AxisWalk::block() const {
+    const AxisRun& run = runs()[run_];
+    std::int64_t s = run.source + repeat_ * run.source_step + before_;
+    std::int64_t d = run.destination + repeat_ * run.destination_step + before_;
+    if (!in_tail_) {
+        s += period_ * table_->source_period();
+        d += period_ * table_->destination_period();
+    }
+    // Neighbours in both local arrays may stand apart in the index space.
+    const std::int64_t length = std::min(
+        {run.length - before_, neighbours_from(source_, s), neighbours_from(destination_, d)});
+    return {s, d, length};
+}
+
+bool AxisWalk::next() {
+    before_ += block().length;
+    if (before_ < runs()[run_].length) return true;
+    before_ = 0;
+    if (++repeat_ < runs()[run_].count) return true;
+    repeat_ = 0;
+    if (++run_ < runs().size()) return true;
+    run_ = 0;
+    if (!in_tail_ && ++period_ < table_->periods()) return true;
+    if (!in_tail_ && !table_->tail().empty()) {
+        in_tail_ = true;
+        return true;
+    }
+    rewind();
+    return false;
+}
+
 BoxWalk::BoxWalk(const Layout& source, const Layout& destination, const std::vector<int>& axes,
                  const ProductPiece& product)
-    : source_sets_(source.axis_sets(product.source_block)),
-      destination_sets_(destination.axis_sets(product.destination_block)),
-      permutation_(axes),
+    : permutation_(axes),
       source_block_(product.source_block),
       destination_block_(product.destination_block),
       done_(false) {
+    const auto from = source.axis_sets(product.source_block);
+    const auto to = destination.axis_sets(product.destination_block);
     for (const PieceAxis& axis : product.axes) {
-        Axis a{axis.source_dim, axis.destination_dim, {}, 0};
-        const AxisSet& from = source_sets_[static_cast<std::size_t>(axis.source_dim)];
-        const AxisSet& to = destination_sets_[static_cast<std::size_t>(axis.destination_dim)];
-        // Neighbours in both local arrays may stand apart in the index space.
-        axis.table->for_each_block([&](std::int64_t s, std::int64_t d, std::int64_t length) {
-            for (std::int64_t n = 0; length > 0; s += n, d += n, length -= n) {
-                n = std::min({length, neighbours_from(from, s), neighbours_from(to, d)});
-                a.blocks.push_back({s, d, n});
-            }
-        });
-        done_ = done_ || a.blocks.empty();
-        axes_.push_back(std::move(a));
+        done_ = done_ || axis.table->empty();
+        axes_.push_back({axis.source_dim, axis.destination_dim,
+                         AxisWalk(axis.table, from[static_cast<std::size_t>(axis.source_dim)],
+                                  to[static_cast<std::size_t>(axis.destination_dim)])});
     }
 }
 
@@ -51,18 +85,16 @@ bool BoxWalk::next(SectionCopy& section) {
     const int dims = static_cast<int>(axes_.size());
     Point from_lo = Point::filled(dims, 0), to_lo = from_lo, from_hi = from_lo, to_hi = from_lo;
     for (const Axis& a : axes_) {
-        const Block& block = a.blocks[a.at];
-        const auto s = static_cast<std::size_t>(a.source_dim);
-        const auto d = static_cast<std::size_t>(a.destination_dim);
-        from_lo[a.source_dim] = source_sets_[s].global(block.source);
-        from_hi[a.source_dim] = from_lo[a.source_dim] + block.length;
-        to_lo[a.destination_dim] = destination_sets_[d].global(block.destination);
-        to_hi[a.destination_dim] = to_lo[a.destination_dim] + block.length;
+        const std::int64_t length = a.walk.block().length;
+        from_lo[a.source_dim] = a.walk.source_index();
+        from_hi[a.source_dim] = from_lo[a.source_dim] + length;
+        to_lo[a.destination_dim] = a.walk.destination_index();
+        to_hi[a.destination_dim] = to_lo[a.destination_dim] + length;
     }
     section = {source_block_, Region(from_lo, from_hi), destination_block_, Region(to_lo, to_hi),
                permutation_};
     std::size_t k = axes_.size();
-    while (k > 0 && ++axes_[k - 1].at == axes_[k - 1].blocks.size()) axes_[--k].at = 0;
+    while (k > 0 && !axes_[k - 1].walk.next()) --k;
     done_ = k == 0;
     return true;
 }

@@ -13,8 +13,35 @@ namespace datamover::plan {
 /// Stands for every rank where sections are asked for.
 inline constexpr std::int64_t any_rank = -1;
 
-/// One box of a product piece after the other, the last axis fastest: one block of each axis's
-/// table, in local positions.
+/// One block of an axis's table after the other, in local positions that hold neighbouring indices
+/// on both sides. Nothing is listed: a short table may stand for very many blocks.
+class AxisWalk {
+public:
+    struct Block {
+        std::int64_t source, destination, length;
+    };
+
+    /// The table must hold something.
+    AxisWalk(std::shared_ptr<const AxisTable> table, AxisSet source, AxisSet destination);
+    Block block() const;
+    std::int64_t source_index() const { return source_.global(block().source); }
+    std::int64_t destination_index() const { return destination_.global(block().destination); }
+    /// Goes to the next block, or, after the last one, to the first and returns false.
+    bool next();
+
+private:
+    const std::vector<AxisRun>& runs() const { return in_tail_ ? table_->tail() : table_->runs(); }
+    void rewind();
+
+    std::shared_ptr<const AxisTable> table_;
+    AxisSet source_, destination_;
+    bool in_tail_ = false;
+    std::int64_t period_ = 0, repeat_ = 0;
+    std::size_t run_ = 0;
+    std::int64_t before_ = 0;  ///< how much of the table's block lies before
+};
+
+/// One box of a product piece after the other, the last axis fastest.
 class BoxWalk {
 public:
     BoxWalk() = default;
@@ -23,15 +50,10 @@ public:
     bool next(SectionCopy& section);
 
 private:
-    struct Block {
-        std::int64_t source, destination, length;
-    };
     struct Axis {
         int source_dim, destination_dim;
-        std::vector<Block> blocks;
-        std::size_t at = 0;
+        AxisWalk walk;
     };
-    std::vector<AxisSet> source_sets_, destination_sets_;
     std::vector<Axis> axes_;
     std::vector<int> permutation_;
     std::int64_t source_block_ = 0, destination_block_ = 0;

@@ -114,7 +114,16 @@ AddressRelation AddressRelation::from_products(std::vector<Product> products,
     return AddressRelation(builder.finish());
 }
 
-AddressRelation AddressRelation::encode(Encoding encoding) const {
+void AddressRelation::check_expandable(std::int64_t max_elems) const {
+    if (size() > max_elems)
+        throw Error(ErrorCode::invalid_argument, "the relation has " + std::to_string(size()) +
+                                                     " elements, to take it apart for more than " +
+                                                     std::to_string(max_elems) +
+                                                     " max_elems must say so");
+}
+
+AddressRelation AddressRelation::encode(Encoding encoding, std::int64_t max_elems) const {
+    if (encoding != this->encoding() && encoding != Encoding::product) check_expandable(max_elems);
     return AddressRelation(encode_as(encoding, storage_));
 }
 

@@ -79,11 +79,13 @@ StoragePtr sorted(const AddressRelation& relation, Side by) {
 
 }  // namespace
 
-AddressRelation AddressRelation::ordered_by_source() const {
+AddressRelation AddressRelation::ordered_by_source(std::int64_t max_elems) const {
+    check_expandable(max_elems);
     return empty() ? *this : AddressRelation(sorted(*this, Side::source));
 }
 
-AddressRelation AddressRelation::ordered_by_destination() const {
+AddressRelation AddressRelation::ordered_by_destination(std::int64_t max_elems) const {
+    check_expandable(max_elems);
     return empty() ? *this : AddressRelation(sorted(*this, Side::destination));
 }
 

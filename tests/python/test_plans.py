@@ -506,3 +506,32 @@ def test_a_plan_for_a_huge_grid_takes_the_time_of_its_pieces():
     plan = dm.redistribute(flat, dm.BlockCyclic(shape, "(*, block)", most))
     with pytest.raises(dm.Unsupported):
         sum(plan.outgoing(0).values())
+
+
+def test_sections_of_very_many_blocks_come_one_by_one():
+    """Nothing is listed beforehand: the plan would not fit into memory."""
+    n = 2**60
+    plan = dm.redistribute(dm.BlockCyclic(n, "cyclic", 2), dm.BlockCyclic(n, "block", 2))
+    sections = [s for s, _ in zip(plan.sections(1), range(3), strict=False)]
+    assert [s.source_region for s in sections] == [dm.Region((lo,), (lo + 1,)) for lo in (1, 3, 5)]
+
+
+def test_relations_of_very_many_elements_are_not_taken_apart_unasked():
+    n = 2**56
+    plan = dm.redistribute(dm.BlockCyclic(n, "cyclic", 2), dm.BlockCyclic(n, "block", 2))
+    relation = plan.relation(0, 0)
+    for expand in (
+        lambda: relation.encode("blocks"),
+        lambda: relation.encode("pairs"),
+        relation.to_pairs,
+        relation.runs,
+        relation.ordered_by_source,
+        relation.ordered_by_destination,
+    ):
+        with pytest.raises(dm.InvalidArgument, match=f"{len(relation)} elements"):
+            expand()
+    assert relation.encode("product").nbytes == relation.nbytes
+    few = dm.AddressRelation.from_pairs([0, 2, 1], [0, 1, 2])
+    with pytest.raises(dm.InvalidArgument, match=r"3 elements, .* more than 2"):
+        few.encode("blocks", max_elems=2)
+    assert few.encode("blocks", max_elems=3).to_pairs()[0].tolist() == [0, 16, 8]
