@@ -116,10 +116,9 @@ AddressRelation AddressRelation::from_products(std::vector<Product> products,
 
 void AddressRelation::check_expandable(std::int64_t max_elems) const {
     if (size() > max_elems)
-        throw Error(ErrorCode::invalid_argument, "the relation has " + std::to_string(size()) +
-                                                     " elements, to take it apart for more than " +
-                                                     std::to_string(max_elems) +
-                                                     " max_elems must say so");
+        throw Error(ErrorCode::invalid_argument,
+                    "the relation has " + std::to_string(size()) +
+                        " elements, more than max_elems = " + std::to_string(max_elems));
 }
 
 AddressRelation AddressRelation::encode(Encoding encoding, std::int64_t max_elems) const {

@@ -532,6 +532,6 @@ def test_relations_of_very_many_elements_are_not_taken_apart_unasked():
             expand()
     assert relation.encode("product").nbytes == relation.nbytes
     few = dm.AddressRelation.from_pairs([0, 2, 1], [0, 1, 2])
-    with pytest.raises(dm.InvalidArgument, match=r"3 elements, .* more than 2"):
+    with pytest.raises(dm.InvalidArgument, match="3 elements, more than max_elems = 2"):
         few.encode("blocks", max_elems=2)
     assert few.encode("blocks", max_elems=3).to_pairs()[0].tolist() == [0, 16, 8]

@@ -26,7 +26,7 @@ from typer.testing import CliRunner
 import datamover as dm
 from datamover import cli
 from datamover.launch import outer_environment
-from datamover.stream import audience, endpoint, shared_memory, wire
+from datamover.stream import audience, endpoint, receiver, shared_memory, wire
 from datamover.stream.outbox import Message, _Box
 from datamover.stream.step_queue import POLICIES, StepQueue
 
@@ -572,7 +572,8 @@ def test_a_message_that_arrives_damaged_again_and_again_is_an_error():
 
 
 @pytest.mark.parametrize("case", range(6))
-def test_a_connection_that_is_cut_is_an_error_and_no_wrong_value(case):
+def test_a_connection_that_is_cut_is_an_error_and_no_wrong_value(case, monkeypatch):
+    monkeypatch.setattr(receiver, "REASON_SECONDS", 0.1)  # nothing can come to say why
     at = random.Random(f"{SEED} {case}").randrange(200, 240_000)
 
     def change(passed, data):
@@ -582,6 +583,12 @@ def test_a_connection_that_is_cut_is_an_error_and_no_wrong_value(case):
 
     with pytest.raises((dm.PeerFailed, dm.IoError)):
         through_proxy(change)
+
+
+def test_who_listens_and_says_nothing_is_waited_for_no_longer_than_asked(monkeypatch):
+    monkeypatch.setattr(endpoint, "GREETING_SECONDS", 1e6)
+    with socket.create_server(("127.0.0.1", 0)) as silent, pytest.raises(dm.Timeout):
+        dm.stream.connect(f"tcp://127.0.0.1:{silent.getsockname()[1]}", timeout=0.1)
 
 
 # Strangers.

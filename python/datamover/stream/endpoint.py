@@ -152,7 +152,8 @@ def dial(
             threading.Event().wait(RETRY_SECONDS)
         except OSError as error:
             raise IoError(f"tcp://{host}:{port}: {error.strerror or error}") from None
-    return _introduce(sock, f"tcp://{host}:{port}", token, words)
+    left = GREETING_SECONDS if deadline is None else deadline - time.monotonic()
+    return _introduce(sock, f"tcp://{host}:{port}", token, words, min(left, GREETING_SECONDS))
 
 
 def dial_local(name: str, token: str, words: dict[str, Any]) -> socket.socket | None:
@@ -164,13 +165,15 @@ def dial_local(name: str, token: str, words: dict[str, Any]) -> socket.socket | 
     except OSError:
         sock.close()
         return None
-    return _introduce(sock, "the local connection", token, words)
+    return _introduce(sock, "the local connection", token, words, GREETING_SECONDS)
 
 
-def _introduce(sock: socket.socket, where: str, token: str, words: dict[str, Any]) -> socket.socket:
+def _introduce(
+    sock: socket.socket, where: str, token: str, words: dict[str, Any], seconds: float
+) -> socket.socket:
     try:
         _prepare(sock)
-        greeting = wire.read_frame(sock, wire.MAX_GREETING_BYTES, after(GREETING_SECONDS))
+        greeting = wire.read_frame(sock, wire.MAX_GREETING_BYTES, after(seconds))
         if wire.number(greeting, "datamover_stream") != wire.VERSION:
             raise IoError(f"{where} is a stream of another version")
         nonce = wire.text(greeting, "nonce")
