@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* How does a C program take every element to the process that is named for it?
  *
+ * In one call, or by a distribution that is made once and carried out any number of times, with any
+ * number of columns, also while the program computes, and back.
+ *
  * Source: M. Hofmann, G. Ruenger, Fine-grained Data Distribution Operations for Particle Codes,
- * section 3 (MPI_Alltoall_specific). All functions are collective over `comm` and return
- * MPI_SUCCESS (0) or a datamover_code (datamover/datamover.h), the same on all processes;
- * datamover_error_message() says more. Elements arrive in stable order: by source process, then as
- * they were there. */
+ * section 3 (MPI_Alltoall_specific). All functions return MPI_SUCCESS (0) or a datamover_code
+ * (datamover/datamover.h), and are collective where nothing else is said: the code is then the same
+ * on all processes. datamover_error_message() says more. Elements arrive in stable order: by source
+ * process, then as they were there. */
 #ifndef DATAMOVER_DISTRIBUTE_H
 #define DATAMOVER_DISTRIBUTE_H
 
+#include <datamover/datamover.h>
 #include <datamover/export.h>
 #include <mpi.h>
 #include <stdint.h>
@@ -49,6 +53,84 @@ int datamover_alltoall_specific_function(void* sendbuf, int64_t sendcount, MPI_D
                                          void* recvbuf, int64_t recvcount, MPI_Datatype recvtype,
                                          datamover_target_function target, void* context,
                                          int64_t* received, MPI_Comm comm);
+
+/* ------------------------------------------------------------------ distributions */
+
+/* A plan that takes every element of this process to the processes of its targets. */
+typedef struct datamover_distribution datamover_distribution;
+
+/* Where the ranks lie to which this process's elements go: integers, read once; -1 drops. */
+typedef struct datamover_targets {
+    int64_t elems;            /* elements that this process gives */
+    int64_t targets_per_elem; /* each goes to so many processes, whose ranks lie together; 0: one */
+    const void* data;         /* not looked at for no elements */
+    datamover_type type;      /* DATAMOVER_INT32, DATAMOVER_INT64 or another type of integers */
+    int64_t stride_bytes;     /* from rank to rank; 0: they lie one behind the other */
+} datamover_targets;
+
+/* What may be said of a distribution; zeros and NULLs stand for the defaults. */
+typedef struct datamover_distribution_options {
+    int64_t max_bytes; /* extra memory that a move may take on this process; 0: no limit */
+    const char*
+        method;    /* "auto" (NULL), "partition", "alltoallv", "alltoallw", "sendrecv", "sort" */
+    int any_order; /* not 0: elements may arrive in an order that the method chooses */
+} datamover_distribution_options;
+
+/* An array of elements that is moved: its n-th element belongs to the n-th target. */
+typedef struct datamover_column {
+    const void* data;     /* not looked at for no elements */
+    int64_t elems;        /* as many as the distribution gives, or has received for reverse */
+    int64_t elem_bytes;   /* above 0 */
+    int64_t stride_bytes; /* from element to element; 0: they lie one behind the other */
+    datamover_type type;  /* what reverse combines; an element may be several numbers of it */
+} datamover_column;
+
+/* Memory for the elements of a column that arrive, one behind the other. */
+typedef struct datamover_room {
+    void* data;
+    int64_t elems; /* at least as many as arrive */
+} datamover_room;
+
+/* Reads the targets and exchanges counts; the targets are not needed afterwards. `options` may be
+ * NULL. DATAMOVER_OUT_OF_RANGE for a rank outside the communicator. Collective over `comm`. O(elems
+ * + processes). */
+int datamover_distribution_new(datamover_distribution** distribution, MPI_Comm comm,
+                               const datamover_targets* targets,
+                               const datamover_distribution_options* options);
+/* The numbers of elements that this process gives, and that arrive here. Local. */
+int datamover_distribution_elems(const datamover_distribution* distribution, int64_t* given,
+                                 int64_t* received);
+
+/* Begins to move all columns, columns[k] into results[k], by "partition" in stable order, without
+ * waiting for other processes. Until wait returns the program writes neither columns nor results.
+ * What does not fit on any process (DATAMOVER_MISMATCH where a result is too small), test and wait
+ * return on all; nothing has moved then. All processes start moves in the same order.
+ * DATAMOVER_INVALID_STATE with a move in flight. */
+int datamover_distribution_start(datamover_distribution* distribution, int64_t num_columns,
+                                 const datamover_column* columns, const datamover_room* results);
+/* Does what can be done now; `done` is set to 1 when complete here, else to 0. Local. */
+int datamover_distribution_test(datamover_distribution* distribution, int* done);
+/* Returns when everything has arrived here and the columns may be changed. After `timeout_seconds`
+ * (below 0: those of datamover_set_timeout) it returns DATAMOVER_TIMEOUT: still in flight. */
+int datamover_distribution_wait(datamover_distribution* distribution, double timeout_seconds);
+/* The same in one call, by the method and in the order of the options. */
+int datamover_distribution_move(datamover_distribution* distribution, int64_t num_columns,
+                                const datamover_column* columns, const datamover_room* results);
+/* Takes values, one per element that arrived, in that order, back to where the elements came from.
+ * Where an element had several targets its values are combined by `op` in their order: "replace"
+ * (NULL; the last one stays), "add", "multiply", "min" or "max". Elements without a target get
+ * zero. */
+int datamover_distribution_reverse(datamover_distribution* distribution, int64_t num_columns,
+                                   const datamover_column* values, const datamover_room* results,
+                                   const char* op);
+/* For libraries on top of this one: takes part in the move or reverse that the other processes
+ * call, or in their start, as one that cannot. All get `code`, not 0, with the message of
+ * datamover_error_message() here: from this call, or where they test and wait for what was started.
+ */
+int datamover_distribution_refuse(datamover_distribution* distribution, int code);
+int datamover_distribution_start_refused(datamover_distribution* distribution, int code);
+/* Gives a move in flight up: the other processes get DATAMOVER_PEER_FAILED. Local. */
+int datamover_distribution_free(datamover_distribution** distribution);
 
 DATAMOVER_PUBLIC_END
 #ifdef __cplusplus

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // How does a Fortran array, with its strides as they are, become a block of datamover's, and a
 // communicator's integer a communicator?
-#include <ISO_Fortran_binding.h>
 #include <mpi.h>
 
 #include <array>
@@ -9,20 +8,13 @@
 #include <string>
 #include <vector>
 
-#include "datamover/datamover.h"
+#include "memory.hpp"
 
 namespace {
 
-constexpr int max_dims = 8;
+using datamover::fortran::Memory, datamover::fortran::refuse;
 
-/// The module's datamover_memory: what a descriptor says, in memory of the program's.
-struct Memory {
-    void* first;
-    std::int64_t elem_bytes;
-    int elem_type, dims;
-    std::int64_t extents[CFI_MAX_RANK], strides_bytes[CFI_MAX_RANK];
-};
-static_assert(CFI_MAX_RANK == 15, "the module's extents(15) and strides_bytes(15)");
+constexpr int max_dims = 8;
 
 /// One block of an array of the program's, with what its pointers point to.
 struct AttachedBlock {
@@ -37,10 +29,6 @@ struct Attached {
     std::int64_t elem_bytes = 0;  ///< 0: nothing was told yet
     std::vector<AttachedBlock> blocks;
 };
-
-int refuse(datamover_code code, const std::string& message) {
-    return datamover_error_set(code, message.c_str());
-}
 
 /// A number type of the library; all else, such as a derived type, is bytes.
 datamover_type type_of(const CFI_cdesc_t& a) {

@@ -8,14 +8,22 @@ from pathlib import Path
 import pytest
 
 BUILD = Path(os.environ.get("DATAMOVER_TEST_BUILD", "no build"))
-MOVES = BUILD / "tests/fortran/moves"
+PROGRAMS = BUILD / "tests/fortran"
 
-pytestmark = pytest.mark.skipif(not MOVES.exists(), reason="there was no Fortran compiler")
+pytestmark = pytest.mark.skipif(
+    not (PROGRAMS / "moves").exists(), reason="there was no Fortran compiler"
+)
 
 
-def launched(processes, *arguments, **environment):
+def launched(processes, program, *arguments, **environment):
     return subprocess.run(
-        [os.environ.get("MPIEXEC", "mpiexec"), "-n", str(processes), MOVES, *arguments],
+        [
+            os.environ.get("MPIEXEC", "mpiexec"),
+            "-n",
+            str(processes),
+            PROGRAMS / program,
+            *arguments,
+        ],
         env=os.environ | environment,
         capture_output=True,
         text=True,
@@ -23,14 +31,15 @@ def launched(processes, *arguments, **environment):
     )
 
 
+@pytest.mark.parametrize("program", ["moves", "distributions"])
 @pytest.mark.parametrize(("processes", "node_size"), [(1, 0), (3, 0), (4, 2)])
-def test_moves(processes, node_size):
+def test_program(program, processes, node_size):
     nodes = {"DATAMOVER_NODE_SIZE": str(node_size)} if node_size else {}
-    done = launched(processes, **nodes)
+    done = launched(processes, program, **nodes)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_a_call_without_stat_stops_with_the_message():
-    done = launched(1, "typo")
+    done = launched(1, "moves", "typo")
     assert done.returncode != 0
     assert "datamover: " in done.stderr and "blok" in done.stderr

@@ -179,6 +179,19 @@ def test_preloaded_drop_in_takes_the_calls(processes):
     assert told.count("datamover: process") == processes
 
 
+@pytest.mark.skipif(not CALLS.exists(), reason="there is no ScaLAPACK for this MPI")
+@pytest.mark.parametrize(("movers", "planned"), [("0", 4), ("1", 2), ("all", 2)])
+def test_the_environment_limits_what_the_drop_in_keeps(movers, planned):
+    """Of three equal calls of pdgemr2d and one of pdtran; what is no number changes nothing."""
+    environment = {
+        "LD_PRELOAD": BUILD / "libdatamover_scalapack.so",
+        "DATAMOVER_MATRIX_CACHE": movers,
+        "DATAMOVER_REPORT": "1",
+    }
+    told = launched(2, "env", *(f"{k}={v}" for k, v in environment.items()), CALLS)
+    assert f"4 calls of p?gemr2d, p?trmr2d and p?tran, {planned} planned" in told
+
+
 # Programs of Debian's scalapack-mpi-test, which call p?gemr2d and p?trmr2d inside ScaLAPACK; where
 # the package was unpacked without being installed, the variable names their directory.
 SCALAPACK_TESTS = os.environ.get(

@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-void Cblacs_get(int context, int what, int* value);
-void Cblacs_gridinit(int* context, const char* order, int nprow, int npcol);
+#include "blacs.h"
+
 void Cpdgemr2d(int m, int n, double* a, int ia, int ja, int* desca, double* b, int ib, int jb,
                int* descb, int ctxt);
 void pdgemr2d_(const int* m, const int* n, const double* a, const int* ia, const int* ja,

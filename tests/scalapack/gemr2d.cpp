@@ -7,16 +7,12 @@
 #include <cstdint>
 #include <vector>
 
+#include "blacs.h"
 #include "datamover/datamover.h"
 #include "datamover/datamover_scalapack.h"
 #include "mpi_test.hpp"
 
 extern "C" {
-void Cblacs_get(int context, int what, int* value);
-void Cblacs_gridmap(int* context, int* map, int lda, int nprow, int npcol);
-void Cblacs_gridinit(int* context, const char* order, int nprow, int npcol);
-void Cblacs_gridinfo(int context, int* nprow, int* npcol, int* row, int* column);
-void Cblacs_gridexit(int context);
 void Cpigemr2d(int, int, int*, int, int, int*, int*, int, int, int*, int);
 void Cpsgemr2d(int, int, float*, int, int, int*, float*, int, int, int*, int);
 void Cpdgemr2d(int, int, double*, int, int, int*, double*, int, int, int*, int);

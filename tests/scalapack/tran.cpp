@@ -11,16 +11,10 @@
 #include <type_traits>
 #include <vector>
 
+#include "blacs.h"
 #include "datamover/datamover.h"
 #include "datamover/datamover_scalapack.h"
 #include "mpi_test.hpp"
-
-extern "C" {
-void Cblacs_get(int context, int what, int* value);
-void Cblacs_gridinit(int* context, const char* order, int nprow, int npcol);
-void Cblacs_gridinfo(int context, int* nprow, int* npcol, int* row, int* column);
-void Cblacs_gridexit(int context);
-}
 
 namespace {
 

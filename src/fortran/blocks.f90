@@ -1,0 +1,55 @@
+! SPDX-License-Identifier: BSD-3-Clause
+! Which memory of the program holds a block of a layout?
+submodule (datamover) datamover_arrays
+    implicit none
+
+    interface
+        function c_attach(attached, layout, memory, block, ghost_lower, ghost_upper) &
+            bind(c, name='datamover_fortran_attach') result(code)
+            import :: c_ptr, c_int, c_int64_t, datamover_memory
+            type(c_ptr), intent(inout) :: attached
+            type(c_ptr), value :: layout
+            type(datamover_memory), intent(in) :: memory
+            integer(c_int64_t), value :: block
+            type(c_ptr), value :: ghost_lower, ghost_upper
+            integer(c_int) :: code
+        end function
+        subroutine c_detach(attached) bind(c, name='datamover_fortran_detach')
+            import :: c_ptr
+            type(c_ptr), intent(inout) :: attached
+        end subroutine
+    end interface
+
+contains
+
+    module procedure attach
+        integer(c_int64_t), allocatable, target :: lower(:), upper(:)
+        type(c_ptr) :: lower_at, upper_at
+        integer(c_int) :: code, dims
+        code = 0
+        lower_at = c_null_ptr
+        upper_at = c_null_ptr
+        dims = dims_of(layout%handle, code)
+        if (present(ghost_lower)) then
+            call widen(ghost_lower, 0, dims, 'ghost_lower', lower, code)
+            if (code == 0) lower_at = c_loc(lower)
+        end if
+        if (present(ghost_upper)) then
+            call widen(ghost_upper, 0, dims, 'ghost_upper', upper, code)
+            if (code == 0) upper_at = c_loc(upper)
+        end if
+        if (code == 0 .and. c_associated(self%layout) .and. &
+            .not. c_associated(self%layout, layout%handle)) &
+            code = refused(datamover_mismatch, 'an array is attached with one layout; detach first')
+        if (code == 0) code = c_attach(self%attached, layout%handle, memory, &
+            int(block, c_int64_t) - 1, lower_at, upper_at)
+        if (code == 0) self%layout = layout%handle
+        call conclude(code, stat, errmsg)
+    end procedure
+
+    module procedure detach
+        call c_detach(self%attached)
+        self%layout = c_null_ptr
+    end procedure
+
+end submodule

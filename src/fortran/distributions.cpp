@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How do Fortran arrays become columns of elements, and the room for those that arrive?
+#include <mpi.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "datamover/distribute.h"
+#include "memory.hpp"
+
+namespace {
+
+using datamover::fortran::Memory, datamover::fortran::refuse;
+
+/// An array as elements: the last dimension counts them, those before it make up one.
+struct Elements {
+    std::int64_t elems = 1, elem_bytes = 0, stride_bytes = 0;
+};
+
+int describe(const Memory& a, const char* name, Elements& described) {
+    described = {1, a.elem_bytes, a.elem_bytes};
+    // Its extents are undefined then; an array without elements has an address.
+    if (!a.first)
+        return refuse(DATAMOVER_INVALID_ARGUMENT, std::string(name) + " is not allocated");
+    for (int d = 0; d < a.dims; ++d) {
+        if (a.extents[d] < 0)
+            return refuse(DATAMOVER_INVALID_ARGUMENT,
+                          std::string(name) +
+                              " is of assumed size: its last extent is not known here");
+        const bool last = d == a.dims - 1;
+        if (last) {
+            described.elems = a.extents[d];
+            if (a.extents[d] > 1) described.stride_bytes = a.strides_bytes[d];
+            break;
+        }
+        if (a.extents[d] > 1 && a.strides_bytes[d] != described.elem_bytes)
+            return refuse(DATAMOVER_INVALID_ARGUMENT,
+                          std::string(name) + " has gaps inside its elements, which are all but "
+                                              "the last of its dimensions");
+        if (__builtin_mul_overflow(described.elem_bytes, a.extents[d], &described.elem_bytes))
+            return refuse(DATAMOVER_OUT_OF_RANGE, std::string(name) + " is too large");
+        described.stride_bytes = described.elem_bytes;
+    }
+    return DATAMOVER_SUCCESS;
+}
+
+/// One datamover_memory, or a vector of them.
+std::vector<const Memory*> all_of(const CFI_cdesc_t* list) {
+    std::vector<const Memory*> all;
+    const std::int64_t count = list->rank == 0 ? 1 : list->dim[0].extent;
+    const auto* first = static_cast<const char*>(list->base_addr);
+    for (std::int64_t k = 0; k < count; ++k)
+        all.push_back(reinterpret_cast<const Memory*>(
+            first + (list->rank == 0 ? 0 : k * list->dim[0].sm)));
+    return all;
+}
+
+struct Arrays {
+    std::vector<datamover_column> columns;
+    std::vector<datamover_room> results;
+
+    std::int64_t count() const { return static_cast<std::int64_t>(columns.size()); }
+};
+
+int describe(const CFI_cdesc_t* columns, const CFI_cdesc_t* results, Arrays& arrays) {
+    if (columns->rank > 1 || results->rank > 1)
+        return refuse(DATAMOVER_INVALID_ARGUMENT,
+                      "columns and results are each one datamover_memory, or a vector of them");
+    const auto from = all_of(columns), to = all_of(results);
+    if (from.size() != to.size())
+        return refuse(DATAMOVER_MISMATCH, "there are " + std::to_string(from.size()) +
+                                              " columns and " + std::to_string(to.size()) +
+                                              " results");
+    for (std::size_t k = 0; k < from.size(); ++k) {
+        Elements given, arriving;
+        if (const int code = describe(*from[k], "a column", given)) return code;
+        if (const int code = describe(*to[k], "a result", arriving)) return code;
+        if (given.elem_bytes != arriving.elem_bytes || from[k]->elem_type != to[k]->elem_type)
+            return refuse(DATAMOVER_WRONG_TYPE, "a column has elements of " +
+                                                    std::to_string(given.elem_bytes) +
+                                                    " bytes, its result of " +
+                                                    std::to_string(arriving.elem_bytes) +
+                                                    ", or they are of two types");
+        if (arriving.stride_bytes != arriving.elem_bytes)
+            return refuse(DATAMOVER_INVALID_ARGUMENT, "a result has gaps between its elements");
+        arrays.columns.push_back({from[k]->first, given.elems, given.elem_bytes,
+                                  given.stride_bytes,
+                                  static_cast<datamover_type>(from[k]->elem_type)});
+        arrays.results.push_back({to[k]->first, arriving.elems});
+    }
+    return DATAMOVER_SUCCESS;
+}
+
+/// Fills `arrays`; a code where it cannot.
+int described(const CFI_cdesc_t* columns, const CFI_cdesc_t* results, Arrays& arrays) try {
+    return describe(columns, results, arrays);
+} catch (const std::exception&) {
+    return refuse(DATAMOVER_NO_MEMORY, "out of memory");
+}
+
+}  // namespace
+
+extern "C" {
+
+int datamover_fortran_distribution(datamover_distribution** distribution, int comm,
+                                   const Memory* ranks, std::int64_t max_bytes,
+                                   const char* method) {
+    Elements rows;
+    int code = describe(*ranks, "the array of ranks", rows);
+    if (code == 0 && (ranks->dims < 1 || ranks->dims > 2))
+        code = refuse(DATAMOVER_MISMATCH, "the array of ranks has " + std::to_string(ranks->dims) +
+                                              " dimensions; it has one, or two where elements "
+                                              "have several ranks");
+    const bool several = ranks->dims == 2;
+    if (code == 0 && several && rows.elems > 1 && rows.stride_bytes != rows.elem_bytes)
+        code = refuse(DATAMOVER_INVALID_ARGUMENT, "the array of ranks has gaps");
+    if (code == 0 && several && ranks->extents[0] == 0)
+        code = refuse(DATAMOVER_INVALID_ARGUMENT, "the array of ranks has none for an element");
+    if ((code = datamover_agree(MPI_Comm_f2c(comm), code))) return code;
+    datamover_targets targets{};
+    targets.elems = rows.elems;
+    targets.targets_per_elem = several ? ranks->extents[0] : 1;
+    targets.data = ranks->first;
+    targets.type = static_cast<datamover_type>(ranks->elem_type);
+    targets.stride_bytes = several ? ranks->elem_bytes : rows.stride_bytes;
+    datamover_distribution_options options{};
+    options.max_bytes = max_bytes;
+    options.method = method;
+    return datamover_distribution_new(distribution, MPI_Comm_f2c(comm), &targets, &options);
+}
+
+int datamover_fortran_distribution_start(datamover_distribution* distribution,
+                                         const CFI_cdesc_t* columns, const CFI_cdesc_t* results) {
+    Arrays arrays;
+    if (const int code = described(columns, results, arrays))
+        return datamover_distribution_start_refused(distribution, code);
+    return datamover_distribution_start(distribution, arrays.count(), arrays.columns.data(),
+                                        arrays.results.data());
+}
+
+int datamover_fortran_distribution_move(datamover_distribution* distribution,
+                                        const CFI_cdesc_t* columns, const CFI_cdesc_t* results) {
+    Arrays arrays;
+    if (const int code = described(columns, results, arrays))
+        return datamover_distribution_refuse(distribution, code);
+    return datamover_distribution_move(distribution, arrays.count(), arrays.columns.data(),
+                                       arrays.results.data());
+}
+
+int datamover_fortran_distribution_reverse(datamover_distribution* distribution,
+                                           const CFI_cdesc_t* values, const CFI_cdesc_t* results,
+                                           const char* op) {
+    Arrays arrays;
+    if (const int code = described(values, results, arrays))
+        return datamover_distribution_refuse(distribution, code);
+    return datamover_distribution_reverse(distribution, arrays.count(), arrays.columns.data(),
+                                          arrays.results.data(), op);
+}
+
+}  // extern "C"

@@ -1,0 +1,279 @@
+! SPDX-License-Identifier: BSD-3-Clause
+! Does every element of a Fortran program get to the process that is named for it, and back?
+program distributions
+    use, intrinsic :: iso_c_binding
+    use, intrinsic :: iso_fortran_env, only: int32, int64, real64
+    use datamover
+    implicit none
+
+    interface
+        subroutine test_start_mpi(comm, rank, nprocs) bind(c)
+            import :: c_int
+            integer(c_int), intent(out) :: comm, rank, nprocs
+        end subroutine
+        function test_sum(comm, value) bind(c) result(total)
+            import :: c_int
+            integer(c_int), value :: comm, value
+            integer(c_int) :: total
+        end function
+        subroutine test_stop_mpi() bind(c)
+        end subroutine
+    end interface
+
+    type :: particle
+        integer(int64) :: id = -1
+        integer :: target = -1
+        real(real64) :: mass = 0
+    end type
+
+    integer(c_int) :: comm, rank, nprocs, wrong
+    character(9), parameter :: methods(4) = ['partition', 'alltoallv', 'sendrecv ', 'sort     ']
+    integer :: m
+
+    wrong = 0
+    call test_start_mpi(comm, rank, nprocs)
+    call columns_while_computing()
+    do m = 1, size(methods)
+        call records(methods(m))
+    end do
+    call several_ranks()
+    call refusals()
+    wrong = test_sum(comm, wrong)
+    call test_stop_mpi()
+    if (wrong > 0) error stop 'wrong'
+
+contains
+
+    subroutine expect(holds, what)
+        logical, intent(in) :: holds
+        character(*), intent(in) :: what
+        if (holds) return
+        wrong = wrong + 1
+        print *, 'process', rank, ': ', what
+    end subroutine
+
+    ! What process p gives, which every process can tell: so many elements, each with a rank (-1:
+    ! dropped) and a number of its own.
+    pure integer function elems_of(p)
+        integer, intent(in) :: p
+        elems_of = mod(37 * p + 11, 23)
+    end function
+
+    pure integer function target_of(p, i)
+        integer, intent(in) :: p, i
+        target_of = mod(i * i + 5 * i + 3 * p, int(nprocs) + 1) - 1
+    end function
+
+    pure integer function id_of(p, i)
+        integer, intent(in) :: p, i
+        id_of = 1000 * p + i
+    end function
+
+    ! The numbers of the elements that arrive here, in stable order.
+    function arriving() result(ids)
+        integer, allocatable :: ids(:)
+        integer :: p, i
+        allocate (ids(0))
+        do p = 0, nprocs - 1
+            do i = 1, elems_of(p)
+                if (target_of(p, i) == rank) ids = [ids, id_of(p, i)]
+            end do
+        end do
+    end function
+
+    ! Columns of several types, with gaps, one of them of three numbers per element; then what was
+    ! made of them goes home.
+    subroutine columns_while_computing()
+        type(datamover_distribution) :: d
+        real(real64), allocatable, asynchronous :: x(:, :), y(:, :), home(:, :)
+        integer, allocatable, asynchronous :: ids(:), got(:)
+        character(5), allocatable, asynchronous :: names(:), told(:)
+        integer(int64), allocatable, target :: ranks(:)
+        integer, allocatable :: right(:)
+        integer(int64) :: count
+        integer :: i, n, round
+        logical :: done
+        n = elems_of(rank)
+        right = arriving()
+        ranks = [(int(target_of(rank, i), int64), i=1, n)]
+        call d%to_ranks(comm, datamover_memory(ranks))
+        call d%received(count)
+        call expect(count == size(right), 'how many arrive')
+        allocate (x(3, 2 * n), source=-1d0)
+        allocate (ids(n), names(n), home(3, n))
+        do i = 1, n
+            ids(i) = id_of(rank, i)
+            write (names(n + 1 - i), '(i5)') ids(i)
+            x(:, 2 * i) = ids(i) + [0.25d0, 0.5d0, 0.75d0]
+        end do
+        allocate (y(3, count), got(count), told(count))
+        do round = 1, 2
+            y = 0
+            got = 0
+            told = '?'
+            ! Every second column of x; names lie backwards.
+            call d%start([datamover_memory(x(:, 2::2)), datamover_memory(ids), &
+                datamover_memory(names(n:1:-1))], &
+                [datamover_memory(y), datamover_memory(got), datamover_memory(told)])
+            done = .false.
+            if (round == 1) then
+                call d%wait()
+            else
+                do while (.not. done)
+                    call d%test(done)
+                end do
+            end if
+            call expect(all(got == right), 'numbers')
+            do i = 1, int(count)
+                call expect(all(y(:, i) == right(i) + [0.25d0, 0.5d0, 0.75d0]), 'three numbers')
+                read (told(i), *) m
+                call expect(m == right(i), 'a name')
+            end do
+        end do
+        home = -1
+        y = 2 * y
+        call d%reverse(datamover_memory(y), datamover_memory(home))
+        do i = 1, n
+            if (target_of(rank, i) < 0) then
+                call expect(all(home(:, i) == 0), 'dropped')
+            else
+                call expect(all(home(:, i) == 2 * x(:, 2 * i)), 'home')
+            end if
+        end do
+        call d%free()
+    end subroutine
+
+    ! The rank is a component, and so is what moves; whole records move, too. Of an allocatable array
+    ! it is p(:)%mass: with p%mass gfortran 12 gives p itself the address of the component.
+    subroutine records(method)
+        character(*), intent(in) :: method
+        type(datamover_distribution) :: d
+        type(particle), allocatable, target :: p(:), q(:)
+        real(real64), allocatable, target :: mass(:)
+        integer, allocatable :: right(:)
+        integer(int64) :: count
+        integer :: i
+        right = arriving()
+        allocate (p(elems_of(rank)))
+        do i = 1, size(p)
+            p(i) = particle(id_of(rank, i), target_of(rank, i), 0.5d0 * id_of(rank, i))
+        end do
+        call d%to_ranks(comm, datamover_memory(p(:)%target), method=method)
+        call d%received(count)
+        allocate (q(count + 2), mass(count))
+        call d%move(datamover_memory(p), datamover_memory(q))
+        call d%move(datamover_memory(p(:)%mass), datamover_memory(mass))
+        call expect(all(q(:count)%id == right), 'records by '//method)
+        call expect(all(q(:count)%target == rank), 'their ranks by '//method)
+        call expect(all(q(count + 1:)%id == -1), 'beyond what arrives')
+        call expect(all(mass == 0.5d0 * right), 'a component by '//method)
+        call d%free()
+    end subroutine
+
+    ! Each element goes to two processes; what they make of it is summed.
+    subroutine several_ranks()
+        type(datamover_distribution) :: d
+        integer, target :: ranks(2, 6), a(6), back(6)
+        integer, allocatable, target :: b(:)
+        integer(int64) :: count
+        integer :: i
+        do i = 1, 6
+            ranks(:, i) = [mod(i + rank, nprocs), mod(2 * i, nprocs)]
+            a(i) = 10 * rank + i
+        end do
+        ranks(:, 5) = [-1, rank]
+        call d%to_ranks(comm, datamover_memory(ranks), max_bytes=64_int64)
+        call d%received(count)
+        allocate (b(count))
+        call d%move(datamover_memory(a), datamover_memory(b))
+        b = b + 1000 * (rank + 1)
+        back = -1
+        call d%reverse(datamover_memory(b), datamover_memory(back), op='add')
+        do i = 1, 6
+            call expect(back(i) == sum(a(i) + 1000 * (ranks(:, i) + 1), ranks(:, i) >= 0), 'a sum')
+        end do
+        call d%free()
+    end subroutine
+
+    subroutine refusals()
+        type(datamover_distribution) :: d, never
+        integer, target :: ranks(4), a(4), b(8), c(4)
+        real(real64), target :: reals(4), x(2, 4), y(2, 4)
+        integer, allocatable, target :: not_there(:)
+        integer(int64) :: count
+        integer :: code
+        logical :: last, done
+        character(300) :: text
+        last = rank == nprocs - 1
+        ranks = rank
+        a = [1, 2, 3, 4]
+        call never%received(count, stat=code)
+        call expect(code == datamover_invalid_argument, 'never made')
+        if (last) ranks(3) = nprocs
+        call d%to_ranks(comm, datamover_memory(ranks), stat=code, errmsg=text)
+        call expect(code == datamover_out_of_range, 'no such rank: '//text)
+        ranks = rank
+        if (last) then
+            call d%to_ranks(comm, datamover_memory(not_there), stat=code, errmsg=text)
+        else
+            call d%to_ranks(comm, datamover_memory(ranks), stat=code, errmsg=text)
+        end if
+        call expect(code == datamover_invalid_argument .and. index(text, 'not allocated') > 0, &
+            'no ranks: '//text)
+        reals = 0
+        call d%to_ranks(comm, datamover_memory(reals), stat=code, errmsg=text)
+        call expect(code == datamover_wrong_type, 'real ranks')
+        call d%to_ranks(comm, datamover_memory(ranks), method='magic', stat=code)
+        call expect(code == datamover_success, 'methods are looked at by moves')
+        call d%move(datamover_memory(a), datamover_memory(c), stat=code, errmsg=text)
+        call expect(code /= datamover_success .and. index(text, 'magic') > 0, 'a method: '//text)
+        call d%to_ranks(comm, datamover_memory(ranks))
+        call d%wait(stat=code)
+        call expect(code == datamover_invalid_state, 'waited for nothing')
+
+        ! What is wrong on the last process all are told.
+        c = 0
+        call d%start(datamover_memory(a), datamover_memory(c(:merge(3, 4, last))))
+        call d%wait(stat=code, errmsg=text)
+        call expect(code == datamover_mismatch .and. index(text, 'room for 3') > 0, &
+            'too little room: '//text)
+        if (last) then
+            call d%start(datamover_memory(a), datamover_memory(b(::2)))
+        else
+            call d%start(datamover_memory(a), datamover_memory(c))
+        end if
+        call d%wait(stat=code, errmsg=text)
+        call expect(code == datamover_invalid_argument .and. index(text, 'gaps') > 0, &
+            'gaps: '//text)
+        if (last) then
+            call d%move(datamover_memory(x(::2, :)), datamover_memory(y(1, :)), stat=code, &
+                errmsg=text)
+        else
+            call d%move(datamover_memory(x(1, :)), datamover_memory(y(1, :)), stat=code, errmsg=text)
+        end if
+        call expect(code == datamover_invalid_argument, 'gaps in a result: '//text)
+        call d%move(datamover_memory(a(:merge(3, 4, last))), datamover_memory(c), stat=code, &
+            errmsg=text)
+        call expect(code == datamover_mismatch .and. index(text, '3 elements') > 0, &
+            'too few elements: '//text)
+        call d%move([datamover_memory(a), datamover_memory(reals)], [datamover_memory(c)], &
+            stat=code, errmsg=text)
+        call expect(code == datamover_mismatch .and. index(text, '2 columns') > 0, 'one result')
+        call d%move(datamover_memory(a), datamover_memory(reals), stat=code)
+        call expect(code == datamover_wrong_type, 'another type')
+        call d%reverse(datamover_memory(a), datamover_memory(c), op='divide', stat=code, &
+            errmsg=text)
+        call expect(code == datamover_invalid_argument .and. index(text, 'divide') > 0, 'an op')
+        call expect(all(c == 0), 'nothing has moved')
+
+        call d%start(datamover_memory(a), datamover_memory(c))
+        call d%start(datamover_memory(a), datamover_memory(b(:4)), stat=code)
+        call expect(code == datamover_invalid_state, 'started twice')
+        call d%test(done)
+        if (.not. done) call d%wait(timeout=60d0)
+        call expect(all(c == a), 'after all errors')
+        call d%free()
+        call d%free()
+    end subroutine
+
+end program
