@@ -37,13 +37,13 @@ struct FileOptions {
 /// under `path` stands what stood there before, or all of it, also after a crash. What saves left
 /// behind that were killed, datamover's own names beside `path`, is removed. Of an element that
 /// several hold, one copy is written; ghosts are not. The index space of a floor plan is its
-/// bounding box, which the file holds. Collective: all give the same path and options. Deadlines are those of
-/// set_default_timeout (progress.hpp). Throws, on all processes, and leaves nothing behind: io
-/// (the file is there, no such directory, no permission, no space, a limit on its size), mismatch
-/// (processes that give different things; an element that nobody holds), invalid_argument (ranks,
-/// max_bytes, a path that says no format), no_memory, timeout, peer_failed. Every element crosses
-/// memory twice and the disk once; a mover is bound for each round.
-/// Source: the paper on network I/O, section 6.3.
+/// bounding box, which the file holds. Collective: all give the same path and options. Deadlines
+/// are those of set_default_timeout (progress.hpp). Throws, on all processes, and leaves nothing
+/// behind: io (the file is there, no such directory, no permission, no space, a limit on its size),
+/// mismatch (processes that give different things; an element that nobody holds), invalid_argument
+/// (ranks, max_bytes, a path that says no format), no_memory, timeout, peer_failed. Every element
+/// crosses memory twice and the disk once; a mover is bound for each round. Source: the paper on
+/// network I/O, section 6.3.
 void save(MPI_Comm comm, const std::string& path, const ArrayPart& array,
           const FileOptions& options = {});
 

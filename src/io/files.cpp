@@ -100,8 +100,8 @@ protected:
     Layout layout_of(const Region& box, std::int64_t elem_bytes) const {
         const auto owners = static_cast<std::int64_t>(ranks_.size());
         const std::int64_t least = (least_piece_bytes + elem_bytes - 1) / elem_bytes;
-        const std::int64_t piece = std::max((box.size() + owners - 1) / owners,
-                                            std::min(least, most_elems(elem_bytes)));
+        const std::int64_t piece =
+            std::max((box.size() + owners - 1) / owners, std::min(least, most_elems(elem_bytes)));
         return FlatCyclic(box.shape(), piece, group_->size(), ranks_);
     }
     /// Memory for a round. Collective.
@@ -123,12 +123,10 @@ protected:
     Piece piece() const {
         const FlatCyclic& layout = *staged_->layout().flat_cyclic();
         const std::int64_t block = layout.block_of(group_->rank());
-        const std::int64_t elems =
-            block < 0 ? 0 : staged_->layout().local_elems(group_->rank());
+        const std::int64_t elems = block < 0 ? 0 : staged_->layout().local_elems(group_->rank());
         if (elems == 0) return {};
         return {block * layout.block_elems(),
-                {staged_->origin(block),
-                 static_cast<std::size_t>(elems * staged_->elem_bytes())}};
+                {staged_->origin(block), static_cast<std::size_t>(elems * staged_->elem_bytes())}};
     }
     MoverOptions mover_options() const {
         MoverOptions made;
@@ -156,9 +154,9 @@ private:
         if (array_.layout.dims() < 1)
             throw Error(ErrorCode::invalid_argument, "the array's layout has no dimension");
         if (options.max_bytes < 1)
-            throw Error(ErrorCode::invalid_argument, "max_bytes is " +
-                                                         std::to_string(options.max_bytes) +
-                                                         "; it must be at least 1");
+            throw Error(
+                ErrorCode::invalid_argument,
+                "max_bytes is " + std::to_string(options.max_bytes) + "; it must be at least 1");
     }
     /// All have the same numbers, or all throw mismatch. Collective.
     void agree_on(const FileOptions& options) const {
@@ -178,8 +176,8 @@ private:
         const std::size_t n = said.size();
         for (std::size_t k = 0; k < n; ++k) said.push_back(-said[k]);
         const std::vector<std::int64_t> most = group_->maximum(said);
-        static constexpr const char* names[] = {"path",   "layout",    "size of elements",
-                                                "type",   "format",    "max_bytes",
+        static constexpr const char* names[] = {"path",      "layout",          "size of elements",
+                                                "type",      "format",          "max_bytes",
                                                 "overwrite", "number of ranks", "ranks"};
         for (std::size_t k = 0; k < n; ++k)
             if (most[k] != -most[k + n])
@@ -223,8 +221,7 @@ private:
     void make(const std::string& header, bool overwrite) {
         const std::string hidden = io::hidden_name(path_, token());
         mpi::collectively(*group_, [&] {
-            if (is_first())
-                made_.emplace(path_, hidden, geometry::add(begin_, nbytes_), overwrite);
+            if (is_first()) made_.emplace(path_, hidden, geometry::add(begin_, nbytes_), overwrite);
         });
         mpi::collectively(*group_, [&] {
             if (takes_part()) file_ = FlatFile::to_write(hidden);
@@ -279,11 +276,10 @@ private:
             geometry::add(begin_, geometry::multiply(shape_.product(), elem_bytes_));
         const bool fits = format_ == FileFormat::npy ? size >= whole : size == whole;
         if (!fits)
-            throw Error(ErrorCode::io, path_ + " has " + std::to_string(size) +
-                                           " bytes; with the array " + shape_.to_string() +
-                                           " of " + std::to_string(elem_bytes_) +
-                                           " bytes per element it would have " +
-                                           std::to_string(whole));
+            throw Error(ErrorCode::io,
+                        path_ + " has " + std::to_string(size) + " bytes; with the array " +
+                            shape_.to_string() + " of " + std::to_string(elem_bytes_) +
+                            " bytes per element it would have " + std::to_string(whole));
     }
     io::NpyHeader header(std::int64_t size) const {
         std::string bytes(static_cast<std::size_t>(std::min<std::int64_t>(size, 12)), '\0');
@@ -296,9 +292,8 @@ private:
     }
     void take(const io::NpyHeader& found) {
         if (!(found.shape == shape_))
-            throw Error(ErrorCode::mismatch, path_ + " holds an array " +
-                                                 found.shape.to_string() + ", the one to load has " +
-                                                 shape_.to_string());
+            throw Error(ErrorCode::mismatch, path_ + " holds an array " + found.shape.to_string() +
+                                                 ", the one to load has " + shape_.to_string());
         type_ = io::stored_type(found.descr, array_.type, array_.elem_bytes);
         if (type_ != array_.type) elem_bytes_ = scalar_bytes(type_);
         begin_ = found.bytes;
@@ -328,8 +323,7 @@ private:
     }
     void read_round(const FlatRounds& all, std::int64_t k) {
         const Region box = all.box(k);
-        const Region section =
-            Region(reversed(box.lo()), reversed(box.hi())).shifted(origin_);
+        const Region section = Region(reversed(box.lo()), reversed(box.hi())).shifted(origin_);
         XArray& staging = staged(box, type_, elem_bytes_);
         Mover mover(comm_,
                     redistribute(staging.layout(), Region::from_shape(box.shape()), array_.layout,

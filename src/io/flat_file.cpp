@@ -92,8 +92,7 @@ void remove_leftovers(const std::string& path) {
     const std::unique_ptr<DIR, decltype(close)> opened(::opendir(directory.c_str()));
     if (!opened) return;
     while (const dirent* entry = ::readdir(opened.get()))
-        if (is_hidden_name(entry->d_name, path))
-            remove_if_left(directory + "/" + entry->d_name);
+        if (is_hidden_name(entry->d_name, path)) remove_if_left(directory + "/" + entry->d_name);
 }
 
 void check_place(const std::string& path, bool overwrite) {
@@ -244,8 +243,8 @@ NewFile::~NewFile() {
 }
 
 void NewFile::place() {
-    const bool done = overwrite_ ? ::rename(hidden_.c_str(), path_.c_str()) == 0
-                                 : rename_to_new(hidden_, path_);
+    const bool done =
+        overwrite_ ? ::rename(hidden_.c_str(), path_.c_str()) == 0 : rename_to_new(hidden_, path_);
     if (!done && errno == EEXIST)
         throw Error(ErrorCode::io,
                     path_ + " came into being meanwhile; the option overwrite replaces it");

@@ -28,18 +28,24 @@ char kind_of(ScalarType type) {
         case ScalarType::int8:
         case ScalarType::int16:
         case ScalarType::int32:
-        case ScalarType::int64: return 'i';
+        case ScalarType::int64:
+            return 'i';
         case ScalarType::uint8:
         case ScalarType::uint16:
         case ScalarType::uint32:
-        case ScalarType::uint64: return 'u';
+        case ScalarType::uint64:
+            return 'u';
         case ScalarType::float16:
         case ScalarType::float32:
-        case ScalarType::float64: return 'f';
+        case ScalarType::float64:
+            return 'f';
         case ScalarType::complex64:
-        case ScalarType::complex128: return 'c';
-        case ScalarType::boolean: return 'b';
-        default: return 'V';
+        case ScalarType::complex128:
+            return 'c';
+        case ScalarType::boolean:
+            return 'b';
+        default:
+            return 'V';
     }
 }
 
@@ -47,8 +53,7 @@ char kind_of(ScalarType type) {
 std::int64_t elem_bytes_of(const std::string& descr) {
     if (descr.size() < 3) return 0;
     std::int64_t bytes = 0;
-    const auto [end, error] =
-        std::from_chars(descr.data() + 2, descr.data() + descr.size(), bytes);
+    const auto [end, error] = std::from_chars(descr.data() + 2, descr.data() + descr.size(), bytes);
     if (error != std::errc() || end != descr.data() + descr.size() || bytes < 0) return 0;
     return descr[1] == 'U' ? 4 * bytes : bytes;
 }
@@ -151,10 +156,10 @@ ScalarType stored_type(const std::string& descr, ScalarType type, std::int64_t e
             if (kind_of(found) != 'V' && npy_descr(found, scalar_bytes(found)) == descr)
                 return found;
         }
-    throw Error(ErrorCode::wrong_type,
-                "the file holds elements of type '" + (descr.empty() ? "[...]" : descr) +
-                    "', the array has " + std::to_string(elem_bytes) + " bytes of " +
-                    scalar_name(type));
+    throw Error(ErrorCode::wrong_type, "the file holds elements of type '" +
+                                           (descr.empty() ? "[...]" : descr) + "', the array has " +
+                                           std::to_string(elem_bytes) + " bytes of " +
+                                           scalar_name(type));
 }
 
 std::string npy_header(const std::string& descr, const Point& shape) {
@@ -178,7 +183,8 @@ std::int64_t npy_header_bytes(const std::string& begin) {
     const std::uint32_t version = byte_of(begin, 6);
     if (version < 1 || version > 3) refuse("has version " + std::to_string(version));
     std::int64_t length = byte_of(begin, 8) + (byte_of(begin, 9) << 8);
-    if (version > 1) length += (byte_of(begin, 10) << 16) + std::int64_t{byte_of(begin, 11)} * (1 << 24);
+    if (version > 1)
+        length += (byte_of(begin, 10) << 16) + std::int64_t{byte_of(begin, 11)} * (1 << 24);
     const std::int64_t bytes = (version == 1 ? 10 : 12) + length;
     if (length < 2 || bytes > most_header_bytes) refuse("has an impossible length");
     return bytes;

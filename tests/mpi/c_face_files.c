@@ -42,8 +42,8 @@ static void expect_given(double* e, int64_t row, int64_t column) {
 
 static datamover_array* doubles(const datamover_layout* layout) {
     datamover_array* array = NULL;
-    SUCCEEDS(datamover_array_new(&array, MPI_COMM_WORLD, layout, DATAMOVER_FLOAT64, 8, 0, NULL,
-                                 NULL));
+    SUCCEEDS(
+        datamover_array_new(&array, MPI_COMM_WORLD, layout, DATAMOVER_FLOAT64, 8, 0, NULL, NULL));
     return array;
 }
 

@@ -177,8 +177,8 @@ Layout drawn_layout(Draws& draws, const Point& lo, const Point& shape, int nproc
         std::string distribution;
         for (int d = 0; d < shape.dims(); ++d)
             distribution += std::string(d ? ", " : "(") +
-                            std::array{"block", "cyclic", "cyclic(2)", "*"}[static_cast<std::size_t>(
-                                draws.from(0, 3))];
+                            std::array{"block", "cyclic", "cyclic(2)",
+                                       "*"}[static_cast<std::size_t>(draws.from(0, 3))];
         BlockCyclicOptions options;
         if (nprocs > 1 && draws.one_in(4)) options.replicas = 2;
         return BlockCyclic(shape, distribution + ")", nprocs, options);
@@ -254,7 +254,8 @@ XArrayOptions of_numbers(ElementOrder order = ElementOrder::row_major) {
 class First {
 public:
     explicit First(int count) {
-        MPI_Comm_split(MPI_COMM_WORLD, mpi_test::world_rank() < count ? 0 : MPI_UNDEFINED, 0, &comm_);
+        MPI_Comm_split(MPI_COMM_WORLD, mpi_test::world_rank() < count ? 0 : MPI_UNDEFINED, 0,
+                       &comm_);
     }
     ~First() {
         if (takes_part()) MPI_Comm_free(&comm_);
@@ -310,18 +311,18 @@ TEST(Files, OfAnyLayoutHoldTheArrayAndComeBackOnOtherProcesses) {
                     for_each(array, [](std::int64_t& e, std::int64_t) { e = -1; });
                     load(group->comm(), path, array.part(), options);
                     for_each(array, [&](std::int64_t& e, std::int64_t k) {
-                        comparisons.note(e == value_at(k), layout.describe() + ", case " +
-                                                               std::to_string(round));
+                        comparisons.note(e == value_at(k),
+                                         layout.describe() + ", case " + std::to_string(round));
                     });
                 }
             }
             MPI_Barrier(MPI_COMM_WORLD);
         }
         const std::string stored = bytes_of(path), expected = words(shape.product());
-        comparisons.note(stored.ends_with(expected) &&
-                             (is_npy ? stored.size() % 64 == expected.size() % 64
-                                     : stored.size() == expected.size()),
-                         "the file of case " + std::to_string(round));
+        comparisons.note(
+            stored.ends_with(expected) && (is_npy ? stored.size() % 64 == expected.size() % 64
+                                                  : stored.size() == expected.size()),
+            "the file of case " + std::to_string(round));
     }
     comparisons.expect_all();
 }
@@ -378,8 +379,7 @@ TEST(Files, WrongThingsAreToldToAllAndLeaveNothing) {
     expect(ErrorCode::invalid_argument,
            [&] { a.save_to(folder.path("a.raw"), {.ranks = {0, 0}}); });
     if (size > 1) {
-        expect(ErrorCode::mismatch,
-               [&] { a.save_to(folder.path(rank == 1 ? "a.raw" : "b.raw")); });
+        expect(ErrorCode::mismatch, [&] { a.save_to(folder.path(rank == 1 ? "a.raw" : "b.raw")); });
         expect(ErrorCode::mismatch, [&] { a.save_to(folder.path("a.raw"), {.ranks = {rank}}); });
     }
     expect(ErrorCode::io, [&] { a.load_from(folder.path("nothing.raw")); });
@@ -481,9 +481,8 @@ TEST_P(FailingCalls, AreToldToAllAndLeaveWhatWasThere) {
     EXPECT_GT(k, 4);
 }
 
-INSTANTIATE_TEST_SUITE_P(Of, FailingCalls, ::testing::Bool(), [](const auto& saves) {
-    return saves.param ? "Saving" : "Loading";
-});
+INSTANTIATE_TEST_SUITE_P(Of, FailingCalls, ::testing::Bool(),
+                         [](const auto& saves) { return saves.param ? "Saving" : "Loading"; });
 
 }  // namespace
 }  // namespace datamover

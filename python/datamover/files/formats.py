@@ -13,7 +13,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from datamover.errors import InvalidArgument, IoError
+from datamover.errors import InvalidArgument, IoError, Unsupported
+from datamover.files import addresses
 
 Shape = tuple[int, ...]
 
@@ -209,6 +210,8 @@ def by_suffix(path: str) -> Format | None:
 
 def of_input(path: str, options: MoveOptions) -> Format:
     """Return the format of an input: as said, else by its content, else by its name."""
+    if addresses.is_address(path):
+        return _at_address(path, options.input_format)
     check_input_kind(path)
     if options.input_format is not None:
         return named(options.input_format)
@@ -226,6 +229,14 @@ def of_input(path: str, options: MoveOptions) -> Format:
     )
 
 
+def _at_address(path: str, said: str | None) -> Format:
+    """Give Zarr, which alone is read and written at addresses."""
+    by_name = by_suffix(path)
+    if (said or (by_name.name if by_name else "zarr")) != "zarr":
+        raise Unsupported(f"{path}: at addresses only Zarr arrays are read and written")
+    return named("zarr")
+
+
 def check_input_kind(path: str) -> None:
     """Refuse what is neither a file nor a directory: to open a pipe would wait for its writer."""
     if not os.path.lexists(path):
@@ -237,6 +248,8 @@ def check_input_kind(path: str) -> None:
 
 def of_output(path: str, options: MoveOptions) -> Format:
     """Return the format of an output: as said, else by its name."""
+    if addresses.is_address(path):
+        return _at_address(path, options.output_format)
     if options.output_format is not None:
         return named(options.output_format)
     by_name = by_suffix(path)
@@ -328,6 +341,24 @@ def split_member(name: str | os.PathLike[str]) -> tuple[str, str | None]:
     return path, member
 
 
+def place_of(name: str | os.PathLike[str]) -> str:
+    """Return the real path of a name, or the address that it is.
+
+    Raises
+    ------
+    InvalidArgument
+        No name at all, or an address of a kind that is not known.
+    """
+    text = os.fspath(name)
+    if addresses.is_address(text):
+        return addresses.checked(text)
+    scheme, found, _ = text.partition("://")
+    if found and scheme.isalnum() and scheme != "file" and not os.path.lexists(text):
+        known = ", ".join(addresses.SCHEMES)
+        raise InvalidArgument(f"{text}: no {scheme} addresses are known; there are file, {known}")
+    return local_path(name)
+
+
 def local_path(name: str | os.PathLike[str]) -> str:
     """Return the real path of a name, which may also be given as file:// address.
 
@@ -344,7 +375,7 @@ def local_path(name: str | os.PathLike[str]) -> str:
             raise InvalidArgument(f"{text} is no file of this machine; write file:///path")
         text = urllib.parse.unquote("/" + path)
     elif found and scheme.isalnum() and not os.path.lexists(text):
-        raise InvalidArgument(f"{text}: only files can be moved, no {scheme} addresses")
+        raise InvalidArgument(f"{text}: a file is needed here, no {scheme} address")
     if not text or "\0" in text:
         raise InvalidArgument(f"{text!r} is no name of a file")
     return os.path.realpath(text)
