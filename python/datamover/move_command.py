@@ -129,6 +129,14 @@ def run(words: list[str]) -> int:
             return 1
     if not said.dry_run and not launch.inside_launcher() and several:
         return _start_processes(said.nprocs, said.output)
+    from datamover.files.formats import speaking_of_options
+
+    with speaking_of_options():
+        return _run(said, several)
+
+
+def _run(said: argparse.Namespace, several: bool) -> int:
+    """Show what would be done, or do it, as this process; return the code to exit with."""
     from datamover.files.formats import MoveOptions
 
     others = ("source", "output", "nprocs", "dry_run", "json", "quiet")

@@ -165,21 +165,23 @@ class AddressPlace:
             raise IoError(f"{self.path} cannot be looked at: {words_of(e)}") from e
 
     def _check_replaced(self, there: list[str]) -> None:
+        from datamover.files.formats import option
+
         found = [key for key in there if key in METADATA]
         if not found and not all(key.startswith("c/") for key in there):
             raise IoError(f"{self.path} holds {there[0]!r} but no Zarr array: it is not replaced")
         if not found and not self._overwrite:
             raise IoError(
                 f"{self.path} holds chunks of no array, perhaps of a move that was killed; "
-                "--overwrite (overwrite=True) removes them"
+                f"{option('overwrite', True)} removes them"
             )
         if not self._overwrite:
-            raise IoError(f"{self.path} exists; --overwrite (overwrite=True) replaces it")
+            raise IoError(f"{self.path} exists; {option('overwrite', True)} replaces it")
         nested = [key for key in there if key not in METADATA and key.endswith(METADATA)]
         if (nested or ".zgroup" in found) and not self._overwrite_group:
             raise IoError(
-                f"{self.path} is a Zarr group, perhaps with many arrays: --overwrite-group "
-                "(overwrite_group=True) replaces all of it"
+                f"{self.path} is a Zarr group, perhaps with many arrays: "
+                f"{option('overwrite_group', True)} replaces all of it"
             )
 
     def claim(self, is_directory: bool) -> None:

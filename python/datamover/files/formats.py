@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import math
 import os
 import stat
 import urllib.parse
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
 import numpy as np
@@ -224,8 +225,8 @@ def of_input(path: str, options: MoveOptions) -> Format:
     if options.shape is not None or options.dtype is not None:
         return named("raw")
     raise IoError(
-        f"{path} is neither .npy nor Zarr nor HDF5; if it is raw, say --shape and --dtype, "
-        f"else convert it first"
+        f"{path} is neither .npy nor Zarr nor HDF5; if it is raw, say {option('shape')} and "
+        f"{option('dtype')}, else convert it first"
     )
 
 
@@ -255,7 +256,9 @@ def of_output(path: str, options: MoveOptions) -> Format:
     by_name = by_suffix(path)
     if by_name is None:
         known = ", ".join(suffix for f in FORMATS.values() for suffix in f.suffixes)
-        raise InvalidArgument(f"{path} does not say its format; end it in {known}, or use --format")
+        raise InvalidArgument(
+            f"{path} does not say its format; end it in {known}, or use {option('output_format')}"
+        )
     return by_name
 
 
@@ -271,6 +274,38 @@ def check_shape(shape: Shape, dtype: np.dtype, path: str) -> None:
     # NumPy multiplies the extents of empty arrays too.
     if math.prod(max(extent, 1) for extent in shape) * max(dtype.itemsize, 1) >= 2**63:
         raise IoError(f"{path} has the shape {shape}: 2**63 bytes or more are no array")
+
+
+#: Whether errors are for somebody at a command line.
+_SPEAKS_OF_OPTIONS = False
+#: Where an option of the command is not called as the field of `MoveOptions`.
+_OPTION_NAMES = {"output_format": "format"}
+
+
+@contextlib.contextmanager
+def speaking_of_options() -> Iterator[None]:
+    """Have errors name the command's options, in place of Python's keywords, in a block."""
+    global _SPEAKS_OF_OPTIONS
+    _SPEAKS_OF_OPTIONS = True
+    try:
+        yield
+    finally:
+        _SPEAKS_OF_OPTIONS = False
+
+
+def option(field: str, value: Any = None) -> str:
+    """Say a field of `MoveOptions` as whoever reads an error would write it.
+
+    Examples
+    --------
+    >>> from datamover.files.formats import option
+    >>> option("max_bytes"), option("overwrite", True)
+    ('max_bytes=', 'overwrite=True')
+    """
+    if _SPEAKS_OF_OPTIONS:
+        name = "--" + _OPTION_NAMES.get(field, field).replace("_", "-")
+        return name if value is None or value is True else f"{name} {value}"
+    return f"{field}={'' if value is None else value}"
 
 
 #: Options that only some formats have: (field of MoveOptions, of which side, formats).
@@ -310,7 +345,7 @@ def check_options(options: MoveOptions, input_format: Format, output_format: For
         value = getattr(options, field)
         if value is not None and found[side] not in formats:
             raise InvalidArgument(
-                f"--{field.replace('_', '-')} {value} is for {' or '.join(formats)} {side}s; "
+                f"{option(field, value)} is for {' or '.join(formats)} {side}s; "
                 f"this {side} is {found[side]}"
             )
     for field in ("order", "output_order"):

@@ -127,7 +127,7 @@ def _check(options: MoveOptions, output: str) -> None:
     for name in OF_ONE_ARRAY:
         if getattr(options, name) is not None:
             raise InvalidArgument(
-                f"--{name.replace('_', '-')} is for one array; name it, as run.h5:/NAME"
+                f"{formats.option(name)} is for one array; name it, as run.h5:/NAME"
             )
 
 

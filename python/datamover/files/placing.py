@@ -23,8 +23,6 @@ log = logging.getLogger("datamover")
 
 #: Set by the process that starts the others of a move, so that it can clean up after them.
 TOKEN = "DATAMOVER_MOVE_TOKEN"
-#: How to say that an output is to be replaced.
-OVERWRITE = "--overwrite (overwrite=True)"
 AT_FDCWD = -100
 RENAME_NOREPLACE = 1
 RENAME_EXCHANGE = 2
@@ -156,7 +154,7 @@ def check_place(
     if not os.path.lexists(output):
         return
     if not overwrite:
-        raise IoError(f"{output} exists; {OVERWRITE} replaces it")
+        raise IoError(f"{output} exists; {formats.option('overwrite', True)} replaces it")
     if os.path.ismount(output):
         raise IoError(f"{output} is where a disk is mounted: it is not replaced")
     if _is_special(output):
@@ -167,18 +165,18 @@ def check_place(
         there = hdf5.names(output)
         if len(there) > 1:
             raise IoError(
-                f"{output} is an HDF5 file of several datasets: --overwrite-group replaces "
-                "all of it"
+                f"{output} is an HDF5 file of several datasets: "
+                f"{formats.option('overwrite_group', True)} replaces all of it"
             )
         if member and there and there != [member]:
             raise IoError(
-                f"{output} holds the dataset {there[0]!r}, not {member!r}: --overwrite-group "
-                "replaces all of it"
+                f"{output} holds the dataset {there[0]!r}, not {member!r}: "
+                f"{formats.option('overwrite_group', True)} replaces all of it"
             )
     if os.path.isdir(output) and not overwrite_group and not _is_zarr_array(output):
         raise IoError(
-            f"{output} is a Zarr group, perhaps with many arrays: --overwrite-group replaces "
-            "all of it"
+            f"{output} is a Zarr group, perhaps with many arrays: "
+            f"{formats.option('overwrite_group', True)} replaces all of it"
         )
 
 
@@ -240,9 +238,13 @@ def _place_new(temporary: str, output: str) -> None:
         if rename_with(temporary, output, RENAME_NOREPLACE):
             return
     except FileExistsError as e:
-        raise IoError(f"{output} came into being meanwhile; {OVERWRITE} replaces it") from e
+        raise IoError(
+            f"{output} came into being meanwhile; {formats.option('overwrite', True)} replaces it"
+        ) from e
     if os.path.lexists(output):
-        raise IoError(f"{output} came into being meanwhile; {OVERWRITE} replaces it")
+        raise IoError(
+            f"{output} came into being meanwhile; {formats.option('overwrite', True)} replaces it"
+        )
     os.rename(temporary, output)
 
 

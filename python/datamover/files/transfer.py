@@ -33,7 +33,7 @@ from datamover.files.formats import ArraySpec, MoveOptions, Reader, Shape, Write
 from datamover.files.pipeline import GivenUp, Pipeline
 from datamover.files.region import limited
 from datamover.files.slabs import SlabMove, Slabs
-from datamover.mpi import comm_address, gathered
+from datamover.mpi import collectively, comm_address, gathered
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -142,16 +142,11 @@ def move(
     ...     np.load(d + "/b.npy").shape, report.bytes
     ((4, 3), 96)
     """
-    from datamover.launch import check_launch
 
-    if comm is not None:
-        check_launch(comm)
-    options = options or MoveOptions(**said)
-    source, output, options = _places(source, output, options)
-    if comm is not None and comm.size > 1:
-        for name in (source, output):
-            if addresses.scheme_of(name) == "memory":
-                raise InvalidArgument(f"{name}: each of {comm.size} processes has its own memory")
+    def settle() -> tuple[str, str, MoveOptions]:
+        return _places(source, output, options or MoveOptions(**said))
+
+    source, output, options = settle() if comm is None else _settled(comm, settle)
     if _is_hierarchy(source, output, options):
         return hierarchy.move(comm, source, output, options, progress)
     address = None if comm is None else comm_address(comm)
@@ -181,6 +176,26 @@ def move(
         **by_phase,
         **of_plan,
     )
+
+
+def _settled(comm: MPI.Comm, settle: Callable[[], Any]) -> tuple[str, str, MoveOptions]:
+    """Give what is to be done, the same on all processes. Collective."""
+    from datamover.files.state_items import agree_on  # loads arrays, and layouts
+    from datamover.launch import check_launch
+
+    check_launch(comm)
+    address = comm_address(comm)
+
+    def checked() -> tuple[str, str, MoveOptions]:
+        found = settle()
+        for name in found[:2]:
+            if comm.size > 1 and addresses.scheme_of(name) == "memory":
+                raise InvalidArgument(f"{name}: each of {comm.size} processes has its own memory")
+        return found
+
+    source, output, options = collectively(address, checked)
+    agree_on(address, dataclasses.asdict(options), "give")
+    return source, output, options
 
 
 @dataclasses.dataclass(frozen=True)
