@@ -150,6 +150,13 @@ void bind_arrays(nb::module_& m) {
         "Raises on all processes the error that the lowest of them brings; none brings: returns. "
         "Collective.");
     m.def(
+        "fail",
+        [](std::uintptr_t comm, const std::string& message) {
+            mpi::ProcessGroup::of(comm_at(comm))->fail(Error(ErrorCode::peer_failed, message));
+        },
+        nb::arg("comm_address"), nb::arg("message"), nb::call_guard<nb::gil_scoped_release>(),
+        "Has all processes raise peer_failed in whatever they do together from now on. Local.");
+    m.def(
         "gather",
         [](std::uintptr_t comm, nb::object numbers) {
             const std::vector<std::int64_t> mine = Integers(numbers, "numbers").to_vector();

@@ -463,6 +463,43 @@ int datamover_set_timeout(double seconds);
 int datamover_progress_start(int* carries_messages);
 int datamover_progress_stop(void);
 
+/* ------------------------------------------------------------------ files: arrays that are kept */
+
+/* How elements stand in a file: one behind the other, the last dimension fastest. */
+typedef enum datamover_file_format DATAMOVER_ANY_INT {
+    DATAMOVER_FILE_BY_NAME = 0, /* .npy; .raw, .bin or .dat */
+    DATAMOVER_FILE_RAW = 1,     /* nothing but the elements */
+    DATAMOVER_FILE_NPY = 2      /* behind NumPy's header, which says shape and type */
+} datamover_file_format;
+
+/* Zeros and NULLs stand for the defaults. */
+typedef struct datamover_file_options {
+    datamover_file_format format;
+    const int64_t* ranks; /* who writes or reads, and reaches the file; NULL: all */
+    int64_t num_ranks;    /* length of `ranks` */
+    int64_t max_bytes;    /* of staging memory and message buffers on a process; 0: 128 MiB */
+    int overwrite;        /* not 0: datamover_save replaces a file that is there */
+} datamover_file_options;
+
+/* Writes an array of any layout to a new file: in rounds, each a range of the file of which every
+ * writer has one contiguous piece. The file is written beside `path`, brought to the disk, and
+ * renamed: under `path` stands what stood there before, or all of it. Of an element that several
+ * hold, one copy is written; ghosts are not. The file of a floor plan holds its domain
+ * (datamover_layout_domain), and each element of that must be in some block. `options` may be NULL.
+ * Collective; all give the same path, array and options. Deadlines: datamover_set_timeout.
+ * DATAMOVER_IO, and nothing left behind, where the file is there, the directory is missing or may
+ * not be written, the disk is full, the file would be larger than it may be. */
+int datamover_save(MPI_Comm comm, const char* path, const datamover_array* array,
+                   const datamover_file_options* options);
+/* Fills an array of any layout, on as many processes as there are now, but for its ghosts. A raw
+ * file has exactly the array's bytes (else DATAMOVER_IO). An .npy file has the array's shape (else
+ * DATAMOVER_MISMATCH), in C's or Fortran's order, and may be longer; other number types are
+ * converted as by a mover (DATAMOVER_WRONG_TYPE where they cannot be), opaque arrays take any
+ * elements of their size. All that is checked before anything moves; where reading fails later, the
+ * array holds some old and some new elements. Else as datamover_save. */
+int datamover_load(MPI_Comm comm, const char* path, const datamover_array* array,
+                   const datamover_file_options* options);
+
 /* ------------------------------------------------------------------ relations: address to address
  */
 

@@ -12,6 +12,7 @@
 #include "datamover/element_update.hpp"
 #include "datamover/error.hpp"
 #include "datamover/explain.hpp"
+#include "datamover/files.hpp"
 #include "datamover/flat_cyclic.hpp"
 #include "datamover/floor_plan.hpp"
 #include "datamover/grid_view.hpp"

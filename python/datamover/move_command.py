@@ -72,8 +72,12 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser("datamover move", description=DESCRIPTION, allow_abbrev=False)
     add = parser.add_argument
     extents = {"type": _integers, "metavar": "N,N,..."}
-    add("source", metavar="INPUT", help=".npy, raw, Zarr, HDF5 or one dataset of it, run.h5:/u")
-    add("output", metavar="OUTPUT", help=".npy, raw, Zarr v3, or run.h5:/u")
+    add(
+        "source",
+        metavar="INPUT",
+        help=".npy, raw, Zarr (also https://...), HDF5 or run.h5:/u of it",
+    )
+    add("output", metavar="OUTPUT", help=".npy, raw, Zarr v3 (also s3://...), or run.h5:/u")
     processes = "processes to start (not under mpiexec, srun)"
     add("-n", "--nprocs", type=_processes, metavar="N", help=processes)
     add("--chunks", **extents, help="chunks of a Zarr output")
@@ -119,8 +123,20 @@ def run(words: list[str]) -> int:
     several = launch.inside_launcher() or (said.nprocs or 1) > 1
     if said.dry_run and launch.inside_launcher():
         parser.error("argument --dry-run: it is for a process by itself; say -n for several")
+    for name in (said.source, said.output):
+        if name.startswith("memory://"):
+            print_error(f"{name}: memory ends with this command; it is for programs")
+            return 1
     if not said.dry_run and not launch.inside_launcher() and several:
         return _start_processes(said.nprocs, said.output)
+    from datamover.files.formats import speaking_of_options
+
+    with speaking_of_options():
+        return _run(said, several)
+
+
+def _run(said: argparse.Namespace, several: bool) -> int:
+    """Show what would be done, or do it, as this process; return the code to exit with."""
     from datamover.files.formats import MoveOptions
 
     others = ("source", "output", "nprocs", "dry_run", "json", "quiet")
@@ -144,17 +160,17 @@ def run(words: list[str]) -> int:
 
 def _start_processes(nprocs: int, output: str) -> int:
     """Move by processes that are started for it; return the code to exit with."""
-    from datamover.files import formats, placing
+    from datamover.files import addresses, formats, placing
 
     token = os.urandom(6).hex()
     os.environ[placing.TOKEN] = token
     with lifeline.signals_interrupt() as caught:
         before = _identity(output)
         try:
-            path = formats.local_path(formats.split_member(output)[0])
+            path = formats.place_of(formats.split_member(output)[0])
             before = _identity(path)
             end = launch.run_processes(nprocs, sys.argv[1:])
-            if end.status != 0:  # also where they were killed
+            if end.status != 0 and not addresses.is_address(path):  # also where they were killed
                 placing.clean_up(placing.temporary_path(path, token), path)
         except (Error, OSError) as e:
             print_error(e)
@@ -182,6 +198,8 @@ def _identity(path: str) -> tuple[int, int] | None:
 
 def _state(path: str, before: tuple[int, int] | None) -> str:
     """Say what became of an output."""
+    if "://" in path and not os.path.lexists(path):
+        return f"{path} may hold chunks of it; where it holds zarr.json, it is complete"
     after = _identity(path)
     if after != before:
         return f"{path} is complete"

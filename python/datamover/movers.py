@@ -12,7 +12,7 @@ import numpy as np
 from ._plan import MotionPlan
 from .arguments import memory_limit, number, seconds, text
 from .arrays import UserArrays, XArray, number_name
-from .errors import InvalidArgument, Mismatch, WrongType
+from .errors import InvalidArgument, Mismatch, Unsupported, WrongType
 from .mover_pairs import MoverPairs
 from .mpi import comm_address, core, take_part_with
 
@@ -31,7 +31,17 @@ def _listed(arrays: Arrays) -> list[OneArray]:
     return list(arrays) if isinstance(arrays, (list, tuple)) else [arrays]
 
 
+def _is_file(array: Any) -> bool:
+    """Tell whether it is an array on the disk, without loading what opens these."""
+    return getattr(type(array), "is_file_array", False)
+
+
 def _wrapped(array: OneArray) -> XArray | UserArrays:
+    if _is_file(array):
+        raise Unsupported(
+            f"{array!r} is on the disk: it is the source or the destination of a Mover by itself, "
+            "not beside other arrays or plans"
+        )
     return array if isinstance(array, (XArray, UserArrays)) else UserArrays(array)
 
 
@@ -54,7 +64,7 @@ def _communicator(comm: MPI.Comm | None, moves: Sequence[tuple]) -> MPI.Comm:
     for move in moves:
         for arrays in move[1:]:
             for array in _listed(arrays):
-                if isinstance(array, XArray):
+                if isinstance(array, XArray) or _is_file(array):
                     return array.comm
     raise InvalidArgument("comm is needed when neither source nor destination is an XArray")
 
@@ -456,7 +466,7 @@ class Mover(MoverSet):
     def __new__(cls, *given: Any, **said: Any) -> Mover:
         """Make one that reads or writes a file where an array on the disk is given."""
         ends = (*given[1:3], said.get("source"), said.get("destination"))
-        if cls is Mover and any(getattr(type(end), "is_file_array", False) for end in ends):
+        if cls is Mover and any(_is_file(end) for end in ends):
             from .files.file_mover import FileMover
 
             cls = FileMover

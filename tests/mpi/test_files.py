@@ -162,3 +162,23 @@ def test_a_whole_file_becomes_a_group(comm, place):
     comm.barrier()
     assert sorted(os.listdir(place)) == ["a.h5", "b.zarr"]
     comm.barrier()
+
+
+def test_what_differs_between_processes_is_refused_on_all(comm, place):
+    if comm.rank == 0:
+        np.save(f"{place}/a.npy", np.arange(12.0))
+        np.save(f"{place}/b.npy", np.arange(3.0))
+    comm.barrier()
+    last = comm.rank == comm.size - 1
+    places = f"{place}/a.npy", f"{place}/b.npy"
+    with pytest.raises(dm.Error, match="colour"):
+        move(comm, *places, **({"colour": "red"} if last else {}))
+    for said in ({"overwrite": True}, {"check": "crc32c"}, {"axes": (0,)}, {"max_bytes": 1 << 20}):
+        with pytest.raises(dm.Mismatch if comm.size > 1 else dm.IoError):
+            move(comm, *places, **({"overwrite": False} | (said if last else {})))
+        if comm.size == 1:
+            break
+    comm.barrier()
+    assert sorted(os.listdir(place)) == ["a.npy", "b.npy"]
+    assert np.load(places[1]).tolist() == [0, 1, 2]
+    comm.barrier()

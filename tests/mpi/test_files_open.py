@@ -15,7 +15,7 @@ import zarr
 from others import stored
 
 import datamover as dm
-from datamover.files import flat
+from datamover.files import file_mover, flat
 
 ENDS = ["npy", "raw", "zarr", "h5"]
 
@@ -434,8 +434,6 @@ def test_what_cannot_be_is_refused_on_all(comm, place):
             dm.Mover(plan, file, dm.XArray(comm, rows, "S3"))
         with pytest.raises(dm.InvalidArgument, match="op"):
             dm.Mover(plan, file, array, op="bogus")
-        with pytest.raises(dm.WrongType):
-            dm.MoverSet([(plan, file, array)], comm=comm)
         with pytest.raises(dm.Unsupported):
             dm.Mover(plan, file, [array, array])
         mover = dm.Mover(plan, file, array)
@@ -598,3 +596,60 @@ def test_a_plan_that_moves_nothing_starts_and_ends(comm, place):
         mover.wait()
         mover.start()
         assert mover.test() and not mover.in_flight
+
+
+@pytest.mark.parametrize("steps", [4, 12])
+@pytest.mark.parametrize("call", [0, 1])
+def test_a_process_that_is_interrupted_between_steps_fails_all(
+    comm, place, monkeypatch, steps, call
+):
+    alone = comm.Dup()  # nothing moves on it afterwards
+    rows = dm.BlockCyclic((24 * steps, 16), "(block, *)", nprocs=comm.size)
+    array = dm.XArray(alone, rows, "f8")
+    last = comm.rank == comm.size - 1
+    calls = []
+    start = file_mover._Flags.start
+
+    def interrupted(flags, failed):
+        calls.append(failed)
+        if len(calls) == call + 1:
+            raise KeyboardInterrupt
+        return start(flags, failed)
+
+    if last:
+        monkeypatch.setattr(file_mover._Flags, "start", interrupted)
+
+    def run():
+        with dm.files.open(
+            f"{place}/a.npy", rows, comm=alone, mode="w", dtype="f8", ranks=1,
+            max_bytes=2 * 24 * 16 * 8,
+        ) as file:  # fmt: skip
+            mover = dm.Mover(dm.redistribute(rows, rows), array, file)
+            assert mover.counters()["steps"] > file_mover.KEPT_STEPS or steps == 4
+            mover(60)
+
+    with pytest.raises(KeyboardInterrupt if last else dm.PeerFailed):
+        run()
+    comm.Barrier()
+    assert os.listdir(place) == []
+    comm.Barrier()
+    array.free()
+    alone.Free()
+
+
+def test_a_file_goes_by_itself(comm, place):
+    rows = dm.BlockCyclic((6, 4), "(block, *)", nprocs=comm.size)
+    a, b = dm.XArray(comm, rows, "f8"), dm.XArray(comm, rows, "f8")
+    plan = dm.redistribute(rows, rows)
+    with dm.files.open(f"{place}/a.npy", rows, comm=comm, mode="w", dtype="f8") as file:
+        for bind in (
+            lambda: dm.MoverSet([(plan, a, file)]),
+            lambda: dm.MoverSet([(plan, a, b), (plan, file, b)], comm=comm),
+            lambda: dm.Phases([(plan, file, b), (plan, b, a)]),
+            lambda: dm.Mover(plan, [a, b], [b, file]),
+            lambda: dm.Mover(plan, [file], [b]),
+        ):
+            with pytest.raises(dm.Unsupported, match=r"on the disk.*by itself"):
+                bind()
+    a.free()
+    b.free()

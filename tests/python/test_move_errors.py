@@ -72,8 +72,8 @@ def test_unknown_kinds(place):
 @pytest.mark.parametrize(
     ("options", "error", "match"),
     [
-        ({}, dm.InvalidArgument, "--shape and --dtype"),
-        ({"shape": (4, 6)}, dm.InvalidArgument, "--shape and --dtype"),
+        ({}, dm.InvalidArgument, "shape= and dtype="),
+        ({"shape": (4, 6)}, dm.InvalidArgument, "shape= and dtype="),
         ({"shape": (4, 6), "dtype": "f4"}, dm.IoError, "192 bytes, but"),
         ({"shape": (5, 6), "dtype": "f8"}, dm.IoError, "240"),
         ({"shape": (4, -6), "dtype": "f8"}, dm.InvalidArgument, "negative"),
@@ -105,7 +105,7 @@ def test_options_that_do_not_fit(place, options, match):
 
 
 def test_too_little_memory_for_a_chunk(place):
-    refused(place, dm.NoMemory, "--max-bytes", output="b.zarr", chunks=(4, 6), max_bytes=100)
+    refused(place, dm.NoMemory, "max_bytes=", output="b.zarr", chunks=(4, 6), max_bytes=100)
 
 
 def test_dtypes_that_zarr_has_not(place):
@@ -130,7 +130,7 @@ def test_broken_chunk(place):
 
 def test_output_exists(place):
     (place / "b.npy").write_text("old")
-    refused(place, dm.IoError, "--overwrite")
+    refused(place, dm.IoError, "overwrite=True")
     assert (place / "b.npy").read_text() == "old"
     move(COMM, place / "a.npy", place / "b.npy", overwrite=True)
     assert np.array_equal(np.load(place / "b.npy"), ARRAY)

@@ -148,7 +148,7 @@ def test_a_group_is_replaced_only_by_an_explicit_word(tmp_path, zarr_format):
     np.save(tmp_path / "a.npy", np.arange(3.0))
     group = zarr.create_group(tmp_path / "g.zarr", zarr_format=zarr_format)
     group.create_array("precious", shape=(2,), dtype="f8")[...] = 7
-    with pytest.raises(dm.IoError, match=r"Zarr group.*--overwrite-group"):
+    with pytest.raises(dm.IoError, match=r"Zarr group.*overwrite_group=True"):
         move(COMM, tmp_path / "a.npy", tmp_path / "g.zarr", overwrite=True)
     assert (zarr.open_group(tmp_path / "g.zarr", mode="r")["precious"][...] == 7).all()
     move(COMM, tmp_path / "a.npy", tmp_path / "g.zarr", overwrite_group=True)

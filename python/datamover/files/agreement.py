@@ -47,6 +47,8 @@ class Alarm:
     """
 
     def __init__(self, comm: MPI.Comm):
+        # MPI waits where nobody can interrupt it, or look at deadlines: let all have come before.
+        core().agree(comm_address(comm), None, "")
         self._comm = comm.Dup()
         self._sent: list[Any] = []
 
@@ -60,7 +62,7 @@ class Alarm:
         return self._comm.Iprobe()
 
     def free(self) -> None:
-        """Take in what was sent. Collective."""
+        """Take in what was sent, all of which is under way by then. Collective."""
         rang = gathered(comm_address(self._comm), [int(bool(self._sent))])
         for rank, sent in enumerate(rang):
             if sent[0] and rank != self._comm.rank:

@@ -21,7 +21,7 @@ from functools import cache
 import numpy as np
 
 from datamover.errors import NoMemory
-from datamover.files.formats import Shape
+from datamover.files.formats import Shape, option
 
 #: A piece of a flat file that is read or written by a call of its own costs as much as so many
 #: bytes more.
@@ -374,7 +374,7 @@ def plan_chunks(
     if best is None:
         raise NoMemory(
             f"the memory limit of {max_bytes:,} bytes is too little: the least that would do is "
-            f"{least:,}; allow more with --max-bytes or make the chunks smaller"
+            f"{least:,}; allow more with {option('max_bytes')} or make the chunks smaller"
         )
     return best[2]
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from datamover.errors import NoMemory
-from datamover.files.formats import Shape
+from datamover.files.formats import Shape, option
 
 Box = tuple[Shape, Shape]
 
@@ -128,8 +128,8 @@ def slab_shape(shape: Shape, granule: Shape, order: str, max_elems: int, share) 
     if share(tuple(slab)) > max_elems:
         raise NoMemory(
             f"the memory limit allows {max_elems:,} elements on each process, but boxes of "
-            f"{tuple(slab)} need {share(tuple(slab)):,}; allow more with --max-bytes or make "
-            "the chunks smaller"
+            f"{tuple(slab)} need {share(tuple(slab)):,}; allow more with "
+            f"{option('max_bytes')} or make the chunks smaller"
         )
     return tuple(slab)
 

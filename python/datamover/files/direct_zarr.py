@@ -13,7 +13,6 @@ import dataclasses
 import json
 import math
 import os
-import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -328,15 +327,37 @@ class OrdinaryArray(ChunkedArray):
             self._write_file(path, data)
 
     def _replace(self, path: str, data: Any) -> None:
-        """Write a chunk beside the one that is there, and give it its name when it is whole."""
-        beside = f"{path}.{os.getpid()}.{threading.get_native_id()}.partial"
+        """Write a chunk under a hidden name, and give it its own when it is whole.
+
+        All hidden names are in the array's directory, so that the next to open it finds those that
+        a killed process left; a lock tells that this one lives.
+        """
+        from datamover.files import placing
+
+        beside = placing.temporary_path(self._beside(), os.urandom(6).hex())
+        lock = placing.claim(beside, is_directory=False)
         try:
             self._write_file(beside, data)
-            os.replace(beside, path)
+            try:
+                os.replace(beside, path)
+            except FileNotFoundError:
+                os.makedirs(os.path.dirname(path), exist_ok=True)
+                os.replace(beside, path)
         except BaseException:
             with contextlib.suppress(OSError):
                 os.unlink(beside)
             raise
+        finally:
+            os.close(lock)
+
+    def _beside(self) -> str:
+        return os.path.join(self._path, "chunk")
+
+    def remove_leftovers(self) -> list[str]:
+        """Remove what killed processes left that replaced chunks; return the names removed."""
+        from datamover.files import placing
+
+        return placing.remove_leftovers(self._beside())
 
     def _write_file(self, path: str, data: Any) -> None:
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC

@@ -261,6 +261,8 @@ class FileArray:
             else:
                 with together(comm):
                     self._file = _opened(request)
+                    if self.mode == "r+" and comm.rank == 0:
+                        _remove_leftovers(self._file)
             with together(comm):
                 self._check()
             self._threads = threads_here(address)
@@ -490,6 +492,13 @@ def _reopened(file: Any, path: str) -> Any:
         f"{path} has chunks, or elements that only h5py reads: of HDF5, contiguous datasets can be "
         "written; make a new one"
     )
+
+
+def _remove_leftovers(file: Any) -> None:
+    """Remove chunks that a killed program did not write to their end."""
+    if isinstance(file, OrdinaryArray):
+        for left in file.remove_leftovers():
+            log.warning("removed %s, left by a program that was killed", left)
 
 
 def _writable(file: Any) -> Any:

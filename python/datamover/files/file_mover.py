@@ -35,7 +35,7 @@ from datamover.files.state_steps import LEAST_MESSAGE_BYTES
 from datamover.layouts import BlockCyclic, FloorPlan, Region
 from datamover.mover_pairs import MoverPairs
 from datamover.movers import Mover, MoverOptions
-from datamover.mpi import collectively, comm_address
+from datamover.mpi import collectively, comm_address, core
 from datamover.plans import MotionPlan, redistribute
 
 if TYPE_CHECKING:
@@ -132,9 +132,10 @@ class _Flags:
 
     def leave(self) -> None:
         """Have all that wait, or will, hear that this process has left a round in flight."""
-        with contextlib.suppress(Exception):  # whoever waits has heard of another failure
-            if not self._mover.in_flight:
-                self._mover.start()
+        # The flags alone do not tell: where all others have raised theirs, this round of them ends.
+        rank = self._own.comm.rank
+        words = f"process {rank} left a mover of a file in flight"
+        core().fail(comm_address(self._own.comm), words)
         self._mover._core.give_up()
 
     def free(self) -> None:
@@ -292,7 +293,9 @@ class FileMover(Mover):
         with _uninterrupted():
             try:
                 self._awaited = next(self._round, None)
-            except BaseException:
+            except BaseException as e:
+                if not isinstance(e, Exception):  # which others do not hear of by themselves
+                    self._flags.leave()
                 self._end_round(failed=True)
                 raise
             if self._awaited is None:

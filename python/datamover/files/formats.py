@@ -3,17 +3,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import math
 import os
 import stat
 import urllib.parse
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
 import numpy as np
 
-from datamover.errors import InvalidArgument, IoError
+from datamover.errors import InvalidArgument, IoError, Unsupported
+from datamover.files import addresses
 
 Shape = tuple[int, ...]
 
@@ -209,6 +211,8 @@ def by_suffix(path: str) -> Format | None:
 
 def of_input(path: str, options: MoveOptions) -> Format:
     """Return the format of an input: as said, else by its content, else by its name."""
+    if addresses.is_address(path):
+        return _at_address(path, options.input_format)
     check_input_kind(path)
     if options.input_format is not None:
         return named(options.input_format)
@@ -221,9 +225,17 @@ def of_input(path: str, options: MoveOptions) -> Format:
     if options.shape is not None or options.dtype is not None:
         return named("raw")
     raise IoError(
-        f"{path} is neither .npy nor Zarr nor HDF5; if it is raw, say --shape and --dtype, "
-        f"else convert it first"
+        f"{path} is neither .npy nor Zarr nor HDF5; if it is raw, say {option('shape')} and "
+        f"{option('dtype')}, else convert it first"
     )
+
+
+def _at_address(path: str, said: str | None) -> Format:
+    """Give Zarr, which alone is read and written at addresses."""
+    by_name = by_suffix(path)
+    if (said or (by_name.name if by_name else "zarr")) != "zarr":
+        raise Unsupported(f"{path}: at addresses only Zarr arrays are read and written")
+    return named("zarr")
 
 
 def check_input_kind(path: str) -> None:
@@ -237,12 +249,16 @@ def check_input_kind(path: str) -> None:
 
 def of_output(path: str, options: MoveOptions) -> Format:
     """Return the format of an output: as said, else by its name."""
+    if addresses.is_address(path):
+        return _at_address(path, options.output_format)
     if options.output_format is not None:
         return named(options.output_format)
     by_name = by_suffix(path)
     if by_name is None:
         known = ", ".join(suffix for f in FORMATS.values() for suffix in f.suffixes)
-        raise InvalidArgument(f"{path} does not say its format; end it in {known}, or use --format")
+        raise InvalidArgument(
+            f"{path} does not say its format; end it in {known}, or use {option('output_format')}"
+        )
     return by_name
 
 
@@ -258,6 +274,38 @@ def check_shape(shape: Shape, dtype: np.dtype, path: str) -> None:
     # NumPy multiplies the extents of empty arrays too.
     if math.prod(max(extent, 1) for extent in shape) * max(dtype.itemsize, 1) >= 2**63:
         raise IoError(f"{path} has the shape {shape}: 2**63 bytes or more are no array")
+
+
+#: Whether errors are for somebody at a command line.
+_SPEAKS_OF_OPTIONS = False
+#: Where an option of the command is not called as the field of `MoveOptions`.
+_OPTION_NAMES = {"output_format": "format"}
+
+
+@contextlib.contextmanager
+def speaking_of_options() -> Iterator[None]:
+    """Have errors name the command's options, in place of Python's keywords, in a block."""
+    global _SPEAKS_OF_OPTIONS
+    _SPEAKS_OF_OPTIONS = True
+    try:
+        yield
+    finally:
+        _SPEAKS_OF_OPTIONS = False
+
+
+def option(field: str, value: Any = None) -> str:
+    """Say a field of `MoveOptions` as whoever reads an error would write it.
+
+    Examples
+    --------
+    >>> from datamover.files.formats import option
+    >>> option("max_bytes"), option("overwrite", True)
+    ('max_bytes=', 'overwrite=True')
+    """
+    if _SPEAKS_OF_OPTIONS:
+        name = "--" + _OPTION_NAMES.get(field, field).replace("_", "-")
+        return name if value is None or value is True else f"{name} {value}"
+    return f"{field}={'' if value is None else value}"
 
 
 #: Options that only some formats have: (field of MoveOptions, of which side, formats).
@@ -297,7 +345,7 @@ def check_options(options: MoveOptions, input_format: Format, output_format: For
         value = getattr(options, field)
         if value is not None and found[side] not in formats:
             raise InvalidArgument(
-                f"--{field.replace('_', '-')} {value} is for {' or '.join(formats)} {side}s; "
+                f"{option(field, value)} is for {' or '.join(formats)} {side}s; "
                 f"this {side} is {found[side]}"
             )
     for field in ("order", "output_order"):
@@ -328,6 +376,24 @@ def split_member(name: str | os.PathLike[str]) -> tuple[str, str | None]:
     return path, member
 
 
+def place_of(name: str | os.PathLike[str]) -> str:
+    """Return the real path of a name, or the address that it is.
+
+    Raises
+    ------
+    InvalidArgument
+        No name at all, or an address of a kind that is not known.
+    """
+    text = os.fspath(name)
+    if addresses.is_address(text):
+        return addresses.checked(text)
+    scheme, found, _ = text.partition("://")
+    if found and scheme.isalnum() and scheme != "file" and not os.path.lexists(text):
+        known = ", ".join(addresses.SCHEMES)
+        raise InvalidArgument(f"{text}: no {scheme} addresses are known; there are file, {known}")
+    return local_path(name)
+
+
 def local_path(name: str | os.PathLike[str]) -> str:
     """Return the real path of a name, which may also be given as file:// address.
 
@@ -344,7 +410,7 @@ def local_path(name: str | os.PathLike[str]) -> str:
             raise InvalidArgument(f"{text} is no file of this machine; write file:///path")
         text = urllib.parse.unquote("/" + path)
     elif found and scheme.isalnum() and not os.path.lexists(text):
-        raise InvalidArgument(f"{text}: only files can be moved, no {scheme} addresses")
+        raise InvalidArgument(f"{text}: a file is needed here, no {scheme} address")
     if not text or "\0" in text:
         raise InvalidArgument(f"{text!r} is no name of a file")
     return os.path.realpath(text)

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from datamover.errors import InvalidArgument, Unsupported
-from datamover.files import formats, hdf5, placing
+from datamover.files import addresses, formats, hdf5, placing
 from datamover.files.agreement import together
 from datamover.files.formats import MoveOptions
 from datamover.mpi import comm_address
@@ -50,7 +50,7 @@ def move(
     try:
         names: list[str] = []
         with together(comm):
-            _check(options)
+            _check(options, output)
             names = _names(source)
             if is_first:
                 placing.check_places(source, output, overwrite, options.overwrite_group)
@@ -86,7 +86,7 @@ def intend(source: str, output: str, options: MoveOptions, intend_one: Callable[
     `intend_one` gives that of one, by source, output and options.
     """
     with together(None):
-        _check(options)
+        _check(options, output)
         names = _names(source)
         overwrite = options.overwrite or options.overwrite_group
         placing.check_places(source, output, overwrite, options.overwrite_group)
@@ -119,11 +119,15 @@ def _move_one(
     return move_array(comm, source, output, options, progress)
 
 
-def _check(options: MoveOptions) -> None:
+def _check(options: MoveOptions, output: str) -> None:
+    if addresses.is_address(output):
+        raise Unsupported(
+            f"{output}: a whole file goes to a path; name one dataset, as run.h5:/NAME"
+        )
     for name in OF_ONE_ARRAY:
         if getattr(options, name) is not None:
             raise InvalidArgument(
-                f"--{name.replace('_', '-')} is for one array; name it, as run.h5:/NAME"
+                f"{formats.option(name)} is for one array; name it, as run.h5:/NAME"
             )
 
 

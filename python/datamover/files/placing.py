@@ -13,17 +13,16 @@ import os
 import re
 import shutil
 import stat
+from typing import Any
 
 from datamover.errors import InvalidArgument, IoError
-from datamover.files import formats, hdf5
+from datamover.files import addresses, formats, hdf5
 from datamover.mpi import gathered
 
 log = logging.getLogger("datamover")
 
 #: Set by the process that starts the others of a move, so that it can clean up after them.
 TOKEN = "DATAMOVER_MOVE_TOKEN"
-#: How to say that an output is to be replaced.
-OVERWRITE = "--overwrite (overwrite=True)"
 AT_FDCWD = -100
 RENAME_NOREPLACE = 1
 RENAME_EXCHANGE = 2
@@ -46,6 +45,77 @@ def temporary_path(output: str, token: str) -> str:
     """Return the hidden name beside the output under which it is written."""
     directory, name = os.path.split(output)
     return os.path.join(directory, f".{name}.{token}.partial")
+
+
+class LocalPlace:
+    """An output that has a path: written under a hidden name, renamed when it is whole.
+
+    Every process has its own; `check`, `claim` and `finish` are called on one.
+
+    Parameters
+    ----------
+    source, output : str
+    token : str
+        See `token`.
+    overwrite, overwrite_group : bool
+    member : str, optional
+        The dataset of an HDF5 file that the output is to be.
+    """
+
+    def __init__(
+        self,
+        source: str,
+        output: str,
+        token: str,
+        overwrite: bool,
+        overwrite_group: bool,
+        member: str | None,
+    ):
+        self._said = (source, output, overwrite, overwrite_group, member)
+        self._output, self._overwrite = output, overwrite
+        #: Where it is written.
+        self.path = temporary_path(output, token)
+        self._removes = False  # whether this process removes what is left at the end
+        self._lock: int | None = None  # tells others that this one is at work
+
+    def check(self) -> None:
+        """Check, before anything is written, that the output can be put there."""
+        source, *of_output = self._said
+        if addresses.is_address(source):
+            check_place(*of_output)
+        else:
+            check_places(*self._said)
+
+    def claim(self, is_directory: bool) -> None:
+        """Make the empty unfinished output; remove what moves left that were killed."""
+        for left in remove_leftovers(self._output):
+            log.warning("removed %s, left by a move that was killed", left)
+        self._removes = True
+        self._lock = claim(self.path, is_directory)
+
+    def hold(self) -> None:
+        """Keep others from removing it."""
+        if self._lock is None:
+            self._lock = hold(self.path)
+
+    def reader(self, functions: Any, options: Any, writer: Any) -> Any:
+        """Open the unfinished output to be read."""
+        return functions.open_reader(self.path, options)
+
+    def finish(self, writer: Any) -> None:
+        """Give it its name."""
+        place(self.path, self._output, self._overwrite)
+
+    def give_back(self) -> None:
+        """Remove the old output, or a new one that is not complete."""
+        if self._removes:
+            try:
+                clean_up(self.path, self._output)
+            except OSError as e:
+                log.warning("%s could not be removed: %s", self.path, e)
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
 
 
 def check_places(
@@ -84,7 +154,7 @@ def check_place(
     if not os.path.lexists(output):
         return
     if not overwrite:
-        raise IoError(f"{output} exists; {OVERWRITE} replaces it")
+        raise IoError(f"{output} exists; {formats.option('overwrite', True)} replaces it")
     if os.path.ismount(output):
         raise IoError(f"{output} is where a disk is mounted: it is not replaced")
     if _is_special(output):
@@ -95,18 +165,18 @@ def check_place(
         there = hdf5.names(output)
         if len(there) > 1:
             raise IoError(
-                f"{output} is an HDF5 file of several datasets: --overwrite-group replaces "
-                "all of it"
+                f"{output} is an HDF5 file of several datasets: "
+                f"{formats.option('overwrite_group', True)} replaces all of it"
             )
         if member and there and there != [member]:
             raise IoError(
-                f"{output} holds the dataset {there[0]!r}, not {member!r}: --overwrite-group "
-                "replaces all of it"
+                f"{output} holds the dataset {there[0]!r}, not {member!r}: "
+                f"{formats.option('overwrite_group', True)} replaces all of it"
             )
     if os.path.isdir(output) and not overwrite_group and not _is_zarr_array(output):
         raise IoError(
-            f"{output} is a Zarr group, perhaps with many arrays: --overwrite-group replaces "
-            "all of it"
+            f"{output} is a Zarr group, perhaps with many arrays: "
+            f"{formats.option('overwrite_group', True)} replaces all of it"
         )
 
 
@@ -168,9 +238,13 @@ def _place_new(temporary: str, output: str) -> None:
         if rename_with(temporary, output, RENAME_NOREPLACE):
             return
     except FileExistsError as e:
-        raise IoError(f"{output} came into being meanwhile; {OVERWRITE} replaces it") from e
+        raise IoError(
+            f"{output} came into being meanwhile; {formats.option('overwrite', True)} replaces it"
+        ) from e
     if os.path.lexists(output):
-        raise IoError(f"{output} came into being meanwhile; {OVERWRITE} replaces it")
+        raise IoError(
+            f"{output} came into being meanwhile; {formats.option('overwrite', True)} replaces it"
+        )
     os.rename(temporary, output)
 
 

@@ -9,13 +9,15 @@ import numpy as np
 
 from datamover.errors import InvalidArgument, IoError
 from datamover.files.flat import FlatFile, check_flat_dtype, reserve
-from datamover.files.formats import ArraySpec, Format, MoveOptions, check_shape, register
+from datamover.files.formats import ArraySpec, Format, MoveOptions, check_shape, option, register
 
 
 def open_reader(path: str, options: MoveOptions) -> FlatFile:
     """Open a raw file whose shape and dtype were said; its size must be exactly theirs."""
     if options.shape is None or options.dtype is None:
-        raise InvalidArgument(f"{path} is raw: say what it holds, with --shape and --dtype")
+        raise InvalidArgument(
+            f"{path} is raw: say what it holds, with {option('shape')} and {option('dtype')}"
+        )
     if os.path.isdir(path):
         raise IoError(f"{path} is a directory, no raw file")
     if any(extent < 0 for extent in options.shape):

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from datamover.errors import InvalidArgument, NoMemory, Unsupported
-from datamover.files import formats, hierarchy, placing
+from datamover.files import addresses, formats, hierarchy, placing
 from datamover.files.agreement import Alarm, threads_here, together
 from datamover.files.at_work import cores, share_of_cores
 from datamover.files.checksums import Checksums
@@ -33,7 +33,7 @@ from datamover.files.formats import ArraySpec, MoveOptions, Reader, Shape, Write
 from datamover.files.pipeline import GivenUp, Pipeline
 from datamover.files.region import limited
 from datamover.files.slabs import SlabMove, Slabs
-from datamover.mpi import comm_address, gathered
+from datamover.mpi import collectively, comm_address, gathered
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -103,7 +103,9 @@ def move(
     ----------
     comm : MPI.Comm or None
     source, output : path
-        .npy, raw or Zarr; seen under the same path by all processes.
+        .npy, raw, Zarr or HDF5, seen under the same path by all processes; or the address of a Zarr
+        array, such as ``s3://bucket/name.zarr``. There an output gets its metadata when it is
+        complete; one that is replaced is removed first.
     options : MoveOptions, optional
     progress : callable, optional
         Called once with the bytes that this process will read and write; what it returns is called
@@ -140,17 +142,16 @@ def move(
     ...     np.load(d + "/b.npy").shape, report.bytes
     ((4, 3), 96)
     """
-    from datamover.launch import check_launch
 
-    if comm is not None:
-        check_launch(comm)
-    options = options or MoveOptions(**said)
-    source, output, options = _places(source, output, options)
+    def settle() -> tuple[str, str, MoveOptions]:
+        return _places(source, output, options or MoveOptions(**said))
+
+    source, output, options = settle() if comm is None else _settled(comm, settle)
     if _is_hierarchy(source, output, options):
         return hierarchy.move(comm, source, output, options, progress)
     address = None if comm is None else comm_address(comm)
     token = placing.token(address)
-    job = _Job(comm, source, output, options, placing.temporary_path(output, token))
+    job = _Job(comm, source, output, options, token)
     try:
         job.open_input()
         begin = time.perf_counter()
@@ -175,6 +176,26 @@ def move(
         **by_phase,
         **of_plan,
     )
+
+
+def _settled(comm: MPI.Comm, settle: Callable[[], Any]) -> tuple[str, str, MoveOptions]:
+    """Give what is to be done, the same on all processes. Collective."""
+    from datamover.files.state_items import agree_on  # loads arrays, and layouts
+    from datamover.launch import check_launch
+
+    check_launch(comm)
+    address = comm_address(comm)
+
+    def checked() -> tuple[str, str, MoveOptions]:
+        found = settle()
+        for name in found[:2]:
+            if comm.size > 1 and addresses.scheme_of(name) == "memory":
+                raise InvalidArgument(f"{name}: each of {comm.size} processes has its own memory")
+        return found
+
+    source, output, options = collectively(address, checked)
+    agree_on(address, dataclasses.asdict(options), "give")
+    return source, output, options
 
 
 @dataclasses.dataclass(frozen=True)
@@ -272,7 +293,7 @@ def _intend(
         job.open_input()
         with together(None):
             if checks_places:
-                job.check_places()
+                job.place.check()
             return job.intention()
     finally:
         job.close()
@@ -323,7 +344,7 @@ def _places(
         member=member or options.member,
         output_member=output_member or options.output_member,
     )
-    return formats.local_path(source), formats.local_path(output), options
+    return formats.place_of(source), formats.place_of(output), options
 
 
 def _is_hierarchy(source: str, output: str, options: MoveOptions) -> bool:
@@ -343,13 +364,24 @@ def _slowest(address: int | None, seconds: list[float]) -> np.ndarray:
     return np.max(nanoseconds, axis=0) / 1e9
 
 
+def _place(source: str, output: str, options: MoveOptions, token: str) -> Any:
+    """Give what puts the output where it shall be."""
+    overwrite_group = options.overwrite_group
+    overwrite = options.overwrite or overwrite_group
+    if addresses.is_address(output):
+        return addresses.AddressPlace(source, output, overwrite, overwrite_group)
+    member = options.output_member or options.member
+    return placing.LocalPlace(source, output, token, overwrite, overwrite_group, member)
+
+
 class _Job:
     """One move on one process."""
 
-    def __init__(self, comm, source: str, output: str, options: MoveOptions, temporary: str):
+    def __init__(self, comm, source: str, output: str, options: MoveOptions, token: str):
         self.comm = comm
-        self.source, self.output, self.temporary = source, output, temporary
+        self.source, self.output = source, output
         self.options = options
+        self.place = _place(source, output, options, token)
         self.nprocs = 1 if comm is None else comm.size
         self.is_first = comm is None or comm.rank == 0
         self.slab_count = 0
@@ -359,9 +391,7 @@ class _Job:
         self.reader: Reader | None = None
         self.writer: Writer | None = None
         self.seconds = dict.fromkeys(PHASES, 0.0)
-        self.removes = False  # whether this process removes what is left at the end
         self.sums: Checksums | None = None
-        self.lock: int | None = None  # tells other moves that this one is at work
 
     def open_input(self) -> None:
         """Look at the input, and settle what the output will be. Collective."""
@@ -370,24 +400,19 @@ class _Job:
 
     def run(self, progress: Callable[[int], Progress] | None) -> list[float]:
         """Make the complete output. Collective."""
-        overwrite = self.options.overwrite or self.options.overwrite_group
         functions = self.format.functions(by_chunk=True)
         self.threads = self._threads()
         with together(self.comm), self._timed("set_up"):
             if self.is_first:
-                self.check_places()
+                self.place.check()
             self._plan()
             if self.is_first:
-                for left in placing.remove_leftovers(self.output):
-                    log.warning("removed %s, left by a move that was killed", left)
-                self.removes = True
-                self.lock = placing.claim(self.temporary, self.format.is_directory)
-                functions.create(self.temporary, self.spec, self.options)
+                self.place.claim(self.format.is_directory)
+                functions.create(self.place.path, self.spec, self.options)
         self._agree_on_plan()
         with together(self.comm):
-            if self.lock is None:
-                self.lock = placing.hold(self.temporary)
-            self.writer = functions.open_writer(self.temporary, self.spec, self.options)
+            self.place.hold()
+            self.writer = functions.open_writer(self.place.path, self.spec, self.options)
         if not self.spec.shape:
             self._move_single_element()
         elif self.chunk_plan is not None:
@@ -403,7 +428,7 @@ class _Job:
                 self._verify(functions)
         with together(self.comm):
             if self.is_first:
-                placing.place(self.temporary, self.output, overwrite)
+                self.place.finish(self.writer)
         return list(self.seconds.values())
 
     def _verify(self, functions: Any) -> None:
@@ -414,7 +439,7 @@ class _Job:
         )  # fmt: skip
         if self.spec.dtype.names:
             options = dataclasses.replace(options, dtype=self.spec.dtype)
-        reader = self.format.functions(by_chunk=True).open_reader(self.temporary, options)
+        reader = self.place.reader(functions, options, self.writer)
         try:
             self.sums.verify(reader, self.output, self.threads)
         finally:
@@ -426,14 +451,7 @@ class _Job:
             if file is not None:
                 with contextlib.suppress(OSError):
                     file.close()
-        if self.removes:
-            try:
-                placing.clean_up(self.temporary, self.output)
-            except OSError as e:
-                log.warning("%s could not be removed: %s", self.temporary, e)
-        if self.lock is not None:
-            os.close(self.lock)
-            self.lock = None
+        self.place.give_back()
 
     @contextlib.contextmanager
     def _timed(self, phase: str) -> Iterator[None]:
@@ -468,13 +486,6 @@ class _Job:
         self.spec = self.format.functions(by_chunk=True).check_output(wanted, options)
         if options.check is not None:
             self.sums = Checksums(options.check, self.spec.dtype)
-
-    def check_places(self) -> None:
-        """Check that the output can be put where it shall be."""
-        overwrite_group = self.options.overwrite_group
-        overwrite = self.options.overwrite or overwrite_group
-        member = self.options.output_member or self.options.member
-        placing.check_places(self.source, self.output, overwrite, overwrite_group, member)
 
     def intention(self) -> Intention:
         """Say what would be done, without an output."""

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from datamover.errors import InvalidArgument, IoError, Unsupported
-from datamover.files import direct_zarr
+from datamover.files import addresses, direct_zarr
 from datamover.files.formats import (
     ArraySpec,
     ChunkFunctions,
@@ -58,44 +58,54 @@ async def _others_end() -> None:
     await asyncio.gather(*others, return_exceptions=True)
 
 
+class _Abandonable:
+    """Mixed into a store: it can be told to write nothing more. Zarr writes from its own thread."""
+
+    def __init__(self, *given: Any, **named: Any) -> None:
+        super().__init__(*given, **named)
+        self._abandoned = False
+        self._writing = 0
+        self._loop: Any = None
+        self._changed = threading.Condition()
+
+    async def set(self, key: str, value: Any) -> None:
+        import asyncio
+
+        self._loop = asyncio.get_running_loop()
+        with self._changed:
+            if self._abandoned:
+                raise InvalidArgument(f"{self} is given up")
+            self._writing += 1
+        try:
+            await super().set(key, value)
+        finally:
+            with self._changed:
+                self._writing -= 1
+                self._changed.notify_all()
+
+    def abandon(self) -> None:
+        """Wait until nothing is being written; refuse what comes later."""
+        import asyncio
+
+        with self._changed:
+            self._abandoned = True
+            self._changed.wait_for(lambda: self._writing == 0)
+        if self._loop is not None:
+            asyncio.run_coroutine_threadsafe(_others_end(), self._loop).result()
+
+
 @cache
 def _store_class() -> type:
-    import asyncio
-
     from zarr.storage import LocalStore
 
-    class AbandonableStore(LocalStore):
-        """A store that can be told to write nothing more; zarr writes from threads of its own."""
+    return type("AbandonableStore", (_Abandonable, LocalStore), {})
 
-        def __init__(self, root: Any, *, read_only: bool = False) -> None:
-            super().__init__(root, read_only=read_only)
-            self._abandoned = False
-            self._writing = 0
-            self._loop: asyncio.AbstractEventLoop | None = None
-            self._changed = threading.Condition()
 
-        async def set(self, key: str, value: Any) -> None:
-            self._loop = asyncio.get_running_loop()
-            with self._changed:
-                if self._abandoned:
-                    raise InvalidArgument(f"{self.root} is given up")
-                self._writing += 1
-            try:
-                await super().set(key, value)
-            finally:
-                with self._changed:
-                    self._writing -= 1
-                    self._changed.notify_all()
+@cache
+def _late_store_class() -> type:
+    from zarr.storage import WrapperStore
 
-        def abandon(self) -> None:
-            """Wait until nothing is being written; refuse what comes later."""
-            with self._changed:
-                self._abandoned = True
-                self._changed.wait_for(lambda: self._writing == 0)
-            if self._loop is not None:
-                asyncio.run_coroutine_threadsafe(_others_end(), self._loop).result()
-
-    return AbandonableStore
+    return type("LateStore", (addresses.LateMetadata, _Abandonable, WrapperStore), {})
 
 
 class ZarrArray:
@@ -176,11 +186,18 @@ class ZarrArray:
         except BaseException as e:
             self._store.abandon()
             _raise_no_space(e, self._path, self.spec)
+            if isinstance(e, Exception) and addresses.is_address(self._path):
+                raise IoError(f"{self._path} cannot be written: {addresses.words_of(e)}") from e
             raise
 
     def sync(self) -> None:
         """Bring the file system that holds the store to the disk: one call for all chunks."""
-        sync_file_system(self._path)
+        if not addresses.is_address(self._path):
+            sync_file_system(self._path)
+
+    def publish(self) -> None:
+        """Write the metadata of an array at an address."""
+        self._store.publish()
 
     def close(self) -> None:
         """Nothing is open between calls."""
@@ -204,17 +221,20 @@ def _words(e: BaseException) -> str:
 def open_reader(path: str, options: MoveOptions) -> ZarrArray:
     """Open an array; groups and other things are refused."""
     zarr = _zarr()
-    if not os.path.isdir(path):
+    at_address = addresses.is_address(path)
+    if not at_address and not os.path.isdir(path):
         raise IoError(f"{path} is no directory; a Zarr array is one")
+    store = addresses.store_at(path, read_only=True) if at_address else path
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            found = zarr.open(path, mode="r")
+            found = zarr.open(store, mode="r")
     except Exception as e:  # zarr, json and the codecs have many words for foreign metadata
-        raise IoError(f"{path} is no Zarr array that can be read: {_words(e)}") from e
+        words = addresses.words_of(e) if at_address else _words(e)
+        raise IoError(f"{path} is no Zarr array that can be read: {words}") from e
     if not isinstance(found, zarr.Array):
-        arrays = ", ".join(sorted(found.array_keys())) or "none"
-        raise IoError(f"{path} is a Zarr group; name one of its arrays: {arrays}")
+        arrays = "" if at_address else ": " + (", ".join(sorted(found.array_keys())) or "none")
+        raise IoError(f"{path} is a Zarr group; name one of its arrays{arrays}")
     _check_dtype(found.dtype, path)
     check_shape(found.shape, found.dtype, path)
     if any(extent < 1 for extent in found.shards or found.chunks):
@@ -369,7 +389,9 @@ def _compressors(name: str) -> Any:
 
 
 def create(path: str, spec: ArraySpec, options: MoveOptions) -> None:
-    """Write the metadata; chunks come when they are written."""
+    """Write the metadata; chunks come when they are written. At an address metadata come last."""
+    if addresses.is_address(path):
+        return
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -381,9 +403,12 @@ def create(path: str, spec: ArraySpec, options: MoveOptions) -> None:
 
 def open_writer(path: str, spec: ArraySpec, options: MoveOptions) -> ZarrArray:
     """Open an array that `create` made."""
-    store = _store_class()(path)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
+        if addresses.is_address(path):
+            late = _late_store_class()(addresses.store_at(path, read_only=False))
+            return ZarrArray(_create(late, spec, options), path, spec.dtype, store=late)
+        store = _store_class()(path)
         return ZarrArray(_zarr().open_array(store, mode="r+"), path, spec.dtype, store=store)
 
 
@@ -393,6 +418,8 @@ def open_source(path: str, options: MoveOptions) -> ZarrArray | direct_zarr.Ordi
     def traits() -> ZarrTraits:
         return open_reader(path, options).spec.kept
 
+    if addresses.is_address(path):
+        return open_reader(path, options)
     return direct_zarr.open_reader(path, traits) or open_reader(path, options)
 
 
@@ -414,7 +441,7 @@ def _ordinary_output(spec: ArraySpec, options: MoveOptions) -> dict[str, Any] | 
 
 def create_sink(path: str, spec: ArraySpec, options: MoveOptions) -> None:
     """Write the metadata; chunks come when they are written."""
-    metadata = _ordinary_output(spec, options)
+    metadata = None if addresses.is_address(path) else _ordinary_output(spec, options)
     if metadata is None:
         create(path, spec, options)
     else:
@@ -425,7 +452,7 @@ def open_sink(
     path: str, spec: ArraySpec, options: MoveOptions
 ) -> ZarrArray | direct_zarr.OrdinaryArray:
     """Open an array that `create_sink` made."""
-    if _ordinary_output(spec, options) is not None:
+    if not addresses.is_address(path) and _ordinary_output(spec, options) is not None:
         ordinary = direct_zarr.open_reader(path, lambda: None)
         if ordinary is not None:
             return ordinary

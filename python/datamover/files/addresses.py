@@ -1,0 +1,277 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How is a Zarr store reached that has an address: by obstore, or where it is not there by fsspec?
+
+Nothing has a second name there that it could be renamed from. So what is written gets its metadata
+last: until then there is no array under the address, and what was written is removed on failure.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import logging
+import os
+from typing import Any
+
+from datamover.errors import InvalidArgument, IoError, Unsupported
+
+#: Of addresses; those of files are paths (`formats.local_path`).
+SCHEMES = ("http", "https", "s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "memory")
+READ_ONLY = ("http", "https")
+METADATA = ("zarr.json", ".zarray", ".zgroup")
+#: How often, and for how long, obstore asks a server again that does not answer.
+RETRIES = {"max_retries": 3, "retry_timeout": datetime.timedelta(seconds=30)}
+#: So many objects are removed at once.
+REMOVALS = 32
+MAX_WORDS = 300
+
+log = logging.getLogger("datamover")
+
+
+def scheme_of(text: str) -> str | None:
+    """Return what kind of address it is; None for a path.
+
+    Examples
+    --------
+    >>> from datamover.files.addresses import scheme_of
+    >>> scheme_of("s3://bucket/a.zarr"), scheme_of("file:///a.zarr"), scheme_of("a.zarr")
+    ('s3', None, None)
+    """
+    scheme, found, _ = text.partition("://")
+    return scheme if found and scheme in SCHEMES and not os.path.lexists(text) else None
+
+
+def is_address(text: str) -> bool:
+    """Tell whether a name is the address of something that is no file here."""
+    return scheme_of(text) is not None
+
+
+def words_of(e: BaseException) -> str:
+    """Give the first line of what libraries say, which may be pages."""
+    text = (str(e).strip().splitlines() or [""])[0][:MAX_WORDS]
+    return f"{type(e).__name__}: {text}" if text else type(e).__name__
+
+
+def store_at(address: str, read_only: bool) -> Any:
+    """Open the store at an address; asks nobody yet.
+
+    Raises
+    ------
+    Unsupported
+        Neither obstore nor fsspec is installed, or neither knows this kind of address.
+    """
+    try:
+        return _by_obstore(address, read_only)
+    except ImportError:
+        pass
+    except Exception as e:
+        raise IoError(f"{address} is no address of a store: {words_of(e)}") from e
+    try:
+        from zarr.storage import FsspecStore
+
+        store = FsspecStore.from_url(address, read_only=read_only)
+    except ImportError as e:
+        raise Unsupported(
+            f"{address} needs obstore (pip install 'datamover[stores]'), or fsspec and what it "
+            f"needs for {scheme_of(address)}: {words_of(e)}"
+        ) from e
+    except Exception as e:
+        raise IoError(f"{address} is no address of a store: {words_of(e)}") from e
+    if scheme_of(address) != "memory":
+        log.warning("obstore is not installed: %s goes through fsspec, which is slower", address)
+    return store
+
+
+def _by_obstore(address: str, read_only: bool) -> Any:
+    if scheme_of(address) == "memory":  # that of obstore is new each time
+        raise ImportError
+    from obstore.store import from_url
+    from zarr.storage import ObjectStore
+
+    options: dict[str, Any] = {"retry_config": RETRIES}
+    if address.startswith("http://"):
+        options["client_options"] = {"allow_http": True}
+    return ObjectStore(from_url(address, **options), read_only=read_only)
+
+
+def _done(coroutine: Any) -> Any:
+    """Run what a store does in zarr's own loop, to which its connections belong."""
+    from zarr.core.sync import sync
+
+    return sync(coroutine)
+
+
+async def _keys(store: Any) -> list[str]:
+    return [key async for key in store.list()]
+
+
+async def _remove(store: Any) -> None:
+    """Remove all that is in a store, first what makes it an array."""
+    keys = await _keys(store)
+    first = [key for key in keys if key in METADATA]
+    for key in first:
+        await store.delete(key)
+    rest = [key for key in keys if key not in METADATA]
+    for i in range(0, len(rest), REMOVALS):
+        await asyncio.gather(*(store.delete(key) for key in rest[i : i + REMOVALS]))
+
+
+class AddressPlace:
+    """An output that has an address; the same as `placing.LocalPlace` for one that has a path.
+
+    Parameters
+    ----------
+    source, output : str
+    overwrite, overwrite_group : bool
+    """
+
+    def __init__(self, source: str, output: str, overwrite: bool, overwrite_group: bool):
+        self._source = source
+        self._overwrite, self._overwrite_group = overwrite, overwrite_group
+        self.path = output
+        self._is_claimed = False
+
+    def check(self) -> None:
+        """Check, before anything is written, that an array can be put there.
+
+        Raises
+        ------
+        InvalidArgument
+            Input and output are the same, or one lies within the other.
+        IoError
+            Something is there that is not to be replaced, or the server does not answer.
+        Unsupported
+            It can only be read.
+        """
+        if scheme_of(self.path) in READ_ONLY:
+            raise Unsupported(f"{self.path}: {scheme_of(self.path)} addresses can only be read")
+        if f"{self.path}/".startswith(f"{self._source}/") or f"{self._source}/".startswith(
+            f"{self.path}/"
+        ):
+            raise InvalidArgument(
+                f"input {self._source} and output {self.path} are the same, or one lies within "
+                "the other"
+            )
+        there = self._keys()
+        if there:
+            self._check_replaced(there)
+
+    def _keys(self) -> list[str]:
+        try:
+            return _done(_keys(store_at(self.path, read_only=True)))
+        except IoError:
+            raise
+        except Exception as e:
+            raise IoError(f"{self.path} cannot be looked at: {words_of(e)}") from e
+
+    def _check_replaced(self, there: list[str]) -> None:
+        from datamover.files.formats import option
+
+        found = [key for key in there if key in METADATA]
+        if not found and not all(key.startswith("c/") for key in there):
+            raise IoError(f"{self.path} holds {there[0]!r} but no Zarr array: it is not replaced")
+        if not found and not self._overwrite:
+            raise IoError(
+                f"{self.path} holds chunks of no array, perhaps of a move that was killed; "
+                f"{option('overwrite', True)} removes them"
+            )
+        if not self._overwrite:
+            raise IoError(f"{self.path} exists; {option('overwrite', True)} replaces it")
+        nested = [key for key in there if key not in METADATA and key.endswith(METADATA)]
+        if (nested or ".zgroup" in found) and not self._overwrite_group:
+            raise IoError(
+                f"{self.path} is a Zarr group, perhaps with many arrays: "
+                f"{option('overwrite_group', True)} replaces all of it"
+            )
+
+    def claim(self, is_directory: bool) -> None:
+        """Remove what is to be replaced; it cannot be kept until the new one is whole."""
+        if self._overwrite or self._overwrite_group:
+            self._remove("the old array there")
+        self._is_claimed = True
+
+    def _remove(self, what: str) -> None:
+        try:
+            _done(_remove(store_at(self.path, read_only=False)))
+        except Exception as e:
+            raise IoError(f"{self.path}: {what} cannot be removed: {words_of(e)}") from e
+
+    def hold(self) -> None:
+        """Nothing can be held there against others."""
+
+    def reader(self, functions: Any, options: Any, writer: Any) -> Any:
+        """Give what reads the array before it has its metadata: what has written it."""
+        return writer
+
+    def finish(self, writer: Any) -> None:
+        """Write the metadata: from now on the array is there."""
+        try:
+            writer.publish()
+        except Exception as e:
+            raise IoError(f"{self.path} cannot be written: {words_of(e)}") from e
+        self._is_claimed = False
+
+    def give_back(self) -> None:
+        """Remove what was written unless it is whole."""
+        if not self._is_claimed:
+            return
+        self._is_claimed = False
+        try:
+            self._remove("what was written of the new array")
+        except IoError as e:
+            log.warning("%s", e)
+
+
+class LateMetadata:
+    """Holds the metadata of an array back; to be mixed into a store."""
+
+    def __init__(self, *given: Any, **named: Any):
+        super().__init__(*given, **named)
+        self._held: dict[str, Any] = {}
+
+    async def set(self, key: str, value: Any) -> None:
+        """Keep metadata, write all else."""
+        if key in METADATA:
+            self._held[key] = value
+        else:
+            await super().set(key, value)
+
+    async def set_if_not_exists(self, key: str, value: Any) -> None:
+        """Likewise."""
+        await self.set(key, value)
+
+    async def get(self, key: str, prototype: Any, byte_range: Any = None) -> Any:
+        """Read; metadata from what is kept, whatever may still be under the address."""
+        if key in METADATA:
+            return self._held.get(key)
+        return await super().get(key, prototype, byte_range)
+
+    async def exists(self, key: str) -> bool:
+        """Tell of metadata what is kept."""
+        return key in self._held if key in METADATA else await super().exists(key)
+
+    def publish(self) -> None:
+        """Write the metadata."""
+
+        async def write() -> None:
+            for key, value in self._held.items():
+                await self._store.set(key, value)
+
+        _done(write())
+
+
+def checked(text: str) -> str:
+    """Give an address without what means nothing in it.
+
+    Raises
+    ------
+    InvalidArgument
+        It names no place, or more than a place.
+    """
+    scheme, _, rest = text.partition("://")
+    rest = rest.rstrip("/")
+    if not rest or "\0" in rest or any(part in ("", ".", "..") for part in rest.split("/")):
+        raise InvalidArgument(f"{text!r} is no address such as s3://bucket/name.zarr")
+    if "?" in rest or "#" in rest:
+        raise InvalidArgument(f"{text}: an address with ? or # is not known to be a store")
+    return f"{scheme}://{rest}"

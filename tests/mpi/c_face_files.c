@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Does a C program save and load distributed arrays? With a directory as argument it loads
+ * given.npy from there (5 x 8 numbers) and leaves c.npy and c.raw, for another program to look at.
+ */
+#include <unistd.h>
+
+#include "c_test.h"
+
+enum { rows = 5, columns = 8 };
+
+static double value_at(int64_t row, int64_t column) {
+    return 100.0 * (double)row + (double)column / 4;
+}
+
+/* Calls for each local element of a block-cyclic array, whose block number is the rank. */
+static void for_each(const datamover_layout* layout, const datamover_array* array,
+                     void (*visit)(double*, int64_t, int64_t)) {
+    int64_t shape[2], local[2], global[2], strides[2];
+    void* origin = NULL;
+    SUCCEEDS(datamover_layout_local_shape(layout, rank, shape));
+    if (shape[0] * shape[1] == 0) return;
+    SUCCEEDS(datamover_array_block(array, rank, &origin, strides));
+    for (local[0] = 0; local[0] < shape[0]; ++local[0])
+        for (local[1] = 0; local[1] < shape[1]; ++local[1]) {
+            SUCCEEDS(datamover_layout_global_index(layout, rank, local, global));
+            visit((double*)(void*)((char*)origin + local[0] * strides[0] + local[1] * strides[1]),
+                  global[0], global[1]);
+        }
+}
+static void number(double* e, int64_t row, int64_t column) {
+    *e = value_at(row, column);
+}
+static void clear(double* e, int64_t row, int64_t column) {
+    *e = -1 - (double)(row + column);
+}
+static void expect_number(double* e, int64_t row, int64_t column) {
+    CHECK(*e == value_at(row, column));
+}
+static void expect_given(double* e, int64_t row, int64_t column) {
+    CHECK(*e == (double)(10 * row + column));
+}
+
+static datamover_array* doubles(const datamover_layout* layout) {
+    datamover_array* array = NULL;
+    SUCCEEDS(
+        datamover_array_new(&array, MPI_COMM_WORLD, layout, DATAMOVER_FLOAT64, 8, 0, NULL, NULL));
+    return array;
+}
+
+int main(int argc, char** argv) {
+    char folder[200] = "/tmp/datamover-c-files-XXXXXX", npy[256], raw[256], given[256];
+    begin(&argc, &argv);
+    if (argc > 1)
+        snprintf(folder, sizeof folder, "%s", argv[1]);
+    else if (rank == 0)
+        CHECK(mkdtemp(folder) != NULL);
+    MPI_Bcast(folder, sizeof folder, MPI_CHAR, 0, MPI_COMM_WORLD);
+    snprintf(npy, sizeof npy, "%s/c.npy", folder);
+    snprintf(raw, sizeof raw, "%s/c.raw", folder);
+    snprintf(given, sizeof given, "%s/given.npy", folder);
+
+    datamover_layout* by_rows = block_cyclic(rows, columns, "(cyclic, *)");
+    datamover_layout* by_columns = block_cyclic(rows, columns, "(*, cyclic(3))");
+    datamover_array *a = doubles(by_rows), *b = doubles(by_columns), *none = NULL;
+    const int64_t last[1] = {size - 1}, beyond[1] = {size};
+    const datamover_file_options in_rounds = {DATAMOVER_FILE_BY_NAME, NULL, 0, 100, 1};
+    const datamover_file_options by_last = {DATAMOVER_FILE_RAW, last, 1, 0, 0};
+    const datamover_file_options by_none = {DATAMOVER_FILE_RAW, beyond, 1, 0, 0};
+    const datamover_file_options no_format = {(datamover_file_format)7, NULL, 0, 0, 0};
+
+    for_each(by_rows, a, number);
+    SUCCEEDS(datamover_save(MPI_COMM_WORLD, npy, a, NULL));
+    FAILS(DATAMOVER_IO, datamover_save(MPI_COMM_WORLD, npy, a, NULL));
+    SUCCEEDS(datamover_save(MPI_COMM_WORLD, npy, a, &in_rounds));
+    SUCCEEDS(datamover_save(MPI_COMM_WORLD, raw, a, &by_last));
+    for_each(by_columns, b, clear);
+    SUCCEEDS(datamover_load(MPI_COMM_WORLD, npy, b, &in_rounds));
+    for_each(by_columns, b, expect_number);
+    for_each(by_columns, b, clear);
+    SUCCEEDS(datamover_load(MPI_COMM_WORLD, raw, b, NULL));
+    for_each(by_columns, b, expect_number);
+
+    FAILS(DATAMOVER_INVALID_ARGUMENT, datamover_save(MPI_COMM_WORLD, NULL, a, NULL));
+    FAILS(DATAMOVER_INVALID_ARGUMENT, datamover_load(MPI_COMM_WORLD, npy, none, NULL));
+    FAILS(DATAMOVER_INVALID_ARGUMENT,
+          datamover_load(MPI_COMM_WORLD, npy, rank == size - 1 ? none : b, NULL));
+    FAILS(DATAMOVER_INVALID_ARGUMENT, datamover_save(MPI_COMM_WORLD, npy, a, &no_format));
+    FAILS(DATAMOVER_OUT_OF_RANGE, datamover_load(MPI_COMM_WORLD, raw, b, &by_none));
+    if (argc > 1) {
+        SUCCEEDS(datamover_load(MPI_COMM_WORLD, given, b, NULL));
+        for_each(by_columns, b, expect_given);
+    } else {
+        MPI_Barrier(MPI_COMM_WORLD);
+        if (rank == 0) CHECK(unlink(npy) == 0 && unlink(raw) == 0 && rmdir(folder) == 0);
+    }
+    SUCCEEDS(datamover_array_free(&a));
+    SUCCEEDS(datamover_array_free(&b));
+    SUCCEEDS(datamover_layout_free(&by_rows));
+    SUCCEEDS(datamover_layout_free(&by_columns));
+    return finish();
+}

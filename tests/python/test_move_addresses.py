@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Are Zarr arrays moved from and to addresses, whole or not at all? Servers are on the loopback."""
+
+import functools
+import http.server
+import os
+import subprocess
+import sys
+import threading
+import urllib.request
+
+import numpy as np
+import pytest
+import zarr
+from zarr.storage import ObjectStore
+
+import datamover as dm
+from datamover.files import addresses, intend, move
+
+pytest.importorskip("obstore")
+fsspec = pytest.importorskip("fsspec")
+ARRAY = np.arange(7 * 11, dtype="f4").reshape(7, 11)
+
+
+class Silent(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *words):
+        """Be quiet."""
+
+
+@pytest.fixture
+def served(tmp_path):
+    """The address of a directory, which holds a.zarr."""
+    kept = zarr.create_array(
+        tmp_path / "a.zarr", data=ARRAY, chunks=(3, 4), dimension_names=["y", "x"]
+    )
+    kept.attrs["units"] = "m"
+    handler = functools.partial(Silent, directory=tmp_path)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture(scope="module")
+def s3_server():
+    moto = pytest.importorskip("moto.server")
+    server = moto.ThreadedMotoServer("127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    yield f"http://{host}:{port}"
+    server.stop()
+
+
+@pytest.fixture
+def bucket(s3_server, monkeypatch, request):
+    """The address of an empty bucket; who asks for it finds the server in the environment."""
+    for name, value in {
+        "AWS_ACCESS_KEY_ID": "a",
+        "AWS_SECRET_ACCESS_KEY": "b",
+        "AWS_ENDPOINT_URL": s3_server,
+        "AWS_ALLOW_HTTP": "true",
+        "AWS_REGION": "us-east-1",
+    }.items():
+        monkeypatch.setenv(name, value)
+    name = f"b{abs(hash(request.node.name))}"
+    urllib.request.urlopen(urllib.request.Request(f"{s3_server}/{name}", method="PUT"))
+    return f"s3://{name}"
+
+
+def names(address):
+    """What lies at an address, by another way than the one under test."""
+    import obstore
+
+    found = obstore.list(obstore.store.from_url(address)).collect()
+    return sorted(entry["path"] for entry in found)
+
+
+def opened(address):
+    import obstore
+
+    return zarr.open_array(ObjectStore(obstore.store.from_url(address), read_only=True), mode="r")
+
+
+@pytest.fixture(params=["obstore", "fsspec"])
+def library(request, monkeypatch):
+    if request.param == "fsspec":
+
+        def missing(address, read_only):
+            raise ImportError
+
+        monkeypatch.setattr(addresses, "_by_obstore", missing)
+    return request.param
+
+
+def test_http_is_read(served, library, tmp_path, caplog):
+    move(None, f"{served}/a.zarr", tmp_path / "b.zarr", axes=(1, 0), check="crc32c")
+    found = zarr.open_array(tmp_path / "b.zarr", mode="r")
+    np.testing.assert_array_equal(found[...], ARRAY.T)
+    assert found.metadata.dimension_names == ("x", "y") and found.attrs["units"] == "m"
+    assert ("fsspec" in caplog.text) == (library == "fsspec")
+
+
+def test_what_is_not_there_is_one_clear_line(served, library, tmp_path):
+    for address in (f"{served}/none.zarr", "http://127.0.0.1:9/a.zarr"):
+        with pytest.raises(dm.IoError, match=address) as caught:
+            move(None, address, tmp_path / "b.npy")
+        assert "\n" not in str(caught.value)
+    assert sorted(os.listdir(tmp_path)) == ["a.zarr"]
+
+
+def test_s3_and_back(bucket, tmp_path, served):
+    report = move(None, f"{served}/a.zarr", f"{bucket}/x/b.zarr", chunks=(2, 5), check="crc32c")
+    assert report.bytes == ARRAY.nbytes
+    found = opened(f"{bucket}/x/b.zarr")
+    np.testing.assert_array_equal(found[...], ARRAY)
+    assert found.chunks == (2, 5) and found.metadata.dimension_names == ("y", "x")
+    assert intend(f"{bucket}/x/b.zarr", tmp_path / "c.npy").spec.shape == ARRAY.shape
+    move(None, f"{bucket}/x/b.zarr/", tmp_path / "c.npy")
+    np.testing.assert_array_equal(np.load(tmp_path / "c.npy"), ARRAY)
+
+
+def test_what_is_there_is_replaced_only_where_that_is_said(bucket, tmp_path):
+    np.save(tmp_path / "a.npy", ARRAY)
+    output = f"{bucket}/b.zarr"
+    move(None, tmp_path / "a.npy", output, chunks=(1, 1))
+    before = names(output)
+    for said in ({}, {"overwrite": True, "axes": (1, 2)}):
+        with pytest.raises(dm.Error):
+            move(None, tmp_path / "a.npy", output, **said)
+        assert names(output) == before
+    move(None, tmp_path / "a.npy", output, chunks=(7, 11), overwrite=True)
+    assert names(output) == ["c/0/0", "zarr.json"]
+    np.testing.assert_array_equal(opened(output)[...], ARRAY)
+    with pytest.raises(dm.IoError, match="no Zarr array"):
+        move(None, tmp_path / "a.npy", bucket, overwrite=True)  # b.zarr lies in it
+    with pytest.raises(dm.InvalidArgument, match="within"):
+        move(None, output, f"{output}/inner.zarr")
+    assert names(output) == ["c/0/0", "zarr.json"]
+
+
+def test_metadata_come_last_and_a_failure_leaves_nothing(bucket, tmp_path, monkeypatch):
+    np.save(tmp_path / "a.npy", ARRAY)
+    written = []
+    real = ObjectStore.set
+    limit = [10**6]
+
+    async def set_some(self, key, value):
+        if len(written) >= limit[0]:
+            raise RuntimeError("the server is tired\nand says a lot")
+        written.append(key)
+        await real(self, key, value)
+
+    monkeypatch.setattr(ObjectStore, "set", set_some)
+    output = f"{bucket}/b.zarr"
+    move(None, tmp_path / "a.npy", output, chunks=(3, 4))
+    assert written[-1] == "zarr.json" and written.count("zarr.json") == 1
+    count = len(written)
+    for limit[0] in (0, 1, count - 1):
+        written.clear()
+        with pytest.raises(dm.IoError, match="tired") as caught:
+            move(None, tmp_path / "a.npy", f"{bucket}/c.zarr", chunks=(3, 4))
+        assert "\n" not in str(caught.value)
+        assert names(f"{bucket}/c.zarr") == []
+
+
+def test_by_processes_of_the_command(bucket, tmp_path):
+    np.save(tmp_path / "a.npy", ARRAY)
+    command = [sys.executable, "-m", "datamover", "move", "-n", "2"]
+    done = subprocess.run(
+        [*command, tmp_path / "a.npy", f"{bucket}/b.zarr", "--chunks", "2,3"],
+        capture_output=True,
+        text=True,
+        timeout=100,
+    )
+    assert done.returncode == 0, done.stderr
+    np.testing.assert_array_equal(opened(f"{bucket}/b.zarr")[...], ARRAY)
+    done = subprocess.run(
+        [*command, tmp_path / "a.npy", f"{bucket}/b.zarr"],
+        capture_output=True,
+        text=True,
+        timeout=100,
+    )
+    assert done.returncode == 1 and "exists" in done.stderr and len(done.stderr.splitlines()) < 3
+
+
+def test_memory_of_this_program(tmp_path):
+    np.save(tmp_path / "a.npy", ARRAY)
+    move(None, tmp_path / "a.npy", "memory://some/b.zarr", chunks=(4, 4))
+    move(None, "memory://some/b.zarr", tmp_path / "c.npy")
+    np.testing.assert_array_equal(np.load(tmp_path / "c.npy"), ARRAY)
+    fsspec.filesystem("memory").rm("/some", recursive=True)
