@@ -15,6 +15,7 @@ void bind_relation(nb::module_& m);
 void bind_relation_cache(nb::module_& m);
 void bind_recompute_model(nb::module_& m);
 void bind_explain(nb::module_& m);
+void bind_stream(nb::module_& m);
 
 NB_MODULE(DATAMOVER_MODULE, m) {
     nb::set_leak_warnings(false);  // plans kept to the end of a program are no fault to print
@@ -32,4 +33,5 @@ NB_MODULE(DATAMOVER_MODULE, m) {
     bind_relation_cache(m);
     bind_recompute_model(m);
     bind_explain(m);
+    bind_stream(m);
 }

@@ -12,7 +12,8 @@ import struct
 from typing import Any
 
 import numpy as np
-from crc32c import crc32c
+
+from datamover.stream.wire import crc32c
 
 CHECKSUM = struct.Struct("!I")
 

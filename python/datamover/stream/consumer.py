@@ -154,7 +154,6 @@ class Consumer:
         self._token = endpoint.known_token(token)
 
         def first() -> dict[str, Any] | None:
-            wire.crc32c(b"")
             self._address = wire.parse_address(address)
             self._limit = seconds(timeout)
             if type(ahead) is not int or not 1 <= ahead <= MAX_CREDITS:

@@ -8,8 +8,7 @@ that hold nothing. Both ends derive it by themselves, and with it the order of e
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -28,9 +27,6 @@ from datamover.layouts import (
 )
 from datamover.plans import MotionPlan, redistribute
 from datamover.relations import AddressRelation
-
-if TYPE_CHECKING:
-    from datamover.stream.outbox import Message
 
 
 def plan_between(source: Layout, destination: Layout) -> MotionPlan:
@@ -179,22 +175,15 @@ def new_arrays(
 
 
 class Packer:
-    """Puts what a process sends to each process of a consumer into messages."""
+    """Knows what a process sends to each process of a consumer, and where it lies."""
 
     def __init__(self, plan: MotionPlan, rank: int, dtype: np.dtype):
         self._plan, self._rank, self._itemsize = plan, rank, dtype.itemsize
         self._memory: MemoryLayout | None = None
         self._relations: dict[int, AddressRelation] = {}
 
-    def pack(self, local: LocalMemory, memory: Callable[[int, int], Message]) -> dict[int, Message]:
-        """Give a message for each receiving process that gets anything.
-
-        Parameters
-        ----------
-        local : LocalMemory
-        memory : callable
-            Gives the memory for a message, of the process that gets it and the bytes.
-        """
+    def relations(self, local: LocalMemory) -> dict[int, AddressRelation]:
+        """Give the relation to pack by, for each receiving process that gets anything."""
         if local.layout is not self._memory and local.layout != self._memory:
             self._memory = local.layout
             self._relations = {
@@ -203,11 +192,7 @@ class Packer:
                 )
                 for peer in self._plan.outgoing(self._rank)
             }
-        messages = {}
-        for peer, relation in self._relations.items():
-            messages[peer] = memory(peer, len(relation) * self._itemsize)
-            relation.gather(local.memory, messages[peer].memory)
-        return messages
+        return self._relations
 
 
 class Unpacker:

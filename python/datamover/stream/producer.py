@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import logging
 import math
 import operator
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from datamover._plan import Outbox
 from datamover.arguments import memory_limit, seconds, text
 from datamover.arrays import UserArrays, XArray
 from datamover.errors import (
@@ -40,7 +40,6 @@ from datamover.stream.message_parts import (
     local_memory,
     plan_between,
 )
-from datamover.stream.outbox import Outbox
 from datamover.stream.step_queue import POLICIES
 
 if TYPE_CHECKING:
@@ -144,7 +143,6 @@ class Stream:
         self._raised: BaseException | None = None  # by `send`: the other processes know of it
 
         def prepare() -> socket.socket:
-            wire.crc32c(b"")
             self._timeout = seconds(timeout)
             self._pathways = _count(pathways, "pathways", 1, MAX_PATHWAYS)
             if text(policy, "policy") not in POLICIES:
@@ -186,7 +184,7 @@ class Stream:
         desk = _Desk(self._outbox, self._audience)
         sockets = [self._socket] if local_socket is None else [self._socket, local_socket]
         self._listeners = [endpoint.Listener(sock, self.token, desk) for sock in sockets]
-        self._finalizer = weakref.finalize(self, _close_all, self._listeners)
+        self._finalizer = weakref.finalize(self, _close_all, [*self._listeners, self._outbox])
         self._process = os.getpid()
 
     def send(
@@ -374,9 +372,8 @@ class Stream:
         ended: BaseException | None = None
         for key, place in places.items():
             try:
-                memory = functools.partial(self._outbox.memory, key)
-                messages = self._packer(key, array).pack(local, memory)
-                self._outbox.put(key, place, array.number, messages)
+                relations = self._packer(key, array).relations(local)
+                self._outbox.pack(key, place, array.number, relations, local.memory)
             except Exception as error:
                 failed[key] = told(error)
             except BaseException as error:  # told to the others before it goes on here
@@ -411,8 +408,12 @@ class Stream:
         `consumers` listen now, `consumers_came` did at some time, `consumers_lost` left or failed;
         `steps_dropped` were dropped, for all consumers together.
         """
-        refused = sum(listener.refused for listener in self._listeners)
-        counts = {**self._outbox.counters(), "connections_refused": refused}
+        refused = sum(end.refused for end in (*self._listeners, self._outbox))
+        counts = {
+            "bytes_kept": self._outbox.bytes_kept,
+            "bytes_sent": self._outbox.bytes_sent,
+            "connections_refused": refused,
+        }
         return {**counts, **self._audience.counters()} if self._audience else counts
 
     def close(self, timeout: float | None = 30.0) -> None:
@@ -485,16 +486,18 @@ class _Desk:
     def __call__(self, sock: socket.socket, words: dict[str, Any]) -> None:
         role = words.get("role")
         if role == "data":
-            self.outbox.serve(sock, words)
+            key, rank = wire.text(words, "key"), wire.number(words, "rank")
+            pathway = wire.number(words, "pathway")
+            self.outbox.serve(sock.detach(), key, rank, pathway)
         elif role == "control" and self.audience is not None:
             self.audience.serve(sock, words)
         else:
             raise IoError("a connection that is neither for control nor for data")
 
 
-def _close_all(listeners: list[endpoint.Listener]) -> None:
-    for listener in listeners:
-        listener.close()
+def _close_all(ends: list[Any]) -> None:
+    for end in ends:
+        end.close()
 
 
 def _count(value: Any, name: str, least: int, most: int) -> int:

@@ -20,15 +20,13 @@ from typing import Any
 
 import numpy as np
 
+from datamover._plan import crc32c, share_of
 from datamover.arrays import element_dtype
 from datamover.errors import Error, InvalidArgument, IoError, PeerFailed, Timeout, Unsupported
 from datamover.layouts import Layout
 from datamover.plans import MotionPlan
 
-try:
-    from crc32c import crc32c as _crc32c
-except ImportError:  # told when it is needed
-    _crc32c = None
+__all__ = ["crc32c", "share_of"]  # besides what is defined here
 
 VERSION = 2
 #: Magic, bytes that follow, their CRC32C.
@@ -46,8 +44,6 @@ CHUNK = struct.Struct("!4sIIQQQQQ")
 CHUNK_MAGIC, SHARED_MAGIC = b"DMC2", b"DMS2"
 #: A message travels in chunks of this size, each with its own checksum.
 CHUNK_BYTES = 1 << 20
-#: Connections share a message at multiples of this.
-SHARE_BYTES = 1 << 16
 #: Of a frame from somebody who has not said yet who they are, and from one who has.
 MAX_GREETING_BYTES = 1 << 14
 MAX_FRAME_BYTES = 1 << 24
@@ -62,13 +58,6 @@ MAX_ARRAYS = 1 << 12
 MAX_NUMBER = 2**63 - 1
 #: What is read of frames at once.
 READ_BYTES = 1 << 16
-
-
-def crc32c(data: Any) -> int:
-    """Give the CRC32C (RFC 3720) of bytes. The GIL is released meanwhile for large ones."""
-    if _crc32c is None:
-        raise Unsupported("streams need the package crc32c: pip install crc32c")
-    return _crc32c(data)
 
 
 def read_exactly(sock: socket.socket, view: memoryview, deadline: float | None) -> None:
@@ -245,19 +234,6 @@ def items(words: dict[str, Any], key: str, most: int = MAX_ARRAYS) -> list[Any]:
     if not isinstance(value, list) or len(value) > most:
         raise IoError(f"{key!r} of a frame must be a list of at most {most} items")
     return value
-
-
-def share_of(nbytes: int, pathway: int, pathways: int) -> tuple[int, int]:
-    """Give from where to where of a message one of several connections carries it.
-
-    Examples
-    --------
-    >>> from datamover.stream import wire
-    >>> [wire.share_of(100_000, pathway, 3) for pathway in range(3)]
-    [(0, 65536), (65536, 100000), (100000, 100000)]
-    """
-    share = max(-(-nbytes // pathways // SHARE_BYTES) * SHARE_BYTES, SHARE_BYTES)
-    return min(pathway * share, nbytes), min((pathway + 1) * share, nbytes)
 
 
 def text_of_layout(layout: Layout) -> str:

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How is it kept what one receiving process has not taken yet?
+#include "stream/box.hpp"
+
+#include <algorithm>
+#include <new>
+#include <string>
+#include <utility>
+
+#include "datamover/error.hpp"
+
+namespace datamover::stream {
+
+Message::Message(std::size_t bytes)
+    : own_(new (std::nothrow) std::byte[bytes]), bytes_(own_.get(), bytes) {
+    if (own_ == nullptr)
+        throw Error(ErrorCode::no_memory, "a message of " + std::to_string(bytes) + " bytes");
+}
+
+MessagePtr Box::memory(std::size_t bytes) {
+    bool as_segment = false;
+    {
+        const std::lock_guard lock(lock_);
+        if (MessagePtr unused = take_unused(bytes)) return unused;
+        as_segment = takes_segments(bytes);
+        segments_ += as_segment;
+    }
+    if (as_segment) {
+        if (auto segment = Segment::make(bytes))
+            return std::make_shared<const Message>(std::move(segment));
+        const std::lock_guard lock(lock_);
+        --segments_;
+    }
+    return std::make_shared<const Message>(bytes);
+}
+
+MessagePtr Box::take_unused(std::size_t bytes) {
+    const auto found = unused_.find(bytes);
+    if (found == unused_.end()) return nullptr;
+    std::vector<MessagePtr>& unused = found->second;
+    // Private memory gives way to segments as soon as the receiver can read those.
+    if (takes_segments(bytes))
+        std::erase_if(unused, [](const MessagePtr& m) { return m->segment() == nullptr; });
+    // One that was dropped while a connection sent it is still being read.
+    const auto free = std::find_if(unused.begin(), unused.end(),
+                                   [](const MessagePtr& m) { return m.use_count() == 1; });
+    if (free == unused.end()) return nullptr;
+    MessagePtr message = std::move(*free);
+    unused.erase(free);
+    return message;
+}
+
+bool Box::takes_segments(std::size_t bytes) const {
+    return shares_memory_ && bytes >= Segment::least_bytes &&
+           segments_ < Segment::max_of_connection;
+}
+
+void Box::put(std::uint64_t place, std::uint32_t array, MessagePtr message) {
+    const std::lock_guard lock(lock_);
+    kept_.emplace(count_++, KeptMessage{place, array, std::move(message)});
+    for (BoxReader* reader : readers_) reader->wake();
+}
+
+void Box::drop(std::uint64_t place) {
+    forget([place](const KeptMessage& kept) { return kept.place == place; });
+}
+
+void Box::advance(std::uint64_t taken) {
+    forget([taken](const KeptMessage& kept) { return kept.place < taken; });
+}
+
+void Box::forget(const std::function<bool(const KeptMessage&)>& which) {
+    const std::lock_guard lock(lock_);
+    for (auto at = kept_.begin(); at != kept_.end();) {
+        if (!which(at->second)) {
+            ++at;
+            continue;
+        }
+        MessagePtr& message = at->second.message;
+        const std::size_t bytes = message->bytes().size();
+        unused_[bytes].push_back(std::move(message));
+        at = kept_.erase(at);
+    }
+}
+
+Box::Next Box::next(std::uint64_t number, std::uint64_t may,
+                    const std::optional<std::set<std::uint64_t>>& alone) {
+    const std::lock_guard lock(lock_);
+    for (auto at = kept_.lower_bound(number); at != kept_.end(); ++at) {
+        const KeptMessage& kept = at->second;
+        if (kept.place >= may) return {at->first, std::nullopt};
+        if (!alone || alone->contains(kept.place)) return {at->first, kept};
+    }
+    return {std::max(number, count_), std::nullopt};
+}
+
+MessagePtr Box::find(std::uint64_t place, std::uint32_t array) {
+    const std::lock_guard lock(lock_);
+    for (const auto& [number, kept] : kept_)
+        if (kept.place == place && kept.array == array) return kept.message;
+    return nullptr;
+}
+
+void Box::give_back(MessagePtr&& message) {
+    const std::lock_guard lock(lock_);
+    MessagePtr(std::move(message)).reset();
+}
+
+void Box::add(BoxReader* reader, bool is_local) {
+    const std::lock_guard lock(lock_);
+    readers_.insert(reader);
+    shares_memory_ = shares_memory_ || is_local;
+    if (has_ended_) reader->end();
+}
+
+void Box::remove(BoxReader* reader) {
+    const std::lock_guard lock(lock_);
+    readers_.erase(reader);
+}
+
+void Box::end_all() {
+    const std::lock_guard lock(lock_);
+    has_ended_ = true;
+    for (BoxReader* reader : readers_) reader->end();
+}
+
+std::uint64_t Box::bytes_kept() {
+    const std::lock_guard lock(lock_);
+    std::uint64_t bytes = 0;
+    for (const auto& [number, kept] : kept_) bytes += kept.message->bytes().size();
+    return bytes;
+}
+
+}  // namespace datamover::stream

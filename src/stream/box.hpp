@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What is kept for one receiving process, in which order is it sent, and how is its memory used
+// again?
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <unordered_map>
+#include <vector>
+
+#include "stream/message.hpp"
+
+namespace datamover::stream {
+
+/// What a data connection is to the box: woken when there is more to send, and ended. Both are
+/// called under the box's lock.
+class BoxReader {
+public:
+    virtual ~BoxReader() = default;
+    virtual void wake() = 0;
+    virtual void end() = 0;
+};
+
+/// Called by the sending program and by the threads of data connections.
+class Box {
+public:
+    /// Memory for a message: such as was used before, where there is any. Throws no_memory.
+    MessagePtr memory(std::size_t bytes);
+    /// Keeps a message, and has it sent.
+    void put(std::uint64_t place, std::uint32_t array, MessagePtr message);
+    /// Forgets what is kept of a step.
+    void drop(std::uint64_t place);
+    /// Forgets what is kept of all steps before a place.
+    void advance(std::uint64_t taken);
+
+    /// The first that is kept from a number on and may be sent, with its number; without it, where
+    /// to look from the next time. Steps before `may` may be sent; of them, where `alone` is given,
+    /// those in it. What is kept of others before `may` has been dropped: this process has only not
+    /// heard of it yet. Whoever has read a message gives it back.
+    struct Next {
+        std::uint64_t number = 0;
+        std::optional<KeptMessage> kept;
+    };
+    Next next(std::uint64_t number, std::uint64_t may,
+              const std::optional<std::set<std::uint64_t>>& alone);
+    /// A message that is still kept; null for none.
+    MessagePtr find(std::uint64_t place, std::uint32_t array);
+    void give_back(MessagePtr&& message);
+
+    /// From now on a connection is woken; a local one has messages put where it can read them.
+    void add(BoxReader* reader, bool is_local);
+    void remove(BoxReader* reader);
+    /// Ends the connections that are there, and each that comes.
+    void end_all();
+
+    std::uint64_t bytes_kept();
+
+private:
+    void forget(const std::function<bool(const KeptMessage&)>& which);
+    /// Under the lock.
+    MessagePtr take_unused(std::size_t bytes);
+    bool takes_segments(std::size_t bytes) const;
+
+    std::mutex lock_;
+    std::map<std::uint64_t, KeptMessage> kept_;
+    std::uint64_t count_ = 0;  ///< of all that were ever put
+    std::set<BoxReader*> readers_;
+    std::unordered_map<std::size_t, std::vector<MessagePtr>> unused_;
+    bool has_ended_ = false;
+    bool shares_memory_ = false;
+    int segments_ = 0;
+};
+
+}  // namespace datamover::stream

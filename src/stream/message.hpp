@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What is a packed message while it waits and travels?
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "stream/segment.hpp"
+
+namespace datamover::stream {
+
+/// Memory for a message: this process's own, or a segment that a local receiver reads.
+class Message {
+public:
+    /// Throws no_memory.
+    explicit Message(std::size_t bytes);
+    explicit Message(std::unique_ptr<Segment> segment)
+        : segment_(std::move(segment)), bytes_(segment_->memory()) {}
+
+    std::span<std::byte> bytes() const { return bytes_; }
+    /// Null where the memory is this process's own.
+    const Segment* segment() const { return segment_.get(); }
+
+private:
+    std::unique_ptr<std::byte[]> own_;
+    std::unique_ptr<Segment> segment_;
+    std::span<std::byte> bytes_;
+};
+
+using MessagePtr = std::shared_ptr<const Message>;
+
+/// A message of an array, at its step's place among those of one consumer.
+struct KeptMessage {
+    std::uint64_t place = 0;
+    std::uint32_t array = 0;
+    MessagePtr message;
+};
+
+}  // namespace datamover::stream

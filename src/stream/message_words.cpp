@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How are the words of data connections written and read? Nothing that is read is trusted.
+#include "stream/message_words.hpp"
+
+#include <algorithm>
+#include <string>
+
+#include "datamover/error.hpp"
+
+namespace datamover::stream {
+namespace {
+
+constexpr std::uint32_t request_magic = 0x444d5232;  // "DMR2"
+constexpr std::uint32_t chunk_magic = 0x444d4332;    // "DMC2"
+constexpr std::uint32_t shared_magic = 0x444d5332;   // "DMS2"
+
+template <class Integer>
+Integer take(std::span<const std::byte>& words) {
+    Integer value = 0;
+    for (std::size_t n = 0; n < sizeof(Integer); ++n)
+        value = static_cast<Integer>(value << 8 | static_cast<Integer>(words[n]));
+    words = words.subspan(sizeof(Integer));
+    return value;
+}
+
+template <class Integer>
+void put(std::byte*& at, Integer value) {
+    for (std::size_t n = sizeof(Integer); n-- > 0;) *at++ = static_cast<std::byte>(value >> 8 * n);
+}
+
+}  // namespace
+
+Request Request::read(std::span<const std::byte, size_bytes> words) {
+    std::span<const std::byte> rest = words;
+    const auto magic = take<std::uint32_t>(rest);
+    const auto operation = take<std::uint32_t>(rest);
+    if (magic != request_magic || operation < 1 || operation > 2)
+        throw Error(ErrorCode::io, "these bytes are no request: " + std::to_string(magic) + " " +
+                                       std::to_string(operation));
+    Request request;
+    request.operation = static_cast<Operation>(operation);
+    request.array = take<std::uint32_t>(rest);
+    request.place = take<std::uint64_t>(rest);
+    request.offset = take<std::uint64_t>(rest);
+    request.bytes = take<std::uint64_t>(rest);
+    return request;
+}
+
+std::array<std::byte, ChunkHeader::size_bytes> ChunkHeader::write() const {
+    std::array<std::byte, size_bytes> words{};
+    std::byte* at = words.data();
+    put(at, is_shared ? shared_magic : chunk_magic);
+    put(at, checksum);
+    put(at, array);
+    for (const std::uint64_t value : {place, offset, bytes, segment, position}) put(at, value);
+    return words;
+}
+
+std::pair<std::uint64_t, std::uint64_t> share_of(std::uint64_t message_bytes, int pathway,
+                                                 int pathways) {
+    const auto count = static_cast<std::uint64_t>(pathways);
+    const auto which = static_cast<std::uint64_t>(pathway);
+    const std::uint64_t even = message_bytes / count + (message_bytes % count != 0 ? 1 : 0);
+    const std::uint64_t units = std::max<std::uint64_t>((even + share_bytes - 1) / share_bytes, 1);
+    const std::uint64_t begin = which * units * share_bytes;
+    return {std::min(begin, message_bytes), std::min(begin + units * share_bytes, message_bytes)};
+}
+
+}  // namespace datamover::stream

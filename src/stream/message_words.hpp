@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// In which words do data connections talk? As python/datamover/stream/wire.py reads and writes
+// them: integers of big end first, without gaps.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
+
+namespace datamover::stream {
+
+/// A message travels in chunks of this size, each with its own checksum.
+inline constexpr std::uint64_t chunk_bytes = 1 << 20;
+/// Connections share a message at multiples of this.
+inline constexpr std::uint64_t share_bytes = 1 << 16;
+/// A step goes over at most so many connections between two processes.
+inline constexpr int max_pathways = 16;
+
+enum class Operation : std::uint32_t { fetch = 1, advance = 2 };
+
+/// What a receiving process asks. To fetch is to want a chunk again. To advance is to say up to
+/// which place all is taken (`place`) and up to which place steps may be sent (`offset`), or, where
+/// `bytes` is not 0, that of these the last may be sent.
+struct Request {
+    static constexpr std::size_t size_bytes = 36;
+
+    Operation operation{};
+    std::uint32_t array = 0;
+    std::uint64_t place = 0;
+    std::uint64_t offset = 0;
+    std::uint64_t bytes = 0;
+
+    /// Throws io where the words are none.
+    static Request read(std::span<const std::byte, size_bytes> words);
+};
+
+/// What stands before a chunk: its bytes follow, or lie in a segment that both ends share.
+struct ChunkHeader {
+    static constexpr std::size_t size_bytes = 52;
+
+    bool is_shared = false;
+    std::uint32_t checksum = 0;
+    std::uint32_t array = 0;
+    std::uint64_t place = 0;
+    std::uint64_t offset = 0;
+    std::uint64_t bytes = 0;
+    std::uint64_t segment = 0;
+    std::uint64_t position = 0;  ///< in the segment
+
+    std::array<std::byte, size_bytes> write() const;
+};
+
+/// From where to where of a message one of several connections carries it.
+std::pair<std::uint64_t, std::uint64_t> share_of(std::uint64_t message_bytes, int pathway,
+                                                 int pathways);
+
+}  // namespace datamover::stream

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How is memory made that another process can read, and that cannot shrink under its reader?
+#include "stream/segment.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <string>
+
+#include "datamover/error.hpp"
+
+namespace datamover::stream {
+namespace {
+
+/// Reserves the pages, so that none is missing at the first touch, and fixes the size for ever.
+bool reserve_and_seal(int file, std::size_t bytes) {
+    return ::posix_fallocate(file, 0, static_cast<off_t>(bytes)) == 0 &&
+           ::fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0;
+}
+
+std::atomic<std::uint64_t> segments_made{0};
+
+}  // namespace
+
+std::unique_ptr<Segment> Segment::make(std::size_t bytes) {
+    const int file = ::memfd_create("datamover", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (file < 0) return nullptr;
+    void* memory = MAP_FAILED;
+    if (reserve_and_seal(file, bytes))
+        memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    if (memory == MAP_FAILED) {
+        ::close(file);
+        return nullptr;
+    }
+    return std::unique_ptr<Segment>(new Segment(file, {static_cast<std::byte*>(memory), bytes}));
+}
+
+Segment::Segment(int file, std::span<std::byte> memory)
+    : file_(file), memory_(memory), number_(segments_made++) {}
+
+Segment::~Segment() {
+    ::munmap(memory_.data(), memory_.size());
+    ::close(file_);
+}
+
+int Segment::open_for_reading() const {
+    const std::string name = "/proc/self/fd/" + std::to_string(file_);
+    const int file = ::open(name.c_str(), O_RDONLY | O_CLOEXEC);
+    if (file < 0)
+        throw Error(ErrorCode::io,
+                    std::string("a segment cannot be handed over: ") + std::strerror(errno));
+    return file;
+}
+
+}  // namespace datamover::stream

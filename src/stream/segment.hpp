@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Where do messages lie that both ends of a stream reach, where they are on one machine? In memory
+// without a name: its file descriptor is handed over a connection, and the system takes it back
+// when the last process that has it ends, however that ends.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+namespace datamover::stream {
+
+class Segment {
+public:
+    /// Shorter messages go over the connection: a segment would cost more than it saves.
+    static constexpr std::size_t least_bytes = 1 << 15;
+    /// Of one connection, at the same time.
+    static constexpr int max_of_connection = 256;
+
+    /// Null where the system has no such memory, or no more of it. Its pages are reserved now.
+    static std::unique_ptr<Segment> make(std::size_t bytes);
+    ~Segment();
+    Segment(const Segment&) = delete;
+    Segment& operator=(const Segment&) = delete;
+
+    std::span<std::byte> memory() const { return memory_; }
+    /// Which of this process's segments it is.
+    std::uint64_t number() const { return number_; }
+    /// A new file descriptor, for the caller to close, by which the memory can be read, not
+    /// written. Throws io.
+    int open_for_reading() const;
+
+private:
+    Segment(int file, std::span<std::byte> memory);
+
+    int file_;
+    std::span<std::byte> memory_;
+    std::uint64_t number_;
+};
+
+}  // namespace datamover::stream

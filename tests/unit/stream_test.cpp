@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Are checksums those of RFC 3720, are all bytes of a message somebody's, does a box send what is
+// granted and use memory again, and does a data connection obey nobody who asks for nonsense?
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <numeric>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "datamover/error.hpp"
+#include "stream/crc32c.hpp"
+#include "stream/message_words.hpp"
+#include "stream/outbox.hpp"
+#include "stream/segment.hpp"
+
+namespace datamover::stream {
+namespace {
+
+using Bytes = std::vector<std::byte>;
+
+Bytes bytes_of(std::size_t count, std::uint32_t seed) {
+    std::mt19937 draw(seed);
+    Bytes bytes(count);
+    for (std::byte& byte : bytes) byte = static_cast<std::byte>(draw());
+    return bytes;
+}
+
+/// As RFC 3720 defines it, a bit at a time.
+std::uint32_t by_definition(std::span<const std::byte> bytes) {
+    std::uint32_t crc = 0xffffffffu;
+    for (const std::byte byte : bytes) {
+        crc ^= static_cast<std::uint32_t>(byte);
+        for (int bit = 0; bit < 8; ++bit) crc = (crc >> 1) ^ ((crc & 1) * 0x82f63b78u);
+    }
+    return ~crc;
+}
+
+TEST(StreamChecksum, IsThatOfTheVectorsOfRfc3720) {
+    Bytes rising(32), falling(32);
+    for (int n = 0; n < 32; ++n) {
+        rising[static_cast<std::size_t>(n)] = static_cast<std::byte>(n);
+        falling[static_cast<std::size_t>(n)] = static_cast<std::byte>(31 - n);
+    }
+    Bytes read(48);
+    const std::array<std::pair<std::size_t, int>, 8> set{{{0, 0x01},
+                                                          {1, 0xc0},
+                                                          {16, 0x14},
+                                                          {22, 0x04},
+                                                          {27, 0x14},
+                                                          {31, 0x18},
+                                                          {32, 0x28},
+                                                          {40, 0x02}}};
+    for (const auto& [at, value] : set) read[at] = static_cast<std::byte>(value);
+    for (const auto& checksum : {crc32c, crc32c_by_tables}) {
+        EXPECT_EQ(checksum(Bytes(32)), 0x8a9136aau);
+        EXPECT_EQ(checksum(Bytes(32, std::byte{0xff})), 0x62a8ab43u);
+        EXPECT_EQ(checksum(rising), 0x46dd794eu);
+        EXPECT_EQ(checksum(falling), 0x113fdb5cu);
+        EXPECT_EQ(checksum(read), 0xd9963a56u);
+        EXPECT_EQ(checksum({}), 0u);
+    }
+}
+
+TEST(StreamChecksum, IsTheDefinitionsAtEveryLengthAndAlignment) {
+    const Bytes bytes = bytes_of(20'000, 1);
+    std::mt19937 draw(2);
+    for (int n = 0; n < 300; ++n) {
+        const std::size_t begin = draw() % 17;
+        const std::size_t count = draw() % (n < 100 ? 40 : bytes.size() - begin);
+        const auto part = std::span(bytes).subspan(begin, count);
+        ASSERT_EQ(crc32c(part), by_definition(part)) << begin << " " << count;
+        ASSERT_EQ(crc32c_by_tables(part), by_definition(part)) << begin << " " << count;
+    }
+}
+
+TEST(StreamMessage, IsSharedByItsPathwaysWithoutGaps) {
+    std::mt19937_64 draw(3);
+    for (int n = 0; n < 1000; ++n) {
+        const std::uint64_t bytes = draw() >> draw() % 64;
+        const int pathways = 1 + static_cast<int>(draw() % max_pathways);
+        std::uint64_t reached = 0;
+        for (int pathway = 0; pathway < pathways && bytes < (std::uint64_t{1} << 62); ++pathway) {
+            const auto [begin, end] = share_of(bytes, pathway, pathways);
+            ASSERT_EQ(begin, reached);
+            ASSERT_TRUE(begin % share_bytes == 0 || begin == bytes);
+            reached = end;
+        }
+        ASSERT_TRUE(reached == bytes || bytes >= std::uint64_t{1} << 62);
+    }
+}
+
+TEST(StreamSegment, IsReadByOthersAndNotWritten) {
+    const auto segment = Segment::make(1 << 16);
+    ASSERT_NE(segment, nullptr);
+    const int file = segment->open_for_reading();
+    EXPECT_EQ(::mmap(nullptr, 1 << 16, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0), MAP_FAILED);
+    EXPECT_LT(::pwrite(file, "x", 1, 0), 0);
+    EXPECT_NE(::ftruncate(file, 0), 0);
+    const void* seen = ::mmap(nullptr, 1 << 16, PROT_READ, MAP_SHARED, file, 0);
+    ASSERT_NE(seen, MAP_FAILED);
+    std::memset(segment->memory().data(), 7, segment->memory().size());
+    EXPECT_EQ(std::memcmp(seen, segment->memory().data(), 1 << 16), 0);
+    ::munmap(const_cast<void*>(seen), 1 << 16);
+    ::close(file);
+}
+
+TEST(StreamBox, DoesNotSendWhatWasDroppedElsewhere) {
+    // This process has not heard of it yet, and knows it from what was granted alone.
+    Box box;
+    for (std::uint64_t place = 0; place < 4; ++place) box.put(place, 0, box.memory(8));
+    const std::optional<std::set<std::uint64_t>> alone{{2}};
+    const Box::Next third = box.next(0, 3, alone);
+    ASSERT_TRUE(third.kept);
+    EXPECT_EQ(third.number, 2u);
+    EXPECT_EQ(third.kept->place, 2u);
+    const Box::Next none = box.next(third.number + 1, 3, alone);
+    EXPECT_EQ(none.number, 3u);
+    EXPECT_FALSE(none.kept);
+    EXPECT_EQ(box.next(0, 2, std::nullopt).kept->place, 0u);
+    EXPECT_EQ(box.bytes_kept(), 32u);
+}
+
+TEST(StreamBox, UsesMemoryAgainThatNobodyReads) {
+    Box box;
+    box.put(0, 0, box.memory(1000));
+    MessagePtr read = box.find(0, 0);
+    ASSERT_NE(read, nullptr);
+    const void* const memory = read->bytes().data();
+    box.advance(1);
+    EXPECT_EQ(box.find(0, 0), nullptr);
+    EXPECT_EQ(box.bytes_kept(), 0u);
+    MessagePtr other = box.memory(1000);
+    EXPECT_NE(other->bytes().data(), memory);
+    box.give_back(std::move(read));
+    EXPECT_EQ(box.memory(1000)->bytes().data(), memory);
+}
+
+/// Bytes that go into a message as they lie.
+AddressRelation in_order(std::size_t count) {
+    std::vector<std::int64_t> places(count);
+    std::iota(places.begin(), places.end(), 0);
+    return AddressRelation::from_pairs(places, places, 1, 1);
+}
+
+/// One consumer of one process, and both ends of its only data connection.
+class Served {
+public:
+    explicit Served(std::size_t elems) {
+        EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends_), 0);
+        outbox_.open("key", 1);
+        relation_ = in_order(elems);
+        outbox_.serve(ends_[0], "key", 0, 0);
+    }
+    ~Served() { ::close(ends_[1]); }
+
+    void pack(std::uint64_t place, const Bytes& bytes) {
+        const Outgoing outgoing{0, &relation_};
+        outbox_.pack("key", place, 0, {&outgoing, 1},
+                     {bytes.data(), {0, static_cast<std::int64_t>(bytes.size())}});
+    }
+    void ask(std::uint32_t operation, std::uint64_t place, std::uint64_t offset,
+             std::uint64_t bytes, std::uint32_t magic = 0x444d5232) {
+        Bytes words;
+        const auto put = [&](std::uint64_t value, int count) {
+            for (int n = count; n-- > 0;) words.push_back(static_cast<std::byte>(value >> 8 * n));
+        };
+        put(magic, 4);
+        put(operation, 4);
+        put(0, 4);
+        for (const std::uint64_t value : {place, offset, bytes}) put(value, 8);
+        // In two parts: what comes need not come at once. The other end may have ended.
+        const auto half = static_cast<ssize_t>(words.size() / 2);
+        if (::send(ends_[1], words.data(), words.size() / 2, MSG_NOSIGNAL) == half)
+            static_cast<void>(::send(ends_[1], words.data() + half, words.size() - words.size() / 2,
+                                     MSG_NOSIGNAL));
+    }
+    /// The next bytes; fewer where the connection has ended.
+    Bytes read(std::size_t count) const {
+        Bytes bytes(count);
+        std::size_t have = 0;
+        while (have < count) {
+            const ssize_t more = ::recv(ends_[1], bytes.data() + have, count - have, 0);
+            if (more <= 0) break;
+            have += static_cast<std::size_t>(more);
+        }
+        bytes.resize(have);
+        return bytes;
+    }
+    /// Whether the connection has been ended, after so many bytes that nobody read.
+    bool has_ended_after(std::size_t bytes) const { return read(bytes + 1).size() == bytes; }
+    Outbox& outbox() { return outbox_; }
+
+private:
+    Outbox outbox_{1};
+    AddressRelation relation_;
+    int ends_[2]{};
+};
+
+std::uint64_t number_at(const Bytes& words, std::size_t at, std::size_t count) {
+    std::uint64_t value = 0;
+    for (std::size_t n = 0; n < count; ++n)
+        value = value << 8 | static_cast<std::uint64_t>(words[at + n]);
+    return value;
+}
+
+/// Reads a chunk and compares it with its part of a message.
+void expect_chunk(const Served& served, const Bytes& message, std::uint64_t place,
+                  std::uint64_t offset, std::uint64_t count) {
+    const Bytes header = served.read(ChunkHeader::size_bytes);
+    ASSERT_EQ(header.size(), ChunkHeader::size_bytes);
+    const Bytes chunk = served.read(count);
+    ASSERT_EQ(number_at(header, 0, 4), 0x444d4332u);
+    EXPECT_EQ(number_at(header, 4, 4), by_definition(chunk));
+    EXPECT_EQ(number_at(header, 12, 8), place);
+    EXPECT_EQ(number_at(header, 20, 8), offset);
+    EXPECT_EQ(number_at(header, 28, 8), count);
+    const auto part = std::span(message).subspan(offset, count);
+    EXPECT_TRUE(std::equal(chunk.begin(), chunk.end(), part.begin(), part.end()));
+}
+
+constexpr std::uint32_t fetch = 1, advance = 2;
+
+TEST(StreamSender, SendsWhatIsGrantedAndWhatIsAskedForAgain) {
+    Served served(10'000);
+    const Bytes first = bytes_of(10'000, 4), second = bytes_of(10'000, 5);
+    served.pack(0, first);
+    served.pack(1, second);
+    served.ask(advance, 0, 1, 0);
+    expect_chunk(served, first, 0, 0, 10'000);
+    served.ask(fetch, 0, 123, 4567);
+    expect_chunk(served, first, 0, 123, 4567);
+    served.ask(fetch, 1, 9'999, 1);  // kept, and not granted yet: asked for all the same
+    expect_chunk(served, second, 1, 9'999, 1);
+    served.ask(advance, 1, 2, 0);
+    expect_chunk(served, second, 1, 0, 10'000);
+    EXPECT_EQ(served.outbox().bytes_kept(), 10'000u);
+    served.outbox().forget("key");
+    EXPECT_TRUE(served.has_ended_after(0));
+    EXPECT_EQ(served.outbox().counters().refused, 0u);
+    EXPECT_EQ(served.outbox().counters().bytes_sent, 20'000u + 4567 + 1);
+}
+
+TEST(StreamSender, EndsForRequestsThatMakeNoSense) {
+    constexpr std::uint64_t all = ~std::uint64_t{0};
+    struct Case {
+        std::uint32_t operation;
+        std::uint64_t place, offset, bytes;
+        std::uint32_t magic = 0x444d5232;
+    };
+    for (const Case& c :
+         {Case{fetch, 0, 0, 0}, Case{fetch, 0, 0, 1001}, Case{fetch, 0, 1000, 1},
+          Case{fetch, 0, all, 1}, Case{fetch, 0, all - 1, 3}, Case{fetch, 0, 1, all},
+          Case{fetch, 1, 0, 1}, Case{3, 0, 0, 1}, Case{0, 0, 0, 0},
+          Case{fetch, 0, 0, chunk_bytes + 1}, Case{advance, 0, 1, 0, 0x444d5233}}) {
+        Served served(1000);
+        served.pack(0, bytes_of(1000, 6));
+        served.ask(c.operation, c.place, c.offset, c.bytes, c.magic);
+        EXPECT_TRUE(served.has_ended_after(0)) << c.operation << " " << c.offset;
+        EXPECT_EQ(served.outbox().counters().refused, 1u);
+    }
+    Served served(1000);
+    for (std::uint64_t place = 0; place <= 4096; ++place) served.ask(advance, 0, place + 1, 1);
+    EXPECT_TRUE(served.has_ended_after(0));
+    EXPECT_EQ(served.outbox().counters().refused, 1u);
+}
+
+TEST(StreamSender, ServesWhoKnowsAKey) {
+    Outbox outbox(2);
+    outbox.open("key", 3);
+    struct Case {
+        const char* key;
+        std::int64_t rank, pathway;
+    };
+    for (const Case& c : {Case{"", 0, 0}, Case{"key", 3, 0}, Case{"key", -1, 0}, Case{"key", 0, 2},
+                          Case{"key", 0, -1}, Case{"key", std::int64_t{1} << 40, 0}}) {
+        int ends[2];
+        ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+        EXPECT_THROW(outbox.serve(ends[0], c.key, c.rank, c.pathway), Error);
+        std::byte none;
+        EXPECT_EQ(::recv(ends[1], &none, 1, 0), 0);  // it was closed
+        ::close(ends[1]);
+    }
+    EXPECT_EQ(outbox.counters().connections, 0);
+    for (const int wrong : {0, -1, 17}) EXPECT_THROW(Outbox{wrong}, Error);
+}
+
+TEST(StreamSender, EndsWithItsOutboxOrItsReceiver) {
+    int ends[2];
+    ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+    std::byte none;
+    {
+        Outbox outbox(1);
+        outbox.open("key", 1);
+        outbox.serve(ends[0], "key", 0, 0);
+        int others[2];
+        ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, others), 0);
+        outbox.serve(others[0], "key", 0, 0);
+        EXPECT_EQ(outbox.counters().connections, 2);
+        ::close(others[1]);
+        while (outbox.counters().connections == 2) std::this_thread::yield();
+    }
+    EXPECT_EQ(::recv(ends[1], &none, 1, 0), 0);
+    ::close(ends[1]);
+}
+
+TEST(StreamSender, KeepsNothingOfWhatCannotBePacked) {
+    Outbox outbox(1);
+    outbox.open("key", 2);
+    const AddressRelation right = in_order(100);
+    const AddressRelation wrong = in_order(101);
+    const std::array<Outgoing, 2> outgoing{Outgoing{0, &right}, Outgoing{1, &wrong}};
+    const Bytes bytes(100);
+    EXPECT_THROW(outbox.pack("key", 0, 0, outgoing, {bytes.data(), {0, 100}}), Error);
+    EXPECT_EQ(outbox.bytes_kept(), 0u);
+}
+
+}  // namespace
+}  // namespace datamover::stream
