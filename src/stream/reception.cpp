@@ -10,6 +10,7 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <exception>
 #include <mutex>
 #include <set>
 #include <system_error>
@@ -117,7 +118,11 @@ void Reception::State::accept_all(int listener) {
     while (true) {
         const int socket = ::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC);
         if (socket >= 0) {
-            begin(socket);
+            try {
+                begin(socket);
+            } catch (const std::exception&) {  // no more threads or memory, for now
+                ++refused;
+            }
             continue;
         }
         std::unique_lock held(lock);
@@ -142,10 +147,10 @@ void Reception::State::begin(int socket) {
     }
     try {
         std::thread([self = shared_from_this(), connection] { self->run(connection); }).detach();
-    } catch (const std::system_error&) {  // no more threads, for now
-        ++refused;
+    } catch (...) {
         const std::lock_guard held(lock);
         open.erase(connection);
+        throw;
     }
 }
 

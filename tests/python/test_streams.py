@@ -24,7 +24,7 @@ from typer.testing import CliRunner
 import datamover as dm
 from datamover import cli
 from datamover.launch import outer_environment
-from datamover.stream import endpoint, shared_memory, wire
+from datamover.stream import endpoint, receiver, shared_memory, wire
 from datamover.stream.producer import POLICIES
 
 CASES = int(os.environ.get("DATAMOVER_TEST_CASES", "1"))
@@ -377,11 +377,12 @@ PRODUCER = """
 """
 
 
-def program(text, *arguments, command=()):
+def program(text, *arguments, command=(), stderr=None):
     return subprocess.Popen(
         [*command, sys.executable, "-c", textwrap.dedent(text), *arguments],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
+        stderr=stderr,
         text=True,
         env=outer_environment(),
     )
@@ -412,6 +413,38 @@ def test_a_producer_that_is_killed_is_an_error_at_its_consumer():
             producer.send_signal(signal.SIGKILL)
             with pytest.raises(dm.PeerFailed):
                 numbers(steps)
+
+
+UNCLOSED_PRODUCER = """
+    import numpy as np, datamover as dm
+    line = dm.BlockCyclic(500_000, "block", nprocs=1)
+    out = dm.Stream(None, "tcp://127.0.0.1:0", consumers=1, policy="drop_oldest")
+    print(out.address, flush=True)
+    for step in range(6):
+        out.send("u", np.zeros(500_000), layout=line, step=step)
+"""
+UNCLOSED_CONSUMER = """
+    import sys, datamover as dm
+    line = dm.BlockCyclic(500_000, "block", nprocs=1)
+    source = dm.stream.connect(sys.argv[1], local=sys.argv[2] == "local")
+    steps = source.steps({"u": line})
+    try:
+        next(steps)
+    except dm.PeerFailed:  # the producer was faster
+        pass
+"""
+
+
+@pytest.mark.parametrize("local", ["local", "tcp"])
+def test_programs_that_end_without_closing_end_quietly(local):
+    """Python ends its threads by unwinding them, which must not meet C++."""
+    with program(UNCLOSED_PRODUCER, stderr=subprocess.PIPE) as producer:
+        address = producer.stdout.readline().strip()
+        with program(UNCLOSED_CONSUMER, address, local, stderr=subprocess.PIPE) as consumer:
+            assert consumer.communicate(timeout=LIMIT_SECONDS)[1] == ""
+            assert consumer.returncode == 0
+        assert producer.communicate(timeout=LIMIT_SECONDS)[1] == ""
+        assert producer.returncode == 0
 
 
 SENDERS = """
@@ -545,7 +578,8 @@ def test_a_message_that_arrives_damaged_again_and_again_is_an_error():
 
 
 @pytest.mark.parametrize("case", range(6))
-def test_a_connection_that_is_cut_is_an_error_and_no_wrong_value(case):
+def test_a_connection_that_is_cut_is_an_error_and_no_wrong_value(monkeypatch, case):
+    monkeypatch.setattr(receiver, "REASON_SECONDS", 0.1)  # the stream has none to tell
     at = random.Random(f"{SEED} {case}").randrange(200, 240_000)
 
     def change(passed, data):
