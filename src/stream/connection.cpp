@@ -2,7 +2,9 @@
 // How do the system's sockets do what connections need? Without signals, and with a limit in time.
 #include "stream/connection.hpp"
 
-#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/uio.h>
@@ -18,6 +20,9 @@
 
 namespace datamover::stream {
 namespace {
+
+/// Seconds without an answer until a silent machine is asked, between questions, and how many.
+constexpr int silent_seconds = 30, question_seconds = 10, questions = 3;
 
 [[noreturn]] void fail(int number) {
     if (number == EAGAIN || number == EWOULDBLOCK)
@@ -47,20 +52,27 @@ iovec piece_of(std::span<const std::byte> bytes) {
 
 }  // namespace
 
-Connection::Connection(int socket, int stalled_seconds)
-    : socket_(socket), is_local_(family_is_local(socket)) {
-    const int flags = ::fcntl(socket, F_GETFL);
-    const timeval limit{stalled_seconds, 0};
-    if (flags < 0 || ::fcntl(socket, F_SETFL, flags & ~O_NONBLOCK) != 0 ||
-        ::setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit) != 0) {
-        const int number = errno;
-        ::close(socket);
-        fail(number);
-    }
-}
+Connection::Connection(int socket) : socket_(socket), is_local_(family_is_local(socket)) {}
 
 Connection::~Connection() {
     ::close(socket_);
+}
+
+void Connection::limit_sending(int seconds) const {
+    const timeval limit{seconds, 0};
+    if (::setsockopt(socket_, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit) != 0) fail(errno);
+}
+
+void Connection::look_after() const {
+    if (is_local_) return;
+    const auto set = [this](int level, int option, int value) {
+        if (::setsockopt(socket_, level, option, &value, sizeof value) != 0) fail(errno);
+    };
+    set(IPPROTO_TCP, TCP_NODELAY, 1);
+    set(SOL_SOCKET, SO_KEEPALIVE, 1);
+    set(IPPROTO_TCP, TCP_KEEPIDLE, silent_seconds);
+    set(IPPROTO_TCP, TCP_KEEPINTVL, question_seconds);
+    set(IPPROTO_TCP, TCP_KEEPCNT, questions);
 }
 
 void Connection::send(std::span<const std::byte> header, std::span<const std::byte> body) const {
@@ -100,6 +112,33 @@ std::optional<std::span<std::byte>> Connection::receive(std::span<std::byte> int
         if (errno == EAGAIN || errno == EWOULDBLOCK) return std::nullopt;
         if (errno != EINTR) fail(errno);
     }
+}
+
+std::size_t Connection::send_now(std::span<const std::byte> bytes) const {
+    while (true) {
+        const ssize_t count =
+            ::send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (count >= 0) return static_cast<std::size_t>(count);
+        if (errno == EAGAIN || errno == EWOULDBLOCK) return 0;
+        if (errno != EINTR) fail(errno);
+    }
+}
+
+void Connection::read(std::span<std::byte> into, Clock::time_point deadline) const {
+    while (!into.empty()) {
+        if (const auto come = receive(into)) {
+            into = into.subspan(come->size());
+            continue;
+        }
+        const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
+        pollfd waiting{socket_, POLLIN, 0};
+        if (left.count() <= 0 || ::poll(&waiting, 1, static_cast<int>(left.count())) == 0)
+            throw Error(ErrorCode::timeout, "the other end of the connection said nothing in time");
+    }
+}
+
+void Connection::end_sending() const {
+    ::shutdown(socket_, SHUT_WR);
 }
 
 void Connection::end() const {

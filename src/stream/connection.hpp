@@ -2,18 +2,19 @@
 // How are bytes sent over a connection to somebody who may have gone?
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <optional>
 #include <span>
 
 namespace datamover::stream {
 
+using Clock = std::chrono::steady_clock;
+
 /// A connection that has been opened; it is closed with this.
 class Connection {
 public:
-    /// Somebody who takes nothing for `stalled_seconds` has failed. The socket is closed on errors
-    /// too.
-    Connection(int socket, int stalled_seconds);
+    explicit Connection(int socket);
     ~Connection();
     Connection(const Connection&) = delete;
     Connection& operator=(const Connection&) = delete;
@@ -21,15 +22,26 @@ public:
     int socket() const { return socket_; }
     /// Whether both ends are on this machine, and file descriptors can be handed over.
     bool is_local() const { return is_local_; }
+    /// Whoever sends waits so long until the other end takes anything. Throws peer_failed.
+    void limit_sending(int seconds) const;
+    /// Sends small things at once, and finds out when the other machine says nothing any more.
+    /// Throws peer_failed.
+    void look_after() const;
 
     /// Sends one after the other; waits. Throws peer_failed where the connection has ended,
     /// timeout.
     void send(std::span<const std::byte> header, std::span<const std::byte> body = {}) const;
     /// Sends with a file descriptor, which the other end gets a copy of.
     void send_with_file(std::span<const std::byte> bytes, int file) const;
+    /// Sends what the system takes at once; the bytes that it took. Throws peer_failed.
+    std::size_t send_now(std::span<const std::byte> bytes) const;
+    /// Fills a memory; waits. Throws peer_failed where the connection has ended, timeout.
+    void read(std::span<std::byte> into, Clock::time_point deadline) const;
     /// What has come, in `into`; nothing where nothing has. Does not wait. Throws peer_failed where
     /// the connection has ended.
     std::optional<std::span<std::byte>> receive(std::span<std::byte> into) const;
+    /// Says that no more is sent.
+    void end_sending() const;
     /// Ends it, whoever uses it in another thread.
     void end() const;
 

@@ -19,6 +19,8 @@
 namespace datamover::stream {
 namespace {
 
+/// A consumer that takes none of a message for so long has failed.
+constexpr int stalled_seconds = 600;
 /// Steps that a receiving process may have granted one by one and not taken.
 constexpr std::size_t max_granted = 1 << 12;
 /// What is read of requests at once.
@@ -44,16 +46,16 @@ private:
 
 }  // namespace
 
-DataSender::DataSender(std::unique_ptr<Connection> connection, Box& box, int pathway, int pathways,
+DataSender::DataSender(const Connection& connection, Box& box, int pathway, int pathways,
                        std::atomic<std::uint64_t>& bytes_sent)
-    : connection_(std::move(connection)),
+    : connection_(connection),
       box_(box),
       pathway_(pathway),
-      pathways_(connection_->is_local() ? 1 : pathways),
+      pathways_(connection_.is_local() ? 1 : pathways),
       wake_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),
       bytes_sent_(bytes_sent) {
     if (wake_ < 0) throw broken("a connection cannot be served");
-    box_.add(this, connection_->is_local());
+    box_.add(this, connection_.is_local());
 }
 
 DataSender::~DataSender() {
@@ -67,6 +69,7 @@ void DataSender::wake() {
 }
 
 void DataSender::serve() {
+    connection_.limit_sending(stalled_seconds);
     while (true) {
         wait();
         hear();
@@ -76,7 +79,7 @@ void DataSender::serve() {
 }
 
 void DataSender::wait() const {
-    std::array<pollfd, 2> waiting{pollfd{connection_->socket(), POLLIN, 0},
+    std::array<pollfd, 2> waiting{pollfd{connection_.socket(), POLLIN, 0},
                                   pollfd{wake_, POLLIN, 0}};
     while (::poll(waiting.data(), waiting.size(), -1) < 0)
         if (errno != EINTR) throw broken("a connection cannot be waited for");
@@ -86,7 +89,7 @@ void DataSender::wait() const {
 
 void DataSender::hear() {
     std::array<std::byte, read_bytes> room;
-    const auto come = connection_->receive(room);
+    const auto come = connection_.receive(room);
     if (!come) return;
     requests_.insert(requests_.end(), come->begin(), come->end());
     std::span<const std::byte> rest = requests_;
@@ -132,7 +135,7 @@ bool DataSender::send_next() {
     const Reading reading(box_, *std::move(next.kept));
     const std::uint64_t bytes = reading.kept().message->bytes().size();
     const auto [begin, end] = share_of(bytes, pathway_, pathways_);
-    send(reading.kept(), begin, end, connection_->is_local());
+    send(reading.kept(), begin, end, connection_.is_local());
     return true;
 }
 
@@ -161,7 +164,7 @@ void DataSender::send(const KeptMessage& kept, std::uint64_t begin, std::uint64_
             header.position = at;
             send_header(header, *segment);
         } else {
-            connection_->send(header.write(), chunk);
+            connection_.send(header.write(), chunk);
         }
         bytes_sent_ += bytes;
     }
@@ -170,12 +173,12 @@ void DataSender::send(const KeptMessage& kept, std::uint64_t begin, std::uint64_
 /// Hands the segment over when it is used first.
 void DataSender::send_header(const ChunkHeader& header, const Segment& segment) {
     if (!known_segments_.insert(segment.number()).second) {
-        connection_->send(header.write());
+        connection_.send(header.write());
         return;
     }
     const int file = segment.open_for_reading();
     try {
-        connection_->send_with_file(header.write(), file);
+        connection_.send_with_file(header.write(), file);
     } catch (...) {
         ::close(file);
         throw;

@@ -5,7 +5,6 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <set>
 #include <vector>
@@ -20,7 +19,7 @@ namespace datamover::stream {
 class DataSender final : public BoxReader {
 public:
     /// Adds what it sends to `bytes_sent`.
-    DataSender(std::unique_ptr<Connection> connection, Box& box, int pathway, int pathways,
+    DataSender(const Connection& connection, Box& box, int pathway, int pathways,
                std::atomic<std::uint64_t>& bytes_sent);
     ~DataSender() override;
     DataSender(const DataSender&) = delete;
@@ -30,7 +29,7 @@ public:
     [[noreturn]] void serve();
 
     void wake() override;
-    void end() override { connection_->end(); }
+    void end() override { connection_.end(); }
 
 private:
     void wait() const;
@@ -43,7 +42,7 @@ private:
     void send(const KeptMessage& kept, std::uint64_t begin, std::uint64_t end, bool shared);
     void send_header(const ChunkHeader& header, const Segment& segment);
 
-    const std::unique_ptr<Connection> connection_;
+    const Connection& connection_;
     Box& box_;
     const int pathway_, pathways_;
     int wake_;  ///< an eventfd

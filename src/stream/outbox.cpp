@@ -2,11 +2,6 @@
 // How do packed messages get into boxes, and connections to the box of their receiving process?
 #include "stream/outbox.hpp"
 
-#include <signal.h>
-#include <unistd.h>
-
-#include <system_error>
-#include <thread>
 #include <utility>
 
 #include "datamover/error.hpp"
@@ -26,66 +21,9 @@ MessagePtr packed(Box& box, const AddressRelation& relation, SourceMemory source
     return message;
 }
 
-/// A consumer that takes none of a message for so long has failed.
-constexpr int stalled_seconds = 600;
-
-/// A data connection, its box and its place in the counters, for its thread.
-class Served {
-public:
-    /// Throws io where there are too many.
-    Served(std::shared_ptr<Box> box, std::shared_ptr<OutboxCounters> counters)
-        : counters_(std::move(counters)), box_(std::move(box)) {
-        if (++counters_->connections > Outbox::max_connections) {
-            --counters_->connections;
-            throw Error(ErrorCode::io, "there are too many connections already");
-        }
-    }
-    Served(Served&&) = default;
-    ~Served() {
-        sender_.reset();
-        if (counters_) --counters_->connections;
-    }
-
-    void begin(std::unique_ptr<Connection> connection, int pathway, int pathways) {
-        sender_ = std::make_unique<DataSender>(std::move(connection), *box_, pathway, pathways,
-                                               counters_->bytes_sent);
-    }
-
-    void run() noexcept {
-        try {
-            sender_->serve();
-        } catch (const Error& error) {
-            if (error.code() == ErrorCode::io) ++counters_->refused;
-        } catch (...) {
-            ++counters_->refused;  // no memory: the connection ends, the program goes on
-        }
-    }
-
-private:
-    std::shared_ptr<OutboxCounters> counters_;
-    std::shared_ptr<Box> box_;
-    std::unique_ptr<DataSender> sender_;
-};
-
-/// Threads that begin meanwhile get no signals: those are for the program's own.
-class SignalsBlocked {
-public:
-    SignalsBlocked() {
-        sigset_t all;
-        ::sigfillset(&all);
-        ::pthread_sigmask(SIG_SETMASK, &all, &before_);
-    }
-    ~SignalsBlocked() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-    SignalsBlocked(const SignalsBlocked&) = delete;
-    SignalsBlocked& operator=(const SignalsBlocked&) = delete;
-
-private:
-    sigset_t before_;
-};
-
 }  // namespace
 
-Outbox::Outbox(int pathways) : pathways_(pathways), process_(::getpid()) {
+Outbox::Outbox(int pathways) : pathways_(pathways) {
     if (pathways < 1 || pathways > max_pathways)
         throw Error(ErrorCode::invalid_argument, "pathways are " + std::to_string(pathways) +
                                                      ", they must be 1 to " +
@@ -124,25 +62,12 @@ void Outbox::forget(const std::string& key) {
     for (const auto& box : boxes) box->end_all();
 }
 
-void Outbox::serve(int socket, const std::string& key, std::int64_t rank, std::int64_t pathway) {
-    auto connection = std::make_unique<Connection>(socket, stalled_seconds);
+void Outbox::serve(const Connection& connection, const std::string& key, std::int64_t rank,
+                   std::int64_t pathway) {
     if (pathway < 0 || pathway >= pathways_)
         throw Error(ErrorCode::io, "the stream has no such pathway");
-    Served served(box_of(key, rank), counters_);
-    served.begin(std::move(connection), static_cast<int>(pathway), pathways_);
-    const SignalsBlocked blocked;
-    try {
-        std::thread([served = std::move(served)]() mutable { served.run(); }).detach();
-    } catch (const std::system_error& error) {
-        throw Error(ErrorCode::io, std::string("no thread for a connection: ") + error.what());
-    }
-}
-
-void Outbox::close() {
-    if (::getpid() != process_) return;
-    const std::lock_guard lock(lock_);
-    for (const auto& [key, boxes] : boxes_)
-        for (const auto& box : boxes) box->end_all();
+    const std::shared_ptr<Box> box = box_of(key, rank);
+    DataSender(connection, *box, static_cast<int>(pathway), pathways_, bytes_sent_).serve();
 }
 
 std::shared_ptr<Box> Outbox::box_of(const std::string& key, std::int64_t rank) {

@@ -13,6 +13,7 @@
 
 #include "datamover/address_relation.hpp"
 #include "stream/box.hpp"
+#include "stream/connection.hpp"
 
 namespace datamover::stream {
 
@@ -28,26 +29,12 @@ struct SourceMemory {
     AddressBounds bounds;
 };
 
-/// What the connections of an outbox did so far.
-struct OutboxCounters {
-    std::atomic<std::uint64_t> bytes_sent{0};
-    std::atomic<std::uint64_t> refused{0};  ///< ended since what came made no sense
-    std::atomic<int> connections{0};        ///< that there are now
-};
-
-/// Packed messages by consumer and receiving process. Each data connection has a thread, which
-/// calls neither MPI nor anything of the program's. All calls but `serve` are the sending
-/// program's.
+/// Packed messages by consumer and receiving process. `serve` is called by a thread for each data
+/// connection, all else by the sending program. No call needs MPI.
 class Outbox {
 public:
-    /// Connections at the same time.
-    static constexpr int max_connections = 1024;
-
     /// Throws invalid_argument unless pathways are 1 to max_pathways.
     explicit Outbox(int pathways);
-    ~Outbox() { close(); }
-    Outbox(const Outbox&) = delete;
-    Outbox& operator=(const Outbox&) = delete;
 
     /// Lets a consumer of so many processes connect, under a key that it alone knows.
     void open(const std::string& key, int nprocs);
@@ -60,17 +47,15 @@ public:
     /// Forgets a consumer that has gone, and ends its connections.
     void forget(const std::string& key);
 
-    /// Has a thread send over a data connection until it ends. Takes the socket over, also on
-    /// errors. Throws io where no consumer has this key, process or pathway, where there are too
-    /// many connections.
-    void serve(int socket, const std::string& key, std::int64_t rank, std::int64_t pathway);
-    /// Ends all connections. Does nothing in a forked process, whose parent they belong to.
-    void close();
+    /// Sends over a data connection until it ends, which is always an error: peer_failed, timeout,
+    /// or io where what came makes no sense.
+    void serve(const Connection& connection, const std::string& key, std::int64_t rank,
+               std::int64_t pathway);
 
     /// The consumers that may connect.
     std::vector<std::string> keys();
     std::uint64_t bytes_kept();
-    const OutboxCounters& counters() const { return *counters_; }
+    std::uint64_t bytes_sent() const { return bytes_sent_; }
 
 private:
     using Boxes = std::vector<std::shared_ptr<Box>>;
@@ -82,9 +67,7 @@ private:
     const int pathways_;
     std::mutex lock_;
     std::map<std::string, Boxes> boxes_;
-    const int process_;
-    /// Outlives the outbox as long as there are connections.
-    std::shared_ptr<OutboxCounters> counters_ = std::make_shared<OutboxCounters>();
+    std::atomic<std::uint64_t> bytes_sent_{0};
 };
 
 }  // namespace datamover::stream

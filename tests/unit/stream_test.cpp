@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <memory>
 #include <numeric>
 #include <random>
 #include <thread>
@@ -156,9 +157,20 @@ public:
         EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends_), 0);
         outbox_.open("key", 1);
         relation_ = in_order(elems);
-        outbox_.serve(ends_[0], "key", 0, 0);
+        connection_ = std::make_unique<Connection>(ends_[0]);
+        thread_ = std::thread([this] {
+            try {
+                outbox_.serve(*connection_, "key", 0, 0);
+            } catch (const Error& error) {
+                code_ = error.code();
+            }
+            connection_->end();
+        });
     }
-    ~Served() { ::close(ends_[1]); }
+    ~Served() {
+        ::close(ends_[1]);
+        if (thread_.joinable()) thread_.join();
+    }
 
     void pack(std::uint64_t place, const Bytes& bytes) {
         const Outgoing outgoing{0, &relation_};
@@ -193,14 +205,20 @@ public:
         bytes.resize(have);
         return bytes;
     }
-    /// Whether the connection has been ended, after so many bytes that nobody read.
-    bool has_ended_after(std::size_t bytes) const { return read(bytes + 1).size() == bytes; }
+    /// By which error serving ended.
+    ErrorCode ended() {
+        thread_.join();
+        return code_;
+    }
     Outbox& outbox() { return outbox_; }
 
 private:
     Outbox outbox_{1};
     AddressRelation relation_;
     int ends_[2]{};
+    ErrorCode code_{};
+    std::unique_ptr<Connection> connection_;
+    std::thread thread_;
 };
 
 std::uint64_t number_at(const Bytes& words, std::size_t at, std::size_t count) {
@@ -242,9 +260,8 @@ TEST(StreamSender, SendsWhatIsGrantedAndWhatIsAskedForAgain) {
     expect_chunk(served, second, 1, 0, 10'000);
     EXPECT_EQ(served.outbox().bytes_kept(), 10'000u);
     served.outbox().forget("key");
-    EXPECT_TRUE(served.has_ended_after(0));
-    EXPECT_EQ(served.outbox().counters().refused, 0u);
-    EXPECT_EQ(served.outbox().counters().bytes_sent, 20'000u + 4567 + 1);
+    EXPECT_EQ(served.ended(), ErrorCode::peer_failed);
+    EXPECT_EQ(served.outbox().bytes_sent(), 20'000u + 4567 + 1);
 }
 
 TEST(StreamSender, EndsForRequestsThatMakeNoSense) {
@@ -262,52 +279,29 @@ TEST(StreamSender, EndsForRequestsThatMakeNoSense) {
         Served served(1000);
         served.pack(0, bytes_of(1000, 6));
         served.ask(c.operation, c.place, c.offset, c.bytes, c.magic);
-        EXPECT_TRUE(served.has_ended_after(0)) << c.operation << " " << c.offset;
-        EXPECT_EQ(served.outbox().counters().refused, 1u);
+        EXPECT_EQ(served.ended(), ErrorCode::io) << c.operation << " " << c.offset;
     }
     Served served(1000);
     for (std::uint64_t place = 0; place <= 4096; ++place) served.ask(advance, 0, place + 1, 1);
-    EXPECT_TRUE(served.has_ended_after(0));
-    EXPECT_EQ(served.outbox().counters().refused, 1u);
+    EXPECT_EQ(served.ended(), ErrorCode::io);
 }
 
 TEST(StreamSender, ServesWhoKnowsAKey) {
     Outbox outbox(2);
     outbox.open("key", 3);
+    int ends[2];
+    ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+    const Connection connection(ends[0]);
     struct Case {
         const char* key;
         std::int64_t rank, pathway;
     };
     for (const Case& c : {Case{"", 0, 0}, Case{"key", 3, 0}, Case{"key", -1, 0}, Case{"key", 0, 2},
                           Case{"key", 0, -1}, Case{"key", std::int64_t{1} << 40, 0}}) {
-        int ends[2];
-        ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
-        EXPECT_THROW(outbox.serve(ends[0], c.key, c.rank, c.pathway), Error);
-        std::byte none;
-        EXPECT_EQ(::recv(ends[1], &none, 1, 0), 0);  // it was closed
-        ::close(ends[1]);
+        EXPECT_THROW(outbox.serve(connection, c.key, c.rank, c.pathway), Error);
     }
-    EXPECT_EQ(outbox.counters().connections, 0);
-    for (const int wrong : {0, -1, 17}) EXPECT_THROW(Outbox{wrong}, Error);
-}
-
-TEST(StreamSender, EndsWithItsOutboxOrItsReceiver) {
-    int ends[2];
-    ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
-    std::byte none;
-    {
-        Outbox outbox(1);
-        outbox.open("key", 1);
-        outbox.serve(ends[0], "key", 0, 0);
-        int others[2];
-        ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, others), 0);
-        outbox.serve(others[0], "key", 0, 0);
-        EXPECT_EQ(outbox.counters().connections, 2);
-        ::close(others[1]);
-        while (outbox.counters().connections == 2) std::this_thread::yield();
-    }
-    EXPECT_EQ(::recv(ends[1], &none, 1, 0), 0);
     ::close(ends[1]);
+    for (const int wrong : {0, -1, 17}) EXPECT_THROW(Outbox{wrong}, Error);
 }
 
 TEST(StreamSender, KeepsNothingOfWhatCannotBePacked) {

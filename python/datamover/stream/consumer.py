@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from datamover._plan import plan_between
 from datamover.arguments import seconds, text
 from datamover.arrays import XArray
 from datamover.errors import (
@@ -25,11 +26,10 @@ from datamover.errors import (
 from datamover.layouts import Layout
 from datamover.mpi import error_of
 from datamover.stream import endpoint, wire
-from datamover.stream.audience import MAX_CREDITS, MAX_WORDS, STALLED_SECONDS
 from datamover.stream.control import FrameWriter
 from datamover.stream.data_link import DataLink, IncomingMessage
 from datamover.stream.group import Group
-from datamover.stream.message_parts import LocalMemory, Unpacker, new_arrays, plan_between
+from datamover.stream.message_parts import LocalMemory, Unpacker, new_arrays
 from datamover.stream.receiver import ArrayInfo, Arrived, Receiver, info_of_words, told_error
 
 if TYPE_CHECKING:
@@ -156,8 +156,8 @@ class Consumer:
         def first() -> dict[str, Any] | None:
             self._address = wire.parse_address(address)
             self._limit = seconds(timeout)
-            if type(ahead) is not int or not 1 <= ahead <= MAX_CREDITS:
-                raise InvalidArgument(f"ahead is {ahead!r}, it must be 1 to {MAX_CREDITS}")
+            if type(ahead) is not int or not 1 <= ahead <= wire.MAX_CREDITS:
+                raise InvalidArgument(f"ahead is {ahead!r}, it must be 1 to {wire.MAX_CREDITS}")
             return self._introduce() if self._group.rank == 0 else None
 
         welcome = self._group.told_by_first(self._group.together(first))
@@ -166,7 +166,7 @@ class Consumer:
         self._pathways, self._producers = welcome["pathways"], welcome["producers"]
         self._goes_ahead = welcome["ahead"] and not self._newest
         self._group.together(self._join)
-        wire.limit_sending(self._socket, STALLED_SECONDS)
+        wire.limit_sending(self._socket, wire.STALLED_SECONDS)
         self._control = FrameWriter(self._socket)
         self._receiver = Receiver(self._socket, self._dial, self._fail)
         self._receiver.start()
@@ -383,7 +383,7 @@ class Consumer:
         return [self._link(s, producer, k, self._pathways) for k, s in enumerate(sockets)]
 
     def _link(self, sock: socket.socket, producer: int, pathway: int, pathways: int) -> DataLink:
-        wire.limit_sending(sock, STALLED_SECONDS)
+        wire.limit_sending(sock, wire.STALLED_SECONDS)
         return DataLink(sock, producer, pathway, pathways)
 
     # How it ends.
@@ -394,7 +394,7 @@ class Consumer:
             return
         self._error = error
         said = error_of(error)
-        self._control.say({"type": "bye", "code": said.code, "words": str(said)[:MAX_WORDS]})
+        self._control.say({"type": "bye", "code": said.code, "words": str(said)[: wire.MAX_WORDS]})
         self._control.finish()
 
     def _raise_error(self) -> None:

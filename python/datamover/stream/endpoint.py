@@ -9,28 +9,21 @@ Without a token only this machine can connect.
 from __future__ import annotations
 
 import contextlib
-import hashlib
-import hmac
 import ipaddress
-import logging
 import os
 import secrets
 import socket
 import threading
 import time
-from collections.abc import Callable
 from typing import Any
 
-from datamover.errors import Error, InvalidArgument, IoError, PeerFailed, Timeout
+from datamover._plan import keyed_hash
+from datamover.errors import InvalidArgument, IoError, Timeout
 from datamover.stream import wire
-
-log = logging.getLogger("datamover")
 
 #: Where a consumer finds the token if it is not given.
 TOKEN_VARIABLE = "DATAMOVER_STREAM_TOKEN"
 GREETING_SECONDS = 10.0
-#: Connections at the same time; those above are closed at once.
-MAX_CONNECTIONS = 1024
 #: Seconds without an answer until a silent machine is asked, between questions, and how many.
 KEEPALIVE = (30, 10, 3)
 RETRY_SECONDS = 0.05
@@ -89,10 +82,6 @@ def known_token(token: str | None) -> str:
     if not isinstance(known, str) or not known.isprintable():
         raise InvalidArgument("a token must be a printable text")
     return known
-
-
-def _answer(token: str, nonce: str) -> str:
-    return hmac.new(token.encode(), nonce.encode(), hashlib.sha256).hexdigest()
 
 
 def _prepare(sock: socket.socket) -> None:
@@ -178,7 +167,7 @@ def _introduce(
             raise IoError(f"{where} is a stream of another version")
         nonce = wire.text(greeting, "nonce")
         wire.limit_sending(sock, GREETING_SECONDS)
-        wire.write_all(sock, wire.frame({**words, "answer": _answer(token, nonce)}))
+        wire.write_all(sock, wire.frame({**words, "answer": keyed_hash(token, nonce)}))
     except BaseException:
         close(sock)
         raise
@@ -199,99 +188,3 @@ def listen_locally() -> tuple[socket.socket | None, str]:
         sock.close()
         return None, ""
     return sock, name
-
-
-class Listener:
-    """Accepts connections in a thread; each is served by a thread of its own.
-
-    Parameters
-    ----------
-    sock : socket
-        Listens.
-    token : str
-        "" for none.
-    serve : callable
-        Called with each connection that has introduced itself, and its words; the connection is
-        closed when it returns or raises an error.
-    """
-
-    def __init__(
-        self,
-        sock: socket.socket,
-        token: str,
-        serve: Callable[[socket.socket, dict[str, Any]], None],
-    ):
-        self._sock, self._token, self._serve = sock, token, serve
-        self._process = os.getpid()
-        self._lock = threading.Lock()
-        self._open: set[socket.socket] = set()
-        self._closed = False
-        self.refused = 0
-        threading.Thread(target=self._accept, name="datamover-stream", daemon=True).start()
-
-    def _accept(self) -> None:
-        while True:
-            try:
-                sock, _ = self._sock.accept()
-            except OSError:
-                if self._closed:
-                    return
-                threading.Event().wait(RETRY_SECONDS)  # no descriptors are left, for now
-                continue
-            with self._lock:
-                if self._closed or len(self._open) >= MAX_CONNECTIONS:
-                    self.refused += 1
-                    sock.close()
-                    continue
-                self._open.add(sock)
-            try:
-                threading.Thread(target=self._run, args=(sock,), daemon=True).start()
-            except RuntimeError:  # no more threads, for now
-                with self._lock:
-                    self._open.discard(sock)
-                sock.close()
-
-    def _run(self, sock: socket.socket) -> None:
-        try:
-            words = self._greet(sock)
-            self._serve(sock, words)
-        except Exception as error:  # whoever it was: it is no concern of the program that sends
-            self.refused += 1
-            if not isinstance(error, Error):
-                log.debug("a connection to a stream ended with an error", exc_info=True)
-        finally:
-            with self._lock:
-                self._open.discard(sock)
-            close(sock)
-
-    def _greet(self, sock: socket.socket) -> dict[str, Any]:
-        try:
-            _prepare(sock)
-        except OSError as error:
-            raise PeerFailed(str(error)) from None
-        nonce = secrets.token_hex(16)
-        greeting = {"datamover_stream": wire.VERSION, "nonce": nonce}
-        wire.limit_sending(sock, GREETING_SECONDS)
-        wire.write_all(sock, wire.frame(greeting))
-        words = wire.read_frame(sock, wire.MAX_GREETING_BYTES, after(GREETING_SECONDS))
-        answer = wire.text(words, "answer").encode()
-        if not hmac.compare_digest(answer, _answer(self._token, nonce).encode()):
-            refusal = {"type": "failed", "code": "invalid_state", "words": _WRONG_TOKEN}
-            wire.write_all(sock, wire.frame(refusal))
-            raise IoError("a wrong token")
-        return words
-
-    def close(self) -> None:
-        """End all connections and listen no more; not from a forked process, which shares them."""
-        if os.getpid() != self._process:
-            return
-        with self._lock:
-            self._closed = True
-            connections = list(self._open)
-        close(self._sock)
-        for sock in connections:
-            with contextlib.suppress(OSError):
-                sock.shutdown(socket.SHUT_RDWR)
-
-
-_WRONG_TOKEN = f"the stream wants another token; give token= or set {TOKEN_VARIABLE}"

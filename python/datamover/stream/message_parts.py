@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Which elements go from a process of one program to a process of the other, and from where?
 
-The plan is an ordinary redistribution. Its ranks are processes of the sending program where they
-send and of the receiving one where they receive; the smaller program is filled up with processes
-that hold nothing. Both ends derive it by themselves, and with it the order of every message.
+The plan is that of `_plan.plan_between`. Both ends derive it by themselves, and with it the order
+of every message.
 """
 
 from __future__ import annotations
@@ -15,48 +14,16 @@ import numpy as np
 from datamover.arrays import UserArrays, XArray
 from datamover.errors import Mismatch
 from datamover.layouts import (
-    BlockCyclic,
     BlockMemory,
     FlatCyclic,
-    FloorPlan,
     IndexList,
     Layout,
     MemoryLayout,
     Region,
     dense_memory,
 )
-from datamover.plans import MotionPlan, redistribute
+from datamover.plans import MotionPlan
 from datamover.relations import AddressRelation
-
-
-def plan_between(source: Layout, destination: Layout) -> MotionPlan:
-    """Plan what goes from the processes of one program to those of another.
-
-    Raises
-    ------
-    Mismatch
-        The arrays have different shapes.
-    """
-    nprocs = max(source.nprocs, destination.nprocs)
-    return redistribute(_filled_up(source, nprocs), _filled_up(destination, nprocs))
-
-
-def _filled_up(layout: Layout, nprocs: int) -> Layout:
-    """Give the layout for more processes, which hold nothing."""
-    if layout.nprocs == nprocs:
-        return layout
-    if isinstance(layout, BlockCyclic):
-        return BlockCyclic(
-            layout.shape, layout.distribution, nprocs, grid=layout.grid,
-            first_process=layout.first_process, grid_order=layout.grid_order, ranks=layout.ranks,
-            replicas=layout.replicas,
-        )  # fmt: skip
-    if isinstance(layout, FloorPlan):
-        return FloorPlan(layout.regions, layout.owners, nprocs)
-    if isinstance(layout, FlatCyclic):
-        return FlatCyclic(layout.shape, layout.block_elems, nprocs, layout.owners)
-    lists = [layout.indices_of(rank) for rank in range(layout.nprocs)]
-    return IndexList(layout.shape, lists + [np.empty(0, np.int64)] * (nprocs - layout.nprocs))
 
 
 class LocalMemory:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import logging
 import math
 import operator
@@ -16,13 +17,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from datamover._plan import Outbox
+from datamover._plan import SendingEnd, plan_between
 from datamover.arguments import memory_limit, seconds, text
 from datamover.arrays import UserArrays, XArray
 from datamover.errors import (
     InvalidArgument,
     InvalidState,
-    IoError,
     Mismatch,
     PeerFailed,
     Timeout,
@@ -31,28 +31,31 @@ from datamover.errors import (
 from datamover.layouts import Layout
 from datamover.mpi import told
 from datamover.stream import endpoint, wire
-from datamover.stream.audience import Audience, Flow, SentArray
 from datamover.stream.group import Group
-from datamover.stream.message_parts import (
-    KnownMemory,
-    LocalMemory,
-    Packer,
-    local_memory,
-    plan_between,
-)
-from datamover.stream.step_queue import POLICIES
+from datamover.stream.message_parts import KnownMemory, LocalMemory, Packer, local_memory
 
 if TYPE_CHECKING:
     from mpi4py import MPI
 
     from datamover.movers import OneArray
 
+POLICIES = ("block", "drop_oldest", "drop_newest")
 MAX_PATHWAYS = 16
 QUEUE_BYTES = 1 << 30
 #: While process 0 waits for a consumer the others hear from it this often.
 ROUND_SECONDS = 0.05
 
 log = logging.getLogger("datamover")
+
+
+@dataclasses.dataclass
+class SentArray:
+    """An array that a stream sends: the same in every step."""
+
+    number: int
+    name: str
+    layout: Layout
+    dtype: np.dtype
 
 
 class Stream:
@@ -133,7 +136,6 @@ class Stream:
         local: bool = True,
     ):
         self._group = Group(comm)
-        self._audience: Audience | None = None
         self._arrays: dict[str, SentArray] = {}
         self._memories: dict[str, KnownMemory] = {}
         self._packers: dict[tuple[str, int], Packer] = {}
@@ -148,11 +150,8 @@ class Stream:
             if text(policy, "policy") not in POLICIES:
                 raise InvalidArgument(f'policy is "{policy}", known are {", ".join(POLICIES)}')
             least = _count(consumers, "consumers", 0, wire.MAX_PROCESSES)
-            self._flow = Flow(
-                policy,
-                _count(queue_steps, "queue_steps", 1, wire.MAX_PROCESSES),
-                memory_limit(queue_bytes, "queue_bytes"),
-            )
+            steps = _count(queue_steps, "queue_steps", 1, wire.MAX_PROCESSES)
+            self._flow = policy, steps, memory_limit(queue_bytes, "queue_bytes")
             host, port = wire.parse_address(address)
             if endpoint.is_any(host):
                 raise InvalidArgument(
@@ -165,27 +164,24 @@ class Stream:
             return endpoint.listen(own, port if self._group.rank == 0 else 0)
 
         self._socket = self._group.together(prepare)
-        self._outbox = Outbox(self._pathways)
         self.token = self._group.told_by_first(self.token)
         local_socket, name = endpoint.listen_locally() if local else (None, "")
         producers = self._group.told_by_all([*self._socket.getsockname()[:2], name])
         host, port, _ = producers[0]
         self.address = f"tcp://[{host}]:{port}" if ":" in host else f"tcp://{host}:{port}"
-        if self._group.rank == 0:
-            welcome = {
-                "type": "welcome",
-                "pathways": self._pathways,
-                "producers": producers,
-                "ahead": policy != "drop_oldest",
-            }
-            self._audience = Audience(self._flow, self._least, welcome)
-            if not endpoint.is_loopback(host) and token is None:
-                log.warning("consumers of %s need the token %s", self.address, self.token)
-        desk = _Desk(self._outbox, self._audience)
         sockets = [self._socket] if local_socket is None else [self._socket, local_socket]
-        self._listeners = [endpoint.Listener(sock, self.token, desk) for sock in sockets]
-        self._finalizer = weakref.finalize(self, _close_all, [*self._listeners, self._outbox])
+        self._end = self._begin([sock.detach() for sock in sockets], json.dumps(producers))
+        self._is_first = self._group.rank == 0
+        if self._is_first and token is None and self.token:
+            log.warning("consumers of %s need the token %s", self.address, self.token)
+        self._finalizer = weakref.finalize(self, self._end.close)
         self._process = os.getpid()
+
+    def _begin(self, sockets: list[int], producers: str) -> SendingEnd:
+        """Let consumers connect."""
+        if self._group.rank > 0:
+            return SendingEnd(sockets, self.token, self._pathways)
+        return SendingEnd(sockets, self.token, self._pathways, producers, *self._flow, self._least)
 
     def send(
         self,
@@ -320,8 +316,11 @@ class Stream:
         found = wire.dtype_of_words(kinds[0])
         self._arrays[name] = SentArray(len(self._arrays), name, layout, found)
         self._memories[name] = KnownMemory()
-        if self._audience:
-            self._audience.register(self._arrays[name])
+        if self._is_first:
+            self._end.add_array(
+                name, json.dumps(kinds[0]), wire.text_of_layout(layout), layout.nprocs,
+                found.itemsize, self._arrays[name].number,
+            )  # fmt: skip
 
     def _decide(self, array: SentArray, sequence: int, number: int) -> dict[str, Any]:
         """Learn from process 0 who gets an array; wait where a consumer must not miss it."""
@@ -329,8 +328,8 @@ class Stream:
         call = [array.name, sequence, number]
         while True:
             decision = None
-            if self._audience:
-                decision = self._audience.decide(array, sequence, number, ROUND_SECONDS)
+            if self._is_first:
+                decision = self._end.decide(array.number, sequence, number, ROUND_SECONDS)
                 if decision is None and time.monotonic() > deadline:
                     decision = {"late": True}
             everyone = self._group.told_by_all({"call": call, "decision": decision})
@@ -348,19 +347,19 @@ class Stream:
                 return decision
 
     def _withdraw(self, sequence: int, decision: Any) -> None:
-        if self._audience and decision and "to" in decision:
+        if self._is_first and decision and "to" in decision:
             for key in decision["to"]:
-                self._audience.refuse(key, "peer_failed", f"step {sequence} could not be sent")
+                self._end.refuse(key, "peer_failed", f"step {sequence} could not be sent")
 
     def _hear(self, decision: dict[str, Any]) -> None:
         """Take note of consumers that came and went, and of dropped steps."""
         for key, nprocs, wanted in decision["new"]:
             self._wanted[key] = {name: wire.layout_of_text(words, nprocs) for name, words in wanted}
-            self._outbox.open(key, nprocs)
+            self._end.open(key, nprocs)
         for key, place in decision["dropped"]:
-            self._outbox.drop(key, place)
+            self._end.drop(key, place)
         for key in decision["gone"]:
-            self._outbox.forget(key)
+            self._end.forget(key)
             self._wanted.pop(key, None)
             self._packers = {who: p for who, p in self._packers.items() if who[0] != key}
 
@@ -373,7 +372,7 @@ class Stream:
         for key, place in places.items():
             try:
                 relations = self._packer(key, array).relations(local)
-                self._outbox.pack(key, place, array.number, relations, local.memory)
+                self._end.pack(key, place, array.number, relations, local.memory)
             except Exception as error:
                 failed[key] = told(error)
             except BaseException as error:  # told to the others before it goes on here
@@ -389,11 +388,11 @@ class Stream:
                 raise PeerFailed(f"process {rank} was interrupted while it sent")
             failed.update(said["failed"])
         for key in failed:
-            self._outbox.drop(key, places[key])
-        if self._audience:
+            self._end.drop(key, places[key])
+        if self._is_first:
             for key, (code, words) in failed.items():
-                self._audience.refuse(key, code, words)
-            self._audience.sent([key for key in places if key not in failed], sequence)
+                self._end.refuse(key, code, words)
+            self._end.sent([key for key in places if key not in failed], sequence)
 
     def _packer(self, key: str, array: SentArray) -> Packer:
         which = key, array.number
@@ -408,13 +407,7 @@ class Stream:
         `consumers` listen now, `consumers_came` did at some time, `consumers_lost` left or failed;
         `steps_dropped` were dropped, for all consumers together.
         """
-        refused = sum(end.refused for end in (*self._listeners, self._outbox))
-        counts = {
-            "bytes_kept": self._outbox.bytes_kept,
-            "bytes_sent": self._outbox.bytes_sent,
-            "connections_refused": refused,
-        }
-        return {**counts, **self._audience.counters()} if self._audience else counts
+        return self._end.counters()
 
     def close(self, timeout: float | None = 30.0) -> None:
         """Wait until consumers have what was sent to them, then end the stream. Collective.
@@ -433,16 +426,16 @@ class Stream:
 
     def _wait_until_taken(self, limit: float | None) -> None:
         deadline = math.inf if limit is None else time.monotonic() + limit
-        if self._audience:
-            self._audience.finish_steps()
+        if self._is_first:
+            self._end.finish_steps()
         done = False
         while not done:
-            if self._audience:
-                done = self._audience.wait_until_taken(ROUND_SECONDS)
+            if self._is_first:
+                done = self._end.wait_until_taken(ROUND_SECONDS)
                 done = done or time.monotonic() > deadline
             done = self._all_close(done)
-        if self._audience:
-            self._audience.end()
+        if self._is_first:
+            self._end.end()
         self._all_close(True)  # until then the others answer
 
     def _all_close(self, done: bool) -> bool:
@@ -474,30 +467,6 @@ class Stream:
     def __repr__(self) -> str:
         state = "closed" if self._closed else f"{len(self._arrays)} arrays"
         return f"Stream({self.address!r}, {state})"
-
-
-@dataclasses.dataclass
-class _Desk:
-    """Sends a connection to whom it is for. Knows no stream, which may be forgotten unclosed."""
-
-    outbox: Outbox
-    audience: Audience | None
-
-    def __call__(self, sock: socket.socket, words: dict[str, Any]) -> None:
-        role = words.get("role")
-        if role == "data":
-            key, rank = wire.text(words, "key"), wire.number(words, "rank")
-            pathway = wire.number(words, "pathway")
-            self.outbox.serve(sock.detach(), key, rank, pathway)
-        elif role == "control" and self.audience is not None:
-            self.audience.serve(sock, words)
-        else:
-            raise IoError("a connection that is neither for control nor for data")
-
-
-def _close_all(ends: list[Any]) -> None:
-    for end in ends:
-        end.close()
 
 
 def _count(value: Any, name: str, least: int, most: int) -> int:

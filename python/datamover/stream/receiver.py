@@ -23,7 +23,6 @@ import numpy as np
 from datamover.errors import Error, IoError, PeerFailed, Timeout, class_of
 from datamover.layouts import Layout
 from datamover.stream import wire
-from datamover.stream.audience import MAX_WORDS
 from datamover.stream.data_link import DataLink, IncomingMessage
 
 #: When a data connection has ended, the reason is looked for so long.
@@ -381,4 +380,4 @@ def told_error(said: dict[str, Any]) -> Error:
     error = class_of(str(said.get("code")))
     if error is Error:
         error = PeerFailed
-    return error(str(words)[:MAX_WORDS])
+    return error(str(words)[: wire.MAX_WORDS])

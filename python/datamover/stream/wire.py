@@ -9,7 +9,6 @@ which part, and its CRC32C. Lengths are compared with limits before memory is ta
 from __future__ import annotations
 
 import base64
-import binascii
 import contextlib
 import json
 import select
@@ -20,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from datamover import _plan
 from datamover._plan import crc32c, share_of
 from datamover.arrays import element_dtype
 from datamover.errors import Error, InvalidArgument, IoError, PeerFailed, Timeout, Unsupported
@@ -56,6 +56,12 @@ MAX_ELEM_BYTES = 1 << 16
 MAX_PROCESSES = 1 << 16
 MAX_ARRAYS = 1 << 12
 MAX_NUMBER = 2**63 - 1
+#: Steps that a consumer may ask for in advance.
+MAX_CREDITS = 64
+#: Of the words of an error.
+MAX_WORDS = 2000
+#: A connection that takes nothing for so long has failed.
+STALLED_SECONDS = 600.0
 #: What is read of frames at once.
 READ_BYTES = 1 << 16
 
@@ -249,13 +255,9 @@ def layout_of_text(words: Any, nprocs: int) -> Layout:
     IoError
         It cannot be read, or is for another number of processes.
     """
-    try:
-        layout = MotionPlan.from_bytes(base64.b64decode(words, validate=True)).source
-    except (binascii.Error, TypeError, ValueError, Error) as error:
-        raise IoError(f"a layout cannot be read: {error}") from None
-    if layout.nprocs != nprocs:
-        raise IoError(f"a layout for {layout.nprocs} processes, where there are {nprocs}")
-    return layout
+    if not isinstance(words, str):
+        raise IoError("a layout cannot be read: it is no text")
+    return _plan.layout_of_text(words, nprocs)
 
 
 def words_of_dtype(dtype: np.dtype) -> Any:

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What does process 0 decide for whom, when the sending program asks?
+#include "stream/audience.hpp"
+
+#include <algorithm>
+
+#include "stream/audience_types.hpp"
+#include "stream/plan_between.hpp"
+
+namespace datamover::stream {
+
+Audience::Audience(Flow flow, std::int64_t least, JsonObject welcome)
+    : flow_(flow), least_(least), welcome_(std::move(welcome)) {}
+
+Audience::~Audience() = default;
+
+void Audience::add_array(SentArray array) {
+    Layout layout = layout_of_text(array.layout, array.nprocs);
+    const std::lock_guard lock(lock_);
+    arrays_.push_back({std::move(array), std::move(layout)});
+}
+
+std::vector<Audience::ConsumerPtr> Audience::consumers() const {
+    std::vector<ConsumerPtr> all;
+    for (const auto& [key, consumer] : consumers_) all.push_back(consumer);
+    std::sort(all.begin(), all.end(),
+              [](const ConsumerPtr& a, const ConsumerPtr& b) { return a->number < b->number; });
+    return all;
+}
+
+std::optional<Decision> Audience::decide(int array, std::int64_t sequence, std::int64_t number,
+                                         std::chrono::milliseconds time) {
+    std::unique_lock lock(lock_);
+    const Array& sent =
+        arrays_.at(static_cast<std::size_t>(array));  // the caller alone adds others
+    std::optional<Decision> decision = try_to_decide(sent, sequence, number);
+    if (!decision) {
+        changed_.wait_for(lock, time);
+        decision = try_to_decide(sent, sequence, number);
+    }
+    return decision;
+}
+
+std::optional<Decision> Audience::try_to_decide(const Array& array, std::int64_t sequence,
+                                                std::int64_t number) {
+    // Within a step nobody is let in: the rest of it would be no step.
+    if (sequence != sequence_ && !admit(sequence == 0)) return std::nullopt;
+    std::vector<std::pair<ConsumerPtr, std::int64_t>> chosen;
+    bool must_wait = false;
+    for (const ConsumerPtr& consumer : consumers()) {
+        if (!consumer->is_active) continue;
+        StepQueue& queue = consumer->queue;
+        if (!queue.waiting().empty() && queue.waiting().back().sequence != sequence) {
+            queue.complete();
+            pump(*consumer);
+        }
+        if (!consumer->wanted->contains(array.sent.name) || !fits(consumer, array)) continue;
+        const std::int64_t bytes = consumer->step_bytes[array.sent.number];
+        if (!bounds(consumer, array, sequence, bytes)) continue;
+        const StepQueue::Answer answer = queue.make_room(sequence, bytes);
+        for (const std::int64_t place : answer.dropped)
+            news_.dropped.emplace_back(consumer->key, place);
+        must_wait = must_wait || answer.room == StepQueue::Room::wait;
+        if (answer.room == StepQueue::Room::yes) chosen.emplace_back(consumer, bytes);
+    }
+    if (must_wait) return std::nullopt;
+    Decision decision = std::exchange(news_, {});
+    for (const auto& [consumer, bytes] : chosen)
+        decision.to.emplace_back(consumer->key,
+                                 consumer->queue.add(sequence, number, array.sent.number, bytes));
+    sequence_ = sequence;
+    return decision;
+}
+
+/// Lets in who is ready, between steps; false where too few are there for the first.
+bool Audience::admit(bool is_first) {
+    std::int64_t active = 0;
+    std::vector<ConsumerPtr> ready;
+    for (const ConsumerPtr& consumer : consumers()) {
+        active += consumer->is_active;
+        if (consumer->is_ready() && !consumer->is_active) ready.push_back(consumer);
+    }
+    if (is_first && active + static_cast<std::int64_t>(ready.size()) < least_) {
+        answer_about_arrays();
+        return false;
+    }
+    least_ = 0;
+    if (!is_first) answer_about_arrays();
+    for (const ConsumerPtr& consumer : ready) {
+        consumer->is_active = true;
+        ++came_;
+        news_.joined.push_back({consumer->key, consumer->nprocs, consumer->wanted_words});
+    }
+    return true;
+}
+
+void Audience::answer_about_arrays() {
+    arrays_known_ = true;
+    for (const ConsumerPtr& consumer : consumers())
+        if (consumer->asks_for_arrays) tell_arrays(*consumer);
+}
+
+void Audience::tell_arrays(Consumer& consumer) {
+    consumer.asks_for_arrays = false;
+    for (const Array& array : arrays_) tell_array(consumer, array);
+    if (const auto first = consumer.links.find(0); first != consumer.links.end())
+        first->second->say(JsonObject().add("type", "arrays").text());
+}
+
+void Audience::tell_array(Consumer& consumer, const Array& array) {
+    if (!consumer.told.insert(array.sent.number).second) return;
+    consumer.say(JsonObject()
+                     .add("type", "array")
+                     .add("number", array.sent.number)
+                     .add("name", array.sent.name)
+                     .add_json("dtype", array.sent.dtype)
+                     .add("nprocs", array.sent.nprocs)
+                     .add("layout", array.sent.layout));
+}
+
+/// Whether an array can go to a consumer at all; one to whom it cannot is refused.
+bool Audience::fits(const ConsumerPtr& consumer, const Array& array) {
+    if (consumer->step_bytes.contains(array.sent.number)) return true;
+    const Layout& wanted = consumer->wanted->at(array.sent.name);
+    try {
+        plan_between(array.layout, wanted);
+        std::int64_t bytes = 0;
+        for (std::int64_t rank = 0; rank < consumer->nprocs; ++rank) {
+            std::int64_t more = 0;
+            if (__builtin_mul_overflow(wanted.local_elems(rank), array.sent.elem_bytes, &more) ||
+                __builtin_add_overflow(bytes, more, &bytes))
+                throw Error(ErrorCode::out_of_range, "a step of more than 2^63 bytes");
+        }
+        consumer->step_bytes[array.sent.number] = bytes;
+    } catch (const Error& error) {
+        leave(consumer, error);
+        return false;
+    }
+    return true;
+}
+
+/// Whether a step has no more bytes than are kept; a consumer for which not is refused.
+bool Audience::bounds(const ConsumerPtr& consumer, const Array& array, std::int64_t sequence,
+                      std::int64_t bytes) {
+    const std::int64_t before = consumer->queue.bytes_of(sequence);
+    if (bytes <= flow_.queue_bytes - before) return true;
+    leave(consumer,
+          Error(ErrorCode::out_of_range,
+                "with array '" + array.sent.name + "' a step takes " + std::to_string(before) +
+                    " and " + std::to_string(bytes) + " bytes here, the stream keeps at most " +
+                    std::to_string(flow_.queue_bytes) + " (queue_bytes)"));
+    return false;
+}
+
+void Audience::sent(const std::vector<std::string>& keys, std::int64_t sequence) {
+    const std::lock_guard lock(lock_);
+    for (const std::string& key : keys) {
+        const auto found = consumers_.find(key);
+        if (found == consumers_.end() || found->second->queue.waiting().empty()) continue;
+        Consumer& consumer = *found->second;
+        const Step& newest = consumer.queue.waiting().back();
+        // Each of its arrays is one that the consumer wants, and none is there twice.
+        if (newest.sequence == sequence && newest.arrays.size() == consumer.wanted->size())
+            consumer.queue.complete();
+        pump(consumer);
+    }
+}
+
+void Audience::refuse(const std::string& key, const Error& error) {
+    const std::lock_guard lock(lock_);
+    const auto found = consumers_.find(key);
+    if (found != consumers_.end()) leave(ConsumerPtr(found->second), error);
+}
+
+void Audience::finish_steps() {
+    const std::lock_guard lock(lock_);
+    for (const ConsumerPtr& consumer : consumers()) {
+        consumer->queue.complete();
+        pump(*consumer);
+    }
+}
+
+bool Audience::wait_until_taken(std::chrono::milliseconds time) {
+    std::unique_lock lock(lock_);
+    return changed_.wait_for(lock, time, [this] {
+        return std::all_of(consumers_.begin(), consumers_.end(),
+                           [](const auto& entry) { return entry.second->queue.is_empty(); });
+    });
+}
+
+void Audience::end() {
+    std::set<LinkPtr> links;
+    {
+        const std::lock_guard lock(lock_);
+        has_ended_ = true;
+        for (const ConsumerPtr& consumer : consumers())
+            consumer->asks_for_arrays = true;  // all learn of arrays that came later
+        answer_about_arrays();
+        for (const ConsumerPtr& consumer : consumers()) {
+            consumer->queue.drop_all();
+            dropped_ += consumer->queue.dropped();
+            consumer->say(
+                JsonObject().add("type", "end").add("dropped", consumer->queue.dropped()));
+        }
+        consumers_.clear();
+        links = links_;
+    }
+    for (const LinkPtr& link : links) link->finish();
+}
+
+AudienceCounters Audience::counters() {
+    const std::lock_guard lock(lock_);
+    AudienceCounters counters{0, came_, lost_, dropped_};
+    for (const auto& [key, consumer] : consumers_) {
+        counters.consumers += consumer->is_active;
+        counters.steps_dropped += consumer->queue.dropped();
+    }
+    return counters;
+}
+
+}  // namespace datamover::stream

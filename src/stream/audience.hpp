@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Who listens to a stream, and what does each consumer get next? Known to sending process 0. The
+// other sending processes hear of it in the collective calls of the sending program; the processes
+// of a consumer hear of it over one control connection each, in the same order.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "datamover/error.hpp"
+#include "datamover/layout.hpp"
+#include "stream/frames.hpp"
+#include "stream/step_queue.hpp"
+
+namespace datamover::stream {
+
+/// How a stream bounds what waits for a consumer.
+struct Flow {
+    Policy policy = Policy::block;
+    std::int64_t queue_steps = 2;
+    std::int64_t queue_bytes = 1 << 30;
+};
+
+/// An array that a stream sends: the same in every step.
+struct SentArray {
+    int number = 0;
+    std::string name;
+    std::string dtype;   ///< in the words of NumPy, as JSON
+    std::string layout;  ///< as a text: see layout_of_text
+    std::int64_t nprocs = 0;
+    std::int64_t elem_bytes = 0;
+};
+
+/// What all sending processes have to know before they pack an array.
+struct Decision {
+    struct Newcomer {
+        std::string key;
+        std::int64_t nprocs = 0;
+        std::vector<std::pair<std::string, std::string>> wanted;  ///< names and layouts
+    };
+    using Place = std::pair<std::string, std::int64_t>;  ///< of a consumer's key
+    std::vector<Newcomer> joined;
+    std::vector<std::string> gone;
+    std::vector<Place> dropped;
+    std::vector<Place> to;
+};
+
+struct AudienceCounters {
+    std::int64_t consumers = 0;  ///< that listen now
+    std::int64_t came = 0;
+    std::int64_t lost = 0;
+    std::int64_t steps_dropped = 0;
+};
+
+/// The consumers of a stream; called by the sending program and by the threads of connections.
+class Audience {
+public:
+    /// The first decision waits for `least` consumers. `welcome` are the words that each is greeted
+    /// with; its key is added.
+    Audience(Flow flow, std::int64_t least, JsonObject welcome);
+    ~Audience();
+    Audience(const Audience&) = delete;
+    Audience& operator=(const Audience&) = delete;
+
+    // What the sending program calls.
+
+    /// Takes note of an array before its first step. Throws as layout_of_text.
+    void add_array(SentArray array);
+    /// Who gets an array of a step. None: somebody who blocks has no room yet, also not after
+    /// `time`.
+    std::optional<Decision> decide(int array, std::int64_t sequence, std::int64_t number,
+                                   std::chrono::milliseconds time);
+    /// All processes have packed an array for these consumers.
+    void sent(const std::vector<std::string>& keys, std::int64_t sequence);
+    /// Ends a consumer for which a sending process cannot do its part.
+    void refuse(const std::string& key, const Error& error);
+    /// No more arrays come.
+    void finish_steps();
+    /// Waits until every consumer has all its steps, or so long; whether they have.
+    bool wait_until_taken(std::chrono::milliseconds time);
+    /// Tells all consumers that this was all.
+    void end();
+    AudienceCounters counters();
+
+    // What the threads of connections call.
+
+    /// Serves the control connection of one process of a consumer until it ends. Throws io where
+    /// what came makes no sense.
+    void serve(std::shared_ptr<const Connection> connection, const Json& words);
+
+    // For tests: consumers at most, and how long one that wants nothing keeps its place from
+    // others.
+    std::atomic<std::size_t> max_consumers{256};
+    std::atomic<int> subscribe_milliseconds{30'000};
+
+private:
+    struct Array;
+    struct Consumer;
+    using ConsumerPtr = std::shared_ptr<Consumer>;
+    using LinkPtr = std::shared_ptr<ControlLink>;
+
+    // All of these under the lock.
+    std::optional<Decision> try_to_decide(const Array& array, std::int64_t sequence,
+                                          std::int64_t number);
+    bool admit(bool is_first);
+    void answer_about_arrays();
+    void tell_arrays(Consumer& consumer);
+    void tell_array(Consumer& consumer, const Array& array);
+    bool fits(const ConsumerPtr& consumer, const Array& array);
+    bool bounds(const ConsumerPtr& consumer, const Array& array, std::int64_t sequence,
+                std::int64_t bytes);
+    void hear(const ConsumerPtr& consumer, std::int64_t rank, const Json& said);
+    void subscribe(Consumer& consumer, const Json& said);
+    void done(Consumer& consumer, std::int64_t rank, std::int64_t place);
+    void pump(Consumer& consumer);
+    void send(Consumer& consumer, const Step& step);
+    std::pair<ConsumerPtr, std::int64_t> join(const Json& words, const LinkPtr& link);
+    ConsumerPtr newcomer(const Json& words, const LinkPtr& link);
+    void make_place();
+    void lose(const ConsumerPtr& consumer, std::int64_t rank, const Error& why);
+    void leave(const ConsumerPtr& consumer, const Error& error);
+    std::vector<ConsumerPtr> consumers() const;
+
+    void listen(ControlLink& link, const ConsumerPtr& consumer, std::int64_t rank);
+
+    const Flow flow_;
+    std::int64_t least_;
+    const JsonObject welcome_;
+    std::mutex lock_;
+    std::condition_variable changed_;
+    std::map<std::string, ConsumerPtr> consumers_;  ///< by key
+    std::set<LinkPtr> links_;
+    std::vector<Array> arrays_;  ///< by number
+    bool arrays_known_ = false, has_ended_ = false;
+    Decision news_;
+    std::int64_t lost_ = 0, dropped_ = 0, came_ = 0;
+    std::int64_t sequence_ = -1;  ///< of the step that is being sent
+    std::int64_t count_ = 0;      ///< of consumers that ever connected
+};
+
+}  // namespace datamover::stream

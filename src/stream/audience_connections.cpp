@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What do consumers say over their control connections, and what are they told? Nothing is trusted.
+#include <algorithm>
+#include <limits>
+
+#include "stream/audience.hpp"
+#include "stream/audience_types.hpp"
+#include "stream/plan_between.hpp"
+
+namespace datamover::stream {
+namespace {
+
+constexpr std::int64_t max_processes = 1 << 16;
+constexpr std::size_t max_arrays = 1 << 12;
+/// Steps that a consumer may ask for in advance.
+constexpr std::int64_t max_credits = 64;
+/// A consumer asks once which arrays there are.
+constexpr int max_times_asked = 16;
+constexpr std::size_t max_words = 2000;
+
+/// The error that a consumer says it had.
+Error said_error(const Json& said) {
+    const std::string& name = said.name("code");
+    ErrorCode code = ErrorCode::peer_failed;
+    for (int c = 1; c <= static_cast<int>(ErrorCode::unsupported); ++c)
+        if (name == error_code_name(static_cast<ErrorCode>(c))) code = static_cast<ErrorCode>(c);
+    const Json* const words = said.find("words");
+    std::string text = words != nullptr ? words->text() : "";
+    if (text.size() > max_words) {
+        std::size_t end = max_words;  // not within a character
+        while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;
+        text.resize(end);
+    }
+    return Error(code, text);
+}
+
+}  // namespace
+
+void Audience::serve(std::shared_ptr<const Connection> connection, const Json& words) {
+    const auto link = std::make_shared<ControlLink>(std::move(connection));
+    {
+        const std::lock_guard lock(lock_);
+        links_.insert(link);
+    }
+    const auto finish = [&] {
+        link->finish();
+        const std::lock_guard lock(lock_);
+        links_.erase(link);
+    };
+    try {
+        const auto [consumer, rank] = join(words, link);
+        listen(*link, consumer, rank);
+    } catch (...) {
+        finish();
+        throw;
+    }
+    finish();
+}
+
+void Audience::listen(ControlLink& link, const ConsumerPtr& consumer, std::int64_t rank) {
+    Error left(ErrorCode::peer_failed, "it has left the stream");
+    try {
+        bool goes_on = true;
+        while (goes_on) {
+            for (const Json& said : link.wait()) {
+                const Json* const type = said.find("type");
+                if (type != nullptr && type->is("bye")) {
+                    if (said.find("code") != nullptr) left = said_error(said);
+                    goes_on = false;
+                    break;
+                }
+                const std::lock_guard lock(lock_);
+                hear(consumer, rank, said);
+            }
+        }
+    } catch (const Error& error) {
+        left = error;
+    }
+    const std::lock_guard lock(lock_);
+    lose(consumer, rank, left);
+}
+
+std::pair<Audience::ConsumerPtr, std::int64_t> Audience::join(const Json& words,
+                                                              const LinkPtr& link) {
+    const std::lock_guard lock(lock_);
+    if (has_ended_) {
+        link->say(JsonObject().add("type", "end").add("dropped", 0).text());
+        throw Error(ErrorCode::peer_failed, "the stream has ended");
+    }
+    ConsumerPtr consumer;
+    std::int64_t rank = 0;
+    if (words.find("key") == nullptr) {
+        consumer = newcomer(words, link);
+    } else {
+        const auto found = consumers_.find(words.name("key"));
+        if (found == consumers_.end()) throw Error(ErrorCode::io, "no consumer has this key");
+        consumer = found->second;
+        rank = words.number("rank", 1, consumer->nprocs - 1);
+    }
+    if (!consumer->links.emplace(rank, link).second)
+        throw Error(ErrorCode::io,
+                    "process " + std::to_string(rank) + " of the consumer is there already");
+    changed_.notify_all();
+    return {consumer, rank};
+}
+
+Audience::ConsumerPtr Audience::newcomer(const Json& words, const LinkPtr& link) {
+    const std::int64_t nprocs = words.number("nprocs", 1, max_processes);
+    make_place();
+    auto consumer = std::make_shared<Consumer>(count_++, nprocs, flow_);
+    consumers_.emplace(consumer->key, consumer);
+    link->say(JsonObject(welcome_).add("key", consumer->key).text());
+    return consumer;
+}
+
+/// Where there are too many, one that wants nothing makes place for others.
+void Audience::make_place() {
+    if (consumers_.size() < max_consumers) return;
+    const Clock::time_point late =
+        Clock::now() - std::chrono::milliseconds(subscribe_milliseconds.load());
+    for (const ConsumerPtr& idle : consumers()) {
+        if (idle->wanted || idle->came >= late) continue;
+        leave(idle, Error(ErrorCode::timeout, "it wanted nothing for too long"));
+        for (const auto& [rank, link] : idle->links) link->end();
+        return;
+    }
+    throw Error(ErrorCode::io,
+                "there are " + std::to_string(max_consumers.load()) + " consumers already");
+}
+
+void Audience::hear(const ConsumerPtr& consumer, std::int64_t rank, const Json& said) {
+    if (consumer->is_gone) throw Error(ErrorCode::peer_failed, "the consumer has gone");
+    const Json* const type = said.find("type");
+    const auto is = [type](std::string_view name) { return type != nullptr && type->is(name); };
+    std::int64_t& credit = consumer->credits[static_cast<std::size_t>(rank)];
+    if (is("done")) {
+        done(*consumer, rank, said.number("place"));
+    } else if (is("credit")) {
+        credit += said.number("steps", 1, max_credits - credit);
+    } else if (is("subscribe") && rank == 0 && !consumer->wanted) {
+        subscribe(*consumer, said);
+    } else if (is("arrays") && rank == 0) {
+        if (++consumer->times_asked > max_times_asked)
+            throw Error(ErrorCode::io, "a consumer asked for the arrays more than " +
+                                           std::to_string(max_times_asked) + " times");
+        consumer->asks_for_arrays = true;
+        if (arrays_known_) tell_arrays(*consumer);
+    } else {
+        throw Error(ErrorCode::io, "a frame of a type that makes no sense here");
+    }
+    pump(*consumer);
+    changed_.notify_all();
+}
+
+void Audience::subscribe(Consumer& consumer, const Json& said) {
+    std::map<std::string, Layout> wanted;
+    std::vector<std::pair<std::string, std::string>> words;
+    for (const Json& item : said.list("arrays", max_arrays)) {
+        if (item.kind() != Json::Kind::list || item.items().size() != 2 ||
+            item.items()[1].kind() != Json::Kind::text)
+            throw Error(ErrorCode::io, "what is wanted are pairs of a name and a layout");
+        const std::string& name = item.items()[0].as_name("name");
+        const std::string& layout = item.items()[1].text();
+        wanted.insert_or_assign(name, layout_of_text(layout, consumer.nprocs));
+        words.emplace_back(name, layout);
+    }
+    if (wanted.empty())
+        throw Error(ErrorCode::invalid_argument, "a consumer has to want at least one array");
+    consumer.wanted = std::move(wanted);
+    consumer.wanted_words = std::move(words);
+    if (const Json* const newest = said.find("newest"); newest != nullptr && newest->is_true())
+        consumer.queue = StepQueue(Policy::drop_oldest, 1, flow_.queue_bytes);
+}
+
+void Audience::done(Consumer& consumer, std::int64_t rank, std::int64_t place) {
+    const auto found = consumer.missing.find(place);
+    if (found == consumer.missing.end() || found->second.erase(rank) == 0)
+        throw Error(ErrorCode::io, "step " + std::to_string(place) +
+                                       " is not on its way to process " + std::to_string(rank));
+    ++consumer.credits[static_cast<std::size_t>(rank)];
+    if (!found->second.empty()) return;
+    consumer.missing.erase(found);
+    consumer.queue.taken(place);
+}
+
+/// Sends a consumer what it has credits for.
+void Audience::pump(Consumer& consumer) {
+    while (!consumer.is_gone && consumer.least_credit() > 0) {
+        const std::optional<Step> step = consumer.queue.next_to_send();
+        if (!step) return;
+        send(consumer, *step);
+    }
+}
+
+void Audience::send(Consumer& consumer, const Step& step) {
+    std::set<std::int64_t>& missing = consumer.missing[step.place];
+    for (std::int64_t rank = 0; rank < consumer.nprocs; ++rank) {
+        --consumer.credits[static_cast<std::size_t>(rank)];
+        missing.insert(rank);
+    }
+    std::string arrays;
+    for (const int array : step.arrays) {
+        tell_array(consumer, arrays_[static_cast<std::size_t>(array)]);
+        arrays += (arrays.empty() ? "" : ",") + std::to_string(array);
+    }
+    consumer.say(JsonObject()
+                     .add("type", "step")
+                     .add("place", step.place)
+                     .add("step", step.number)
+                     .add_json("arrays", "[" + arrays + "]")
+                     .add("dropped", consumer.queue.dropped()));
+}
+
+void Audience::lose(const ConsumerPtr& consumer, std::int64_t rank, const Error& why) {
+    consumer->links.erase(rank);
+    if (consumer->is_gone || has_ended_) return;
+    const ErrorCode code = why.code() == ErrorCode::io ? ErrorCode::peer_failed : why.code();
+    leave(consumer,
+          Error(code, "process " + std::to_string(rank) + " of the consumer: " + why.what()));
+}
+
+/// Tells what is left of a consumer that it gets no more, and forgets it.
+void Audience::leave(const ConsumerPtr& consumer, const Error& error) {
+    consumer->say(JsonObject()
+                      .add("type", "failed")
+                      .add("code", error_code_name(error.code()))
+                      .add("words", error.what()));
+    consumer->is_gone = true;
+    consumers_.erase(consumer->key);
+    ++lost_;
+    dropped_ += consumer->queue.dropped();
+    if (consumer->is_active) news_.gone.push_back(consumer->key);
+    changed_.notify_all();
+}
+
+}  // namespace datamover::stream

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What does an audience know of an array, and of a consumer?
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "stream/audience.hpp"
+#include "stream/keyed_hash.hpp"
+
+namespace datamover::stream {
+
+struct Audience::Array {
+    SentArray sent;
+    Layout layout;
+};
+
+/// One program that listens: its processes, what it wants, and how far it is.
+struct Audience::Consumer {
+    Consumer(std::int64_t number_, std::int64_t nprocs_, const Flow& flow)
+        : number(number_),
+          nprocs(nprocs_),
+          credits(static_cast<std::size_t>(nprocs_), 0),
+          queue(flow.policy, flow.queue_steps, flow.queue_bytes) {}
+
+    /// Whether it has said what it wants, and all its processes have granted credits.
+    bool is_ready() const { return wanted.has_value() && least_credit() > 0; }
+    std::int64_t least_credit() const { return *std::min_element(credits.begin(), credits.end()); }
+    /// Tells all processes.
+    void say(const JsonObject& words) {
+        for (const auto& [rank, link] : links) link->say(words.text());
+    }
+
+    const std::int64_t number, nprocs;
+    const std::string key = random_digits(16);
+    const Clock::time_point came = Clock::now();
+    std::map<std::int64_t, LinkPtr> links;  ///< by rank
+    std::optional<std::map<std::string, Layout>> wanted;
+    std::vector<std::pair<std::string, std::string>> wanted_words;
+    std::vector<std::int64_t> credits;  ///< by rank
+    StepQueue queue;
+    std::map<std::int64_t, std::set<std::int64_t>> missing;  ///< who has not taken a place's step
+    std::map<int, std::int64_t> step_bytes;                  ///< by array
+    std::set<int> told;                                      ///< arrays that it knows of
+    int times_asked = 0;
+    bool asks_for_arrays = false, is_active = false, is_gone = false;
+};
+
+}  // namespace datamover::stream

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How are frames written and read, without waiting for whoever is to read them?
+#include "stream/frames.hpp"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <optional>
+#include <span>
+#include <utility>
+
+#include "datamover/error.hpp"
+#include "stream/crc32c.hpp"
+
+namespace datamover::stream {
+namespace {
+
+constexpr std::string_view magic = "DMS1";
+constexpr std::size_t header_bytes = 12;
+/// What is begun has to be complete after this time.
+constexpr int frame_milliseconds = 30'000;
+/// A consumer that takes no frames for so long has failed.
+constexpr int stalled_milliseconds = 600'000;
+constexpr std::chrono::seconds finish_time{5};
+/// What is read of frames at once.
+constexpr std::size_t read_bytes = 1 << 16;
+
+std::span<const std::byte> bytes_of(std::string_view text) {
+    return std::as_bytes(std::span(text.data(), text.size()));
+}
+
+std::uint32_t number_at(std::span<const std::byte> bytes) {
+    std::uint32_t value = 0;
+    for (std::size_t n = 0; n < 4; ++n) value = value << 8 | static_cast<std::uint32_t>(bytes[n]);
+    return value;
+}
+
+std::uint32_t length_of(std::span<const std::byte> header, std::uint32_t max_bytes) {
+    for (std::size_t n = 0; n < magic.size(); ++n)
+        if (static_cast<char>(header[n]) != magic[n])
+            throw Error(ErrorCode::io, "these bytes are no frame of a stream");
+    const std::uint32_t length = number_at(header.subspan(4));
+    if (length > max_bytes)
+        throw Error(ErrorCode::io, "a frame of " + std::to_string(length) + " bytes; at most " +
+                                       std::to_string(max_bytes) + " are read");
+    return length;
+}
+
+Json words_of(std::span<const std::byte> header, std::span<const std::byte> body) {
+    if (crc32c(body) != number_at(header.subspan(8)))
+        throw Error(ErrorCode::io,
+                    "a frame of " + std::to_string(body.size()) + " bytes arrived damaged");
+    return Json::parse_object({reinterpret_cast<const char*>(body.data()), body.size()});
+}
+
+}  // namespace
+
+std::string frame_of(std::string_view words) {
+    std::string frame(magic);
+    for (const std::uint32_t value :
+         {static_cast<std::uint32_t>(words.size()), crc32c(bytes_of(words))})
+        for (int n = 3; n >= 0; --n) frame += static_cast<char>(value >> 8 * n & 0xff);
+    frame += words;
+    return frame;
+}
+
+Json read_frame(const Connection& connection, std::uint32_t max_bytes, Clock::time_point deadline) {
+    std::array<std::byte, header_bytes> header;
+    connection.read(header, deadline);
+    std::vector<std::byte> body(length_of(header, max_bytes));
+    connection.read(body, deadline);
+    return words_of(header, body);
+}
+
+ControlLink::ControlLink(std::shared_ptr<const Connection> connection)
+    : connection_(std::move(connection)), wake_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
+    if (wake_ < 0) throw Error(ErrorCode::peer_failed, "a connection cannot be served");
+}
+
+ControlLink::~ControlLink() {
+    ::close(wake_);
+}
+
+void ControlLink::say(std::string_view words) {
+    const std::lock_guard lock(lock_);
+    if (is_broken_) return;
+    const bool is_first = pending_.empty();
+    pending_ += frame_of(words);
+    if (is_first) send_pending();
+    if (is_first && !pending_.empty()) ::eventfd_write(wake_, 1);
+}
+
+void ControlLink::send_pending() {
+    if (pending_.empty()) return;
+    try {
+        pending_.erase(0, connection_->send_now(bytes_of(pending_)));
+    } catch (const Error&) {
+        is_broken_ = true;
+        pending_.clear();
+        connection_->end();
+    }
+}
+
+std::vector<Json> ControlLink::wait() {
+    while (true) {
+        std::vector<Json> frames = take_frames();
+        if (!frames.empty()) return frames;
+        bool has_pending = false;
+        {
+            const std::lock_guard lock(lock_);
+            has_pending = !pending_.empty();
+        }
+        std::array<pollfd, 2> waiting{
+            pollfd{connection_->socket(),
+                   static_cast<short>(has_pending ? POLLIN | POLLOUT : POLLIN), 0},
+            pollfd{wake_, POLLIN, 0}};
+        const int limit = !come_.empty() ? frame_milliseconds
+                          : has_pending  ? stalled_milliseconds
+                                         : -1;
+        const int found = ::poll(waiting.data(), waiting.size(), limit);
+        if (found == 0)
+            throw Error(ErrorCode::timeout, "the other end of the connection said nothing in time");
+        if (found < 0 && errno != EINTR)
+            throw Error(ErrorCode::peer_failed, "a connection cannot be waited for");
+        if (found < 0) continue;
+        eventfd_t count = 0;
+        if (waiting[1].revents != 0) ::eventfd_read(wake_, &count);
+        if ((waiting[0].revents & POLLOUT) != 0) {
+            const std::lock_guard lock(lock_);
+            send_pending();
+        }
+        std::array<std::byte, read_bytes> room;
+        if (const auto come = connection_->receive(room))
+            come_.insert(come_.end(), come->begin(), come->end());
+    }
+}
+
+std::vector<Json> ControlLink::take_frames() {
+    std::vector<Json> frames;
+    std::span<const std::byte> rest = come_;
+    while (rest.size() >= header_bytes) {
+        const std::size_t length = length_of(rest, max_frame_bytes);
+        if (rest.size() - header_bytes < length) break;
+        frames.push_back(words_of(rest, rest.subspan(header_bytes, length)));
+        rest = rest.subspan(header_bytes + length);
+    }
+    come_.erase(come_.begin(), come_.end() - static_cast<std::ptrdiff_t>(rest.size()));
+    return frames;
+}
+
+void ControlLink::finish() {
+    const Clock::time_point deadline = Clock::now() + finish_time;
+    while (true) {
+        {
+            const std::lock_guard lock(lock_);
+            send_pending();
+            if (pending_.empty() || Clock::now() > deadline) break;
+        }
+        pollfd waiting{connection_->socket(), POLLOUT, 0};
+        ::poll(&waiting, 1, 100);
+    }
+    connection_->end_sending();
+}
+
+}  // namespace datamover::stream

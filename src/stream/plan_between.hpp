@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What goes from the processes of one program to those of another?
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "datamover/layout.hpp"
+#include "datamover/motion_plan.hpp"
+
+namespace datamover::stream {
+
+/// An ordinary redistribution. Its ranks are processes of the sending program where they send and
+/// of the receiving one where they receive; the smaller program is filled up with processes that
+/// hold nothing. Both ends derive it by themselves, and with it the order of every message. Throws
+/// mismatch where the arrays have different shapes.
+MotionPlan plan_between(const Layout& source, const Layout& destination);
+
+/// The layout that a text says, the plan without terms from it to itself in base64; nothing in it
+/// is trusted. Throws io where it cannot be read or is for another number of processes.
+Layout layout_of_text(std::string_view text, std::int64_t nprocs);
+
+}  // namespace datamover::stream

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How do strangers become connections that are served? Within limits of number and time.
+#include "stream/reception.hpp"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <set>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "datamover/error.hpp"
+#include "stream/frames.hpp"
+#include "stream/keyed_hash.hpp"
+
+namespace datamover::stream {
+namespace {
+
+constexpr int protocol_version = 2;
+constexpr int greeting_seconds = 10;
+/// Connections at the same time; those above are closed at once.
+constexpr std::size_t max_connections = 1024;
+constexpr std::chrono::milliseconds retry_time{50};
+
+/// Threads that begin meanwhile get no signals: those are for the program's own.
+class SignalsBlocked {
+public:
+    SignalsBlocked() {
+        sigset_t all;
+        ::sigfillset(&all);
+        ::pthread_sigmask(SIG_SETMASK, &all, &before_);
+    }
+    ~SignalsBlocked() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+    SignalsBlocked(const SignalsBlocked&) = delete;
+    SignalsBlocked& operator=(const SignalsBlocked&) = delete;
+
+private:
+    sigset_t before_;
+};
+
+}  // namespace
+
+struct Reception::State : std::enable_shared_from_this<Reception::State> {
+    using ConnectionPtr = std::shared_ptr<Connection>;
+
+    void accept_all(int listener);
+    void begin(int socket);
+    void run(const ConnectionPtr& connection) noexcept;
+    Json greet(const Connection& connection) const;
+    void serve(const ConnectionPtr& connection);
+
+    std::string token;
+    std::shared_ptr<Outbox> outbox;
+    std::shared_ptr<Audience> audience;
+    const int process = ::getpid();
+    std::mutex lock;
+    std::condition_variable changed;
+    std::vector<int> listeners;
+    std::size_t accepting = 0;  ///< threads
+    std::set<ConnectionPtr> open;
+    bool closed = false;
+    std::atomic<std::uint64_t> refused{0};
+};
+
+Reception::Reception(std::span<const int> sockets, std::string token,
+                     std::shared_ptr<Outbox> outbox, std::shared_ptr<Audience> audience)
+    : state_(std::make_shared<State>()) {
+    state_->token = std::move(token);
+    state_->outbox = std::move(outbox);
+    state_->audience = std::move(audience);
+    state_->listeners.assign(sockets.begin(), sockets.end());
+    const SignalsBlocked blocked;
+    try {
+        for (const int socket : sockets) {
+            std::thread([state = state_, socket] { state->accept_all(socket); }).detach();
+            const std::lock_guard lock(state_->lock);
+            ++state_->accepting;
+        }
+    } catch (const std::system_error& error) {
+        close();
+        throw Error(ErrorCode::io, std::string("no thread to listen: ") + error.what());
+    }
+}
+
+void Reception::close() {
+    State& state = *state_;
+    if (::getpid() != state.process) return;
+    std::unique_lock lock(state.lock);
+    if (state.closed) return;
+    state.closed = true;
+    for (const int listener : state.listeners) ::shutdown(listener, SHUT_RDWR);
+    for (const auto& connection : state.open) connection->end();
+    state.changed.notify_all();
+    // The addresses are free afterwards.
+    state.changed.wait(lock, [&state] { return state.accepting == 0; });
+    for (const int listener : state.listeners) ::close(listener);
+}
+
+std::uint64_t Reception::refused() const {
+    return state_->refused;
+}
+
+std::size_t Reception::connections() const {
+    const std::lock_guard lock(state_->lock);
+    return state_->open.size();
+}
+
+void Reception::State::accept_all(int listener) {
+    while (true) {
+        const int socket = ::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC);
+        if (socket >= 0) {
+            try {
+                begin(socket);
+            } catch (const std::exception&) {  // no more threads or memory, for now
+                ++refused;
+            }
+            continue;
+        }
+        std::unique_lock held(lock);
+        // Else a connection broke before it was there, or no descriptors are left, for now.
+        if (!closed) changed.wait_for(held, retry_time);
+        if (!closed) continue;
+        --accepting;
+        changed.notify_all();
+        return;
+    }
+}
+
+void Reception::State::begin(int socket) {
+    const auto connection = std::make_shared<Connection>(socket);
+    {
+        const std::lock_guard held(lock);
+        if (closed || open.size() >= max_connections) {
+            ++refused;
+            return;
+        }
+        open.insert(connection);
+    }
+    try {
+        std::thread([self = shared_from_this(), connection] { self->run(connection); }).detach();
+    } catch (...) {
+        const std::lock_guard held(lock);
+        open.erase(connection);
+        throw;
+    }
+}
+
+void Reception::State::run(const ConnectionPtr& connection) noexcept {
+    try {
+        serve(connection);
+    } catch (...) {  // whoever it was: it is no concern of the program that sends
+        ++refused;
+    }
+    connection->end();
+    const std::lock_guard held(lock);
+    open.erase(connection);
+}
+
+void Reception::State::serve(const ConnectionPtr& connection) {
+    const Json words = greet(*connection);
+    const Json* const role = words.find("role");
+    if (role != nullptr && role->is("data")) {
+        const std::string& key = words.name("key");
+        outbox->serve(*connection, key, words.number("rank"), words.number("pathway"));
+    } else if (role != nullptr && role->is("control") && audience != nullptr) {
+        audience->serve(connection, words);
+    } else {
+        throw Error(ErrorCode::io, "a connection that is neither for control nor for data");
+    }
+}
+
+Json Reception::State::greet(const Connection& connection) const {
+    connection.look_after();
+    connection.limit_sending(greeting_seconds);
+    const auto say = [&connection](const JsonObject& words) {
+        const std::string frame = frame_of(words.text());
+        connection.send(std::as_bytes(std::span(frame.data(), frame.size())));
+    };
+    const std::string nonce = random_digits(16);
+    say(JsonObject().add("datamover_stream", protocol_version).add("nonce", nonce));
+    Json words = read_frame(connection, max_greeting_bytes,
+                            Clock::now() + std::chrono::seconds(greeting_seconds));
+    if (!equal_in_constant_time(words.name("answer"), keyed_hash(token, nonce))) {
+        say(JsonObject()
+                .add("type", "failed")
+                .add("code", "invalid_state")
+                .add("words",
+                     "the stream wants another token; give token= or set DATAMOVER_STREAM_TOKEN"));
+        throw Error(ErrorCode::io, "a wrong token");
+    }
+    return words;
+}
+
+}  // namespace datamover::stream

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Who may connect to the sending end of a stream, and how does a connection begin? The listening
+// end greets with a number of its own, used once; the other end answers with who it is and with a
+// keyed hash of that number: the token itself never travels. Without a token only this machine can
+// connect.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "stream/audience.hpp"
+#include "stream/outbox.hpp"
+
+namespace datamover::stream {
+
+/// Accepts connections in a thread for each listening socket; each connection is served by a thread
+/// of its own. These threads call neither MPI nor anything of the program's.
+class Reception {
+public:
+    /// Takes the sockets over. `audience` is there on process 0 alone. Throws io.
+    Reception(std::span<const int> sockets, std::string token, std::shared_ptr<Outbox> outbox,
+              std::shared_ptr<Audience> audience);
+    ~Reception() { close(); }
+    Reception(const Reception&) = delete;
+    Reception& operator=(const Reception&) = delete;
+
+    /// Ends all connections and listens no more. Does nothing in a forked process, whose parent
+    /// they belong to.
+    void close();
+    /// Connections that were ended since what came made no sense, or there were too many.
+    std::uint64_t refused() const;
+    /// Connections that there are now.
+    std::size_t connections() const;
+
+private:
+    struct State;
+    std::shared_ptr<State> state_;  ///< lives as long as any of the threads
+};
+
+}  // namespace datamover::stream

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How does a policy bound what waits for a consumer?
+#include "stream/step_queue.hpp"
+
+#include "datamover/error.hpp"
+
+namespace datamover::stream {
+
+Policy policy_of_name(const std::string& name) {
+    if (name == "block") return Policy::block;
+    if (name == "drop_oldest") return Policy::drop_oldest;
+    if (name == "drop_newest") return Policy::drop_newest;
+    throw Error(ErrorCode::invalid_argument,
+                "policy is \"" + name + "\", known are block, drop_oldest, drop_newest");
+}
+
+StepQueue::Answer StepQueue::make_room(std::int64_t sequence, std::int64_t bytes) {
+    if (sequence == refused_) return {Room::dropped, {}};
+    if (is_newest(sequence)) return {Room::yes, {}};
+    Answer answer;
+    while (!waiting_.empty() && is_full(bytes)) {
+        if (policy_ == Policy::block) return {Room::wait, {}};
+        ++dropped_;
+        if (policy_ == Policy::drop_newest) {
+            refused_ = sequence;
+            return {Room::dropped, {}};
+        }
+        answer.dropped.push_back(waiting_.front().place);
+        waiting_.pop_front();
+    }
+    return answer;
+}
+
+bool StepQueue::is_full(std::int64_t bytes) const {
+    std::int64_t held = 0;
+    for (const Step& step : waiting_) held += step.bytes;
+    return static_cast<std::int64_t>(waiting_.size()) >= max_steps_ || held > max_bytes_ - bytes;
+}
+
+std::int64_t StepQueue::bytes_of(std::int64_t sequence) const {
+    return is_newest(sequence) ? waiting_.back().bytes : 0;
+}
+
+std::int64_t StepQueue::add(std::int64_t sequence, std::int64_t number, int array,
+                            std::int64_t bytes) {
+    if (!is_newest(sequence)) waiting_.push_back({sequence, number, count_++, {}, 0, false});
+    Step& step = waiting_.back();
+    step.arrays.push_back(array);
+    step.bytes += bytes;
+    return step.place;
+}
+
+void StepQueue::complete() {
+    if (!waiting_.empty()) waiting_.back().complete = true;
+}
+
+std::optional<Step> StepQueue::next_to_send() {
+    if (waiting_.empty() || !waiting_.front().complete) return std::nullopt;
+    std::int64_t travelling = 0;
+    for (const auto& [place, bytes] : travelling_bytes_) travelling += bytes;
+    if (travelling != 0 && travelling > max_bytes_ - waiting_.front().bytes) return std::nullopt;
+    Step step = std::move(waiting_.front());
+    waiting_.pop_front();
+    travelling_bytes_.emplace(step.place, step.bytes);
+    return step;
+}
+
+void StepQueue::drop_all() {
+    dropped_ += static_cast<std::int64_t>(waiting_.size());
+    waiting_.clear();
+}
+
+}  // namespace datamover::stream

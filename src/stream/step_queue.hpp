@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Which steps wait for a consumer, which are on their way to it, and which does it not get?
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace datamover::stream {
+
+/// What happens where a consumer's queue is full: who sends waits; the consumer's oldest waiting
+/// step is dropped; the new step is, for this consumer.
+enum class Policy { block, drop_oldest, drop_newest };
+
+/// Throws invalid_argument for no policy's name.
+Policy policy_of_name(const std::string& name);
+
+/// One step for one consumer: the arrays that were sent of it so far.
+struct Step {
+    std::int64_t sequence = 0;  ///< its place among all steps of the stream
+    std::int64_t number = 0;    ///< what the sending program calls it
+    std::int64_t place = 0;     ///< among the steps that were ever added to this consumer's queue
+    std::vector<int> arrays;
+    std::int64_t bytes = 0;
+    bool complete = false;
+};
+
+/// The steps of one consumer: waiting (bounded, may be dropped), then on their way. Bookkeeping
+/// alone: no sockets, no memory of arrays. A step stays in the queue until the consumer has granted
+/// a credit for it; then it is on its way and cannot be dropped any more. One step alone always has
+/// room.
+class StepQueue {
+public:
+    StepQueue(Policy policy, std::int64_t max_steps, std::int64_t max_bytes)
+        : policy_(policy), max_steps_(max_steps), max_bytes_(max_bytes) {}
+
+    enum class Room { yes, wait, dropped };
+    struct Answer {
+        Room room = Room::yes;
+        std::vector<std::int64_t> dropped;  ///< places
+    };
+    /// Whether an array of a step may be added; drops what the policy drops for it.
+    Answer make_room(std::int64_t sequence, std::int64_t bytes);
+    /// Adds an array to its step; the step's place.
+    std::int64_t add(std::int64_t sequence, std::int64_t number, int array, std::int64_t bytes);
+    /// Nothing more comes of the newest step.
+    void complete();
+    /// Takes the oldest complete step; it is on its way from now on. None where there is none, or
+    /// where as many bytes are on their way as may wait.
+    std::optional<Step> next_to_send();
+    /// A step on its way has been taken.
+    void taken(std::int64_t place) { travelling_bytes_.erase(place); }
+    /// Counts what waits as dropped.
+    void drop_all();
+
+    bool is_empty() const { return waiting_.empty() && travelling_bytes_.empty(); }
+    const std::deque<Step>& waiting() const { return waiting_; }
+    std::int64_t dropped() const { return dropped_; }
+    /// The bytes of a step that were added so far.
+    std::int64_t bytes_of(std::int64_t sequence) const;
+
+private:
+    bool is_newest(std::int64_t sequence) const {
+        return !waiting_.empty() && waiting_.back().sequence == sequence;
+    }
+    bool is_full(std::int64_t bytes) const;
+
+    Policy policy_;
+    std::int64_t max_steps_, max_bytes_;
+    std::deque<Step> waiting_;
+    std::map<std::int64_t, std::int64_t> travelling_bytes_;  ///< by place
+    std::int64_t dropped_ = 0, refused_ = -1, count_ = 0;
+};
+
+}  // namespace datamover::stream

@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Is every step taken, waiting or dropped; is JSON of strangers read within limits; are hashes
+// those of the standards; is a layout of another program's text the same; and who gets into a
+// stream?
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "datamover/error.hpp"
+#include "stream/frames.hpp"
+#include "stream/json.hpp"
+#include "stream/keyed_hash.hpp"
+#include "stream/plan_between.hpp"
+#include "stream/reception.hpp"
+#include "stream/step_queue.hpp"
+
+namespace datamover::stream {
+namespace {
+
+using Room = StepQueue::Room;
+
+TEST(StreamQueue, EveryStepIsTakenWaitsOrIsDropped) {
+    std::mt19937 draw(7);
+    for (int n = 0; n < 600; ++n) {
+        const auto policy = static_cast<Policy>(draw() % 3);
+        const std::int64_t most = 1 + draw() % 4, most_bytes = 1 + draw() % 60;
+        StepQueue queue(policy, most, most_bytes);
+        std::int64_t offered = 0;
+        std::vector<std::int64_t> taken;
+        for (auto call = draw() % 40; call > 0; --call) {
+            if (draw() % 2 == 0) {
+                if (const auto step = queue.next_to_send()) taken.push_back(step->number);
+                if (draw() % 2 == 0 && !taken.empty()) queue.taken(draw() % 8);
+                continue;
+            }
+            const std::int64_t bytes = 1 + draw() % 30;
+            const StepQueue::Answer answer = queue.make_room(offered, bytes);
+            EXPECT_TRUE(answer.dropped.empty() || policy == Policy::drop_oldest);
+            EXPECT_TRUE(answer.room != Room::wait || policy == Policy::block);
+            EXPECT_TRUE(answer.room != Room::dropped || policy == Policy::drop_newest);
+            if (answer.room == Room::yes) {
+                queue.add(offered, offered, 0, bytes);
+                queue.complete();
+            }
+            offered += answer.room != Room::wait;
+        }
+        std::int64_t held = 0;
+        const auto waiting = static_cast<std::int64_t>(queue.waiting().size());
+        for (const Step& step : queue.waiting()) {
+            held += step.bytes;
+            EXPECT_TRUE(taken.empty() || step.number > taken.back());
+        }
+        EXPECT_LE(waiting, most);
+        EXPECT_TRUE(waiting <= 1 || held <= most_bytes);
+        EXPECT_TRUE(std::is_sorted(taken.begin(), taken.end()));
+        EXPECT_EQ(static_cast<std::int64_t>(taken.size()) + waiting + queue.dropped(), offered);
+        EXPECT_TRUE(queue.dropped() == 0 || policy != Policy::block);
+    }
+    EXPECT_THROW(policy_of_name("wait"), Error);
+}
+
+TEST(StreamQueue, ArraysOfAStepGoTogether) {
+    StepQueue queue(Policy::drop_oldest, 1, 100);
+    EXPECT_EQ(queue.add(0, 5, 0, 10), 0);
+    EXPECT_EQ(queue.make_room(0, 1000).room, Room::yes);
+    EXPECT_EQ(queue.add(0, 5, 1, 20), 0);
+    EXPECT_EQ(queue.bytes_of(0), 30);
+    EXPECT_FALSE(queue.next_to_send());
+    queue.complete();
+    const StepQueue::Answer answer = queue.make_room(1, 10);
+    EXPECT_EQ(answer.dropped, std::vector<std::int64_t>{0});
+    EXPECT_EQ(queue.add(1, 6, 0, 10), 1);
+    EXPECT_EQ(queue.dropped(), 1);
+}
+
+TEST(StreamJson, IsReadAsItIsWritten) {
+    const std::string odd = "\x01 \"\\/\n\u00e9\u4e2d\U0001f600";
+    const std::string text = JsonObject()
+                                 .add("name", odd)
+                                 .add("most", std::numeric_limits<std::int64_t>::max())
+                                 .add("least", std::numeric_limits<std::int64_t>::min())
+                                 .add_json("list", " [ 1 , [ ] , {\"a\":true} , null ] ")
+                                 .add("name", "the last one counts")
+                                 .text();
+    const Json read = Json::parse_object(text);
+    EXPECT_EQ(read.name("name"), "the last one counts");
+    EXPECT_EQ(read.items()[0].text(), odd);
+    EXPECT_EQ(read.number("most"), std::numeric_limits<std::int64_t>::max());
+    EXPECT_EQ(read.find("least")->integer(), std::numeric_limits<std::int64_t>::min());
+    EXPECT_EQ(read.list("list", 4).size(), 4u);
+    EXPECT_TRUE(read.list("list", 4)[2].find("a")->is_true());
+    EXPECT_EQ(Json::parse_object(R"({"u":"\u00e9\ud83d\ude00\t"})").find("u")->text(),
+              "\u00e9\U0001f600\t");
+    EXPECT_EQ(read.find("other"), nullptr);
+}
+
+TEST(StreamJson, IsRefusedWhereItIsNoneOrTooMuch) {
+    std::vector<std::string> wrong{"",
+                                   "[]",
+                                   "1",
+                                   "{",
+                                   "{}x",
+                                   "{\"a\"}",
+                                   "{\"a\":}",
+                                   "{\"a\":1,}",
+                                   "{a:1}",
+                                   "{\"a\":nul}",
+                                   "{\"a\":[1,]}",
+                                   "{\"a\":\"\n\"}",
+                                   "{\"a\":\"\\x\"}",
+                                   "{\"a\":\"\\u12\"}",
+                                   "{\"a\":\"\\ud800\"}",
+                                   "{\"a\":\"\\udc00\"}",
+                                   "{\"a\":\"\\ud800\\u0041\"}",
+                                   "{\"a\":\"\xff\"}",
+                                   "{\"a\":\"\xc0\x80\"}",
+                                   "{\"a\":\"\xed\xa0\x80\"}",
+                                   "{\"a\":\"\xf5\x80\x80\x80\"}",
+                                   "{\"a\":\"\xe4\xb8\"}",
+                                   "{\"a\":NaN}",
+                                   "{\"a\":" + std::string(9000, '[') + "}",
+                                   "{\"a\":[" + std::string(70'000, ',') + "]}"};
+    for (const std::string& text : wrong) EXPECT_THROW(Json::parse_object(text), Error) << text;
+    const Json read = Json::parse_object(
+        R"({"f":1.5,"e":1e3,"b":true,"t":"x","n":-1,"big":9223372036854775808,"l":[1,2],"c":"a\u0085"})");
+    for (const char* key : {"f", "e", "b", "t", "n", "big", "l", "none"})
+        EXPECT_THROW(read.number(key), Error) << key;
+    for (const char* key : {"f", "b", "l", "c", "none"}) EXPECT_THROW(read.name(key), Error) << key;
+    EXPECT_THROW(read.list("l", 1), Error);
+    const std::string of_256(256, 'x');
+    EXPECT_EQ(Json::parse_object(JsonObject().add("n", of_256).text()).name("n"), of_256);
+    EXPECT_THROW(Json::parse_object(JsonObject().add("n", of_256 + "x").text()).name("n"), Error);
+}
+
+TEST(StreamJson, OfRandomBytesDoesNoHarm) {
+    std::mt19937 draw(8);
+    const std::string good = R"({"type":"step","l":[1,{"a":"\u00e9"}],"n":-5e3,"t":true})";
+    int read = 0;
+    for (int n = 0; n < 20'000; ++n) {
+        std::string text = good;
+        for (auto changes = 1 + draw() % 3; changes > 0; --changes)
+            text[draw() % text.size()] = static_cast<char>(draw());
+        try {
+            read += Json::parse_object(text).kind() == Json::Kind::object;
+        } catch (const Error& error) {
+            ASSERT_EQ(error.code(), ErrorCode::io);
+        }
+    }
+    EXPECT_GT(read, 0);
+}
+
+TEST(StreamHash, IsThatOfTheVectorsOfRfc4231) {
+    EXPECT_EQ(keyed_hash(std::string(20, '\x0b'), "Hi There"),
+              "b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7");
+    EXPECT_EQ(keyed_hash("Jefe", "what do ya want for nothing?"),
+              "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
+    EXPECT_EQ(keyed_hash(std::string(131, '\xaa'),
+                         "Test Using Larger Than Block-Size Key - Hash Key First"),
+              "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54");
+    EXPECT_TRUE(equal_in_constant_time("abc", "abc"));
+    EXPECT_FALSE(equal_in_constant_time("abc", "abd"));
+    EXPECT_FALSE(equal_in_constant_time("abc", "ab"));
+    EXPECT_EQ(random_digits(16).size(), 32u);
+    EXPECT_NE(random_digits(16), random_digits(16));
+}
+
+TEST(StreamPlan, FillsUpTheSmallerProgram) {
+    BlockCyclicOptions options;
+    options.ranks = {1, 0};
+    const std::vector<Layout> layouts{
+        BlockCyclic({6, 4}, "(block, *)", 2, options),
+        FloorPlan({Region({0, 0}, {2, 4}), Region({2, 0}, {6, 4})}, {1, 0}, 2),
+        FlatCyclic({6, 4}, 5, 2, {1, 0}),
+        IndexList({6, 4}, std::vector<std::int64_t>{0, 2, 3}, std::vector<std::int64_t>{4, 2, 23})};
+    const Layout wide = BlockCyclic({6, 4}, "(*, block)", 4);
+    for (const Layout& layout : layouts) {
+        const MotionPlan plan = plan_between(wide, layout);
+        ASSERT_EQ(plan.nprocs(), 4);
+        for (std::int64_t rank = 0; rank < 4; ++rank)
+            EXPECT_EQ(plan.destination().local_elems(rank),
+                      rank < 2 ? layout.local_elems(rank) : 0);
+    }
+    EXPECT_THROW(plan_between(wide, BlockCyclic({6, 5}, "(*, block)", 2)), Error);
+    for (const char* text : {"", "x", "====", "QUJD", "QU=D", "QUJ\xff"})
+        EXPECT_THROW(layout_of_text(text, 1), Error) << text;
+}
+
+/// A stream that listens at the loopback, and strangers at its door.
+class Door : public ::testing::Test {
+protected:
+    void SetUp() override {
+        listener_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        sockaddr_in any{};
+        any.sin_family = AF_INET;
+        any.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+        ASSERT_EQ(::bind(listener_, reinterpret_cast<sockaddr*>(&any), sizeof any), 0);
+        ASSERT_EQ(::listen(listener_, 16), 0);
+        socklen_t bytes = sizeof address_;
+        ::getsockname(listener_, reinterpret_cast<sockaddr*>(&address_), &bytes);
+        JsonObject welcome;
+        welcome.add("type", "welcome");
+        audience_ = std::make_shared<Audience>(Flow(), 1, welcome);
+        outbox_ = std::make_shared<Outbox>(1);
+        reception_ =
+            std::make_unique<Reception>(std::span(&listener_, 1), token_, outbox_, audience_);
+    }
+
+    std::shared_ptr<Connection> knock() const {
+        const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        EXPECT_EQ(::connect(socket, reinterpret_cast<const sockaddr*>(&address_), sizeof address_),
+                  0);
+        return std::make_shared<Connection>(socket);
+    }
+    static Json heard(const Connection& connection) {
+        return read_frame(connection, max_frame_bytes, Clock::now() + std::chrono::seconds(60));
+    }
+    static void say(const Connection& connection, const JsonObject& words) {
+        const std::string frame = frame_of(words.text());
+        connection.send(std::as_bytes(std::span(frame.data(), frame.size())));
+    }
+    /// Comes in as the only process of a consumer; what it is welcomed with.
+    std::pair<std::shared_ptr<Connection>, Json> come_in(const std::string& token) const {
+        auto connection = knock();
+        const std::string nonce = heard(*connection).name("nonce");
+        say(*connection, JsonObject()
+                             .add("role", "control")
+                             .add("nprocs", 1)
+                             .add("answer", keyed_hash(token, nonce)));
+        Json welcome = heard(*connection);
+        return {connection, std::move(welcome)};
+    }
+
+    const std::string token_ = "a token of the stream";
+    int listener_ = -1;
+    sockaddr_in address_{};
+    std::shared_ptr<Audience> audience_;
+    std::shared_ptr<Outbox> outbox_;
+    std::unique_ptr<Reception> reception_;
+};
+
+TEST_F(Door, OpensToWhoKnowsTheToken) {
+    EXPECT_EQ(come_in(token_).second.name("type"), "welcome");
+    EXPECT_EQ(come_in("another").second.name("type"), "failed");
+}
+
+TEST_F(Door, ConsumersGetWhatTheySubscribedTo) {
+    const auto [connection, welcome] = come_in(token_);
+    const std::string layout = [] {
+        const Layout line = BlockCyclic({6}, "block", 1);
+        const auto bytes = MotionPlan(line, line).to_bytes();
+        constexpr std::string_view digits =
+            "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+        std::string text;
+        for (std::size_t at = 0; at < bytes.size(); at += 3) {
+            std::uint32_t word = 0;
+            for (std::size_t n = 0; n < 3; ++n)
+                word = word << 8 | (at + n < bytes.size() ? bytes[at + n] : 0u);
+            for (std::size_t n = 0; n < 4; ++n)
+                text += at + n > bytes.size() ? '=' : digits[word >> (18 - 6 * n) & 63];
+        }
+        return text;
+    }();
+    audience_->add_array({0, "u", "\"<f8\"", layout, 1, 8});
+    say(*connection, JsonObject()
+                         .add("type", "subscribe")
+                         .add_json("arrays", "[[\"u\"," + json_text(layout) + "]]"));
+    say(*connection, JsonObject().add("type", "credit").add("steps", 1));
+    std::optional<Decision> decision;
+    while (!decision) decision = audience_->decide(0, 0, 40, std::chrono::milliseconds(50));
+    ASSERT_EQ(decision->joined.size(), 1u);
+    EXPECT_EQ(decision->joined[0].key, welcome.name("key"));
+    EXPECT_EQ(decision->to[0].second, 0);
+    audience_->sent({decision->to[0].first}, 0);
+    EXPECT_EQ(heard(*connection).name("type"), "array");
+    const Json step = heard(*connection);
+    EXPECT_EQ(step.name("type"), "step");
+    EXPECT_EQ(step.number("step"), 40);
+    EXPECT_FALSE(audience_->wait_until_taken(std::chrono::milliseconds(0)));
+    say(*connection, JsonObject().add("type", "done").add("place", 0));
+    EXPECT_TRUE(audience_->wait_until_taken(std::chrono::minutes(1)));
+    audience_->end();
+    EXPECT_EQ(heard(*connection).name("type"), "arrays");
+    EXPECT_EQ(heard(*connection).name("type"), "end");
+    EXPECT_EQ(audience_->counters().came, 1);
+}
+
+TEST_F(Door, IsClosedWithEverybodyInside) {
+    const auto inside = come_in(token_).first;
+    const auto silent = knock();
+    heard(*silent);
+    reception_->close();
+    EXPECT_THROW(heard(*inside), Error);
+    EXPECT_THROW(heard(*silent), Error);
+    const int late = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    EXPECT_NE(::connect(late, reinterpret_cast<const sockaddr*>(&address_), sizeof address_), 0);
+    ::close(late);
+}
+
+}  // namespace
+}  // namespace datamover::stream
