@@ -106,7 +106,9 @@ bench: install
 # The site of the documents: pages and the reference of every face, in build/site.
 docs: install $(VENV)/.ready-docs
 	scripts/system-packages doxygen
-	rm -rf build/site build/docs docs/reference/python
+	rm -rf build/site build/docs docs/reference/python docs/pictures
+	mkdir -p docs/pictures
+	cd docs/pictures && sed -n '/^datamover explain/,/png$$/p' ../gallery.md | PATH="$(abspath $(BIN)):$$PATH" sh -e > /dev/null
 	mkdir -p build/docs/doxygen/c build/docs/doxygen/cpp
 	doxygen docs/reference/c.doxyfile
 	doxygen docs/reference/cpp.doxyfile
