@@ -108,7 +108,8 @@ docs: install $(VENV)/.ready-docs
 	scripts/system-packages doxygen
 	rm -rf build/site build/docs docs/reference/python docs/pictures
 	mkdir -p docs/pictures
-	cd docs/pictures && sed -n '/^datamover explain/,/png$$/p' ../gallery.md | PATH="$(abspath $(BIN)):$$PATH" sh -e > /dev/null
+	cd docs/pictures && awk '/^```sh/ { on = 1; next } /^```/ { on = 0 } on' ../gallery.md | \
+	    PATH="$(abspath $(BIN)):$$PATH" sh -e > /dev/null
 	mkdir -p build/docs/doxygen/c build/docs/doxygen/cpp
 	doxygen docs/reference/c.doxyfile
 	doxygen docs/reference/cpp.doxyfile
