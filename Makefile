@@ -8,7 +8,7 @@ PYTHON ?= python3
 VENV ?= .venv
 MPICC ?=
 FUZZ_SECONDS ?= 60
-WHEEL_MPIS ?= mpich,openmpi
+WHEEL_MPIS ?= mpich,openmpi,mpiabi
 BUILD ?= build/$(patsubst .%,%,$(notdir $(VENV)))
 
 BIN := $(VENV)/bin
@@ -26,7 +26,7 @@ help:
 	@echo "make test       set up and run all tests;  make test-long: more random cases"
 	@echo "make setup      virtual environment in $(VENV), MPI, build; after an edit: make install"
 	@echo "make docs       the documents as a site with search, in build/site"
-	@echo "make wheel      one wheel for MPICH and Open MPI, audited;  make test-wheel"
+	@echo "make wheel      one wheel for every MPI, audited;  make test-wheel"
 	@echo "make bench      the benchmarks;  make format, make lint, make clean"
 
 setup: install
@@ -89,7 +89,8 @@ fuzz: $(VENV)/.ready-test
 	$(BIN)/python tests/run --build build/fuzz --mpiexec $(MPIEXEC) --layers fuzz \
 	    --fuzz-seconds $(FUZZ_SECONDS)
 
-# One wheel for several MPIs, in build/wheels; WHEEL_MPIS=mpich,openmpi,mpiabi for the standard's ABI too.
+# One wheel for MPICH, Open MPI and the standard's binary interface, in build/wheels. Each compiles the
+# MPI part anew: WHEEL_MPIS=mpich,openmpi leaves the last out.
 wheel: $(VENV)/.ready-wheel
 	scripts/system-packages libopenmpi-dev openmpi-bin
 	DATAMOVER_BENCH=OFF DATAMOVER_TESTS=OFF $(BIN)/python scripts/build-wheel build/wheels \
@@ -97,7 +98,7 @@ wheel: $(VENV)/.ready-wheel
 
 # That wheel in environments without compilers.
 test-wheel: wheel
-	$(PYTHON) tests/try-wheel build/wheels
+	$(PYTHON) tests/try-wheel build/wheels --mpicc-abi $(BIN)/mpicc_abi
 
 bench: install
 	$(BIN)/datamover bench latency -n 2
@@ -105,7 +106,10 @@ bench: install
 # The site of the documents: pages and the reference of every face, in build/site.
 docs: install $(VENV)/.ready-docs
 	scripts/system-packages doxygen
-	rm -rf build/site build/docs docs/reference/python
+	rm -rf build/site build/docs docs/reference/python docs/pictures
+	mkdir -p docs/pictures
+	cd docs/pictures && awk '/^```sh/ { on = 1; next } /^```/ { on = 0 } on' ../gallery.md | \
+	    PATH="$(abspath $(BIN)):$$PATH" sh -e > /dev/null
 	mkdir -p build/docs/doxygen/c build/docs/doxygen/cpp
 	doxygen docs/reference/c.doxyfile
 	doxygen docs/reference/cpp.doxyfile

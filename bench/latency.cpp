@@ -13,6 +13,7 @@
 
 #include "datamover/floor_plan.hpp"
 #include "datamover/mover.hpp"
+#include "latency_languages.hpp"
 #include "latency_messages.hpp"
 #include "process_contest.hpp"
 
@@ -128,7 +129,8 @@ FloorPlan floor_plan_of(const BlockGrid& grid, int size) {
 }
 
 void add_movers(ProcessContest& contest, MPI_Comm comm, const BlockGrid& grid, bool with_use,
-                const std::vector<std::pair<std::string, std::string>>& contenders) {
+                const std::vector<std::pair<std::string, std::string>>& contenders,
+                bool with_languages = false) {
     int rank = 0, size = 1;
     MPI_Comm_rank(comm, &rank);
     MPI_Comm_size(comm, &size);
@@ -150,6 +152,15 @@ void add_movers(ProcessContest& contest, MPI_Comm comm, const BlockGrid& grid, b
                 Mover mover(comm, plan, array, array, {datamover::Op::replace, transport});
                 return wrap([mover]() mutable { mover(); });
             },
+            check_of(grid, rank, block_of));
+    if (!with_languages) return;
+    bench::OwnBlocks own;
+    for (std::int64_t b = 0; b < grid.num_blocks(); ++b)
+        if (grid.owner(b) == rank) own.numbers.push_back(b), own.stored.push_back(block_of(b));
+    for (const auto& [name, make] : {std::pair("datamover:c", &bench::halo_from_c),
+                                     std::pair("datamover:fortran", &bench::halo_from_fortran)})
+        contest.add_made(
+            name, [&, make = make] { return wrap(make(comm, grid, own)); },
             check_of(grid, rank, block_of));
 }
 
@@ -180,7 +191,8 @@ void run_phase(const std::string& name, bool with_use, const BlockGrid& grid, do
     ProcessContest contest(comm, name, with_use ? "exchange_use" : "exchange", bytes, seconds);
     add_movers(
         contest, comm, grid, with_use,
-        {{"datamover:shared", "shared"}, {"datamover:p2p", "p2p"}, {"datamover:auto", "auto"}});
+        {{"datamover:shared", "shared"}, {"datamover:p2p", "p2p"}, {"datamover:auto", "auto"}},
+        true);
     if (mixed != MPI_COMM_NULL)
         add_movers(contest, mixed, grid, with_use, {{"datamover:mixed", "auto"}});
 

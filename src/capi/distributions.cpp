@@ -18,9 +18,9 @@ namespace {
 
 TargetList target_list(const datamover_targets& targets) {
     if (targets.elems < 0 || targets.targets_per_elem < 0)
-        throw Error(ErrorCode::invalid_argument,
-                    std::to_string(targets.elems) + " elements with " +
-                        std::to_string(targets.targets_per_elem) + " targets each make no sense");
+        throw Error(ErrorCode::invalid_argument, std::to_string(targets.elems) + " elements with " +
+                                                     std::to_string(targets.targets_per_elem) +
+                                                     " targets each make no sense");
     TargetList list;
     list.elems = targets.elems;
     list.targets_per_elem = targets.targets_per_elem == 0 ? 1 : targets.targets_per_elem;

@@ -25,9 +25,9 @@ int describe(const Memory& a, const char* name, Elements& described) {
         return refuse(DATAMOVER_INVALID_ARGUMENT, std::string(name) + " is not allocated");
     for (int d = 0; d < a.dims; ++d) {
         if (a.extents[d] < 0)
-            return refuse(DATAMOVER_INVALID_ARGUMENT,
-                          std::string(name) +
-                              " is of assumed size: its last extent is not known here");
+            return refuse(
+                DATAMOVER_INVALID_ARGUMENT,
+                std::string(name) + " is of assumed size: its last extent is not known here");
         const bool last = d == a.dims - 1;
         if (last) {
             described.elems = a.extents[d];
@@ -36,8 +36,9 @@ int describe(const Memory& a, const char* name, Elements& described) {
         }
         if (a.extents[d] > 1 && a.strides_bytes[d] != described.elem_bytes)
             return refuse(DATAMOVER_INVALID_ARGUMENT,
-                          std::string(name) + " has gaps inside its elements, which are all but "
-                                              "the last of its dimensions");
+                          std::string(name) +
+                              " has gaps inside its elements, which are all but "
+                              "the last of its dimensions");
         if (__builtin_mul_overflow(described.elem_bytes, a.extents[d], &described.elem_bytes))
             return refuse(DATAMOVER_OUT_OF_RANGE, std::string(name) + " is too large");
         described.stride_bytes = described.elem_bytes;
@@ -51,8 +52,8 @@ std::vector<const Memory*> all_of(const CFI_cdesc_t* list) {
     const std::int64_t count = list->rank == 0 ? 1 : list->dim[0].extent;
     const auto* first = static_cast<const char*>(list->base_addr);
     for (std::int64_t k = 0; k < count; ++k)
-        all.push_back(reinterpret_cast<const Memory*>(
-            first + (list->rank == 0 ? 0 : k * list->dim[0].sm)));
+        all.push_back(
+            reinterpret_cast<const Memory*>(first + (list->rank == 0 ? 0 : k * list->dim[0].sm)));
     return all;
 }
 
@@ -77,15 +78,13 @@ int describe(const CFI_cdesc_t* columns, const CFI_cdesc_t* results, Arrays& arr
         if (const int code = describe(*from[k], "a column", given)) return code;
         if (const int code = describe(*to[k], "a result", arriving)) return code;
         if (given.elem_bytes != arriving.elem_bytes || from[k]->elem_type != to[k]->elem_type)
-            return refuse(DATAMOVER_WRONG_TYPE, "a column has elements of " +
-                                                    std::to_string(given.elem_bytes) +
-                                                    " bytes, its result of " +
-                                                    std::to_string(arriving.elem_bytes) +
-                                                    ", or they are of two types");
+            return refuse(DATAMOVER_WRONG_TYPE,
+                          "a column has elements of " + std::to_string(given.elem_bytes) +
+                              " bytes, its result of " + std::to_string(arriving.elem_bytes) +
+                              ", or they are of two types");
         if (arriving.stride_bytes != arriving.elem_bytes)
             return refuse(DATAMOVER_INVALID_ARGUMENT, "a result has gaps between its elements");
-        arrays.columns.push_back({from[k]->first, given.elems, given.elem_bytes,
-                                  given.stride_bytes,
+        arrays.columns.push_back({from[k]->first, given.elems, given.elem_bytes, given.stride_bytes,
                                   static_cast<datamover_type>(from[k]->elem_type)});
         arrays.results.push_back({to[k]->first, arriving.elems});
     }

@@ -175,9 +175,8 @@ static void tells_errors(void) {
           datamover_distribution_reverse(d, 1, &column, &room, guilty ? "divide" : "add"));
     /* A library on top could not say what it brings. */
     if (guilty) {
-        FAILS(DATAMOVER_IO,
-              datamover_distribution_refuse(
-                  d, datamover_error_set(DATAMOVER_IO, "no file of particles")));
+        FAILS(DATAMOVER_IO, datamover_distribution_refuse(
+                                d, datamover_error_set(DATAMOVER_IO, "no file of particles")));
     } else {
         FAILS(DATAMOVER_IO, datamover_distribution_move(d, 1, &column, &room));
     }

@@ -127,10 +127,11 @@ def test_soname_tells_the_version_that_fits(name):
     assert (BUILD / f"lib{name}.so").resolve().name == f"lib{name}.so.0.1.0"
 
 
-def launched(processes, *command, **environment):
+def launched(processes, *command, cwd=None, **environment):
     """Run a program under mpiexec and return what it printed."""
     done = subprocess.run(
         [os.environ.get("MPIEXEC", "mpiexec"), "-n", str(processes), *map(str, command)],
+        cwd=cwd,
         env=os.environ | environment,
         capture_output=True,
         text=True,
@@ -211,3 +212,26 @@ def test_scalapacks_own_tests_pass_with_the_drop_in(program):
     told = launched(4, "env", *environment, Path(SCALAPACK_TESTS, program))
     assert "PASSED" in told and "FAILED" not in told
     assert int(re.search(r"(\d+) calls of p\?gemr2d", told)[1]) > 0
+
+
+@pytest.mark.skipif(not CALLS.exists(), reason="there is no ScaLAPACK for this MPI")
+@pytest.mark.skipif(
+    not Path(SCALAPACK_TESTS, "PBLAS/dpb3tst").exists(),
+    reason="scalapack-mpi-test is not installed",
+)
+@pytest.mark.parametrize("kind", ["d", "z"])
+def test_tests_of_pblas_pass_with_the_drop_in(tmp_path, kind):
+    """They call none of its functions: that it is there changes nothing else. One case is run."""
+    name = f"P{kind.upper()}BLAS3TST.dat"
+    given = Path(SCALAPACK_TESTS, "PBLAS", name).read_text()
+    one = re.sub(r"^\d+(\s+number of (process grids|tests problems))", r"1\1", given, flags=re.M)
+    assert one != given
+    (tmp_path / name).write_text(one)
+    preload = f"LD_PRELOAD={(BUILD / 'libdatamover_scalapack.so').resolve()}"
+    program = Path(SCALAPACK_TESTS, f"PBLAS/{kind}pb3tst")
+    told = launched(4, "env", preload, program, cwd=tmp_path)
+    rows = re.findall(r"^  \|\s+P\w+((?:\s+\d+){4})$", told, re.MULTILINE)
+    assert len(rows) >= 8
+    for row in rows:
+        total, passed, failed, skipped = map(int, row.split())
+        assert total > 0 and passed == total and failed == skipped == 0
