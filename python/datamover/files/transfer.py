@@ -484,6 +484,12 @@ class _Job:
             kept = kept.converted(dtype)
         wanted = ArraySpec(shape, dtype, options.output_order or given.order, kept)
         self.spec = self.format.functions(by_chunk=True).check_output(wanted, options)
+        in_chunks = options.chunks is not None or options.compressor is not None
+        if self.format.name == "hdf5" and in_chunks and self.nprocs > 1:
+            raise Unsupported(
+                f"{self.output}: HDF5 in chunks is written by one process, whose threads encode "
+                "them; leave -n away"
+            )
         if options.check is not None:
             self.sums = Checksums(options.check, self.spec.dtype)
 
