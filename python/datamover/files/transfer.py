@@ -283,6 +283,12 @@ def intend(
     return Intention(largest, None, files, nprocs, members=members)
 
 
+def intend_to_zarr(source: str | os.PathLike[str], options: MoveOptions, nprocs: int) -> Intention:
+    """Say what a move of one array to a Zarr array, wherever that is, would do. Local."""
+    source, _, options = _places(source, "-", options)
+    return _intend(source, "", options, nprocs, checks_places=False)
+
+
 def _intend(
     source: str, output: str, options: MoveOptions, nprocs: int, checks_places: bool
 ) -> Intention:
