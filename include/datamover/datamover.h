@@ -494,9 +494,10 @@ int datamover_save(MPI_Comm comm, const char* path, const datamover_array* array
 /* Fills an array of any layout, on as many processes as there are now, but for its ghosts. A raw
  * file has exactly the array's bytes (else DATAMOVER_IO). An .npy file has the array's shape (else
  * DATAMOVER_MISMATCH), in C's or Fortran's order, and may be longer; other number types are
- * converted as by a mover (DATAMOVER_WRONG_TYPE where they cannot be), opaque arrays take any
- * elements of their size. All that is checked before anything moves; where reading fails later, the
- * array holds some old and some new elements. Else as datamover_save. */
+ * converted where NumPy does so under "same_kind" (else DATAMOVER_WRONG_TYPE: floats to integers,
+ * say), opaque arrays take any elements of their size. All that is checked before anything moves;
+ * where reading fails later, the array holds some old and some new elements. Else as
+ * datamover_save. */
 int datamover_load(MPI_Comm comm, const char* path, const datamover_array* array,
                    const datamover_file_options* options);
 

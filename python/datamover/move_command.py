@@ -80,9 +80,9 @@ def _parser() -> argparse.ArgumentParser:
     add("output", metavar="OUTPUT", help=".npy, raw, Zarr v3 (also s3://...), or run.h5:/u")
     processes = "processes to start (not under mpiexec, srun)"
     add("-n", "--nprocs", type=_processes, metavar="N", help=processes)
-    add("--chunks", **extents, help="chunks of a Zarr output")
+    add("--chunks", **extents, help="chunks of a Zarr or HDF5 output")
     add("--shards", **extents, help="shards of a Zarr output")
-    add("--compressor", help="of a Zarr output: auto, none, zstd, gzip or blosc")
+    add("--compressor", help="of Zarr: auto, none, zstd, gzip, blosc; of HDF5: none, gzip")
     add("--shape", **extents, help="extents of a raw input")
     add("--dtype", help="NumPy dtype of a raw input, as f8; else what numbers are converted to")
     add("--output-dtype", help="what numbers are converted to, as f4")

@@ -146,6 +146,8 @@ std::string npy_descr(ScalarType type, std::int64_t elem_bytes) {
 }
 
 ScalarType stored_type(const std::string& descr, ScalarType type, std::int64_t elem_bytes) {
+    // Each converts to those behind it: what NumPy calls "same_kind".
+    constexpr std::string_view kinds = "buifc";
     const bool is_named = kind_of(type) != 'V';
     const bool fits = elem_bytes_of(descr) == elem_bytes &&
                       (type == ScalarType::opaque || (!is_named && descr[1] == 'V'));
@@ -153,7 +155,8 @@ ScalarType stored_type(const std::string& descr, ScalarType type, std::int64_t e
     if (is_named)
         for (int k = 1; k < scalar_type_count; ++k) {
             const auto found = static_cast<ScalarType>(k);
-            if (kind_of(found) != 'V' && npy_descr(found, scalar_bytes(found)) == descr)
+            if (kind_of(found) != 'V' && npy_descr(found, scalar_bytes(found)) == descr &&
+                kinds.find(kind_of(found)) <= kinds.find(kind_of(type)))
                 return found;
         }
     throw Error(ErrorCode::wrong_type, "the file holds elements of type '" +

@@ -21,8 +21,8 @@ struct NpyHeader {
 /// The word for elements of a type, in this machine's byte order.
 std::string npy_descr(ScalarType type, std::int64_t elem_bytes);
 /// The type that elements of a file have for an array of such elements: another number type than
-/// the array's is one to convert from. Opaque arrays take all elements of their size. Throws
-/// wrong_type where they cannot be taken.
+/// the array's is one to convert from, under NumPy's "same_kind". Opaque arrays take all elements
+/// of their size. Throws wrong_type where they cannot be taken.
 ScalarType stored_type(const std::string& descr, ScalarType type, std::int64_t elem_bytes);
 
 /// The header of an array in C order, as many bytes as a multiple of 64.

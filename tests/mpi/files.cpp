@@ -396,6 +396,61 @@ TEST(Files, WrongThingsAreToldToAllAndLeaveNothing) {
     EXPECT_EQ(bytes_of(there), words(7 * 11));
 }
 
+/// An .npy file of version 1 with any header.
+std::string npy(const std::string& header, const std::string& elements) {
+    std::string file = "\x93NUMPY";
+    file += {1, 0, static_cast<char>(header.size()), static_cast<char>(header.size() >> 8)};
+    return file + header + elements;
+}
+
+TEST(Files, OfOthersAreConvertedOrRefused) {
+    const Folder folder;
+    const Array a;
+    const std::string elements = words(7 * 11), path = folder.path("x.npy");
+    const auto dict = [](const std::string& descr, const std::string& shape) {
+        return "{'descr': " + descr + ", 'fortran_order': False, 'shape': " + shape + ", }\n";
+    };
+    const std::string right = dict("'<i8'", "(7, 11)");
+    const std::vector<std::pair<std::string, ErrorCode>> files = {
+        {npy(right, elements), ErrorCode{}},
+        {npy(right, elements + "more"), ErrorCode{}},
+        {npy("{\"shape\":(7L,11L),\"fortran_order\":False,\"descr\":\"<i8\"}", elements),
+         ErrorCode{}},
+        {npy(dict("'<f8'", "(7, 11)"), elements), ErrorCode::wrong_type},
+        {npy(dict("'>i8'", "(7, 11)"), elements), ErrorCode::wrong_type},
+        {npy(dict("'|O'", "(7, 11)"), elements), ErrorCode::wrong_type},
+        {npy(dict("'<i99999999999999999999'", "(7, 11)"), elements), ErrorCode::wrong_type},
+        {npy(dict("[('a', '<i8')]", "(7, 11)"), elements), ErrorCode::wrong_type},
+        {npy(dict("'<i8'", "(11, 7)"), elements), ErrorCode::mismatch},
+        {npy(dict("'<i8'", "()"), elements), ErrorCode::mismatch},
+        {npy(dict("'<i8'", "(1,1,1,1,1,1,1,7,11)"), elements), ErrorCode::unsupported},
+        {npy(dict("'<i8'", "(7, -11)"), elements), ErrorCode::io},
+        {npy(dict("'<i8'", "(7, 11"), elements), ErrorCode::io},
+        {npy(dict("[('a'", "(7, 11)"), elements), ErrorCode::io},
+        {npy("{'descr': '<i8', 'shape': (7, 11)}", elements), ErrorCode::io},
+        {npy("{'descr': '<i8', 'descr': '<i8'}", elements), ErrorCode::io},
+        {npy(std::string(200, '('), elements), ErrorCode::io},
+        {npy("{'descr': '<i8", ""), ErrorCode::io},
+        {npy("", elements), ErrorCode::io},
+        {npy(right, elements.substr(1)), ErrorCode::io},
+        {npy(right, elements).substr(0, 30), ErrorCode::io},
+        {std::string("\x93NUMPY\x03\x00\xff\xff\xff\x7f", 12) + right, ErrorCode::io},
+        {"\x93NUM", ErrorCode::io},
+        {"", ErrorCode::io},
+    };
+    for (const auto& [file, code] : files) {
+        for_each(a.array, [](std::int64_t& e, std::int64_t) { e = -1; });
+        put(path, file);
+        EXPECT_EQ(outcome_of([&] { a.load_from(path); }), code_of(code)) << file.substr(0, 90);
+        const bool loaded = code == ErrorCode{};
+        mpi_test::Comparisons comparisons;
+        for_each(a.array, [&](std::int64_t& e, std::int64_t k) {
+            comparisons.note(e == (loaded ? value_at(k) : -1), file.substr(0, 90));
+        });
+        comparisons.expect_all();
+    }
+}
+
 TEST(Files, BeyondTheLimitOfOneProcessAreRefused) {
     const Folder folder;
     const Array a;
@@ -424,6 +479,31 @@ TEST(Files, LeftByAKilledProcessAreRemovedAndThoseOfALivingOneAreNot) {
     expected.insert({held, "a.raw"});
     EXPECT_EQ(folder.names(), expected);
     ::close(fd);
+}
+
+TEST(Files, DoNotWaitForEverForAProcessThatDoesNotCome) {
+    const Folder folder;
+    const int rank = mpi_test::world_rank(), last = mpi_test::world_size() - 1;
+    MPI_Comm alone = MPI_COMM_NULL;  // nothing moves on it afterwards
+    MPI_Comm_dup(MPI_COMM_WORLD, &alone);
+    {
+        const BlockCyclic rows(Point{7, 11}, "(block, *)", last + 1);
+        const XArray array(alone, rows, 8, of_numbers());
+        set_default_timeout(0.2);
+        int code = 0;
+        try {
+            if (rank != last) save(alone, folder.path("a.raw"), array.part());
+        } catch (const Error& e) {
+            code = static_cast<int>(e.code());
+        }
+        set_default_timeout({});
+        if (rank != last) {
+            EXPECT_TRUE(code == code_of(ErrorCode::timeout) ||
+                        code == code_of(ErrorCode::peer_failed));
+        }
+        EXPECT_TRUE(folder.names().empty());
+    }
+    MPI_Comm_free(&alone);
 }
 
 class FailingCalls : public ::testing::TestWithParam<bool> {

@@ -43,6 +43,13 @@ def test_every_element_is_dealt_once_and_every_chunk_to_one_process(tmp_path, se
     incoming = sum(sum(found.plan.incoming(rank).values()) for rank in range(nprocs))
     assert incoming == np.prod(found.slab)
     assert f"on {nprocs:,} processes" in repr(found)
+    intended = dm.files.intend(
+        tmp_path / "a.zarr", tmp_path / "b.zarr", chunks=chunks, nprocs=nprocs, axes=axes,
+        max_bytes=limit,
+    )  # fmt: skip
+    assert found.intention.figures() == intended.figures()
+    ways = ("slab by slab", "chunk by chunk")
+    assert f"a move goes {ways[intended.plan is not None]}" in repr(found)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import zarr
 
 import datamover as dm
 from datamover import move_command
-from datamover.files import hdf5, hdf5_chunks, intend, move
+from datamover.files import hdf5, hdf5_chunks, hdf5_output, intend, move
 
 KINDS = {
     "contiguous": {},
@@ -287,7 +287,10 @@ def test_an_output_that_is_not_what_was_written_is_no_output(tmp_path, monkeypat
         ("a.h5:/g", "b.npy", {}, dm.IoError, "is a group; name one of its datasets: g/v"),
         ("a.h5", "b.npy", {}, dm.IoError, "2 datasets; name one"),
         ("a.h5", "b.zarr", {"chunks": (2,)}, dm.InvalidArgument, "for one array"),
-        ("a.h5:/u", "b.h5:/x", {"chunks": (2, 2)}, dm.InvalidArgument, r"chunks=\(2, 2\)"),
+        ("a.h5:/u", "b.h5:/x", {"chunks": (2, 2, 2)}, dm.InvalidArgument, "3 dimensions"),
+        ("a.h5:/u", "b.h5:/x", {"chunks": (0, 2)}, dm.InvalidArgument, "positive"),
+        ("a.h5:/u", "b.h5:/x", {"shards": (2, 2)}, dm.InvalidArgument, r"shards=\(2, 2\)"),
+        ("a.h5:/u", "b.h5:/x", {"compressor": "zstd"}, dm.InvalidArgument, "gzip"),
         ("a.npy", "b.h5", {}, dm.InvalidArgument, "which dataset"),
         ("a.npy", "b.npy:/u", {}, dm.Error, "u"),
         ("a.npy", "b.npy", {"region": ((0, 9),)}, dm.InvalidArgument, "dimension 0"),
@@ -350,3 +353,72 @@ def test_a_chunk_that_decodes_to_more_than_a_chunk_is_refused(tmp_path):
         made.id.write_direct_chunk((0,), zlib.compress(bytes(10**6)))
     with pytest.raises(dm.IoError, match="not 32"):
         move(None, f"{tmp_path}/a.h5:/u", tmp_path / "b.npy")
+
+
+@pytest.mark.parametrize("compressor", [None, "none", "gzip"])
+@pytest.mark.parametrize("dtype", ["f4", ">i2", "u1", "c16", [("a", "i1"), ("b", "<f8")]], ids=str)
+def test_chunks_are_written_as_h5py_reads_them(tmp_path, rng, dtype, compressor):
+    dtype = np.dtype(dtype)
+    for _ in range(3):
+        shape = tuple(int(n) for n in rng.integers(1, 20, 3))
+        chunks = tuple(int(n) for n in rng.integers(1, 12, 3))
+        axes = tuple(int(a) for a in rng.permutation(3))
+        array = np.frombuffer(
+            rng.integers(0, 100, np.prod(shape) * dtype.itemsize, "u1").tobytes(), dtype
+        ).reshape(shape)
+        np.save(tmp_path / "a.npy", array)
+        output = f"{tmp_path}/b.h5:/x/u"
+        said = {"chunks": chunks, "compressor": compressor, "check": "crc32c", "overwrite": True}
+        intended = intend(tmp_path / "a.npy", output, axes=axes, **said)
+        assert intended.files == 1 and intended.plan is not None
+        move(None, tmp_path / "a.npy", output, axes=axes, **said)
+        expected = array.transpose(axes)
+        with h5py.File(tmp_path / "b.h5") as file:
+            made = file["x/u"]
+            assert made.chunks == tuple(map(min, chunks, expected.shape))
+            assert (made.compression, made.shuffle) == (
+                ("gzip", True) if compressor == "gzip" else (None, False)
+            )
+            assert made[...].tobytes() == expected.tobytes()
+        move(None, output, tmp_path / "c.npy", overwrite=True)
+        assert np.load(tmp_path / "c.npy").tobytes() == expected.tobytes()
+
+
+def test_compressed_output_keeps_what_an_array_has_and_is_small(tmp_path):
+    stored = zarr.create_array(
+        tmp_path / "a.zarr", data=np.zeros((50, 40)), chunks=(7, 9), dimension_names=["y", "x"]
+    )
+    stored.attrs["units"] = "m"
+    move(None, tmp_path / "a.zarr", f"{tmp_path}/b.h5:/u", compressor="gzip")
+    with h5py.File(tmp_path / "b.h5") as file:
+        assert file["u"].chunks == (7, 9) and file["u"].attrs["units"] == "m"
+        assert [dim.label for dim in file["u"].dims] == ["y", "x"]
+        assert file["u"].id.get_storage_size() < 50 * 40 * 8 / 10
+    for shape in ((0, 4), ()):
+        np.save(tmp_path / "e.npy", np.zeros(shape))
+        said = {"compressor": "gzip"} if shape else {}
+        move(None, tmp_path / "e.npy", f"{tmp_path}/e.h5:/u", overwrite=True, **said)
+        with h5py.File(tmp_path / "e.h5") as file:
+            assert file["u"].shape == shape
+
+
+def test_a_full_disk_is_told_and_nothing_is_left(tmp_path, monkeypatch):
+    np.save(tmp_path / "a.npy", np.arange(1000.0))
+    real = hdf5_output.ChunkedOutput.write_chunk
+
+    class Full:
+        def write_direct_chunk(self, first, data):
+            raise OSError("Can't write (errno = 28, error message = 'No space left on device')")
+
+    class Dataset:
+        id = Full()
+
+    def write_chunk(self, cell, chunk):
+        if cell == (3,):
+            self._dataset = Dataset()
+        real(self, cell, chunk)
+
+    monkeypatch.setattr(hdf5_output.ChunkedOutput, "write_chunk", write_chunk)
+    with pytest.raises(dm.IoError, match="not enough space"):
+        move(None, tmp_path / "a.npy", f"{tmp_path}/b.h5:/u", chunks=(100,))
+    assert os.listdir(tmp_path) == ["a.npy"]

@@ -12,7 +12,6 @@ import numpy as np
 from datamover.files.checksums import Checksums
 from datamover.files.chunk_boxes import ChunkedArray
 from datamover.files.chunk_plan import ChunkPlan, Side, plan_chunks
-from datamover.files.direct_zarr import OrdinaryArray
 from datamover.files.flat import FlatFile
 from datamover.files.flat_boxes import contiguous, grown
 from datamover.files.formats import ArraySpec, Shape
@@ -120,7 +119,7 @@ class Sink:
 
     Parameters
     ----------
-    writer : FlatFile, OrdinaryArray or any Writer, or None
+    writer : FlatFile, ChunkedArray with `write_chunk` or any Writer, or None
         None is a flat file that is not there yet: to plan only.
     spec : ArraySpec
     sums : Checksums, optional
@@ -131,7 +130,7 @@ class Sink:
         self._writer = writer
         self._sums = sums
         self._spec = spec
-        self._is_ordinary = isinstance(writer, OrdinaryArray)
+        self._has_chunks = isinstance(writer, ChunkedArray)
         self.is_flat = writer is None or isinstance(writer, FlatFile)
         if isinstance(writer, FlatFile):
             writer.maps_short_runs = False
@@ -149,12 +148,12 @@ class Sink:
     @property
     def fill_bytes(self) -> bytes | None:
         """What stands in chunks beyond the array; None where chunks end with it."""
-        return self._writer.fill_bytes if self._is_ordinary else None
+        return self._writer.fill_bytes if self._has_chunks else None
 
     def side(self, chunk: Shape) -> Side:
         """Describe the output as written in such boxes."""
         nbytes = math.prod(chunk) * self._spec.dtype.itemsize
-        if self._is_ordinary:
+        if self._has_chunks:
             # numcodecs has what it made twice for a moment.
             copies = 2 if self._writer.is_encoded else 0
         else:
@@ -165,7 +164,7 @@ class Sink:
         """Write a chunk that begins at `lo`, with what it has beyond the array."""
         if self._sums is not None:
             self._add_sum(lo, chunk)
-        if self._is_ordinary:
+        if self._has_chunks:
             self._writer.write_chunk(
                 tuple(a // c for a, c in zip(lo, chunk.shape, strict=True)), chunk
             )

@@ -277,6 +277,8 @@ class FileArray:
         with together(self.comm):
             file_format = formats.of_output(self.path, options)
             formats.check_options(options, file_format, file_format)
+            if file_format.name == "hdf5" and (options.chunks or options.compressor):
+                raise InvalidArgument(f"{self.path}: HDF5 that movers write is contiguous")
             functions = file_format.functions(by_chunk=True)
             wanted = ArraySpec(request.shape, request.dtype, request.order or "C")
             spec = functions.check_output(wanted, options)

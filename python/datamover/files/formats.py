@@ -51,10 +51,11 @@ class MoveOptions:
     output_order : str
         "C" or "F", of an .npy or raw output; by default the input's.
     chunks, shards : tuple of int
-        Of a Zarr output, in elements per dimension; by default a Zarr input's.
+        Of a Zarr output, in elements per dimension; by default a Zarr input's. Chunks also of an
+        HDF5 output, which is contiguous where neither they nor a compressor are said.
     compressor : str
         Of a Zarr output: "auto" (zarr's default), "none", "zstd", "gzip", "blosc"; by default a
-        Zarr input's, else "auto".
+        Zarr input's, else "auto". Of an HDF5 output: "none", "gzip" (with shuffle).
     axes : tuple of int
         Output dimension k is input dimension axes[k], as in `numpy.transpose`.
     overwrite : bool
@@ -313,9 +314,9 @@ APPLIES_TO = (
     ("shape", "input", ("raw",)),
     ("dtype", "input", ("raw",)),
     ("order", "input", ("raw",)),
-    ("chunks", "output", ("zarr",)),
+    ("chunks", "output", ("zarr", "hdf5")),
     ("shards", "output", ("zarr",)),
-    ("compressor", "output", ("zarr",)),
+    ("compressor", "output", ("zarr", "hdf5")),
     ("output_order", "output", ("npy", "raw")),
     ("member", "input", ("hdf5",)),
     ("output_member", "output", ("hdf5",)),

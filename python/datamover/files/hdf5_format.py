@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from datamover.errors import InvalidArgument, IoError
-from datamover.files import hdf5, zarr
+from datamover.files import hdf5, hdf5_output, zarr
 from datamover.files.direct_zarr import Kept, ordinary_metadata
 from datamover.files.flat import FlatFile, check_flat_dtype
-from datamover.files.formats import ArraySpec, Format, MoveOptions, Shape, register
+from datamover.files.formats import ArraySpec, ChunkFunctions, Format, MoveOptions, Shape, register
 from datamover.files.zarr_traits import (
     FILL_VALUE,
     ZarrTraits,
@@ -110,9 +110,10 @@ def _dimension_names(dataset: Any, name: str) -> list[str | None] | None:
 
 
 def check_output(spec: ArraySpec, options: MoveOptions) -> ArraySpec:
-    """Check the dtype, and that the dataset has a name."""
+    """Check the dtype and the compressor."""
     check_flat_dtype(spec.dtype, "the output")
     hdf5.h5py()
+    hdf5_output.check(spec, options)
     return dataclasses.replace(spec, order="C")
 
 
@@ -124,11 +125,14 @@ def _name_of(path: str, options: MoveOptions) -> str:
 
 
 def create(path: str, spec: ArraySpec, options: MoveOptions) -> None:
-    """Make a file of one contiguous dataset, with the attributes that are kept."""
+    """Make a file of one dataset, with the attributes that are kept."""
     name = _name_of(path, options)
 
     def fill(file: Any) -> None:
-        hdf5.create_contiguous(file, name, spec)
+        if hdf5_output.is_chunked(spec, options):
+            hdf5_output.create_dataset(file, name, spec, options)
+        else:
+            hdf5.create_contiguous(file, name, spec)
         attributes, names = _attributes_and_names(spec.kept)
         for dim, label in zip(file[name].dims, names, strict=False):
             dim.label = label or ""
@@ -152,9 +156,20 @@ def _attributes_and_names(kept: Any) -> tuple[dict[str, Any], list[str | None]]:
     return {}, []
 
 
-def open_writer(path: str, spec: ArraySpec, options: MoveOptions) -> FlatFile:
+def open_writer(
+    path: str, spec: ArraySpec, options: MoveOptions
+) -> FlatFile | hdf5_output.ChunkedOutput:
     """Open a dataset that `create` made."""
+    if hdf5_output.is_chunked(spec, options):
+        return hdf5_output.ChunkedOutput(path, _name_of(path, options), spec, options)
     return hdf5.open_writer(path, _name_of(path, options), spec)
+
+
+def preview(spec: ArraySpec, options: MoveOptions) -> hdf5_output.ChunkedOutput | None:
+    """Give a chunked dataset as `open_writer` would, without a file; None: it is contiguous."""
+    if hdf5_output.is_chunked(spec, options):
+        return hdf5_output.ChunkedOutput("", "", spec, options)
+    return None
 
 
 register(
@@ -166,5 +181,6 @@ register(
         check_output,
         create,
         open_writer,
+        by_chunk=ChunkFunctions(open_reader, check_output, create, open_writer, preview),
     )
 )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which process would read, send and write what, if many moved an array to Zarr slab by slab?"""
+"""Which way would many processes move an array to Zarr, and who would send what slab by slab?"""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from datamover.errors import InvalidArgument
 from datamover.files import zarr
 from datamover.files.formats import ArraySpec, MoveOptions, Shape
-from datamover.files.transfer import slab_parts
+from datamover.files.transfer import Intention, intend_to_zarr, slab_parts
 
 if TYPE_CHECKING:
     from datamover.plans import MotionPlan
@@ -22,15 +22,20 @@ if TYPE_CHECKING:
 class FilePlan:
     """What a move by several processes would do; prints as a summary.
 
+    There are two ways, of which a move takes the one that costs less: chunk by chunk, each process
+    reading what it needs by itself, or slab by slab, with a mover between.
+
     Attributes
     ----------
+    intention : Intention
+        The way that a move would take; its `plan` is None where it goes slab by slab.
     spec : ArraySpec
         Of the output.
     chunks : tuple of int
         Extents of its chunks (or shards).
     nprocs : int
     slab : tuple of int
-        Extents of the slabs in which the array goes by.
+        Extents of the slabs in which the array goes by, that way.
     slabs : int
     share_bytes : int
         That one process writes of a slab at most.
@@ -38,6 +43,7 @@ class FilePlan:
         From the parts as they are read to the parts as they are written, for a whole slab.
     """
 
+    intention: Intention
     spec: ArraySpec
     chunks: Shape
     nprocs: int
@@ -53,13 +59,27 @@ class FilePlan:
         return explain(self.plan, elem_bytes=self.spec.dtype.itemsize, **said)
 
     def __repr__(self) -> str:
+        beside = "" if self.intention.plan is None else "slab by slab it would be "
         return (
             f"{_extents(self.spec.shape)} of {self.spec.dtype} to "
             f"{math.prod(-(-n // c) for n, c in zip(self.spec.shape, self.chunks, strict=True)):,} "
             f"chunks of {_extents(self.chunks)}\n"
-            f"{self.slabs:,} slab{'' if self.slabs == 1 else 's'} of {_extents(self.slab)}, "
-            f"on {self.nprocs:,} processes; each writes at most {self.share_bytes:,} bytes of one\n"
+            f"{self._way()}\n"
+            f"{beside}{self.slabs:,} slab{'' if self.slabs == 1 else 's'} of "
+            f"{_extents(self.slab)}, on {self.nprocs:,} processes; each writes at most "
+            f"{self.share_bytes:,} bytes of one\n"
             f"{self.explain()}"
+        )
+
+    def _way(self) -> str:
+        """Say which way a move would take."""
+        plan = self.intention.plan
+        if plan is None:
+            return "a move goes slab by slab"
+        return (
+            f"a move goes chunk by chunk: {plan.passes:,} pass{'' if plan.passes == 1 else 'es'}, "
+            f"{plan.reads:,} readings of {plan.source_chunks:,} chunks or pieces, "
+            f"{plan.memory_bytes:,} bytes of memory on a process"
         )
 
 
@@ -75,7 +95,7 @@ def plan(
     axes: Sequence[int] | None = None,
     max_bytes: int = 1 << 28,
 ) -> FilePlan:
-    """Say how `nprocs` processes would move an array to Zarr slab by slab. Local, without MPI.
+    """Say how `nprocs` processes would move an array to Zarr. Local, without MPI.
 
     Looks at the input's metadata only.
 
@@ -109,6 +129,8 @@ def plan(
     ...     found = plan(d + "/a.npy", chunks=(16, 16, 64), nprocs=16)
     >>> found.slabs, found.share_bytes, found.plan.incoming(0)
     (1, 131072, {0: 4096, 1: 4096, 2: 4096, 3: 4096})
+    >>> print(repr(found).splitlines()[1].split(":")[0])
+    a move goes chunk by chunk
     """
     if not isinstance(nprocs, int) or nprocs < 1:
         raise InvalidArgument(f"nprocs is {nprocs!r}; it must be a positive integer")
@@ -123,6 +145,7 @@ def plan(
 
     layouts = [FloorPlan(regions, owners, nprocs) for regions, owners in found.parts]
     return FilePlan(
+        intend_to_zarr(source, options, nprocs),
         found.spec,
         found.chunks,
         nprocs,

@@ -283,6 +283,12 @@ def intend(
     return Intention(largest, None, files, nprocs, members=members)
 
 
+def intend_to_zarr(source: str | os.PathLike[str], options: MoveOptions, nprocs: int) -> Intention:
+    """Say what a move of one array to a Zarr array, wherever that is, would do. Local."""
+    source, _, options = _places(source, "-", options)
+    return _intend(source, "", options, nprocs, checks_places=False)
+
+
 def _intend(
     source: str, output: str, options: MoveOptions, nprocs: int, checks_places: bool
 ) -> Intention:
@@ -484,6 +490,12 @@ class _Job:
             kept = kept.converted(dtype)
         wanted = ArraySpec(shape, dtype, options.output_order or given.order, kept)
         self.spec = self.format.functions(by_chunk=True).check_output(wanted, options)
+        in_chunks = options.chunks is not None or options.compressor is not None
+        if self.format.name == "hdf5" and in_chunks and self.nprocs > 1:
+            raise Unsupported(
+                f"{self.output}: HDF5 in chunks is written by one process, whose threads encode "
+                "them; leave -n away"
+            )
         if options.check is not None:
             self.sums = Checksums(options.check, self.spec.dtype)
 

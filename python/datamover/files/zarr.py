@@ -254,10 +254,10 @@ def check_output(spec: ArraySpec, options: MoveOptions) -> ArraySpec:
     if isinstance(spec.kept, direct_zarr.Kept):
         spec = dataclasses.replace(spec, kept=spec.kept.traits())
     _check_dtype(spec.dtype, "the output")
-    _check_boxes("chunks", options.chunks, spec)
-    _check_boxes("shards", options.shards, spec)
+    check_boxes("chunks", options.chunks, spec)
+    check_boxes("shards", options.shards, spec)
     chunks = chunk_shape(spec, options)
-    _check_boxes("chunks", chunks, spec)
+    check_boxes("chunks", chunks, spec)
     if options.shards and any(s % c for s, c in zip(options.shards, chunks, strict=True)):
         raise InvalidArgument(f"shards {options.shards} are no multiples of the chunks {chunks}")
     if (options.compressor or "auto") not in COMPRESSORS:
@@ -325,7 +325,8 @@ def _samples(dtype: np.dtype) -> np.ndarray:
     return np.frombuffer((bytes(range(1, 256)) * (1 + dtype.itemsize))[: 3 * dtype.itemsize], dtype)
 
 
-def _check_boxes(what: str, boxes: Shape | None, spec: ArraySpec) -> None:
+def check_boxes(what: str, boxes: Shape | None, spec: ArraySpec) -> None:
+    """Check that chunks, or shards, can be those of an array."""
     if boxes is None:
         return
     if len(boxes) != len(spec.shape):
@@ -433,9 +434,9 @@ def check_sink(spec: ArraySpec, options: MoveOptions) -> ArraySpec:
 def _ordinary_output(spec: ArraySpec, options: MoveOptions) -> dict[str, Any] | None:
     """Give the metadata of an output that is written without zarr-python."""
     _check_dtype(spec.dtype, "the output")
-    _check_boxes("chunks", options.chunks, spec)
+    check_boxes("chunks", options.chunks, spec)
     chunks = chunk_shape(spec, options)
-    _check_boxes("chunks", chunks, spec)
+    check_boxes("chunks", chunks, spec)
     return direct_zarr.output_metadata(spec, chunks, options)
 
 

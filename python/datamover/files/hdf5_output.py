@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How is a chunked dataset of HDF5 written, its chunks encoded by our threads?
+
+HDF5 takes chunks as they are to stand in the file (`write_direct_chunk`), one thread at a time and
+by one process; shuffling and gzip, which take the time, are done before, by all threads at once.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import zlib
+from typing import Any
+
+import numpy as np
+
+from datamover.errors import InvalidArgument, IoError, Unsupported
+from datamover.files import hdf5
+from datamover.files.chunk_boxes import ChunkedArray
+from datamover.files.formats import ArraySpec, MoveOptions, Shape
+from datamover.files.space import is_no_space, no_space
+
+COMPRESSORS = ("none", "gzip")
+#: As h5py compresses where nothing is said.
+GZIP_LEVEL = 4
+
+
+def is_chunked(spec: ArraySpec, options: MoveOptions) -> bool:
+    """Tell whether chunks are asked for. What is empty has none."""
+    said = options.chunks is not None or options.compressor is not None
+    return said and bool(spec.shape) and spec.nbytes > 0
+
+
+def check(spec: ArraySpec, options: MoveOptions) -> None:
+    """Check the compressor, and that there is something to cut.
+
+    Raises
+    ------
+    InvalidArgument
+    """
+    if (options.compressor or "none") not in COMPRESSORS:
+        raise InvalidArgument(
+            f"unknown compressor {options.compressor!r} of HDF5; there are {', '.join(COMPRESSORS)}"
+        )
+    if not spec.shape and (options.chunks is not None or options.compressor is not None):
+        raise InvalidArgument("an array of one element has no chunks in HDF5")
+
+
+def chunk_shape(spec: ArraySpec, options: MoveOptions) -> Shape:
+    """Give the chunks that were said, the input's, or ones of a megabyte; none beyond the array."""
+    from datamover.files import zarr
+
+    zarr.check_boxes("chunks", options.chunks, spec)
+    chunks = zarr.chunk_shape(spec, options)
+    return tuple(min(c, n) for c, n in zip(chunks, spec.shape, strict=True))
+
+
+def create_dataset(file: Any, name: str, spec: ArraySpec, options: MoveOptions) -> None:
+    """Make a chunked dataset without chunks.
+
+    Raises
+    ------
+    Unsupported
+        HDF5 has no such dtype.
+    """
+    packed = {"compression": "gzip", "compression_opts": GZIP_LEVEL, "shuffle": True}
+    said = packed if options.compressor == "gzip" else {}
+    chunks = chunk_shape(spec, options)
+    try:
+        made = file.create_dataset(name, spec.shape, spec.dtype, chunks=chunks, **said)
+    except (TypeError, ValueError) as e:
+        raise Unsupported(
+            f"HDF5 cannot hold {name!r} of dtype {spec.dtype} in chunks {chunks}: {e}"
+        ) from e
+    if made.dtype != spec.dtype or made.dtype.itemsize != spec.dtype.itemsize:
+        raise Unsupported(f"HDF5 cannot hold dtype {spec.dtype} of {name!r}: it makes {made.dtype}")
+
+
+class ChunkedOutput(ChunkedArray):
+    """A chunked dataset that several threads write.
+
+    Parameters
+    ----------
+    path, name : str
+        Of a dataset that `create_dataset` made; an empty path: to be looked at only.
+    spec : ArraySpec
+    options : MoveOptions
+    """
+
+    def __init__(self, path: str, name: str, spec: ArraySpec, options: MoveOptions):
+        self.spec = spec
+        self.granule = chunk_shape(spec, options)
+        self.is_encoded = options.compressor == "gzip"
+        self.fill_bytes = bytes(spec.dtype.itemsize)
+        self._path = path
+        # Locked already by who writes it, in a way of which HDF5 knows nothing.
+        self._file = hdf5.h5py().File(path, "r+", locking=False) if path else None
+        self._dataset = self._file[name] if path else None
+
+    def write_chunk(self, cell: Shape, chunk: np.ndarray) -> None:
+        """Encode and write a chunk, contiguous in C order."""
+        data: Any = np.ascontiguousarray(chunk).reshape(-1).view(np.uint8)
+        if self.is_encoded:
+            shuffled = data.reshape(-1, self.spec.dtype.itemsize).T
+            data = zlib.compress(np.ascontiguousarray(shuffled), GZIP_LEVEL)
+        else:
+            data = data.tobytes()
+        first = tuple(i * c for i, c in zip(cell, self.granule, strict=True))
+        try:
+            self._dataset.id.write_direct_chunk(first, data)
+        except (OSError, RuntimeError) as e:
+            raise self._refused(e) from e
+
+    def _refused(self, e: Exception) -> IoError:
+        """Give the error for what HDF5 says, which has the system's number in its words."""
+        found = re.search(r"errno = (\d+)", str(e))
+        reason = OSError(int(found[1]), "") if found else e
+        if isinstance(reason, OSError) and is_no_space(reason):
+            words = no_space(self._path, reason, self.spec.nbytes)
+            return IoError(f"{words} (the array before compression)")
+        return IoError(f"{self._path} cannot be written: {e}")
+
+    def sync(self) -> None:
+        """Bring the file to the disk, with all that HDF5 has kept back."""
+        file, self._file, self._dataset = self._file, None, None
+        try:
+            file.close()
+        except (OSError, RuntimeError) as e:
+            raise self._refused(e) from e
+        fd = os.open(self._path, os.O_RDONLY)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
+    def close(self) -> None:
+        """Close the file; what is wrong with it was told before."""
+        file, self._file, self._dataset = self._file, None, None
+        if file is not None:
+            try:
+                file.close()
+            except RuntimeError as e:
+                raise OSError(str(e)) from e
