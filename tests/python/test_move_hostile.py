@@ -109,7 +109,7 @@ ARGUMENTS = [
     ("a.npy b.npy --input-format netcdf", 1, "unknown format"),
     ("a.npy b.npy --input-format hdf5", 1, "no HDF5 file"),
     ("a.npy b.npy --compressor bogus", 1, "--compressor bogus is for zarr"),
-    ("a.npy b.npy --compressor zstd", 1, "is for zarr outputs"),
+    ("a.npy b.npy --compressor zstd", 1, "is for zarr or hdf5 outputs"),
     ("a.npy b.npy --chunks 2,3", 1, "--chunks"),
     ("a.npy b.raw --shards 2,3", 1, "--shards"),
     ("a.npy b.zarr --output-order F", 1, "--output-order"),
