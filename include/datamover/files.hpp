@@ -34,7 +34,8 @@ struct FileOptions {
 /// Writes an array of any layout to a new file. In each round the elements of one range of the file
 /// are redistributed to a `FlatCyclic` layout, of which every writer holds one contiguous piece,
 /// and writes it at its place. The file is written beside `path`, brought to the disk, and renamed:
-/// under `path` stands what stood there before, or all of it, also after a crash. What saves left
+/// under `path` stands what stood there before, or all of it, also after a crash. A symbolic link
+/// there is replaced, not followed. What saves left
 /// behind that were killed, datamover's own names beside `path`, is removed. Of an element that
 /// several hold, one copy is written; ghosts are not. The index space of a floor plan is its
 /// bounding box, which the file holds. Collective: all give the same path and options. Deadlines

@@ -86,6 +86,8 @@ void check_columns(const State& s, std::span<const ElementColumn> columns, std::
     check_sizes(s, columns);
     for (std::size_t c = 0; c < columns.size(); ++c) {
         check_memory(s, columns[c].data, elems, "a column");
+        distribute::check_addresses(columns[c].data, elems, columns[c].stride_bytes,
+                                    columns[c].elem_bytes);
         check_room(s, result_elems, results[c].bytes, columns[c].elem_bytes);
         check_memory(s, results[c].data, result_elems, "a result");
     }

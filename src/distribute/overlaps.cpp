@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Would results be written over what is still to be read, or over each other?
+// Do elements lie where memory can be, and would results be written over what is still to be read?
 #include "overlaps.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <string>
 
 namespace datamover::distribute {
@@ -31,6 +32,17 @@ bool holds_any(Wide begin, Wide end, const ElementColumn& column, std::int64_t e
 }
 
 }  // namespace
+
+void check_addresses(const void* data, std::int64_t elems, std::int64_t stride_bytes,
+                     std::int64_t elem_bytes) {
+    if (elems == 0) return;
+    const Wide first = address_of(data), last = first + Wide{elems - 1} * stride_bytes;
+    if (std::min(first, last) < 0 ||
+        std::max(first, last) + elem_bytes > std::numeric_limits<std::int64_t>::max())
+        throw Error(ErrorCode::out_of_range, std::to_string(elems) + " elements, each " +
+                                                 std::to_string(stride_bytes) +
+                                                 " bytes behind the one before, lie in no memory");
+}
 
 std::optional<Error> overlapping(std::span<const ElementColumn> columns, std::int64_t column_elems,
                                  std::span<const ElementBuffer> results, std::int64_t result_elems,

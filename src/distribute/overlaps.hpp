@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Would results be written over what is still to be read, or over each other?
+// Do elements lie where memory can be, and would results be written over what is still to be read?
 #pragma once
 
 #include <cstdint>
@@ -16,5 +16,10 @@ namespace datamover::distribute {
 std::optional<Error> overlapping(std::span<const ElementColumn> columns, std::int64_t column_elems,
                                  std::span<const ElementBuffer> results, std::int64_t result_elems,
                                  int rank);
+
+/// Throws out_of_range where `elems` elements, `stride_bytes` from one to the next, reach beyond
+/// all addresses that there are. Local.
+void check_addresses(const void* data, std::int64_t elems, std::int64_t stride_bytes,
+                     std::int64_t elem_bytes);
 
 }  // namespace datamover::distribute

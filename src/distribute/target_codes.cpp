@@ -9,6 +9,7 @@
 
 #include "datamover/targets.hpp"
 #include "geometry/checked.hpp"
+#include "overlaps.hpp"
 #include "target_codes_wide.hpp"
 
 namespace datamover::distribute {
@@ -239,6 +240,8 @@ void check_rows(const TargetList& targets) {
     if (entries > 0 && !targets.data && !targets.evaluate)
         throw Error(ErrorCode::invalid_argument,
                     std::to_string(entries) + " targets lie in no memory: the address is null");
+    if (!targets.evaluate)
+        check_addresses(targets.data, entries, targets.stride_bytes, scalar_bytes(targets.type));
 }
 
 template <class Code>

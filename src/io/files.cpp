@@ -182,7 +182,8 @@ private:
         for (std::size_t k = 0; k < n; ++k)
             if (most[k] != -most[k + n])
                 throw Error(ErrorCode::mismatch, "the processes do not give the same " +
-                                                     std::string(names[k]) + " for " + path_);
+                                                     std::string(names[k]) +
+                                                     (k == 0 ? "" : " for " + path_));
     }
 
     std::unique_ptr<XArray> staged_;
@@ -284,11 +285,15 @@ private:
     io::NpyHeader header(std::int64_t size) const {
         std::string bytes(static_cast<std::size_t>(std::min<std::int64_t>(size, 12)), '\0');
         file_.read(0, std::as_writable_bytes(std::span(bytes)));
-        const std::int64_t length = io::npy_header_bytes(bytes);
-        if (length > size) throw Error(ErrorCode::io, path_ + " ends within its header");
-        bytes.resize(static_cast<std::size_t>(length));
-        file_.read(0, std::as_writable_bytes(std::span(bytes)));
-        return io::parsed_npy_header(bytes);
+        try {
+            const std::int64_t length = io::npy_header_bytes(bytes);
+            if (length > size) throw Error(ErrorCode::io, "it ends within NumPy's header");
+            bytes.resize(static_cast<std::size_t>(length));
+            file_.read(0, std::as_writable_bytes(std::span(bytes)));
+            return io::parsed_npy_header(bytes);
+        } catch (const Error& e) {
+            throw Error(e.code(), path_ + ": " + e.what());
+        }
     }
     void take(const io::NpyHeader& found) {
         if (!(found.shape == shape_))

@@ -122,6 +122,15 @@ TEST_F(DistributionArguments, SizesBeyond64Bits) {
     expect_refused(ErrorCode::invalid_argument, [&] { Distribution(MPI_COMM_WORLD, targets); });
 }
 
+TEST_F(DistributionArguments, StridesBeyondAllMemory) {
+    for (const std::int64_t stride : {2 * huge, -2 * huge}) {
+        expect_both_refuse(ErrorCode::out_of_range, {values_.data(), 8, stride}, buffer());
+        TargetList targets = targets_of(ranks_);
+        if (is_guilty()) targets.stride_bytes = stride;
+        expect_refused(ErrorCode::out_of_range, [&] { Distribution(MPI_COMM_WORLD, targets); });
+    }
+}
+
 TEST_F(DistributionArguments, BuffersThatShareMemory) {
     const ElementBuffer same{reinterpret_cast<std::byte*>(values_.data()), sizeof values_, {}};
     expect_both_refuse(ErrorCode::invalid_argument, column(), same);
