@@ -129,10 +129,19 @@ def run(words: list[str]) -> int:
             return 1
     if not said.dry_run and not launch.inside_launcher() and several:
         return _start_processes(said.nprocs, said.output)
+    if any("://" in name for name in (said.source, said.output)):
+        _leave_one_error()
     from datamover.files.formats import speaking_of_options
 
     with speaking_of_options():
         return _run(said, several)
+
+
+def _leave_one_error() -> None:
+    """Have asyncio print nothing: zarr asks a store for several things, and takes one's error."""
+    import logging
+
+    logging.getLogger("asyncio").setLevel(logging.CRITICAL)
 
 
 def _run(said: argparse.Namespace, several: bool) -> int:

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Are Zarr arrays moved from and to addresses, whole or not at all? Servers are on the loopback."""
 
+import asyncio
 import functools
+import gc
 import http.server
+import logging
 import os
 import subprocess
 import sys
@@ -15,6 +18,7 @@ import zarr
 from zarr.storage import ObjectStore
 
 import datamover as dm
+from datamover import move_command
 from datamover.files import addresses, intend, move
 
 pytest.importorskip("obstore")
@@ -191,3 +195,24 @@ def test_memory_of_this_program(tmp_path):
     move(None, "memory://some/b.zarr", tmp_path / "c.npy")
     np.testing.assert_array_equal(np.load(tmp_path / "c.npy"), ARRAY)
     fsspec.filesystem("memory").rm("/some", recursive=True)
+
+
+def test_the_command_prints_one_error_of_several(tmp_path, capfd, caplog, monkeypatch):
+    """Zarr asks a store for several things at once, and leaves the others' errors to asyncio."""
+    logger = logging.getLogger("asyncio")
+    monkeypatch.setattr(logger, "level", logger.level)
+    assert move_command.run(["http://127.0.0.1:9/a.zarr", str(tmp_path / "b.npy")]) == 1
+
+    async def fail():
+        raise OSError("of another question")
+
+    async def ask():
+        forgotten = asyncio.ensure_future(fail())
+        await asyncio.wait([forgotten])
+        del forgotten
+
+    asyncio.run(ask())
+    gc.collect()
+    said = capfd.readouterr().err
+    assert said.startswith("error: http://127.0.0.1:9/a.zarr") and len(said.splitlines()) == 1
+    assert not caplog.records
