@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from .arguments import as_array
+from .collective_calls import agreeing, refused_by
 from .errors import InvalidArgument, InvalidState, Mismatch, OutOfRange, WrongType
 from .mpi import collectively, comm_address, core
 
@@ -126,6 +127,7 @@ class XArray:
     ((6, 8), (4, 6))
     """
 
+    @refused_by(agreeing)
     def __init__(
         self,
         comm: MPI.Comm,

@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from .arguments import as_array, memory_limit, seconds
+from .collective_calls import agreeing, refused_by
 from .element_arrays import Arrays, Column, TargetArray, is_several, writable
 from .errors import Error, InvalidArgument, InvalidState, Mismatch, OutOfRange
 from .layouts import IndexList
@@ -103,6 +104,7 @@ class Distribution:
     array([10.,  0., 30.])
     """
 
+    @refused_by(agreeing)
     def __init__(
         self,
         comm: MPI.Comm,
@@ -142,7 +144,10 @@ class Distribution:
         try:
             return work()
         except BaseException as error:
-            take_part_with(lambda _, code, text: self._core.refuse(code, text), 0, error)
+            self._refuse(error)
+
+    def _refuse(self, error: BaseException) -> NoReturn:
+        take_part_with(lambda _, code, text: self._core.refuse(code, text), 0, error)
 
     @property
     def elems(self) -> int:
@@ -164,6 +169,7 @@ class Distribution:
         """Elements from each rank to here."""
         return self._core.receive_counts()
 
+    @refused_by(lambda given, _, error: given[0]._refuse(error))
     def move(self, *columns: Any, out: Any = None) -> Any:
         """Move any number of columns, one message per pair of processes. Collective.
 
@@ -305,6 +311,7 @@ class Distribution:
         """Whether a move was started that is not complete here."""
         return self._core.in_flight
 
+    @refused_by(lambda given, _, error: given[0]._refuse(error))
     def move_in_place(self, buffer: np.ndarray, *, stable: bool = False) -> np.ndarray:
         """Replace the first `elems` elements of a buffer by those that arrive. Collective.
 
@@ -353,6 +360,7 @@ class Distribution:
         self._core.move_in_place(described, capacity, self.method, in_order)
         return buffer[: self.received]
 
+    @refused_by(lambda given, _, error: given[0]._refuse(error))
     def reverse(
         self, values: Any, op: str | None = None, out: Any = None, *, after: str | None = None
     ) -> Any:
@@ -510,6 +518,7 @@ class Distribution:
         )
 
 
+@refused_by(agreeing)
 def distribute(
     comm: MPI.Comm,
     elements: Any,

@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
 from ._plan import MotionPlan
 from .arguments import memory_limit, number, seconds, text
 from .arrays import UserArrays, XArray, number_name
+from .collective_calls import binding, refused_by
 from .errors import InvalidArgument, Mismatch, Unsupported, WrongType
 from .mover_pairs import MoverPairs
 from .mpi import comm_address, core, take_part_with
@@ -176,6 +177,7 @@ class MoverSet:
 
     _in_phases = False  # whether the plans go one after the other
 
+    @refused_by(binding)
     def __init__(
         self,
         moves: Sequence[tuple[MotionPlan, Arrays, Arrays]],
@@ -230,10 +232,13 @@ class MoverSet:
             pairs = zip(self._plans, arrays, strict=True)
             parts = [_Parts(self._comm, plan, a, b) for plan, (a, b) in pairs]
         except BaseException as error:
-            take_part_with(core().refuse_binding, self._address, error)
+            self._refuse_binding(error)
         self._core.rebind(
             [s for p in parts for s in p.sources], [d for p in parts for d in p.destinations]
         )
+
+    def _refuse_binding(self, error: BaseException) -> NoReturn:
+        take_part_with(core().refuse_binding, self._address, error)
 
     def tune(self, seconds: float = 0.2) -> None:
         """Measure which transports are the fastest here and go over to them. Collective.
@@ -472,6 +477,7 @@ class Mover(MoverSet):
             cls = FileMover
         return super().__new__(cls)
 
+    @refused_by(binding)
     def __init__(
         self,
         plan: MotionPlan,
@@ -504,6 +510,7 @@ class Mover(MoverSet):
         """The plan that is carried out."""
         return self._plans[0]
 
+    @refused_by(lambda given, _, error: given[0]._refuse_binding(error))
     def rebind(self, source: Arrays, destination: Arrays) -> None:
         """Go over to other arrays of the same plan, without planning again. Collective.
 

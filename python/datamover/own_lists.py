@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy.typing as npt
 
+from .collective_calls import listing, refused_by
 from .layouts import IndexList, Layout
 from .mpi import comm_address, core, take_part_with
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from mpi4py import MPI
 
 
+@refused_by(listing)
 def index_lists(
     comm: MPI.Comm,
     shape: int | Sequence[int],

@@ -257,3 +257,52 @@ def test_a_forked_child_leaves_movers_alone(comm, plan):
     flying.wait()
     bound()
     assert (b.local == 5).all()
+
+
+def unknown_on_last(comm):
+    """A keyword that there is not, on one process."""
+    return {"bogus": 1} if comm.rank == comm.size - 1 else {}
+
+
+def test_calls_that_python_refuses(comm, plan, place):
+    """All hear of a keyword that there is not, and nobody is out of step."""
+    said = unknown_on_last(comm)
+    a, b = dm.XArray(comm, plan.source), dm.XArray(comm, plan.destination)
+    mine, out = (
+        np.zeros(layout.local_shape(comm.rank)) for layout in (plan.source, plan.destination)
+    )
+    own = np.array([comm.rank])
+    mover = dm.Mover(plan, a, b)
+    moves = dm.Distribution(comm, own)
+    dm.save(place + "/in.npy", {"a": a}, comm=comm)
+    calls = {
+        "XArray": lambda: dm.XArray(comm, plan.source, **said),
+        "Mover": lambda: dm.Mover(plan, a, b, **said),
+        "Mover of others' arrays": lambda: dm.Mover(plan, mine, out, comm=comm, **said),
+        "MoverSet": lambda: dm.MoverSet([(plan, a, b)], **said),
+        "Phases": lambda: dm.Phases([(plan, a, b)], **said),
+        "rebind": lambda: mover.rebind(a, b, **said),
+        "Distribution": lambda: dm.Distribution(comm, own, **said),
+        "move": lambda: moves.move(own, **said),
+        "move_in_place": lambda: moves.move_in_place(own.copy(), **said),
+        "reverse": lambda: moves.reverse(own, **said),
+        "distribute": lambda: dm.distribute(comm, own, own, **said),
+        "index_lists": lambda: dm.index_lists(comm, comm.size, own, **said),
+        "save": lambda: dm.save(place + "/a.npy", {"a": a}, comm=comm, **said),
+        "load": lambda: dm.load(place + "/in.npy", {"a": a}, comm=comm, **said),
+        "open": lambda: dm.files.open(place + "/in.npy", plan.source, comm=comm, **said),
+        "files.move": lambda: dm.files.move(comm, place + "/in.npy", place + "/b.npy", **said),
+    }  # fmt: skip
+    for name, call in calls.items():
+        with pytest.raises(dm.Error, match=r"bogus|keyword") as caught:
+            call()
+        assert isinstance(caught.value, TypeError | ValueError), name
+        assert comm.size == 1 or f"process {comm.size - 1}" in str(caught.value), name
+    a.local[...] = 3
+    mover()
+    assert (b.local == 3).all() and os.listdir(place) == ["in.npy"]
+
+
+def test_a_call_that_nobody_hears_of_is_pythons_own_error(comm):
+    with pytest.raises(TypeError, match="bogus"):
+        dm.Mover(None, None, None, bogus=1)

@@ -20,6 +20,7 @@ from numpy.typing import DTypeLike
 
 from datamover.arguments import memory_limit
 from datamover.arrays import element_dtype
+from datamover.collective_calls import agreeing, refused_by
 from datamover.errors import (
     Error,
     InvalidArgument,
@@ -53,6 +54,7 @@ MODES = ("r", "r+", "w")
 log = logging.getLogger("datamover")
 
 
+@refused_by(agreeing)
 def open(
     path: str | os.PathLike[str],
     layout: Layout,

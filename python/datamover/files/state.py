@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from datamover.arguments import memory_limit
+from datamover.collective_calls import agreeing, refused_by
 from datamover.errors import InvalidArgument, InvalidState, Mismatch, NoMemory, WrongType
 from datamover.files import formats, placing
 from datamover.files.agreement import threads_here, together
@@ -46,6 +47,7 @@ MAX_BYTES = 1 << 28
 log = logging.getLogger("datamover")
 
 
+@refused_by(agreeing)
 def save(
     path: str | os.PathLike[str],
     arrays: Mapping[str, Any],
@@ -141,6 +143,7 @@ def save(
     return job.run()
 
 
+@refused_by(agreeing)
 def load(
     path: str | os.PathLike[str],
     targets: Mapping[str, Any],
