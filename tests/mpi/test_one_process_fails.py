@@ -275,6 +275,7 @@ def test_calls_that_python_refuses(comm, plan, place):
     mover = dm.Mover(plan, a, b)
     moves = dm.Distribution(comm, own)
     dm.save(place + "/in.npy", {"a": a}, comm=comm)
+    stream = dm.Stream(comm, "tcp://127.0.0.1:0")
     calls = {
         "XArray": lambda: dm.XArray(comm, plan.source, **said),
         "Mover": lambda: dm.Mover(plan, a, b, **said),
@@ -291,6 +292,9 @@ def test_calls_that_python_refuses(comm, plan, place):
         "save": lambda: dm.save(place + "/a.npy", {"a": a}, comm=comm, **said),
         "load": lambda: dm.load(place + "/in.npy", {"a": a}, comm=comm, **said),
         "open": lambda: dm.files.open(place + "/in.npy", plan.source, comm=comm, **said),
+        "Stream": lambda: dm.Stream(comm, "tcp://127.0.0.1:0", **said),
+        "send": lambda: stream.send("u", a, **said),
+        "connect": lambda: dm.stream.connect(stream.address, comm=comm, **said),
         "files.move": lambda: dm.files.move(comm, place + "/in.npy", place + "/b.npy", **said),
     }  # fmt: skip
     for name, call in calls.items():
@@ -298,6 +302,7 @@ def test_calls_that_python_refuses(comm, plan, place):
             call()
         assert isinstance(caught.value, TypeError | ValueError), name
         assert comm.size == 1 or f"process {comm.size - 1}" in str(caught.value), name
+    stream.close()
     a.local[...] = 3
     mover()
     assert (b.local == 3).all() and os.listdir(place) == ["in.npy"]

@@ -14,6 +14,7 @@ import numpy as np
 from datamover._plan import plan_between
 from datamover.arguments import seconds, text
 from datamover.arrays import XArray
+from datamover.collective_calls import agreeing, refused_by
 from datamover.errors import (
     InvalidArgument,
     InvalidState,
@@ -71,6 +72,7 @@ class _Wanted:
         return arrays
 
 
+@refused_by(agreeing)
 def connect(
     address: str,
     comm: MPI.Comm | None = None,

@@ -6,7 +6,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -52,6 +52,14 @@ class Group:
         said = json.dumps(words).encode()
         padded = np.frombuffer(said + b" " * (-len(said) % 8), np.int64)
         return [json.loads(one.tobytes()) for one in gathered(self._address, padded)]
+
+    def refuse(self, error: BaseException) -> NoReturn:
+        """Raise this everywhere, where the others call `together`. Collective."""
+        from datamover.mpi import core, error_of, take_part_with
+
+        if self.size == 1:
+            raise error_of(error) from error
+        take_part_with(core().agree, self._address, error)
 
     def tell_failure(self, error: BaseException) -> None:
         """Have the next call of `together` of the other processes raise an error. Collective."""

@@ -20,6 +20,7 @@ import numpy as np
 from datamover._plan import SendingEnd, plan_between
 from datamover.arguments import memory_limit, seconds, text
 from datamover.arrays import UserArrays, XArray
+from datamover.collective_calls import agreeing, refused_by
 from datamover.errors import (
     InvalidArgument,
     InvalidState,
@@ -121,6 +122,7 @@ class Stream:
     0
     """
 
+    @refused_by(agreeing)
     def __init__(
         self,
         comm: MPI.Comm | None,
@@ -183,6 +185,7 @@ class Stream:
             return SendingEnd(sockets, self.token, self._pathways)
         return SendingEnd(sockets, self.token, self._pathways, producers, *self._flow, self._least)
 
+    @refused_by(lambda given, _, error: given[0]._group.refuse(error))
     def send(
         self,
         name: str,
