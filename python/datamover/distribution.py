@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from . import notebook
 from .arguments import as_array, memory_limit, seconds
 from .collective_calls import agreeing, refused_by
 from .element_arrays import Arrays, Column, TargetArray, is_several, writable
@@ -516,6 +517,18 @@ class Distribution:
             f"{counters['elems_kept']} elements, sends {counters['elems_sent']}, drops "
             f"{counters['elems_dropped']}, receives {self.received}; method {self.method!r})"
         )
+
+    def _repr_html_(self) -> str:
+        sent, received = self.send_counts, self.receive_counts
+        peers = np.flatnonzero(sent + received)
+        largest = peers[np.argsort(-(sent + received)[peers], kind="stable")][: notebook.SHOWN]
+        caption = (
+            f"Distribution, process {self.comm.rank} of {self.comm.size}: gives {self.elems} "
+            f"elements, receives {self.received}, drops {self.counters()['elems_dropped']}"
+        )
+        rows = ((rank, sent[rank], received[rank]) for rank in largest)
+        head = ("process", "elements to it", "elements from it")
+        return notebook.table(caption, head, rows, notebook.others(len(peers), "processes"))
 
 
 @refused_by(agreeing)

@@ -30,8 +30,8 @@ MOST_DRAWN = 1000
 Row = tuple[Any, ...]
 
 
-def _table(caption: str, head: Row, rows: Iterable[Row], others: str = "") -> str:
-    """Return an HTML table; `others` is said in its last row."""
+def table(caption: str, head: Row, rows: Iterable[Row], last: str = "") -> str:
+    """Return an HTML table; `last` is said in its last row."""
     lines = [f"<table><caption>{escape(caption)}</caption>"]
     if head:
         lines.append("<tr>" + "".join(f"<th>{escape(str(c))}</th>" for c in head) + "</tr>")
@@ -39,12 +39,13 @@ def _table(caption: str, head: Row, rows: Iterable[Row], others: str = "") -> st
     for row in rows:
         columns = len(row)
         lines.append("<tr>" + "".join(f"<td>{escape(str(c))}</td>" for c in row) + "</tr>")
-    if others:
-        lines.append(f'<tr><td colspan="{columns}">{escape(others)}</td></tr>')
+    if last:
+        lines.append(f'<tr><td colspan="{columns}">{escape(last)}</td></tr>')
     return "\n".join([*lines, "</table>"])
 
 
-def _others(total: int, what: str) -> str:
+def others(total: int, what: str) -> str:
+    """Say how many are not shown, if any."""
     return f"and {total - SHOWN} more {what}" if total > SHOWN else ""
 
 
@@ -64,7 +65,7 @@ def _block_cyclic(layout: BlockCyclic) -> str:
     ]
     if layout.replicas > 1:
         rows.append(("replicas", layout.replicas))
-    return _with_picture(_table("BlockCyclic", (), rows), layout, 1)
+    return _with_picture(table("BlockCyclic", (), rows), layout, 1)
 
 
 def _floor_plan(layout: FloorPlan) -> str:
@@ -77,8 +78,8 @@ def _floor_plan(layout: FloorPlan) -> str:
         for i in range(min(len(layout), SHOWN))
     )
     head = ("block", "rank", "region", "shape")
-    table = _table(caption, head, rows, _others(len(layout), "blocks"))
-    return _with_picture(table, layout, len(layout))
+    shown = table(caption, head, rows, others(len(layout), "blocks"))
+    return _with_picture(shown, layout, len(layout))
 
 
 def _index_list(layout: IndexList) -> str:
@@ -88,8 +89,8 @@ def _index_list(layout: IndexList) -> str:
         first = ", ".join(map(str, indices[:SHOWN].tolist()))
         rows.append((rank, len(indices), first + (", …" if len(indices) > SHOWN else "")))
     caption = f"IndexList over {layout.shape} on {layout.nprocs} processes"
-    table = _table(caption, ("rank", "number", "indices"), rows, _others(layout.nprocs, "ranks"))
-    return _with_picture(table, layout, layout.nprocs)
+    shown = table(caption, ("rank", "number", "indices"), rows, others(layout.nprocs, "ranks"))
+    return _with_picture(shown, layout, layout.nprocs)
 
 
 def _flat_cyclic(layout: FlatCyclic) -> str:
@@ -100,19 +101,19 @@ def _flat_cyclic(layout: FlatCyclic) -> str:
         ("processes", layout.nprocs),
         ("owners", ", ".join(map(str, owners[:SHOWN])) + (", …" if len(owners) > SHOWN else "")),
     ]
-    return _with_picture(_table("FlatCyclic", (), rows), layout, 1)
+    return _with_picture(table("FlatCyclic", (), rows), layout, 1)
 
 
 def _with_picture(
-    table: str, layout: BlockCyclic | FloorPlan | IndexList | FlatCyclic, parts: int
+    shown: str, layout: BlockCyclic | FloorPlan | IndexList | FlatCyclic, parts: int
 ) -> str:
     """Put the picture of who holds what below a table, unless it cannot be had or takes long."""
     if parts > MOST_DRAWN or find_spec("matplotlib") is None:
-        return table
+        return shown
     from .picture import layout_png
 
     picture = b64encode(layout_png(layout)).decode()
-    return f'<div>{table}<img alt="who holds what" src="data:image/png;base64,{picture}"/></div>'
+    return f'<div>{shown}<img alt="who holds what" src="data:image/png;base64,{picture}"/></div>'
 
 
 def _memory(memory: MemoryLayout) -> str:
@@ -122,7 +123,7 @@ def _memory(memory: MemoryLayout) -> str:
     )
     caption = f"MemoryLayout: bytes {memory.begin_bytes} to {memory.end_bytes}"
     head = ("block", "offset in bytes", "strides in bytes", "local indices")
-    return _table(caption, head, rows, _others(len(memory.blocks), "blocks"))
+    return table(caption, head, rows, others(len(memory.blocks), "blocks"))
 
 
 def _term(term: SectionCopy | Redistribution | HaloExchange) -> Row:
@@ -155,7 +156,7 @@ def _term(term: SectionCopy | Redistribution | HaloExchange) -> Row:
 def _plan(plan: MotionPlan) -> str:
     caption = f"MotionPlan from {plan.source!r} to {plan.destination!r}"
     rows = (_term(plan[i]) for i in range(min(len(plan), SHOWN)))
-    return _table(caption, ("term", "from", "to"), rows, _others(len(plan), "terms"))
+    return table(caption, ("term", "from", "to"), rows, others(len(plan), "terms"))
 
 
 for _class, _html in (

@@ -84,3 +84,13 @@ def test_large_ones_are_short(make):
         table, _, picture = thing._repr_html_().partition("<img")
         assert len(table) < 4000 and len(picture) < 40_000
     assert "8 more terms" in plan._repr_html_()
+
+
+def test_distributions():
+    from mpi4py import MPI
+
+    distribution = dm.Distribution(MPI.COMM_SELF, [0, -1, 0])
+    caption, rows = rows_of(distribution)
+    assert caption == (
+        "Distribution, process 0 of 1: gives 3 elements, receives 2, drops 1"
+    ) and rows[1:] == [["0", "2", "2"]]
