@@ -65,6 +65,7 @@ struct WindowPair {
 /// What MPI may look at while a round is under way.
 struct WindowMemory {
     memory::AllocationPtr hosted, own;  ///< buffers that callers access, and those of callers
+    std::vector<memory::AllocationPtr> arrays;
     std::vector<std::shared_ptr<const void>> attached;
     struct Words {
         std::int64_t sent = 0, received = 0, probed = 0;
@@ -178,7 +179,7 @@ private:
         std::vector<std::int64_t> buffer_bytes;  // per pair; 0: in place
         std::int64_t hosted_bytes = 0, own_bytes = 0;
         for (WindowPair& pair : pairs_) {
-            const bool direct = pair.hosts ? attach_array(pair) : pair.program.all_in_place();
+            const bool direct = keep_array(pair) && (!pair.hosts || attach_array(pair));
             const std::size_t most = direct ? unbuffered_width : buffers_;
             pair.width = std::min(most, std::max<std::size_t>(1, pair.program.chunks()));
             buffer_bytes.push_back(direct ? 0 : whole_lines(pair.program.most_chunk_bytes()));
@@ -191,7 +192,23 @@ private:
         make_requests();
     }
 
-    /// Where what a host sends or receives lies in an array as in the messages, that is attached.
+    /// Whether what goes either way lies in the library's memory as in the messages, which then is
+    /// kept. An array of the user's would go when the user says, also while MPI, after a failure,
+    /// still reads or writes it: one-sided operations cannot be cancelled.
+    bool keep_array(const WindowPair& pair) {
+        for (std::size_t i = 0; i < pair.program.chunks(); ++i) {
+            const std::byte* begin = pair.program.in_place(i);
+            if (!begin) return false;
+            auto kept =
+                memory::SegmentPool::of_process().find(begin, begin + pair.program.chunk_bytes(i));
+            if (!kept) return false;
+            if (memory_->arrays.empty() || memory_->arrays.back() != kept)
+                memory_->arrays.push_back(std::move(kept));
+        }
+        return true;
+    }
+
+    /// Where all chunks lie behind each other, and MPI attaches them.
     bool attach_array(const WindowPair& pair) {
         const std::byte* begin = span_in_place(pair.program);
         if (!begin || window_->regions() >= most_regions_of_arrays) return false;
