@@ -267,7 +267,7 @@ def test_an_array_of_another_shape_is_refused_at_the_receiving_end_alone(ends):
 
 
 def test_an_element_that_nobody_sends_is_an_error_on_all_receiving_processes(ends):
-    # The last element is in nobody's box, and only the last process wants it.
+    # The second element is in nobody's box, and only the first process wants it.
     boxes = dm.FloorPlan([dm.Region(0, 1), dm.Region(2, 64)], [0, 0], nprocs=ends.senders)
 
     def send(out):

@@ -8,6 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from datamover.launch import outer_environment
+
 PROGRAM = Path(os.environ.get("DATAMOVER_TEST_BUILD", "no build")) / "tests/mpi/mpi_c_face_files"
 
 pytestmark = pytest.mark.skipif(not PROGRAM.exists(), reason="the C programs were not built")
@@ -23,6 +25,7 @@ def test_files_of_c(tmp_path, processes, dtype, order, version):
         np.lib.format.write_array(file, np.asarray(given, dtype, order=order), version)
     done = subprocess.run(
         [os.environ.get("MPIEXEC", "mpiexec"), "-n", str(processes), PROGRAM, tmp_path],
+        env=outer_environment(),
         capture_output=True,
         text=True,
         timeout=100,

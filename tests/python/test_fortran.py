@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from datamover.launch import outer_environment
+
 BUILD = Path(os.environ.get("DATAMOVER_TEST_BUILD", "no build"))
 PROGRAMS = BUILD / "tests/fortran"
 
@@ -24,7 +26,7 @@ def launched(processes, program, *arguments, **environment):
             PROGRAMS / program,
             *arguments,
         ],
-        env=os.environ | environment,
+        env=outer_environment() | environment,
         capture_output=True,
         text=True,
         timeout=100,

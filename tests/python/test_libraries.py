@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from datamover.launch import outer_environment
+
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("DATAMOVER_TEST_BUILD", "no build"))
 HEADERS = ROOT / "include/datamover"
@@ -132,7 +134,7 @@ def launched(processes, *command, cwd=None, **environment):
     done = subprocess.run(
         [os.environ.get("MPIEXEC", "mpiexec"), "-n", str(processes), *map(str, command)],
         cwd=cwd,
-        env=os.environ | environment,
+        env=outer_environment() | environment,
         capture_output=True,
         text=True,
         timeout=100,

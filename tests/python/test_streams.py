@@ -24,7 +24,7 @@ from typer.testing import CliRunner
 import datamover as dm
 from datamover import cli
 from datamover.launch import outer_environment
-from datamover.stream import endpoint, receiver, shared_memory, wire
+from datamover.stream import control, endpoint, receiver, shared_memory, wire
 from datamover.stream.producer import POLICIES
 
 CASES = int(os.environ.get("DATAMOVER_TEST_CASES", "1"))
@@ -575,6 +575,24 @@ def test_a_damaged_message_is_asked_for_again():
 def test_a_message_that_arrives_damaged_again_and_again_is_an_error():
     with pytest.raises(dm.IoError, match=r"process 0.*array 0 .*damaged 4 times"):
         through_proxy(lambda passed, data: flipped(data, len(data) - 7) if passed > 99 else data)
+
+
+def test_why_a_process_fails_is_said_before_its_program_sees_it(monkeypatch):
+    # A program that sees the error closes: said after that, the others would not hear the reason.
+    said = []
+
+    def record(writer, words, say=control.FrameWriter.say):
+        if words["type"] == "bye":
+            said.append((words.get("code"), consumer._error))
+        say(writer, words)
+
+    monkeypatch.setattr(control.FrameWriter, "say", record)
+    with dm.Stream(None, HERE, consumers=1) as out, dm.stream.connect(out.address) as consumer:
+        wrong = consumer.steps({"u": dm.BlockCyclic(7, "block", nprocs=1)})
+        send(out, [0])
+        with pytest.raises(dm.Mismatch):
+            next(wrong)
+    assert said[0] == ("mismatch", None)
 
 
 @pytest.mark.parametrize("case", range(6))

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import queue
 import socket
+import threading
 import zlib
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
@@ -152,6 +153,7 @@ class Consumer:
         self._wanted: dict[str, _Wanted] = {}
         self._error: BaseException | None = None
         self._is_iterating = self._closed = False
+        self._leaving = threading.RLock()  # of the last thing that is said
         self._local, self._newest = local, bool(newest)
         self._token = endpoint.known_token(token)
 
@@ -392,11 +394,14 @@ class Consumer:
 
     def _fail(self, error: BaseException) -> None:
         """Have `steps` raise an error, and tell the other processes, by the stream."""
-        if self._error is not None or self._closed:
-            return
-        self._error = error
-        said = error_of(error)
-        self._control.say({"type": "bye", "code": said.code, "words": str(said)[: wire.MAX_WORDS]})
+        with self._leaving:
+            if self._error is not None or self._closed:
+                return
+            said = error_of(error)
+            words = str(said)[: wire.MAX_WORDS]
+            # Said before anybody here sees it: who sees it closes, and then it would not be said.
+            self._control.say({"type": "bye", "code": said.code, "words": words})
+            self._error = error
         self._control.finish()
 
     def _raise_error(self) -> None:
@@ -416,10 +421,11 @@ class Consumer:
 
     def close(self) -> None:
         """Leave the stream. Local; where other processes still want steps, they fail."""
-        if self._closed:
-            return
-        self._closed = True
-        self._control.say({"type": "bye"})
+        with self._leaving:
+            if self._closed:
+                return
+            self._closed = True
+            self._control.say({"type": "bye"})
         self._control.finish()
         endpoint.wake(self._socket)  # the receiver ends with it, and ends the other connections
 
