@@ -2,6 +2,7 @@
 // How do Python's arrays, the library's and the user's, become parts that a mover can bind?
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -16,6 +17,7 @@
 #include "datamover/x_array.hpp"
 #include "errors.hpp"
 #include "module.hpp"
+#include "mpi/group_together.hpp"
 #include "mpi/process_group.hpp"
 #include "numpy_arrays.hpp"
 
@@ -156,6 +158,13 @@ void bind_arrays(nb::module_& m) {
         },
         nb::arg("comm_address"), nb::arg("message"), nb::call_guard<nb::gil_scoped_release>(),
         "Has all processes raise peer_failed in whatever they do together from now on. Local.");
+    m.def(
+        "together",
+        [](std::uintptr_t comm) -> std::shared_ptr<stream::Together> {
+            return std::make_shared<mpi::GroupTogether>(mpi::ProcessGroup::of(comm_at(comm)));
+        },
+        nb::arg("comm_address"), nb::call_guard<nb::gil_scoped_release>(),
+        "The processes of a communicator, as a stream's sending ones. Collective as `agree`.");
     m.def(
         "gather",
         [](std::uintptr_t comm, nb::object numbers) {

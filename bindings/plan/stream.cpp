@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What does datamover.stream call? The sending end of a stream, and what both ends compute alike.
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
+#include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
 
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -19,21 +20,18 @@
 #include "casters.hpp"
 #include "errors.hpp"
 #include "relation_apply.hpp"
-#include "stream/audience.hpp"
 #include "stream/crc32c.hpp"
 #include "stream/keyed_hash.hpp"
+#include "stream/listening.hpp"
 #include "stream/message_words.hpp"
 #include "stream/outbox.hpp"
 #include "stream/plan_between.hpp"
-#include "stream/reception.hpp"
-#include "stream/step_queue.hpp"
+#include "stream/producer.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
 using namespace datamover;
-using stream::Audience;
-using stream::Outbox;
-using stream::Reception;
+using stream::Producer;
 
 namespace {
 
@@ -69,95 +67,54 @@ std::pair<std::uint64_t, std::uint64_t> share_of(std::uint64_t nbytes, int pathw
     return stream::share_of(nbytes, pathway, pathways);
 }
 
-/// All of a sending process but what its program agrees on with the others.
-class SendingEnd {
+/// A process alone, which Python may interrupt.
+class AloneInPython : public stream::Together {
 public:
-    SendingEnd(const std::vector<int>& sockets, const std::string& token, int pathways)
-        : outbox_(std::make_shared<Outbox>(pathways)),
-          reception_(sockets, token, outbox_, nullptr) {}
-    SendingEnd(const std::vector<int>& sockets, const std::string& token, int pathways,
-               std::shared_ptr<Audience> audience)
-        : outbox_(std::make_shared<Outbox>(pathways)),
-          audience_(std::move(audience)),
-          reception_(sockets, token, outbox_, audience_) {}
-
-    Outbox& outbox() { return *outbox_; }
-    /// Throws invalid_state on processes that have none.
-    Audience& audience() {
-        if (audience_ == nullptr)
-            throw Error(ErrorCode::invalid_state, "only process 0 knows the consumers");
-        return *audience_;
+    void look_for_interrupt() override {
+        const nb::gil_scoped_acquire acquired;
+        if (PyErr_CheckSignals() != 0) throw nb::python_error();
     }
-    bool has_audience() const { return audience_ != nullptr; }
-    Reception& reception() { return reception_; }
-
-private:
-    std::shared_ptr<Outbox> outbox_;
-    std::shared_ptr<Audience> audience_;
-    Reception reception_;
 };
 
-void make_first(SendingEnd* end, const std::vector<int>& sockets, const std::string& token,
-                int pathways, const std::string& producers, const std::string& policy,
-                std::int64_t queue_steps, std::int64_t queue_bytes, std::int64_t consumers) {
-    const stream::Flow flow{stream::policy_of_name(policy), queue_steps, queue_bytes};
-    stream::JsonObject welcome;
-    welcome.add("type", "welcome")
-        .add("pathways", pathways)
-        .add_json("producers", producers)
-        .add_json("ahead", flow.policy != stream::Policy::drop_oldest ? "true" : "false");
-    auto audience = std::make_shared<Audience>(flow, consumers, std::move(welcome));
-    new (end) SendingEnd(sockets, token, pathways, std::move(audience));
+void make_producer(Producer* producer, std::shared_ptr<stream::Together> together,
+                   const std::string& address, std::int64_t pathways, const std::string& policy,
+                   std::int64_t queue_steps, std::int64_t queue_bytes, std::int64_t consumers,
+                   const std::optional<std::string>& token, std::optional<double> timeout,
+                   bool local) {
+    if (together == nullptr) together = std::make_shared<AloneInPython>();
+    const nb::gil_scoped_release release;
+    new (producer)
+        Producer(std::move(together), address,
+                 {pathways, policy, queue_steps, queue_bytes, consumers, token, timeout, local});
 }
 
-void pack(SendingEnd& end, const std::string& key, std::uint64_t place, std::uint32_t array,
-          const nb::dict& relations, nb::handle source) {
-    const bindings::ArrayMemory from(source, "source");
-    std::vector<stream::Outgoing> outgoing;
-    for (const auto& [peer, relation] : relations) {
-        outgoing.push_back({nb::cast<int>(peer), nb::cast<const AddressRelation*>(relation)});
-        bindings::require_elems(from, outgoing.back().relation->source_elem_bytes());
-    }
-    nb::gil_scoped_release release;
-    end.outbox().pack(key, place, array, outgoing, {from.data(), bindings::bounds_of(from)});
+void send(Producer& producer, const std::string& name, std::optional<Layout> layout,
+          nb::handle source, const MemoryLayout& memory, const std::string& dtype,
+          std::int64_t elem_bytes, std::optional<std::int64_t> step) {
+    const bindings::ArrayMemory from(source, "array");
+    const stream::SentPart part{layout.value_or(Layout()), from.data(), &memory,
+                                bindings::bounds_of(from), dtype,       elem_bytes};
+    const nb::gil_scoped_release release;
+    producer.send(name, part, step);
 }
 
-std::chrono::milliseconds milliseconds_of(double seconds) {
-    return std::chrono::milliseconds(static_cast<std::int64_t>(1000 * seconds));
+/// Throws invalid_state on processes that have none.
+stream::Audience& audience_of(const Producer& producer) {
+    if (producer.audience() == nullptr)
+        throw Error(ErrorCode::invalid_state, "only process 0 knows the consumers");
+    return *producer.audience();
 }
 
-/// What all sending processes are told, as JSON can say it.
-nb::object decide(SendingEnd& end, int array, std::int64_t sequence, std::int64_t number,
-                  double seconds) {
-    std::optional<stream::Decision> decision;
-    {
-        nb::gil_scoped_release release;
-        decision = end.audience().decide(array, sequence, number, milliseconds_of(seconds));
-    }
-    if (!decision) return nb::none();
-    nb::list joined, dropped;
-    for (const auto& one : decision->joined)
-        joined.append(nb::make_tuple(one.key, one.nprocs, one.wanted));
-    for (const auto& [key, place] : decision->dropped) dropped.append(nb::make_tuple(key, place));
-    nb::dict to, words;
-    for (const auto& [key, place] : decision->to) to[nb::cast(key)] = place;
-    words["new"] = joined;
-    words["gone"] = decision->gone;
-    words["dropped"] = dropped;
-    words["to"] = to;
-    return words;
-}
-
-nb::dict counters(SendingEnd& end) {
+nb::dict counters(const Producer& producer) {
+    const StreamCounters found = producer.counters();
     nb::dict counts;
-    counts["bytes_kept"] = end.outbox().bytes_kept();
-    counts["bytes_sent"] = end.outbox().bytes_sent();
-    counts["connections_refused"] = end.reception().refused();
-    if (!end.has_audience()) return counts;
-    const stream::AudienceCounters found = end.audience().counters();
+    counts["bytes_kept"] = found.bytes_kept;
+    counts["bytes_sent"] = found.bytes_sent;
+    counts["connections_refused"] = found.connections_refused;
+    if (!producer.is_first()) return counts;
     counts["consumers"] = found.consumers;
-    counts["consumers_came"] = found.came;
-    counts["consumers_lost"] = found.lost;
+    counts["consumers_came"] = found.consumers_came;
+    counts["consumers_lost"] = found.consumers_lost;
     counts["steps_dropped"] = found.steps_dropped;
     return counts;
 }
@@ -194,6 +151,34 @@ Raises
 Mismatch
     The arrays have different shapes.
 )doc");
+    m.def("text_of_layout", &stream::text_of_layout, "layout"_a, R"doc(A layout as a text.
+
+Raises
+------
+Unsupported
+    No process knows all of it.
+)doc");
+    m.def(
+        "parse_address",
+        [](const std::string& text) {
+            stream::Address address = stream::Address::of_text(text);
+            return std::pair(std::move(address.host), address.port);
+        },
+        "text"_a, R"doc(Host and port of "tcp://host:port".
+
+Raises
+------
+InvalidArgument
+    It is none.
+)doc");
+    m.def("token_for", &stream::token_for, "host"_a, "token"_a.none(),
+          R"doc(The token of a stream that listens at a host, "" for none; made where none is given.
+
+Raises
+------
+InvalidArgument
+    It is too short.
+)doc");
     m.def("layout_of_text", &stream::layout_of_text, "text"_a, "nprocs"_a,
           R"doc(The layout that a text says; nothing in it is trusted.
 
@@ -204,100 +189,27 @@ IoError
 )doc");
 }
 
-void bind_outbox(nb::class_<SendingEnd>& c) {
-    c.def(
-         "open",
-         [](SendingEnd& end, const std::string& key, int nprocs) {
-             end.outbox().open(key, nprocs);
-         },
-         "key"_a, "nprocs"_a, "Let the processes of a consumer connect.")
-        .def("pack", &pack, "key"_a, "place"_a, "array"_a, "relations"_a, "source"_a,
-             nb::sig("def pack(self, key: str, place: int, array: int, "
-                     "relations: dict[int, AddressRelation], source: object) -> None"),
-             R"doc(Pack an array for a consumer; it is sent as soon as that is granted.
-
-Parameters
-----------
-key : str
-    The consumer's.
-place : int
-    The step's among those of the consumer.
-array : int
-    The array's number.
-relations : dict of int to AddressRelation
-    What goes to each process of the consumer.
-source : array
-    Where the array lies.
-)doc")
+/// What only tests look at and change.
+void bind_for_tests(nb::class_<Producer>& c) {
+    c.def_prop_ro(
+         "connections", [](Producer& producer) { return producer.reception().connections(); },
+         "Connections that there are now.")
         .def(
-            "drop",
-            [](SendingEnd& end, const std::string& key, std::uint64_t place) {
-                end.outbox().drop(key, place);
-            },
-            "key"_a, "place"_a, "Forget what is kept of a step.")
-        .def(
-            "forget", [](SendingEnd& end, const std::string& key) { end.outbox().forget(key); },
-            "key"_a, "Forget a consumer that has gone, and end its connections.")
-        .def(
-            "keys", [](SendingEnd& end) { return end.outbox().keys(); },
-            "Name the consumers whose processes may connect.");
-}
-
-void bind_audience(nb::class_<SendingEnd>& c) {
-    c.def(
-         "add_array",
-         [](SendingEnd& end, const std::string& name, const std::string& dtype,
-            const std::string& layout, std::int64_t nprocs, std::int64_t elem_bytes, int number) {
-             end.audience().add_array({number, name, dtype, layout, nprocs, elem_bytes});
-         },
-         "name"_a, "dtype"_a, "layout"_a, "nprocs"_a, "elem_bytes"_a, "number"_a,
-         "Take note of an array before its first step; the dtype in words of JSON.")
-        .def("decide", &decide, "array"_a, "sequence"_a, "number"_a, "seconds"_a,
-             nb::sig("def decide(self, array: int, sequence: int, number: int, seconds: float) -> "
-                     "dict[str, typing.Any] | None"),
-             R"doc(Say who gets an array of a step, and what all sending processes have to know.
-
-Returns
--------
-dict or None
-    None: somebody who blocks has no room yet, also not after `seconds`.
-)doc")
-        .def(
-            "sent",
-            [](SendingEnd& end, const std::vector<std::string>& keys, std::int64_t sequence) {
-                end.audience().sent(keys, sequence);
-            },
-            "keys"_a, "sequence"_a,
-            "Take note that all processes have packed an array for these consumers.")
-        .def(
-            "refuse",
-            [](SendingEnd& end, const std::string& key, const std::string& code,
-               const std::string& words) {
-                end.audience().refuse(key, Error(bindings::error_code_from_name(code), words));
-            },
-            "key"_a, "code"_a, "words"_a,
-            "End a consumer for which a sending process cannot do its part.")
-        .def(
-            "finish_steps", [](SendingEnd& end) { end.audience().finish_steps(); },
-            "Say that no more arrays come.")
-        .def(
-            "wait_until_taken",
-            [](SendingEnd& end, double seconds) {
-                return end.audience().wait_until_taken(milliseconds_of(seconds));
-            },
-            "seconds"_a, nb::call_guard<nb::gil_scoped_release>(),
-            "Wait until every consumer has all its steps, or so long.")
-        .def(
-            "end", [](SendingEnd& end) { end.audience().end(); },
-            nb::call_guard<nb::gil_scoped_release>(), "Tell all consumers that this was all.")
+            "keys", [](Producer& producer) { return producer.outbox().keys(); },
+            "Name the consumers whose processes may connect.")
         .def_prop_rw(
-            "max_consumers", [](SendingEnd& end) { return end.audience().max_consumers.load(); },
-            [](SendingEnd& end, std::size_t most) { end.audience().max_consumers = most; },
+            "max_consumers",
+            [](Producer& producer) { return audience_of(producer).max_consumers.load(); },
+            [](Producer& producer, std::size_t most) {
+                audience_of(producer).max_consumers = most;
+            },
             "Consumers at most.")
         .def_prop_rw(
             "subscribe_milliseconds",
-            [](SendingEnd& end) { return end.audience().subscribe_milliseconds.load(); },
-            [](SendingEnd& end, int time) { end.audience().subscribe_milliseconds = time; },
+            [](Producer& producer) { return audience_of(producer).subscribe_milliseconds.load(); },
+            [](Producer& producer, int time) {
+                audience_of(producer).subscribe_milliseconds = time;
+            },
             "So long a consumer that wants nothing keeps its place from others.");
 }
 
@@ -305,41 +217,51 @@ dict or None
 
 void bind_stream(nb::module_& m) {
     bind_functions(m);
-    nb::class_<SendingEnd> c(m, "SendingEnd",
-                             R"doc(What a sending process keeps for consumers, and who listens.
-
-Threads of its own accept connections at sockets that listen, which are taken over, and serve them.
-Process 0 knows the consumers, and is made with four more arguments.
+    nb::class_<stream::Together>(m, "Together", "The sending processes of a stream, who agree.");
+    nb::class_<Producer> c(m, "Producer", R"doc(The sending end of a stream: see datamover.Stream.
 
 Parameters
 ----------
-sockets : list of int
-    File descriptors.
-token : str
-    What consumers must know; "" for nothing.
-pathways : int
-    Connections from here to each receiving process.
-producers : str
-    Where the sending processes listen, as JSON.
-policy : str
-queue_steps, queue_bytes : int
-    How what waits for a consumer is bounded.
-consumers : int
-    The first decision waits for so many.
+together : Together or None
+    None: this process alone, without MPI.
+address, pathways, policy, queue_steps, queue_bytes, consumers, token, timeout, local
+    As those of datamover.Stream; `queue_bytes` of 0 is no limit.
 )doc");
-    c.def(nb::init<const std::vector<int>&, const std::string&, int>(), "sockets"_a, "token"_a,
-          "pathways"_a)
-        .def("__init__", &make_first, "sockets"_a, "token"_a, "pathways"_a, "producers"_a,
-             "policy"_a, "queue_steps"_a, "queue_bytes"_a, "consumers"_a)
-        .def("counters", &counters, nb::sig("def counters(self) -> dict[str, int]"),
-             "Count bytes, connections and, on process 0, consumers and dropped steps.")
-        .def_prop_ro(
-            "connections", [](SendingEnd& end) { return end.reception().connections(); },
-            "Connections that there are now.")
+    c.def("__init__", &make_producer, "together"_a.none(), "address"_a, "pathways"_a, "policy"_a,
+          "queue_steps"_a, "queue_bytes"_a, "consumers"_a, "token"_a.none(), "timeout"_a.none(),
+          "local"_a)
         .def(
-            "close", [](SendingEnd& end) { end.reception().close(); },
-            nb::call_guard<nb::gil_scoped_release>(),
-            "End all connections and listen no more; not from a forked process.");
-    bind_outbox(c);
-    bind_audience(c);
+            "send", &send, "name"_a, "layout"_a.none(), "source"_a, "memory"_a, "dtype"_a,
+            "elem_bytes"_a, "step"_a.none(),
+            nb::sig("def send(self, name: str, layout: object, source: object, "
+                    "memory: MemoryLayout, dtype: str, elem_bytes: int, step: int | None) -> None"),
+            R"doc(Send an array of a step. Collective.
+
+Parameters
+----------
+name : str
+layout : Layout or None
+    Needed the first time.
+source : array
+    All memory of this process's part.
+memory : MemoryLayout
+    Where in it the blocks lie.
+dtype : str
+    As JSON; "" where no element is here.
+elem_bytes : int
+step : int or None
+)doc")
+        .def("close", &Producer::close, "timeout"_a.none(),
+             nb::call_guard<nb::gil_scoped_release>(),
+             "Wait so long until consumers have what was sent, then end the stream. Collective.")
+        .def("stop", &Producer::stop, nb::call_guard<nb::gil_scoped_release>(),
+             "End all connections and listen no more. Local.")
+        .def_prop_ro("is_closed", &Producer::is_closed, "Whether it was.")
+        .def_prop_ro("address", &Producer::address, "Where consumers connect.")
+        .def_prop_ro("token", &Producer::token, "What they must know.")
+        .def("knows", &Producer::knows, "name"_a, "Whether an array was sent before.")
+        .def_prop_ro("num_arrays", &Producer::num_arrays, "Arrays that were sent so far.")
+        .def("counters", &counters, nb::sig("def counters(self) -> dict[str, int]"),
+             "Count bytes, connections and, on process 0, consumers and dropped steps.");
+    bind_for_tests(c);
 }

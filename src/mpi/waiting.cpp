@@ -70,6 +70,11 @@ void set_interrupt_check(InterruptCheck check) noexcept {
     interrupt_check.store(check, std::memory_order_relaxed);
 }
 
+void check_interrupt() {
+    const InterruptCheck check = interrupt_check.load(std::memory_order_relaxed);
+    if (check && check()) throw Interrupted();
+}
+
 void set_other_work(OtherWork work) noexcept {
     other_work.store(work, std::memory_order_relaxed);
 }
@@ -112,8 +117,7 @@ void Waiting::pause() {
     expired_ = timeout_seconds_ && waited > *timeout_seconds_;
     if (waited >= next_interrupt_check_) {
         next_interrupt_check_ = waited + interrupt_interval_seconds;
-        const InterruptCheck check = interrupt_check.load(std::memory_order_relaxed);
-        if (check && check()) throw Interrupted();
+        check_interrupt();
     }
     if (!expired_) rest(waited - awake_since_seconds_);
 }

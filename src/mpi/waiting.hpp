@@ -22,6 +22,9 @@ void set_default_timeout(std::optional<double> seconds);
 using InterruptCheck = bool (*)();
 void set_interrupt_check(InterruptCheck check) noexcept;
 
+/// Throws Interrupted where the check says so. For whoever waits for something else than processes.
+void check_interrupt();
+
 /// Called in the turns of waits for MPI: pushes on what else this process has under way, for which
 /// others may wait before they come. True when anything was done.
 using OtherWork = bool (*)();

@@ -3,6 +3,8 @@
 #include "stream/plan_between.hpp"
 
 #include <algorithm>
+#include <cstddef>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -81,11 +83,31 @@ std::vector<std::uint8_t> bytes_of(std::string_view text) {
     return bytes;
 }
 
+/// Bytes as a text in base64.
+std::string text_of(std::span<const std::uint8_t> bytes) {
+    constexpr std::string_view digits =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    std::string text;
+    text.reserve((bytes.size() + 2) / 3 * 4);
+    for (std::size_t at = 0; at < bytes.size(); at += 3) {
+        std::uint32_t word = 0;
+        for (std::size_t n = 0; n < 3; ++n)
+            word = word << 8 | (at + n < bytes.size() ? bytes[at + n] : 0u);
+        for (std::size_t n = 0; n < 4; ++n)
+            text += at + n <= bytes.size() ? digits[word >> (18 - 6 * n) & 63] : '=';
+    }
+    return text;
+}
+
 }  // namespace
 
 MotionPlan plan_between(const Layout& source, const Layout& destination) {
     const std::int64_t nprocs = std::max(source.nprocs(), destination.nprocs());
     return redistribute(filled_up(source, nprocs), filled_up(destination, nprocs));
+}
+
+std::string text_of_layout(const Layout& layout) {
+    return text_of(MotionPlan(layout, layout).to_bytes());
 }
 
 Layout layout_of_text(std::string_view text, std::int64_t nprocs) {

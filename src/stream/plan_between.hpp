@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 #include "datamover/layout.hpp"
@@ -15,6 +16,9 @@ namespace datamover::stream {
 /// hold nothing. Both ends derive it by themselves, and with it the order of every message. Throws
 /// mismatch where the arrays have different shapes.
 MotionPlan plan_between(const Layout& source, const Layout& destination);
+
+/// A layout as a text. Throws unsupported where no process knows all of it.
+std::string text_of_layout(const Layout& layout);
 
 /// The layout that a text says, the plan without terms from it to itself in base64; nothing in it
 /// is trusted. Throws io where it cannot be read or is for another number of processes.

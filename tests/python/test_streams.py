@@ -22,16 +22,16 @@ import pytest
 from typer.testing import CliRunner
 
 import datamover as dm
-from datamover import cli
+from datamover import _plan, cli
 from datamover.launch import outer_environment
 from datamover.stream import control, endpoint, receiver, shared_memory, wire
-from datamover.stream.producer import POLICIES
 
 CASES = int(os.environ.get("DATAMOVER_TEST_CASES", "1"))
 SEED = int(os.environ.get("DATAMOVER_TEST_SEED", "0"))
 HERE = "tcp://127.0.0.1:0"
 LIMIT_SECONDS = 60
 LINE = dm.BlockCyclic(6, "block", nprocs=1)
+POLICIES = ("block", "drop_oldest", "drop_newest")
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -761,13 +761,13 @@ def test_a_token_is_demanded():
 
 
 def test_other_addresses_than_the_loopback_get_a_token():
-    assert endpoint.make_token("127.0.0.1", None) == ""
-    assert endpoint.make_token("::1", None) == ""
-    assert endpoint.make_token("localhost", None) == ""
+    assert _plan.token_for("127.0.0.1", None) == ""
+    assert _plan.token_for("::1", None) == ""
+    assert _plan.token_for("localhost", None) == ""
     for host in ("0.0.0.0", "192.168.1.2", "example.org", "::"):
-        assert len(endpoint.make_token(host, None)) >= 24
+        assert len(_plan.token_for(host, None)) >= 24
     with pytest.raises(dm.InvalidArgument):
-        endpoint.make_token("127.0.0.1", "short")
+        _plan.token_for("127.0.0.1", "short")
 
 
 @pytest.mark.parametrize(

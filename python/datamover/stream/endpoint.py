@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import ipaddress
 import os
-import secrets
 import socket
 import threading
 import time
@@ -43,37 +42,6 @@ def is_any(host: str) -> bool:
         return ipaddress.ip_address(host).is_unspecified
     except ValueError:
         return False
-
-
-def listen(host: str, port: int) -> socket.socket:
-    """Listen at an address. Raises IoError."""
-    try:
-        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-        listener = socket.create_server((host, port), family=family, backlog=128)
-    except OSError as error:
-        raise IoError(f"tcp://{host}:{port}: {error.strerror or error}") from None
-    return listener
-
-
-def own_host(first_host: str, rank: int) -> str:
-    """Give the address at which this process listens: the first one's, or this machine's own."""
-    if rank == 0 or is_loopback(first_host):
-        return first_host
-    with contextlib.suppress(OSError), socket.socket() as probe:
-        probe.bind((first_host, 0))
-        return first_host
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        probe.connect((first_host, 9))  # sends nothing: it asks which way leads there
-        return probe.getsockname()[0]
-
-
-def make_token(host: str, token: str | None) -> str:
-    """Give the token of a stream, "" for none. Raises InvalidArgument where it is too short."""
-    if token is None:
-        return "" if is_loopback(host) else secrets.token_urlsafe(24)
-    if not isinstance(token, str) or len(token) < 16:
-        raise InvalidArgument("a token must be a text of at least 16 characters")
-    return token
 
 
 def known_token(token: str | None) -> str:
@@ -172,19 +140,3 @@ def _introduce(
         close(sock)
         raise
     return sock
-
-
-def listen_locally() -> tuple[socket.socket | None, str]:
-    """Listen to processes of this machine alone: under a name without a file, told to consumers.
-
-    Where the system has no such names there is no socket, and the name is "".
-    """
-    name = f"datamover-{secrets.token_hex(16)}"
-    sock = socket.socket(socket.AF_UNIX)
-    try:
-        sock.bind("\0" + name)
-        sock.listen(128)
-    except OSError:
-        sock.close()
-        return None, ""
-    return sock, name

@@ -15,6 +15,8 @@ from datamover.errors import Error
 if TYPE_CHECKING:
     from mpi4py import MPI
 
+    from datamover._plan import Together
+
 
 class Group:
     """The processes of one end: those of a communicator, or this one alone (None).
@@ -30,6 +32,14 @@ class Group:
 
             self._address = comm_address(comm)
             self.rank, self.size = comm.rank, comm.size
+
+    def sending(self) -> Together | None:
+        """Give these processes as the engine's streams want them. Collective."""
+        if self.size == 1:
+            return None
+        from datamover.mpi import core
+
+        return core().together(self._address)
 
     def together(self, work: Callable[[], Any]) -> Any:
         """Run `work` everywhere; where it raises anywhere, raise that everywhere. Collective."""
@@ -58,7 +68,7 @@ class Group:
         from datamover.mpi import core, error_of, take_part_with
 
         if self.size == 1:
-            raise error_of(error) from error
+            raise error_of(error) if isinstance(error, Exception) else error
         take_part_with(core().agree, self._address, error)
 
     def tell_failure(self, error: BaseException) -> None:

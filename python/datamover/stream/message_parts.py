@@ -141,27 +141,6 @@ def new_arrays(
     return local, next(iter(views.values()))
 
 
-class Packer:
-    """Knows what a process sends to each process of a consumer, and where it lies."""
-
-    def __init__(self, plan: MotionPlan, rank: int, dtype: np.dtype):
-        self._plan, self._rank, self._itemsize = plan, rank, dtype.itemsize
-        self._memory: MemoryLayout | None = None
-        self._relations: dict[int, AddressRelation] = {}
-
-    def relations(self, local: LocalMemory) -> dict[int, AddressRelation]:
-        """Give the relation to pack by, for each receiving process that gets anything."""
-        if local.layout is not self._memory and local.layout != self._memory:
-            self._memory = local.layout
-            self._relations = {
-                peer: self._plan.relation(
-                    self._rank, peer, self._itemsize, source_memory=local.layout
-                )
-                for peer in self._plan.outgoing(self._rank)
-            }
-        return self._relations
-
-
 class Unpacker:
     """Puts messages from the processes of a producer where their elements belong."""
 

@@ -3,60 +3,43 @@
 
 from __future__ import annotations
 
-import dataclasses
+import contextlib
+import functools
 import json
 import logging
-import math
 import operator
 import os
-import socket
-import time
 import weakref
-import zlib
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from datamover._plan import SendingEnd, plan_between
+from datamover._plan import Producer
 from datamover.arguments import memory_limit, seconds, text
 from datamover.arrays import UserArrays, XArray
 from datamover.collective_calls import agreeing, refused_by
-from datamover.errors import (
-    InvalidArgument,
-    InvalidState,
-    Mismatch,
-    PeerFailed,
-    Timeout,
-    WrongType,
-)
+from datamover.errors import InvalidArgument, Mismatch, WrongType
 from datamover.layouts import Layout
-from datamover.mpi import told
-from datamover.stream import endpoint, wire
+from datamover.stream import wire
 from datamover.stream.group import Group
-from datamover.stream.message_parts import KnownMemory, LocalMemory, Packer, local_memory
+from datamover.stream.message_parts import KnownMemory, local_memory
 
 if TYPE_CHECKING:
     from mpi4py import MPI
 
     from datamover.movers import OneArray
 
-POLICIES = ("block", "drop_oldest", "drop_newest")
-MAX_PATHWAYS = 16
 QUEUE_BYTES = 1 << 30
-#: While process 0 waits for a consumer the others hear from it this often.
-ROUND_SECONDS = 0.05
 
 log = logging.getLogger("datamover")
 
 
-@dataclasses.dataclass
 class SentArray:
-    """An array that a stream sends: the same in every step."""
+    """An array that was sent before: its layout, and where its elements lay."""
 
-    number: int
-    name: str
-    layout: Layout
-    dtype: np.dtype
+    def __init__(self, layout: Layout):
+        self.layout, self.memory = layout, KnownMemory()
 
 
 class Stream:
@@ -138,52 +121,35 @@ class Stream:
         local: bool = True,
     ):
         self._group = Group(comm)
-        self._arrays: dict[str, SentArray] = {}
-        self._memories: dict[str, KnownMemory] = {}
-        self._packers: dict[tuple[str, int], Packer] = {}
-        self._wanted: dict[str, dict[str, Layout]] = {}
-        self._sequence, self._step, self._names_of_step = -1, None, set()
-        self._closed = False
+        self._sent: dict[str, SentArray] = {}
         self._raised: BaseException | None = None  # by `send`: the other processes know of it
-
-        def prepare() -> socket.socket:
-            self._timeout = seconds(timeout)
-            self._pathways = _count(pathways, "pathways", 1, MAX_PATHWAYS)
-            if text(policy, "policy") not in POLICIES:
-                raise InvalidArgument(f'policy is "{policy}", known are {", ".join(POLICIES)}')
-            least = _count(consumers, "consumers", 0, wire.MAX_PROCESSES)
-            steps = _count(queue_steps, "queue_steps", 1, wire.MAX_PROCESSES)
-            self._flow = policy, steps, memory_limit(queue_bytes, "queue_bytes")
-            host, port = wire.parse_address(address)
-            if endpoint.is_any(host):
-                raise InvalidArgument(
-                    f"{address!r} stands for all interfaces; give the address of the one at which "
-                    "consumers find this machine"
-                )
-            self.token = endpoint.make_token(host, token)
-            self._least = least
-            own = endpoint.own_host(host, self._group.rank)
-            return endpoint.listen(own, port if self._group.rank == 0 else 0)
-
-        self._socket = self._group.together(prepare)
-        self.token = self._group.told_by_first(self.token)
-        local_socket, name = endpoint.listen_locally() if local else (None, "")
-        producers = self._group.told_by_all([*self._socket.getsockname()[:2], name])
-        host, port, _ = producers[0]
-        self.address = f"tcp://[{host}]:{port}" if ":" in host else f"tcp://{host}:{port}"
-        sockets = [self._socket] if local_socket is None else [self._socket, local_socket]
-        self._end = self._begin([sock.detach() for sock in sockets], json.dumps(producers))
-        self._is_first = self._group.rank == 0
-        if self._is_first and token is None and self.token:
+        with self._refusing():
+            wire.parse_address(address)
+            options = (
+                address,
+                _count(pathways, "pathways"),
+                _text(policy, "policy"),
+                _count(queue_steps, "queue_steps"),
+                memory_limit(queue_bytes, "queue_bytes"),
+                _count(consumers, "consumers"),
+                None if token is None else _text(token, "token"),
+                seconds(timeout),
+                bool(local),
+            )
+        self._end = Producer(self._group.sending(), *options)
+        self.address, self.token = self._end.address, self._end.token
+        if self._group.rank == 0 and token is None and self.token:
             log.warning("consumers of %s need the token %s", self.address, self.token)
-        self._finalizer = weakref.finalize(self, self._end.close)
+        self._finalizer = weakref.finalize(self, self._end.stop)
         self._process = os.getpid()
 
-    def _begin(self, sockets: list[int], producers: str) -> SendingEnd:
-        """Let consumers connect."""
-        if self._group.rank > 0:
-            return SendingEnd(sockets, self.token, self._pathways)
-        return SendingEnd(sockets, self.token, self._pathways, producers, *self._flow, self._least)
+    @contextlib.contextmanager
+    def _refusing(self) -> Iterator[None]:
+        """Have what is raised here be raised by the collective call that the others make."""
+        try:
+            yield
+        except BaseException as error:
+            self._group.refuse(error)
 
     @refused_by(lambda given, _, error: given[0]._group.refuse(error))
     def send(
@@ -231,56 +197,37 @@ class Stream:
             raise
 
     def _send(self, name: str, array: Any, step: Any, layout: Any) -> None:
-        number, local, layout, dtype = self._group.together(
-            lambda: self._checked(name, array, step, layout)
-        )
-        if name not in self._arrays:
-            self._register(name, layout, dtype)
-        sent = self._arrays[name]
-        begins = number != self._step or step is None
-        sequence = self._sequence + begins
-        decision = self._decide(sent, sequence, number)
-        self._sequence, self._step = sequence, number
-        self._names_of_step = {name} if begins else self._names_of_step | {name}
-        self._hear(decision)
-        self._pack(sent, sequence, decision["to"], local)
+        with self._refusing():
+            part = self._part(name, array, layout)
+            number = None if step is None else _count(step, "step")
+        try:
+            self._end.send(name, *part, number)
+        finally:
+            if name not in self._sent and self._end.knows(name):
+                self._sent[name] = SentArray(part[0])
 
-    def _checked(self, name: str, array: Any, step: Any, layout: Any) -> tuple:
-        if self._closed:
-            raise InvalidState("the stream is closed")
-        if not 0 < len(text(name, "name").encode()) <= wire.MAX_NAME_BYTES:
-            raise InvalidArgument(f"a name has 1 to {wire.MAX_NAME_BYTES} bytes")
-        if not name.isprintable():
+    def _part(self, name: str, array: Any, layout: Any) -> tuple[Any, ...]:
+        """Find this process's part: layout, memory, where in it, dtype, bytes of an element.
+
+        Of the layout that the array had before nothing is said.
+        """
+        if not text(name, "name").isprintable():
             raise InvalidArgument(f"name is {name!r}, which cannot be printed")
-        known = self._arrays.get(name)
-        if len(self._arrays) >= wire.MAX_ARRAYS and known is None:
-            raise InvalidArgument(f"a stream sends at most {wire.MAX_ARRAYS} arrays")
-        number = self._number_of(step)
-        if number == self._step and step is not None and name in self._names_of_step:
-            raise InvalidArgument(f"array {name!r} was sent in step {number} before")
+        known = self._sent.get(name)
         layout = self._layout_of(array, layout, known)
-        found = self._memories[name].find(array) if known is not None else None
-        if found is not None:
-            return number, found, layout, known.dtype
-        if known is None:
-            wire.text_of_layout(layout)  # one that cannot be told is an error here, on all
+        said = None if known is not None and layout is known.layout else layout
+        local = known.memory.find(array) if known is not None else None
+        if local is not None:
+            return said, local.memory, local.layout, *_said_of(array.dtype)
         given = array if isinstance(array, (XArray, UserArrays)) else UserArrays(array)
         dtype = given.dtype
-        if known is not None and dtype not in (None, known.dtype):
-            raise WrongType(f"array {name!r} has dtype {dtype}, it was {known.dtype} before")
-        if dtype is not None:
-            wire.words_of_dtype(dtype)
-            if dtype.itemsize > wire.MAX_ELEM_BYTES:
-                raise WrongType(f"elements of {dtype.itemsize} bytes; at most 65536 are sent")
+        words = ("", 0) if dtype is None else _said_of(dtype)
+        if layout.nprocs != self._group.size:
+            raise Mismatch(f"the layout is for {layout.nprocs} processes, {self._group.size} send")
         local = local_memory(given, layout, self._group.rank, dtype or np.dtype("u1"))
         if known is not None:
-            self._memories[name].remember(array, local)
-        return number, local, layout, dtype
-
-    def _number_of(self, step: Any) -> int:
-        if step is None:
-            step = 0 if self._step is None else self._step + 1
-        return _count(step, "step", 0, wire.MAX_NUMBER)
+            known.memory.remember(array, local)
+        return said, local.memory, local.layout, *words
 
     def _layout_of(self, array: Any, layout: Any, known: SentArray | None) -> Layout:
         if layout is None:
@@ -294,115 +241,7 @@ class Stream:
             raise WrongType(f"a {type(layout).__name__} was given, it must be a layout")
         if isinstance(array, XArray) and layout != array.layout:
             raise Mismatch("the layout is not that of the XArray")
-        if layout.nprocs != self._group.size:
-            raise Mismatch(f"the layout is for {layout.nprocs} processes, {self._group.size} send")
-        if known is not None and layout is not known.layout and layout != known.layout:
-            raise Mismatch(f"array {known.name!r} had another layout before")
         return layout
-
-    def _register(self, name: str, layout: Layout, dtype: np.dtype | None) -> None:
-        """Compare between all processes what an array is, and take note of it."""
-        mine = {
-            "name": name,
-            "layout": zlib.crc32(wire.text_of_layout(layout).encode()),
-            "dtype": None if dtype is None else wire.words_of_dtype(dtype),
-        }
-        everyone = self._group.told_by_all(mine)
-        kinds = [said.get("dtype") for said in everyone if said.get("dtype") is not None]
-        for rank, said in enumerate(everyone):
-            if (said.get("name"), said.get("layout")) != (name, mine["layout"]):
-                raise Mismatch(f"process {rank} sends another array or layout than {name!r} here")
-        if any(kind != kinds[0] for kind in kinds):
-            raise WrongType(f"array {name!r} has different dtypes on different processes")
-        if not kinds:
-            raise WrongType(f"array {name!r} has no dtype: no process brings an element")
-        found = wire.dtype_of_words(kinds[0])
-        self._arrays[name] = SentArray(len(self._arrays), name, layout, found)
-        self._memories[name] = KnownMemory()
-        if self._is_first:
-            self._end.add_array(
-                name, json.dumps(kinds[0]), wire.text_of_layout(layout), layout.nprocs,
-                found.itemsize, self._arrays[name].number,
-            )  # fmt: skip
-
-    def _decide(self, array: SentArray, sequence: int, number: int) -> dict[str, Any]:
-        """Learn from process 0 who gets an array; wait where a consumer must not miss it."""
-        deadline = math.inf if self._timeout is None else time.monotonic() + self._timeout
-        call = [array.name, sequence, number]
-        while True:
-            decision = None
-            if self._is_first:
-                decision = self._end.decide(array.number, sequence, number, ROUND_SECONDS)
-                if decision is None and time.monotonic() > deadline:
-                    decision = {"late": True}
-            everyone = self._group.told_by_all({"call": call, "decision": decision})
-            for rank, said in enumerate(everyone):
-                if "close" in said:
-                    self._withdraw(sequence, decision)
-                    raise Mismatch(f"process {rank} closes the stream, here it sends {call}")
-                if said.get("call") != call:
-                    self._withdraw(sequence, decision)
-                    raise Mismatch(f"process {rank} sends {said.get('call')}, here it is {call}")
-            decision = everyone[0]["decision"]
-            if decision is not None and "late" in decision:
-                raise Timeout(f"no consumer took a step in {self._timeout} s, or too few came")
-            if decision is not None:
-                return decision
-
-    def _withdraw(self, sequence: int, decision: Any) -> None:
-        if self._is_first and decision and "to" in decision:
-            for key in decision["to"]:
-                self._end.refuse(key, "peer_failed", f"step {sequence} could not be sent")
-
-    def _hear(self, decision: dict[str, Any]) -> None:
-        """Take note of consumers that came and went, and of dropped steps."""
-        for key, nprocs, wanted in decision["new"]:
-            self._wanted[key] = {name: wire.layout_of_text(words, nprocs) for name, words in wanted}
-            self._end.open(key, nprocs)
-        for key, place in decision["dropped"]:
-            self._end.drop(key, place)
-        for key in decision["gone"]:
-            self._end.forget(key)
-            self._wanted.pop(key, None)
-            self._packers = {who: p for who, p in self._packers.items() if who[0] != key}
-
-    def _pack(
-        self, array: SentArray, sequence: int, places: dict[str, int], local: LocalMemory
-    ) -> None:
-        """Pack an array for each consumer. One for which that fails anywhere is refused."""
-        failed: dict[str, tuple[str, str]] = {}
-        ended: BaseException | None = None
-        for key, place in places.items():
-            try:
-                relations = self._packer(key, array).relations(local)
-                self._end.pack(key, place, array.number, relations, local.memory)
-            except Exception as error:
-                failed[key] = told(error)
-            except BaseException as error:  # told to the others before it goes on here
-                ended = error
-                break
-        if not places:
-            return
-        everyone = self._group.told_by_all({"failed": failed, "ended": ended is not None})
-        if ended is not None:
-            raise ended
-        for rank, said in enumerate(everyone):
-            if said["ended"]:
-                raise PeerFailed(f"process {rank} was interrupted while it sent")
-            failed.update(said["failed"])
-        for key in failed:
-            self._end.drop(key, places[key])
-        if self._is_first:
-            for key, (code, words) in failed.items():
-                self._end.refuse(key, code, words)
-            self._end.sent([key for key in places if key not in failed], sequence)
-
-    def _packer(self, key: str, array: SentArray) -> Packer:
-        which = key, array.number
-        if which not in self._packers:
-            plan = plan_between(array.layout, self._wanted[key][array.name])
-            self._packers[which] = Packer(plan, self._group.rank, array.dtype)
-        return self._packers[which]
 
     def counters(self) -> dict[str, int]:
         """Count bytes kept and sent by this process, on process 0 also consumers. Local.
@@ -418,40 +257,18 @@ class Stream:
         What they have not taken after `timeout` seconds (None: wait for ever) they do not get; it
         counts as dropped. A second call does nothing.
         """
-        if self._closed:
+        if self._end.is_closed:
             return
-        self._closed = True
         try:
-            limit = self._group.together(lambda: seconds(timeout))
-            self._wait_until_taken(limit)
+            with self._refusing():
+                limit = seconds(timeout)
+            self._end.close(limit)
         finally:
             self._stop()
 
-    def _wait_until_taken(self, limit: float | None) -> None:
-        deadline = math.inf if limit is None else time.monotonic() + limit
-        if self._is_first:
-            self._end.finish_steps()
-        done = False
-        while not done:
-            if self._is_first:
-                done = self._end.wait_until_taken(ROUND_SECONDS)
-                done = done or time.monotonic() > deadline
-            done = self._all_close(done)
-        if self._is_first:
-            self._end.end()
-        self._all_close(True)  # until then the others answer
-
-    def _all_close(self, done: bool) -> bool:
-        everyone = self._group.told_by_all({"close": done})
-        for rank, said in enumerate(everyone):
-            if "close" not in said:
-                raise Mismatch(f"process {rank} still sends, here the stream is closed")
-        return everyone[0]["close"]
-
     def _stop(self) -> None:
-        self._closed = True
         self._finalizer()
-        self._arrays, self._packers, self._wanted = {}, {}, {}
+        self._sent = {}
 
     def __enter__(self) -> Stream:
         return self
@@ -463,21 +280,33 @@ class Stream:
         if error is None:
             self.close()
             return
-        if not self._closed and error is not self._raised:
+        if not self._end.is_closed and error is not self._raised:
             self._group.tell_failure(error)
         self._stop()
 
     def __repr__(self) -> str:
-        state = "closed" if self._closed else f"{len(self._arrays)} arrays"
+        state = "closed" if self._end.is_closed else f"{self._end.num_arrays} arrays"
         return f"Stream({self.address!r}, {state})"
 
 
-def _count(value: Any, name: str, least: int, most: int) -> int:
-    """Give an integer within limits."""
+def _text(value: Any, name: str) -> str:
+    """Give a text that can be told."""
+    text(value, name).encode()
+    return value
+
+
+def _count(value: Any, name: str) -> int:
+    """Give an integer; whether it makes sense the engine says."""
     try:
         count = operator.index(value)
     except TypeError:
         raise WrongType(f"{name} is {value!r}, it must be an integer") from None
-    if not least <= count <= most:
-        raise InvalidArgument(f"{name} is {count}, it must be {least} to {most}")
+    if not 0 <= count <= wire.MAX_NUMBER:
+        raise InvalidArgument(f"{name} is {count}, it must be 0 to {wire.MAX_NUMBER}")
     return count
+
+
+@functools.cache
+def _said_of(dtype: np.dtype) -> tuple[str, int]:
+    """Write a dtype down for the engine, with the bytes of an element."""
+    return json.dumps(wire.words_of_dtype(dtype)), dtype.itemsize

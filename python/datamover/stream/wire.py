@@ -8,7 +8,6 @@ which part, and its CRC32C. Lengths are compared with limits before memory is ta
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import json
 import select
@@ -20,13 +19,12 @@ from typing import Any
 import numpy as np
 
 from datamover import _plan
-from datamover._plan import crc32c, share_of
+from datamover._plan import crc32c, share_of, text_of_layout
 from datamover.arrays import element_dtype
 from datamover.errors import Error, InvalidArgument, IoError, PeerFailed, Timeout, Unsupported
 from datamover.layouts import Layout
-from datamover.plans import MotionPlan
 
-__all__ = ["crc32c", "share_of"]  # besides what is defined here
+__all__ = ["crc32c", "share_of", "text_of_layout"]  # besides what is defined here
 
 VERSION = 2
 #: Magic, bytes that follow, their CRC32C.
@@ -242,11 +240,6 @@ def items(words: dict[str, Any], key: str, most: int = MAX_ARRAYS) -> list[Any]:
     return value
 
 
-def text_of_layout(layout: Layout) -> str:
-    """Write a layout down, as the plan without terms from it to itself."""
-    return base64.b64encode(MotionPlan(layout, layout).to_bytes()).decode()
-
-
 def layout_of_text(words: Any, nprocs: int) -> Layout:
     """Read a layout; nothing in it is trusted.
 
@@ -298,12 +291,6 @@ def _with_tuples(words: Any, depth: int = 0) -> Any:
 
 def parse_address(address: Any) -> tuple[str, int]:
     """Give host and port of "tcp://host:port". Raises InvalidArgument."""
-    host, colon, port = "", "", ""
-    if isinstance(address, str) and address.startswith("tcp://"):
-        host, colon, port = address.removeprefix("tcp://").rpartition(":")
-    host = host.removeprefix("[").removesuffix("]")
-    if not host or not colon or not (port.isascii() and port.isdigit()) or int(port) > 65535:
-        raise InvalidArgument(
-            f'{address!r} is no address of a stream; one is "tcp://127.0.0.1:5777"'
-        )
-    return host, int(port)
+    if not isinstance(address, str) or not address.isprintable():
+        raise InvalidArgument(f"{address!r} is no address of a stream")
+    return _plan.parse_address(address)

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How do the sending processes open a stream, find their calls right, and end it?
+#include "stream/producer.hpp"
+
+#include <chrono>
+#include <cmath>
+#include <limits>
+
+#include "stream/agreed_words.hpp"
+#include "stream/crc32c.hpp"
+#include "stream/json.hpp"
+#include "stream/message_words.hpp"
+#include "stream/plan_between.hpp"
+#include "stream/producer_words.hpp"
+
+namespace datamover::stream {
+namespace {
+
+constexpr std::int64_t max_count = 1 << 16, max_elem_bytes = 1 << 16;
+constexpr std::size_t max_arrays = 1 << 12, max_name_bytes = 256;
+
+void check_range(std::int64_t value, const char* name, std::int64_t least, std::int64_t most) {
+    if (value < least || value > most)
+        throw Error(ErrorCode::invalid_argument,
+                    std::string(name) + " is " + std::to_string(value) + ", it must be " +
+                        std::to_string(least) + " to " + std::to_string(most));
+}
+
+void check_seconds(const std::optional<double>& seconds) {
+    if (seconds && !(*seconds > 0 && std::isfinite(*seconds)))
+        throw Error(ErrorCode::invalid_argument, "a timeout of " + std::to_string(*seconds) +
+                                                     " s was given; it must be above 0 s");
+}
+
+/// As a frame can say it, and whoever reads the frame takes it.
+void check_name(const std::string& name) {
+    if (name.empty() || name.size() > max_name_bytes)
+        throw Error(ErrorCode::invalid_argument,
+                    "a name has 1 to " + std::to_string(max_name_bytes) + " bytes");
+    try {
+        Json::parse_object(JsonObject().add("name", name).text()).name("name");
+    } catch (const Error&) {
+        throw Error(ErrorCode::invalid_argument,
+                    "a name is a text in UTF-8 without characters for control");
+    }
+}
+
+Flow flow_of(const StreamOptions& options) {
+    return {
+        policy_of_name(options.policy), options.queue_steps,
+        options.queue_bytes == 0 ? std::numeric_limits<std::int64_t>::max() : options.queue_bytes};
+}
+
+}  // namespace
+
+Producer::Producer(std::shared_ptr<Together> together, const std::string& address,
+                   StreamOptions options)
+    : together_(std::move(together)), options_(std::move(options)) {
+    std::optional<Listeners> listeners;
+    collectively(*together_, [&] {
+        check_options();
+        const Address first = Address::of_text(address);
+        token_ = token_for(first.host, options_.token);
+        listeners.emplace(first, together_->rank(), options_.local);
+    });
+    WordWriter mine;
+    mine.add(token_).add(listeners->address().host).add(listeners->address().port);
+    mine.add(listeners->local_name());
+    std::string producers;
+    const auto everyone = together_->gather(mine.numbers());
+    for (std::size_t rank = 0; rank < everyone.size(); ++rank) {
+        WordReader said(everyone[rank]);
+        const std::string token = said.text(), host = said.text();
+        const int port = static_cast<int>(said.number());
+        if (rank == 0) {
+            token_ = token;
+            address_ = Address{host, port}.text();
+        }
+        producers += (rank == 0 ? "[" : ",[") + json_text(host) + "," + std::to_string(port) + "," +
+                     json_text(said.text()) + "]";
+    }
+    collectively(*together_, [&] { begin(*listeners, "[" + producers + "]"); });
+}
+
+void Producer::check_options() const {
+    check_range(options_.pathways, "pathways", 1, max_pathways);
+    policy_of_name(options_.policy);
+    check_range(options_.queue_steps, "queue_steps", 1, max_count);
+    check_range(options_.queue_bytes, "queue_bytes", 0, std::numeric_limits<std::int64_t>::max());
+    check_range(options_.consumers, "consumers", 0, max_count);
+    check_seconds(options_.timeout_seconds);
+}
+
+/// Lets consumers connect.
+void Producer::begin(Listeners& listeners, std::string_view producers) {
+    outbox_ = std::make_shared<Outbox>(static_cast<int>(options_.pathways));
+    if (is_first()) {
+        const Flow flow = flow_of(options_);
+        JsonObject welcome;
+        welcome.add("type", "welcome")
+            .add("pathways", options_.pathways)
+            .add_json("producers", producers)
+            .add_json("ahead", flow.policy != Policy::drop_oldest ? "true" : "false");
+        audience_ = std::make_shared<Audience>(flow, options_.consumers, std::move(welcome));
+    }
+    reception_ = std::make_unique<Reception>(listeners.take(), token_, outbox_, audience_);
+}
+
+std::int64_t Producer::checked(const std::string& name, const SentPart& part,
+                               std::optional<std::int64_t> step) const {
+    if (closed_) throw Error(ErrorCode::invalid_state, "the stream is closed");
+    check_name(name);
+    if (arrays_.size() >= max_arrays && !arrays_.contains(name))
+        throw Error(ErrorCode::invalid_argument,
+                    "a stream sends at most " + std::to_string(max_arrays) + " arrays");
+    constexpr std::int64_t last = std::numeric_limits<std::int64_t>::max();
+    if (!step && step_ == last)
+        throw Error(ErrorCode::invalid_argument,
+                    "step " + std::to_string(last) + " is the last that can be numbered");
+    const std::int64_t number = step ? *step : step_ ? *step_ + 1 : 0;
+    check_range(number, "step", 0, last);
+    if (step && number == step_ && names_of_step_.contains(name))
+        throw Error(ErrorCode::invalid_argument,
+                    "array '" + name + "' was sent in step " + std::to_string(number) + " before");
+    check_part(name, part);
+    return number;
+}
+
+void Producer::check_part(const std::string& name, const SentPart& part) const {
+    const Array* const known = find(name);
+    if (known == nullptr && !part.layout.valid())
+        throw Error(ErrorCode::invalid_argument,
+                    "array '" + name + "' needs a layout the first time");
+    if (part.layout.valid() && part.layout.nprocs() != together_->size())
+        throw Error(ErrorCode::mismatch, "the layout is for " +
+                                             std::to_string(part.layout.nprocs()) + " processes, " +
+                                             std::to_string(together_->size()) + " send");
+    if (!part.dtype.empty() && (part.elem_bytes < 1 || part.elem_bytes > max_elem_bytes))
+        throw Error(ErrorCode::wrong_type, "elements of " + std::to_string(part.elem_bytes) +
+                                               " bytes; 1 to " + std::to_string(max_elem_bytes) +
+                                               " are sent");
+    if (known == nullptr) {
+        text_of_layout(part.layout);  // one that cannot be told is an error here, on all
+        return;
+    }
+    if (part.layout.valid() && !(known->layout == part.layout))
+        throw Error(ErrorCode::mismatch, "array '" + name + "' had another layout before");
+    if (!part.dtype.empty() && part.dtype != known->dtype)
+        throw Error(ErrorCode::wrong_type, "array '" + name + "' has dtype " + part.dtype +
+                                               ", it was " + known->dtype + " before");
+}
+
+/// Compares between all processes what an array is, and takes note of it.
+void Producer::add(const std::string& name, const SentPart& part) {
+    const std::string layout = text_of_layout(part.layout);
+    const std::int64_t sum = crc32c(std::as_bytes(std::span(layout.data(), layout.size())));
+    WordWriter mine;
+    mine.add(static_cast<std::int64_t>(Call::add)).add(name).add(sum);
+    mine.add(part.dtype).add(part.elem_bytes);
+    const auto everyone = together_->gather(mine.numbers());
+    Array array{static_cast<int>(arrays_.size()), part.layout, "", 0};
+    bool types_differ = false;
+    for (std::size_t rank = 0; rank < everyone.size(); ++rank) {
+        WordReader said(everyone[rank]);
+        if (said.number() != static_cast<std::int64_t>(Call::add) || said.text() != name ||
+            said.number() != sum)
+            throw Error(ErrorCode::mismatch, "process " + std::to_string(rank) +
+                                                 " makes another call, or sends another array or "
+                                                 "layout than '" +
+                                                 name + "' here");
+        const std::string dtype = said.text();
+        const std::int64_t elem_bytes = said.number();
+        if (dtype.empty()) continue;
+        types_differ = types_differ || (!array.dtype.empty() && dtype != array.dtype);
+        if (array.dtype.empty()) array.dtype = dtype, array.elem_bytes = elem_bytes;
+    }
+    if (types_differ)
+        throw Error(ErrorCode::wrong_type,
+                    "array '" + name + "' has different dtypes on different processes");
+    if (array.dtype.empty())
+        throw Error(ErrorCode::wrong_type,
+                    "array '" + name + "' has no dtype: no process brings an element");
+    if (audience_ != nullptr)
+        audience_->add_array(
+            {array.number, name, array.dtype, layout, part.layout.nprocs(), array.elem_bytes});
+    arrays_.emplace(name, std::move(array));
+}
+
+void Producer::close(std::optional<double> timeout_seconds) {
+    if (closed_) return;
+    closed_ = true;
+    try {
+        collectively(*together_, [&] { check_seconds(timeout_seconds); });
+        wait_until_taken(timeout_seconds);
+    } catch (...) {
+        stop();
+        throw;
+    }
+    stop();
+}
+
+void Producer::wait_until_taken(std::optional<double> timeout_seconds) {
+    const auto deadline = deadline_after(timeout_seconds);
+    if (audience_ != nullptr) audience_->finish_steps();
+    bool done = false;
+    while (!done) {
+        std::int64_t state = goes_on;
+        std::exception_ptr ended;
+        if (audience_ != nullptr) {
+            try {
+                together_->look_for_interrupt();
+                if (audience_->wait_until_taken(round_time) || is_over(deadline)) state = is_done;
+            } catch (...) {  // told to the others before it goes on here
+                ended = std::current_exception();
+                state = was_interrupted;
+            }
+        }
+        done = all_close(state);
+        if (ended) std::rethrow_exception(ended);
+    }
+    if (audience_ != nullptr) audience_->end();
+    all_close(is_done);  // until then the others answer
+}
+
+bool Producer::all_close(std::int64_t state) {
+    WordWriter mine;
+    mine.add(static_cast<std::int64_t>(Call::close)).add(state);
+    const auto everyone = together_->gather(mine.numbers());
+    for (std::size_t rank = 0; rank < everyone.size(); ++rank)
+        if (WordReader(everyone[rank]).number() != static_cast<std::int64_t>(Call::close))
+            throw Error(ErrorCode::mismatch, "process " + std::to_string(rank) +
+                                                 " still sends, here the stream is closed");
+    WordReader first(everyone[0]);
+    first.number();
+    const std::int64_t said = first.number();
+    if (said == was_interrupted && !is_first())
+        throw Error(ErrorCode::peer_failed, "process 0 was interrupted while it closed the stream");
+    return said != goes_on;
+}
+
+void Producer::stop() {
+    closed_ = true;
+    if (reception_ != nullptr) reception_->close();
+    relations_.clear();
+    wanted_.clear();
+    arrays_.clear();
+}
+
+StreamCounters Producer::counters() const {
+    StreamCounters counters;
+    counters.bytes_kept = outbox_->bytes_kept();
+    counters.bytes_sent = outbox_->bytes_sent();
+    counters.connections_refused = reception_->refused();
+    if (audience_ == nullptr) return counters;
+    const AudienceCounters found = audience_->counters();
+    counters.consumers = found.consumers;
+    counters.consumers_came = found.came;
+    counters.consumers_lost = found.lost;
+    counters.steps_dropped = found.steps_dropped;
+    return counters;
+}
+
+}  // namespace datamover::stream

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How does a distributed program send its arrays out, step by step? Its processes agree on every
+// call; threads of their own serve the consumers meanwhile.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "datamover/address_relation.hpp"
+#include "datamover/layout.hpp"
+#include "datamover/memory_layout.hpp"
+#include "datamover/motion_plan.hpp"
+#include "datamover/stream_options.hpp"
+#include "stream/audience.hpp"
+#include "stream/listening.hpp"
+#include "stream/outbox.hpp"
+#include "stream/reception.hpp"
+#include "stream/together.hpp"
+
+namespace datamover::stream {
+
+/// This process's part of an array that is sent.
+struct SentPart {
+    Layout layout;  ///< may be none of an array that was sent before
+    const std::byte* data = nullptr;
+    const MemoryLayout* memory = nullptr;  ///< offsets from `data`
+    AddressBounds bounds;                  ///< what may be read, from `data`
+    /// In the words of NumPy, as JSON; empty on a process that holds no element and knows of none.
+    std::string dtype;
+    std::int64_t elem_bytes = 0;
+};
+
+/// What goes from this process to those of one consumer of an array, and where it lies.
+class OutgoingRelations {
+public:
+    /// Throws mismatch where the layouts do not fit.
+    OutgoingRelations(const Layout& source, const Layout& destination, int rank,
+                      std::int64_t elem_bytes);
+    /// Worked out again where the memory is another than the last time. Throws as plan::compile.
+    std::vector<Outgoing> of(const MemoryLayout& memory);
+
+private:
+    MotionPlan plan_;
+    int rank_;
+    std::int64_t elem_bytes_;
+    std::optional<MemoryLayout> memory_;
+    std::vector<std::pair<int, AddressRelation>> relations_;
+};
+
+/// The sending end of a stream. Every call but the last ones is collective: where it fails on one
+/// process, all throw.
+class Producer {
+public:
+    /// Opens the stream. Throws invalid_argument, io.
+    Producer(std::shared_ptr<Together> together, const std::string& address, StreamOptions options);
+    /// Ends it at once, without a word to the other processes.
+    ~Producer() { stop(); }
+    Producer(const Producer&) = delete;
+    Producer& operator=(const Producer&) = delete;
+
+    /// Sends an array of a step; the memory may be written again afterwards. Without a number it
+    /// is a step of its own, after the last one. Throws mismatch, wrong_type, invalid_argument,
+    /// unsupported, timeout, invalid_state.
+    void send(const std::string& name, const SentPart& part, std::optional<std::int64_t> step);
+    /// Waits until consumers have what was sent to them, or so long (nothing: for ever); then ends
+    /// the stream. A second call does nothing. Throws mismatch.
+    void close(std::optional<double> timeout_seconds);
+
+    // Local.
+
+    /// Ends all connections and listens no more.
+    void stop();
+    bool is_closed() const { return closed_; }
+    /// Where consumers connect.
+    const std::string& address() const { return address_; }
+    /// "" where none is needed.
+    const std::string& token() const { return token_; }
+    bool knows(const std::string& name) const { return find(name) != nullptr; }
+    std::size_t num_arrays() const { return arrays_.size(); }
+    StreamCounters counters() const;
+    bool is_first() const { return together_->rank() == 0; }
+    /// Null on all processes but the first.
+    Audience* audience() const { return audience_.get(); }
+    Outbox& outbox() const { return *outbox_; }
+    Reception& reception() const { return *reception_; }
+
+private:
+    struct Array {
+        int number = 0;
+        Layout layout;
+        std::string dtype;
+        std::int64_t elem_bytes = 0;
+    };
+    struct Failures;
+    /// Null for one that was not sent yet.
+    const Array* find(const std::string& name) const {
+        const auto found = arrays_.find(name);
+        return found == arrays_.end() ? nullptr : &found->second;
+    }
+    using Wanted = std::map<std::string, Layout>;  ///< by an array's name
+
+    void check_options() const;
+    void begin(Listeners& listeners, std::string_view producers);
+    std::int64_t checked(const std::string& name, const SentPart& part,
+                         std::optional<std::int64_t> step) const;
+    void check_part(const std::string& name, const SentPart& part) const;
+    void add(const std::string& name, const SentPart& part);
+    Decision decide(const std::string& name, std::int64_t sequence, std::int64_t number);
+    void withdraw(const std::optional<Decision>& decision, std::int64_t sequence);
+    void hear(const Decision& decision);
+    void pack(const std::string& name, std::int64_t sequence, const Decision& decision,
+              const SentPart& part);
+    void pack_for(const Decision::Place& place, const std::string& name, const SentPart& part);
+    Failures agreed_failures(const Failures& mine);
+    void wait_until_taken(std::optional<double> timeout_seconds);
+    bool all_close(std::int64_t state);
+
+    const std::shared_ptr<Together> together_;
+    const StreamOptions options_;
+    std::string address_, token_;
+    std::shared_ptr<Audience> audience_;
+    std::shared_ptr<Outbox> outbox_;
+    std::unique_ptr<Reception> reception_;
+    std::map<std::string, Array> arrays_;                                 ///< by name
+    std::map<std::string, Wanted> wanted_;                                ///< by a consumer's key
+    std::map<std::pair<std::string, int>, OutgoingRelations> relations_;  ///< by key and array
+    std::int64_t sequence_ = -1;
+    std::optional<std::int64_t> step_;
+    std::set<std::string> names_of_step_;
+    bool closed_ = false;
+};
+
+}  // namespace datamover::stream

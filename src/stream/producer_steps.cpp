@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How do the sending processes send an array of a step: who gets it, and what is packed for whom?
+#include <exception>
+#include <new>
+
+#include "plan/compile.hpp"
+#include "stream/agreed_words.hpp"
+#include "stream/plan_between.hpp"
+#include "stream/producer.hpp"
+#include "stream/producer_words.hpp"
+
+namespace datamover::stream {
+namespace {
+
+using Places = std::vector<Decision::Place>;
+
+void write(WordWriter& words, const Places& places) {
+    words.add(static_cast<std::int64_t>(places.size()));
+    for (const auto& [key, place] : places) words.add(key).add(place);
+}
+
+Places places_in(WordReader& words) {
+    Places places(static_cast<std::size_t>(words.number()));
+    for (auto& [key, place] : places) key = words.text(), place = words.number();
+    return places;
+}
+
+void write(WordWriter& words, const Decision& decision) {
+    words.add(static_cast<std::int64_t>(decision.joined.size()));
+    for (const auto& one : decision.joined) {
+        words.add(one.key).add(one.nprocs).add(static_cast<std::int64_t>(one.wanted.size()));
+        for (const auto& [name, layout] : one.wanted) words.add(name).add(layout);
+    }
+    words.add(static_cast<std::int64_t>(decision.gone.size()));
+    for (const std::string& key : decision.gone) words.add(key);
+    write(words, decision.dropped);
+    write(words, decision.to);
+}
+
+Decision decision_in(WordReader& words) {
+    Decision decision;
+    decision.joined.resize(static_cast<std::size_t>(words.number()));
+    for (auto& one : decision.joined) {
+        one.key = words.text();
+        one.nprocs = words.number();
+        one.wanted.resize(static_cast<std::size_t>(words.number()));
+        for (auto& [name, layout] : one.wanted) name = words.text(), layout = words.text();
+    }
+    decision.gone.resize(static_cast<std::size_t>(words.number()));
+    for (std::string& key : decision.gone) key = words.text();
+    decision.dropped = places_in(words);
+    decision.to = places_in(words);
+    return decision;
+}
+
+std::string call_text(const std::string& name, std::int64_t number) {
+    return "array '" + name + "' in step " + std::to_string(number);
+}
+
+}  // namespace
+
+OutgoingRelations::OutgoingRelations(const Layout& source, const Layout& destination, int rank,
+                                     std::int64_t elem_bytes)
+    : plan_(plan_between(source, destination)), rank_(rank), elem_bytes_(elem_bytes) {}
+
+std::vector<Outgoing> OutgoingRelations::of(const MemoryLayout& memory) {
+    if (!memory_ || !(*memory_ == memory)) {
+        memory_.reset();
+        relations_.clear();
+        const plan::RelationSide from{&plan_.source(), &memory, elem_bytes_, rank_};
+        for (const PeerPart& peer : plan_.outgoing(rank_)) {
+            const plan::RelationSide message{&plan_.destination(), nullptr, elem_bytes_, peer.rank};
+            relations_.emplace_back(static_cast<int>(peer.rank),
+                                    plan::compile(peer.part, from, message));
+        }
+        memory_ = memory;
+    }
+    std::vector<Outgoing> outgoing;
+    for (const auto& [peer, relation] : relations_) outgoing.push_back({peer, &relation});
+    return outgoing;
+}
+
+void Producer::send(const std::string& name, const SentPart& part,
+                    std::optional<std::int64_t> step) {
+    std::int64_t number = 0;
+    collectively(*together_, [&] { number = checked(name, part, step); });
+    if (!arrays_.contains(name)) add(name, part);
+    const bool begins = !step || number != step_;
+    const std::int64_t sequence = sequence_ + begins;
+    const Decision decision = decide(name, sequence, number);
+    sequence_ = sequence;
+    step_ = number;
+    if (begins) names_of_step_.clear();
+    names_of_step_.insert(name);
+    pack(name, sequence, decision, part);
+}
+
+/// Learns from process 0 who gets an array; waits where a consumer must not miss it.
+Decision Producer::decide(const std::string& name, std::int64_t sequence, std::int64_t number) {
+    const Deadline deadline = deadline_after(options_.timeout_seconds);
+    while (true) {
+        std::optional<Decision> mine;
+        std::int64_t state = goes_on;
+        std::exception_ptr ended;
+        if (audience_ != nullptr) {
+            try {
+                together_->look_for_interrupt();
+                mine = audience_->decide(arrays_.at(name).number, sequence, number, round_time);
+                state = mine ? is_done : is_over(deadline) ? was_late : goes_on;
+            } catch (...) {  // told to the others before it goes on here
+                ended = std::current_exception();
+                state = was_interrupted;
+            }
+        }
+        WordWriter words;
+        words.add(static_cast<std::int64_t>(Call::decide)).add(name).add(sequence).add(number);
+        words.add(state);
+        if (mine) write(words, *mine);
+        const auto everyone = together_->gather(words.numbers());
+        if (ended) std::rethrow_exception(ended);
+        for (std::size_t rank = 0; rank < everyone.size(); ++rank) {
+            WordReader said(everyone[rank]);
+            const std::int64_t call = said.number();
+            if (call == static_cast<std::int64_t>(Call::decide) && said.text() == name &&
+                said.number() == sequence && said.number() == number)
+                continue;
+            withdraw(mine, sequence);
+            throw Error(ErrorCode::mismatch,
+                        "process " + std::to_string(rank) +
+                            (call == static_cast<std::int64_t>(Call::close) ? " closes the stream"
+                                                                            : " sends another") +
+                            ", here it is " + call_text(name, number));
+        }
+        WordReader first(everyone[0]);
+        first.number(), first.text(), first.number(), first.number();
+        const std::int64_t said = first.number();
+        if (said == is_done) return decision_in(first);
+        if (said == was_interrupted)
+            throw Error(ErrorCode::peer_failed, "process 0 was interrupted while it sent");
+        if (said == was_late)
+            throw Error(ErrorCode::timeout, "no consumer took a step in " +
+                                                std::to_string(*options_.timeout_seconds) +
+                                                " s, or too few came");
+    }
+}
+
+void Producer::withdraw(const std::optional<Decision>& decision, std::int64_t sequence) {
+    if (!decision) return;
+    for (const auto& [key, place] : decision->to)
+        audience_->refuse(key, Error(ErrorCode::peer_failed,
+                                     "step " + std::to_string(sequence) + " could not be sent"));
+}
+
+/// Takes note of consumers that came and went, and of dropped steps.
+void Producer::hear(const Decision& decision) {
+    for (const auto& one : decision.joined) {
+        Wanted wanted;
+        for (const auto& [name, layout] : one.wanted)
+            wanted.insert_or_assign(name, layout_of_text(layout, one.nprocs));
+        wanted_.insert_or_assign(one.key, std::move(wanted));
+        outbox_->open(one.key, static_cast<int>(one.nprocs));
+    }
+    for (const auto& [key, place] : decision.dropped)
+        outbox_->drop(key, static_cast<std::uint64_t>(place));
+    for (const std::string& key : decision.gone) {
+        outbox_->forget(key);
+        wanted_.erase(key);
+        std::erase_if(relations_, [&key](const auto& entry) { return entry.first.first == key; });
+    }
+}
+
+/// For which consumers packing failed, and whether it was broken off.
+struct Producer::Failures {
+    std::map<std::string, Error> by_key;
+    std::exception_ptr ended;
+};
+
+/// Packs an array for each consumer. One for which that fails anywhere is refused.
+void Producer::pack(const std::string& name, std::int64_t sequence, const Decision& decision,
+                    const SentPart& part) {
+    Failures mine;
+    try {
+        hear(decision);
+        for (const Decision::Place& place : decision.to) {
+            try {
+                pack_for(place, name, part);
+            } catch (const Error& error) {
+                mine.by_key.emplace(place.first, error);
+            } catch (const std::bad_alloc&) {
+                mine.by_key.emplace(place.first,
+                                    Error(ErrorCode::no_memory, "a sending process has no memory"));
+            }
+        }
+    } catch (...) {  // told to the others before it goes on here
+        mine.ended = std::current_exception();
+    }
+    if (decision.to.empty() && decision.joined.empty()) {
+        if (mine.ended) std::rethrow_exception(mine.ended);
+        return;
+    }
+    const Failures all = agreed_failures(mine);
+    std::vector<std::string> sent;
+    for (const auto& [key, place] : decision.to) {
+        const auto failed = all.by_key.find(key);
+        if (failed == all.by_key.end()) {
+            sent.push_back(key);
+            continue;
+        }
+        outbox_->drop(key, static_cast<std::uint64_t>(place));
+        if (audience_ != nullptr) audience_->refuse(key, failed->second);
+    }
+    if (audience_ != nullptr) audience_->sent(sent, sequence);
+}
+
+void Producer::pack_for(const Decision::Place& place, const std::string& name,
+                        const SentPart& part) {
+    const Array& array = arrays_.at(name);
+    const std::pair which{place.first, array.number};
+    auto found = relations_.find(which);
+    if (found == relations_.end())
+        found =
+            relations_
+                .emplace(which, OutgoingRelations(array.layout, wanted_.at(place.first).at(name),
+                                                  together_->rank(), array.elem_bytes))
+                .first;
+    outbox_->pack(place.first, static_cast<std::uint64_t>(place.second),
+                  static_cast<std::uint32_t>(array.number), found->second.of(*part.memory),
+                  {part.data, part.bounds});
+}
+
+Producer::Failures Producer::agreed_failures(const Failures& mine) {
+    WordWriter words;
+    words.add(static_cast<std::int64_t>(Call::pack)).add(mine.ended ? 1 : 0);
+    words.add(static_cast<std::int64_t>(mine.by_key.size()));
+    for (const auto& [key, error] : mine.by_key)
+        words.add(key).add(static_cast<std::int64_t>(error.code())).add(error.what());
+    const auto everyone = together_->gather(words.numbers());
+    if (mine.ended) std::rethrow_exception(mine.ended);
+    Failures all;
+    for (std::size_t rank = 0; rank < everyone.size(); ++rank) {
+        WordReader said(everyone[rank]);
+        said.number();
+        if (said.number() != 0)
+            throw Error(ErrorCode::peer_failed,
+                        "process " + std::to_string(rank) + " was interrupted while it sent");
+        for (std::int64_t n = said.number(); n > 0; --n) {
+            const std::string key = said.text();
+            const auto code = static_cast<ErrorCode>(said.number());
+            all.by_key.emplace(key, Error(code, said.text()));
+        }
+    }
+    return all;
+}
+
+}  // namespace datamover::stream

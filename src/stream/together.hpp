@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How do the sending processes of a stream agree, be there one or many, with MPI or without?
+#pragma once
+
+#include <cstdint>
+#include <exception>
+#include <new>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "datamover/error.hpp"
+
+namespace datamover::stream {
+
+/// The processes of the sending end. Here it is one, without MPI; a group of several overrides all.
+class Together {
+public:
+    using Numbers = std::vector<std::int64_t>;
+
+    Together() = default;
+    virtual ~Together() = default;
+    Together(const Together&) = delete;
+    Together& operator=(const Together&) = delete;
+
+    virtual int rank() const { return 0; }
+    virtual int size() const { return 1; }
+    /// All processes call it; if any brings an error, all throw that of the lowest rank.
+    virtual void agree(const std::optional<Error>& mine) {
+        if (mine) throw *mine;
+    }
+    /// Collective: what every process brings, in order of rank; as many numbers as each likes.
+    virtual std::vector<Numbers> gather(const Numbers& mine) { return {mine}; }
+    /// Called now and then by whoever waits; throws where the wait has to end. Local.
+    virtual void look_for_interrupt() {}
+};
+
+/// Runs `work` and, whether it throws or not, agrees with all processes on the outcome. Collective.
+template <class Work>
+void collectively(Together& together, Work&& work) {
+    std::optional<Error> mine;
+    try {
+        work();
+    } catch (const Error& error) {
+        mine = error;
+    } catch (const std::bad_alloc&) {
+        mine = Error(ErrorCode::no_memory,
+                     "process " + std::to_string(together.rank()) + " ran out of memory");
+    } catch (const std::exception& error) {
+        mine = Error(ErrorCode::peer_failed,
+                     "process " + std::to_string(together.rank()) + " failed: " + error.what());
+    }
+    together.agree(mine);
+}
+
+}  // namespace datamover::stream
