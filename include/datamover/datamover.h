@@ -501,6 +501,54 @@ int datamover_save(MPI_Comm comm, const char* path, const datamover_array* array
 int datamover_load(MPI_Comm comm, const char* path, const datamover_array* array,
                    const datamover_file_options* options);
 
+/* ------------------------------------------------------------------ streams */
+
+typedef struct datamover_stream datamover_stream;
+
+/* Zeros and NULLs stand for the defaults. The same on all processes. */
+typedef struct datamover_stream_options {
+    int64_t pathways;   /* connections from each sending to each receiving process; 1 to 16; 0: 1 */
+    const char* policy; /* where a consumer's queue is full: "block", "drop_oldest", "drop_newest";
+                           NULL: "block" */
+    int64_t queue_steps;    /* most steps that wait for a consumer; 0: 2 */
+    int64_t queue_bytes;    /* most bytes that wait for a consumer, of all processes; 0: 1 GiB */
+    int64_t consumers;      /* the first datamover_stream_send waits until so many are there */
+    const char* token;      /* what consumers must know, of at least 16 characters; NULL: a token is
+                               made for every address but the loopback's */
+    double timeout_seconds; /* after which a wait for consumers gives up; 0: never */
+    int no_shared_memory; /* not 0: also consumers on this machine get messages over connections */
+} datamover_stream_options;
+
+/* The number of a step that has none: the one after the last. */
+#define DATAMOVER_NEXT_STEP (-1)
+
+/* Opens the sending end of a stream: arrays go, step by step, to whoever listens
+ * (`datamover.stream` of Python, `datamover stream`, a page). Process 0 listens at `address`,
+ * "tcp://host:port" with an address of its machine that consumers can reach; port 0 for any that is
+ * free. Consumers come and go at any time, and are served by threads of the library's that do not
+ * call MPI. `options` may be NULL. Collective. DATAMOVER_IO where the address cannot be listened
+ * at. */
+int datamover_stream_open(datamover_stream** stream, MPI_Comm comm, const char* address,
+                          const datamover_stream_options* options);
+/* Sends an array under a name of 1 to 256 bytes. When it returns the array may be written again.
+ * Arrays that are sent one after the other with the same `step` are one step; each of
+ * DATAMOVER_NEXT_STEP is a step of its own. An array has the same type and layout in every step.
+ * Collective. DATAMOVER_MISMATCH or DATAMOVER_WRONG_TYPE where it has not, or processes send
+ * different ones; DATAMOVER_INVALID_ARGUMENT where it was sent in this step before;
+ * DATAMOVER_TIMEOUT where consumers took nothing in time; DATAMOVER_INVALID_STATE after
+ * datamover_stream_close. */
+int datamover_stream_send(datamover_stream* stream, const char* name, const datamover_array* array,
+                          int64_t step);
+/* Waits until consumers have what was sent to them, or `timeout_seconds` (below 0: for ever), then
+ * ends the stream. A second call does nothing. Collective. */
+int datamover_stream_close(datamover_stream* stream, double timeout_seconds);
+/* Where consumers connect, and what they must know ("" for nothing); both live as long as the
+ * handle. */
+int datamover_stream_address(const datamover_stream* stream, const char** address);
+int datamover_stream_token(const datamover_stream* stream, const char** token);
+/* Gives the handle back; a stream that was not closed ends at once. */
+int datamover_stream_free(datamover_stream** stream);
+
 /* ------------------------------------------------------------------ relations: address to address
  */
 

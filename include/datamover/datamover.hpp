@@ -34,6 +34,8 @@
 #include "datamover/scalapack_descriptor.hpp"
 #include "datamover/shared_window.hpp"
 #include "datamover/side.hpp"
+#include "datamover/stream.hpp"
+#include "datamover/stream_options.hpp"
 #include "datamover/targets.hpp"
 #include "datamover/user_block.hpp"
 #include "datamover/user_transport.hpp"

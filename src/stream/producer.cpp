@@ -186,6 +186,11 @@ void Producer::add(const std::string& name, const SentPart& part) {
     arrays_.emplace(name, std::move(array));
 }
 
+void Producer::refuse(const Error& why) {
+    together_->agree(why);
+    throw why;
+}
+
 void Producer::close(std::optional<double> timeout_seconds) {
     if (closed_) return;
     closed_ = true;

@@ -74,6 +74,9 @@ public:
     /// the stream. A second call does nothing. Throws mismatch.
     void close(std::optional<double> timeout_seconds);
 
+    /// Has the others throw `why` from the call that they make, and throws it here.
+    [[noreturn]] void refuse(const Error& why);
+
     // Local.
 
     /// Ends all connections and listens no more.

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How do the processes of a communicator send their arrays out?
+#include "datamover/stream.hpp"
+
+#include "mpi/group_together.hpp"
+#include "npy_header.hpp"
+#include "stream/json.hpp"
+#include "stream/producer.hpp"
+
+namespace datamover {
+
+Stream::Stream(MPI_Comm comm, const std::string& address, const StreamOptions& options)
+    : producer_(std::make_unique<stream::Producer>(
+          std::make_shared<mpi::GroupTogether>(mpi::ProcessGroup::of(comm)), address, options)) {}
+
+Stream::~Stream() = default;
+Stream::Stream(Stream&&) noexcept = default;
+Stream& Stream::operator=(Stream&&) noexcept = default;
+
+stream::Producer& Stream::producer() const {
+    if (producer_ == nullptr) throw Error(ErrorCode::invalid_state, "there is no stream");
+    return *producer_;
+}
+
+void Stream::send(const std::string& name, const ArrayPart& array,
+                  std::optional<std::int64_t> step) {
+    const std::string dtype =
+        array.elem_bytes < 1 ? "" : stream::json_text(io::npy_descr(array.type, array.elem_bytes));
+    producer().send(name,
+                    {array.layout,
+                     array.base,
+                     &array.memory,
+                     {array.memory.begin_bytes, array.memory.end_bytes},
+                     dtype,
+                     array.elem_bytes},
+                    step);
+}
+
+void Stream::refuse(const Error& why) {
+    producer().refuse(why);
+}
+
+void Stream::close(std::optional<double> timeout_seconds) {
+    producer().close(timeout_seconds);
+}
+
+const std::string& Stream::address() const {
+    return producer().address();
+}
+
+const std::string& Stream::token() const {
+    return producer().token();
+}
+
+StreamCounters Stream::counters() const {
+    return producer().counters();
+}
+
+}  // namespace datamover

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Does a C program send its arrays out? With a file's name as argument it writes the stream's
+ * address there, for another program that listens, and sends three steps. */
+#include <stdio.h>
+
+#include "c_test.h"
+
+enum { rows = 13, columns = 7, steps = 3 };
+static const char token[] = "known to both programs";
+
+static int64_t value_at(int64_t row, int64_t column, int64_t step) {
+    return 10000 * step + 100 * row + column;
+}
+
+/* Of a block-cyclic array, whose block number is the rank. */
+static void fill(const datamover_layout* layout, const datamover_array* array, int64_t step) {
+    int64_t shape[2], local[2], global[2], strides[2];
+    void* origin = NULL;
+    SUCCEEDS(datamover_layout_local_shape(layout, rank, shape));
+    if (shape[0] * shape[1] == 0) return;
+    SUCCEEDS(datamover_array_block(array, rank, &origin, strides));
+    for (local[0] = 0; local[0] < shape[0]; ++local[0])
+        for (local[1] = 0; local[1] < shape[1]; ++local[1]) {
+            SUCCEEDS(datamover_layout_global_index(layout, rank, local, global));
+            *(int64_t*)(void*)((char*)origin + local[0] * strides[0] + local[1] * strides[1]) =
+                value_at(global[0], global[1], step);
+        }
+}
+
+/* Appears under its name when it is whole. */
+static void tell(const char* path, const char* address) {
+    char hidden[512];
+    snprintf(hidden, sizeof hidden, "%s.part", path);
+    FILE* file = fopen(hidden, "w");
+    CHECK(file != NULL);
+    if (file == NULL) return;
+    CHECK(fputs(address, file) >= 0);
+    CHECK(fclose(file) == 0 && rename(hidden, path) == 0);
+}
+
+static void expect_refusals(datamover_stream* stream, const datamover_array* array,
+                            const datamover_array* other) {
+    const int is_last = rank == size - 1;
+    FAILS(DATAMOVER_INVALID_ARGUMENT,
+          datamover_stream_send(stream, is_last ? NULL : "u", array, 0));
+    FAILS(DATAMOVER_INVALID_ARGUMENT,
+          datamover_stream_send(stream, "u", is_last ? NULL : array, 0));
+    FAILS(DATAMOVER_INVALID_ARGUMENT, datamover_stream_send(stream, is_last ? "" : "u", array, 0));
+    FAILS(DATAMOVER_INVALID_ARGUMENT, datamover_stream_send(stream, "u", array, is_last ? -2 : 0));
+    if (size > 1) {
+        FAILS(DATAMOVER_MISMATCH, datamover_stream_send(stream, "u", is_last ? other : array, 0));
+        FAILS(DATAMOVER_MISMATCH, datamover_stream_send(stream, is_last ? "v" : "u", array, 0));
+    }
+}
+
+int main(int argc, char** argv) {
+    begin(&argc, &argv);
+    const datamover_stream_options options = {2, "block", 1, 1 << 20, argc > 1, token, 60, 0};
+    const datamover_stream_options wrong = {1, "forget", 0, 0, 0, NULL, 0, 0};
+    const char* here = "tcp://127.0.0.1:0";
+    const char *address = NULL, *needed = NULL;
+    datamover_stream *stream = NULL, *none = NULL;
+    datamover_layout* by_rows = block_cyclic(rows, columns, "(cyclic(2), *)");
+    datamover_layout* by_columns = block_cyclic(rows, columns, "(*, cyclic)");
+    datamover_array *array = array_of(by_rows, 0), *other = array_of(by_columns, 1);
+
+    FAILS(DATAMOVER_INVALID_ARGUMENT, datamover_stream_open(&none, MPI_COMM_WORLD, NULL, NULL));
+    FAILS(DATAMOVER_INVALID_ARGUMENT,
+          datamover_stream_open(&none, MPI_COMM_WORLD, "udp://127.0.0.1:1", NULL));
+    FAILS(DATAMOVER_INVALID_ARGUMENT,
+          datamover_stream_open(&none, MPI_COMM_WORLD, here, rank == size - 1 ? &wrong : NULL));
+    SUCCEEDS(datamover_stream_open(&stream, MPI_COMM_WORLD, here, &options));
+    SUCCEEDS(datamover_stream_address(stream, &address));
+    SUCCEEDS(datamover_stream_token(stream, &needed));
+    CHECK(strncmp(address, "tcp://127.0.0.1:", 16) == 0 && strcmp(needed, token) == 0);
+    expect_refusals(stream, array, other);
+    if (argc > 1 && rank == 0) tell(argv[1], address);
+    for (int64_t step = 0; step < steps; ++step) {
+        fill(by_rows, array, step);
+        fill(by_columns, other, -step);
+        SUCCEEDS(datamover_stream_send(stream, "u", array, 5 * step));
+        SUCCEEDS(datamover_stream_send(stream, "v", other, 5 * step));
+        fill(by_rows, array, 99); /* what was sent is not there any more */
+    }
+    FAILS(DATAMOVER_INVALID_ARGUMENT, datamover_stream_send(stream, "u", array, 5 * (steps - 1)));
+    FAILS(DATAMOVER_MISMATCH, datamover_stream_send(stream, "u", other, DATAMOVER_NEXT_STEP));
+    SUCCEEDS(datamover_stream_close(stream, argc > 1 ? 60 : -1));
+    SUCCEEDS(datamover_stream_close(stream, 60));
+    FAILS(DATAMOVER_INVALID_STATE, datamover_stream_send(stream, "u", array, DATAMOVER_NEXT_STEP));
+    SUCCEEDS(datamover_stream_free(&stream));
+    CHECK(stream == NULL && none == NULL);
+    SUCCEEDS(datamover_stream_free(&none));
+    SUCCEEDS(datamover_array_free(&array));
+    SUCCEEDS(datamover_array_free(&other));
+    SUCCEEDS(datamover_layout_free(&by_rows));
+    SUCCEEDS(datamover_layout_free(&by_columns));
+    return finish();
+}
