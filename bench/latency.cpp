@@ -15,6 +15,7 @@
 #include "datamover/mover.hpp"
 #include "latency_languages.hpp"
 #include "latency_messages.hpp"
+#include "latency_plan.hpp"
 #include "process_contest.hpp"
 
 namespace {
@@ -116,25 +117,13 @@ Wrap wrap_of(bool with_use, const BlockGrid& grid, int rank, BlockOf block_of) {
     };
 }
 
-FloorPlan floor_plan_of(const BlockGrid& grid, int size) {
-    std::vector<Region> regions;
-    datamover::Map owners;
-    for (std::int64_t b = 0; b < grid.num_blocks(); ++b) {
-        const Index c = grid.coordinates(b);
-        const Point lo{c[0] * grid.edge, c[1] * grid.edge, c[2] * grid.edge};
-        regions.emplace_back(lo, lo + Point::filled(3, grid.edge));
-        owners.push_back(grid.owner(b));
-    }
-    return FloorPlan(regions, owners, size);
-}
-
 void add_movers(ProcessContest& contest, MPI_Comm comm, const BlockGrid& grid, bool with_use,
                 const std::vector<std::pair<std::string, std::string>>& contenders,
                 bool with_languages = false) {
     int rank = 0, size = 1;
     MPI_Comm_rank(comm, &rank);
     MPI_Comm_size(comm, &size);
-    const FloorPlan blocks = floor_plan_of(grid, size);
+    const FloorPlan blocks = bench::floor_plan_of(grid, size);
     const auto plan = datamover::halo(blocks, Point::filled(3, 1), Point::filled(3, 1),
                                       blocks.bounding_box(), {}, false);
     datamover::XArrayOptions options;
@@ -199,7 +188,7 @@ void run_phase(const std::string& name, bool with_use, const BlockGrid& grid, do
     LocalBlocks blocks(grid, rank);
     const auto block_of = [&](std::int64_t b) { return blocks.block(b); };
     const Wrap wrap = wrap_of(with_use, grid, rank, block_of);
-    using Make = bench::Exchange (*)(MPI_Comm, const BlockGrid&, LocalBlocks&);
+    using Make = bench::Exchange (*)(MPI_Comm, const bench::Faces&, LocalBlocks&);
     const std::pair<const char*, Make> by_hand[] = {
         {"persistent:faces", bench::persistent_faces},
         {"persistent:datatypes", bench::persistent_datatypes},
@@ -207,8 +196,9 @@ void run_phase(const std::string& name, bool with_use, const BlockGrid& grid, do
         {"persistent:merged_datatypes", bench::persistent_merged_datatypes},
         {"isend:merged", bench::isend_merged},
     };
+    const bench::Faces faces = grid.faces();
     for (const auto& [contender, make] : by_hand)
-        contest.add(contender, wrap(make(comm, grid, blocks)), check_of(grid, rank, block_of));
+        contest.add(contender, wrap(make(comm, faces, blocks)), check_of(grid, rank, block_of));
     contest.run();
 }
 

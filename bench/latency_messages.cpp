@@ -14,9 +14,9 @@ struct FaceLists {
     std::map<int, std::vector<Face>> to_peer, from_peer;  ///< others only
 };
 
-FaceLists sort_faces(const BlockGrid& grid, int rank) {
+FaceLists sort_faces(const Faces& faces, int rank) {
     FaceLists lists;
-    for (const Face& f : grid.faces()) {
+    for (const Face& f : faces) {
         if (f.source_rank == rank) lists.sends.push_back(f);
         if (f.destination_rank == rank) lists.receives.push_back(f);
         if (f.source_rank == rank && f.destination_rank == rank)
@@ -59,13 +59,16 @@ struct PeerMessage {
     std::vector<double> buffer;
 };
 
-std::vector<PeerMessage> messages_of(const std::map<int, std::vector<Face>>& by_peer) {
+std::size_t elems_of(const Faces& faces) {
+    std::int64_t elems = 0;
+    for (const Face& f : faces) elems += f.source.size();
+    return static_cast<std::size_t>(elems);
+}
+
+std::vector<PeerMessage> messages_of(const std::map<int, Faces>& by_peer) {
     std::vector<PeerMessage> messages;
-    for (const auto& [peer, faces] : by_peer) {
-        std::int64_t elems = 0;
-        for (const Face& f : faces) elems += f.source.size();
-        messages.push_back({peer, faces, std::vector<double>(static_cast<std::size_t>(elems))});
-    }
+    for (const auto& [peer, faces] : by_peer)
+        messages.push_back({peer, faces, std::vector<double>(elems_of(faces))});
     return messages;
 }
 
@@ -129,8 +132,8 @@ struct MergedState {
     Requests send_requests, receive_requests;
     std::vector<int> arrived;
 
-    MergedState(const BlockGrid& grid, int rank)
-        : lists(sort_faces(grid, rank)),
+    MergedState(const Faces& faces, int rank)
+        : lists(sort_faces(faces, rank)),
           sends(messages_of(lists.to_peer)),
           receives(messages_of(lists.from_peer)),
           arrived(receives.size()) {}
@@ -159,49 +162,48 @@ LocalBlocks::LocalBlocks(const BlockGrid& grid, int rank) : stored_edge(grid.sto
     data.resize(static_cast<std::size_t>(mine * grid.stored_elems()));
 }
 
-Exchange persistent_faces(MPI_Comm comm, const BlockGrid& grid, LocalBlocks& blocks) {
+Exchange persistent_faces(MPI_Comm comm, const Faces& faces, LocalBlocks& blocks) {
     struct State {
         FaceLists lists;
         std::vector<double> out, in;
         Requests sends, receives;
     };
     auto s = std::make_shared<State>();
-    s->lists = sort_faces(grid, rank_of(comm));
-    const std::int64_t elems = grid.edge * grid.edge;
-    s->out.resize(s->lists.sends.size() * static_cast<std::size_t>(elems));
-    s->in.resize(s->lists.receives.size() * static_cast<std::size_t>(elems));
+    s->lists = sort_faces(faces, rank_of(comm));
+    s->out.resize(elems_of(s->lists.sends));
+    s->in.resize(elems_of(s->lists.receives));
     double *out = s->out.data(), *in = s->in.data();
-    for (std::size_t i = 0; i < s->lists.receives.size(); ++i) {
-        const Face& f = s->lists.receives[i];
-        MPI_Recv_init(in + static_cast<std::int64_t>(i) * elems, static_cast<int>(elems),
-                      MPI_DOUBLE, f.source_rank, f.tag, comm, s->receives.add());
+    for (const Face& f : s->lists.receives) {
+        MPI_Recv_init(in, static_cast<int>(f.destination.size()), MPI_DOUBLE, f.source_rank, f.tag,
+                      comm, s->receives.add());
+        in += f.destination.size();
     }
-    for (std::size_t i = 0; i < s->lists.sends.size(); ++i) {
-        const Face& f = s->lists.sends[i];
-        MPI_Send_init(out + static_cast<std::int64_t>(i) * elems, static_cast<int>(elems),
-                      MPI_DOUBLE, f.destination_rank, f.tag, comm, s->sends.add());
+    for (const Face& f : s->lists.sends) {
+        MPI_Send_init(out, static_cast<int>(f.source.size()), MPI_DOUBLE, f.destination_rank, f.tag,
+                      comm, s->sends.add());
+        out += f.source.size();
     }
-    return [s, &blocks, elems] {
+    return [s, &blocks] {
         s->receives.start();
         double* to = s->out.data();
         for (const Face& f : s->lists.sends) {
             pack(blocks.block(f.source_block), blocks.stored_edge, f.source, to);
-            to += elems;
+            to += f.source.size();
         }
         s->sends.start();
         s->receives.wait();
         const double* from = s->in.data();
         for (const Face& f : s->lists.receives) {
             unpack(from, blocks.block(f.destination_block), blocks.stored_edge, f.destination);
-            from += elems;
+            from += f.destination.size();
         }
         s->sends.wait();
     };
 }
 
-Exchange persistent_datatypes(MPI_Comm comm, const BlockGrid& grid, LocalBlocks& blocks) {
+Exchange persistent_datatypes(MPI_Comm comm, const Faces& faces, LocalBlocks& blocks) {
     auto requests = std::make_shared<Requests>();
-    const FaceLists lists = sort_faces(grid, rank_of(comm));
+    const FaceLists lists = sort_faces(faces, rank_of(comm));
     const auto with_type = [&](const Box& box, auto&& make) {
         MPI_Datatype type = box_type(blocks.stored_edge, box);
         make(type);
@@ -223,8 +225,8 @@ Exchange persistent_datatypes(MPI_Comm comm, const BlockGrid& grid, LocalBlocks&
     };
 }
 
-Exchange persistent_merged(MPI_Comm comm, const BlockGrid& grid, LocalBlocks& blocks) {
-    auto s = std::make_shared<MergedState>(grid, rank_of(comm));
+Exchange persistent_merged(MPI_Comm comm, const Faces& faces, LocalBlocks& blocks) {
+    auto s = std::make_shared<MergedState>(faces, rank_of(comm));
     for (PeerMessage& m : s->receives)
         MPI_Recv_init(m.buffer.data(), count_of(m.buffer.size()), MPI_DOUBLE, m.peer, 0, comm,
                       s->receive_requests.add());
@@ -243,21 +245,21 @@ Exchange persistent_merged(MPI_Comm comm, const BlockGrid& grid, LocalBlocks& bl
     };
 }
 
-Exchange persistent_merged_datatypes(MPI_Comm comm, const BlockGrid& grid, LocalBlocks& blocks) {
+Exchange persistent_merged_datatypes(MPI_Comm comm, const Faces& faces, LocalBlocks& blocks) {
     struct State {
         std::vector<Face> own;
         Requests requests;
     };
     auto s = std::make_shared<State>();
-    const FaceLists lists = sort_faces(grid, rank_of(comm));
+    const FaceLists lists = sort_faces(faces, rank_of(comm));
     s->own = lists.own;
-    for (const auto& [peer, faces] : lists.from_peer) {
-        MPI_Datatype type = faces_type(faces, blocks, false);
+    for (const auto& [peer, theirs] : lists.from_peer) {
+        MPI_Datatype type = faces_type(theirs, blocks, false);
         MPI_Recv_init(MPI_BOTTOM, 1, type, peer, 0, comm, s->requests.add());
         MPI_Type_free(&type);
     }
-    for (const auto& [peer, faces] : lists.to_peer) {
-        MPI_Datatype type = faces_type(faces, blocks, true);
+    for (const auto& [peer, theirs] : lists.to_peer) {
+        MPI_Datatype type = faces_type(theirs, blocks, true);
         MPI_Send_init(MPI_BOTTOM, 1, type, peer, 0, comm, s->requests.add());
         MPI_Type_free(&type);
     }
@@ -268,8 +270,8 @@ Exchange persistent_merged_datatypes(MPI_Comm comm, const BlockGrid& grid, Local
     };
 }
 
-Exchange isend_merged(MPI_Comm comm, const BlockGrid& grid, LocalBlocks& blocks) {
-    auto s = std::make_shared<MergedState>(grid, rank_of(comm));
+Exchange isend_merged(MPI_Comm comm, const Faces& faces, LocalBlocks& blocks) {
+    auto s = std::make_shared<MergedState>(faces, rank_of(comm));
     s->receive_requests.list.assign(s->receives.size(), MPI_REQUEST_NULL);
     s->send_requests.list.assign(s->sends.size(), MPI_REQUEST_NULL);
     return [s, comm, &blocks] {

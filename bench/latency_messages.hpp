@@ -27,16 +27,17 @@ struct LocalBlocks {
 
 /// Each exchanges all faces once per call. The blocks must outlive what is returned.
 using Exchange = std::function<void()>;
+using Faces = std::vector<Face>;
 
 /// One persistent request per face, also for faces to the process itself; packed by hand.
-Exchange persistent_faces(MPI_Comm comm, const BlockGrid& grid, LocalBlocks& blocks);
+Exchange persistent_faces(MPI_Comm comm, const Faces& faces, LocalBlocks& blocks);
 /// The same with derived datatypes in place of packing.
-Exchange persistent_datatypes(MPI_Comm comm, const BlockGrid& grid, LocalBlocks& blocks);
+Exchange persistent_datatypes(MPI_Comm comm, const Faces& faces, LocalBlocks& blocks);
 /// One persistent message per process, packed by hand; own faces copied in the meantime.
-Exchange persistent_merged(MPI_Comm comm, const BlockGrid& grid, LocalBlocks& blocks);
+Exchange persistent_merged(MPI_Comm comm, const Faces& faces, LocalBlocks& blocks);
 /// One persistent message per process, described by one datatype; own faces copied.
-Exchange persistent_merged_datatypes(MPI_Comm comm, const BlockGrid& grid, LocalBlocks& blocks);
+Exchange persistent_merged_datatypes(MPI_Comm comm, const Faces& faces, LocalBlocks& blocks);
 /// persistent_merged with MPI_Isend and MPI_Irecv.
-Exchange isend_merged(MPI_Comm comm, const BlockGrid& grid, LocalBlocks& blocks);
+Exchange isend_merged(MPI_Comm comm, const Faces& faces, LocalBlocks& blocks);
 
 }  // namespace bench

@@ -6,17 +6,16 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
-#include <span>
 #include <string>
 #include <vector>
 
 #include "datamover/mover.hpp"
-#include "memory/offer.hpp"
 #include "process_contest.hpp"
 #include "redistribute_alltoallw.hpp"
 #include "redistribute_case.hpp"
 #include "redistribute_loops.hpp"
 #include "redistribute_plan.hpp"
+#include "shared_addresses.hpp"
 
 namespace {
 
@@ -43,36 +42,6 @@ struct UserArray {
         part.elem_bytes = 8;
     }
 };
-
-/// The addresses, here, of every process's part of a library array; empty where they cannot be
-/// reached. The hand-written loops run on the same memory as the movers.
-std::vector<std::byte*> reach_all(MPI_Comm comm, const XArray& array,
-                                  std::vector<std::shared_ptr<void>>& keep) {
-    int size = 1, rank = 0;
-    MPI_Comm_size(comm, &size);
-    MPI_Comm_rank(comm, &rank);
-    constexpr std::size_t words = 8;
-    std::vector<std::int64_t> mine;
-    datamover::memory::put_offer(mine, array.part().allocation.get());
-    mine.resize(words);
-    std::vector<std::int64_t> all(static_cast<std::size_t>(size) * words);
-    MPI_Allgather(mine.data(), words, MPI_INT64_T, all.data(), words, MPI_INT64_T, comm);
-    std::vector<std::byte*> addresses;
-    for (int p = 0; p < size; ++p) {
-        datamover::memory::OfferReader offer{
-            std::span{all}.subspan(static_cast<std::size_t>(p) * words, words)};
-        const auto place = offer.shared_place();
-        if (!place) return {};
-        if (p == rank) {
-            addresses.push_back(array.part().base);
-            continue;
-        }
-        auto segment = datamover::memory::SegmentMap::of_process().open(place->name);
-        addresses.push_back(segment->data() + place->offset_bytes);
-        keep.push_back(segment);
-    }
-    return addresses;
-}
 
 /// One case with all its arrays and contenders.
 class Field {
@@ -135,8 +104,8 @@ private:
     }
 
     void add_loops() {
-        const auto from = reach_all(comm_, source_, keep_);
-        const auto to = reach_all(comm_, destination_, keep_);
+        const auto from = bench::reach_all(comm_, source_, keep_);
+        const auto to = bench::reach_all(comm_, destination_, keep_);
         int reached = !from.empty() && !to.empty();
         MPI_Allreduce(MPI_IN_PLACE, &reached, 1, MPI_INT, MPI_MIN, comm_);
         if (!reached) return contest_.leave_out("loop", "there is no shared memory");

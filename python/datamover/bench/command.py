@@ -10,6 +10,7 @@ from datamover.bench import (
     distribute,
     files,
     flat,
+    halo,
     latency,
     model,
     plan,
@@ -29,6 +30,7 @@ app.command("applications")(applications.bench)
 app.command("distribute")(distribute.bench)
 app.command("files")(files.bench)
 app.command("flat")(flat.bench)
+app.command("halo")(halo.bench)
 app.command("latency")(latency.bench)
 app.command("redistribute")(redistribute.bench)
 app.command("plan")(plan.bench)

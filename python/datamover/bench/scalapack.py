@@ -3,12 +3,10 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 from pathlib import Path
 
-SOURCES = Path(__file__).parent / "sources"
-COMPILER = "mpicxx.openmpi"
+from datamover.bench.debian import compile_contender
+
 LIBRARY = "scalapack-openmpi"
 PACKAGES = "libscalapack-openmpi-dev and openmpi-bin"
 
@@ -26,16 +24,5 @@ def compile_pdgemr2d(directory: Path) -> tuple[str, str]:
     (str, str)
         The program's path and "", or "" and why there is none.
     """
-    compiler = shutil.which(COMPILER)
-    if compiler is None:
-        return "", f"{COMPILER} is not installed (Debian: {PACKAGES})"
-    if not SOURCES.exists():
-        return "", f"its source is not there: {SOURCES}"
-    target = directory / "pdgemr2d"
-    sources = [str(SOURCES / f) for f in ("scalapack_pdgemr2d.cpp", "redistribute_case.cpp")]
-    command = [compiler, "-std=c++20", "-O3", "-o", str(target), *sources, f"-l{LIBRARY}"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        last = (done.stderr.strip().splitlines() or ["the compiler failed"])[-1]
-        return "", f"it does not compile here (Debian: {PACKAGES}): {last}"
-    return str(target), ""
+    sources = ("scalapack_pdgemr2d.cpp", "redistribute_case.cpp")
+    return compile_contender(directory / "pdgemr2d", sources, [f"-l{LIBRARY}"], PACKAGES)

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How fast does PETSc's DMDA fill the same ghosts? Linked against PETSc and the MPI that it was
+// built for, not against datamover; the harness compiles it where they are installed. Arguments as
+// those of the program `halo`.
+#include <petscdmda.h>
+
+#include <cstdlib>
+#include <stdexcept>
+#include <string>
+
+#include "halo_values.hpp"
+#include "process_contest.hpp"
+
+namespace {
+
+using bench::BlockGrid;
+
+void check(PetscErrorCode code) {
+    if (code != 0) throw std::runtime_error("PETSc fails with " + std::to_string(static_cast<int>(code)));
+}
+
+/// A block per process, and its ghosts.
+class Grid {
+public:
+    Grid(MPI_Comm comm, const BlockGrid& grid) : grid_(grid) {
+        MPI_Comm_rank(comm, &rank_);
+        const auto number = [](std::int64_t v) { return static_cast<PetscInt>(v); };
+        const bench::Index p = grid.processes;
+        // The first dimension is the contiguous one here.
+        check(DMDACreate3d(comm, DM_BOUNDARY_PERIODIC, DM_BOUNDARY_PERIODIC, DM_BOUNDARY_PERIODIC,
+                           DMDA_STENCIL_BOX, number(p[2] * grid.edge), number(p[1] * grid.edge),
+                           number(p[0] * grid.edge), number(p[2]), number(p[1]), number(p[0]), 1,
+                           number(grid.width), nullptr, nullptr, nullptr, &dm_));
+        check(DMSetUp(dm_));
+        check(DMCreateGlobalVector(dm_, &global_));
+        check(DMCreateLocalVector(dm_, &local_));
+    }
+    ~Grid() {
+        static_cast<void>(VecDestroy(&local_));
+        static_cast<void>(VecDestroy(&global_));
+        static_cast<void>(DMDestroy(&dm_));
+    }
+    Grid(const Grid&) = delete;
+    Grid& operator=(const Grid&) = delete;
+
+    bench::ProcessContest::Check check_of() {
+        return {[this] {
+                    on_block([this](auto block_of) { bench::fill_blocks(grid_, rank_, block_of); });
+                    check(DMLocalToGlobalBegin(dm_, local_, INSERT_VALUES, global_));
+                    check(DMLocalToGlobalEnd(dm_, local_, INSERT_VALUES, global_));
+                },
+                [this] {
+                    bool right = false;
+                    on_block([&](auto block_of) {
+                        right = bench::blocks_right(grid_, rank_, block_of);
+                    });
+                    return right;
+                }};
+    }
+
+    /// Ghosts only, from and to the same vector.
+    void local_to_local() {
+        check(DMLocalToLocalBegin(dm_, local_, INSERT_VALUES, local_));
+        check(DMLocalToLocalEnd(dm_, local_, INSERT_VALUES, local_));
+    }
+    /// As most programs do: the interior is copied too.
+    void global_to_local() {
+        check(DMGlobalToLocalBegin(dm_, global_, INSERT_VALUES, local_));
+        check(DMGlobalToLocalEnd(dm_, global_, INSERT_VALUES, local_));
+    }
+
+private:
+    template <class Use>
+    void on_block(Use&& use) {
+        PetscScalar* stored = nullptr;
+        check(VecGetArray(local_, &stored));
+        use([stored](std::int64_t) -> double* { return stored; });
+        check(VecRestoreArray(local_, &stored));
+    }
+
+    BlockGrid grid_;
+    int rank_ = 0;
+    DM dm_ = nullptr;
+    Vec global_ = nullptr, local_ = nullptr;
+};
+
+void run_case(const std::string& name, const BlockGrid& grid, double seconds) {
+    bench::ProcessContest contest(MPI_COMM_WORLD, name, "exchange", bench::ghost_bytes(grid),
+                                  seconds);
+    contest.warm_turns();
+    const double start = MPI_Wtime();
+    Grid dmda(MPI_COMM_WORLD, grid);
+    const double setup = MPI_Wtime() - start;
+    contest.add(
+        "petsc:local", [&] { dmda.local_to_local(); }, dmda.check_of(), [=] { return setup; });
+    contest.add(
+        "petsc:global", [&] { dmda.global_to_local(); }, dmda.check_of(), [=] { return setup; });
+    contest.run();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    return bench::run_program(argc, argv, "petsc", [&] {
+        check(PetscInitializeNoArguments());
+        const double seconds = argc > 1 ? std::atof(argv[1]) : 1;
+        for (int a = 2; a + 3 < argc; a += 4)
+            run_case(argv[a], bench::halo_grid(MPI_COMM_WORLD, argv + a + 1), seconds);
+        check(PetscFinalize());
+    });
+}

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Where does the contender `petsc` come from? Debian's PETSc, on Debian's Open MPI."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import subprocess
+from pathlib import Path
+
+from datamover.bench.debian import compile_contender
+
+#: What pkg-config may know it as.
+MODULES = ("PETSc", "petsc")
+PACKAGES = "petsc-dev, pkg-config and openmpi-bin"
+
+
+def compile_dmda(directory: Path) -> tuple[str, str]:
+    """Compile the program, if what it takes is installed.
+
+    Parameters
+    ----------
+    directory : Path
+        Where the program is put.
+
+    Returns
+    -------
+    (str, str)
+        The program's path and "", or "" and why there is none.
+    """
+    if shutil.which("pkg-config") is None:
+        return "", f"pkg-config is not installed (Debian: {PACKAGES})"
+    for module in MODULES:
+        asked = subprocess.run(
+            ["pkg-config", "--cflags", "--libs", module],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if asked.returncode == 0:
+            flags = shlex.split(asked.stdout)
+            return compile_contender(directory / "petsc", ("petsc_halo.cpp",), flags, PACKAGES)
+    return "", f"pkg-config knows no PETSc (Debian: {PACKAGES})"
