@@ -270,6 +270,9 @@ dict or None
             "keys"_a, "sequence"_a,
             "Take note that all processes have packed an array for these consumers.")
         .def(
+            "withdraw", [](SendingEnd& end) { end.audience().withdraw(); },
+            "End all consumers where what was decided last was perhaps not done.")
+        .def(
             "refuse",
             [](SendingEnd& end, const std::string& key, const std::string& code,
                const std::string& words) {

@@ -27,6 +27,7 @@ GREETING_SECONDS = 10.0
 #: Seconds without an answer until a silent machine is asked, between questions, and how many.
 KEEPALIVE = (30, 10, 3)
 RETRY_SECONDS = 0.05
+ANY = "stands for all interfaces; give the address of the one at which consumers find this machine"
 
 
 def is_loopback(host: str) -> bool:
@@ -50,9 +51,16 @@ def listen(host: str, port: int) -> socket.socket:
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         listener = socket.create_server((host, port), family=family, backlog=128)
-    except OSError as error:
-        raise IoError(f"tcp://{host}:{port}: {error.strerror or error}") from None
+    except (OSError, UnicodeError) as error:
+        raise IoError(f"tcp://{host}:{port}: {_words(error)}") from None
+    if is_any(listener.getsockname()[0]):  # as for "0", which does not look like it
+        listener.close()
+        raise InvalidArgument(f"tcp://{host}:{port} {ANY}")
     return listener
+
+
+def _words(error: OSError | UnicodeError) -> str:
+    return getattr(error, "strerror", None) or str(error)
 
 
 def own_host(first_host: str, rank: int) -> str:
@@ -71,8 +79,8 @@ def make_token(host: str, token: str | None) -> str:
     """Give the token of a stream, "" for none. Raises InvalidArgument where it is too short."""
     if token is None:
         return "" if is_loopback(host) else secrets.token_urlsafe(24)
-    if not isinstance(token, str) or len(token) < 16:
-        raise InvalidArgument("a token must be a text of at least 16 characters")
+    if not isinstance(token, str) or len(token) < 16 or not token.isprintable():
+        raise InvalidArgument("a token must be a printable text of at least 16 characters")
     return token
 
 
@@ -139,8 +147,8 @@ def dial(
             if left <= RETRY_SECONDS or not again:
                 raise Timeout(f"nobody listens at tcp://{host}:{port}") from None
             threading.Event().wait(RETRY_SECONDS)
-        except OSError as error:
-            raise IoError(f"tcp://{host}:{port}: {error.strerror or error}") from None
+        except (OSError, UnicodeError) as error:
+            raise IoError(f"tcp://{host}:{port}: {_words(error)}") from None
     left = GREETING_SECONDS if deadline is None else deadline - time.monotonic()
     return _introduce(sock, f"tcp://{host}:{port}", token, words, min(left, GREETING_SECONDS))
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from datamover._plan import SendingEnd, plan_between
-from datamover.arguments import memory_limit, seconds, text
+from datamover.arguments import MOST_BYTES, memory_limit, seconds, text
 from datamover.arrays import UserArrays, XArray
 from datamover.collective_calls import agreeing, refused_by
 from datamover.errors import (
@@ -81,9 +81,9 @@ class Stream:
         step; drop the new step for this consumer.
     queue_steps : int
         Most steps that wait for a consumer beyond those that it has asked for.
-    queue_bytes : int
-        Most bytes that wait for a consumer, of all processes together; as many more may be on their
-        way to it. A consumer for which one step takes more is refused.
+    queue_bytes : int or None
+        Most bytes that wait for a consumer, of all processes together, None for no limit; as many
+        more may be on their way to it. A consumer for which one step takes more is refused.
     consumers : int
         The first `send` waits until so many consumers are there.
     token : str, optional
@@ -131,7 +131,7 @@ class Stream:
         pathways: int = 1,
         policy: str = "block",
         queue_steps: int = 2,
-        queue_bytes: int = QUEUE_BYTES,
+        queue_bytes: int | None = QUEUE_BYTES,
         consumers: int = 0,
         token: str | None = None,
         timeout: float | None = None,
@@ -145,6 +145,7 @@ class Stream:
         self._sequence, self._step, self._names_of_step = -1, None, set()
         self._closed = False
         self._raised: BaseException | None = None  # by `send`: the other processes know of it
+        self._sending: tuple[int, int] | None = None  # sequence and number, while it is decided on
 
         def prepare() -> socket.socket:
             self._timeout = seconds(timeout)
@@ -153,13 +154,10 @@ class Stream:
                 raise InvalidArgument(f'policy is "{policy}", known are {", ".join(POLICIES)}')
             least = _count(consumers, "consumers", 0, wire.MAX_PROCESSES)
             steps = _count(queue_steps, "queue_steps", 1, wire.MAX_PROCESSES)
-            self._flow = policy, steps, memory_limit(queue_bytes, "queue_bytes")
+            self._flow = policy, steps, memory_limit(queue_bytes, "queue_bytes") or MOST_BYTES
             host, port = wire.parse_address(address)
             if endpoint.is_any(host):
-                raise InvalidArgument(
-                    f"{address!r} stands for all interfaces; give the address of the one at which "
-                    "consumers find this machine"
-                )
+                raise InvalidArgument(f"{address!r} {endpoint.ANY}")
             self.token = endpoint.make_token(host, token)
             self._least = least
             own = endpoint.own_host(host, self._group.rank)
@@ -228,7 +226,18 @@ class Stream:
             self._send(name, array, step, layout)
         except BaseException as error:
             self._raised = error
+            if self._sending is not None and not isinstance(error, (Mismatch, Timeout)):
+                self._abandon()
             raise
+        finally:
+            self._sending = None
+
+    def _abandon(self) -> None:
+        """End a step of which consumers got perhaps a part: an exception came in between."""
+        self._sequence, self._step = self._sending
+        self._names_of_step = set()
+        if self._is_first:
+            self._end.withdraw()
 
     def _send(self, name: str, array: Any, step: Any, layout: Any) -> None:
         number, local, layout, dtype = self._group.together(
@@ -237,13 +246,13 @@ class Stream:
         if name not in self._arrays:
             self._register(name, layout, dtype)
         sent = self._arrays[name]
-        begins = number != self._step or step is None
+        begins = number != self._step or step is None or not self._names_of_step
         sequence = self._sequence + begins
+        self._sending = sequence, number
         decision = self._decide(sent, sequence, number)
         self._sequence, self._step = sequence, number
         self._names_of_step = {name} if begins else self._names_of_step | {name}
-        self._hear(decision)
-        self._pack(sent, sequence, decision["to"], local)
+        self._pack(sent, sequence, decision, local)
 
     def _checked(self, name: str, array: Any, step: Any, layout: Any) -> tuple:
         if self._closed:
@@ -317,24 +326,28 @@ class Stream:
         if not kinds:
             raise WrongType(f"array {name!r} has no dtype: no process brings an element")
         found = wire.dtype_of_words(kinds[0])
-        self._arrays[name] = SentArray(len(self._arrays), name, layout, found)
-        self._memories[name] = KnownMemory()
+        sent = SentArray(len(self._arrays), name, layout, found)
         if self._is_first:
             self._end.add_array(
                 name, json.dumps(kinds[0]), wire.text_of_layout(layout), layout.nprocs,
-                found.itemsize, self._arrays[name].number,
+                found.itemsize, sent.number,
             )  # fmt: skip
+        self._memories[name] = KnownMemory()
+        self._arrays[name] = sent
 
     def _decide(self, array: SentArray, sequence: int, number: int) -> dict[str, Any]:
         """Learn from process 0 who gets an array; wait where a consumer must not miss it."""
         deadline = math.inf if self._timeout is None else time.monotonic() + self._timeout
         call = [array.name, sequence, number]
         while True:
-            decision = None
-            if self._is_first:
-                decision = self._end.decide(array.number, sequence, number, ROUND_SECONDS)
-                if decision is None and time.monotonic() > deadline:
+            decision, ended = None, None
+            try:
+                if self._is_first:
+                    decision = self._end.decide(array.number, sequence, number, ROUND_SECONDS)
+                if self._is_first and decision is None and time.monotonic() > deadline:
                     decision = {"late": True}
+            except BaseException as error:  # told to the others before it goes on here
+                decision, ended = {"ended": True}, error
             everyone = self._group.told_by_all({"call": call, "decision": decision})
             for rank, said in enumerate(everyone):
                 if "close" in said:
@@ -343,7 +356,11 @@ class Stream:
                 if said.get("call") != call:
                     self._withdraw(sequence, decision)
                     raise Mismatch(f"process {rank} sends {said.get('call')}, here it is {call}")
+            if ended is not None:
+                raise ended
             decision = everyone[0]["decision"]
+            if decision is not None and "ended" in decision:
+                raise PeerFailed("process 0 was interrupted while it sent")
             if decision is not None and "late" in decision:
                 raise Timeout(f"no consumer took a step in {self._timeout} s, or too few came")
             if decision is not None:
@@ -367,20 +384,24 @@ class Stream:
             self._packers = {who: p for who, p in self._packers.items() if who[0] != key}
 
     def _pack(
-        self, array: SentArray, sequence: int, places: dict[str, int], local: LocalMemory
+        self, array: SentArray, sequence: int, decision: dict[str, Any], local: LocalMemory
     ) -> None:
         """Pack an array for each consumer. One for which that fails anywhere is refused."""
+        places: dict[str, int] = decision["to"]
         failed: dict[str, tuple[str, str]] = {}
         ended: BaseException | None = None
-        for key, place in places.items():
-            try:
-                relations = self._packer(key, array).relations(local)
-                self._end.pack(key, place, array.number, relations, local.memory)
-            except Exception as error:
-                failed[key] = told(error)
-            except BaseException as error:  # told to the others before it goes on here
-                ended = error
-                break
+        try:
+            self._hear(decision)
+            for key, place in places.items():
+                try:
+                    relations = self._packer(key, array).relations(local)
+                    self._end.pack(key, place, array.number, relations, local.memory)
+                except Exception as error:
+                    failed[key] = told(error)
+        except BaseException as error:  # told to the others before it goes on here
+            if not places:
+                raise
+            ended = error
         if not places:
             return
         everyone = self._group.told_by_all({"failed": failed, "ended": ended is not None})

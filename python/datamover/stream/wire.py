@@ -262,8 +262,8 @@ def layout_of_text(words: Any, nprocs: int) -> Layout:
 
 def words_of_dtype(dtype: np.dtype) -> Any:
     """Write a dtype down. Raises Unsupported where that cannot be read again."""
-    words = json.loads(json.dumps(np.lib.format.dtype_to_descr(dtype)))
-    with contextlib.suppress(Error):
+    with contextlib.suppress(Error, ValueError):  # NumPy does so of fields that overlap
+        words = json.loads(json.dumps(np.lib.format.dtype_to_descr(dtype)))
         if dtype_of_words(words) == dtype:
             return words
     raise Unsupported(f"dtype {dtype} cannot be told to another program; send a view of its bits")
@@ -302,7 +302,8 @@ def parse_address(address: Any) -> tuple[str, int]:
     if isinstance(address, str) and address.startswith("tcp://"):
         host, colon, port = address.removeprefix("tcp://").rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
-    if not host or not colon or not (port.isascii() and port.isdigit()) or int(port) > 65535:
+    is_port = len(port) <= 5 and port.isascii() and port.isdigit() and int(port) < 1 << 16
+    if not host or not host.isprintable() or not colon or not is_port:
         raise InvalidArgument(
             f'{address!r} is no address of a stream; one is "tcp://127.0.0.1:5777"'
         )
