@@ -629,6 +629,21 @@ def test_a_message_that_arrives_damaged_again_and_again_is_an_error():
         through_proxy(lambda passed, data: flipped(data, len(data) - 7) if passed > 99 else data)
 
 
+def test_a_reason_that_was_told_is_not_waited_for_again(monkeypatch):
+    asked = []
+    monkeypatch.setattr(receiver.Receiver, "_reason", lambda self: asked.append(self))
+    with (
+        dm.Stream(None, HERE, consumers=1) as out,
+        dm.stream.connect(out.address) as consumer,
+    ):
+        steps = consumer.steps({"u": LINE}, LIMIT_SECONDS)
+        send(out, [0])
+        out._end.refuse(*out._end.keys(), "peer_failed", "some reason")
+        with pytest.raises(dm.PeerFailed, match="some reason"):
+            numbers(steps)
+    assert not asked
+
+
 def test_why_a_process_fails_is_said_before_its_program_sees_it(monkeypatch):
     # A program that sees the error closes: said after that, the others would not hear the reason.
     said = []
