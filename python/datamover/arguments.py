@@ -86,7 +86,9 @@ def seconds(value: Any, name: str = "timeout") -> float | None:
     if value is None:
         return None
     try:
-        time = float(value) if not isinstance(value, str) else float(None)
+        time = float(None if isinstance(value, (str, bytes, bytearray)) else value)
+    except OverflowError:
+        time = math.inf
     except TypeError:
         raise WrongType(f"{name} is {value!r}, it must be a number of seconds") from None
     if not (time > 0 and math.isfinite(time)):

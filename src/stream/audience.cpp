@@ -3,11 +3,18 @@
 #include "stream/audience.hpp"
 
 #include <algorithm>
+#include <exception>
 
 #include "stream/audience_types.hpp"
 #include "stream/plan_between.hpp"
 
 namespace datamover::stream {
+namespace {
+
+/// So long consumers that take nothing are waited for at the end.
+constexpr std::chrono::seconds finish_time{5};
+
+}  // namespace
 
 Audience::Audience(Flow flow, std::int64_t least, JsonObject welcome)
     : flow_(flow), least_(least), welcome_(std::move(welcome)) {}
@@ -44,7 +51,7 @@ std::optional<Decision> Audience::decide(int array, std::int64_t sequence, std::
 std::optional<Decision> Audience::try_to_decide(const Array& array, std::int64_t sequence,
                                                 std::int64_t number) {
     // Within a step nobody is let in: the rest of it would be no step.
-    if (sequence != sequence_ && !admit(sequence == 0)) return std::nullopt;
+    if (sequence != sequence_ && !admit(sequence_ < 0)) return std::nullopt;
     std::vector<std::pair<ConsumerPtr, std::int64_t>> chosen;
     bool must_wait = false;
     for (const ConsumerPtr& consumer : consumers()) {
@@ -69,7 +76,19 @@ std::optional<Decision> Audience::try_to_decide(const Array& array, std::int64_t
         decision.to.emplace_back(consumer->key,
                                  consumer->queue.add(sequence, number, array.sent.number, bytes));
     sequence_ = sequence;
+    undone_ = decision;
     return decision;
+}
+
+void Audience::withdraw() {
+    const std::lock_guard lock(lock_);
+    const Decision lost = std::exchange(undone_, {});
+    if (lost.to.empty() && lost.joined.empty() && lost.dropped.empty() && lost.gone.empty()) return;
+    news_.gone.insert(news_.gone.end(), lost.gone.begin(), lost.gone.end());
+    for (const ConsumerPtr& consumer : consumers())
+        if (consumer->is_active)
+            leave(consumer, Error(ErrorCode::peer_failed,
+                                  "the sending program was interrupted while it sent a step"));
 }
 
 /// Lets in who is ready, between steps; false where too few are there for the first.
@@ -135,6 +154,9 @@ bool Audience::fits(const ConsumerPtr& consumer, const Array& array) {
     } catch (const Error& error) {
         leave(consumer, error);
         return false;
+    } catch (const std::exception& error) {  // no memory for the plan: no concern of the others
+        leave(consumer, Error(ErrorCode::no_memory, error.what()));
+        return false;
     }
     return true;
 }
@@ -154,6 +176,7 @@ bool Audience::bounds(const ConsumerPtr& consumer, const Array& array, std::int6
 
 void Audience::sent(const std::vector<std::string>& keys, std::int64_t sequence) {
     const std::lock_guard lock(lock_);
+    undone_ = {};
     for (const std::string& key : keys) {
         const auto found = consumers_.find(key);
         if (found == consumers_.end() || found->second->queue.waiting().empty()) continue;
@@ -205,7 +228,8 @@ void Audience::end() {
         consumers_.clear();
         links = links_;
     }
-    for (const LinkPtr& link : links) link->finish();
+    const Clock::time_point deadline = Clock::now() + finish_time;  // for all of them together
+    for (const LinkPtr& link : links) link->finish(deadline);
 }
 
 AudienceCounters Audience::counters() {

@@ -82,6 +82,9 @@ public:
                                    std::chrono::milliseconds time);
     /// All processes have packed an array for these consumers.
     void sent(const std::vector<std::string>& keys, std::int64_t sequence);
+    /// What was decided last was perhaps not done: whoever it may concern is told of a failure.
+    /// Nothing after `sent`.
+    void withdraw();
     /// Ends a consumer for which a sending process cannot do its part.
     void refuse(const std::string& key, const Error& error);
     /// No more arrays come.
@@ -143,6 +146,7 @@ private:
     std::vector<Array> arrays_;  ///< by number
     bool arrays_known_ = false, has_ended_ = false;
     Decision news_;
+    Decision undone_;  ///< what was decided last, until it has been done
     std::int64_t lost_ = 0, dropped_ = 0, came_ = 0;
     std::int64_t sequence_ = -1;  ///< of the step that is being sent
     std::int64_t count_ = 0;      ///< of consumers that ever connected

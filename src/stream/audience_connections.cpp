@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What do consumers say over their control connections, and what are they told? Nothing is trusted.
 #include <algorithm>
+#include <exception>
 #include <limits>
 
 #include "stream/audience.hpp"
@@ -75,6 +76,8 @@ void Audience::listen(ControlLink& link, const ConsumerPtr& consumer, std::int64
         }
     } catch (const Error& error) {
         left = error;
+    } catch (const std::exception& error) {  // no memory for what it says
+        left = Error(ErrorCode::no_memory, error.what());
     }
     const std::lock_guard lock(lock_);
     lose(consumer, rank, left);
@@ -181,6 +184,8 @@ void Audience::done(Consumer& consumer, std::int64_t rank, std::int64_t place) {
     if (!found->second.empty()) return;
     consumer.missing.erase(found);
     consumer.queue.taken(place);
+    // A consumer that says this here alone, and not to those that keep the step, has it no longer.
+    news_.dropped.emplace_back(consumer.key, place);
 }
 
 /// Sends a consumer what it has credits for.

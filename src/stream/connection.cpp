@@ -5,6 +5,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/uio.h>
@@ -51,6 +52,13 @@ iovec piece_of(std::span<const std::byte> bytes) {
 }
 
 }  // namespace
+
+bool may_keep(int file) {
+    rlimit limit{};
+    if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return true;
+    // The system gives the lowest one that is free.
+    return static_cast<rlim_t>(file) < limit.rlim_cur - limit.rlim_cur / 4;
+}
 
 Connection::Connection(int socket) : socket_(socket), is_local_(family_is_local(socket)) {}
 

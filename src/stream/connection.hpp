@@ -11,6 +11,10 @@ namespace datamover::stream {
 
 using Clock = std::chrono::steady_clock;
 
+/// Whether a file descriptor that the system gave may be kept for a connection. The last quarter of
+/// those that this process may have are left to the rest of the program, however many connect.
+bool may_keep(int file);
+
 /// A connection that has been opened; it is closed with this.
 class Connection {
 public:

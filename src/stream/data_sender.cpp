@@ -55,6 +55,10 @@ DataSender::DataSender(const Connection& connection, Box& box, int pathway, int 
       wake_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),
       bytes_sent_(bytes_sent) {
     if (wake_ < 0) throw broken("a connection cannot be served");
+    if (!may_keep(wake_)) {
+        ::close(wake_);
+        throw Error(ErrorCode::peer_failed, "a connection cannot be served: too many files");
+    }
     box_.add(this, connection_.is_local());
 }
 

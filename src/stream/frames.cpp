@@ -24,7 +24,6 @@ constexpr std::size_t header_bytes = 12;
 constexpr int frame_milliseconds = 30'000;
 /// A consumer that takes no frames for so long has failed.
 constexpr int stalled_milliseconds = 600'000;
-constexpr std::chrono::seconds finish_time{5};
 /// What is read of frames at once.
 constexpr std::size_t read_bytes = 1 << 16;
 
@@ -77,7 +76,9 @@ Json read_frame(const Connection& connection, std::uint32_t max_bytes, Clock::ti
 
 ControlLink::ControlLink(std::shared_ptr<const Connection> connection)
     : connection_(std::move(connection)), wake_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
-    if (wake_ < 0) throw Error(ErrorCode::peer_failed, "a connection cannot be served");
+    if (wake_ >= 0 && may_keep(wake_)) return;
+    if (wake_ >= 0) ::close(wake_);
+    throw Error(ErrorCode::peer_failed, "a connection cannot be served: too many files are open");
 }
 
 ControlLink::~ControlLink() {
@@ -151,8 +152,7 @@ std::vector<Json> ControlLink::take_frames() {
     return frames;
 }
 
-void ControlLink::finish() {
-    const Clock::time_point deadline = Clock::now() + finish_time;
+void ControlLink::finish(Clock::time_point deadline) {
     while (true) {
         {
             const std::lock_guard lock(lock_);

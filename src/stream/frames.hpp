@@ -42,8 +42,8 @@ public:
     /// Waits for at least one frame, as long as it takes; one that has begun must go on. Throws as
     /// read_frame.
     std::vector<Json> wait();
-    /// Waits until all has been handed to the system, but not for ever; no more is sent.
-    void finish();
+    /// Waits until all has been handed to the system, or the deadline; no more is sent.
+    void finish(Clock::time_point deadline = Clock::now() + std::chrono::seconds(5));
     /// Ends the connection; what the system has taken still arrives.
     void end() { connection_->end(); }
 

@@ -96,6 +96,14 @@ std::string own_host(const std::string& first_host, int rank) {
                 "no way leads from process " + std::to_string(rank) + " to " + first_host);
 }
 
+void refuse_any(const Address& address, const std::string& host) {
+    if (is_any(host))
+        throw Error(ErrorCode::invalid_argument,
+                    "'" + address.text() +
+                        "' stands for all interfaces; give the address of the one at which "
+                        "consumers find this machine");
+}
+
 }  // namespace
 
 Address Address::of_text(std::string_view text) {
@@ -149,13 +157,10 @@ std::string token_for(const std::string& host, const std::optional<std::string>&
 }
 
 Listeners::Listeners(const Address& first, int rank, bool local) {
-    if (is_any(first.host))
-        throw Error(ErrorCode::invalid_argument,
-                    "'" + first.text() +
-                        "' stands for all interfaces; give the address of the one at which "
-                        "consumers find this machine");
+    refuse_any(first, first.host);
     try {
         listen({own_host(first.host, rank), rank == 0 ? first.port : 0});
+        refuse_any(first, address_.host);  // "0" does not look like it
         if (local) listen_locally();
     } catch (...) {
         for (const int socket : sockets_) ::close(socket);

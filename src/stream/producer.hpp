@@ -117,6 +117,7 @@ private:
     void check_part(const std::string& name, const SentPart& part) const;
     void add(const std::string& name, const SentPart& part);
     Decision decide(const std::string& name, std::int64_t sequence, std::int64_t number);
+    void abandon(std::int64_t sequence, std::int64_t number);
     void withdraw(const std::optional<Decision>& decision, std::int64_t sequence);
     void hear(const Decision& decision);
     void pack(const std::string& name, std::int64_t sequence, const Decision& decision,

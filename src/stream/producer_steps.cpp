@@ -85,14 +85,32 @@ void Producer::send(const std::string& name, const SentPart& part,
     std::int64_t number = 0;
     collectively(*together_, [&] { number = checked(name, part, step); });
     if (!arrays_.contains(name)) add(name, part);
-    const bool begins = !step || number != step_;
+    const bool begins = !step || number != step_ || names_of_step_.empty();
     const std::int64_t sequence = sequence_ + begins;
-    const Decision decision = decide(name, sequence, number);
+    try {
+        const Decision decision = decide(name, sequence, number);
+        sequence_ = sequence;
+        step_ = number;
+        if (begins) names_of_step_.clear();
+        names_of_step_.insert(name);
+        pack(name, sequence, decision, part);
+    } catch (const Error& error) {
+        // Where nobody has been decided on, the step can be sent again.
+        if (error.code() != ErrorCode::mismatch && error.code() != ErrorCode::timeout)
+            abandon(sequence, number);
+        throw;
+    } catch (...) {
+        abandon(sequence, number);
+        throw;
+    }
+}
+
+/// Ends a step of which consumers got perhaps a part: an exception came in between.
+void Producer::abandon(std::int64_t sequence, std::int64_t number) {
     sequence_ = sequence;
     step_ = number;
-    if (begins) names_of_step_.clear();
-    names_of_step_.insert(name);
-    pack(name, sequence, decision, part);
+    names_of_step_.clear();
+    if (audience_ != nullptr) audience_->withdraw();
 }
 
 /// Learns from process 0 who gets an array; waits where a consumer must not miss it.

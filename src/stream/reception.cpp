@@ -2,7 +2,7 @@
 // How do strangers become connections that are served? Within limits of number and time.
 #include "stream/reception.hpp"
 
-#include <poll.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -46,6 +46,14 @@ public:
 private:
     sigset_t before_;
 };
+
+/// The same connection with the lowest descriptor there is now: accept4 chooses before it waits.
+int moved_down(int socket) {
+    const int copy = ::fcntl(socket, F_DUPFD_CLOEXEC, 0);
+    if (copy < 0) return socket;
+    ::close(socket);
+    return copy;
+}
 
 }  // namespace
 
@@ -116,8 +124,9 @@ std::size_t Reception::connections() const {
 
 void Reception::State::accept_all(int listener) {
     while (true) {
-        const int socket = ::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC);
+        int socket = ::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC);
         if (socket >= 0) {
+            if (!may_keep(socket)) socket = moved_down(socket);
             try {
                 begin(socket);
             } catch (const std::exception&) {  // no more threads or memory, for now
@@ -139,7 +148,7 @@ void Reception::State::begin(int socket) {
     const auto connection = std::make_shared<Connection>(socket);
     {
         const std::lock_guard held(lock);
-        if (closed || open.size() >= max_connections) {
+        if (closed || open.size() >= max_connections || !may_keep(socket)) {
             ++refused;
             return;
         }

@@ -12,6 +12,7 @@
 #include <string>
 
 #include "datamover/error.hpp"
+#include "stream/connection.hpp"
 
 namespace datamover::stream {
 namespace {
@@ -30,7 +31,7 @@ std::unique_ptr<Segment> Segment::make(std::size_t bytes) {
     const int file = ::memfd_create("datamover", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (file < 0) return nullptr;
     void* memory = MAP_FAILED;
-    if (reserve_and_seal(file, bytes))
+    if (may_keep(file) && reserve_and_seal(file, bytes))
         memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     if (memory == MAP_FAILED) {
         ::close(file);

@@ -364,3 +364,47 @@ def test_steps_that_several_processes_drop(comm):
         assert len(came) + consumer.dropped == steps
 
     ends.run(send, receive, policy="drop_oldest", queue_steps=2)
+
+
+@pytest.mark.parametrize("where", ["_hear", "_packer"])
+def test_an_interruption_on_one_process_ends_its_step_on_all(comm, monkeypatch, where):
+    """Consumers get an error, and no step that is never whole; the stream goes on."""
+    whole = dm.BlockCyclic(6 * comm.size, "block", nprocs=1)
+    u = dm.XArray(comm, dm.BlockCyclic(6 * comm.size, "cyclic", nprocs=comm.size), dtype="f4")
+    is_interrupted = comm.rank == comm.size - 1
+
+    def interrupt(*_):
+        monkeypatch.undo()
+        raise KeyboardInterrupt
+
+    def send(step):
+        u.local[...] = step
+        out.send("u", u, step=step)
+
+    @contextlib.contextmanager
+    def steps_of_consumer():
+        if comm.rank > 0:
+            yield None
+            return
+        with dm.stream.connect(out.address) as consumer:
+            yield consumer.steps({"u": whole}, LIMIT_SECONDS)
+
+    with dm.Stream(comm, HERE, timeout=LIMIT_SECONDS, consumers=1) as out:
+        with steps_of_consumer() as steps:
+            send(0)
+            if is_interrupted:
+                monkeypatch.setattr(dm.Stream, where, interrupt)
+            with pytest.raises(KeyboardInterrupt if is_interrupted else dm.PeerFailed):
+                send(1)
+            if comm.rank == 0:
+                with pytest.raises(dm.PeerFailed, match="interrupted"):
+                    dict(steps)
+        with steps_of_consumer() as steps:
+            came, last = 0, 1
+            while came < 2:  # with a step that begins when it is there
+                last += 1
+                send(last)
+                came = comm.bcast(out.counters().get("consumers_came"))
+            if comm.rank == 0:
+                step, arrays = next(steps)
+                assert step == last and (arrays["u"] == step).all()

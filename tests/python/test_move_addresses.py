@@ -114,6 +114,20 @@ def test_what_is_not_there_is_one_clear_line(served, library, tmp_path):
     assert sorted(os.listdir(tmp_path)) == ["a.zarr"]
 
 
+def test_a_chunk_that_is_refused_is_one_clear_line(served, library, tmp_path, monkeypatch):
+    def refuse(handler):
+        if "/c/" not in handler.path:
+            return real(handler)
+        handler.send_error(403, "not\\nthis", "many\nlines")
+
+    real = Silent.do_GET
+    monkeypatch.setattr(Silent, "do_GET", refuse, raising=False)
+    with pytest.raises(dm.IoError, match=f"{served}/a.zarr cannot be read in chunk") as caught:
+        move(None, f"{served}/a.zarr", tmp_path / "b.npy")
+    assert "\n" not in str(caught.value)
+    assert sorted(os.listdir(tmp_path)) == ["a.zarr"]
+
+
 def test_s3_and_back(bucket, tmp_path, served):
     report = move(None, f"{served}/a.zarr", f"{bucket}/x/b.zarr", chunks=(2, 5), check="crc32c")
     assert report.bytes == ARRAY.nbytes
@@ -142,6 +156,26 @@ def test_what_is_there_is_replaced_only_where_that_is_said(bucket, tmp_path):
     with pytest.raises(dm.InvalidArgument, match="within"):
         move(None, output, f"{output}/inner.zarr")
     assert names(output) == ["c/0/0", "zarr.json"]
+
+
+def test_other_names_of_the_same_place_remove_nothing(bucket, tmp_path):
+    np.save(tmp_path / "a.npy", ARRAY)
+    move(None, tmp_path / "a.npy", f"{bucket}/b.zarr", chunks=(7, 11))
+    name = bucket.removeprefix("s3://")
+    for other in (f"s3a://{name}/b.zarr", f"s3://u:p@{name}/b.zarr", f"s3://{name}:443/b.zarr",
+                  f"{bucket}/b\t.zarr", f"{bucket}/b.zarr/x/.."):  # fmt: skip
+        with pytest.raises(dm.InvalidArgument):
+            move(None, f"{bucket}/b.zarr", other, overwrite=True, chunks=(1, 1))
+        assert names(f"{bucket}/b.zarr") == ["c/0/0", "zarr.json"]
+
+
+def test_names_are_those_of_the_objects(bucket, tmp_path):
+    np.save(tmp_path / "a.npy", ARRAY)
+    odd = "a%2Fb ä+*%zz.zarr"
+    move(None, tmp_path / "a.npy", f"{bucket}/{odd}")
+    assert {name.split("/")[0] for name in names(bucket)} == {odd}
+    move(None, f"{bucket}/{odd}", tmp_path / "c.npy")
+    np.testing.assert_array_equal(np.load(tmp_path / "c.npy"), ARRAY)
 
 
 def test_metadata_come_last_and_a_failure_leaves_nothing(bucket, tmp_path, monkeypatch):

@@ -136,6 +136,18 @@ def test_a_step_larger_than_the_queue_is_refused_for_its_consumer():
             next(steps)
 
 
+@pytest.mark.parametrize("policy", POLICIES)
+def test_no_limit_in_bytes(policy):
+    with (
+        dm.Stream(None, HERE, policy=policy, queue_steps=9, queue_bytes=None, consumers=1) as out,
+        dm.stream.connect(out.address, ahead=1) as consumer,
+    ):
+        steps = consumer.steps({"u": LINE}, LIMIT_SECONDS)
+        send(out, range(8))
+        with thread(lambda: out.close(LIMIT_SECONDS)):
+            assert numbers(steps) == list(range(8))
+
+
 def test_a_step_of_several_arrays_is_bounded_too():
     layouts = {"u": LINE, "v": LINE}
     with (
@@ -292,6 +304,46 @@ def test_steps_of_several_arrays():
                 assert set(arrays) == ({"u", "v"} if step % 2 == 0 else {"v"})
                 np.testing.assert_array_equal(arrays["v"], -of_step(step))
         assert step == 5
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("where", ["_register", "_hear", "_pack"])
+def test_after_an_interruption_in_send_the_stream_goes_on(monkeypatch, policy, where):
+    """Consumers of the step in which it came get an error, and no step that is never whole."""
+
+    def interrupt(*_):
+        monkeypatch.undo()
+        raise KeyboardInterrupt
+
+    with dm.Stream(None, HERE, policy=policy, consumers=2, timeout=LIMIT_SECONDS) as out:
+        with (
+            dm.stream.connect(out.address) as first,
+            dm.stream.connect(out.address) as second,
+        ):
+            all_steps = [
+                consumer.steps({"u": LINE, "v": LINE}, LIMIT_SECONDS)
+                for consumer in (first, second)
+            ]
+            if where != "_register":
+                send(out, [0])
+            monkeypatch.setattr(dm.Stream, where, interrupt)
+            with pytest.raises(KeyboardInterrupt):
+                send(out, [1])
+            if where == "_register":
+                send(out, [1, 2])  # nothing had been decided
+            for steps in all_steps:
+                if where == "_register":
+                    assert numbers([next(steps)]) == [1]
+                else:
+                    with pytest.raises(dm.PeerFailed, match="interrupted"):
+                        numbers(steps)
+        with dm.stream.connect(out.address) as third:
+            steps = third.steps({"u": LINE}, LIMIT_SECONDS)
+            while out.counters()["consumers_came"] < 3:
+                send(out, [1])
+                out.send("v", of_step(1), layout=LINE, step=1)
+                send(out, [2])
+            assert next(steps)[0] in (1, 2)
 
 
 def test_consumers_come_late_leave_and_come_again():
@@ -577,6 +629,21 @@ def test_a_message_that_arrives_damaged_again_and_again_is_an_error():
         through_proxy(lambda passed, data: flipped(data, len(data) - 7) if passed > 99 else data)
 
 
+def test_a_reason_that_was_told_is_not_waited_for_again(monkeypatch):
+    asked = []
+    monkeypatch.setattr(receiver.Receiver, "_reason", lambda self: asked.append(self))
+    with (
+        dm.Stream(None, HERE, consumers=1) as out,
+        dm.stream.connect(out.address) as consumer,
+    ):
+        steps = consumer.steps({"u": LINE}, LIMIT_SECONDS)
+        send(out, [0])
+        out._end.refuse(*out._end.keys(), "peer_failed", "some reason")
+        with pytest.raises(dm.PeerFailed, match="some reason"):
+            numbers(steps)
+    assert not asked
+
+
 def test_why_a_process_fails_is_said_before_its_program_sees_it(monkeypatch):
     # A program that sees the error closes: said after that, the others would not hear the reason.
     said = []
@@ -735,6 +802,66 @@ def test_hostile_messages_do_no_harm():
         assert out.counters()["connections_refused"] > 0.3 * HOSTILE
 
 
+@pytest.mark.parametrize("policy", POLICIES)
+def test_who_says_that_all_is_taken_and_takes_nothing_fills_no_memory(policy):
+    with dm.Stream(None, HERE, policy=policy, consumers=1) as out:
+        sock, greeting = raw(out)
+        with sock:
+            wanted = [["u", wire.text_of_layout(LINE)]]
+            for words in (
+                hello(greeting),
+                said({"type": "subscribe", "arrays": wanted}),
+                said({"type": "credit", "steps": 1}),
+            ):
+                sock.sendall(words)
+            frames = (
+                wire.read_frame(sock, deadline=endpoint.after(LIMIT_SECONDS)) for _ in range(100)
+            )
+            steps = (words for words in frames if words["type"] == "step")
+            for step in range(50):
+                send(out, [step])
+                assert out.counters()["bytes_kept"] <= 4 * 48
+                sock.sendall(said({"type": "done", "place": next(steps)["place"]}))
+
+
+def test_strangers_leave_files_to_the_program():
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with dm.Stream(None, HERE, consumers=1) as out, contextlib.ExitStack() as stack:
+        used = len(os.listdir("/proc/self/fd"))
+        limit = 4 * used + 200
+        # Their ends are in another process; here they would be in the way.
+        strangers = stack.enter_context(
+            program(
+                """
+                import socket, sys
+                host, port = sys.argv[1], int(sys.argv[2])
+                sys.stdin.readline()
+                kept = [socket.create_connection((host, port)) for _ in range(int(sys.argv[3]))]
+                ended = 0
+                for sock in kept:  # greeted, or closed
+                    ended += not sock.recv(1)
+                print(ended, flush=True)
+                sys.stdin.read()
+                """,
+                *map(str, wire.parse_address(out.address)),
+                str(limit),
+            )
+        )
+        resource.setrlimit(resource.RLIMIT_NOFILE, (limit, before[1]))
+        stack.callback(resource.setrlimit, resource.RLIMIT_NOFILE, before)
+        strangers.stdin.write("begin\n")
+        strangers.stdin.flush()
+        assert int(strangers.stdout.readline()) > 0
+        with contextlib.ExitStack() as files:
+            for _ in range(used // 2):
+                files.enter_context(open(os.devnull))
+        strangers.communicate()
+        consumer = stack.enter_context(dm.stream.connect(out.address))
+        steps = consumer.steps({"u": LINE}, LIMIT_SECONDS)
+        send(out, [0])
+        assert next(steps)[0] == 0
+
+
 def test_who_says_nothing_takes_no_place_from_others():
     with (
         dm.Stream(None, HERE, consumers=1) as out,
@@ -768,11 +895,14 @@ def test_other_addresses_than_the_loopback_get_a_token():
         assert len(_plan.token_for(host, None)) >= 24
     with pytest.raises(dm.InvalidArgument):
         _plan.token_for("127.0.0.1", "short")
+    with pytest.raises(dm.InvalidArgument):  # no consumer could be given it
+        dm.Stream(None, HERE, token="\ud800" * 16)
 
 
 @pytest.mark.parametrize(
-    "address", ["", "127.0.0.1:1", "tcp://", "tcp://:1", "tcp://h", "tcp://h:x", "tcp://h:65536", 5]
-)
+    "address", ["", "127.0.0.1:1", "tcp://", "tcp://:1", "tcp://h", "tcp://h:x", "tcp://h:65536", 5,
+                "tcp://h:" + "1" * 5000, "tcp://h\n:1", "tcp://\ud800:1"],
+)  # fmt: skip
 def test_wrong_addresses(address):
     with pytest.raises(dm.InvalidArgument):
         dm.Stream(None, address)
@@ -783,6 +913,11 @@ def test_wrong_addresses(address):
 def test_addresses_that_cannot_be_listened_at():
     with pytest.raises(dm.InvalidArgument, match="interfaces"):
         dm.Stream(None, "tcp://0.0.0.0:0")
+    with pytest.raises(dm.InvalidArgument, match="interfaces"):
+        dm.Stream(None, "tcp://0:0")  # the same, to the system
+    for end in (lambda address: dm.Stream(None, address), dm.stream.connect):
+        with pytest.raises(dm.IoError):
+            end(f"tcp://{'a' * 64}.b:1")
     with dm.Stream(None, HERE) as out, pytest.raises(dm.IoError):
         dm.Stream(None, out.address)
 
@@ -805,6 +940,9 @@ def test_wrong_calls():
         for array in (np.zeros(7), np.zeros((6, 1)), {1: of_step(0)}, [of_step(0)] * 2):
             with pytest.raises(dm.Error):
                 out.send("u", array, step=0)
+        with pytest.raises(dm.Unsupported, match="told to another program"):
+            overlapping = {"names": ["a", "b"], "formats": ["i4", "i4"], "offsets": [0, 2]}
+            out.send("o", np.zeros(6, overlapping), layout=LINE, step=0)
         for name in ("", "a\nb", "x" * 257, "\ud800", 5):
             with pytest.raises((dm.InvalidArgument, dm.WrongType)):
                 out.send(name, of_step(0), layout=LINE, step=0)

@@ -11,6 +11,7 @@ import asyncio
 import datetime
 import logging
 import os
+import urllib.parse
 from typing import Any
 
 from datamover.errors import InvalidArgument, IoError, Unsupported
@@ -18,6 +19,8 @@ from datamover.errors import InvalidArgument, IoError, Unsupported
 #: Of addresses; those of files are paths (`formats.local_path`).
 SCHEMES = ("http", "https", "s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "memory")
 READ_ONLY = ("http", "https")
+#: Other names of the same places.
+SAME = {"s3a": "s3", "gcs": "gs", "abfs": "az", "abfss": "az"}
 METADATA = ("zarr.json", ".zarray", ".zgroup")
 #: How often, and for how long, obstore asks a server again that does not answer.
 RETRIES = {"max_retries": 3, "retry_timeout": datetime.timedelta(seconds=30)}
@@ -91,7 +94,16 @@ def _by_obstore(address: str, read_only: bool) -> Any:
     options: dict[str, Any] = {"retry_config": RETRIES}
     if address.startswith("http://"):
         options["client_options"] = {"allow_http": True}
-    return ObjectStore(from_url(address, **options), read_only=read_only)
+    return ObjectStore(from_url(_as_url(address), **options), read_only=read_only)
+
+
+def _as_url(address: str) -> str:
+    """Write the name of an object as a URL has it: in one, % and others mean something."""
+    scheme, _, rest = address.partition("://")
+    if scheme in READ_ONLY:
+        return address
+    bucket, slash, name = rest.partition("/")
+    return f"{scheme}://{bucket}{slash}{urllib.parse.quote(name)}"
 
 
 def _done(coroutine: Any) -> Any:
@@ -145,9 +157,8 @@ class AddressPlace:
         """
         if scheme_of(self.path) in READ_ONLY:
             raise Unsupported(f"{self.path}: {scheme_of(self.path)} addresses can only be read")
-        if f"{self.path}/".startswith(f"{self._source}/") or f"{self._source}/".startswith(
-            f"{self.path}/"
-        ):
+        source, output = _place_of(self._source), _place_of(self.path)
+        if output.startswith(source) or source.startswith(output):
             raise InvalidArgument(
                 f"input {self._source} and output {self.path} are the same, or one lies within "
                 "the other"
@@ -222,6 +233,12 @@ class AddressPlace:
             log.warning("%s", e)
 
 
+def _place_of(address: str) -> str:
+    """Give an address so that those of the same place, or within it, begin in the same way."""
+    scheme, found, rest = address.partition("://")
+    return f"{SAME.get(scheme, scheme)}{found}{rest}/"
+
+
 class LateMetadata:
     """Holds the metadata of an array back; to be mixed into a store."""
 
@@ -270,7 +287,12 @@ def checked(text: str) -> str:
     """
     scheme, _, rest = text.partition("://")
     rest = rest.rstrip("/")
-    if not rest or "\0" in rest or any(part in ("", ".", "..") for part in rest.split("/")):
+    parts = rest.split("/")
+    # Libraries leave these out, or ask for something else: it would be another place.
+    is_odd = not rest.isprintable() or (
+        scheme in ("s3", "s3a", "gs", "gcs") and set("@:") & {*parts[0]}
+    )
+    if is_odd or any(part in ("", ".", "..") for part in parts):
         raise InvalidArgument(f"{text!r} is no address such as s3://bucket/name.zarr")
     if "?" in rest or "#" in rest:
         raise InvalidArgument(f"{text}: an address with ? or # is not known to be a store")

@@ -149,7 +149,9 @@ class ZarrArray:
             out.view(self.spec.dtype)[...] = self._array[_box(lo, out)]
         except Exception as e:  # whatever a codec says of bytes that it cannot decode
             where, cause = self._broken_chunk(lo, out.shape) or (f"at {lo}", e)
-            raise IoError(f"{self._path} cannot be read {where}: {_words(cause)}") from e
+            raise IoError(
+                f"{self._path} cannot be read {where}: {addresses.words_of(cause)}"
+            ) from e
 
     def _refuse_empty_shards(self, lo: Shape, shape: Shape) -> None:
         """Refuse files of no bytes, which zarr reads as if there were none."""
@@ -214,10 +216,6 @@ def _raise_no_space(e: BaseException, path: str, spec: ArraySpec) -> None:
         raise IoError(f"{words} (the array before compression)") from e
 
 
-def _words(e: BaseException) -> str:
-    return f"{type(e).__name__}: {e}" if str(e) else type(e).__name__
-
-
 def open_reader(path: str, options: MoveOptions) -> ZarrArray:
     """Open an array; groups and other things are refused."""
     zarr = _zarr()
@@ -230,7 +228,7 @@ def open_reader(path: str, options: MoveOptions) -> ZarrArray:
             warnings.simplefilter("ignore")
             found = zarr.open(store, mode="r")
     except Exception as e:  # zarr, json and the codecs have many words for foreign metadata
-        words = addresses.words_of(e) if at_address else _words(e)
+        words = addresses.words_of(e)
         raise IoError(f"{path} is no Zarr array that can be read: {words}") from e
     if not isinstance(found, zarr.Array):
         arrays = "" if at_address else ": " + (", ".join(sorted(found.array_keys())) or "none")
@@ -273,7 +271,7 @@ def check_output(spec: ArraySpec, options: MoveOptions) -> ArraySpec:
     except (OSError, MemoryError):
         raise
     except Exception as e:  # zarr and its codecs have many words for what they cannot hold
-        raise Unsupported(f"Zarr cannot hold dtype {spec.dtype}: {_words(e)}") from e
+        raise Unsupported(f"Zarr cannot hold dtype {spec.dtype}: {addresses.words_of(e)}") from e
     if not kept:
         raise Unsupported(f"Zarr cannot hold dtype {spec.dtype}: values come back as others")
     return dataclasses.replace(spec, order="C")

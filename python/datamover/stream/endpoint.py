@@ -44,6 +44,10 @@ def is_any(host: str) -> bool:
         return False
 
 
+def _words(error: OSError | UnicodeError) -> str:
+    return getattr(error, "strerror", None) or str(error)
+
+
 def known_token(token: str | None) -> str:
     """Give the token that a consumer answers with."""
     known = token if token is not None else os.environ.get(TOKEN_VARIABLE, "")
@@ -107,8 +111,8 @@ def dial(
             if left <= RETRY_SECONDS or not again:
                 raise Timeout(f"nobody listens at tcp://{host}:{port}") from None
             threading.Event().wait(RETRY_SECONDS)
-        except OSError as error:
-            raise IoError(f"tcp://{host}:{port}: {error.strerror or error}") from None
+        except (OSError, UnicodeError) as error:
+            raise IoError(f"tcp://{host}:{port}: {_words(error)}") from None
     left = GREETING_SECONDS if deadline is None else deadline - time.monotonic()
     return _introduce(sock, f"tcp://{host}:{port}", token, words, min(left, GREETING_SECONDS))
 

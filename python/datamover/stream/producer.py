@@ -19,7 +19,7 @@ from datamover._plan import Producer
 from datamover.arguments import memory_limit, seconds, text
 from datamover.arrays import UserArrays, XArray
 from datamover.collective_calls import agreeing, refused_by
-from datamover.errors import InvalidArgument, Mismatch, WrongType
+from datamover.errors import InvalidArgument, InvalidState, Mismatch, WrongType
 from datamover.layouts import Layout
 from datamover.stream import wire
 from datamover.stream.group import Group
@@ -64,9 +64,9 @@ class Stream:
         step; drop the new step for this consumer.
     queue_steps : int
         Most steps that wait for a consumer beyond those that it has asked for.
-    queue_bytes : int
-        Most bytes that wait for a consumer, of all processes together; as many more may be on their
-        way to it. A consumer for which one step takes more is refused.
+    queue_bytes : int or None
+        Most bytes that wait for a consumer, of all processes together, None for no limit; as many
+        more may be on their way to it. A consumer for which one step takes more is refused.
     consumers : int
         The first `send` waits until so many consumers are there.
     token : str, optional
@@ -114,7 +114,7 @@ class Stream:
         pathways: int = 1,
         policy: str = "block",
         queue_steps: int = 2,
-        queue_bytes: int = QUEUE_BYTES,
+        queue_bytes: int | None = QUEUE_BYTES,
         consumers: int = 0,
         token: str | None = None,
         timeout: float | None = None,
@@ -198,6 +198,8 @@ class Stream:
 
     def _send(self, name: str, array: Any, step: Any, layout: Any) -> None:
         with self._refusing():
+            if os.getpid() != self._process:
+                raise InvalidState("the stream is of the process that this one was forked from")
             part = self._part(name, array, layout)
             number = None if step is None else _count(step, "step")
         try:
@@ -291,7 +293,8 @@ class Stream:
 
 def _text(value: Any, name: str) -> str:
     """Give a text that can be told."""
-    text(value, name).encode()
+    if not text(value, name).isprintable():
+        raise InvalidArgument(f"{name} has characters that cannot be printed")
     return value
 
 

@@ -121,6 +121,7 @@ class Receiver:
         self._poll = select.poll()
         self._by_file: dict[int, DataLink] = {}
         self._has_ended = False
+        self._told: Error | None = None  # by the stream
 
     def start(self) -> None:
         """Begin to listen."""
@@ -195,7 +196,8 @@ class Receiver:
                             self._poll.unregister(control)
                 self._deliver()
         except (PeerFailed, Timeout) as error:
-            self._fail(self._reason() or error)
+            is_reason = error is self._told
+            self._fail(error if is_reason else self._reason() or error)
         except BaseException as error:
             self._fail(error)
         finally:
@@ -232,7 +234,8 @@ class Receiver:
             self.dropped = wire.number(said, "dropped")
             self._has_ended = True
         elif kind == "failed":
-            raise told_error(said)
+            self._told = told_error(said)
+            raise self._told
         else:
             raise IoError(f"the stream sent a frame of type {str(kind)[:40]!r}")
 

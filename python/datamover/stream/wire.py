@@ -255,8 +255,8 @@ def layout_of_text(words: Any, nprocs: int) -> Layout:
 
 def words_of_dtype(dtype: np.dtype) -> Any:
     """Write a dtype down. Raises Unsupported where that cannot be read again."""
-    words = json.loads(json.dumps(np.lib.format.dtype_to_descr(dtype)))
-    with contextlib.suppress(Error):
+    with contextlib.suppress(Error, ValueError):  # NumPy does so of fields that overlap
+        words = json.loads(json.dumps(np.lib.format.dtype_to_descr(dtype)))
         if dtype_of_words(words) == dtype:
             return words
     raise Unsupported(f"dtype {dtype} cannot be told to another program; send a view of its bits")
