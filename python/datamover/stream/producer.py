@@ -257,6 +257,8 @@ class Stream:
     def _checked(self, name: str, array: Any, step: Any, layout: Any) -> tuple:
         if self._closed:
             raise InvalidState("the stream is closed")
+        if os.getpid() != self._process:
+            raise InvalidState("the stream is of the process that this one was forked from")
         if not 0 < len(text(name, "name").encode()) <= wire.MAX_NAME_BYTES:
             raise InvalidArgument(f"a name has 1 to {wire.MAX_NAME_BYTES} bytes")
         if not name.isprintable():
