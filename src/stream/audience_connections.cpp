@@ -18,6 +18,8 @@ constexpr std::int64_t max_credits = 64;
 /// A consumer asks once which arrays there are.
 constexpr int max_times_asked = 16;
 constexpr std::size_t max_words = 2000;
+/// Of a frame that tells no layouts: the words of an error are the longest.
+constexpr std::uint32_t max_few_bytes = 1 << 15;
 
 /// The error that a consumer says it had.
 Error said_error(const Json& said) {
@@ -63,7 +65,9 @@ void Audience::listen(ControlLink& link, const ConsumerPtr& consumer, std::int64
     try {
         bool goes_on = true;
         while (goes_on) {
-            for (const Json& said : link.wait()) {
+            // Layouts come once, from the first process, and are heard here.
+            const bool tells_layouts = rank == 0 && !consumer->wanted;
+            for (const Json& said : link.wait(tells_layouts ? max_frame_bytes : max_few_bytes)) {
                 const Json* const type = said.find("type");
                 if (type != nullptr && type->is("bye")) {
                     if (said.find("code") != nullptr) left = said_error(said);

@@ -105,9 +105,9 @@ void ControlLink::send_pending() {
     }
 }
 
-std::vector<Json> ControlLink::wait() {
+std::vector<Json> ControlLink::wait(std::uint32_t max_bytes) {
     while (true) {
-        std::vector<Json> frames = take_frames();
+        std::vector<Json> frames = take_frames(max_bytes);
         if (!frames.empty()) return frames;
         bool has_pending = false;
         {
@@ -139,11 +139,11 @@ std::vector<Json> ControlLink::wait() {
     }
 }
 
-std::vector<Json> ControlLink::take_frames() {
+std::vector<Json> ControlLink::take_frames(std::uint32_t max_bytes) {
     std::vector<Json> frames;
     std::span<const std::byte> rest = come_;
     while (rest.size() >= header_bytes) {
-        const std::size_t length = length_of(rest, max_frame_bytes);
+        const std::size_t length = length_of(rest, max_bytes);
         if (rest.size() - header_bytes < length) break;
         frames.push_back(words_of(rest, rest.subspan(header_bytes, length)));
         rest = rest.subspan(header_bytes + length);

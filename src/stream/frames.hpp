@@ -16,7 +16,7 @@
 
 namespace datamover::stream {
 
-/// Of a frame from somebody who has not said yet who they are, and from one who has.
+/// Of a frame from somebody who has not said yet who they are, and of one that tells layouts.
 inline constexpr std::uint32_t max_greeting_bytes = 1 << 14, max_frame_bytes = 1 << 24;
 
 /// A frame with these words.
@@ -41,7 +41,7 @@ public:
     void say(std::string_view words);
     /// Waits for at least one frame, as long as it takes; one that has begun must go on. Throws as
     /// read_frame.
-    std::vector<Json> wait();
+    std::vector<Json> wait(std::uint32_t max_bytes);
     /// Waits until all has been handed to the system, or the deadline; no more is sent.
     void finish(Clock::time_point deadline = Clock::now() + std::chrono::seconds(5));
     /// Ends the connection; what the system has taken still arrives.
@@ -49,7 +49,7 @@ public:
 
 private:
     void send_pending();  ///< under the lock
-    std::vector<Json> take_frames();
+    std::vector<Json> take_frames(std::uint32_t max_bytes);
 
     const std::shared_ptr<const Connection> connection_;
     int wake_;  ///< an eventfd

@@ -16,25 +16,29 @@ Policy policy_of_name(const std::string& name) {
 
 StepQueue::Answer StepQueue::make_room(std::int64_t sequence, std::int64_t bytes) {
     if (sequence == refused_) return {Room::dropped, {}};
-    if (is_newest(sequence)) return {Room::yes, {}};
+    // A step that has begun is one of those that wait, and the last to be dropped.
+    const std::size_t begun = is_newest(sequence) ? 1 : 0;
     Answer answer;
-    while (!waiting_.empty() && is_full(bytes)) {
+    while (waiting_.size() > begun && is_full(bytes, begun != 0)) {
         if (policy_ == Policy::block) return {Room::wait, {}};
-        ++dropped_;
         if (policy_ == Policy::drop_newest) {
+            if (begun != 0) return answer;  // the consumer may have a part of it: it is completed
+            ++dropped_;
             refused_ = sequence;
             return {Room::dropped, {}};
         }
+        ++dropped_;
         answer.dropped.push_back(waiting_.front().place);
         waiting_.pop_front();
     }
     return answer;
 }
 
-bool StepQueue::is_full(std::int64_t bytes) const {
+bool StepQueue::is_full(std::int64_t bytes, bool has_begun) const {
     std::int64_t held = 0;
     for (const Step& step : waiting_) held += step.bytes;
-    return static_cast<std::int64_t>(waiting_.size()) >= max_steps_ || held > max_bytes_ - bytes;
+    const bool has_steps = !has_begun && static_cast<std::int64_t>(waiting_.size()) >= max_steps_;
+    return has_steps || held > max_bytes_ - bytes;
 }
 
 std::int64_t StepQueue::bytes_of(std::int64_t sequence) const {

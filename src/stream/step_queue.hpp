@@ -42,7 +42,8 @@ public:
         Room room = Room::yes;
         std::vector<std::int64_t> dropped;  ///< places
     };
-    /// Whether an array of a step may be added; drops what the policy drops for it.
+    /// Whether an array of a step may be added; drops what the policy drops for it. Where the new
+    /// step is what it drops, one that has begun is completed all the same.
     Answer make_room(std::int64_t sequence, std::int64_t bytes);
     /// Adds an array to its step; the step's place.
     std::int64_t add(std::int64_t sequence, std::int64_t number, int array, std::int64_t bytes);
@@ -66,7 +67,8 @@ private:
     bool is_newest(std::int64_t sequence) const {
         return !waiting_.empty() && waiting_.back().sequence == sequence;
     }
-    bool is_full(std::int64_t bytes) const;
+    /// Whether so many bytes more are too many, or a step that has not begun is.
+    bool is_full(std::int64_t bytes, bool has_begun) const;
 
     Policy policy_;
     std::int64_t max_steps_, max_bytes_;

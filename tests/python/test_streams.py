@@ -824,6 +824,19 @@ def test_who_says_that_all_is_taken_and_takes_nothing_fills_no_memory(policy):
                 sock.sendall(said({"type": "done", "place": next(steps)["place"]}))
 
 
+def test_who_has_said_what_it_wants_cannot_say_much_more():
+    with dm.Stream(None, HERE) as out:
+        sock, greeting = raw(out)
+        with sock:
+            sock.settimeout(LIMIT_SECONDS)
+            wanted = [["u", wire.text_of_layout(LINE)]]
+            sock.sendall(hello(greeting) + said({"type": "subscribe", "arrays": wanted}))
+            sock.sendall(wire.FRAME.pack(wire.FRAME_MAGIC, 1 << 20, 0))  # no byte of it comes
+            while sock.recv(1 << 16):
+                pass
+    assert out.counters()["consumers_lost"] == 1
+
+
 def test_strangers_leave_files_to_the_program():
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     with dm.Stream(None, HERE, consumers=1) as out, contextlib.ExitStack() as stack:
@@ -1146,8 +1159,12 @@ def test_a_forked_process_that_ends_leaves_the_stream_to_its_parent():
         with dm.Stream(None, "{HERE}", timeout={LIMIT_SECONDS}) as out:
             child = os.fork()
             if child == 0:
-                sys.exit(0)  # leaves the block, and ends its copy of the stream
-            os.waitpid(child, 0)
+                try:
+                    out.send("u", np.zeros(6), layout=line)
+                except dm.InvalidState:
+                    sys.exit(0)  # leaves the block, and ends its copy of the stream
+                os._exit(1)  # nobody would get it
+            assert os.waitpid(child, 0)[1] == 0
             with dm.stream.connect(out.address, timeout={LIMIT_SECONDS}) as source:
                 steps = source.steps({{"u": line}})
                 step = 0
