@@ -7,6 +7,7 @@
 
 #include "application.hpp"
 #include "array_field.hpp"
+#include "shown_field.hpp"
 #include "version.hpp"
 
 namespace {
@@ -68,8 +69,32 @@ private:
     datamover::XArray u_;
 };
 
-/// Relaxes, and says how long that took; one iteration before finds the memory.
-apps::Times relax(Version& version, std::int64_t n, std::int64_t iterations) {
+/// A version's box of the whole grid, as the library's streams want it. Collective.
+datamover::ArrayPart part_of(const Field& u) {
+    using datamover::Point;
+    int rank = 0, size = 1;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    std::vector<std::int64_t> lo(3 * static_cast<std::size_t>(size)), hi = lo, owners;
+    Index upper{};
+    for (std::size_t d = 0; d < 3; ++d) upper[d] = u.lo[d] + u.extent[d];
+    MPI_Allgather(u.lo.data(), 3, MPI_INT64_T, lo.data(), 3, MPI_INT64_T, MPI_COMM_WORLD);
+    MPI_Allgather(upper.data(), 3, MPI_INT64_T, hi.data(), 3, MPI_INT64_T, MPI_COMM_WORLD);
+    for (std::int64_t owner = 0; owner < size; ++owner) owners.push_back(owner);
+    constexpr std::int64_t bytes = sizeof(double);
+    const datamover::UserBlock block{rank,
+                                     reinterpret_cast<std::byte*>(u.origin),
+                                     Point{u.stride_i * bytes, u.stride_j * bytes, bytes},
+                                     {},
+                                     {}};
+    return datamover::user_part(datamover::FloorPlan(3, lo, hi, owners, size), {&block, 1}, bytes,
+                                datamover::ScalarType::float64, false);
+}
+
+/// Relaxes, and says how long that took; one iteration before finds the memory. What is shown is
+/// sent within that time.
+apps::Times relax(Version& version, std::int64_t n, std::int64_t iterations,
+                  apps::ShownField& shown) {
     const Field u = version.values();
     std::vector<double> right(static_cast<std::size_t>(u.extent[0] * u.extent[1] * u.extent[2]));
     const Field f{right.data(), u.extent[1] * u.extent[2], u.extent[2], u.lo, u.extent};
@@ -78,9 +103,14 @@ apps::Times relax(Version& version, std::int64_t n, std::int64_t iterations) {
     version.iterate(f, times);
     fill(u, f, n);
     times = {};
+    const datamover::ArrayPart field = shown.is_wanted() ? part_of(u) : datamover::ArrayPart{};
+    shown.send(field, 0);
     MPI_Barrier(MPI_COMM_WORLD);
     apps::timed(times.total, [&] {
-        for (std::int64_t i = 0; i < iterations; ++i) version.iterate(f, times);
+        for (std::int64_t i = 0; i < iterations; ++i) {
+            version.iterate(f, times);
+            shown.send(field, i + 1);
+        }
     });
     return times;
 }
@@ -127,13 +157,17 @@ int run(const std::vector<std::string>& arguments) {
     std::vector<Contender> contenders;
     for (const auto& choice : chosen)
         contenders.push_back({choice.contender, choice.make(problem), choice.with_thread, {}, 0});
+    apps::ShownField shown;
+    if (shown.is_wanted() && (contenders.size() > 1 || rounds > 1))
+        throw apps::BadInput("one version is shown, once");
     for (std::int64_t round = 0; round < rounds; ++round)
         for (Contender& c : contenders) {
             std::optional<datamover::ProgressThread> thread;
             if (c.with_thread) thread.emplace();
-            c.runs.push_back(relax(*c.version, n, iterations));
+            c.runs.push_back(relax(*c.version, n, iterations, shown));
             c.points_that_differ += serial.points_that_differ(c.version->values());
         }
+    shown.close();
     for (const Contender& c : contenders)
         report.add(c.name, c.runs, c.points_that_differ == 0,
                    c.points_that_differ == 0 ? "every point equals the serial result"

@@ -6,6 +6,7 @@ communicator of its own; on one process the receiving program is a thread, witho
 """
 
 import contextlib
+import signal
 import threading
 
 import drawn
@@ -321,6 +322,30 @@ def test_processes_that_want_different_things_are_told(comm):
             consumer.steps({"u": dm.BlockCyclic(64, kind, nprocs=ends.receivers)})
 
     ends.run(send, receive, timeout=0.5)
+
+
+class Interrupted(Exception):
+    """Raised by a handler of a signal."""
+
+
+def test_an_interrupted_process_is_an_error_on_all(comm):
+    def interrupt(*_):
+        raise Interrupted
+
+    line = dm.BlockCyclic(64, "block", nprocs=comm.size)
+    mine = np.zeros(line.local_shape(comm.rank))
+    own = comm.Dup()  # it may be no good afterwards
+    out = dm.Stream(own, HERE, consumers=1)  # which never comes
+    before = signal.getsignal(signal.SIGALRM)
+    if comm.rank == 0:
+        signal.signal(signal.SIGALRM, interrupt)
+        signal.setitimer(signal.ITIMER_REAL, 0.2)
+    try:
+        with pytest.raises(Interrupted if comm.rank == 0 else dm.PeerFailed), out:
+            out.send("u", mine, layout=line)
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    own.Free()
 
 
 def test_wrong_arguments_on_one_process_are_errors_on_all(comm):

@@ -73,6 +73,14 @@ Versions = Annotated[
 Class = Annotated[str, typer.Option("--class", help="Of NAS: S, W, A or B.")]
 Iterations = Annotated[int, typer.Option(min=1, max=10**6, help="Each moves all values once.")]
 Rounds = Annotated[int, typer.Option(min=1, max=1000, help="How often the versions take turns.")]
+Frames = Annotated[
+    str | None,
+    typer.Option(
+        metavar="http://HOST:PORT",
+        help="Serve a page that shows the field after each iteration, also when the program has "
+        "ended, until interrupted.",
+    ),
+]
 Twin = Annotated[
     bool, typer.Option("--twin", help="Also run what is written by hand, and print it beside.")
 ]
@@ -133,6 +141,7 @@ def _run(
     rounds: int,
     problem: list[str],
     json_file: Path | None,
+    frames: str | None = None,
 ) -> None:
     with options.errors_to_exit():
         if launch.inside_launcher():
@@ -152,6 +161,12 @@ def _run(
             if twin:
                 versions += [twin for twin in twins(name) if twin != version.value]
             command = [program(name), ",".join(versions), *problem, str(rounds)]
+        if frames is not None:
+            from datamover.apps import shown
+
+            if version is Version.python or twin or rounds > 1 or json_file is not None:
+                raise InvalidArgument("--frames shows one version in C++, once, without --json")
+            raise typer.Exit(shown.run_command(nprocs, command, frames, typer.echo))
         if json_file is None:
             raise typer.Exit(launch.run_command(nprocs, command))
         _check_writable(json_file)
@@ -177,9 +192,12 @@ def redblack3d(
     twin: Twin = False,
     rounds: Rounds = 1,
     json_file: options.JsonFile = None,
+    frames: Frames = None,
 ) -> None:
     """Red-black Gauss-Seidel relaxation with a 7-point stencil in three dimensions."""
-    _run("redblack3d", nprocs, version, twin, rounds, [str(size), str(iterations)], json_file)
+    _run(
+        "redblack3d", nprocs, version, twin, rounds, [str(size), str(iterations)], json_file, frames
+    )
 
 
 @app.command("nas_ft")

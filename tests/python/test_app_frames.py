@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Does an application in C++ send the field that it computes, and is it what the page shows?
+
+The field is computed once more here, by NumPy, from the application's description of it alone.
+"""
+
+import asyncio
+import json
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import datamover as dm
+from datamover import launch
+from datamover.apps import command, shown
+from datamover.stream import wire
+
+LIMIT_SECONDS = 60
+SIZE, ITERATIONS = 11, 4
+
+pytestmark = [
+    pytest.mark.timeout(120),
+    pytest.mark.skipif(
+        not (command.PROGRAMS / "redblack3d").exists(), reason="built without the applications"
+    ),
+]
+
+
+def noise(points, kind):
+    """A number in [-1, 1) for each point."""
+    factors = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9)
+    x = np.full(points.shape[1:], kind, np.uint64)
+    for coordinate, factor in zip(points.astype(np.int64).view(np.uint64), factors, strict=True):
+        x ^= coordinate * np.uint64(factor)
+    for shift, factor in ((29, 0xBF58476D1CE4E5B9), (32, 0x94D049BB133111EB)):
+        x = (x ^ (x >> np.uint64(shift))) * np.uint64(factor)
+    return ((x ^ (x >> np.uint64(31))) >> np.uint64(11)).astype("f8") * 2.0**-52 - 1
+
+
+def fields():
+    """The field before the first iteration, and after each."""
+    points = np.indices((SIZE + 2,) * 3) - 1
+    u, right = noise(points, 1), 0.01 * noise(points, 2)[1:-1, 1:-1, 1:-1]
+    inside, colours = u[1:-1, 1:-1, 1:-1], points[:, 1:-1, 1:-1, 1:-1].sum(0) % 2
+    found = [inside.copy()]
+    for _ in range(ITERATIONS):
+        for colour in (0, 1):
+            around = u[:-2, 1:-1, 1:-1] + u[2:, 1:-1, 1:-1] + u[1:-1, :-2, 1:-1]
+            around += u[1:-1, 2:, 1:-1] + u[1:-1, 1:-1, :-2] + u[1:-1, 1:-1, 2:]
+            inside[colours == colour] = ((around - right) / 6)[colours == colour]
+        found.append(inside.copy())
+    return found
+
+
+@pytest.mark.parametrize(("version", "processes"), [("datamover", 4), ("by_hand", 3)])
+def test_an_application_sends_its_field(monkeypatch, version, processes):
+    address = shown._free_address()
+    program = [command.program("redblack3d"), version, str(SIZE), str(ITERATIONS), "1"]
+    process = subprocess.Popen(
+        [launch.find_mpiexec(), "-n", str(processes), *program],
+        env=launch.outer_environment()
+        | launch.open_mpi_environment()
+        | {"DATAMOVER_STREAM": address, "DATAMOVER_STREAM_TOKEN": "only for this test"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    with process:
+        try:
+            whole = dm.BlockCyclic((SIZE,) * 3, "(*, *, *)", nprocs=1)
+            expected, seen = fields(), []
+            with dm.stream.connect(
+                address, token="only for this test", timeout=LIMIT_SECONDS
+            ) as consumer:
+                for step, arrays in consumer.steps({"u": whole}, LIMIT_SECONDS):
+                    np.testing.assert_allclose(arrays["u"], expected[step], rtol=0, atol=1e-14)
+                    seen.append(step)
+            assert seen == list(range(ITERATIONS + 1))
+            said, _ = process.communicate(timeout=LIMIT_SECONDS)
+            assert process.returncode == 0, said
+        finally:
+            process.kill()
+
+
+async def last_frame(url):
+    """What the page gets of the last step, and the view that it is of."""
+    aiohttp = pytest.importorskip("aiohttp")
+    async with (
+        aiohttp.ClientSession() as session,
+        session.ws_connect(f"{url}/frames", headers={"Origin": url}, max_msg_size=0) as socket,
+    ):
+        await socket.send_str(json.dumps({"type": "hello", "token": ""}))
+        await socket.send_str(json.dumps({"type": "grant", "frames": 2}))
+        view = None
+        while True:
+            message = await socket.receive(LIMIT_SECONDS)
+            if message.type is aiohttp.WSMsgType.TEXT:
+                said = json.loads(message.data)
+                view = said["view"] if said["type"] == "state" else view
+                continue
+            assert message.type is aiohttp.WSMsgType.BINARY, message
+            data = message.data
+            name, rows, columns = np.frombuffer(data, "<u4", 3, 8).tolist()
+            (step,) = np.frombuffer(data, "<i8", 1, 32)
+            assert np.frombuffer(data, "<u4", 1, 4) == wire.crc32c(data[8:])
+            if step < ITERATIONS:
+                await socket.send_str(json.dumps({"type": "grant", "frames": 1}))
+                continue
+            elems = np.frombuffer(data, "<f4", offset=(48 + name + 7) // 8 * 8)
+            return view, elems.reshape(rows, columns)
+
+
+def test_the_page_of_an_application_shows_its_field():
+    pytest.importorskip("aiohttp")
+    words = ["redblack3d", "-n", 2, "--size", SIZE, "--iterations", ITERATIONS, "--frames"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "datamover.cli", "app", *map(str, words), "http://127.0.0.1:0"],
+        env=launch.outer_environment() | launch.open_mpi_environment() | {"PYTHONUNBUFFERED": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    with process:
+        try:
+            said = process.stdout.readline()
+            assert said.startswith("the page is at http://127.0.0.1:"), said
+            url = said.split()[-1].rstrip("/")
+            view, elems = asyncio.run(asyncio.wait_for(last_frame(url), LIMIT_SECONDS))
+            cut = tuple(slice(None) if d in view["axes"] else view["at"][d] for d in range(3))
+            np.testing.assert_allclose(elems, fields()[-1][cut], rtol=0, atol=1e-6)
+            while not said.startswith("the program has ended"):
+                said = process.stdout.readline()
+                assert said
+            process.send_signal(signal.SIGINT)
+            assert process.wait(LIMIT_SECONDS) == 0
+        finally:
+            process.kill()
+
+
+@pytest.mark.parametrize("wrong", [["--twin"], ["--version", "python"], ["--rounds", "2"]])
+def test_options_that_do_not_go_with_a_page(wrong):
+    words = ["redblack3d", "--frames", "http://127.0.0.1:0", *wrong]
+    done = subprocess.run(
+        [sys.executable, "-m", "datamover.cli", "app", *words],
+        env=launch.outer_environment(),
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_SECONDS,
+    )
+    assert done.returncode == 1 and "--frames" in done.stderr
