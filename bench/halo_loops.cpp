@@ -11,7 +11,7 @@
 
 namespace bench {
 
-void Meeting::wait(std::atomic<std::int64_t> ExchangeCounters::*count) const {
+void Meeting::wait(std::atomic<std::int64_t> ExchangeCounters::* count) const {
     constexpr int polls_before_yield = 1000;
     for (const int p : peers_) {
         const auto& theirs = all_[static_cast<std::size_t>(p)]->*count;
@@ -48,11 +48,10 @@ Loop by_faces(const SharedBlocks& blocks, Meeting& meeting, const std::vector<Fa
     for (const Face& f : faces)
         if ((pull ? f.destination_rank : f.source_rank) == blocks.rank)
             (f.source_rank == f.destination_rank ? work.own : work.with_peers).push_back(f);
-    return in_a_meeting(meeting, std::move(work),
-                        [blocks, e = blocks.grid.stored_edge()](const Face& f) {
-                            copy_face(blocks.at(f.source_block), blocks.at(f.destination_block), e,
-                                      f);
-                        });
+    return in_a_meeting(
+        meeting, std::move(work), [blocks, e = blocks.grid.stored_edge()](const Face& f) {
+            copy_face(blocks.at(f.source_block), blocks.at(f.destination_block), e, f);
+        });
 }
 
 /// All faces towards one side, of all blocks, before those towards the next.
@@ -160,14 +159,12 @@ void add_row_loops(std::vector<std::pair<std::string, Loop>>& loops, const Share
 
 }  // namespace
 
-std::vector<std::pair<std::string, Loop>> halo_loops(const SharedBlocks& blocks,
-                                                     Meeting& meeting) {
+std::vector<std::pair<std::string, Loop>> halo_loops(const SharedBlocks& blocks, Meeting& meeting) {
     const std::vector<Face> faces = blocks.grid.faces();
     std::vector<std::pair<std::string, Loop>> loops;
     loops.emplace_back("loop:faces_pull", by_faces(blocks, meeting, faces, true));
     loops.emplace_back("loop:faces_push", by_faces(blocks, meeting, faces, false));
-    loops.emplace_back("loop:sides_pull",
-                       by_faces(blocks, meeting, side_after_side(faces), true));
+    loops.emplace_back("loop:sides_pull", by_faces(blocks, meeting, side_after_side(faces), true));
     switch (blocks.grid.width) {
         case 1:
             add_row_loops<1>(loops, blocks, meeting);

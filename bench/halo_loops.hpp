@@ -40,7 +40,7 @@ public:
 
 private:
     ExchangeCounters& mine() { return *all_[static_cast<std::size_t>(rank_)]; }
-    void wait(std::atomic<std::int64_t> ExchangeCounters::*count) const;
+    void wait(std::atomic<std::int64_t> ExchangeCounters::* count) const;
 
     std::vector<ExchangeCounters*> all_;
     int rank_;

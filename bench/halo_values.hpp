@@ -49,9 +49,9 @@ bool blocks_right(const BlockGrid& grid, int rank, BlockOf&& block_of) {
     bool right = true;
     for (std::int64_t b = 0; b < grid.num_blocks(); ++b)
         if (grid.owner(b) == rank)
-            for_each_value(
-                grid, b, block_of(b),
-                [&](const double& element, double value, bool) { right &= element == value; });
+            for_each_value(grid, b, block_of(b), [&](const double& element, double value, bool) {
+                right &= element == value;
+            });
     return right;
 }
 
