@@ -250,3 +250,22 @@ def test_the_command_prints_one_error_of_several(tmp_path, capfd, caplog, monkey
     said = capfd.readouterr().err
     assert said.startswith("error: http://127.0.0.1:9/a.zarr") and len(said.splitlines()) == 1
     assert not caplog.records
+
+
+def test_a_program_ends_when_no_answer_is_under_way(monkeypatch):
+    """A thread of obstore's that comes back to a Python which has ended aborts the program."""
+    registered, tasks = [], []
+    addresses._settle_at_exit.cache_clear()
+    monkeypatch.setattr(addresses.atexit, "register", registered.append)
+    monkeypatch.setattr(addresses, "SETTLE_SECONDS", 0.1)
+    addresses.store_at("http://127.0.0.1:9/a.zarr", read_only=True)
+    assert registered == [addresses._settle]
+
+    async def ask():
+        tasks.append(asyncio.ensure_future(asyncio.sleep(0)))
+        tasks.append(asyncio.ensure_future(asyncio.Event().wait()))  # never
+
+    addresses._done(ask())
+    addresses._settle()
+    addresses._done(asyncio.sleep(0))  # one round more
+    assert [task.done() for task in tasks] == [True, True]

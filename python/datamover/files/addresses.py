@@ -8,7 +8,10 @@ last: until then there is no array under the address, and what was written is re
 from __future__ import annotations
 
 import asyncio
+import atexit
+import contextlib
 import datetime
+import functools
 import logging
 import os
 import urllib.parse
@@ -26,6 +29,8 @@ METADATA = ("zarr.json", ".zarray", ".zgroup")
 RETRIES = {"max_retries": 3, "retry_timeout": datetime.timedelta(seconds=30)}
 #: So many objects are removed at once.
 REMOVALS = 32
+#: So long answers are waited for, at the end of the program, that nobody wants any more.
+SETTLE_SECONDS = 1.0
 MAX_WORDS = 300
 
 log = logging.getLogger("datamover")
@@ -91,6 +96,7 @@ def _by_obstore(address: str, read_only: bool) -> Any:
     from obstore.store import from_url
     from zarr.storage import ObjectStore
 
+    _settle_at_exit()
     options: dict[str, Any] = {"retry_config": RETRIES}
     if address.startswith("http://"):
         options["client_options"] = {"allow_http": True}
@@ -104,6 +110,28 @@ def _as_url(address: str) -> str:
         return address
     bucket, slash, name = rest.partition("/")
     return f"{scheme}://{bucket}{slash}{urllib.parse.quote(name)}"
+
+
+@functools.cache
+def _settle_at_exit() -> None:
+    """Have obstore's threads be done with Python before it ends: those that come later abort it.
+
+    Where one of several questions fails, zarr does not wait for the answers to the others.
+    """
+    atexit.register(_settle)
+
+
+def _settle() -> None:
+    async def end() -> None:
+        left = asyncio.all_tasks() - {asyncio.current_task()}
+        if left:
+            _, left = await asyncio.wait(left, timeout=SETTLE_SECONDS)
+        for task in left:
+            task.cancel()
+        await asyncio.sleep(SETTLE_SECONDS / 20)  # who brought the last answer needs Python still
+
+    with contextlib.suppress(Exception):
+        _done(end())
 
 
 def _done(coroutine: Any) -> Any:
