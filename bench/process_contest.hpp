@@ -89,9 +89,10 @@ public:
         contenders_.push_back({contender, std::move(work), 1, {}, setup_seconds, {}});
     }
 
-    /// Calls a contender once more before each of its turns, without timing that: where the work is
-    /// longer than a turn, who shares memory with the contender before would find it in the caches.
-    void warm_turns() { warm_turns_ = true; }
+    /// Calls a contender a few times before each of its turns, without timing that: where the work
+    /// is longer than a turn, who shares memory with the contender before would find it in the
+    /// caches, and the others not. One call is not enough for memory beyond the second cache.
+    void warm_turns() { warm_calls_ = 3; }
 
     /// Figures that stand in a contender's row beside its times.
     using Facts = std::vector<std::pair<std::string, double>>;
@@ -151,7 +152,7 @@ private:
 
     /// Seconds per call on the slowest process.
     double time(const Contender& c) const {
-        if (warm_turns_) c.work();
+        for (int i = 0; i < warm_calls_; ++i) c.work();
         MPI_Barrier(comm_);
         const double start = MPI_Wtime();
         for (std::int64_t i = 0; i < c.repeats; ++i) c.work();
@@ -188,7 +189,7 @@ private:
     std::int64_t bytes_;
     double seconds_;
     int rank_ = 0, size_ = 1;
-    bool warm_turns_ = false;
+    int warm_calls_ = 0;
     std::vector<Contender> contenders_;
 };
 
