@@ -30,7 +30,7 @@ struct StreamOptions {
     /// After so many seconds a wait for consumers gives up; never without it.
     std::optional<double> timeout_seconds = {};
     /// Whether consumers on this machine get messages through shared memory.
-    bool local = true;
+    bool shared_memory = true;
 };
 
 /// Counted since the stream was opened; of consumers process 0 alone knows.

@@ -22,7 +22,7 @@ StreamOptions options_of(const datamover_stream_options* given_options) {
     made.consumers = given_options->consumers;
     if (given_options->token) made.token = given_options->token;
     if (given_options->timeout_seconds != 0) made.timeout_seconds = given_options->timeout_seconds;
-    made.local = given_options->no_shared_memory == 0;
+    made.shared_memory = given_options->no_shared_memory == 0;
     return made;
 }
 

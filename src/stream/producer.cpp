@@ -61,7 +61,7 @@ Producer::Producer(std::shared_ptr<Together> together, const std::string& addres
         check_options();
         const Address first = Address::of_text(address);
         token_ = token_for(first.host, options_.token);
-        listeners.emplace(first, together_->rank(), options_.local);
+        listeners.emplace(first, together_->rank(), options_.shared_memory);
     });
     WordWriter mine;
     mine.add(token_).add(listeners->address().host).add(listeners->address().port);
