@@ -129,14 +129,14 @@ def pytest_collectreport(report):
 
 
 def pytest_collection_modifyitems(config, items):
-    """Take half of the cases where DATAMOVER_TEST_SHARE asks for it: 0 or 1, which half.
+    """Take half of the cases where DATAMOVER_TEST_HALF asks for it: 0 or 1, which half.
 
     The halves are drawn by the names of the cases, and change places with Open MPI.
     """
-    share = os.environ.get("DATAMOVER_TEST_SHARE")
-    if share is None or int(os.environ.get("DATAMOVER_TEST_CASES", "1")) > 1:
+    half = os.environ.get("DATAMOVER_TEST_HALF")
+    if half is None or int(os.environ.get("DATAMOVER_TEST_CASES", "1")) > 1:
         return
-    mine = (int(share) + (MPI.get_vendor()[0] == "Open MPI")) % 2
+    mine = (int(half) + (MPI.get_vendor()[0] == "Open MPI")) % 2
 
     def is_mine(item):
         return "[" not in item.name or zlib.crc32(item.nodeid.encode()) % 2 == mine
