@@ -48,7 +48,9 @@ struct Requests {
     }
     MPI_Request* add() { return &list.emplace_back(MPI_REQUEST_NULL); }
     int size() const { return count_of(list.size()); }
-    void start() { MPI_Startall(size(), list.data()); }
+    void start() {
+        if (!list.empty()) MPI_Startall(size(), list.data());  // Open MPI refuses none at all
+    }
     void wait() { MPI_Waitall(size(), list.data(), MPI_STATUSES_IGNORE); }
 };
 
