@@ -6,6 +6,7 @@ The field is computed once more here, by NumPy, from the application's descripti
 
 import asyncio
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -60,7 +61,7 @@ def test_an_application_sends_its_field(monkeypatch, version, processes):
     address = shown._free_address()
     program = [command.program("redblack3d"), version, str(SIZE), str(ITERATIONS), "1"]
     process = subprocess.Popen(
-        [launch.find_mpiexec(), "-n", str(processes), *program],
+        [os.environ.get("MPIEXEC", "mpiexec"), "-n", str(processes), *program],
         env=launch.outer_environment()
         | launch.open_mpi_environment()
         | {"DATAMOVER_STREAM": address, "DATAMOVER_STREAM_TOKEN": "only for this test"},
