@@ -309,7 +309,7 @@ def test_steps_of_several_arrays():
 def test_after_an_interruption_in_send_the_stream_goes_on():
     """Nothing is lost and nothing comes twice: the step in which it came can be sent again."""
 
-    class Interrupted(Exception):
+    class Interrupted(KeyboardInterrupt):
         pass
 
     def interrupt(*_):
