@@ -12,32 +12,17 @@ static double value_at(int64_t row, int64_t column) {
     return 100.0 * (double)row + (double)column / 4;
 }
 
-/* Calls for each local element of a block-cyclic array, whose block number is the rank. */
-static void for_each(const datamover_layout* layout, const datamover_array* array,
-                     void (*visit)(double*, int64_t, int64_t)) {
-    int64_t shape[2], local[2], global[2], strides[2];
-    void* origin = NULL;
-    SUCCEEDS(datamover_layout_local_shape(layout, rank, shape));
-    if (shape[0] * shape[1] == 0) return;
-    SUCCEEDS(datamover_array_block(array, rank, &origin, strides));
-    for (local[0] = 0; local[0] < shape[0]; ++local[0])
-        for (local[1] = 0; local[1] < shape[1]; ++local[1]) {
-            SUCCEEDS(datamover_layout_global_index(layout, rank, local, global));
-            visit((double*)(void*)((char*)origin + local[0] * strides[0] + local[1] * strides[1]),
-                  global[0], global[1]);
-        }
+static void number(void* element, int64_t row, int64_t column) {
+    *(double*)element = value_at(row, column);
 }
-static void number(double* e, int64_t row, int64_t column) {
-    *e = value_at(row, column);
+static void clear(void* element, int64_t row, int64_t column) {
+    *(double*)element = -1 - (double)(row + column);
 }
-static void clear(double* e, int64_t row, int64_t column) {
-    *e = -1 - (double)(row + column);
+static void expect_number(void* element, int64_t row, int64_t column) {
+    CHECK(*(double*)element == value_at(row, column));
 }
-static void expect_number(double* e, int64_t row, int64_t column) {
-    CHECK(*e == value_at(row, column));
-}
-static void expect_given(double* e, int64_t row, int64_t column) {
-    CHECK(*e == (double)(10 * row + column));
+static void expect_given(void* element, int64_t row, int64_t column) {
+    CHECK(*(double*)element == (double)(10 * row + column));
 }
 
 static datamover_array* doubles(const datamover_layout* layout) {
@@ -68,17 +53,17 @@ int main(int argc, char** argv) {
     const datamover_file_options by_none = {DATAMOVER_FILE_RAW, beyond, 1, 0, 0};
     const datamover_file_options no_format = {(datamover_file_format)7, NULL, 0, 0, 0};
 
-    for_each(by_rows, a, number);
+    visit_elements(by_rows, a, number);
     SUCCEEDS(datamover_save(MPI_COMM_WORLD, npy, a, NULL));
     FAILS(DATAMOVER_IO, datamover_save(MPI_COMM_WORLD, npy, a, NULL));
     SUCCEEDS(datamover_save(MPI_COMM_WORLD, npy, a, &in_rounds));
     SUCCEEDS(datamover_save(MPI_COMM_WORLD, raw, a, &by_last));
-    for_each(by_columns, b, clear);
+    visit_elements(by_columns, b, clear);
     SUCCEEDS(datamover_load(MPI_COMM_WORLD, npy, b, &in_rounds));
-    for_each(by_columns, b, expect_number);
-    for_each(by_columns, b, clear);
+    visit_elements(by_columns, b, expect_number);
+    visit_elements(by_columns, b, clear);
     SUCCEEDS(datamover_load(MPI_COMM_WORLD, raw, b, NULL));
-    for_each(by_columns, b, expect_number);
+    visit_elements(by_columns, b, expect_number);
 
     FAILS(DATAMOVER_INVALID_ARGUMENT, datamover_save(MPI_COMM_WORLD, NULL, a, NULL));
     FAILS(DATAMOVER_INVALID_ARGUMENT, datamover_load(MPI_COMM_WORLD, npy, none, NULL));
@@ -88,7 +73,7 @@ int main(int argc, char** argv) {
     FAILS(DATAMOVER_OUT_OF_RANGE, datamover_load(MPI_COMM_WORLD, raw, b, &by_none));
     if (argc > 1) {
         SUCCEEDS(datamover_load(MPI_COMM_WORLD, given, b, NULL));
-        for_each(by_columns, b, expect_given);
+        visit_elements(by_columns, b, expect_given);
     } else {
         MPI_Barrier(MPI_COMM_WORLD);
         if (rank == 0) CHECK(unlink(npy) == 0 && unlink(raw) == 0 && rmdir(folder) == 0);

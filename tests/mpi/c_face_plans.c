@@ -2,24 +2,11 @@
 /* Do saved plans, replicas, checks and reports do from C what their header says? */
 #include "c_test.h"
 
-/* Sets every element here to its global number, or expects it. */
-static void for_each(const datamover_layout* layout, const datamover_array* array, int expecting) {
-    int64_t block, count, shape[2], local[2], global[2], strides[2];
-    void* origin = NULL;
-    SUCCEEDS(datamover_layout_blocks_of(layout, rank, &block, 1, &count));
-    if (count == 0) return;
-    SUCCEEDS(datamover_array_block(array, block, &origin, strides));
-    SUCCEEDS(datamover_layout_local_shape(layout, rank, shape));
-    for (local[0] = 0; local[0] < shape[0]; ++local[0])
-        for (local[1] = 0; local[1] < shape[1]; ++local[1]) {
-            int64_t* e =
-                (int64_t*)(void*)((char*)origin + local[0] * strides[0] + local[1] * strides[1]);
-            SUCCEEDS(datamover_layout_global_index(layout, rank, local, global));
-            if (expecting)
-                CHECK(*e == 1000 * global[0] + global[1]);
-            else
-                *e = 1000 * global[0] + global[1];
-        }
+static void number(void* element, int64_t row, int64_t column) {
+    *(int64_t*)element = 1000 * row + column;
+}
+static void expect_number(void* element, int64_t row, int64_t column) {
+    CHECK(*(int64_t*)element == 1000 * row + column);
 }
 
 static void move_checked(const datamover_plan* plan, const datamover_layout* from,
@@ -28,10 +15,10 @@ static void move_checked(const datamover_plan* plan, const datamover_layout* fro
     datamover_array *a = array_of(from, 0), *b = array_of(to, 1);
     datamover_mover_options options = {0};
     options.check = 1;
-    for_each(from, a, 0);
+    visit_elements(from, a, number);
     SUCCEEDS(datamover_mover_new(&mover, MPI_COMM_WORLD, plan, a, b, &options));
     SUCCEEDS(datamover_mover_move(mover));
-    for_each(to, b, 1);
+    visit_elements(to, b, expect_number);
     SUCCEEDS(datamover_mover_free(&mover));
     datamover_array_free(&a), datamover_array_free(&b);
 }

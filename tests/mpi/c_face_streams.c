@@ -8,23 +8,15 @@
 enum { rows = 13, columns = 7, steps = 3 };
 static const char token[] = "known to both programs";
 
-static int64_t value_at(int64_t row, int64_t column, int64_t step) {
-    return 10000 * step + 100 * row + column;
+static int64_t filled_step;
+
+static void number(void* element, int64_t row, int64_t column) {
+    *(int64_t*)element = 10000 * filled_step + 100 * row + column;
 }
 
-/* Of a block-cyclic array, whose block number is the rank. */
 static void fill(const datamover_layout* layout, const datamover_array* array, int64_t step) {
-    int64_t shape[2], local[2], global[2], strides[2];
-    void* origin = NULL;
-    SUCCEEDS(datamover_layout_local_shape(layout, rank, shape));
-    if (shape[0] * shape[1] == 0) return;
-    SUCCEEDS(datamover_array_block(array, rank, &origin, strides));
-    for (local[0] = 0; local[0] < shape[0]; ++local[0])
-        for (local[1] = 0; local[1] < shape[1]; ++local[1]) {
-            SUCCEEDS(datamover_layout_global_index(layout, rank, local, global));
-            *(int64_t*)(void*)((char*)origin + local[0] * strides[0] + local[1] * strides[1]) =
-                value_at(global[0], global[1], step);
-        }
+    filled_step = step;
+    visit_elements(layout, array, number);
 }
 
 /* Appears under its name when it is whole. */

@@ -35,6 +35,26 @@ static inline datamover_array* array_of(const datamover_layout* layout, int colu
     return array;
 }
 
+/* Calls visit(element, global row, global column) for every element of a block-cyclic matrix here.
+ */
+typedef void element_visitor(void* element, int64_t row, int64_t column);
+
+static inline void visit_elements(const datamover_layout* layout, const datamover_array* array,
+                                  element_visitor* visit) {
+    int64_t block, count, shape[2], local[2], global[2], strides[2];
+    void* origin = NULL;
+    SUCCEEDS(datamover_layout_blocks_of(layout, rank, &block, 1, &count));
+    if (count == 0) return;
+    SUCCEEDS(datamover_layout_local_shape(layout, rank, shape));
+    SUCCEEDS(datamover_array_block(array, block, &origin, strides));
+    for (local[0] = 0; local[0] < shape[0]; ++local[0])
+        for (local[1] = 0; local[1] < shape[1]; ++local[1]) {
+            SUCCEEDS(datamover_layout_global_index(layout, rank, local, global));
+            visit((char*)origin + local[0] * strides[0] + local[1] * strides[1], global[0],
+                  global[1]);
+        }
+}
+
 /* Starts MPI; `finish` ends it and gives the exit code, the same on all processes. */
 static inline void begin(int* argc, char*** argv) {
     MPI_Init(argc, argv);

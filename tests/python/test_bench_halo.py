@@ -1,13 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Has every contender of `bench halo` a row, and does it move what it should?"""
 
-import json
-import subprocess
-import sys
-
 import pytest
+from figures import bench
 
-from datamover import launch
 from datamover.bench import halo
 from datamover.errors import InvalidArgument
 
@@ -19,26 +15,11 @@ PETSC = {"petsc", "petsc:local", "petsc:global"}
 RUNS = [(1, ("5-1", "4-3", "4-4", "8x3-2")), (2, ("5-1", "4-3", "4-4", "8x3-2")), (4, ("8x4-3",))]
 
 
-def bench(file, *arguments):
-    """Run the command, and return what it writes."""
-    command = [sys.executable, "-m", "datamover.cli", "bench", "halo", "--json", file]
-    done = subprocess.run(
-        [str(word) for word in (*command, *arguments)],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-        env=launch.outer_environment() | launch.open_mpi_environment(),
-    )
-    assert done.returncode == 0, done.stderr
-    return json.loads(file.read_text())
-
-
 @pytest.mark.parametrize(("processes", "names"), RUNS)
 def test_every_contender_moves_what_it_should(tmp_path, processes, names):
     chosen = [word for name in names for word in ("--halo", name)]
     document = bench(
-        tmp_path / "figures.json", "-n", processes, "--seconds", 0, "--rounds", 1, *chosen
+        "halo", tmp_path / "figures.json", "-n", processes, "--seconds", 0, "--rounds", 1, *chosen
     )
     contenders = {}
     for row in document["rows"]:

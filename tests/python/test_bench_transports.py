@@ -1,13 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Are the cases of `bench transports` DDTBench's, and does every contender move the right data?"""
 
-import json
-import subprocess
-import sys
-
 import pytest
+from figures import bench
 
-from datamover import launch
 from datamover.bench import transport_cases as cases
 from datamover.bench.transports import judge, sum_up
 
@@ -20,26 +16,20 @@ RUNS = [
 BY_HAND = {"manual", "datatypes", "mpi_pack", "reference"}
 
 
-def bench(file, *arguments):
-    """Run the command, and return its rows and who was left out."""
-    command = [sys.executable, "-m", "datamover.cli", "bench", "transports", "--json", file]
-    done = subprocess.run(
-        [str(word) for word in (*command, *arguments)],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-        env=launch.outer_environment() | launch.open_mpi_environment(),
-    )
-    assert done.returncode == 0, done.stderr
-    return json.loads(file.read_text())
-
-
 @pytest.mark.parametrize(("processes", "more", "names"), RUNS)
 def test_every_contender_moves_what_it_should(tmp_path, processes, more, names):
     chosen = [word for name in names for word in ("--case", name)]
     document = bench(
-        tmp_path / "figures.json", "-n", processes, "--seconds", 0, "--size", 64, *chosen, *more
+        "transports",
+        tmp_path / "figures.json",
+        "-n",
+        processes,
+        "--seconds",
+        0,
+        "--size",
+        64,
+        *chosen,
+        *more,
     )
     contenders = {}
     for row in document["rows"]:
@@ -61,7 +51,7 @@ def test_every_contender_moves_what_it_should(tmp_path, processes, more, names):
 
 def test_one_process_has_nobody_to_send_to(tmp_path):
     with pytest.raises(AssertionError, match="at least 2 processes"):
-        bench(tmp_path / "figures.json", "-n", 1)
+        bench("transports", tmp_path / "figures.json", "-n", 1)
 
 
 def test_names_are_different_and_lines_are_whole():

@@ -278,7 +278,7 @@ def test_only_the_page_itself_may_connect():
 
 
 def test_beyond_the_loopback_a_token_is_demanded(monkeypatch):
-    monkeypatch.setattr(frames.endpoint, "is_loopback", lambda host: False)
+    monkeypatch.setattr(frames, "is_loopback", lambda host: False)
 
     async def look():
         server = frames.Frames("tcp://127.0.0.1:9", PAGE)
