@@ -171,6 +171,10 @@ Raises
 InvalidArgument
     It is none.
 )doc");
+    m.def("is_loopback", &stream::is_loopback, "host"_a,
+          "Whether only processes of this machine can reach an address.");
+    m.def("is_any", &stream::is_any, "host"_a,
+          "Whether an address stands for all interfaces of a machine.");
     m.def("token_for", &stream::token_for, "host"_a, "token"_a.none(),
           R"doc(The token of a stream that listens at a host, "" for none; made where none is given.
 

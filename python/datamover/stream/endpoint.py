@@ -9,7 +9,6 @@ Without a token only this machine can connect.
 from __future__ import annotations
 
 import contextlib
-import ipaddress
 import os
 import socket
 import threading
@@ -26,22 +25,6 @@ GREETING_SECONDS = 10.0
 #: Seconds without an answer until a silent machine is asked, between questions, and how many.
 KEEPALIVE = (30, 10, 3)
 RETRY_SECONDS = 0.05
-
-
-def is_loopback(host: str) -> bool:
-    """Tell whether only processes of this machine can reach an address."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
-
-
-def is_any(host: str) -> bool:
-    """Tell whether an address stands for all interfaces of a machine."""
-    try:
-        return ipaddress.ip_address(host).is_unspecified
-    except ValueError:
-        return False
 
 
 def _words(error: OSError | UnicodeError) -> str:

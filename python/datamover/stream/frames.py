@@ -18,8 +18,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from datamover._plan import is_any, is_loopback
 from datamover.errors import Error, InvalidArgument, IoError, Mismatch, Unsupported
-from datamover.stream import endpoint, wire
+from datamover.stream import wire
 from datamover.stream.feed import Feed, Status, message_of
 from datamover.stream.receiver import ArrayInfo
 from datamover.stream.view import View, view_of_words, why_not_shown
@@ -94,7 +95,7 @@ def parse_page_address(at: str) -> tuple[str, int]:
     rest = parts.path.strip("/") + parts.query + parts.fragment + (parts.username or "")
     if parts.scheme != "http" or not host or port is None or rest:
         raise InvalidArgument(f'{at!r} is no address of a page; one is "http://127.0.0.1:8000"')
-    if endpoint.is_any(host):
+    if is_any(host):
         raise InvalidArgument(f"{host} is not what a browser asks for; say which name or address")
     return host, port
 
@@ -125,7 +126,7 @@ class Frames:
         wire.parse_address(address)
         self._address, self._name = address, name
         self._host, self._port = parse_page_address(at)
-        self.token = "" if endpoint.is_loopback(self._host) else secrets.token_urlsafe(24)
+        self.token = "" if is_loopback(self._host) else secrets.token_urlsafe(24)
         self._known: dict[str, ArrayInfo] = {}
         self._arrays: list[dict[str, Any]] = []
         self._feeds: list[Feed] = []
@@ -148,7 +149,7 @@ class Frames:
             raise IoError(f"http://{self._host}:{self._port}: {error.strerror or error}") from None
         self._port = self._runner.addresses[0][1]
         names = {self._host}
-        if endpoint.is_loopback(self._host):
+        if is_loopback(self._host):
             names |= {"localhost", "127.0.0.1", "::1"}
         self._hosts = {_authority(host, self._port) for host in names}
         if self._port == 80:
