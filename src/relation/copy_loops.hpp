@@ -60,6 +60,7 @@ using RowLoop = void (*)(const char* source, std::int64_t source_step, char* des
 
 constexpr int size_classes = 5;  ///< elements of 1, 2, 4, 8 and 16 bytes
 constexpr int longest_fixed_piece = 64;
+constexpr int longest_short_row = 7;  ///< elements
 
 /// The loops compiled for one instruction set level.
 struct CopyLoops {
@@ -67,7 +68,8 @@ struct CopyLoops {
     ShapeLoop fixed_pieces[longest_fixed_piece + 1];  ///< by number of bytes
     ShapeLoop long_pieces;
     ShapeLoop strided[size_classes];
-    ShapeLoop tiles[size_classes];  ///< strided, cut into tiles
+    ShapeLoop tiles[size_classes];       ///< strided, cut into tiles
+    ShapeLoop short_rows[size_classes];  ///< strided, the inner rows of 2 to `longest_short_row`
     ShapeLoop transpose[size_classes];
     ShapeLoop transpose_streaming[size_classes];  ///< nullptr where stores cannot stream
     PiecesLoop pieces;

@@ -77,8 +77,39 @@ template <std::int64_t bytes>
     }
 }
 
+/// Rows of so few pieces that a loop along them would cost more than they do.
+template <std::int64_t bytes, std::int64_t count>
+void rows_of(const LoopShape& l, const char* s, char* d) {
+    const std::int64_t is = l.inner_source;
+    const std::int64_t id = l.inner_destination;
+    for (std::int64_t o = 0; o < l.outer; ++o, s += l.outer_source, d += l.outer_destination)
+#pragma GCC unroll 8
+        for (std::int64_t k = 0; k < count; ++k) move_fixed<bytes>(d + k * id, s + k * is);
+}
+
+template <std::int64_t bytes>
+void short_rows(const LoopShape& l, const char* source, char* destination) {
+    switch (l.inner) {
+        case 2:
+            return rows_of<bytes, 2>(l, source, destination);
+        case 3:
+            return rows_of<bytes, 3>(l, source, destination);
+        case 4:
+            return rows_of<bytes, 4>(l, source, destination);
+        case 5:
+            return rows_of<bytes, 5>(l, source, destination);
+        case 6:
+            return rows_of<bytes, 6>(l, source, destination);
+        default:
+            return rows_of<bytes, longest_short_row>(l, source, destination);
+    }
+}
+
 template <std::int64_t bytes>
 void fixed_pieces(const LoopShape& l, const char* source, char* destination) {
+    // Both sides of a halo, say, of up to six doubles.
+    if constexpr (bytes > 16 && bytes <= 48 && bytes % 8 == 0)
+        if (l.inner == 2) return rows_of<bytes, 2>(l, source, destination);
     for (std::int64_t o = 0; o < l.outer; ++o) {
         const char* s = source + o * l.outer_source;
         char* d = destination + o * l.outer_destination;
@@ -333,6 +364,11 @@ constexpr CopyLoops plain_loops(const char* level) {
     loops.tiles[2] = tiles<4>;
     loops.tiles[3] = tiles<8>;
     loops.tiles[4] = tiles<16>;
+    loops.short_rows[0] = short_rows<1>;
+    loops.short_rows[1] = short_rows<2>;
+    loops.short_rows[2] = short_rows<4>;
+    loops.short_rows[3] = short_rows<8>;
+    loops.short_rows[4] = short_rows<16>;
     loops.row[0] = row<1>;
     loops.row[1] = row<2>;
     loops.row[2] = row<4>;

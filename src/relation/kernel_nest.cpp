@@ -35,6 +35,8 @@ constexpr std::int64_t update_tile_columns = 64;
 constexpr std::int64_t most_listed_elems = 8192;
 constexpr std::int64_t quick_list_elems = 256;
 constexpr std::int64_t least_listed_elems = 64;
+/// From so many short rows on, a loop over them beats a list of their elements (measured).
+constexpr std::int64_t least_unlisted_rows = 16;
 /// Blocks of a table up to this length are moved element by element, in bytes; along two axes,
 /// blocks shorter than this many elements are not worth a tile (both measured).
 constexpr std::int64_t short_block_bytes = 32;
@@ -264,6 +266,17 @@ void compile_listed(const CanonicalNest& nest, StepList& steps) {
 /// The innermost axis is plain, but so short that a loop along it costs more than its elements.
 void compile_short_rows(const CanonicalNest& nest, StepList& steps) {
     std::vector<NestAxis> outer = nest.axes;
+    const NestAxis along = outer.back(), across = outer[outer.size() - 2];
+    if (across.count >= least_unlisted_rows && along.count > 1) {
+        outer.resize(outer.size() - 2);
+        const LoopShape shape{nest.elem_bytes,           across.count, across.source_stride,
+                              across.destination_stride, along.count,  along.source_stride,
+                              along.destination_stride};
+        add_step(
+            steps, nest, outer,
+            ShapeLeaf{copy_loops().short_rows[size_class(nest.elem_bytes)], shape, "short rows "});
+        return;
+    }
     AxisLoop rows(outer.back());
     std::int64_t listed = outer.back().count;
     outer.pop_back();
@@ -279,7 +292,7 @@ void compile_short_rows(const CanonicalNest& nest, StepList& steps) {
 bool has_short_rows(const CanonicalNest& nest) {
     const std::size_t n = nest.axes.size();
     return size_class(nest.elem_bytes) >= 0 && n >= 2 && nest.axes[n - 1].table == nullptr &&
-           nest.axes[n - 2].table == nullptr && nest.axes[n - 1].count < least_tile_elems;
+           nest.axes[n - 2].table == nullptr && nest.axes[n - 1].count <= longest_short_row;
 }
 
 /// The bytes that two axes span on the side where they span more.

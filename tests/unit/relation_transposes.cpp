@@ -3,22 +3,13 @@
 // every instruction set level that this processor has?
 #include <gtest/gtest.h>
 
-#include "relation/copy_loops.hpp"
+#include "loop_levels.hpp"
 #include "relation_oracle.hpp"
 
 using namespace datamover;
 using namespace relation_oracle;
 
 namespace {
-
-std::vector<const CopyLoops*> levels() {
-    std::vector<const CopyLoops*> all{&portable_copy_loops()};
-#if defined(DATAMOVER_X86_LEVELS)
-    if (__builtin_cpu_supports("avx2")) all.push_back(&avx2_copy_loops());
-    if (copy_loops().level == avx512_copy_loops().level) all.push_back(&avx512_copy_loops());
-#endif
-    return all;
-}
 
 struct Matrix {
     std::int64_t elem, ni, nj, source_row, destination_row, source_shift, destination_shift;

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Do rows of a few elements, such as both sides of a halo, go where a plain loop puts them, at
+// every instruction set level that this processor has?
+#include <gtest/gtest.h>
+
+#include "loop_levels.hpp"
+#include "relation_oracle.hpp"
+
+using namespace datamover;
+using namespace relation_oracle;
+
+namespace {
+
+/// Rows that lie apart at both sides; those of a side may run backwards, and so may their elements.
+struct Rows {
+    LoopShape shape;
+    std::int64_t source_first, destination_first, source_bytes, destination_bytes;
+};
+
+/// Steps of one side, and where its first element lies in how many bytes.
+struct Steps {
+    std::int64_t inner, outer, first, bytes;
+};
+
+Steps random_steps(Random& random, std::int64_t elem, std::int64_t count, std::int64_t rows) {
+    Steps s{};
+    s.inner = elem * between(random, 1, 5);
+    s.outer = s.inner * count + elem * between(random, 0, 40);
+    s.bytes = s.outer * rows;
+    const auto turn = [&](std::int64_t& step, std::int64_t n) {
+        if (between(random, 0, 2) > 0) return;
+        s.first += (n - 1) * step;
+        step = -step;
+    };
+    turn(s.inner, count);
+    turn(s.outer, rows);
+    return s;
+}
+
+Rows random_rows(Random& random, std::int64_t elem, std::int64_t count) {
+    const std::int64_t rows = between(random, 1, 70);
+    const Steps source = random_steps(random, elem, count, rows);
+    const Steps destination = random_steps(random, elem, count, rows);
+    return {{elem, rows, source.outer, destination.outer, count, source.inner, destination.inner},
+            source.first,
+            destination.first,
+            source.bytes,
+            destination.bytes};
+}
+
+std::vector<char> moved(const Rows& r, const std::vector<char>& source, std::vector<char> to) {
+    const LoopShape& l = r.shape;
+    for (std::int64_t o = 0; o < l.outer; ++o)
+        for (std::int64_t i = 0; i < l.inner; ++i)
+            std::memcpy(
+                to.data() + r.destination_first + o * l.outer_destination + i * l.inner_destination,
+                source.data() + r.source_first + o * l.outer_source + i * l.inner_source,
+                static_cast<std::size_t>(l.bytes));
+    return to;
+}
+
+}  // namespace
+
+TEST(RelationShortRows, EveryLevelSizeAndLength) {
+    Random random(61);
+    for (const std::int64_t elem : {1, 2, 4, 8, 16, 24, 32, 40, 48})
+        for (std::int64_t count = 2; count <= longest_short_row; ++count)
+            for (int repeat = 0; repeat < 5; ++repeat) {
+                const Rows rows = random_rows(random, elem, count);
+                const std::vector<char> source = random_bytes(random, rows.source_bytes);
+                const std::vector<char> before = random_bytes(random, rows.destination_bytes);
+                const std::vector<char> expected = moved(rows, source, before);
+                for (const CopyLoops* loops : levels()) {
+                    const int size = size_class(elem);
+                    const ShapeLoop loop =
+                        size < 0 ? loops->fixed_pieces[elem] : loops->short_rows[size];
+                    std::vector<char> actual = before;
+                    loop(rows.shape, source.data() + rows.source_first,
+                         actual.data() + rows.destination_first);
+                    ASSERT_TRUE(actual == expected)
+                        << loops->level << ": " << count << " of " << elem << " B";
+                }
+            }
+}
+
+TEST(RelationShortRows, AreWhatRelationsOfThemRun) {
+    Random random(62);
+    for (const std::int64_t elem : {1, 2, 4, 8, 16})
+        for (std::int64_t count = 2; count <= longest_short_row; ++count) {
+            const std::int64_t rows = between(random, 16, 70), step = 3 * count * elem;
+            const auto axis = [](std::int64_t n) {
+                return std::make_shared<AxisTable>(AxisTable::interval(0, 0, n));
+            };
+            Product product;
+            product.axes.push_back({axis(rows), step, step + elem});
+            product.axes.push_back({axis(count), 2 * elem, 3 * elem});
+            const auto relation = AddressRelation::from_products({product}, elem, elem);
+            const Rows same{{elem, rows, step, step + elem, count, 2 * elem, 3 * elem},
+                            0,
+                            0,
+                            rows * step,
+                            rows * (step + elem)};
+            const std::vector<char> source = random_bytes(random, same.source_bytes);
+            std::vector<char> actual = random_bytes(random, same.destination_bytes);
+            const std::vector<char> expected = moved(same, source, actual);
+            relation.copy(source.data(), actual.data());
+            EXPECT_TRUE(actual == expected) << relation.kernel().describe();
+            EXPECT_NE(relation.kernel().describe().find("short rows"), std::string::npos)
+                << relation.kernel().describe();
+        }
+}
