@@ -158,15 +158,19 @@ private:
         able_.push_back(&c);
     }
 
-    /// The time of one of several rounds, on the slowest process. Collective.
+    /// The time of one of several rounds, on the slowest process. They begin together, as where a
+    /// program uses what came before it goes on: else a sender could pack for the next round while
+    /// the receiver still unpacks, and what is slow for a single round would look fast. Collective.
     std::int64_t run_rounds(Candidate& c, std::int64_t rounds) const {
         using Clock = std::chrono::steady_clock;
-        const auto begin = Clock::now();
+        std::chrono::nanoseconds spent{0};
         for (std::int64_t i = 0; i < rounds; ++i) {
+            group_->maximum({0});
+            const auto begin = Clock::now();
             c.round.start();
             c.round.wait({});
+            spent += Clock::now() - begin;
         }
-        const std::chrono::nanoseconds spent = Clock::now() - begin;
         c.line.rounds += rounds;
         return std::max<std::int64_t>(1, group_->maximum({spent.count() / rounds})[0]);
     }
