@@ -252,7 +252,8 @@ class MoverSet:
         Parameters
         ----------
         seconds : float
-            About how long to measure in all, besides binding each of them and two rounds of each.
+            About how long to measure in all, besides binding each of them and two to six rounds of
+            each.
 
         Raises
         ------

@@ -16,10 +16,10 @@ struct TuningResult {
 };
 
 /// Tries the transports that can carry bound moves, on memory that stands in for the arrays, for
-/// about `seconds` in all besides binding each and two rounds. All processes agree on the fastest
-/// and remember it. `looks_in_file`: nothing is tried where the file of earlier programs knows.
-/// Where there is no memory to try in, "auto" stays. Collective. Throws what a round throws, and
-/// invalid_argument unless `seconds` is a positive number.
+/// about `seconds` in all besides binding each, its first rounds. All processes agree on the
+/// fastest and remember it. `looks_in_file`: nothing is tried where the file of earlier programs
+/// knows. Where there is no memory to try in, "auto" stays. Collective. Throws what a round throws,
+/// and invalid_argument unless `seconds` is a positive number.
 TuningResult tuned(const mpi::ProcessGroupPtr& group, const std::vector<Moves>& bound,
                    const MoverOptions& options, double seconds, bool looks_in_file);
 
