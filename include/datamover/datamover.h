@@ -108,8 +108,8 @@ int datamover_layout_index_list(datamover_layout** layout, int dims, const int64
                                 int64_t nprocs, const int64_t* offsets, const int64_t* indices);
 /* `num_lists` such layouts of which each process gives its own list alone: counts[k] indices at
  * lists[k]. No process holds all. They move among one another and to and from `partners`, layouts
- * over the same shape (NULL for none). `layouts` has room for num_lists; all are to be freed.
- * Collective over `comm`. O(n log n) for n own indices. */
+ * over the same shape (NULL for none), and cannot be saved (datamover_plan_save). `layouts` has
+ * room for num_lists; all are to be freed. Collective over `comm`. O(n log n) for n own indices. */
 int datamover_index_lists(datamover_layout** layouts, MPI_Comm comm, int dims, const int64_t* shape,
                           int64_t num_lists, const int64_t* counts, const int64_t* const* lists,
                           const datamover_layout* const* partners, int64_t num_partners);
@@ -257,7 +257,8 @@ int datamover_plan_incoming(const datamover_plan* plan, int64_t rank, int64_t* p
                             int64_t* elems, int64_t capacity, int64_t* count);
 /* Layouts and terms as bytes, for machines of the same byte order. `size_bytes` is set to their
  * number; `bytes` may be NULL to ask for that alone, else it has room for `capacity_bytes`, and too
- * little is DATAMOVER_OUT_OF_RANGE. */
+ * little is DATAMOVER_OUT_OF_RANGE. DATAMOVER_UNSUPPORTED for layouts of datamover_index_lists on
+ * more than one process: none has all that is to be saved. */
 int datamover_plan_to_bytes(const datamover_plan* plan, void* bytes, int64_t capacity_bytes,
                             int64_t* size_bytes);
 /* DATAMOVER_INVALID_ARGUMENT where the bytes are not those of a plan: cut off, changed, of another

@@ -132,6 +132,63 @@ int datamover_distribution_start_refused(datamover_distribution* distribution, i
 /* Gives a move in flight up: the other processes get DATAMOVER_PEER_FAILED. Local. */
 int datamover_distribution_free(datamover_distribution** distribution);
 
+/* ------------------------------------------------------------------ targets by keys */
+
+/* A map from the keys of elements, or from their positions in space, to ranks of so many processes
+ * (1 to 2^31 - 1). All about maps is local but datamover_distribution_by_keys. */
+typedef struct datamover_target_map datamover_target_map;
+
+/* What a key gets that has no target: not a number, or outside. A distribution refuses it. */
+#define DATAMOVER_NO_TARGET (-2)
+
+/* Integer keys: key modulo `nprocs`, never negative. */
+int datamover_target_map_modulo(datamover_target_map** map, int64_t nprocs);
+/* `total` integer keys from `first_key` on, in blocks of ceil(total / nprocs), HPF's BLOCK; others
+ * have no target. */
+int datamover_target_map_block(datamover_target_map** map, int64_t first_key, int64_t total,
+                               int64_t nprocs);
+/* Keys up to (not including) values[0] go to process 0, and so on, by search. The nprocs - 1 values
+ * ascend; they are of `type`: DATAMOVER_FLOAT64, DATAMOVER_INT64 or DATAMOVER_UINT64 (else
+ * DATAMOVER_WRONG_TYPE). Integers, as values or as keys, are compared exactly. */
+int datamover_target_map_splitters(datamover_target_map** map, datamover_type type,
+                                   const void* values, int64_t nprocs);
+
+/* A box of space, cut into equal cells, fewer than 2^31. */
+typedef struct datamover_cell_box {
+    int dims;         /* 1 to 8 */
+    const double* lo; /* its corners: one coordinate per dimension */
+    const double* hi;
+    const int64_t* cells; /* how many cells in each dimension */
+    int periodic; /* not 0: positions outside are wrapped; else they count to the nearest cell */
+} datamover_cell_box;
+/* Positions in space: the process of the cell that they lie in. `order` is "row_major" (NULL; the
+ * last dimension fastest), "morton" or "hilbert". `owners` tells the process of each cell along the
+ * order, as many as there are cells, or -1 to drop; NULL: equal parts of the order, one after the
+ * other. O(cells) where owners are given. */
+int datamover_target_map_cells(datamover_target_map** map, const datamover_cell_box* box,
+                               const char* order, const int64_t* owners, int64_t nprocs);
+
+/* The keys of elements: real numbers in memory. */
+typedef struct datamover_keys {
+    int64_t elems;
+    int dims;             /* numbers of an element, which lie together; 0: one */
+    const void* data;     /* not looked at for no elements */
+    datamover_type type;  /* of the numbers */
+    int64_t stride_bytes; /* from element to element; 0: they lie one behind the other */
+} datamover_keys;
+/* Writes the rank of every element, or DATAMOVER_NO_TARGET, to `ranks`. DATAMOVER_WRONG_TYPE or
+ * DATAMOVER_MISMATCH where keys are not of the kind, or of the dimensions, that the map wants.
+ * O(elems). */
+int datamover_target_map_ranks(const datamover_target_map* map, const datamover_keys* keys,
+                               int64_t* ranks);
+/* A distribution to the processes that a map tells, without an array of ranks; `options` may be
+ * NULL. What is wrong with one process's keys all are told. Collective over `comm`; the map is not
+ * needed afterwards. */
+int datamover_distribution_by_keys(datamover_distribution** distribution, MPI_Comm comm,
+                                   const datamover_target_map* map, const datamover_keys* keys,
+                                   const datamover_distribution_options* options);
+int datamover_target_map_free(datamover_target_map** map);
+
 DATAMOVER_PUBLIC_END
 #ifdef __cplusplus
 }

@@ -66,16 +66,16 @@ public:
     /// The same block without its ghosts, where the standard library has std::mdspan.
     template <std::size_t Rank>
     using Span = std::mdspan<T, std::dextents<std::int64_t, Rank>, std::layout_stride>;
-    /// Precondition: Rank == dims().
-    template <std::size_t Rank>
-    operator Span<Rank>() const {
-        assert(Rank == static_cast<std::size_t>(dims()));
-        std::array<std::int64_t, Rank> extents{}, strides{};
-        for (std::size_t d = 0; d < Rank; ++d) {
+    /// Precondition: the block has these extents, of which any may be dynamic.
+    template <std::size_t... Extents>
+    operator std::mdspan<T, std::extents<std::int64_t, Extents...>, std::layout_stride>() const {
+        assert(sizeof...(Extents) == static_cast<std::size_t>(dims()));
+        std::array<std::int64_t, sizeof...(Extents)> extents{}, strides{};
+        for (std::size_t d = 0; d < extents.size(); ++d) {
             extents[d] = shape_[static_cast<int>(d)];
             strides[d] = strides_[static_cast<int>(d)];
         }
-        return {origin_, {std::dextents<std::int64_t, Rank>(extents), strides}};
+        return {origin_, {std::extents<std::int64_t, Extents...>(extents), strides}};
     }
 #endif
 

@@ -151,6 +151,7 @@ public:
 
     /// Layouts and terms as bytes that from_bytes turns back into an equal plan, on machines with
     /// this machine's byte order. Never expanded: the size follows the terms and the layouts.
+    /// Throws unsupported for index lists of which every process knows only its own.
     std::vector<std::uint8_t> to_bytes() const;
     /// Throws invalid_argument when the bytes are not those of a plan (cut off, changed, of another
     /// version or byte order) or what they say makes no plan; nothing in them is trusted.

@@ -45,9 +45,9 @@ class TargetMap {
 public:
     /// Integer keys: key modulo the number of processes, never negative.
     static TargetMap modulo(std::int64_t nprocs);
-    /// Integer keys from 0 to total - 1 in blocks of ceil(total / nprocs), HPF's BLOCK; others have
-    /// no target and are an error.
-    static TargetMap block(std::int64_t total, std::int64_t nprocs);
+    /// `total` integer keys from `first_key` on, in blocks of ceil(total / nprocs), HPF's BLOCK;
+    /// others have no target and are an error.
+    static TargetMap block(std::int64_t total, std::int64_t nprocs, std::int64_t first_key = 0);
     /// Keys up to (not including) values[0] go to process 0, and so on. Number is double,
     /// std::int64_t or std::uint64_t; integers, as values or as keys, are compared exactly. By
     /// search: O(log) each. Throws invalid_argument where values do not ascend or are not numbers,

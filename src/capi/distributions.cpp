@@ -1,18 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // How does a C program carry a distribution of elements out?
+#include "distributions.hpp"
+
 #include <cmath>
 
-#include "datamover/distribute.h"
-#include "datamover/distribution.hpp"
 #include "geometry/checked.hpp"
-#include "handles.hpp"
 
 using namespace datamover;
 using namespace datamover::capi;
-
-struct datamover_distribution {
-    Distribution value;
-};
 
 namespace {
 
@@ -29,15 +24,6 @@ TargetList target_list(const datamover_targets& targets) {
     list.type = scalar_type(targets.type);
     list.stride_bytes = targets.stride_bytes == 0 ? scalar_bytes(list.type) : targets.stride_bytes;
     return list;
-}
-
-DistributionOptions options_of(const datamover_distribution_options* given_options) {
-    DistributionOptions options;
-    if (!given_options) return options;
-    options.max_bytes = given_options->max_bytes;
-    if (given_options->method) options.carry.method = given_options->method;
-    options.carry.stable = given_options->any_order == 0;
-    return options;
 }
 
 struct Moved {

@@ -12,6 +12,7 @@
 #include "cell_targets.hpp"
 #include "datamover/error.hpp"
 #include "element_keys.hpp"
+#include "geometry/checked.hpp"
 #include "splitters.hpp"
 
 namespace datamover {
@@ -47,20 +48,24 @@ TargetMap TargetMap::modulo(std::int64_t nprocs) {
     });
 }
 
-TargetMap TargetMap::block(std::int64_t total, std::int64_t nprocs) {
+TargetMap TargetMap::block(std::int64_t total, std::int64_t nprocs, std::int64_t first_key) {
     check_nprocs(nprocs);
     if (total < 0)
         throw Error(ErrorCode::invalid_argument, "a total of " + std::to_string(total) + " keys");
+    geometry::add(first_key, total);
     const std::int64_t block = std::max<std::int64_t>(1, total / nprocs + (total % nprocs != 0));
-    return TargetMap([total, block](const ElementKeys& keys, std::int64_t first, std::int64_t count,
-                                    std::int64_t* targets) {
+    return TargetMap([total, block, first_key](const ElementKeys& keys, std::int64_t first,
+                                               std::int64_t count, std::int64_t* targets) {
         check_dims(keys, 1);
         with_integer(keys.type, [&]<class T>() {
             for (std::int64_t i = 0; i < count; ++i) {
                 const T key = key_at<T>(keys, first + i);
-                const bool inside = key >= T{0} && static_cast<std::uint64_t>(key) <
-                                                       static_cast<std::uint64_t>(total);
-                targets[i] = inside ? static_cast<std::int64_t>(key) / block : no_target;
+                // Below 2^63 altogether, so that what wraps around is not below the total.
+                const std::uint64_t place =
+                    static_cast<std::uint64_t>(key) - static_cast<std::uint64_t>(first_key);
+                const bool inside =
+                    std::in_range<std::int64_t>(key) && place < static_cast<std::uint64_t>(total);
+                targets[i] = inside ? static_cast<std::int64_t>(place) / block : no_target;
             }
         });
     });

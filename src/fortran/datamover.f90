@@ -95,6 +95,7 @@ module datamover
         type(c_ptr) :: handle = c_null_ptr
     contains
         procedure, public :: to_ranks
+        procedure, public :: by_keys
         procedure, public :: received
         procedure, public :: start => start_distribution
         procedure, public :: test => test_distribution
@@ -103,6 +104,22 @@ module datamover
         procedure, public :: reverse => reverse_distribution
         procedure, public :: free => free_distribution
     end type
+
+    ! Tells to which process an element goes: by its key, or by its position in space.
+    type, public :: datamover_target_map
+        private
+        type(c_ptr) :: handle = c_null_ptr
+    contains
+        procedure, public :: modulo => modulo_map
+        procedure, public :: block => block_map
+        procedure, public :: splitters
+        procedure, public :: cells
+        procedure, public :: ranks
+        procedure, public :: free => free_target_map
+    end type
+
+    ! What `ranks` gives for a key that has no target; a distribution refuses it.
+    integer(int64), parameter, public :: datamover_no_target = -2
 
     interface datamover_memory
         ! A function of C gets every array as it is; one of Fortran would get copies of some.
@@ -391,6 +408,19 @@ module datamover
             character(*), intent(inout), optional :: errmsg
         end subroutine
 
+        ! Each element goes to the process that `map` tells for its key: datamover_memory(keys), as
+        ! for the map's `ranks`. Else as to_ranks.
+        module subroutine by_keys(self, comm, map, keys, max_bytes, method, stat, errmsg)
+            class(datamover_distribution), intent(inout) :: self
+            integer, intent(in) :: comm
+            type(datamover_target_map), intent(in) :: map
+            type(datamover_memory), intent(in) :: keys
+            integer(int64), intent(in), optional :: max_bytes
+            character(*), intent(in), optional :: method
+            integer, intent(out), optional :: stat
+            character(*), intent(inout), optional :: errmsg
+        end subroutine
+
         ! How many elements arrive here.
         module subroutine received(self, count, stat, errmsg)
             class(datamover_distribution), intent(in) :: self
@@ -450,6 +480,67 @@ module datamover
         ! Gives a move in flight up.
         module subroutine free_distribution(self)
             class(datamover_distribution), intent(inout) :: self
+        end subroutine
+
+        ! ------------------------------------------------------------------ targets by keys
+
+        ! Integer keys: to the rank modulo(key, nprocs). Local, as all of a map.
+        module subroutine modulo_map(self, nprocs, stat, errmsg)
+            class(datamover_target_map), intent(inout) :: self
+            integer, intent(in) :: nprocs
+            integer, intent(out), optional :: stat
+            character(*), intent(inout), optional :: errmsg
+        end subroutine
+
+        ! Integer keys from 1 to `total`, in blocks of ceiling(total / nprocs), HPF's BLOCK; others
+        ! have no target.
+        module subroutine block_map(self, total, nprocs, stat, errmsg)
+            class(datamover_target_map), intent(inout) :: self
+            integer(int64), intent(in) :: total
+            integer, intent(in) :: nprocs
+            integer, intent(out), optional :: stat
+            character(*), intent(inout), optional :: errmsg
+        end subroutine
+
+        ! Keys below values(1) go to rank 0, those below values(2) to rank 1, and so on; for one
+        ! process more than there are values, which ascend: integers of 32 or 64 bits (compared
+        ! exactly), or double precision.
+        module subroutine splitters(self, values, stat, errmsg)
+            class(datamover_target_map), intent(inout) :: self
+            class(*), intent(in) :: values(:)
+            integer, intent(out), optional :: stat
+            character(*), intent(inout), optional :: errmsg
+        end subroutine
+
+        ! Positions in the box from `lo` to `hi`, which is cut into numbers(d) equal cells in each
+        ! dimension: to the process of the cell. `order` is 'row_major' (the last dimension fastest),
+        ! 'morton' or 'hilbert'; `owners` has the rank of every cell along it, -1 drops; without it
+        ! processes get equal parts. `periodic`: positions outside are wrapped, else the nearest cell
+        ! counts.
+        module subroutine cells(self, lo, hi, numbers, nprocs, order, owners, periodic, stat, errmsg)
+            class(datamover_target_map), intent(inout) :: self
+            real(c_double), intent(in) :: lo(:), hi(:)
+            class(*), intent(in) :: numbers(:)
+            integer, intent(in) :: nprocs
+            character(*), intent(in), optional :: order
+            class(*), intent(in), optional :: owners(:)
+            logical, intent(in), optional :: periodic
+            integer, intent(out), optional :: stat
+            character(*), intent(inout), optional :: errmsg
+        end subroutine
+
+        ! The rank of every element, or datamover_no_target. Keys are numbers of any type,
+        ! datamover_memory(keys): one per element, or of keys(3, n) three.
+        module subroutine ranks(self, keys, to, stat, errmsg)
+            class(datamover_target_map), intent(in) :: self
+            type(datamover_memory), intent(in) :: keys
+            integer(int64), intent(out) :: to(:)
+            integer, intent(out), optional :: stat
+            character(*), intent(inout), optional :: errmsg
+        end subroutine
+
+        module subroutine free_target_map(self)
+            class(datamover_target_map), intent(inout) :: self
         end subroutine
     end interface
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How do Fortran arrays become columns of elements, and the room for those that arrive?
+// How do Fortran arrays become columns of elements, their keys, and the room for those that arrive?
 #include <mpi.h>
 
+#include <climits>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -98,9 +99,49 @@ int described(const CFI_cdesc_t* columns, const CFI_cdesc_t* results, Arrays& ar
     return refuse(DATAMOVER_NO_MEMORY, "out of memory");
 }
 
+/// One key per element, or keys of as many numbers as the first of two dimensions has.
+int describe(const Memory& memory, datamover_keys& keys) {
+    Elements elements;
+    if (const int code = describe(memory, "the array of keys", elements)) return code;
+    if (memory.dims < 1 || memory.dims > 2)
+        return refuse(DATAMOVER_MISMATCH, "the array of keys has " + std::to_string(memory.dims) +
+                                              " dimensions; it has one, or two where keys have "
+                                              "several numbers");
+    const std::int64_t dims = memory.dims == 2 ? memory.extents[0] : 1;
+    if (dims < 1 || dims > INT_MAX)
+        return refuse(DATAMOVER_INVALID_ARGUMENT, "keys of " + std::to_string(dims) + " numbers");
+    keys = {elements.elems, static_cast<int>(dims), memory.first,
+            static_cast<datamover_type>(memory.elem_type), elements.stride_bytes};
+    return DATAMOVER_SUCCESS;
+}
+
 }  // namespace
 
 extern "C" {
+
+int datamover_fortran_target_ranks(const datamover_target_map* map, const Memory* keys,
+                                   std::int64_t num_ranks, std::int64_t* ranks) {
+    datamover_keys described{};
+    if (const int code = describe(*keys, described)) return code;
+    if (described.elems != num_ranks)
+        return refuse(DATAMOVER_MISMATCH, "there are keys of " + std::to_string(described.elems) +
+                                              " elements, and ranks has " +
+                                              std::to_string(num_ranks));
+    return datamover_target_map_ranks(map, &described, ranks);
+}
+
+int datamover_fortran_distribution_by_keys(datamover_distribution** distribution, int comm,
+                                           const datamover_target_map* map, const Memory* keys,
+                                           std::int64_t max_bytes, const char* method) {
+    datamover_keys described{};
+    int code = describe(*keys, described);
+    if ((code = datamover_agree(MPI_Comm_f2c(comm), code))) return code;
+    datamover_distribution_options options{};
+    options.max_bytes = max_bytes;
+    options.method = method;
+    return datamover_distribution_by_keys(distribution, MPI_Comm_f2c(comm), map, &described,
+                                          &options);
+}
 
 int datamover_fortran_distribution(datamover_distribution** distribution, int comm,
                                    const Memory* ranks, std::int64_t max_bytes,

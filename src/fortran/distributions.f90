@@ -14,6 +14,17 @@ submodule (datamover) datamover_distributions
             type(c_ptr), value :: method
             integer(c_int) :: code
         end function
+        function c_by_keys(distribution, comm, map, keys, max_bytes, method) &
+            bind(c, name='datamover_fortran_distribution_by_keys') result(code)
+            import :: c_ptr, c_int, c_int64_t, datamover_memory
+            type(c_ptr), intent(inout) :: distribution
+            integer(c_int), value :: comm
+            type(c_ptr), value :: map
+            type(datamover_memory), intent(in) :: keys
+            integer(c_int64_t), value :: max_bytes
+            type(c_ptr), value :: method
+            integer(c_int) :: code
+        end function
         function c_elems(distribution, given, received) &
             bind(c, name='datamover_distribution_elems') result(code)
             import :: c_ptr, c_int, c_int64_t
@@ -76,6 +87,22 @@ contains
         method_text = c_text(method)
         made = c_null_ptr
         code = c_distribution(made, int(comm, c_int), ranks, limit_bytes, &
+            text_at(method_text, present(method)))
+        if (code == 0) code = c_free(self%handle)
+        if (code == 0) self%handle = made
+        call conclude(code, stat, errmsg)
+    end procedure
+
+    module procedure by_keys
+        character(:), allocatable, target :: method_text
+        integer(c_int64_t) :: limit_bytes
+        type(c_ptr) :: made
+        integer(c_int) :: code
+        limit_bytes = 0
+        if (present(max_bytes)) limit_bytes = max_bytes
+        method_text = c_text(method)
+        made = c_null_ptr
+        code = c_by_keys(made, int(comm, c_int), map%handle, keys, limit_bytes, &
             text_at(method_text, present(method)))
         if (code == 0) code = c_free(self%handle)
         if (code == 0) self%handle = made

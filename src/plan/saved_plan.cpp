@@ -53,6 +53,11 @@ void write(const FloorPlan& layout, PlanWriter& out) {
 }
 
 void write(const IndexList& layout, PlanWriter& out) {
+    if (!layout.knows_all() && layout.nprocs() > 1)
+        throw Error(
+            ErrorCode::unsupported,
+            "index lists of which every process knows only its own cannot be saved; make the "
+            "plan again from the lists, or save one whose IndexList was made of all lists");
     out.put(static_cast<std::int64_t>(LayoutKind::index_list));
     out.put(layout.shape());
     out.put(layout.nprocs());

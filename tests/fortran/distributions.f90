@@ -37,6 +37,9 @@ program distributions
         call records(methods(m))
     end do
     call several_ranks()
+    call integer_keys()
+    call positions()
+    call map_refusals()
     call refusals()
     wrong = test_sum(comm, wrong)
     call test_stop_mpi()
@@ -193,6 +196,134 @@ contains
             call expect(back(i) == sum(a(i) + 1000 * (ranks(:, i) + 1), ranks(:, i) >= 0), 'a sum')
         end do
         call d%free()
+    end subroutine
+
+    ! What arrives are the numbers of elements whose rank `right` tells as this process's.
+    subroutine goes_where(map, keys, ids, right)
+        type(datamover_target_map), intent(in) :: map
+        type(datamover_memory), intent(in) :: keys
+        integer, intent(in), target, asynchronous :: ids(:)
+        integer(int64), intent(in) :: right(:)
+        type(datamover_distribution) :: d
+        integer, allocatable, target :: arrived(:)
+        integer(int64), allocatable :: told(:)
+        integer(int64) :: count
+        integer :: p
+        allocate (told(size(right)))
+        call map%ranks(keys, told)
+        call expect(all(told == right), 'ranks of keys')
+        call d%by_keys(comm, map, keys, method='partition')
+        call d%received(count)
+        allocate (arrived(count))
+        call d%move(datamover_memory(ids), datamover_memory(arrived))
+        call expect(all(mod(arrived, 100) == rank), 'elements of other processes')
+        do p = 0, nprocs - 1
+            call expect(test_sum(comm, merge(int(count), 0, rank == p)) == &
+                test_sum(comm, int(sum(merge(1, 0, right == p)))), 'how many arrive')
+        end do
+        call d%free()
+    end subroutine
+
+    subroutine integer_keys()
+        type(datamover_target_map) :: map
+        integer, allocatable, target :: keys(:, :), ids(:)
+        integer(int64), allocatable :: right(:)
+        integer :: i, n
+        n = 30 + 3 * rank
+        allocate (keys(2, n), source=0)
+        keys(1, :) = [(mod(i * i + 7 * rank, 50) + 1, i=1, n)]
+        call map%modulo(nprocs)
+        right = modulo(keys(1, :) - 60, nprocs)
+        ids = int(right)
+        keys(1, :) = keys(1, :) - 60
+        call goes_where(map, datamover_memory(keys(1, :)), ids, right)
+        keys(1, :) = keys(1, :) + 60
+        call map%block(50_int64, nprocs)
+        right = (keys(1, :) - 1) / ((50 + nprocs - 1) / nprocs)
+        ids = int(right)
+        call goes_where(map, datamover_memory(keys(1, :)), ids, right)
+        call map%splitters([(10 + 5 * i, i=1, nprocs - 1)])
+        right = [(count([(keys(1, n) >= 10 + 5 * i, i=1, nprocs - 1)]), n=1, size(keys, 2))]
+        ids = int(right)
+        call goes_where(map, datamover_memory(keys(1, :)), ids, right)
+        call map%splitters([(9.5d0 + 5 * i, i=1, nprocs - 1)])
+        call goes_where(map, datamover_memory(keys(1, :)), ids, right)
+        call map%free()
+        call map%free()
+    end subroutine
+
+    ! Two columns of cells, three rows, dealt out by a table and by equal parts.
+    subroutine positions()
+        type(datamover_target_map) :: map
+        real(real64), allocatable, target :: x(:, :)
+        integer, allocatable, target :: ids(:)
+        integer(int64), allocatable :: right(:)
+        integer :: cells(8), owners(6), i, n
+        n = 20 + rank
+        allocate (x(2, n), ids(n))
+        do i = 1, n
+            x(:, i) = [mod(0.37d0 * i + 0.11d0 * rank, 1d0) * 2 - 1, mod(0.73d0 * i, 1d0) * 6]
+        end do
+        owners = [(mod(3 * i, nprocs), i=1, 6)]
+        call map%cells([-1d0, 0d0], [1d0, 6d0], [2, 3], nprocs, owners=owners, periodic=.true.)
+        right = [(owners(int(x(1, i) + 1) * 3 + int(x(2, i) / 2) + 1), i=1, n)]
+        ids = int(right)
+        ! Wrapped around.
+        x(2, :) = x(2, :) + 12
+        call goes_where(map, datamover_memory(x), ids, right)
+        x(2, :) = x(2, :) - 12
+        ! Hilbert's curve in the plane goes up, across and down.
+        cells(:4) = [0, 1, 3, 2]
+        call map%cells([-1d0, 0d0], [1d0, 6d0], [2_int64, 2_int64], nprocs, order='hilbert')
+        right = [(cells(int(x(1, i) + 1) * 2 + int(x(2, i) / 3) + 1) * nprocs / 4, i=1, n)]
+        ids = int(right)
+        call goes_where(map, datamover_memory(x), ids, right)
+        call map%free()
+    end subroutine
+
+    subroutine map_refusals()
+        type(datamover_target_map) :: map, never
+        type(datamover_distribution) :: d
+        integer, target :: keys(4)
+        real(real64), target :: x(3, 4)
+        integer(int64) :: told(4)
+        integer :: code
+        character(300) :: text
+        keys = [1, 2, 3, 9]
+        x = 0
+        call never%ranks(datamover_memory(keys), told, stat=code)
+        call expect(code == datamover_invalid_argument, 'a map that was never made')
+        call map%modulo(0, stat=code)
+        call expect(code == datamover_invalid_argument, 'no processes')
+        call map%block(3_int64, nprocs)
+        call map%ranks(datamover_memory(keys), told)
+        call expect(told(4) == datamover_no_target, 'no target')
+        call map%ranks(datamover_memory(keys(:3)), told, stat=code, errmsg=text)
+        call expect(code == datamover_mismatch .and. index(text, '3 elements') > 0, 'ranks: '//text)
+        call map%ranks(datamover_memory(x), told, stat=code)
+        call expect(code == datamover_mismatch, 'three numbers for one')
+        call map%splitters(['a', 'b'], stat=code)
+        call expect(code == datamover_invalid_argument, 'splitters that are no numbers')
+        call map%splitters([2d0, 1d0], stat=code)
+        call expect(code == datamover_invalid_argument, 'splitters that fall')
+        call map%cells([0d0], [1d0, 2d0], [1], nprocs, stat=code)
+        call expect(code == datamover_mismatch, 'corners of two spaces')
+        call map%cells([0d0], [1d0], [3], nprocs, owners=[0, 0], stat=code)
+        call expect(code == datamover_mismatch, 'too few owners')
+        call map%cells([0d0], [1d0], [3], nprocs, order='zigzag', stat=code, errmsg=text)
+        call expect(code == datamover_invalid_argument .and. index(text, 'zigzag') > 0, 'an order')
+        if (rank > 0) keys(4) = 1
+        call d%by_keys(comm, map, datamover_memory(keys), stat=code, errmsg=text)
+        call expect(code == datamover_out_of_range .and. index(text, 'no target') > 0, &
+            'a key outside: '//text)
+        if (rank == nprocs - 1) then
+            call d%by_keys(comm, map, datamover_memory(told(1)), stat=code)
+        else
+            keys(4) = 1
+            call d%by_keys(comm, map, datamover_memory(keys), stat=code)
+        end if
+        call expect(code == datamover_mismatch, 'a number is no array')
+        call map%free()
     end subroutine
 
     subroutine refusals()

@@ -184,7 +184,7 @@ static void test_own_lists(void) {
     datamover_plan* plan = NULL;
     datamover_block here = {0}, there = {0};
     datamover_array *a = NULL, *b = NULL;
-    int64_t mine[2] = {10 * own[0], 10 * own[1]}, seen[2] = {-1, -1}, stride[1] = {8};
+    int64_t mine[2] = {10 * own[0], 10 * own[1]}, seen[2] = {-1, -1}, stride[1] = {8}, bytes = 0;
     SUCCEEDS(datamover_index_lists(layouts, MPI_COMM_WORLD, 1, shape, 2, counts, lists, NULL, 0));
     SUCCEEDS(datamover_redistribute(&plan, layouts[0], layouts[1], NULL));
     here.block = there.block = rank;
@@ -194,6 +194,12 @@ static void test_own_lists(void) {
     SUCCEEDS(datamover_array_of_blocks(&b, layouts[1], DATAMOVER_INT64, 8, &there, 1));
     move(plan, a, b);
     CHECK(seen[0] == 10 * next[0] && seen[1] == 10 * next[1]);
+    FAILS(size > 1 ? DATAMOVER_UNSUPPORTED : DATAMOVER_SUCCESS,
+          datamover_plan_to_bytes(plan, NULL, 0, &bytes));
+    if (size > 1) {
+        CHECK(strstr(datamover_error_message(), "only its own cannot be saved") != NULL);
+        FAILS(DATAMOVER_UNSUPPORTED, datamover_plan_save(plan, "/nowhere/at/all"));
+    }
     FAILS(DATAMOVER_OUT_OF_RANGE, datamover_index_lists(layouts, MPI_COMM_WORLD, 1, shape, 1, &one,
                                                         rank == 0 ? wrong : lists, NULL, 0));
     FAILS(DATAMOVER_INVALID_ARGUMENT,
