@@ -25,6 +25,7 @@
 #include "stream/listening.hpp"
 #include "stream/message_words.hpp"
 #include "stream/outbox.hpp"
+#include "stream/places.hpp"
 #include "stream/plan_between.hpp"
 #include "stream/producer.hpp"
 
@@ -80,12 +81,13 @@ void make_producer(Producer* producer, std::shared_ptr<stream::Together> togethe
                    const std::string& address, std::int64_t pathways, const std::string& policy,
                    std::int64_t queue_steps, std::int64_t queue_bytes, std::int64_t consumers,
                    const std::optional<std::string>& token, std::optional<double> timeout,
-                   bool local) {
+                   bool local, std::shared_ptr<stream::Places> places, const std::string& name) {
     if (together == nullptr) together = std::make_shared<AloneInPython>();
     const nb::gil_scoped_release release;
     new (producer)
         Producer(std::move(together), address,
-                 {pathways, policy, queue_steps, queue_bytes, consumers, token, timeout, local});
+                 {pathways, policy, queue_steps, queue_bytes, consumers, token, timeout, local},
+                 std::move(places), name);
 }
 
 void send(Producer& producer, const std::string& name, std::optional<Layout> layout,
@@ -109,6 +111,7 @@ nb::dict counters(const Producer& producer) {
     const StreamCounters found = producer.counters();
     nb::dict counts;
     counts["bytes_kept"] = found.bytes_kept;
+    counts["bytes_held"] = found.bytes_held;
     counts["bytes_sent"] = found.bytes_sent;
     counts["connections_refused"] = found.connections_refused;
     if (!producer.is_first()) return counts;
@@ -222,6 +225,28 @@ void bind_for_tests(nb::class_<Producer>& c) {
 void bind_stream(nb::module_& m) {
     bind_functions(m);
     nb::class_<stream::Together>(m, "Together", "The sending processes of a stream, who agree.");
+    nb::class_<stream::Places>(m, "Places", R"doc(What streams that share buffers have in common.
+
+Parameters
+----------
+active, unit, unit_bytes, stall
+    As those of datamover.stream.Manager.
+)doc")
+        .def(
+            "__init__",
+            [](stream::Places* places, std::int64_t active, const std::string& unit,
+               std::int64_t unit_bytes, std::optional<double> stall) {
+                new (places) stream::Places({active, unit, unit_bytes, stall});
+            },
+            "active"_a, "unit"_a, "unit_bytes"_a, "stall"_a.none())
+        .def_prop_ro(
+            "active",
+            [](stream::Places& places) {
+                const nb::gil_scoped_release release;
+                const std::lock_guard lock(places.lock);
+                return places.active();
+            },
+            "Streams that hold a place now; known to process 0.");
     nb::class_<Producer> c(m, "Producer", R"doc(The sending end of a stream: see datamover.Stream.
 
 Parameters
@@ -230,10 +255,12 @@ together : Together or None
     None: this process alone, without MPI.
 address, pathways, policy, queue_steps, queue_bytes, consumers, token, timeout, local
     As those of datamover.Stream; `queue_bytes` of 0 is no limit.
+places, name
+    With whom it shares buffers, and its name among these; None: with nobody.
 )doc");
     c.def("__init__", &make_producer, "together"_a.none(), "address"_a, "pathways"_a, "policy"_a,
           "queue_steps"_a, "queue_bytes"_a, "consumers"_a, "token"_a.none(), "timeout"_a.none(),
-          "local"_a)
+          "local"_a, "places"_a.none(), "name"_a)
         .def(
             "send", &send, "name"_a, "layout"_a.none(), "source"_a, "memory"_a, "dtype"_a,
             "elem_bytes"_a, "step"_a.none(),
@@ -255,6 +282,8 @@ dtype : str
 elem_bytes : int
 step : int or None
 )doc")
+        .def("end_step", &Producer::end_step, nb::call_guard<nb::gil_scoped_release>(),
+             "Nothing more comes of the step that was sent last. Collective.")
         .def("close", &Producer::close, "timeout"_a.none(),
              nb::call_guard<nb::gil_scoped_release>(),
              "Wait so long until consumers have what was sent, then end the stream. Collective.")

@@ -540,6 +540,13 @@ int datamover_stream_open(datamover_stream** stream, MPI_Comm comm, const char* 
  * datamover_stream_close. */
 int datamover_stream_send(datamover_stream* stream, const char* name, const datamover_array* array,
                           int64_t step);
+/* Nothing more comes of the step that was sent last; what is sent next is a step of its own.
+ * Collective. */
+int datamover_stream_end_step(datamover_stream* stream);
+/* Where this process cannot make the next call of the stream, because its program has failed: has
+ * the others return `code` (above 0) and `message` from the call that they make. Returns `code`.
+ * Collective as the call in whose place it stands. */
+int datamover_stream_refuse(datamover_stream* stream, int code, const char* message);
 /* Waits until consumers have what was sent to them, or `timeout_seconds` (below 0: for ever), then
  * ends the stream. A second call does nothing. Collective. */
 int datamover_stream_close(datamover_stream* stream, double timeout_seconds);
@@ -549,6 +556,34 @@ int datamover_stream_address(const datamover_stream* stream, const char** addres
 int datamover_stream_token(const datamover_stream* stream, const char** token);
 /* Gives the handle back; a stream that was not closed ends at once. */
 int datamover_stream_free(datamover_stream** stream);
+
+/* Gives a few of many streams their buffers, while the others hold none. */
+typedef struct datamover_stream_manager datamover_stream_manager;
+
+/* Zeros and NULLs stand for the defaults. The same on all processes. */
+typedef struct datamover_stream_manager_options {
+    int64_t active;     /* most streams that hold buffers at a time; 0: 1 */
+    const char* unit;   /* after what a stream gives way to others that wait: "step"; "array", where
+                           consumers get each array as a step of its own; NULL: "step" */
+    int64_t unit_bytes; /* with "step": after steps of so many bytes together; 0: after each */
+    double stall_seconds; /* ends consumers that took nothing for so long while another stream waits
+                             for their stream's place; 0: never */
+} datamover_stream_manager_options;
+
+/* `options` may be NULL. Collective. DATAMOVER_INVALID_ARGUMENT where they make no sense. */
+int datamover_stream_manager_create(datamover_stream_manager** manager, MPI_Comm comm,
+                                    const datamover_stream_manager_options* options);
+/* Opens a stream as datamover_stream_open does, on the manager's communicator, under a name that no
+ * other open one has. A call that sends waits, whatever the policy, until fewer than `active`
+ * others hold what consumers have not taken. DATAMOVER_INVALID_STATE from it where that would be
+ * for ever: all these are within a step that the calling thread has to complete or end. */
+int datamover_stream_manager_open(datamover_stream** stream,
+                                  const datamover_stream_manager* manager, const char* name,
+                                  const char* address, const datamover_stream_options* options);
+/* How many streams hold buffers now; known to process 0. Local. */
+int datamover_stream_manager_active(const datamover_stream_manager* manager, int64_t* streams);
+/* Gives the handle back; its streams stay. */
+int datamover_stream_manager_free(datamover_stream_manager** manager);
 
 /* ------------------------------------------------------------------ relations: address to address
  */

@@ -35,6 +35,7 @@
 #include "datamover/shared_window.hpp"
 #include "datamover/side.hpp"
 #include "datamover/stream.hpp"
+#include "datamover/stream_manager.hpp"
 #include "datamover/stream_options.hpp"
 #include "datamover/targets.hpp"
 #include "datamover/user_block.hpp"

@@ -47,12 +47,16 @@ public:
     /// one. All steps have the same type and layout of an array. Collective. Throws mismatch (what
     /// differs between processes or from before), wrong_type, invalid_argument (an array that was
     /// sent in this step before), unsupported (a list of indices that no process knows whole),
-    /// timeout (consumers took nothing in time, with policy "block"), invalid_state (it is closed).
+    /// timeout (consumers took nothing in time, with policy "block", or those of other streams of a
+    /// manager), invalid_state (it is closed, or waits for what its own thread has to send first).
     void send(const std::string& name, const ArrayPart& array,
               std::optional<std::int64_t> step = {});
     void send(const std::string& name, const XArray& array, std::optional<std::int64_t> step = {}) {
         send(name, array.part(), step);
     }
+    /// Nothing more comes of the step that was sent last: consumers get it as it is, and what is
+    /// sent next is a step of its own. Collective. Throws mismatch, invalid_state.
+    void end_step();
     /// Has the others throw `why` from the call that they make, where this process cannot make it;
     /// throws it here, too. Collective as the call in whose place it stands.
     [[noreturn]] void refuse(const Error& why);
@@ -70,6 +74,8 @@ public:
     StreamCounters counters() const;
 
 private:
+    friend class StreamManager;
+    explicit Stream(std::unique_ptr<stream::Producer> producer);
     stream::Producer& producer() const;
 
     std::unique_ptr<stream::Producer> producer_;

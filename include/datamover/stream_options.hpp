@@ -33,9 +33,24 @@ struct StreamOptions {
     bool shared_memory = true;
 };
 
+/// How several streams share what they hold in memory. All optional; the same on all processes.
+struct StreamManagerOptions {
+    /// Most streams that hold buffers at a time; 1 to 65536.
+    std::int64_t active = 1;
+    /// After what a stream gives way to others that wait: "step"; or "array", where consumers get
+    /// each array as a step of its own.
+    std::string unit = "step";
+    /// With "step": after as many steps as make up so many bytes, of all processes; 0: after each.
+    std::int64_t unit_bytes = 0;
+    /// Ends consumers that have taken nothing for so many seconds while another stream waits for
+    /// their stream's place; never without it.
+    std::optional<double> stall_seconds = {};
+};
+
 /// Counted since the stream was opened; of consumers process 0 alone knows.
 struct StreamCounters {
     std::uint64_t bytes_kept = 0;  ///< packed on this process, and not taken yet
+    std::uint64_t bytes_held = 0;  ///< these, and memory that is there to be packed into again
     std::uint64_t bytes_sent = 0;  ///< by this process
     std::uint64_t connections_refused = 0;
     std::int64_t consumers = 0;  ///< that listen now

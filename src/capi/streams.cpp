@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // How does a C program send its arrays out while it runs?
 #include "datamover/stream.hpp"
+#include "datamover/stream_manager.hpp"
 #include "handles.hpp"
 
 using namespace datamover;
@@ -8,6 +9,10 @@ using namespace datamover::capi;
 
 struct datamover_stream {
     Stream value;
+};
+struct datamover_stream_manager {
+    StreamManager value;
+    MPI_Comm comm;
 };
 
 namespace {
@@ -24,6 +29,23 @@ StreamOptions options_of(const datamover_stream_options* given_options) {
     if (given_options->timeout_seconds != 0) made.timeout_seconds = given_options->timeout_seconds;
     made.shared_memory = given_options->no_shared_memory == 0;
     return made;
+}
+
+StreamManagerOptions options_of(const datamover_stream_manager_options* given_options) {
+    StreamManagerOptions made;
+    if (!given_options) return made;
+    if (given_options->active != 0) made.active = given_options->active;
+    if (given_options->unit) made.unit = given_options->unit;
+    made.unit_bytes = given_options->unit_bytes;
+    if (given_options->stall_seconds != 0) made.stall_seconds = given_options->stall_seconds;
+    return made;
+}
+
+/// The error that a caller of C says.
+Error said_error(int code, const char* message) {
+    if (code < 1 || code > static_cast<int>(ErrorCode::unsupported))
+        return Error(ErrorCode::invalid_argument, "there is no error " + std::to_string(code));
+    return Error(static_cast<ErrorCode>(code), message ? message : "");
 }
 
 /// Runs `convert`; where it throws, the others throw from the call that they make.
@@ -76,6 +98,14 @@ int datamover_stream_send(datamover_stream* stream, const char* name, const data
     });
 }
 
+int datamover_stream_end_step(datamover_stream* stream) {
+    return guarded([&] { value_of(stream, "stream").end_step(); });
+}
+
+int datamover_stream_refuse(datamover_stream* stream, int code, const char* message) {
+    return guarded([&] { value_of(stream, "stream").refuse(said_error(code, message)); });
+}
+
 int datamover_stream_close(datamover_stream* stream, double timeout_seconds) {
     return guarded([&] {
         value_of(stream, "stream")
@@ -94,4 +124,39 @@ int datamover_stream_token(const datamover_stream* stream, const char** token) {
 
 int datamover_stream_free(datamover_stream** stream) {
     return release(stream, "stream");
+}
+
+int datamover_stream_manager_create(datamover_stream_manager** manager, MPI_Comm comm,
+                                    const datamover_stream_manager_options* options) {
+    return guarded([&] {
+        const StreamManagerOptions made = collectively(comm, [&] {
+            given(manager, "manager");
+            return options_of(options);
+        });
+        given(manager, "manager") = new datamover_stream_manager{StreamManager(comm, made), comm};
+    });
+}
+
+int datamover_stream_manager_open(datamover_stream** stream,
+                                  const datamover_stream_manager* manager, const char* name,
+                                  const char* address, const datamover_stream_options* options) {
+    return guarded([&] {
+        struct Arguments {
+            std::string name, address;
+            StreamOptions options;
+        };
+        const Arguments all = collectively(given(manager, "manager").comm, [&] {
+            given(stream, "stream");
+            return Arguments{&given(name, "name"), &given(address, "address"), options_of(options)};
+        });
+        hand_out(stream, "stream", manager->value.open(all.name, all.address, all.options));
+    });
+}
+
+int datamover_stream_manager_active(const datamover_stream_manager* manager, int64_t* streams) {
+    return guarded([&] { given(streams, "streams") = value_of(manager, "manager").active(); });
+}
+
+int datamover_stream_manager_free(datamover_stream_manager** manager) {
+    return release(manager, "manager");
 }

@@ -13,6 +13,8 @@ Stream::Stream(MPI_Comm comm, const std::string& address, const StreamOptions& o
     : producer_(std::make_unique<stream::Producer>(
           std::make_shared<mpi::GroupTogether>(mpi::ProcessGroup::of(comm)), address, options)) {}
 
+Stream::Stream(std::unique_ptr<stream::Producer> producer) : producer_(std::move(producer)) {}
+
 Stream::~Stream() = default;
 Stream::Stream(Stream&&) noexcept = default;
 Stream& Stream::operator=(Stream&&) noexcept = default;
@@ -34,6 +36,10 @@ void Stream::send(const std::string& name, const ArrayPart& array,
                      dtype,
                      array.elem_bytes},
                     step);
+}
+
+void Stream::end_step() {
+    producer().end_step();
 }
 
 void Stream::refuse(const Error& why) {

@@ -16,10 +16,26 @@ constexpr std::chrono::seconds finish_time{5};
 
 }  // namespace
 
-Audience::Audience(Flow flow, std::int64_t least, JsonObject welcome)
-    : flow_(flow), least_(least), welcome_(std::move(welcome)) {}
+Audience::Audience(Flow flow, std::int64_t least, JsonObject welcome,
+                   std::shared_ptr<Places> places, const std::string& name)
+    : flow_(flow),
+      least_(least),
+      welcome_(std::move(welcome)),
+      places_(places ? std::move(places) : std::make_shared<Places>(StreamManagerOptions())),
+      lock_(places_->lock),
+      changed_(places_->changed) {
+    const std::lock_guard lock(lock_);
+    places_->enter(*this, name);
+}
 
-Audience::~Audience() = default;
+Audience::~Audience() {
+    leave_places();
+}
+
+void Audience::leave_places() {
+    const std::lock_guard lock(lock_);
+    places_->leave(*this);
+}
 
 void Audience::add_array(SentArray array) {
     Layout layout = layout_of_text(array.layout, array.nprocs);
@@ -52,7 +68,9 @@ std::optional<Decision> Audience::try_to_decide(const Array& array, std::int64_t
                                                 std::int64_t number) {
     // Within a step nobody is let in: the rest of it would be no step.
     if (sequence != sequence_ && !admit(sequence_ < 0)) return std::nullopt;
+    undone_ = {};  // what was decided before has been done
     std::vector<std::pair<ConsumerPtr, std::int64_t>> chosen;
+    std::int64_t all_bytes = 0;
     bool must_wait = false;
     for (const ConsumerPtr& consumer : consumers()) {
         if (!consumer->is_active) continue;
@@ -68,27 +86,62 @@ std::optional<Decision> Audience::try_to_decide(const Array& array, std::int64_t
         for (const std::int64_t place : answer.dropped)
             news_.dropped.emplace_back(consumer->key, place);
         must_wait = must_wait || answer.room == StepQueue::Room::wait;
-        if (answer.room == StepQueue::Room::yes) chosen.emplace_back(consumer, bytes);
+        if (answer.room != StepQueue::Room::yes) continue;
+        chosen.emplace_back(consumer, bytes);
+        all_bytes += bytes;
     }
     if (must_wait) return std::nullopt;
+    if (!chosen.empty() && !places_->take(*this, all_bytes, sequence != sequence_))
+        return std::nullopt;
     Decision decision = std::exchange(news_, {});
-    for (const auto& [consumer, bytes] : chosen)
+    decision.turn = places_->turn_of(*this);
+    decision.ended = places_->take_ended();
+    for (const auto& [consumer, bytes] : chosen) {
+        if (consumer->queue.is_empty()) consumer->took = Clock::now();
         decision.to.emplace_back(consumer->key,
                                  consumer->queue.add(sequence, number, array.sent.number, bytes));
+    }
     sequence_ = sequence;
     undone_ = decision;
     return decision;
 }
 
-void Audience::withdraw() {
+void Audience::stop_waiting() {
+    const std::lock_guard lock(lock_);
+    places_->stop_waiting(*this);
+}
+
+void Audience::withdraw(const Error& why) {
     const std::lock_guard lock(lock_);
     const Decision lost = std::exchange(undone_, {});
-    if (lost.to.empty() && lost.joined.empty() && lost.dropped.empty() && lost.gone.empty()) return;
+    // Perhaps some processes have heard of these; to hear of them again changes nothing.
     news_.gone.insert(news_.gone.end(), lost.gone.begin(), lost.gone.end());
+    news_.dropped.insert(news_.dropped.end(), lost.dropped.begin(), lost.dropped.end());
+    places_->tell_again(lost.ended);
+    std::set<std::string> keys;
+    for (const auto& one : lost.joined) keys.insert(one.key);
+    for (const auto& [key, place] : lost.to) keys.insert(key);
+    for (const std::string& key : keys)
+        if (const auto found = consumers_.find(key); found != consumers_.end())
+            leave(ConsumerPtr(found->second), why);
+    if (!keys.empty()) --sequence_;  // who comes now is let in where the step is sent again
+}
+
+bool Audience::is_taken() const {
+    return std::all_of(consumers_.begin(), consumers_.end(),
+                       [](const auto& entry) { return entry.second->queue.is_empty(); });
+}
+
+bool Audience::is_within_step() const {
+    return std::any_of(consumers_.begin(), consumers_.end(),
+                       [](const auto& entry) { return entry.second->queue.is_within_step(); });
+}
+
+void Audience::end_stalled(Clock::time_point since) {
     for (const ConsumerPtr& consumer : consumers())
-        if (consumer->is_active)
-            leave(consumer, Error(ErrorCode::peer_failed,
-                                  "the sending program was interrupted while it sent a step"));
+        if (consumer->could_take() && consumer->took < since)
+            leave(consumer,
+                  Error(ErrorCode::timeout, "it took nothing while another stream had to wait"));
 }
 
 /// Lets in who is ready, between steps; false where too few are there for the first.
@@ -183,7 +236,8 @@ void Audience::sent(const std::vector<std::string>& keys, std::int64_t sequence)
         Consumer& consumer = *found->second;
         const Step& newest = consumer.queue.waiting().back();
         // Each of its arrays is one that the consumer wants, and none is there twice.
-        if (newest.sequence == sequence && newest.arrays.size() == consumer.wanted->size())
+        if (newest.sequence == sequence &&
+            (newest.arrays.size() == consumer.wanted->size() || places_->ends_each_array()))
             consumer.queue.complete();
         pump(consumer);
     }
@@ -205,10 +259,7 @@ void Audience::finish_steps() {
 
 bool Audience::wait_until_taken(std::chrono::milliseconds time) {
     std::unique_lock lock(lock_);
-    return changed_.wait_for(lock, time, [this] {
-        return std::all_of(consumers_.begin(), consumers_.end(),
-                           [](const auto& entry) { return entry.second->queue.is_empty(); });
-    });
+    return changed_.wait_for(lock, time, [this] { return is_taken(); });
 }
 
 void Audience::end() {

@@ -20,6 +20,7 @@
 #include "datamover/error.hpp"
 #include "datamover/layout.hpp"
 #include "stream/frames.hpp"
+#include "stream/places.hpp"
 #include "stream/step_queue.hpp"
 
 namespace datamover::stream {
@@ -53,6 +54,8 @@ struct Decision {
     std::vector<std::string> gone;
     std::vector<Place> dropped;
     std::vector<Place> to;
+    std::int64_t turn = -1;   ///< of the stream's place among those of its manager
+    std::vector<Turn> ended;  ///< of its manager's streams
 };
 
 struct AudienceCounters {
@@ -63,12 +66,13 @@ struct AudienceCounters {
 };
 
 /// The consumers of a stream; called by the sending program and by the threads of connections.
-class Audience {
+class Audience : private PlaceHolder {
 public:
     /// The first decision waits for `least` consumers. `welcome` are the words that each is greeted
-    /// with; its key is added.
-    Audience(Flow flow, std::int64_t least, JsonObject welcome);
-    ~Audience();
+    /// with; its key is added. Null `places` are this stream's alone.
+    Audience(Flow flow, std::int64_t least, JsonObject welcome,
+             std::shared_ptr<Places> places = nullptr, const std::string& name = "");
+    ~Audience() override;
     Audience(const Audience&) = delete;
     Audience& operator=(const Audience&) = delete;
 
@@ -76,15 +80,17 @@ public:
 
     /// Takes note of an array before its first step. Throws as layout_of_text.
     void add_array(SentArray array);
-    /// Who gets an array of a step. None: somebody who blocks has no room yet, also not after
-    /// `time`.
+    /// Who gets an array of a step. None: somebody who blocks has no room yet, or the stream no
+    /// place, also not after `time`. Throws invalid_state where it can get none.
     std::optional<Decision> decide(int array, std::int64_t sequence, std::int64_t number,
                                    std::chrono::milliseconds time);
     /// All processes have packed an array for these consumers.
     void sent(const std::vector<std::string>& keys, std::int64_t sequence);
-    /// What was decided last was perhaps not done: whoever it may concern is told of a failure.
+    /// No decision is waited for any more.
+    void stop_waiting();
+    /// What was decided last was perhaps not done: consumers that it concerns are ended by `why`.
     /// Nothing after `sent`.
-    void withdraw();
+    void withdraw(const Error& why);
     /// Ends a consumer for which a sending process cannot do its part.
     void refuse(const std::string& key, const Error& error);
     /// No more arrays come.
@@ -93,6 +99,8 @@ public:
     bool wait_until_taken(std::chrono::milliseconds time);
     /// Tells all consumers that this was all.
     void end();
+    /// Others may have its place for good.
+    void leave_places();
     AudienceCounters counters();
 
     // What the threads of connections call.
@@ -111,6 +119,11 @@ private:
     struct Consumer;
     using ConsumerPtr = std::shared_ptr<Consumer>;
     using LinkPtr = std::shared_ptr<ControlLink>;
+
+    // What other streams ask that want its place.
+    bool is_taken() const override;
+    bool is_within_step() const override;
+    void end_stalled(Clock::time_point since) override;
 
     // All of these under the lock.
     std::optional<Decision> try_to_decide(const Array& array, std::int64_t sequence,
@@ -139,8 +152,9 @@ private:
     const Flow flow_;
     std::int64_t least_;
     const JsonObject welcome_;
-    std::mutex lock_;
-    std::condition_variable changed_;
+    const std::shared_ptr<Places> places_;
+    std::mutex& lock_;
+    std::condition_variable& changed_;
     std::map<std::string, ConsumerPtr> consumers_;  ///< by key
     std::set<LinkPtr> links_;
     std::vector<Array> arrays_;  ///< by number

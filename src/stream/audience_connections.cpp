@@ -188,6 +188,7 @@ void Audience::done(Consumer& consumer, std::int64_t rank, std::int64_t place) {
     if (!found->second.empty()) return;
     consumer.missing.erase(found);
     consumer.queue.taken(place);
+    consumer.took = Clock::now();
     // A consumer that says this here alone, and not to those that keep the step, has it no longer.
     news_.dropped.emplace_back(consumer.key, place);
 }

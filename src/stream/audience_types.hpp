@@ -32,6 +32,11 @@ struct Audience::Consumer {
     /// Whether it has said what it wants, and all its processes have granted credits.
     bool is_ready() const { return wanted.has_value() && least_credit() > 0; }
     std::int64_t least_credit() const { return *std::min_element(credits.begin(), credits.end()); }
+    /// Whether there is a step that it has not taken, and that does not wait for its sender.
+    bool could_take() const {
+        const auto& waiting = queue.waiting();
+        return !missing.empty() || (!waiting.empty() && waiting.front().complete);
+    }
     /// Tells all processes.
     void say(const JsonObject& words) {
         for (const auto& [rank, link] : links) link->say(words.text());
@@ -45,6 +50,7 @@ struct Audience::Consumer {
     std::vector<std::pair<std::string, std::string>> wanted_words;
     std::vector<std::int64_t> credits;  ///< by rank
     StepQueue queue;
+    Clock::time_point took = Clock::now();  ///< something; or something began to wait for it
     std::map<std::int64_t, std::set<std::int64_t>> missing;  ///< who has not taken a place's step
     std::map<int, std::int64_t> step_bytes;                  ///< by array
     std::set<int> told;                                      ///< arrays that it knows of

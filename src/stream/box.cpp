@@ -22,6 +22,7 @@ MessagePtr Box::memory(std::size_t bytes) {
     {
         const std::lock_guard lock(lock_);
         if (MessagePtr unused = take_unused(bytes)) return unused;
+        if (MessagePtr bare = take_bare(bytes)) return bare;
         as_segment = takes_segments(bytes);
         segments_ += as_segment;
     }
@@ -48,6 +49,34 @@ MessagePtr Box::take_unused(std::size_t bytes) {
     MessagePtr message = std::move(*free);
     unused.erase(free);
     return message;
+}
+
+/// A segment of this size whose memory was given back, with memory again; null for none.
+MessagePtr Box::take_bare(std::size_t bytes) {
+    const auto found = bare_.find(bytes);
+    if (found == bare_.end() || found->second.empty()) return nullptr;
+    MessagePtr message = std::move(found->second.back());
+    if (!message->segment()->reserve()) {
+        found->second.back() = std::move(message);
+        return nullptr;
+    }
+    found->second.pop_back();
+    return message;
+}
+
+void Box::free_unused() {
+    const std::lock_guard lock(lock_);
+    for (auto& [bytes, unused] : unused_) {
+        for (MessagePtr& message : unused) {
+            if (message->segment() == nullptr || message.use_count() > 1) continue;
+            message->segment()->give_memory_back();
+            bare_[bytes].push_back(std::move(message));
+        }
+        // What a connection still reads stays.
+        std::erase_if(unused, [](const MessagePtr& message) {
+            return message == nullptr || message->segment() == nullptr;
+        });
+    }
 }
 
 bool Box::takes_segments(std::size_t bytes) const {
@@ -128,6 +157,13 @@ std::uint64_t Box::bytes_kept() {
     const std::lock_guard lock(lock_);
     std::uint64_t bytes = 0;
     for (const auto& [number, kept] : kept_) bytes += kept.message->bytes().size();
+    return bytes;
+}
+
+std::uint64_t Box::bytes_held() {
+    std::uint64_t bytes = bytes_kept();
+    const std::lock_guard lock(lock_);
+    for (const auto& [size, unused] : unused_) bytes += size * unused.size();
     return bytes;
 }
 

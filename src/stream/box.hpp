@@ -53,6 +53,9 @@ public:
     MessagePtr find(std::uint64_t place, std::uint32_t array);
     void give_back(MessagePtr&& message);
 
+    /// Gives back the memory that is there for other messages.
+    void free_unused();
+
     /// From now on a connection is woken; a local one has messages put where it can read them.
     void add(BoxReader* reader, bool is_local);
     void remove(BoxReader* reader);
@@ -60,11 +63,14 @@ public:
     void end_all();
 
     std::uint64_t bytes_kept();
+    /// With memory that is there for other messages.
+    std::uint64_t bytes_held();
 
 private:
     void forget(const std::function<bool(const KeptMessage&)>& which);
     /// Under the lock.
     MessagePtr take_unused(std::size_t bytes);
+    MessagePtr take_bare(std::size_t bytes);
     bool takes_segments(std::size_t bytes) const;
 
     std::mutex lock_;
@@ -72,6 +78,8 @@ private:
     std::uint64_t count_ = 0;  ///< of all that were ever put
     std::set<BoxReader*> readers_;
     std::unordered_map<std::size_t, std::vector<MessagePtr>> unused_;
+    /// Segments without memory; the receiver knows them, and would take no others in their place.
+    std::unordered_map<std::size_t, std::vector<MessagePtr>> bare_;
     bool has_ended_ = false;
     bool shares_memory_ = false;
     int segments_ = 0;

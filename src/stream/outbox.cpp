@@ -2,6 +2,7 @@
 // How do packed messages get into boxes, and connections to the box of their receiving process?
 #include "stream/outbox.hpp"
 
+#include <limits>
 #include <utility>
 
 #include "datamover/error.hpp"
@@ -91,11 +92,33 @@ std::vector<std::string> Outbox::keys() {
     return names;
 }
 
-std::uint64_t Outbox::bytes_kept() {
+Outbox::Boxes Outbox::all_boxes() {
     const std::lock_guard lock(lock_);
+    Boxes all;
+    for (const auto& [key, boxes] : boxes_) all.insert(all.end(), boxes.begin(), boxes.end());
+    return all;
+}
+
+void Outbox::free_all() {
+    for (const auto& box : all_boxes()) {
+        box->advance(std::numeric_limits<std::uint64_t>::max());
+        box->free_unused();
+    }
+}
+
+void Outbox::free_unused() {
+    for (const auto& box : all_boxes()) box->free_unused();
+}
+
+std::uint64_t Outbox::bytes_kept() {
     std::uint64_t bytes = 0;
-    for (const auto& [key, boxes] : boxes_)
-        for (const auto& box : boxes) bytes += box->bytes_kept();
+    for (const auto& box : all_boxes()) bytes += box->bytes_kept();
+    return bytes;
+}
+
+std::uint64_t Outbox::bytes_held() {
+    std::uint64_t bytes = 0;
+    for (const auto& box : all_boxes()) bytes += box->bytes_held();
     return bytes;
 }
 

@@ -47,6 +47,10 @@ public:
     /// Forgets a consumer that has gone, and ends its connections.
     void forget(const std::string& key);
 
+    /// Gives the memory of messages back: of all, which have been taken; or of those that were.
+    void free_all();
+    void free_unused();
+
     /// Sends over a data connection until it ends, which is always an error: peer_failed, timeout,
     /// or io where what came makes no sense.
     void serve(const Connection& connection, const std::string& key, std::int64_t rank,
@@ -55,12 +59,15 @@ public:
     /// The consumers that may connect.
     std::vector<std::string> keys();
     std::uint64_t bytes_kept();
+    /// With memory that is there for other messages.
+    std::uint64_t bytes_held();
     std::uint64_t bytes_sent() const { return bytes_sent_; }
 
 private:
     using Boxes = std::vector<std::shared_ptr<Box>>;
     /// Empty for a consumer that has gone.
     Boxes boxes_of(const std::string& key);
+    Boxes all_boxes();
     /// Throws as `serve`.
     std::shared_ptr<Box> box_of(const std::string& key, std::int64_t rank);
 

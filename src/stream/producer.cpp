@@ -54,8 +54,11 @@ Flow flow_of(const StreamOptions& options) {
 }  // namespace
 
 Producer::Producer(std::shared_ptr<Together> together, const std::string& address,
-                   StreamOptions options)
-    : together_(std::move(together)), options_(std::move(options)) {
+                   StreamOptions options, std::shared_ptr<Places> places, std::string name)
+    : together_(std::move(together)),
+      options_(std::move(options)),
+      places_(places ? std::move(places) : std::make_shared<Places>(StreamManagerOptions())),
+      name_(std::move(name)) {
     std::optional<Listeners> listeners;
     collectively(*together_, [&] {
         check_options();
@@ -65,7 +68,7 @@ Producer::Producer(std::shared_ptr<Together> together, const std::string& addres
     });
     WordWriter mine;
     mine.add(token_).add(listeners->address().host).add(listeners->address().port);
-    mine.add(listeners->local_name());
+    mine.add(listeners->local_name()).add(name_);
     std::string producers;
     const auto everyone = together_->gather(mine.numbers());
     for (std::size_t rank = 0; rank < everyone.size(); ++rank) {
@@ -78,6 +81,9 @@ Producer::Producer(std::shared_ptr<Together> together, const std::string& addres
         }
         producers += (rank == 0 ? "[" : ",[") + json_text(host) + "," + std::to_string(port) + "," +
                      json_text(said.text()) + "]";
+        if (said.text() != name_)
+            throw Error(ErrorCode::mismatch, "process " + std::to_string(rank) +
+                                                 " opens another stream than '" + name_ + "' here");
     }
     collectively(*together_, [&] { begin(*listeners, "[" + producers + "]"); });
 }
@@ -94,6 +100,8 @@ void Producer::check_options() const {
 /// Lets consumers connect.
 void Producer::begin(Listeners& listeners, std::string_view producers) {
     outbox_ = std::make_shared<Outbox>(static_cast<int>(options_.pathways));
+    listed_ = std::make_unique<Places::Listed>(places_, name_,
+                                               [outbox = outbox_] { outbox->free_all(); });
     if (is_first()) {
         const Flow flow = flow_of(options_);
         JsonObject welcome;
@@ -101,7 +109,8 @@ void Producer::begin(Listeners& listeners, std::string_view producers) {
             .add("pathways", options_.pathways)
             .add_json("producers", producers)
             .add_json("ahead", flow.policy != Policy::drop_oldest ? "true" : "false");
-        audience_ = std::make_shared<Audience>(flow, options_.consumers, std::move(welcome));
+        audience_ = std::make_shared<Audience>(flow, options_.consumers, std::move(welcome),
+                                               places_, name_);
     }
     reception_ = std::make_unique<Reception>(listeners.take(), token_, outbox_, audience_);
 }
@@ -191,6 +200,21 @@ void Producer::refuse(const Error& why) {
     throw why;
 }
 
+void Producer::end_step() {
+    collectively(*together_, [&] {
+        if (closed_) throw Error(ErrorCode::invalid_state, "the stream is closed");
+    });
+    WordWriter mine;
+    mine.add(static_cast<std::int64_t>(Call::end_step));
+    const auto everyone = together_->gather(mine.numbers());
+    for (std::size_t rank = 0; rank < everyone.size(); ++rank)
+        if (WordReader(everyone[rank]).number() != static_cast<std::int64_t>(Call::end_step))
+            throw Error(ErrorCode::mismatch, "process " + std::to_string(rank) +
+                                                 " makes another call, here a step ends");
+    names_of_step_.clear();
+    if (audience_ != nullptr) audience_->finish_steps();
+}
+
 void Producer::close(std::optional<double> timeout_seconds) {
     if (closed_) return;
     closed_ = true;
@@ -246,6 +270,9 @@ bool Producer::all_close(std::int64_t state) {
 void Producer::stop() {
     closed_ = true;
     if (reception_ != nullptr) reception_->close();
+    if (audience_ != nullptr) audience_->leave_places();
+    if (outbox_ != nullptr) outbox_->free_unused();
+    listed_.reset();
     relations_.clear();
     wanted_.clear();
     arrays_.clear();
@@ -254,6 +281,7 @@ void Producer::stop() {
 StreamCounters Producer::counters() const {
     StreamCounters counters;
     counters.bytes_kept = outbox_->bytes_kept();
+    counters.bytes_held = outbox_->bytes_held();
     counters.bytes_sent = outbox_->bytes_sent();
     counters.connections_refused = reception_->refused();
     if (audience_ == nullptr) return counters;

@@ -22,6 +22,7 @@
 #include "stream/audience.hpp"
 #include "stream/listening.hpp"
 #include "stream/outbox.hpp"
+#include "stream/places.hpp"
 #include "stream/reception.hpp"
 #include "stream/together.hpp"
 
@@ -59,8 +60,10 @@ private:
 /// process, all throw.
 class Producer {
 public:
-    /// Opens the stream. Throws invalid_argument, io.
-    Producer(std::shared_ptr<Together> together, const std::string& address, StreamOptions options);
+    /// Opens the stream, as one of those that share `places` under names of their own, or by
+    /// itself. Throws invalid_argument, io, mismatch.
+    Producer(std::shared_ptr<Together> together, const std::string& address, StreamOptions options,
+             std::shared_ptr<Places> places = nullptr, std::string name = "");
     /// Ends it at once, without a word to the other processes.
     ~Producer() { stop(); }
     Producer(const Producer&) = delete;
@@ -70,6 +73,8 @@ public:
     /// is a step of its own, after the last one. Throws mismatch, wrong_type, invalid_argument,
     /// unsupported, timeout, invalid_state.
     void send(const std::string& name, const SentPart& part, std::optional<std::int64_t> step);
+    /// Nothing more comes of the step that was sent last. Throws mismatch, invalid_state.
+    void end_step();
     /// Waits until consumers have what was sent to them, or so long (nothing: for ever); then ends
     /// the stream. A second call does nothing. Throws mismatch.
     void close(std::optional<double> timeout_seconds);
@@ -118,7 +123,7 @@ private:
     void add(const std::string& name, const SentPart& part);
     Decision decide(const std::string& name, std::int64_t sequence, std::int64_t number);
     void abandon(std::int64_t sequence, std::int64_t number);
-    void withdraw(const std::optional<Decision>& decision, std::int64_t sequence);
+    void withdraw(const char* why);
     void hear(const Decision& decision);
     void pack(const std::string& name, std::int64_t sequence, const Decision& decision,
               const SentPart& part);
@@ -129,6 +134,9 @@ private:
 
     const std::shared_ptr<Together> together_;
     const StreamOptions options_;
+    const std::shared_ptr<Places> places_;
+    const std::string name_;  ///< among the streams that share the places
+    std::unique_ptr<Places::Listed> listed_;
     std::string address_, token_;
     std::shared_ptr<Audience> audience_;
     std::shared_ptr<Outbox> outbox_;

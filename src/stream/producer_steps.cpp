@@ -12,15 +12,15 @@
 namespace datamover::stream {
 namespace {
 
-using Places = std::vector<Decision::Place>;
+using Keyed = std::vector<Decision::Place>;
 
-void write(WordWriter& words, const Places& places) {
+void write(WordWriter& words, const Keyed& places) {
     words.add(static_cast<std::int64_t>(places.size()));
     for (const auto& [key, place] : places) words.add(key).add(place);
 }
 
-Places places_in(WordReader& words) {
-    Places places(static_cast<std::size_t>(words.number()));
+Keyed places_in(WordReader& words) {
+    Keyed places(static_cast<std::size_t>(words.number()));
     for (auto& [key, place] : places) key = words.text(), place = words.number();
     return places;
 }
@@ -35,6 +35,8 @@ void write(WordWriter& words, const Decision& decision) {
     for (const std::string& key : decision.gone) words.add(key);
     write(words, decision.dropped);
     write(words, decision.to);
+    words.add(decision.turn);
+    write(words, decision.ended);
 }
 
 Decision decision_in(WordReader& words) {
@@ -50,6 +52,8 @@ Decision decision_in(WordReader& words) {
     for (std::string& key : decision.gone) key = words.text();
     decision.dropped = places_in(words);
     decision.to = places_in(words);
+    decision.turn = words.number();
+    decision.ended = places_in(words);
     return decision;
 }
 
@@ -94,9 +98,13 @@ void Producer::send(const std::string& name, const SentPart& part,
         if (begins) names_of_step_.clear();
         names_of_step_.insert(name);
         pack(name, sequence, decision, part);
+        if (places_->ends_each_array()) names_of_step_.clear();
     } catch (const Error& error) {
-        // Where nobody has been decided on, the step can be sent again.
-        if (error.code() != ErrorCode::mismatch && error.code() != ErrorCode::timeout)
+        // All processes know that nothing was packed: the array can be sent again.
+        if (error.code() == ErrorCode::mismatch || error.code() == ErrorCode::timeout ||
+            error.code() == ErrorCode::invalid_state)
+            withdraw("the sending processes made different calls");
+        else
             abandon(sequence, number);
         throw;
     } catch (...) {
@@ -110,7 +118,14 @@ void Producer::abandon(std::int64_t sequence, std::int64_t number) {
     sequence_ = sequence;
     step_ = number;
     names_of_step_.clear();
-    if (audience_ != nullptr) audience_->withdraw();
+    withdraw("the sending program was interrupted while it sent a step");
+}
+
+/// Ends consumers that process 0 has decided on, where that was not done.
+void Producer::withdraw(const char* why) {
+    if (audience_ == nullptr) return;
+    audience_->stop_waiting();
+    audience_->withdraw(Error(ErrorCode::peer_failed, why));
 }
 
 /// Learns from process 0 who gets an array; waits where a consumer must not miss it.
@@ -118,6 +133,7 @@ Decision Producer::decide(const std::string& name, std::int64_t sequence, std::i
     const Deadline deadline = deadline_after(options_.timeout_seconds);
     while (true) {
         std::optional<Decision> mine;
+        std::optional<Error> refusal;
         std::int64_t state = goes_on;
         std::exception_ptr ended;
         if (audience_ != nullptr) {
@@ -125,7 +141,10 @@ Decision Producer::decide(const std::string& name, std::int64_t sequence, std::i
                 together_->look_for_interrupt();
                 mine = audience_->decide(arrays_.at(name).number, sequence, number, round_time);
                 state = mine ? is_done : is_over(deadline) ? was_late : goes_on;
-            } catch (...) {  // told to the others before it goes on here
+            } catch (const Error& error) {  // told to the others, as all that comes here
+                refusal = error;
+                state = was_refused;
+            } catch (...) {
                 ended = std::current_exception();
                 state = was_interrupted;
             }
@@ -134,6 +153,7 @@ Decision Producer::decide(const std::string& name, std::int64_t sequence, std::i
         words.add(static_cast<std::int64_t>(Call::decide)).add(name).add(sequence).add(number);
         words.add(state);
         if (mine) write(words, *mine);
+        if (refusal) words.add(static_cast<std::int64_t>(refusal->code())).add(refusal->what());
         const auto everyone = together_->gather(words.numbers());
         if (ended) std::rethrow_exception(ended);
         for (std::size_t rank = 0; rank < everyone.size(); ++rank) {
@@ -142,7 +162,6 @@ Decision Producer::decide(const std::string& name, std::int64_t sequence, std::i
             if (call == static_cast<std::int64_t>(Call::decide) && said.text() == name &&
                 said.number() == sequence && said.number() == number)
                 continue;
-            withdraw(mine, sequence);
             throw Error(ErrorCode::mismatch,
                         "process " + std::to_string(rank) +
                             (call == static_cast<std::int64_t>(Call::close) ? " closes the stream"
@@ -153,6 +172,10 @@ Decision Producer::decide(const std::string& name, std::int64_t sequence, std::i
         first.number(), first.text(), first.number(), first.number();
         const std::int64_t said = first.number();
         if (said == is_done) return decision_in(first);
+        if (said == was_refused) {
+            const auto code = static_cast<ErrorCode>(first.number());
+            throw Error(code, first.text());
+        }
         if (said == was_interrupted)
             throw Error(ErrorCode::peer_failed, "process 0 was interrupted while it sent");
         if (said == was_late)
@@ -160,13 +183,6 @@ Decision Producer::decide(const std::string& name, std::int64_t sequence, std::i
                                                 std::to_string(*options_.timeout_seconds) +
                                                 " s, or too few came");
     }
-}
-
-void Producer::withdraw(const std::optional<Decision>& decision, std::int64_t sequence) {
-    if (!decision) return;
-    for (const auto& [key, place] : decision->to)
-        audience_->refuse(key, Error(ErrorCode::peer_failed,
-                                     "step " + std::to_string(sequence) + " could not be sent"));
 }
 
 /// Takes note of consumers that came and went, and of dropped steps.
@@ -185,6 +201,8 @@ void Producer::hear(const Decision& decision) {
         wanted_.erase(key);
         std::erase_if(relations_, [&key](const auto& entry) { return entry.first.first == key; });
     }
+    for (const Turn& turn : decision.ended) places_->end_turn(turn);
+    places_->begin_turn({name_, decision.turn});
 }
 
 /// For which consumers packing failed, and whether it was broken off.

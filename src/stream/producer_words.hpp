@@ -10,10 +10,11 @@
 
 namespace datamover::stream {
 
-enum class Call : std::int64_t { add = 1, decide = 2, pack = 3, close = 4 };
+enum class Call : std::int64_t { add = 1, decide = 2, pack = 3, close = 4, end_step = 5 };
 
 /// How a round of waiting ended on process 0.
-inline constexpr std::int64_t goes_on = 0, is_done = 1, was_late = 2, was_interrupted = 3;
+inline constexpr std::int64_t goes_on = 0, is_done = 1, was_late = 2, was_interrupted = 3,
+                              was_refused = 4;
 
 /// While process 0 waits for a consumer the others hear from it this often.
 inline constexpr std::chrono::milliseconds round_time{50};

@@ -48,6 +48,15 @@ Segment::~Segment() {
     ::close(file_);
 }
 
+void Segment::give_memory_back() const {
+    ::fallocate(file_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0,
+                static_cast<off_t>(memory_.size()));
+}
+
+bool Segment::reserve() const {
+    return ::posix_fallocate(file_, 0, static_cast<off_t>(memory_.size())) == 0;
+}
+
 int Segment::open_for_reading() const {
     const std::string name = "/proc/self/fd/" + std::to_string(file_);
     const int file = ::open(name.c_str(), O_RDONLY | O_CLOEXEC);

@@ -27,6 +27,10 @@ public:
     std::span<std::byte> memory() const { return memory_; }
     /// Which of this process's segments it is.
     std::uint64_t number() const { return number_; }
+    /// Gives the memory to the system; the segment stays, and reads as zeros.
+    void give_memory_back() const;
+    /// Has memory again; false where the system has no more of it.
+    bool reserve() const;
     /// A new file descriptor, for the caller to close, by which the memory can be read, not
     /// written. Throws io.
     int open_for_reading() const;

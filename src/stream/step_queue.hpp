@@ -58,6 +58,8 @@ public:
     void drop_all();
 
     bool is_empty() const { return waiting_.empty() && travelling_bytes_.empty(); }
+    /// Whether more may come of the newest step.
+    bool is_within_step() const { return !waiting_.empty() && !waiting_.back().complete; }
     const std::deque<Step>& waiting() const { return waiting_; }
     std::int64_t dropped() const { return dropped_; }
     /// The bytes of a step that were added so far.

@@ -45,6 +45,53 @@ static void expect_refusals(datamover_stream* stream, const datamover_array* arr
     }
 }
 
+/* A process whose program fails has the others fail in the call that they make. */
+static void expect_refused_together(datamover_stream* stream, const datamover_array* array) {
+    const int is_last = rank == size - 1;
+    FAILS(DATAMOVER_MPI, is_last ? datamover_stream_refuse(stream, DATAMOVER_MPI, "no input")
+                                 : datamover_stream_send(stream, "u", array, 0));
+    FAILS(DATAMOVER_INVALID_ARGUMENT,
+          is_last ? datamover_stream_refuse(stream, 999, NULL) : datamover_stream_end_step(stream));
+    FAILS(DATAMOVER_INVALID_ARGUMENT, datamover_stream_refuse(NULL, DATAMOVER_MPI, NULL));
+}
+
+/* Several streams of which one at a time holds buffers. */
+static void share_places(const datamover_array* array) {
+    const int is_last = rank == size - 1;
+    const char* here = "tcp://127.0.0.1:0";
+    const datamover_stream_manager_options options = {2, "step", 1 << 10, 1.5};
+    const datamover_stream_manager_options wrong = {1, "week", 0, 0};
+    datamover_stream_manager *manager = NULL, *none = NULL;
+    datamover_stream *one = NULL, *other = NULL;
+    int64_t active = -1;
+    FAILS(DATAMOVER_INVALID_ARGUMENT,
+          datamover_stream_manager_create(&none, MPI_COMM_WORLD, is_last ? &wrong : NULL));
+    FAILS(DATAMOVER_INVALID_ARGUMENT,
+          datamover_stream_manager_create(is_last ? NULL : &none, MPI_COMM_WORLD, NULL));
+    SUCCEEDS(datamover_stream_manager_create(&manager, MPI_COMM_WORLD, &options));
+    SUCCEEDS(datamover_stream_manager_open(&one, manager, "one", here, NULL));
+    FAILS(DATAMOVER_INVALID_ARGUMENT,
+          datamover_stream_manager_open(&other, manager, "one", here, NULL));
+    if (size > 1)
+        FAILS(DATAMOVER_MISMATCH, datamover_stream_manager_open(
+                                      &other, manager, is_last ? "more" : "other", here, NULL));
+    FAILS(DATAMOVER_INVALID_ARGUMENT,
+          datamover_stream_manager_open(&other, manager, is_last ? NULL : "other", here, NULL));
+    SUCCEEDS(datamover_stream_manager_open(&other, manager, "other", here, NULL));
+    SUCCEEDS(datamover_stream_send(one, "u", array, 7));
+    SUCCEEDS(datamover_stream_end_step(one));
+    SUCCEEDS(datamover_stream_send(one, "u", array, 7));
+    SUCCEEDS(datamover_stream_send(other, "u", array, DATAMOVER_NEXT_STEP));
+    SUCCEEDS(datamover_stream_manager_active(manager, &active));
+    CHECK(active == 0); /* nobody listens */
+    SUCCEEDS(datamover_stream_manager_free(&manager));
+    SUCCEEDS(datamover_stream_close(one, 1));
+    FAILS(DATAMOVER_INVALID_STATE, datamover_stream_end_step(one));
+    SUCCEEDS(datamover_stream_free(&one));
+    SUCCEEDS(datamover_stream_free(&other));
+    CHECK(manager == NULL && none == NULL);
+}
+
 int main(int argc, char** argv) {
     begin(&argc, &argv);
     const datamover_stream_options options = {2, "block", 1, 1 << 20, argc > 1, token, 60, 0};
@@ -66,6 +113,8 @@ int main(int argc, char** argv) {
     SUCCEEDS(datamover_stream_token(stream, &needed));
     CHECK(strncmp(address, "tcp://127.0.0.1:", 16) == 0 && strcmp(needed, token) == 0);
     expect_refusals(stream, array, other);
+    expect_refused_together(stream, array);
+    share_places(array);
     if (argc > 1 && rank == 0) tell(argv[1], address);
     for (int64_t step = 0; step < steps; ++step) {
         fill(by_rows, array, step);

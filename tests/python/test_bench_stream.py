@@ -24,6 +24,8 @@ def test_every_contender_has_a_row(tmp_path, senders, consumers):
     assert set(BOUNDS) < set(rows)
     for row in rows.values():
         assert row["seconds"] > 0
+        assert ("share_in_send" in row) == row["contender"].startswith("datamover")
+        assert 0 <= row.get("share_in_send", 0) < 1
         assert row["bytes"] == max(senders, consumers) * row["message_bytes"]
         assert (row["processes"], row["consumers"]) == (senders, consumers)
     assert picture.read_bytes().startswith(b"\x89PNG")

@@ -6,15 +6,12 @@ installed, the page itself is looked at.
 """
 
 import asyncio
-import base64
 import contextlib
 import json
-import os
 import shutil
 import struct
 import subprocess
 import threading
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -27,10 +24,10 @@ from datamover.stream import feed, frames, view, wire
 from datamover.stream.receiver import ArrayInfo
 
 aiohttp = pytest.importorskip("aiohttp")
+from browser import CHROMIUM, browsing  # noqa: E402
 
 HERE = "tcp://127.0.0.1:0"
 PAGE = "http://127.0.0.1:0"
-CHROMIUM = shutil.which("chromium")
 LIMIT_SECONDS = 40
 
 pytestmark = pytest.mark.timeout(90)
@@ -498,55 +495,6 @@ def test_checksum_of_the_page():
     assert json.loads(done.stdout) == [checksum for _, checksum in cases]
 
 
-class Browser:
-    """Headless Chromium, by its DevTools protocol."""
-
-    def __init__(self, socket):
-        self._socket, self._count = socket, 0
-
-    async def call(self, method, **parameters):
-        self._count += 1
-        words = {"id": self._count, "method": method, "params": parameters}
-        await self._socket.send_str(json.dumps(words))
-        while True:
-            said = json.loads((await self._socket.receive(LIMIT_SECONDS)).data)
-            if said.get("id") == self._count:
-                return said["result"]
-
-    async def value(self, script):
-        return (await self.call("Runtime.evaluate", expression=script))["result"].get("value")
-
-    async def until(self, script):
-        while not await self.value(script):
-            await asyncio.sleep(0.05)
-
-
-@contextlib.asynccontextmanager
-async def browsing(url, profile):
-    arguments = ["--headless", "--no-sandbox", "--disable-gpu", "--remote-debugging-port=0"]
-    with open(os.devnull, "w") as quiet:
-        process = subprocess.Popen(
-            [CHROMIUM, *arguments, f"--user-data-dir={profile}", "about:blank"],
-            stdout=quiet, stderr=quiet,
-        )  # fmt: skip
-    try:
-        says = Path(profile) / "DevToolsActivePort"
-        while not says.exists() or len(says.read_text().split()) < 2:
-            await asyncio.sleep(0.05)
-        port = says.read_text().split()[0]
-        async with aiohttp.ClientSession() as session:
-            async with session.get(f"http://127.0.0.1:{port}/json/list") as answer:
-                tabs = await answer.json()
-            tab = next(tab["webSocketDebuggerUrl"] for tab in tabs if tab["type"] == "page")
-            async with session.ws_connect(tab, max_msg_size=0) as socket:
-                browser = Browser(socket)
-                await browser.call("Page.navigate", url=url)
-                yield browser
-    finally:
-        process.terminate()
-        process.wait()
-
-
 QUARTERS = dm.BlockCyclic((4, 6), "(block, block)", nprocs=1)
 
 
@@ -579,8 +527,7 @@ def test_picture_in_a_browser(tmp_path, monkeypatch):
                 "(r => [r.left, r.top, r.width, r.height].join())"
                 "(document.getElementById('field').getBoundingClientRect())"
             )
-            shot = await browser.call("Page.captureScreenshot", format="png")
-            (tmp_path / "shot.png").write_bytes(base64.b64decode(shot["data"]))
+            await browser.screenshot(tmp_path / "shot.png")
             pixels = image.imread(tmp_path / "shot.png")
             left, top, width, height = map(float, box.split(","))
             seen = [

@@ -20,6 +20,7 @@
 #include "stream/plan_between.hpp"
 #include "stream/reception.hpp"
 #include "stream/step_queue.hpp"
+#include "stream_stranger.hpp"
 
 namespace datamover::stream {
 namespace {
@@ -219,30 +220,7 @@ protected:
             std::make_unique<Reception>(std::span(&listener_, 1), token_, outbox_, audience_);
     }
 
-    std::shared_ptr<Connection> knock() const {
-        const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-        EXPECT_EQ(::connect(socket, reinterpret_cast<const sockaddr*>(&address_), sizeof address_),
-                  0);
-        return std::make_shared<Connection>(socket);
-    }
-    static Json heard(const Connection& connection) {
-        return read_frame(connection, max_frame_bytes, Clock::now() + std::chrono::seconds(60));
-    }
-    static void say(const Connection& connection, const JsonObject& words) {
-        const std::string frame = frame_of(words.text());
-        connection.send(std::as_bytes(std::span(frame.data(), frame.size())));
-    }
-    /// Comes in as the only process of a consumer; what it is welcomed with.
-    std::pair<std::shared_ptr<Connection>, Json> come_in(const std::string& token) const {
-        auto connection = knock();
-        const std::string nonce = heard(*connection).name("nonce");
-        say(*connection, JsonObject()
-                             .add("role", "control")
-                             .add("nprocs", 1)
-                             .add("answer", keyed_hash(token, nonce)));
-        Json welcome = heard(*connection);
-        return {connection, std::move(welcome)};
-    }
+    Stranger knock() const { return Stranger(ntohs(address_.sin_port)); }
 
     const std::string token_ = "a token of the stream";
     int listener_ = -1;
@@ -253,58 +231,42 @@ protected:
 };
 
 TEST_F(Door, OpensToWhoKnowsTheToken) {
-    EXPECT_EQ(come_in(token_).second.name("type"), "welcome");
-    EXPECT_EQ(come_in("another").second.name("type"), "failed");
+    EXPECT_EQ(knock().come_in(token_).name("type"), "welcome");
+    EXPECT_EQ(knock().come_in("another").name("type"), "failed");
 }
 
 TEST_F(Door, ConsumersGetWhatTheySubscribedTo) {
-    const auto [connection, welcome] = come_in(token_);
-    const std::string layout = [] {
-        const Layout line = BlockCyclic({6}, "block", 1);
-        const auto bytes = MotionPlan(line, line).to_bytes();
-        constexpr std::string_view digits =
-            "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-        std::string text;
-        for (std::size_t at = 0; at < bytes.size(); at += 3) {
-            std::uint32_t word = 0;
-            for (std::size_t n = 0; n < 3; ++n)
-                word = word << 8 | (at + n < bytes.size() ? bytes[at + n] : 0u);
-            for (std::size_t n = 0; n < 4; ++n)
-                text += at + n > bytes.size() ? '=' : digits[word >> (18 - 6 * n) & 63];
-        }
-        return text;
-    }();
-    audience_->add_array({0, "u", "\"<f8\"", layout, 1, 8});
-    say(*connection, JsonObject()
-                         .add("type", "subscribe")
-                         .add_json("arrays", "[[\"u\"," + json_text(layout) + "]]"));
-    say(*connection, JsonObject().add("type", "credit").add("steps", 1));
+    const Stranger stranger = knock();
+    const Json welcome = stranger.come_in(token_);
+    const Layout line = BlockCyclic({6}, "block", 1);
+    audience_->add_array({0, "u", "\"<f8\"", text_of_layout(line), 1, 8});
+    stranger.subscribe({{"u", line}});
     std::optional<Decision> decision;
     while (!decision) decision = audience_->decide(0, 0, 40, std::chrono::milliseconds(50));
     ASSERT_EQ(decision->joined.size(), 1u);
     EXPECT_EQ(decision->joined[0].key, welcome.name("key"));
     EXPECT_EQ(decision->to[0].second, 0);
     audience_->sent({decision->to[0].first}, 0);
-    EXPECT_EQ(heard(*connection).name("type"), "array");
-    const Json step = heard(*connection);
+    EXPECT_EQ(stranger.heard().name("type"), "array");
+    const Json step = stranger.heard();
     EXPECT_EQ(step.name("type"), "step");
     EXPECT_EQ(step.number("step"), 40);
     EXPECT_FALSE(audience_->wait_until_taken(std::chrono::milliseconds(0)));
-    say(*connection, JsonObject().add("type", "done").add("place", 0));
+    stranger.say(JsonObject().add("type", "done").add("place", 0));
     EXPECT_TRUE(audience_->wait_until_taken(std::chrono::minutes(1)));
     audience_->end();
-    EXPECT_EQ(heard(*connection).name("type"), "arrays");
-    EXPECT_EQ(heard(*connection).name("type"), "end");
+    EXPECT_EQ(stranger.heard().name("type"), "arrays");
+    EXPECT_EQ(stranger.heard().name("type"), "end");
     EXPECT_EQ(audience_->counters().came, 1);
 }
 
 TEST_F(Door, IsClosedWithEverybodyInside) {
-    const auto inside = come_in(token_).first;
-    const auto silent = knock();
-    heard(*silent);
+    const Stranger inside = knock(), silent = knock();
+    inside.come_in(token_);
+    silent.heard();
     reception_->close();
-    EXPECT_THROW(heard(*inside), Error);
-    EXPECT_THROW(heard(*silent), Error);
+    EXPECT_THROW(inside.heard(), Error);
+    EXPECT_THROW(silent.heard(), Error);
     const int late = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     EXPECT_NE(::connect(late, reinterpret_cast<const sockaddr*>(&address_), sizeof address_), 0);
     ::close(late);

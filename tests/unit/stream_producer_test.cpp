@@ -1,69 +1,160 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What becomes of a step of a stream when the call that sends an array of it is interrupted?
+// What becomes of a step of a stream, and of who listens, when the call that sends an array of it
+// is interrupted, or when the sending processes make different calls?
 #include <gtest/gtest.h>
 
+#include <cstddef>
+#include <exception>
 #include <memory>
-#include <stdexcept>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "datamover/block_cyclic.hpp"
 #include "datamover/error.hpp"
+#include "stream/agreed_words.hpp"
+#include "stream/listening.hpp"
 #include "stream/producer.hpp"
+#include "stream/producer_words.hpp"
+#include "stream_stranger.hpp"
 
 namespace datamover::stream {
 namespace {
 
 class Interrupted : public std::exception {};
 
-/// A process alone, interrupted in one of the calls in which it would hear of others.
+/// A process alone, interrupted in one of the calls in which it would hear of others, or beside
+/// another that closes the stream in the call in which something is decided.
 class InterruptedAlone : public Together {
 public:
-    int calls_left = -1;
+    std::optional<Call> interrupted_in;
+    bool other_closes = false;
 
     std::vector<Numbers> gather(const Numbers& mine) override {
-        if (calls_left >= 0 && calls_left-- == 0) throw Interrupted();
+        WordReader words(mine);
+        const auto call = static_cast<Call>(words.number());
+        const bool counts = call != Call::decide || is_decision(words);
+        if (counts && interrupted_in == call) {
+            interrupted_in.reset();
+            throw Interrupted();
+        }
+        if (counts && call == Call::decide && std::exchange(other_closes, false))
+            return {mine, {static_cast<std::int64_t>(Call::close), goes_on}};
         return {mine};
+    }
+
+private:
+    static bool is_decision(WordReader& words) {
+        words.text(), words.number(), words.number();
+        return words.number() == is_done;
     }
 };
 
-class StreamProducer : public ::testing::TestWithParam<int> {
-protected:
-    void send(const std::string& name, std::int64_t step) {
-        producer_.send(name,
-                       {line_,
-                        reinterpret_cast<const std::byte*>(values_.data()),
-                        &memory_,
-                        {0, static_cast<std::int64_t>(values_.size()) * 8},
+/// The only process of a stream, and a consumer of some of its arrays.
+struct Sender {
+    explicit Sender(StreamManagerOptions manager = {}, std::int64_t consumers = 0)
+        : places(std::make_shared<Places>(manager)) {
+        options.consumers = consumers;
+        producer = std::make_unique<Producer>(alone, "tcp://127.0.0.1:0", options, places, "one");
+    }
+    void send(const std::string& name, std::int64_t step) const {
+        producer->send(name,
+                       {line,
+                        reinterpret_cast<const std::byte*>(values.data()),
+                        &memory,
+                        {0, static_cast<std::int64_t>(values.size()) * 8},
                         "\"<f8\"",
                         8},
                        step);
     }
+    std::unique_ptr<Stranger> consumer_of(const std::vector<std::string>& names) const {
+        auto consumer = std::make_unique<Stranger>(Address::of_text(producer->address()).port);
+        EXPECT_EQ(consumer->come_in("").name("type"), "welcome");
+        std::vector<std::pair<std::string, Layout>> wanted;
+        for (const std::string& name : names) wanted.emplace_back(name, line);
+        consumer->subscribe(wanted);
+        return consumer;
+    }
 
-    const std::shared_ptr<InterruptedAlone> alone_ = std::make_shared<InterruptedAlone>();
-    const Layout line_ = BlockCyclic({6}, "(block)", 1);
-    const MemoryLayout memory_ = dense_memory(line_, 0, 8);
-    const std::vector<double> values_ = std::vector<double>(6, 1.0);
-    Producer producer_{alone_, "tcp://127.0.0.1:0", {}};
+    const Layout line = BlockCyclic({6}, "(block)", 1);
+    const MemoryLayout memory = dense_memory(line, 0, 8);
+    const std::vector<double> values = std::vector<double>(6, 1.0);
+    const std::shared_ptr<InterruptedAlone> alone = std::make_shared<InterruptedAlone>();
+    StreamOptions options;
+    std::shared_ptr<Places> places;
+    std::unique_ptr<Producer> producer;
 };
 
-TEST_P(StreamProducer, AnInterruptedStepIsSentAgainWholeOrGoesOn) {
-    send("u", 3);
-    alone_->calls_left = GetParam();
-    EXPECT_THROW(send("v", 3), Interrupted);
-    // Before anything was decided the step goes on; after that it has ended, and begins again.
-    if (GetParam() == 0) {
-        EXPECT_THROW(send("u", 3), Error) << "it was sent in this step before";
-    } else {
-        send("u", 3);
-    }
-    send("v", 3);
-    EXPECT_THROW(send("v", 3), Error);
-    send("u", 4);
-    producer_.close(1.0);
+/// What a consumer hears from now on, up to frames of this type.
+std::vector<std::string> heard_up_to(const std::string& type, const Stranger& consumer) {
+    std::vector<std::string> types;
+    do types.push_back(consumer.heard().name("type"));
+    while (types.back() != type);
+    return types;
 }
 
-INSTANTIATE_TEST_SUITE_P(Calls, StreamProducer, ::testing::Values(0, 1));
+class StreamProducer : public ::testing::TestWithParam<Call> {};
+
+TEST_P(StreamProducer, AnInterruptedStepIsSentAgainWholeOrGoesOn) {
+    const Sender sender;
+    sender.send("u", 3);
+    sender.alone->interrupted_in = GetParam();
+    EXPECT_THROW(sender.send("v", 3), Interrupted);
+    // Before anything was decided the step goes on; after that it has ended, and begins again.
+    if (GetParam() == Call::add) {
+        EXPECT_THROW(sender.send("u", 3), Error) << "it was sent in this step before";
+    } else {
+        sender.send("u", 3);
+    }
+    sender.send("v", 3);
+    EXPECT_THROW(sender.send("v", 3), Error);
+    sender.send("u", 4);
+    sender.producer->close(1.0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Calls, StreamProducer, ::testing::Values(Call::add, Call::decide));
+
+class StreamProducerWithConsumers : public ::testing::TestWithParam<Call> {};
+
+TEST_P(StreamProducerWithConsumers, EndsThoseOfAnInterruptedStep) {
+    const Sender sender({}, 2);
+    const auto concerned = sender.consumer_of({"u", "v"}), other = sender.consumer_of({"w"});
+    sender.alone->interrupted_in = GetParam();
+    EXPECT_THROW(sender.send("u", 0), Interrupted);
+    // One whom the step does not concern had joined in that call all the same.
+    EXPECT_EQ(heard_up_to("failed", *concerned).back(), "failed");
+    EXPECT_EQ(heard_up_to("failed", *other).back(), "failed");
+    EXPECT_EQ(sender.producer->counters().consumers, 0);
+    EXPECT_EQ(sender.producer->counters().consumers_lost, 2);
+    sender.send("u", 0);
+    sender.send("w", 0);
+    EXPECT_EQ(sender.producer->counters().bytes_kept, 0u);
+    // Who comes later gets what comes later.
+    const auto later = sender.consumer_of({"u"});
+    std::int64_t step = 1;
+    while (sender.producer->counters().consumers == 0) sender.send("u", step++);
+    EXPECT_EQ(heard_up_to("step", *later), (std::vector<std::string>{"array", "step"}));
+}
+
+INSTANTIATE_TEST_SUITE_P(Calls, StreamProducerWithConsumers,
+                         ::testing::Values(Call::decide, Call::pack));
+
+TEST(StreamProducerBesideAnother, DifferentCallsEndConsumersThatJustJoined) {
+    const Sender sender({}, 2);
+    const auto concerned = sender.consumer_of({"u"}), other = sender.consumer_of({"w"});
+    sender.alone->other_closes = true;
+    EXPECT_THROW(sender.send("u", 0), Error);
+    EXPECT_EQ(heard_up_to("failed", *concerned).back(), "failed");
+    EXPECT_EQ(heard_up_to("failed", *other).back(), "failed");
+    EXPECT_EQ(sender.producer->counters().consumers, 0);
+    sender.send("u", 0);
+    sender.send("w", 0);
+    const auto later = sender.consumer_of({"w"});
+    std::int64_t step = 1;
+    while (sender.producer->counters().consumers == 0) sender.send("w", step++);
+    EXPECT_EQ(heard_up_to("step", *later), (std::vector<std::string>{"array", "step"}));
+}
 
 }  // namespace
 }  // namespace datamover::stream

@@ -16,6 +16,7 @@ Rows = Sequence[dict[str, Any]]
 COLOURS = {
     "datamover": "tab:blue",
     "datamover:tcp": "tab:cyan",
+    "datamover:tcp:2": "tab:purple",
     "sockets:packed": "tab:orange",
     "gather": "tab:red",
     "sst": "tab:green",

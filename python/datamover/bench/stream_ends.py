@@ -10,8 +10,11 @@ from one field of one row is a block.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import importlib.util
 import json
+import os
+import socket
 import sys
 import time
 from collections.abc import Iterator
@@ -23,10 +26,31 @@ import datamover as dm
 from datamover.bench import stream_sockets
 
 FIELDS = 16
+#: What the system calls the question for an interface's address; how the loopback's begins.
+SIOCGIFADDR, LOOPBACK = 0x8915, 127
 #: A turn is as many steps as make up so many bytes, within limits.
 TURN_BYTES = 64 << 20
 TURN_STEPS = (6, 100)
 PAUSE_SECONDS = 1e-4
+#: What both ends know, where they are on different machines.
+TOKEN = "known to both ends of a benchmark"
+#: A program computes so many times as long as a step takes to be sent, and sends so many.
+COMPUTES, COMPUTED_STEPS = 1.5, 12
+
+
+def own_address(world: Any) -> str:
+    """Give the loopback's address where all processes reach it, else one of this machine's own."""
+    network = socket.gethostname() + os.readlink("/proc/self/ns/net")
+    if len(set(world.allgather(network))) == 1:
+        return "127.0.0.1"
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        for _, name in socket.if_nameindex():
+            request = name.encode().ljust(40, b"\0")
+            with contextlib.suppress(OSError):  # an interface without an address
+                found = fcntl.ioctl(sock.fileno(), SIOCGIFADDR, request)
+                if found[20] != LOOPBACK:
+                    return socket.inet_ntoa(found[20:24])
+    raise dm.IoError("this machine has no address that others reach")
 
 
 class Ends:
@@ -68,6 +92,7 @@ class Ends:
             self.x_array = dm.XArray(self.part, self.layouts[1], dtype="f8")
             self.array, self.expected = self.x_array.local, values
         self.nbytes = int(np.prod(self.shape)) * 8
+        self.address = own_address(world)
 
     def _rows(self, rank: int, nprocs: int) -> tuple[int, int]:
         each = -(-self.shape[0] // nprocs)
@@ -108,11 +133,13 @@ class Datamover:
         self._ends = ends
         address = None
         if ends.sends:
-            self._end = dm.Stream(ends.part, "tcp://127.0.0.1:0", consumers=1, **options)
+            here = f"tcp://{ends.address}:0"
+            self._end = dm.Stream(ends.part, here, consumers=1, token=TOKEN, **options)
             address = self._end.address
         address = ends.world.bcast(address)
         if not ends.sends:
-            self._end = dm.stream.connect(address, ends.part, **options)
+            options.pop("pathways", None)
+            self._end = dm.stream.connect(address, ends.part, token=TOKEN, **options)
             self._steps = self._end.steps({"u": ends.x_array})
 
     def send(self, step: int) -> None:
@@ -156,6 +183,7 @@ def contenders(ends: Ends) -> Iterator[tuple[str, Any]]:
     """Give the name of each contender and what opens it, or why it cannot take part."""
     yield "datamover", lambda: Datamover(ends)
     yield "datamover:tcp", lambda: Datamover(ends, local=False)
+    yield "datamover:tcp:2", lambda: Datamover(ends, local=False, pathways=2)
     yield "sockets:contiguous", lambda: stream_sockets.Sockets(ends, packs=False)
     yield "sockets:packed", lambda: stream_sockets.Sockets(ends, packs=True)
     yield "gather", lambda: stream_sockets.Gather(ends)
@@ -188,8 +216,20 @@ def turn(ends: Ends, way: Any, first: int, steps: int) -> float:
     return slowest if ends.world.allreduce(right, MPI.LAND) else float("nan")
 
 
-def measure(ends: Ends, seconds: float) -> tuple[dict[str, list[float]], dict[str, str]]:
-    """Return the seconds per step in each turn of each contender, and why others have none."""
+def measure(
+    ends: Ends, seconds: float
+) -> tuple[dict[str, list[float]], dict[str, float], dict[str, str]]:
+    """Measure all contenders of a case.
+
+    Returns
+    -------
+    samples : dict
+        The seconds per step in each turn of each contender.
+    sending : dict
+        For streams, the share of its time that a program spends in `send` beside computing.
+    left_out : dict
+        Why others have none.
+    """
     from mpi4py import MPI
 
     world = ends.world
@@ -220,9 +260,38 @@ def measure(ends: Ends, seconds: float) -> tuple[dict[str, list[float]], dict[st
                 samples[name].append(taken)
             late = time.perf_counter() - begin > seconds
             enough = world.bcast(late and len(samples["memcpy"]) > 2)
+        sending = {
+            name: sending_share(
+                ends, way, done[name], float(np.nan_to_num(np.median(samples[name])))
+            )
+            for name, way in ways.items()
+            if isinstance(way, Datamover)
+        }
     for name in [name for name, taken in samples.items() if np.isnan(taken).any()]:
         left_out[name] = "a step was wrong"
-    return {name: taken[1:] for name, taken in samples.items()}, left_out
+    return {name: taken[1:] for name, taken in samples.items()}, sending, left_out
+
+
+def sending_share(ends: Ends, way: Any, first: int, step_seconds: float) -> float:
+    """Give the share of its time that a program is in `send` which computes between the steps.
+
+    It computes by sleeping, which leaves its core to nobody else than the stream's threads.
+    """
+    step_seconds = ends.world.bcast(step_seconds)
+    ends.wait_for_all()
+    begin, inside = time.perf_counter(), 0.0
+    for step in range(first, first + COMPUTED_STEPS):
+        if ends.sends:
+            time.sleep(COMPUTES * step_seconds)
+            ends.stamp(step)
+            called = time.perf_counter()
+            way.send(step)
+            inside += time.perf_counter() - called
+        else:
+            way.receive()
+    mine = inside / (time.perf_counter() - begin) if ends.sends else 0.0
+    ends.wait_for_all()
+    return max(ends.world.allgather(mine))
 
 
 def main() -> None:
@@ -235,7 +304,7 @@ def main() -> None:
         print(json.dumps({"mpi": MPI.Get_library_version()}))
     for name, message_bytes, block_bytes in zip(words[::3], words[1::3], words[2::3], strict=True):
         ends = Ends(world, senders, int(message_bytes), int(block_bytes))
-        samples, left_out = measure(ends, seconds)
+        samples, sending, left_out = measure(ends, seconds)
         if world.rank == 0:
             for contender, taken in samples.items():
                 if contender in left_out:
@@ -243,6 +312,8 @@ def main() -> None:
                 row = {"case": name, "phase": "step", "contender": contender}
                 row |= {"processes": senders, "consumers": ends.receivers, "bytes": ends.nbytes}
                 row |= {"message_bytes": int(message_bytes), "block_bytes": int(block_bytes)}
+                if contender in sending:
+                    row["share_in_send"] = sending[contender]
                 print(json.dumps(row | {"samples": taken}), flush=True)
             for contender, reason in left_out.items():
                 print(json.dumps({"left_out": contender, "case": name, "reason": reason}))

@@ -20,7 +20,7 @@ CHECKSUM = struct.Struct("!I")
 
 def connected(ends: Any, pairs: dict[int, Any]) -> dict[int, socket.socket]:
     """Connect each sending process with those that it has pieces for."""
-    listener = None if ends.sends else socket.create_server(("127.0.0.1", 0))
+    listener = None if ends.sends else socket.create_server((ends.address, 0))
     addresses = ends.world.allgather(listener.getsockname() if listener else None)
     sockets = {}
     if listener is None:

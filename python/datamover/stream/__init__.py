@@ -7,6 +7,7 @@ the processes that hold it. Neither end needs MPI to have more than one process 
 """
 
 from .consumer import Consumer, connect
+from .manager import Manager
 from .producer import Stream
 
-__all__ = ["Consumer", "Stream", "connect"]
+__all__ = ["Consumer", "Manager", "Stream", "connect"]

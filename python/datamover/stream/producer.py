@@ -28,6 +28,7 @@ from datamover.stream.message_parts import KnownMemory, local_memory
 if TYPE_CHECKING:
     from mpi4py import MPI
 
+    from datamover._plan import Places
     from datamover.movers import OneArray
 
 QUEUE_BYTES = 1 << 30
@@ -119,6 +120,7 @@ class Stream:
         token: str | None = None,
         timeout: float | None = None,
         local: bool = True,
+        _place: tuple[Places | None, str] = (None, ""),
     ):
         self._group = Group(comm)
         self._sent: dict[str, SentArray] = {}
@@ -136,7 +138,7 @@ class Stream:
                 seconds(timeout),
                 bool(local),
             )
-        self._end = Producer(self._group.sending(), *options)
+        self._end = Producer(self._group.sending(), *options, *_place)
         self.address, self.token = self._end.address, self._end.token
         if self._group.rank == 0 and token is None and self.token:
             log.warning("consumers of %s need the token %s", self.address, self.token)
@@ -186,9 +188,10 @@ class Stream:
         InvalidArgument
             An array that was sent in this step before.
         Timeout
-            Consumers took nothing in time, with policy "block".
+            Consumers took nothing in time, with policy "block", or those of a manager's other
+            streams.
         InvalidState
-            The stream is closed.
+            The stream is closed, or waits for what its own thread has to send first.
         """
         try:
             self._send(name, array, step, layout)
@@ -198,8 +201,7 @@ class Stream:
 
     def _send(self, name: str, array: Any, step: Any, layout: Any) -> None:
         with self._refusing():
-            if os.getpid() != self._process:
-                raise InvalidState("the stream is of the process that this one was forked from")
+            self._check_process()
             part = self._part(name, array, layout)
             number = None if step is None else _count(step, "step")
         try:
@@ -207,6 +209,10 @@ class Stream:
         finally:
             if name not in self._sent and self._end.knows(name):
                 self._sent[name] = SentArray(part[0])
+
+    def _check_process(self) -> None:
+        if os.getpid() != self._process:
+            raise InvalidState("the stream is of the process that this one was forked from")
 
     def _part(self, name: str, array: Any, layout: Any) -> tuple[Any, ...]:
         """Find this process's part: layout, memory, where in it, dtype, bytes of an element.
@@ -245,9 +251,29 @@ class Stream:
             raise Mismatch("the layout is not that of the XArray")
         return layout
 
+    @refused_by(lambda given, _, error: given[0]._group.refuse(error))
+    def end_step(self) -> None:
+        """End the step that was sent last: nothing more comes of it. Collective.
+
+        Consumers get it now, without arrays that they want and that were not sent. What is sent
+        next is a step of its own, also where it has the same number.
+
+        Raises
+        ------
+        Mismatch
+            Another process makes another call.
+        InvalidState
+            The stream is closed.
+        """
+        with self._refusing():
+            self._check_process()
+        self._end.end_step()
+
     def counters(self) -> dict[str, int]:
         """Count bytes kept and sent by this process, on process 0 also consumers. Local.
 
+        `bytes_kept` wait for consumers or are on their way; `bytes_held` are these and memory that
+        is there to be packed into again.
         `consumers` listen now, `consumers_came` did at some time, `consumers_lost` left or failed;
         `steps_dropped` were dropped, for all consumers together.
         """

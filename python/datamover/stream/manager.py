@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How do many streams of a program share memory of which only a few can have a part?"""
+
+from __future__ import annotations
+
+import operator
+import os
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from datamover._plan import Places
+from datamover.arguments import seconds, text
+from datamover.collective_calls import agreeing, refused_by
+from datamover.errors import InvalidArgument, WrongType
+from datamover.stream.group import Group
+from datamover.stream.producer import Stream, _count
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+
+
+class Manager:
+    """Give a few of many streams their buffers, while the others hold none.
+
+    A stream takes a place in the call that sends, where somebody wants what is sent, and keeps it,
+    with the memory of its messages, until another stream needs it. Then the `send` of that one
+    waits, whatever the policies, for a stream whose consumers have taken all or have gone. A stream
+    whose consumer stalls keeps its place; the others share those that are left, or `stall` says
+    when the consumer is ended. As long as a step is not complete its stream keeps its place.
+
+    Collective to make, to open a stream and to close.
+
+    Parameters
+    ----------
+    comm : mpi4py.MPI.Comm or None
+        The processes that send; None for this one alone, without MPI.
+    active : int
+        Most streams that hold buffers at a time.
+    unit : {"step", "array"} or int
+        After what a stream gives way to others that wait: a step; an array, where consumers get
+        each array as a step of its own; steps of so many bytes together. It matters where threads
+        send: the streams of one thread take turns in the order of its calls.
+    stall : float, optional
+        Ends consumers, with `Timeout`, that have taken nothing for so many seconds while another
+        stream waits for their stream's place. Never without it.
+
+    Raises
+    ------
+    InvalidArgument
+        A number or unit that makes no sense.
+
+    Notes
+    -----
+    Source: Network I/O for a distributed-memory machine, section 5.
+
+    Examples
+    --------
+    >>> import numpy as np, datamover as dm
+    >>> line = dm.BlockCyclic(6, "block", nprocs=1)
+    >>> with dm.stream.Manager(None, active=1) as manager:
+    ...     for name in ("temperature", "pressure"):
+    ...         manager.open(name, "tcp://127.0.0.1:0", policy="drop_oldest")
+    ...     for out in manager.streams.values():
+    ...         out.send("u", np.arange(6.0), layout=line)  # nobody listens
+    ...     manager.counters()["active"]
+    Stream('tcp://127.0.0.1:...', 0 arrays)
+    Stream('tcp://127.0.0.1:...', 0 arrays)
+    0
+    """
+
+    @refused_by(agreeing)
+    def __init__(
+        self,
+        comm: MPI.Comm | None,
+        *,
+        active: int = 1,
+        unit: str | int = "step",
+        stall: float | None = None,
+    ):
+        self._comm, self._group, self._process = comm, Group(comm), os.getpid()
+        self._streams: dict[str, Stream] = {}
+        self._places = self._group.together(
+            lambda: Places(_count(active, "active"), *_unit(unit), seconds(stall, "stall"))
+        )
+
+    @refused_by(lambda given, _, error: given[0]._group.refuse(error))
+    def open(self, name: str, address: str, **options: Any) -> Stream:
+        """Open a stream, under a name that no other open one of these has. Collective.
+
+        Parameters
+        ----------
+        name : str
+        address : str
+            Where process 0 listens, another one for each stream.
+        **options
+            Those of `datamover.Stream`.
+
+        Returns
+        -------
+        Stream
+        """
+        self._group.together(lambda: self._check_name(name))
+        self._streams[name] = Stream(self._comm, address, **options, _place=(self._places, name))
+        return self._streams[name]
+
+    def _check_name(self, name: str) -> None:
+        if not text(name, "name").isprintable() or not name:
+            raise InvalidArgument(f"name is {name!r}, it must be a printable text")
+
+    @property
+    def streams(self) -> Mapping[str, Stream]:
+        """The streams that were opened, by name."""
+        return MappingProxyType(self._streams)
+
+    def counters(self) -> dict[str, int]:
+        """Count for all streams what `Stream.counters` counts for one. Local.
+
+        On process 0 `active` says how many hold a place now.
+        """
+        counts: dict[str, int] = {}
+        for stream in self._streams.values():
+            for what, count in stream.counters().items():
+                counts[what] = counts.get(what, 0) + count
+        return counts | ({"active": self._places.active} if self._group.rank == 0 else {})
+
+    def close(self, timeout: float | None = 30.0) -> None:
+        """Close all streams, in the order of their opening, as `Stream.close`. Collective."""
+        for stream in self._streams.values():
+            stream.close(timeout)
+
+    def __enter__(self) -> Manager:
+        return self
+
+    def __exit__(self, kind: type | None, error: BaseException | None, *_: object) -> None:
+        """Close the streams; after an exception end them at once, and tell the other processes."""
+        if os.getpid() != self._process:
+            return
+        if error is None:
+            self.close()
+            return
+        streams = [stream for stream in self._streams.values() if not stream._end.is_closed]
+        if streams and all(error is not stream._raised for stream in self._streams.values()):
+            self._group.tell_failure(error)
+        for stream in streams:
+            stream._stop()
+
+    def __repr__(self) -> str:
+        return f"Manager({', '.join(self._streams)})"
+
+
+def _unit(unit: str | int) -> tuple[str, int]:
+    """Give the unit and its bytes as the engine wants them."""
+    if isinstance(unit, str):
+        return unit, 0
+    try:
+        nbytes = operator.index(unit)
+    except TypeError:
+        raise WrongType(f"unit is {unit!r}, it must be a text or a number of bytes") from None
+    if nbytes < 1:
+        raise InvalidArgument(f"unit is {nbytes} bytes, it must be at least 1")
+    return "step", _count(nbytes, "unit")

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How are streams of a communicator opened that share places?
+#include "datamover/stream_manager.hpp"
+
+#include <mutex>
+#include <utility>
+
+#include "mpi/group_together.hpp"
+#include "stream/places.hpp"
+#include "stream/producer.hpp"
+
+namespace datamover {
+
+struct StreamManager::State {
+    mpi::ProcessGroupPtr group;
+    std::shared_ptr<stream::Places> places;
+
+    static const State& of(const std::shared_ptr<const State>& state) {
+        if (state == nullptr) throw Error(ErrorCode::invalid_state, "there is no stream manager");
+        return *state;
+    }
+    std::unique_ptr<stream::Producer> open(const mpi::ProcessGroupPtr& of, const std::string& name,
+                                           const std::string& address,
+                                           const StreamOptions& options) const {
+        return std::make_unique<stream::Producer>(std::make_shared<mpi::GroupTogether>(of), address,
+                                                  options, places, name);
+    }
+};
+
+StreamManager::StreamManager(MPI_Comm comm, const StreamManagerOptions& options) {
+    State state{mpi::ProcessGroup::of(comm), nullptr};
+    mpi::GroupTogether together(state.group);
+    stream::collectively(together,
+                         [&] { state.places = std::make_shared<stream::Places>(options); });
+    state_ = std::make_shared<const State>(std::move(state));
+}
+
+Stream StreamManager::open(const std::string& name, const std::string& address,
+                           const StreamOptions& options) const {
+    const State& state = State::of(state_);
+    return Stream(state.open(state.group, name, address, options));
+}
+
+Stream StreamManager::open(MPI_Comm comm, const std::string& name, const std::string& address,
+                           const StreamOptions& options) const {
+    const State& state = State::of(state_);
+    return Stream(state.open(mpi::ProcessGroup::of(comm), name, address, options));
+}
+
+std::int64_t StreamManager::active() const {
+    stream::Places& places = *State::of(state_).places;
+    const std::lock_guard lock(places.lock);
+    return places.active();
+}
+
+}  // namespace datamover

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Which streams of a program hold buffers, and which wait until one of these gives way? Decided on
+// process 0, under one lock for all of them; the other processes are told in the sending calls.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "datamover/stream_options.hpp"
+
+namespace datamover::stream {
+
+/// A stream of process 0 as others see it that want its place. All under the lock of `Places`.
+class PlaceHolder {
+public:
+    virtual ~PlaceHolder() = default;
+    /// Whether nothing of it waits for a consumer or is on its way to one.
+    virtual bool is_taken() const = 0;
+    /// Whether the newest step of it has begun and not ended.
+    virtual bool is_within_step() const = 0;
+    /// Ends consumers that could have taken something, and have not since then.
+    virtual void end_stalled(std::chrono::steady_clock::time_point since) = 0;
+};
+
+/// A turn of a stream, from where it takes a place to where it gives the place up.
+using Turn = std::pair<std::string, std::int64_t>;  ///< the stream's name and the turn's number
+
+class Places {
+public:
+    /// Throws invalid_argument.
+    explicit Places(const StreamManagerOptions& options);
+
+    /// Whether consumers get each array as a step of its own.
+    bool ends_each_array() const { return options_.unit == "array"; }
+
+    // What process 0 decides. All under the lock.
+
+    std::mutex lock;
+    std::condition_variable changed;
+
+    void enter(const PlaceHolder& who, const std::string& name);
+    /// Gives its place up, too.
+    void leave(const PlaceHolder& who);
+    /// Whether it has a place, for so many bytes more. Else it waits, in order, and asks again as
+    /// soon as something has changed. Throws invalid_state where that would never be.
+    bool take(PlaceHolder& who, std::int64_t bytes, bool begins_step);
+    /// It asks no more.
+    void stop_waiting(const PlaceHolder& who);
+    std::int64_t turn_of(const PlaceHolder& who) const;
+    /// Turns that have ended and of which the other processes have not been told.
+    std::vector<Turn> take_ended() { return std::exchange(ended_, {}); }
+    /// They were perhaps not told.
+    void tell_again(const std::vector<Turn>& ended);
+    std::int64_t active() const;
+
+    // What every process does in the sending calls. These lock.
+
+    /// A stream's name, for as long as this lives.
+    class Listed {
+    public:
+        /// `free` gives all memory of the stream's messages back. Throws invalid_argument where
+        /// there is a stream of this name.
+        Listed(std::shared_ptr<Places> places, const std::string& name, std::function<void()> free);
+        ~Listed();
+        Listed(const Listed&) = delete;
+        Listed& operator=(const Listed&) = delete;
+
+    private:
+        const std::shared_ptr<Places> places_;
+        const std::string name_;
+    };
+    void begin_turn(const Turn& turn);
+    /// Frees the memory, unless a later turn has begun.
+    void end_turn(const Turn& turn);
+
+private:
+    struct Entry {
+        const PlaceHolder* who = nullptr;
+        PlaceHolder* holder = nullptr;  ///< null without a place
+        std::string name;
+        std::int64_t turn = -1;
+        std::int64_t used_bytes = 0;
+        std::thread::id thread;  ///< which sent last
+    };
+    struct Memory {
+        std::function<void()> free;
+        std::int64_t turn = -1;
+    };
+    Entry& entry_of(const PlaceHolder& who);
+    bool others_wait(const PlaceHolder& who) const;
+    bool make_place(const Entry& mine);
+    void check_progress(const Entry& mine) const;
+
+    const StreamManagerOptions options_;
+    std::vector<std::unique_ptr<Entry>> entries_;
+    std::deque<const PlaceHolder*> waiting_;  ///< in order of their asking
+    std::vector<Turn> ended_;
+    std::int64_t turns_ = 0;
+    std::mutex memory_lock_;
+    std::map<std::string, Memory> memory_;  ///< by name
+};
+
+}  // namespace datamover::stream

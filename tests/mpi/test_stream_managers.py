@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Do the processes of a program agree on which of its streams hold buffers?
+
+All processes but the last one send; it receives. On one process it does both.
+"""
+
+import contextlib
+
+import numpy as np
+import pytest
+
+import datamover as dm
+
+HERE = "tcp://127.0.0.1:0"
+LIMIT_SECONDS = 60
+ELEMS = 1 << 16
+COUNT, STEPS = 4, 3
+
+
+@pytest.mark.parametrize("local", [True, False])
+def test_a_few_hold_buffers_on_every_process(comm, rng, local):
+    active = int(rng.integers(1, 3))
+    senders = max(comm.size - 1, 1)
+    sends, receives = comm.rank < senders, comm.rank == comm.size - 1
+    part = comm.Split(int(sends), comm.rank)
+    line = dm.BlockCyclic(ELEMS, "block", nprocs=senders)
+    whole = dm.BlockCyclic(ELEMS, "block", nprocs=1)
+    values = np.arange(float(ELEMS))
+    with contextlib.ExitStack() as stack:
+        outs, steps = [], []
+        if sends:
+            manager = stack.enter_context(dm.stream.Manager(part, active=active))
+            outs = [
+                manager.open(str(n), HERE, consumers=1, local=local, timeout=LIMIT_SECONDS)
+                for n in range(COUNT)
+            ]
+        for address in comm.bcast([out.address for out in outs], 0):
+            if receives:
+                consumer = stack.enter_context(
+                    dm.stream.connect(address, ahead=1, timeout=LIMIT_SECONDS)
+                )
+                steps.append(consumer.steps({"u": whole}, LIMIT_SECONDS))
+        for step in range(STEPS):
+            for n in range(COUNT):
+                if sends:
+                    mine = values[_part(line, part.rank)] + 10 * step + n
+                    outs[n].send("u", mine, layout=line, step=step)
+                    held = [out.counters()["bytes_held"] for out in outs]
+                    assert sum(nbytes > 0 for nbytes in held) <= active
+                    assert held[n] >= mine.nbytes
+                if receives:
+                    number, arrays = next(steps[n])
+                    assert number == step
+                    np.testing.assert_array_equal(arrays["u"], values + 10 * step + n)
+    part.Free()
+
+
+def _part(line, rank):
+    """Where this process's block of a line lies."""
+    each = -(-ELEMS // line.nprocs)
+    return slice(min(rank * each, ELEMS), min((rank + 1) * each, ELEMS))
+
+
+def test_wrong_arguments_on_one_process_are_errors_on_all(comm):
+    last = comm.rank == comm.size - 1
+    with pytest.raises(dm.InvalidArgument):
+        dm.stream.Manager(comm, active=0 if last else 1)
+    with pytest.raises((dm.Error, TypeError)):
+        dm.stream.Manager(comm, **({"colour": 1} if last else {}))
+    with dm.stream.Manager(comm) as manager:
+        with pytest.raises(dm.InvalidArgument):
+            manager.open("" if last else "u", HERE)
+        with pytest.raises((dm.Error, TypeError)):
+            manager.open("u", HERE, **({"colour": 1} if last else {}))
+        with pytest.raises(dm.InvalidArgument):
+            manager.open("u", "udp://127.0.0.1:1" if last else HERE)
+        if comm.size > 1:
+            with pytest.raises(dm.Mismatch):
+                manager.open("other" if last else "u", HERE)
+        out = manager.open("u", HERE)
+        line = dm.BlockCyclic(64, "block", nprocs=comm.size)
+        mine = np.zeros(line.local_shape(comm.rank))
+        out.send("u", mine, layout=line, step=0)
+        if comm.size > 1:
+            with pytest.raises(dm.Mismatch):
+                if last:
+                    out.end_step()
+                else:
+                    out.send("u", mine, step=1)
+        out.end_step()
+        out.send("u", mine, step=0)
+
+
+def test_a_program_that_fails_on_one_process_ends_all_streams(comm):
+    own = comm.Dup()
+    last = comm.rank == comm.size - 1
+    line = dm.BlockCyclic(64, "block", nprocs=comm.size)
+    mine = np.zeros(line.local_shape(comm.rank))
+    with (
+        pytest.raises(ZeroDivisionError if last else dm.InvalidArgument),
+        dm.stream.Manager(own) as manager,
+    ):
+        outs = [manager.open(name, HERE) for name in "ab"]
+        outs[0].send("u", mine, layout=line)
+        if last:
+            raise ZeroDivisionError
+        outs[1].send("u", mine, layout=line)
+    assert all(out._end.is_closed for out in outs)
+    own.Free()

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How does a test speak to a stream as a consumer of one process?
+#pragma once
+
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <chrono>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "datamover/layout.hpp"
+#include "stream/connection.hpp"
+#include "stream/frames.hpp"
+#include "stream/json.hpp"
+#include "stream/keyed_hash.hpp"
+#include "stream/plan_between.hpp"
+
+namespace datamover::stream {
+
+/// A connection to a stream that listens at a port of the loopback.
+class Stranger {
+public:
+    explicit Stranger(int port) {
+        sockaddr_in address{};
+        address.sin_family = AF_INET;
+        address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+        address.sin_port = htons(static_cast<std::uint16_t>(port));
+        const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        EXPECT_EQ(::connect(socket, reinterpret_cast<const sockaddr*>(&address), sizeof address),
+                  0);
+        connection_ = std::make_unique<Connection>(socket);
+    }
+
+    /// The next frame. Throws where the connection ends.
+    Json heard() const {
+        return read_frame(*connection_, max_frame_bytes, Clock::now() + std::chrono::seconds(60));
+    }
+    void say(const JsonObject& words) const {
+        const std::string frame = frame_of(words.text());
+        connection_->send(std::as_bytes(std::span(frame.data(), frame.size())));
+    }
+    /// Comes in as the only process of a consumer; what it is welcomed with.
+    Json come_in(const std::string& token) const {
+        const std::string nonce = heard().name("nonce");
+        say(JsonObject()
+                .add("role", "control")
+                .add("nprocs", 1)
+                .add("answer", keyed_hash(token, nonce)));
+        return heard();
+    }
+    /// Wants arrays, each in a layout, and grants a step.
+    void subscribe(const std::vector<std::pair<std::string, Layout>>& wanted) const {
+        std::string words;
+        for (const auto& [name, layout] : wanted)
+            words += (words.empty() ? "[" : ",[") + json_text(name) + "," +
+                     json_text(text_of_layout(layout)) + "]";
+        say(JsonObject().add("type", "subscribe").add_json("arrays", "[" + words + "]"));
+        say(JsonObject().add("type", "credit").add("steps", 1));
+    }
+
+private:
+    std::unique_ptr<Connection> connection_;
+};
+
+}  // namespace datamover::stream
