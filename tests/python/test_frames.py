@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from datamover.stream.receiver import ArrayInfo
+from datamover.stream.array_info import ArrayInfo
 from typer.testing import CliRunner
 
 import datamover as dm
