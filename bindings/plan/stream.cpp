@@ -6,7 +6,10 @@
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
+
+#include <unistd.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -14,12 +17,14 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "casters.hpp"
 #include "errors.hpp"
 #include "relation_apply.hpp"
+#include "stream/consumer.hpp"
 #include "stream/crc32c.hpp"
 #include "stream/keyed_hash.hpp"
 #include "stream/listening.hpp"
@@ -32,6 +37,7 @@
 namespace nb = nanobind;
 using namespace nb::literals;
 using namespace datamover;
+using stream::Consumer;
 using stream::Producer;
 
 namespace {
@@ -54,9 +60,7 @@ private:
     Py_buffer view_;
 };
 
-/// Keeps the GIL, 40 microseconds for 1 MiB: it is called by daemon threads, which Python ends
-/// where they want the GIL again at the end of a program, by unwinding; that does not get through
-/// C++.
+/// Keeps the GIL: 40 microseconds for 1 MiB.
 std::uint32_t crc32c(nb::handle data) {
     const Bytes bytes(data);
     return stream::crc32c(bytes.span());
@@ -68,10 +72,12 @@ std::pair<std::uint64_t, std::uint64_t> share_of(std::uint64_t nbytes, int pathw
     return stream::share_of(nbytes, pathway, pathways);
 }
 
-/// A process alone, which Python may interrupt.
+/// A process alone, which Python may interrupt: its first thread, which hears of signals. Others do
+/// not ask for the interpreter's lock, for which they could not wait when Python ends.
 class AloneInPython : public stream::Together {
 public:
     void look_for_interrupt() override {
+        if (::gettid() != ::getpid()) return;
         const nb::gil_scoped_acquire acquired;
         if (PyErr_CheckSignals() != 0) throw nb::python_error();
     }
@@ -120,6 +126,121 @@ nb::dict counters(const Producer& producer) {
     counts["consumers_lost"] = found.consumers_lost;
     counts["steps_dropped"] = found.steps_dropped;
     return counts;
+}
+
+void make_consumer(Consumer* consumer, std::shared_ptr<stream::Together> together,
+                   const std::string& address, const std::optional<std::string>& token,
+                   std::optional<double> timeout, std::int64_t ahead, bool local, bool newest) {
+    if (together == nullptr) together = std::make_shared<AloneInPython>();
+    const nb::gil_scoped_release release;
+    new (consumer) Consumer(std::move(together), address, {token, timeout, ahead, local, newest});
+}
+
+using ArrayWords = std::tuple<std::string, std::string, Layout>;
+
+std::vector<ArrayWords> arrays_of(Consumer& consumer, std::optional<double> timeout) {
+    std::vector<stream::KnownArray> known;
+    {
+        const nb::gil_scoped_release release;
+        known = consumer.arrays(timeout);
+    }
+    std::vector<ArrayWords> words;
+    for (stream::KnownArray& one : known)
+        words.emplace_back(std::move(one.name), std::move(one.type.text), std::move(one.layout));
+    return words;
+}
+
+void subscribe(Consumer& consumer, std::vector<std::tuple<std::string, Layout, std::string>> all) {
+    std::vector<stream::WantedArray> wanted;
+    for (auto& [name, layout, dtype] : all)
+        wanted.push_back({std::move(name), std::move(layout), std::move(dtype)});
+    const nb::gil_scoped_release release;
+    consumer.subscribe(std::move(wanted));
+}
+
+using StepWords = std::pair<std::int64_t, std::vector<std::pair<std::string, std::string>>>;
+
+std::optional<StepWords> next(Consumer& consumer, std::optional<double> timeout) {
+    std::optional<Consumer::Step> step;
+    {
+        const nb::gil_scoped_release release;
+        step = consumer.next(timeout);
+    }
+    if (!step) return std::nullopt;
+    StepWords words{step->number, {}};
+    for (const stream::IncomingArray* array : step->arrays)
+        words.second.emplace_back(array->name(), array->type().text);
+    return words;
+}
+
+void unpack(Consumer& consumer, const std::string& name, nb::handle destination,
+            const MemoryLayout& memory) {
+    const bindings::ArrayMemory to(destination, "destination");
+    to.require_writable();
+    const nb::gil_scoped_release release;
+    consumer.unpack(name, {to.data(), &memory, bindings::bounds_of(to)});
+}
+
+nb::dict source_counters(const Consumer& consumer) {
+    const StreamSourceCounters found = consumer.counters();
+    nb::dict counts;
+    counts["bytes_received"] = found.bytes_received;
+    counts["checksum_errors"] = found.checksum_errors;
+    counts["connections"] = found.connections;
+    counts["connections_local"] = found.connections_local;
+    counts["steps_dropped"] = found.steps_dropped;
+    return counts;
+}
+
+void bind_consumer(nb::module_& m) {
+    nb::class_<Consumer> c(m, "Consumer",
+                           R"doc(The receiving end of a stream: see datamover.stream.connect.
+
+Parameters
+----------
+together : Together or None
+    None: this process alone, without MPI.
+address, token, timeout, ahead, local, newest
+    As those of datamover.stream.connect.
+)doc");
+    using Released = nb::call_guard<nb::gil_scoped_release>;
+    c.def("__init__", &make_consumer, "together"_a.none(), "address"_a, "token"_a.none(),
+          "timeout"_a.none(), "ahead"_a, "local"_a, "newest"_a)
+        .def("arrays", &arrays_of, "timeout"_a.none(),
+             nb::sig("def arrays(self, timeout: float | None) -> list[tuple[str, str, object]]"),
+             "Names, dtypes as JSON and layouts of what was sent so far. Collective.")
+        .def("subscribe", &subscribe, "wanted"_a,
+             nb::sig("def subscribe(self, wanted: list[tuple[str, object, str]]) -> None"),
+             "Say what is wanted: names, layouts, dtypes as JSON or \"\" for any. Collective.")
+        .def("next", &next, "timeout"_a.none(),
+             "Wait for the next step: its number, and names and dtypes of its arrays.")
+        .def("unpack", &unpack, "name"_a, "destination"_a, "memory"_a,
+             nb::sig("def unpack(self, name: str, destination: object, memory: MemoryLayout)"
+                     " -> None"),
+             "Put this process's part of an array of the step into memory.")
+        .def("taken", &Consumer::taken, Released(), "Say that the step was unpacked.")
+        .def(
+            "fail",
+            [](Consumer& consumer, const std::string& code, const std::string& words) {
+                consumer.fail(Error(bindings::error_code_from_name(code), words));
+            },
+            "code"_a, "words"_a, Released(), "Fail, and tell the other processes.")
+        .def("close", &Consumer::close, Released(), "Leave the stream. Local.")
+        .def("stop", &Consumer::stop, Released(), "End all connections. Local.")
+        .def("names", &Consumer::names, Released(), "Name the arrays that were told of.")
+        .def_prop_ro("dropped", &Consumer::dropped, "Steps dropped for this consumer.")
+        .def("counters", &source_counters, nb::sig("def counters(self) -> dict[str, int]"),
+             "Count bytes, connections, checksum errors and dropped steps.")
+        // What only tests change.
+        .def_prop_rw(
+            "reason_milliseconds",
+            [](const Consumer& consumer) { return consumer.reason_milliseconds.load(); },
+            [](Consumer& consumer, int time) { consumer.reason_milliseconds = time; },
+            "So long the reason of a failure is looked for.");
+    m.def(
+        "set_greeting_milliseconds",
+        [](int time) { return stream::greeting_milliseconds.exchange(time); }, "time"_a,
+        "For tests: whoever has connected is greeted within this time. Gives the one before.");
 }
 
 void bind_functions(nb::module_& m) {
@@ -224,7 +345,8 @@ void bind_for_tests(nb::class_<Producer>& c) {
 
 void bind_stream(nb::module_& m) {
     bind_functions(m);
-    nb::class_<stream::Together>(m, "Together", "The sending processes of a stream, who agree.");
+    nb::class_<stream::Together>(m, "Together", "The processes of one end of a stream, who agree.");
+    bind_consumer(m);
     nb::class_<stream::Places>(m, "Places", R"doc(What streams that share buffers have in common.
 
 Parameters

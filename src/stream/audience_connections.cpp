@@ -7,6 +7,7 @@
 #include "stream/audience.hpp"
 #include "stream/audience_types.hpp"
 #include "stream/plan_between.hpp"
+#include "stream/said_error.hpp"
 
 namespace datamover::stream {
 namespace {
@@ -17,25 +18,8 @@ constexpr std::size_t max_arrays = 1 << 12;
 constexpr std::int64_t max_credits = 64;
 /// A consumer asks once which arrays there are.
 constexpr int max_times_asked = 16;
-constexpr std::size_t max_words = 2000;
 /// Of a frame that tells no layouts: the words of an error are the longest.
 constexpr std::uint32_t max_few_bytes = 1 << 15;
-
-/// The error that a consumer says it had.
-Error said_error(const Json& said) {
-    const std::string& name = said.name("code");
-    ErrorCode code = ErrorCode::peer_failed;
-    for (int c = 1; c <= static_cast<int>(ErrorCode::unsupported); ++c)
-        if (name == error_code_name(static_cast<ErrorCode>(c))) code = static_cast<ErrorCode>(c);
-    const Json* const words = said.find("words");
-    std::string text = words != nullptr ? words->text() : "";
-    if (text.size() > max_words) {
-        std::size_t end = max_words;  // not within a character
-        while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;
-        text.resize(end);
-    }
-    return Error(code, text);
-}
 
 }  // namespace
 

@@ -132,16 +132,19 @@ std::size_t Connection::send_now(std::span<const std::byte> bytes) const {
     }
 }
 
-void Connection::read(std::span<std::byte> into, Clock::time_point deadline) const {
+void Connection::read(std::span<std::byte> into, Clock::time_point deadline,
+                      const Look& look) const {
     while (!into.empty()) {
         if (const auto come = receive(into)) {
             into = into.subspan(come->size());
             continue;
         }
+        if (look) look();
         const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
-        pollfd waiting{socket_, POLLIN, 0};
-        if (left.count() <= 0 || ::poll(&waiting, 1, static_cast<int>(left.count())) == 0)
+        if (left.count() <= 0)
             throw Error(ErrorCode::timeout, "the other end of the connection said nothing in time");
+        pollfd waiting{socket_, POLLIN, 0};
+        ::poll(&waiting, 1, static_cast<int>((look ? std::min(left, look_time) : left).count()));
     }
 }
 

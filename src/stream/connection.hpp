@@ -4,12 +4,18 @@
 
 #include <chrono>
 #include <cstddef>
+#include <functional>
 #include <optional>
 #include <span>
 
 namespace datamover::stream {
 
 using Clock = std::chrono::steady_clock;
+
+/// Called now and then by whoever waits; throws where the wait has to end.
+using Look = std::function<void()>;
+/// How often.
+inline constexpr std::chrono::milliseconds look_time{200};
 
 /// Whether a file descriptor that the system gave may be kept for a connection. The last quarter of
 /// those that this process may have are left to the rest of the program, however many connect.
@@ -39,8 +45,9 @@ public:
     void send_with_file(std::span<const std::byte> bytes, int file) const;
     /// Sends what the system takes at once; the bytes that it took. Throws peer_failed.
     std::size_t send_now(std::span<const std::byte> bytes) const;
-    /// Fills a memory; waits. Throws peer_failed where the connection has ended, timeout.
-    void read(std::span<std::byte> into, Clock::time_point deadline) const;
+    /// Fills a memory; waits. Throws peer_failed where the connection has ended, timeout, and what
+    /// `look` throws.
+    void read(std::span<std::byte> into, Clock::time_point deadline, const Look& look = {}) const;
     /// What has come, in `into`; nothing where nothing has. Does not wait. Throws peer_failed where
     /// the connection has ended.
     std::optional<std::span<std::byte>> receive(std::span<std::byte> into) const;

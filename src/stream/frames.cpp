@@ -66,80 +66,28 @@ std::string frame_of(std::string_view words) {
     return frame;
 }
 
-Json read_frame(const Connection& connection, std::uint32_t max_bytes, Clock::time_point deadline) {
+Json read_frame(const Connection& connection, std::uint32_t max_bytes, Clock::time_point deadline,
+                const Look& look) {
     std::array<std::byte, header_bytes> header;
-    connection.read(header, deadline);
+    connection.read(header, deadline, look);
     std::vector<std::byte> body(length_of(header, max_bytes));
-    connection.read(body, deadline);
+    connection.read(body, deadline, look);
     return words_of(header, body);
 }
 
-ControlLink::ControlLink(std::shared_ptr<const Connection> connection)
-    : connection_(std::move(connection)), wake_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
-    if (wake_ >= 0 && may_keep(wake_)) return;
-    if (wake_ >= 0) ::close(wake_);
-    throw Error(ErrorCode::peer_failed, "a connection cannot be served: too many files are open");
+bool FrameLink::say(std::string_view words) {
+    return unsent_.send(bytes_of(frame_of(words)));
 }
 
-ControlLink::~ControlLink() {
-    ::close(wake_);
+std::vector<Json> FrameLink::receive(std::uint32_t max_bytes) {
+    std::array<std::byte, read_bytes> room;
+    const auto come = connection_->receive(room);
+    if (!come) return {};
+    come_.insert(come_.end(), come->begin(), come->end());
+    return take_frames(max_bytes);
 }
 
-void ControlLink::say(std::string_view words) {
-    const std::lock_guard lock(lock_);
-    if (is_broken_) return;
-    const bool is_first = pending_.empty();
-    pending_ += frame_of(words);
-    if (is_first) send_pending();
-    if (is_first && !pending_.empty()) ::eventfd_write(wake_, 1);
-}
-
-void ControlLink::send_pending() {
-    if (pending_.empty()) return;
-    try {
-        pending_.erase(0, connection_->send_now(bytes_of(pending_)));
-    } catch (const Error&) {
-        is_broken_ = true;
-        pending_.clear();
-        connection_->end();
-    }
-}
-
-std::vector<Json> ControlLink::wait(std::uint32_t max_bytes) {
-    while (true) {
-        std::vector<Json> frames = take_frames(max_bytes);
-        if (!frames.empty()) return frames;
-        bool has_pending = false;
-        {
-            const std::lock_guard lock(lock_);
-            has_pending = !pending_.empty();
-        }
-        std::array<pollfd, 2> waiting{
-            pollfd{connection_->socket(),
-                   static_cast<short>(has_pending ? POLLIN | POLLOUT : POLLIN), 0},
-            pollfd{wake_, POLLIN, 0}};
-        const int limit = !come_.empty() ? frame_milliseconds
-                          : has_pending  ? stalled_milliseconds
-                                         : -1;
-        const int found = ::poll(waiting.data(), waiting.size(), limit);
-        if (found == 0)
-            throw Error(ErrorCode::timeout, "the other end of the connection said nothing in time");
-        if (found < 0 && errno != EINTR)
-            throw Error(ErrorCode::peer_failed, "a connection cannot be waited for");
-        if (found < 0) continue;
-        eventfd_t count = 0;
-        if (waiting[1].revents != 0) ::eventfd_read(wake_, &count);
-        if ((waiting[0].revents & POLLOUT) != 0) {
-            const std::lock_guard lock(lock_);
-            send_pending();
-        }
-        std::array<std::byte, read_bytes> room;
-        if (const auto come = connection_->receive(room))
-            come_.insert(come_.end(), come->begin(), come->end());
-    }
-}
-
-std::vector<Json> ControlLink::take_frames(std::uint32_t max_bytes) {
+std::vector<Json> FrameLink::take_frames(std::uint32_t max_bytes) {
     std::vector<Json> frames;
     std::span<const std::byte> rest = come_;
     while (rest.size() >= header_bytes) {
@@ -152,17 +100,50 @@ std::vector<Json> ControlLink::take_frames(std::uint32_t max_bytes) {
     return frames;
 }
 
-void ControlLink::finish(Clock::time_point deadline) {
-    while (true) {
-        {
-            const std::lock_guard lock(lock_);
-            send_pending();
-            if (pending_.empty() || Clock::now() > deadline) break;
-        }
-        pollfd waiting{connection_->socket(), POLLOUT, 0};
+void FrameLink::finish(Clock::time_point deadline) {
+    while (!unsent_.send_more() && Clock::now() <= deadline) {
+        pollfd waiting{socket(), POLLOUT, 0};
         ::poll(&waiting, 1, 100);
     }
     connection_->end_sending();
+}
+
+ControlLink::ControlLink(std::shared_ptr<const Connection> connection)
+    : link_(std::move(connection)), wake_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
+    if (wake_ >= 0 && may_keep(wake_)) return;
+    if (wake_ >= 0) ::close(wake_);
+    throw Error(ErrorCode::peer_failed, "a connection cannot be served: too many files are open");
+}
+
+ControlLink::~ControlLink() {
+    ::close(wake_);
+}
+
+void ControlLink::say(std::string_view words) {
+    if (!link_.say(words)) ::eventfd_write(wake_, 1);
+}
+
+std::vector<Json> ControlLink::wait(std::uint32_t max_bytes) {
+    while (true) {
+        const bool has_unsent = !link_.unsent().is_empty();
+        std::array<pollfd, 2> waiting{
+            pollfd{link_.socket(), static_cast<short>(has_unsent ? POLLIN | POLLOUT : POLLIN), 0},
+            pollfd{wake_, POLLIN, 0}};
+        const int limit = link_.has_begun() ? frame_milliseconds
+                          : has_unsent      ? stalled_milliseconds
+                                            : -1;
+        const int found = ::poll(waiting.data(), waiting.size(), limit);
+        if (found == 0)
+            throw Error(ErrorCode::timeout, "the other end of the connection said nothing in time");
+        if (found < 0 && errno != EINTR)
+            throw Error(ErrorCode::peer_failed, "a connection cannot be waited for");
+        if (found < 0) continue;
+        eventfd_t count = 0;
+        if (waiting[1].revents != 0) ::eventfd_read(wake_, &count);
+        if ((waiting[0].revents & POLLOUT) != 0) link_.unsent().send_more();
+        std::vector<Json> frames = link_.receive(max_bytes);
+        if (!frames.empty()) return frames;
+    }
 }
 
 }  // namespace datamover::stream

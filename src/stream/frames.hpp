@@ -6,13 +6,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "stream/connection.hpp"
 #include "stream/json.hpp"
+#include "stream/unsent.hpp"
 
 namespace datamover::stream {
 
@@ -21,14 +22,41 @@ inline constexpr std::uint32_t max_greeting_bytes = 1 << 14, max_frame_bytes = 1
 
 /// A frame with these words.
 std::string frame_of(std::string_view words);
-/// Reads one frame, and nothing after it. Throws io where what came is no frame, is too long or was
-/// damaged; peer_failed; timeout.
-Json read_frame(const Connection& connection, std::uint32_t max_bytes, Clock::time_point deadline);
+/// Reads one frame, and nothing after it; `look` is called now and then meanwhile. Throws io where
+/// what came is no frame, is too long or was damaged; peer_failed; timeout; what `look` throws.
+Json read_frame(const Connection& connection, std::uint32_t max_bytes, Clock::time_point deadline,
+                const Look& look = {});
 
-/// A connection over which frames go both ways, its end at which the consumers are. One thread
-/// waits for what comes; anybody sends, and never waits: what the system does not take at once is
-/// left to that thread. What is said is bounded by the credits of the other end, so that what waits
-/// is, too.
+/// A connection over which frames go both ways. One thread reads, anybody sends. Nothing waits.
+class FrameLink {
+public:
+    explicit FrameLink(std::shared_ptr<const Connection> connection)
+        : connection_(std::move(connection)), unsent_(*connection_) {}
+
+    /// Sends a frame. Where the connection has ended, whoever reads learns of it, not the caller.
+    /// Whether the system took it all.
+    bool say(std::string_view words);
+    /// The frames that have come. Throws as read_frame, but for timeout.
+    std::vector<Json> receive(std::uint32_t max_bytes);
+    /// Whether a frame has begun to come.
+    bool has_begun() const { return !come_.empty(); }
+    /// Waits until all has been handed to the system, or the deadline; no more is sent.
+    void finish(Clock::time_point deadline = Clock::now() + std::chrono::seconds(5));
+    /// Ends the connection; what the system has taken still arrives.
+    void end() const { connection_->end(); }
+    int socket() const { return connection_->socket(); }
+    Unsent& unsent() { return unsent_; }
+
+private:
+    std::vector<Json> take_frames(std::uint32_t max_bytes);
+
+    const std::shared_ptr<const Connection> connection_;
+    Unsent unsent_;
+    std::vector<std::byte> come_;
+};
+
+/// Such a connection with a thread that waits for what comes, at whose end the consumers are. What
+/// the system does not take at once is left to that thread.
 class ControlLink {
 public:
     /// Throws peer_failed where the system has no event for it.
@@ -37,26 +65,21 @@ public:
     ControlLink(const ControlLink&) = delete;
     ControlLink& operator=(const ControlLink&) = delete;
 
-    /// Sends a frame. Where the connection has ended, whoever waits learns of it, not the caller.
+    /// As FrameLink::say.
     void say(std::string_view words);
     /// Waits for at least one frame, as long as it takes; one that has begun must go on. Throws as
     /// read_frame.
     std::vector<Json> wait(std::uint32_t max_bytes);
-    /// Waits until all has been handed to the system, or the deadline; no more is sent.
-    void finish(Clock::time_point deadline = Clock::now() + std::chrono::seconds(5));
-    /// Ends the connection; what the system has taken still arrives.
-    void end() { connection_->end(); }
+    /// As FrameLink::finish.
+    void finish(Clock::time_point deadline = Clock::now() + std::chrono::seconds(5)) {
+        link_.finish(deadline);
+    }
+    /// As FrameLink::end.
+    void end() { link_.end(); }
 
 private:
-    void send_pending();  ///< under the lock
-    std::vector<Json> take_frames(std::uint32_t max_bytes);
-
-    const std::shared_ptr<const Connection> connection_;
+    FrameLink link_;
     int wake_;  ///< an eventfd
-    std::mutex lock_;
-    std::string pending_;
-    bool is_broken_ = false;
-    std::vector<std::byte> come_;
 };
 
 }  // namespace datamover::stream

@@ -46,6 +46,31 @@ Request Request::read(std::span<const std::byte, size_bytes> words) {
     return request;
 }
 
+std::array<std::byte, Request::size_bytes> Request::write() const {
+    std::array<std::byte, size_bytes> words{};
+    std::byte* at = words.data();
+    put(at, request_magic);
+    put(at, static_cast<std::uint32_t>(operation));
+    put(at, array);
+    for (const std::uint64_t value : {place, offset, bytes}) put(at, value);
+    return words;
+}
+
+ChunkHeader ChunkHeader::read(std::span<const std::byte, size_bytes> words) {
+    std::span<const std::byte> rest = words;
+    const auto magic = take<std::uint32_t>(rest);
+    if (magic != chunk_magic && magic != shared_magic)
+        throw Error(ErrorCode::peer_failed, "what it sent is no part of a message");
+    ChunkHeader header;
+    header.is_shared = magic == shared_magic;
+    header.checksum = take<std::uint32_t>(rest);
+    header.array = take<std::uint32_t>(rest);
+    for (std::uint64_t* const value :
+         {&header.place, &header.offset, &header.bytes, &header.segment, &header.position})
+        *value = take<std::uint64_t>(rest);
+    return header;
+}
+
 std::array<std::byte, ChunkHeader::size_bytes> ChunkHeader::write() const {
     std::array<std::byte, size_bytes> words{};
     std::byte* at = words.data();

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// In which words do data connections talk? As python/datamover/stream/wire.py reads and writes
-// them: integers of big end first, without gaps.
+// In which words do data connections talk? Integers of big end first, without gaps.
 #pragma once
 
 #include <array>
@@ -34,6 +33,7 @@ struct Request {
 
     /// Throws io where the words are none.
     static Request read(std::span<const std::byte, size_bytes> words);
+    std::array<std::byte, size_bytes> write() const;
 };
 
 /// What stands before a chunk: its bytes follow, or lie in a segment that both ends share.
@@ -49,6 +49,8 @@ struct ChunkHeader {
     std::uint64_t segment = 0;
     std::uint64_t position = 0;  ///< in the segment
 
+    /// Throws peer_failed where the words are none.
+    static ChunkHeader read(std::span<const std::byte, size_bytes> words);
     std::array<std::byte, size_bytes> write() const;
 };
 

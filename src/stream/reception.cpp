@@ -3,7 +3,6 @@
 #include "stream/reception.hpp"
 
 #include <fcntl.h>
-#include <signal.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -21,6 +20,7 @@
 #include "datamover/error.hpp"
 #include "stream/frames.hpp"
 #include "stream/keyed_hash.hpp"
+#include "stream/signals_blocked.hpp"
 
 namespace datamover::stream {
 namespace {
@@ -30,22 +30,6 @@ constexpr int greeting_seconds = 10;
 /// Connections at the same time; those above are closed at once.
 constexpr std::size_t max_connections = 1024;
 constexpr std::chrono::milliseconds retry_time{50};
-
-/// Threads that begin meanwhile get no signals: those are for the program's own.
-class SignalsBlocked {
-public:
-    SignalsBlocked() {
-        sigset_t all;
-        ::sigfillset(&all);
-        ::pthread_sigmask(SIG_SETMASK, &all, &before_);
-    }
-    ~SignalsBlocked() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-    SignalsBlocked(const SignalsBlocked&) = delete;
-    SignalsBlocked& operator=(const SignalsBlocked&) = delete;
-
-private:
-    sigset_t before_;
-};
 
 /// The same connection with the lowest descriptor there is now: accept4 chooses before it waits.
 int moved_down(int socket) {

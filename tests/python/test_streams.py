@@ -6,7 +6,7 @@ DATAMOVER_TEST_CASES multiplies the hostile messages, DATAMOVER_TEST_SEED draws 
 """
 
 import contextlib
-import json
+import fcntl
 import os
 import random
 import resource
@@ -19,12 +19,14 @@ import threading
 
 import numpy as np
 import pytest
+import stream_words
+from stream_words import said
 from typer.testing import CliRunner
 
 import datamover as dm
 from datamover import _plan, cli
 from datamover.launch import outer_environment
-from datamover.stream import control, endpoint, receiver, shared_memory, wire
+from datamover.stream import wire
 
 CASES = int(os.environ.get("DATAMOVER_TEST_CASES", "1"))
 SEED = int(os.environ.get("DATAMOVER_TEST_SEED", "0"))
@@ -214,51 +216,114 @@ def test_long_messages_arrive_whole(policy, local):
         assert counters["checksum_errors"] == 0
 
 
+def sealed(data, seals=fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL):
+    """A file of memory that can be shared."""
+    file = os.memfd_create("segment", os.MFD_ALLOW_SEALING)
+    os.write(file, data)
+    fcntl.fcntl(file, fcntl.F_ADD_SEALS, seals)
+    return file
+
+
+def shared_chunk(data, offset, checksum):
+    """The header of a chunk of step 0 of array 0 that lies in segment 0, which is its message."""
+    count = min(stream_words.CHUNK_BYTES, len(data) - offset)
+    header = stream_words.SHARED_MAGIC, checksum, 0, 0, offset, count, 0, offset
+    return stream_words.CHUNK.pack(*header)
+
+
+def array_told(layout):
+    return said(
+        {"type": "array", "number": 0, "name": "u", "dtype": "<f8", "nprocs": 1,
+         "layout": _plan.text_of_layout(layout)}
+    )  # fmt: skip
+
+
+STEP_TOLD = said({"type": "step", "place": 0, "step": 0, "arrays": [0], "dropped": 0})
+
+
 @pytest.mark.parametrize("times", [1, 4])
-def test_what_is_damaged_in_shared_memory_is_asked_for_again(monkeypatch, times):
-    """The receiving end finds a wrong checksum, of the second chunk of step 5, so many times."""
-    right, wrong = wire.crc32c, []
+def test_what_is_damaged_in_shared_memory_is_asked_for_again(times):
+    """The second chunk, so many times."""
+    data = long_of_step(5).tobytes()
+    chunk = data[stream_words.CHUNK_BYTES : 2 * stream_words.CHUNK_BYTES]
+    right = [_plan.crc32c(data[at : at + stream_words.CHUNK_BYTES])
+             for at in range(0, len(data), stream_words.CHUNK_BYTES)]  # fmt: skip
 
-    def checksum(data):
-        is_it = len(data) == wire.CHUNK_BYTES and np.frombuffer(data, "f8")[0] == 131072 + 5
-        if is_it and len(wrong) < times:
-            wrong.append(data)
-            return right(data) ^ 1
-        return right(data)
+    def sending(stream):
+        control = stream.control()
+        stream_words.heard(control, "credit")
+        control.sendall(array_told(LONG) + STEP_TOLD)
+        link = stream.data()
+        file = sealed(data)
+        for n, checksum in enumerate(right):
+            header = shared_chunk(data, n * stream_words.CHUNK_BYTES, checksum ^ (n == 1))
+            socket.send_fds(link, [header], [file] if n == 0 else [])
+        os.close(file)
+        for again in range(1, times + 1):
+            if again == 4:
+                stream_words.heard(control, "bye")
+                return
+            asked = stream_words.fetched(link)
+            assert asked == [0, 0, stream_words.CHUNK_BYTES, stream_words.CHUNK_BYTES]
+            checksum = right[1] ^ (again < times)
+            header = stream_words.CHUNK_MAGIC, checksum, *asked, 0, 0
+            link.sendall(stream_words.CHUNK.pack(*header) + chunk)
+        stream_words.heard(control, "done")
+        control.sendall(said({"type": "end", "dropped": 0}))
 
-    monkeypatch.setattr(wire, "crc32c", checksum)
     with (
-        dm.Stream(None, HERE, consumers=1) as out,
-        dm.stream.connect(out.address) as consumer,
+        stream_words.HandmadeStream(sending, local=True) as stream,
+        dm.stream.connect(stream.address) as consumer,
     ):
         steps = consumer.steps({"u": LONG}, LIMIT_SECONDS)
-
-        def sending():
-            for step in range(8):
-                out.send("u", long_of_step(step), layout=LONG, step=step)
-            out.close()
-
-        fails = times > 1
-        expected = pytest.raises(dm.IoError, match="damaged 4 times") if fails else None
-        with thread(sending), expected or contextlib.nullcontext():
-            for step, arrays in steps:
-                np.testing.assert_array_equal(arrays["u"], long_of_step(step))
-        assert step < 5 if fails else step == 7  # step 4 may be lost with the next
-        assert len(wrong) == times
+        if times == 4:
+            with pytest.raises(dm.IoError, match=r"process 0.*array 0 .*damaged 4 times"):
+                next(steps)
+        else:
+            (arrived,) = list(steps)
+            np.testing.assert_array_equal(arrived[1]["u"], long_of_step(5))
         assert consumer.counters()["connections_local"] == 1
         assert consumer.counters()["checksum_errors"] == times
 
 
+def refused_segment(file, match, position=0):
+    """Share memory with a consumer that must not read it."""
+    data = of_step(0).tobytes()
+
+    def sending(stream):
+        control = stream.control()
+        stream_words.heard(control, "credit")
+        control.sendall(array_told(LINE) + STEP_TOLD)
+        header = stream_words.SHARED_MAGIC, _plan.crc32c(data), 0, 0, 0, len(data), 0, position
+        files = [] if file is None else [file]
+        socket.send_fds(stream.data(), [stream_words.CHUNK.pack(*header)], files)
+        assert stream_words.heard(control, "bye")["code"] in ("io", "peer_failed")
+
+    with (
+        stream_words.HandmadeStream(sending, local=True) as stream,
+        dm.stream.connect(stream.address) as consumer,
+    ):
+        consumer._end.reason_milliseconds = 100
+        with pytest.raises((dm.IoError, dm.PeerFailed), match=match):
+            next(consumer.steps({"u": LINE}, LIMIT_SECONDS))
+
+
 def test_memory_that_could_shrink_or_is_none_is_not_mapped(tmp_path):
-    file = os.memfd_create("unsealed")
-    try:
-        os.ftruncate(file, 4096)
-        with pytest.raises(dm.IoError, match="shrink"):
-            shared_memory.mapped(file)
-    finally:
+    path = tmp_path / "file"
+    path.write_bytes(bytes(48))
+    for file, match in (
+        (sealed(bytes(48), fcntl.F_SEAL_GROW), "shrink"),
+        (os.open(path, os.O_RDONLY), "cannot be mapped"),
+        (sealed(b""), "cannot be mapped"),
+        (sealed(bytes(47)), "longer"),
+    ):
+        refused_segment(file, match)
         os.close(file)
-    with open(tmp_path / "file", "w+b") as ordinary, pytest.raises(dm.IoError):
-        shared_memory.mapped(ordinary.fileno())
+    refused_segment(None, "does not share")
+    for position in (1, 2**64 - 8):
+        file = sealed(bytes(48))
+        refused_segment(file, "longer", position)
+        os.close(file)
 
 
 def test_checksums_are_those_of_another_library():
@@ -360,7 +425,7 @@ def test_consumers_come_late_leave_and_come_again():
 @pytest.mark.timeout(120 * CASES)
 def test_consumers_that_come_stall_and_go_leave_nothing_behind(policy):
     rng = random.Random(SEED)
-    threads_before = threading.enumerate()
+    threads_before = len(os.listdir("/proc/self/task"))
     with dm.Stream(None, HERE, policy=policy, queue_steps=2, timeout=LIMIT_SECONDS) as out:
         step, there = 0, []
         for _ in range(30 * CASES):
@@ -380,7 +445,7 @@ def test_consumers_that_come_stall_and_go_leave_nothing_behind(policy):
                     entry[2] = number
             leaving = there.pop(rng.randrange(len(there)))[0]
             if rng.random() < 0.5:
-                endpoint.wake(leaving._socket)  # as if its process had been killed
+                leaving._end.stop()  # as if its process had been killed
             leaving.close()
         for consumer, *_ in there:
             consumer.close()
@@ -392,9 +457,8 @@ def test_consumers_that_come_stall_and_go_leave_nothing_behind(policy):
         assert out.counters()["bytes_kept"] == 0
         while out._end.connections:  # of those that have gone
             os.sched_yield()
-    for ending in [t for t in threading.enumerate() if t not in threads_before]:
-        ending.join(LIMIT_SECONDS)
-        assert not ending.is_alive()
+    while len(os.listdir("/proc/self/task")) > threads_before:
+        os.sched_yield()
 
 
 # Programs that end.
@@ -543,7 +607,7 @@ class Proxy:
         return self
 
     def __exit__(self, *_):
-        endpoint.close(self._listener)
+        stream_words.close(self._listener)
 
     def _accept(self):
         with contextlib.suppress(OSError):
@@ -567,8 +631,8 @@ class Proxy:
                 sink.sendall(data)
                 if not data:
                     break
-        endpoint.close(source)
-        endpoint.close(sink)
+        stream_words.close(source)
+        stream_words.close(sink)
 
 
 def through_proxy(change, steps=3):
@@ -579,6 +643,7 @@ def through_proxy(change, steps=3):
         Proxy(out.address, change) as proxy,
         dm.stream.connect(proxy.address, local=False) as consumer,
     ):
+        consumer._end.reason_milliseconds = 100  # the stream has none to tell
         got = consumer.steps({"u": line}, LIMIT_SECONDS)
 
         def sending():
@@ -619,42 +684,66 @@ def test_a_message_that_arrives_damaged_again_and_again_is_an_error():
         through_proxy(lambda passed, data: flipped(data, len(data) - 7) if passed > 99 else data)
 
 
-def test_a_reason_that_was_told_is_not_waited_for_again(monkeypatch):
-    asked = []
-    monkeypatch.setattr(receiver.Receiver, "_reason", lambda self: asked.append(self))
-    monkeypatch.setattr(receiver, "told_error", lambda said: dm.PeerFailed("some reason"))
+def test_a_reason_that_was_told_is_not_waited_for_again():
+    def sending(stream):
+        control = stream.control()
+        stream_words.heard(control, "credit")
+        control.sendall(said({"type": "failed", "code": "peer_failed", "words": "some reason"}))
+        stream_words.heard(control, "bye")
+
     with (
-        dm.Stream(None, HERE, consumers=1) as out,
-        dm.stream.connect(out.address) as consumer,
+        stream_words.HandmadeStream(sending) as stream,
+        dm.stream.connect(stream.address) as consumer,
     ):
-        wrong = consumer.steps({"u": dm.BlockCyclic(7, "block", nprocs=1)}, LIMIT_SECONDS)
-        send(out, [0])
+        consumer._end.reason_milliseconds = 10**9
         with pytest.raises(dm.PeerFailed, match="some reason"):
-            numbers(wrong)
-    assert not asked
+            numbers(consumer.steps({"u": LINE}, LIMIT_SECONDS))
 
 
-def test_why_a_process_fails_is_said_before_its_program_sees_it(monkeypatch):
+def test_the_reason_of_a_connection_that_ends_is_waited_for():
+    ended = threading.Event()
+
+    def sending(stream):
+        control = stream.control()
+        stream_words.heard(control, "credit")
+        control.sendall(array_told(LINE) + STEP_TOLD)
+        stream_words.close(stream.data())
+        ended.set()
+        control.sendall(said({"type": "failed", "code": "timeout", "words": "some reason"}))
+        stream_words.heard(control, "bye")
+
+    with (
+        stream_words.HandmadeStream(sending) as stream,
+        dm.stream.connect(stream.address) as consumer,
+        pytest.raises(dm.Timeout, match="some reason"),
+    ):
+        numbers(consumer.steps({"u": LINE}, LIMIT_SECONDS))
+    assert ended.is_set()
+
+
+def test_why_a_process_fails_is_said_before_its_program_sees_it():
     # A program that sees the error closes: said after that, the others would not hear the reason.
-    said = []
+    raised, codes = threading.Event(), []
 
-    def record(writer, words, say=control.FrameWriter.say):
-        if words["type"] == "bye":
-            said.append((words.get("code"), consumer._error))
-        say(writer, words)
+    def sending(stream):
+        control = stream.control()
+        stream_words.heard(control, "credit")
+        control.sendall(array_told(dm.BlockCyclic(7, "block", nprocs=1)))
+        assert raised.wait(LIMIT_SECONDS)
+        codes.append(stream_words.heard(control, "bye")["code"])
 
-    monkeypatch.setattr(control.FrameWriter, "say", record)
-    with dm.Stream(None, HERE, consumers=1) as out, dm.stream.connect(out.address) as consumer:
-        wrong = consumer.steps({"u": dm.BlockCyclic(7, "block", nprocs=1)})
-        send(out, [0])
+    with (
+        stream_words.HandmadeStream(sending) as stream,
+        dm.stream.connect(stream.address) as consumer,
+    ):
         with pytest.raises(dm.Mismatch):
-            next(wrong)
-    assert said[0] == ("mismatch", None)
+            next(consumer.steps({"u": LINE}, LIMIT_SECONDS))
+        raised.set()
+    assert codes == ["mismatch"]
 
 
 @pytest.mark.parametrize("case", range(6))
-def test_a_connection_that_is_cut_is_an_error_and_no_wrong_value(monkeypatch, case):
-    monkeypatch.setattr(receiver, "REASON_SECONDS", 0.1)  # the stream has none to tell
+def test_a_connection_that_is_cut_is_an_error_and_no_wrong_value(case):
     at = random.Random(f"{SEED} {case}").randrange(200, 240_000)
 
     def change(passed, data):
@@ -666,10 +755,13 @@ def test_a_connection_that_is_cut_is_an_error_and_no_wrong_value(monkeypatch, ca
         through_proxy(change)
 
 
-def test_who_listens_and_says_nothing_is_waited_for_no_longer_than_asked(monkeypatch):
-    monkeypatch.setattr(endpoint, "GREETING_SECONDS", 1e6)
-    with socket.create_server(("127.0.0.1", 0)) as silent, pytest.raises(dm.Timeout):
-        dm.stream.connect(f"tcp://127.0.0.1:{silent.getsockname()[1]}", timeout=0.1)
+def test_who_listens_and_says_nothing_is_waited_for_no_longer_than_asked():
+    before = _plan.set_greeting_milliseconds(10**9)
+    try:
+        with socket.create_server(("127.0.0.1", 0)) as silent, pytest.raises(dm.Timeout):
+            dm.stream.connect(f"tcp://127.0.0.1:{silent.getsockname()[1]}", timeout=0.1)
+    finally:
+        _plan.set_greeting_milliseconds(before)
 
 
 # Strangers.
@@ -678,19 +770,11 @@ def test_who_listens_and_says_nothing_is_waited_for_no_longer_than_asked(monkeyp
 def raw(out):
     """A connection on which nothing was said, and the stream's greeting."""
     sock = socket.create_connection(wire.parse_address(out.address))
-    greeting = wire.read_frame(sock, deadline=endpoint.after(LIMIT_SECONDS))
-    return sock, greeting
+    return sock, stream_words.read_frame(sock)
 
 
 def hello(greeting, **words):
-    answer = endpoint.keyed_hash("", greeting["nonce"])
-    return wire.frame({"role": "control", "nprocs": 1, **words, "answer": answer})
-
-
-def said(words):
-    """A frame of which anything may be wrong."""
-    body = json.dumps(words).encode()
-    return wire.FRAME.pack(wire.FRAME_MAGIC, len(body), wire.crc32c(body)) + body
+    return stream_words.answer(greeting, **{"role": "control", "nprocs": 1, **words})
 
 
 def mutated(rng, data):
@@ -720,39 +804,39 @@ def hostile(rng, out):
         dm.FloorPlan([dm.Region(0, 6)], [0]),
         dm.IndexList(6, [range(6)]),
     ]
-    layout = wire.text_of_layout(rng.choice(layouts))
+    layout = _plan.text_of_layout(rng.choice(layouts))
     subscription = {"type": "subscribe", "arrays": [["u", layout]]}
     odd = rng.choice([-1, 2**63, 2**70, 1.5, "x", None, [], {}, True, "u" * 1000, float("nan")])
-    header = wire.REQUEST.pack(
-        wire.REQUEST_MAGIC, rng.randrange(4), rng.randrange(3), rng.choice([0, 2**64 - 1]),
+    header = stream_words.REQUEST.pack(
+        stream_words.REQUEST_MAGIC, rng.randrange(4), rng.randrange(3), rng.choice([0, 2**64 - 1]),
         rng.choice([0, 48, 2**64 - 1]), rng.choice([0, 48, 2**64 - 1]),
     )  # fmt: skip
     data_key = rng.choice(["", "0" * 32, *out._end.keys()])
     return rng.choice(
         [
             ([], lambda g: rng.randbytes(rng.randrange(1, 200))),
-            ([], lambda g: wire.FRAME.pack(wire.FRAME_MAGIC, 2**32 - 1, 0) + b"x"),
+            ([], lambda g: stream_words.FRAME.pack(stream_words.FRAME_MAGIC, 2**32 - 1, 0) + b"x"),
             ([], lambda g: said({"role": rng.choice(["control", "data", odd]), "answer": odd})),
             ([], lambda g: hello(g, nprocs=odd)),
             ([], lambda g: hello(g, role="data", key=odd, rank=odd)),
             ([], lambda g: hello(g, role="data", key=data_key, rank=0, pathway=odd)),
             ([], lambda g: hello(g, key=data_key, rank=odd)),
             ([], lambda g: mutated(rng, hello(g))),
-            ([], lambda g: wire.FRAME.pack(wire.FRAME_MAGIC, 9000, 0) + b"[" * 9000),
+            ([], lambda g: stream_words.FRAME.pack(b"DMS1", 9000, 0) + b"[" * 9000),
             ([lambda g: hello(g, role="data", key=data_key, rank=0, pathway=0)], lambda g: header),
             ([hello], lambda g: said({**subscription, rng.choice(list(subscription)): odd})),
             ([hello], lambda g: said({"type": "subscribe", "arrays": [[odd, layout]]})),
             ([hello], lambda g: said({"type": "subscribe", "arrays": [["u", odd]]})),
-            ([hello], lambda g: mutated(rng, wire.frame(subscription))),
+            ([hello], lambda g: mutated(rng, said(subscription))),
             ([hello], lambda g: said(dict(subscription, arrays=[["u", mutated(
                 rng, layout.encode()).decode("latin1")]]))),
             ([hello], lambda g: said({"type": rng.choice(["credit", "done"]), "steps": odd,
                                       "place": odd})),
-            ([hello, lambda g: wire.frame(subscription)],
+            ([hello, lambda g: said(subscription)],
              lambda g: said({"type": "done", "place": rng.randrange(3)})),
-            ([hello, lambda g: wire.frame(subscription)], lambda g: wire.frame(subscription)),
+            ([hello, lambda g: said(subscription)], lambda g: said(subscription)),
             ([hello], lambda g: said({"type": "bye", "code": odd, "words": odd})),
-            ([hello], lambda g: wire.frame({"a": [[]] * 60_000})),
+            ([hello], lambda g: said({"a": [[]] * 60_000})),
         ]
     )  # fmt: skip
 
@@ -797,16 +881,14 @@ def test_who_says_that_all_is_taken_and_takes_nothing_fills_no_memory(policy):
     with dm.Stream(None, HERE, policy=policy, consumers=1) as out:
         sock, greeting = raw(out)
         with sock:
-            wanted = [["u", wire.text_of_layout(LINE)]]
+            wanted = [["u", _plan.text_of_layout(LINE)]]
             for words in (
                 hello(greeting),
                 said({"type": "subscribe", "arrays": wanted}),
                 said({"type": "credit", "steps": 1}),
             ):
                 sock.sendall(words)
-            frames = (
-                wire.read_frame(sock, deadline=endpoint.after(LIMIT_SECONDS)) for _ in range(100)
-            )
+            frames = (stream_words.read_frame(sock) for _ in range(100))
             steps = (words for words in frames if words["type"] == "step")
             for step in range(50):
                 send(out, [step])
@@ -819,9 +901,11 @@ def test_who_has_said_what_it_wants_cannot_say_much_more():
         sock, greeting = raw(out)
         with sock:
             sock.settimeout(LIMIT_SECONDS)
-            wanted = [["u", wire.text_of_layout(LINE)]]
+            wanted = [["u", _plan.text_of_layout(LINE)]]
             sock.sendall(hello(greeting) + said({"type": "subscribe", "arrays": wanted}))
-            sock.sendall(wire.FRAME.pack(wire.FRAME_MAGIC, 1 << 20, 0))  # no byte of it comes
+            sock.sendall(
+                stream_words.FRAME.pack(stream_words.FRAME_MAGIC, 1 << 20, 0)
+            )  # no byte of it comes
             while sock.recv(1 << 16):
                 pass
     assert out.counters()["consumers_lost"] == 1
@@ -1003,16 +1087,16 @@ class FakeStream:
                     self._listener.accept()[0].close()
 
     def close(self):
-        endpoint.close(self._listener)
+        stream_words.close(self._listener)
         self._thread.join(LIMIT_SECONDS)
 
 
 def hostile_stream(rng):
     """What a stream that means harm says: each message right, or one of them odd."""
     odd = rng.choice([-1, 2**63, 2**70, 1.5, "x", None, [], {}, "u" * 1000, [["f", "O"]], "|O"])
-    layout = wire.text_of_layout(rng.choice([LINE, dm.BlockCyclic(7, "block", nprocs=1)]))
+    layout = _plan.text_of_layout(rng.choice([LINE, dm.BlockCyclic(7, "block", nprocs=1)]))
     words = [
-        {"datamover_stream": wire.VERSION, "nonce": "0"},
+        {"datamover_stream": stream_words.VERSION, "nonce": "0"},
         {
             "type": "welcome",
             "key": "k",

@@ -11,8 +11,8 @@ import socket
 from collections.abc import Callable
 
 from datamover import launch
-from datamover.stream.endpoint import TOKEN_VARIABLE
 from datamover.stream.frames import Frames
+from datamover.stream.wire import TOKEN_VARIABLE
 
 #: Where the application is to send its field.
 ADDRESS_VARIABLE = "DATAMOVER_STREAM"

@@ -24,8 +24,8 @@ from datamover.errors import (
     Unsupported,
 )
 from datamover.stream import wire
+from datamover.stream.array_info import ArrayInfo
 from datamover.stream.consumer import Consumer, connect
-from datamover.stream.receiver import ArrayInfo
 from datamover.stream.view import (
     View,
     first_view,

@@ -21,8 +21,8 @@ from typing import Any
 from datamover._plan import is_any, is_loopback
 from datamover.errors import Error, InvalidArgument, IoError, Mismatch, Unsupported
 from datamover.stream import wire
+from datamover.stream.array_info import ArrayInfo
 from datamover.stream.feed import Feed, Status, message_of
-from datamover.stream.receiver import ArrayInfo
 from datamover.stream.view import View, view_of_words, why_not_shown
 
 try:

@@ -4,11 +4,8 @@
 from __future__ import annotations
 
 import contextlib
-import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NoReturn
-
-import numpy as np
 
 from datamover.errors import Error
 
@@ -33,7 +30,7 @@ class Group:
             self._address = comm_address(comm)
             self.rank, self.size = comm.rank, comm.size
 
-    def sending(self) -> Together | None:
+    def members(self) -> Together | None:
         """Give these processes as the engine's streams want them. Collective."""
         if self.size == 1:
             return None
@@ -48,20 +45,6 @@ class Group:
         from datamover.mpi import collectively
 
         return collectively(self._address, work)
-
-    def told_by_first(self, words: Any) -> Any:
-        """Give everywhere what process 0 brings, anything that is JSON. Collective."""
-        return self.told_by_all(words if self.rank == 0 else None)[0]
-
-    def told_by_all(self, words: Any) -> list[Any]:
-        """Give everywhere what each process brings, anything that is JSON. Collective."""
-        if self.size == 1:
-            return [words]
-        from datamover.mpi import gathered
-
-        said = json.dumps(words).encode()
-        padded = np.frombuffer(said + b" " * (-len(said) % 8), np.int64)
-        return [json.loads(one.tobytes()) for one in gathered(self._address, padded)]
 
     def refuse(self, error: BaseException) -> NoReturn:
         """Raise this everywhere, where the others call `together`. Collective."""

@@ -1,9 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which elements go from a process of one program to a process of the other, and from where?
-
-The plan is that of `_plan.plan_between`. Both ends derive it by themselves, and with it the order
-of every message.
-"""
+"""Where does a process of either end of a stream keep its part of an array?"""
 
 from __future__ import annotations
 
@@ -22,8 +18,6 @@ from datamover.layouts import (
     Region,
     dense_memory,
 )
-from datamover.plans import MotionPlan
-from datamover.relations import AddressRelation
 
 
 class LocalMemory:
@@ -114,52 +108,31 @@ class KnownMemory:
         return array.ctypes.data, array.shape, array.strides, array.dtype
 
 
-def new_arrays(
-    layout: Layout, rank: int, dtype: np.dtype
-) -> tuple[LocalMemory, np.ndarray | dict[int, np.ndarray]]:
-    """Make arrays for this process's blocks: one, or a mapping where it holds several."""
-    places = dense_memory(layout, rank, dtype.itemsize)
-    memory = np.empty(places.end_bytes, np.uint8)
-    views = {}
-    for block in layout.blocks_of(rank):
-        extents = tuple(layout.block_extents(block))
-        if 0 in extents:
-            views[block] = np.empty(extents, dtype)
-    for place in places.blocks:
-        extents = tuple(layout.block_extents(place.block))
-        if 0 not in extents:
-            views[place.block] = np.ndarray(
-                extents, dtype, memory, place.offset_bytes, tuple(place.strides_bytes)
-            )
-    views = dict(sorted(views.items()))
-    local = LocalMemory(memory, places)
-    if len(views) > 1:
-        return local, views
-    if not views:
+class NewArrays:
+    """Makes arrays for this process's blocks: one, or a mapping where it holds several."""
+
+    def __init__(self, layout: Layout, rank: int, dtype: np.dtype):
+        self.dtype = dtype
+        self.layout = dense_memory(layout, rank, dtype.itemsize)
         dims = 1 if isinstance(layout, IndexList | FlatCyclic) else layout.dims
-        return local, np.empty((0,) * dims, dtype)
-    return local, next(iter(views.values()))
+        places = {place.block: place for place in self.layout.blocks}
+        self._blocks = []
+        for block in sorted(layout.blocks_of(rank)):
+            extents = tuple(layout.block_extents(block))
+            place = places.get(block) if 0 not in extents else None
+            where = (0, None) if place is None else (place.offset_bytes, tuple(place.strides_bytes))
+            self._blocks.append((block, extents, *where))
+        self._empty = (0,) * dims
 
-
-class Unpacker:
-    """Puts messages from the processes of a producer where their elements belong."""
-
-    def __init__(self, plan: MotionPlan, rank: int, dtype: np.dtype):
-        self._plan, self._rank, self._itemsize = plan, rank, dtype.itemsize
-        self._memory: MemoryLayout | None = None
-        self._relations: dict[int, AddressRelation] = {}
-        #: Bytes of the message from each sending process.
-        self.sizes = {p: n * self._itemsize for p, n in plan.incoming(rank).items()}
-
-    def unpack(self, messages: dict[int, np.ndarray], local: LocalMemory) -> None:
-        """Take messages apart."""
-        if local.layout is not self._memory and local.layout != self._memory:
-            self._memory = local.layout
-            self._relations = {
-                peer: self._plan.relation(
-                    peer, self._rank, self._itemsize, destination_memory=local.layout
-                )
-                for peer in self.sizes
-            }
-        for peer, relation in self._relations.items():
-            relation.scatter(messages[peer], local.memory)
+    def make(self) -> tuple[np.ndarray, np.ndarray | dict[int, np.ndarray]]:
+        """Give all memory, and the arrays in it."""
+        memory = np.empty(self.layout.end_bytes, np.uint8)
+        views = {
+            block: np.empty(extents, self.dtype)
+            if strides is None
+            else np.ndarray(extents, self.dtype, memory, offset, strides)
+            for block, extents, offset, strides in self._blocks
+        }
+        if len(views) > 1:
+            return memory, views
+        return memory, next(iter(views.values()), np.empty(self._empty, self.dtype))

@@ -138,7 +138,7 @@ class Stream:
                 seconds(timeout),
                 bool(local),
             )
-        self._end = Producer(self._group.sending(), *options, *_place)
+        self._end = Producer(self._group.members(), *options, *_place)
         self.address, self.token = self._end.address, self._end.token
         if self._group.rank == 0 and token is None and self.token:
             log.warning("consumers of %s need the token %s", self.address, self.token)

@@ -13,8 +13,8 @@ import numpy as np
 
 from datamover.errors import InvalidArgument, IoError, Unsupported
 from datamover.layouts import BlockCyclic
+from datamover.stream.array_info import ArrayInfo
 from datamover.stream.consumer import Consumer, connect
-from datamover.stream.receiver import ArrayInfo
 
 #: A chunk of a Zarr array holds about so many bytes of one step.
 ZARR_CHUNK_BYTES = 4 << 20

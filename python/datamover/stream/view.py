@@ -11,7 +11,7 @@ import numpy as np
 from datamover.errors import InvalidArgument, Mismatch
 from datamover.holdings import Holdings
 from datamover.layouts import BlockCyclic, FloorPlan, Layout
-from datamover.stream.receiver import ArrayInfo
+from datamover.stream.array_info import ArrayInfo
 
 #: Owners are told for so many intervals per dimension; of finer layouts a sample.
 MAX_INTERVALS = 512

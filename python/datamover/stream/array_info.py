@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What is an array of a stream?"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+
+import numpy as np
+
+from datamover.layouts import Layout
+from datamover.stream import wire
+
+
+@dataclasses.dataclass(frozen=True)
+class ArrayInfo:
+    """What an array of a stream is.
+
+    Attributes
+    ----------
+    name : str
+    dtype : dtype
+    layout : BlockCyclic, FloorPlan, IndexList or FlatCyclic
+        Of the sending processes.
+    """
+
+    name: str
+    dtype: np.dtype
+    layout: Layout
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Extents of the whole array."""
+        return tuple(self.layout.domain.shape)
+
+    @classmethod
+    def of_words(cls, name: str, dtype: str, layout: Layout) -> ArrayInfo:
+        """Read what the engine says of an array. Raises IoError where NumPy has no such dtype."""
+        return cls(name, wire.dtype_of_words(json.loads(dtype)), layout)

@@ -1,0 +1,346 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How do receiving processes connect to a stream, agree on what they want, and leave it?
+#include "stream/consumer.hpp"
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <exception>
+#include <set>
+#include <system_error>
+
+#include "stream/agreed_words.hpp"
+#include "stream/crc32c.hpp"
+#include "stream/entered.hpp"
+#include "stream/message_words.hpp"
+#include "stream/plan_between.hpp"
+#include "stream/said_error.hpp"
+#include "stream/signals_blocked.hpp"
+
+namespace datamover::stream {
+namespace {
+
+constexpr std::int64_t max_ahead = 64;
+constexpr std::size_t max_processes = 1 << 16, max_arrays = 1 << 12;
+constexpr std::int64_t max_port = 65535;
+
+/// Agrees on the outcome as `collectively`; an interruption goes on here after the others know.
+template <class Work>
+void collectively_unless_interrupted(Together& together, const Work& work) {
+    std::exception_ptr interrupted;
+    try {
+        collectively(together, [&] {
+            try {
+                work();
+            } catch (const Error&) {
+                throw;
+            } catch (const std::bad_alloc&) {
+                throw;
+            } catch (...) {
+                interrupted = std::current_exception();
+                throw Error(ErrorCode::peer_failed,
+                            "process " + std::to_string(together.rank()) + " was interrupted");
+            }
+        });
+    } catch (...) {
+        if (interrupted) std::rethrow_exception(interrupted);
+        throw;
+    }
+}
+
+void check_seconds(const std::optional<double>& seconds) {
+    if (seconds && !(*seconds > 0 && std::isfinite(*seconds)))
+        throw Error(ErrorCode::invalid_argument, "a timeout of " + std::to_string(*seconds) +
+                                                     " s was given; it must be above 0 s");
+}
+
+/// As a frame can say it, and whoever reads the frame takes it.
+void check_name(const std::string& name) {
+    try {
+        Json::parse_object(JsonObject().add("name", name).text()).name("name");
+    } catch (const Error&) {
+        throw Error(ErrorCode::invalid_argument,
+                    "a name is a text in UTF-8 of at most 256 characters, none for control");
+    }
+}
+
+}  // namespace
+
+Consumer::Consumer(std::shared_ptr<Together> together, const std::string& address,
+                   StreamSourceOptions options)
+    : together_(std::move(together)), options_(std::move(options)), process_(::getpid()) {
+    Address first;
+    collectively_unless_interrupted(*together_, [&] {
+        first = Address::of_text(address);
+        check_seconds(options_.timeout_seconds);
+        if (options_.ahead < 1 || options_.ahead > max_ahead)
+            throw Error(ErrorCode::invalid_argument, "ahead is " + std::to_string(options_.ahead) +
+                                                         ", it must be 1 to " +
+                                                         std::to_string(max_ahead));
+        limit_ = deadline_after(options_.timeout_seconds);
+        if (rank() == 0) introduce(first);
+    });
+    share_welcome();
+    collectively_unless_interrupted(*together_, [&] {
+        if (rank() > 0)
+            connection_ = dial(
+                first, JsonObject().add("role", "control").add("key", key_).add("rank", rank()),
+                dialing(), limit_, true);
+        control_ = std::make_unique<FrameLink>(connection_);
+        steps_ = std::make_unique<IncomingSteps>(
+            *control_, rank(), [this](int producer) { return dial_to(producer); }, counters_);
+        wake_ = ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+        if (wake_ < 0) throw Error(ErrorCode::io, "the system has no more events");
+    });
+}
+
+Consumer::~Consumer() {
+    stop();
+    if (!is_own_process()) [[maybe_unused]]
+        Turns* const kept = turns_.release();
+    if (wake_ >= 0) ::close(wake_);
+}
+
+Dialing Consumer::dialing() {
+    return {known_token(options_.token), [this] {
+                together_->look_for_interrupt();
+                if (closed_) throw Error(ErrorCode::invalid_state, "the connection is closed");
+            }};
+}
+
+/// Connects as the first process.
+void Consumer::introduce(const Address& address) {
+    const Dialing how = dialing();
+    connection_ =
+        dial(address, JsonObject().add("role", "control").add("nprocs", size()), how, limit_, true);
+    const auto end = Clock::now() + std::chrono::milliseconds(greeting_milliseconds.load());
+    const Json said = read_frame(*connection_, max_frame_bytes, end, how.look);
+    const Json* const type = said.find("type");
+    if (type != nullptr && type->is("end"))
+        throw Error(ErrorCode::invalid_state, "the stream has ended");
+    if (type != nullptr && type->is("failed")) throw said_error(said);
+    read_welcome(said, address);
+}
+
+/// What the stream says of itself.
+void Consumer::read_welcome(const Json& said, const Address& address) {
+    for (const Json& item : said.list("producers", max_processes)) {
+        const auto& parts = item.items();
+        if (item.kind() != Json::Kind::list || parts.size() != 3 ||
+            parts[1].kind() != Json::Kind::integer || parts[1].integer() < 1 ||
+            parts[1].integer() > max_port)
+            throw Error(ErrorCode::io,
+                        "an address of a sending process is a host, a port and a name");
+        senders_.push_back({{parts[0].as_name("host"), static_cast<int>(parts[1].integer())},
+                            parts[2].as_name("name")});
+    }
+    // The first one was reached; where a tunnel leads there, it knows itself otherwise.
+    if (!senders_.empty()) senders_.front().address = address;
+    key_ = said.name("key");
+    pathways_ = static_cast<int>(said.number("pathways", 1, max_pathways));
+    const Json* const ahead = said.find("ahead");
+    if (ahead == nullptr || ahead->kind() != Json::Kind::boolean)
+        throw Error(ErrorCode::io, "'ahead' of a frame must be true or false");
+    goes_ahead_ = ahead->is_true() && !options_.newest;
+}
+
+/// Has all processes know what the first was told.
+void Consumer::share_welcome() {
+    WordWriter mine;
+    if (rank() == 0) {
+        mine.add(key_).add(pathways_).add(goes_ahead_);
+        mine.add(static_cast<std::int64_t>(senders_.size()));
+        for (const Sender& sender : senders_)
+            mine.add(sender.address.host).add(sender.address.port).add(sender.local_name);
+    }
+    WordReader said(together_->gather(mine.numbers()).front());
+    key_ = said.text();
+    pathways_ = static_cast<int>(said.number());
+    goes_ahead_ = said.number() != 0;
+    senders_.resize(static_cast<std::size_t>(said.number()));
+    for (Sender& sender : senders_) {
+        sender.address.host = said.text();
+        sender.address.port = static_cast<int>(said.number());
+        sender.local_name = said.text();
+    }
+}
+
+/// Connects to a sending process: by shared memory if it is here, else by all pathways.
+IncomingSteps::Links Consumer::dial_to(int producer) {
+    if (producer < 0 || static_cast<std::size_t>(producer) >= senders_.size())
+        throw Error(ErrorCode::io, "the stream has no sending process " + std::to_string(producer));
+    const Sender& sender = senders_[static_cast<std::size_t>(producer)];
+    const Dialing how = dialing();
+    const auto words = [this](int pathway) {
+        return JsonObject()
+            .add("role", "data")
+            .add("key", key_)
+            .add("rank", rank())
+            .add("pathway", pathway);
+    };
+    IncomingSteps::Links links;
+    if (options_.shared_memory && !sender.local_name.empty()) {
+        if (auto connection = dial_local(sender.local_name, words(0), how)) {
+            links.push_back(
+                std::make_unique<DataReceiver>(std::move(connection), producer, 0, 1, counters_));
+            return links;
+        }
+    }
+    const Deadline limit = Clock::now() + std::chrono::milliseconds(greeting_milliseconds.load());
+    try {
+        for (int pathway = 0; pathway < pathways_; ++pathway)
+            links.push_back(std::make_unique<DataReceiver>(
+                dial(sender.address, words(pathway), how, limit, false), producer, pathway,
+                pathways_, counters_));
+    } catch (const Error& error) {
+        if (error.code() != ErrorCode::timeout) throw;
+        throw Error(ErrorCode::peer_failed,
+                    "sending process " + std::to_string(producer) + " has ended");
+    }
+    return links;
+}
+
+std::vector<KnownArray> Consumer::arrays(std::optional<double> timeout_seconds) {
+    WordWriter mine;
+    collectively_unless_interrupted(*together_, [&] {
+        check_seconds(timeout_seconds);
+        require_own_process();
+        if (rank() != 0) return;
+        wait_for_arrays(timeout_seconds);
+        const Entered entered(*this);
+        mine.add(static_cast<std::int64_t>(steps_->known().size()));
+        for (const auto& [number, array] : steps_->known())
+            mine.add(array.name)
+                .add(array.type.text)
+                .add(array.layout.nprocs())
+                .add(text_of_layout(array.layout));
+    });
+    WordReader said(together_->gather(mine.numbers()).front());
+    std::vector<KnownArray> known;
+    for (std::int64_t left = said.number(); left > 0; --left) {
+        KnownArray array;
+        array.name = said.text();
+        array.type = ArrayType::of_text(said.text());
+        const std::int64_t nprocs = said.number();
+        array.layout = layout_of_text(said.text(), nprocs);
+        known.push_back(std::move(array));
+    }
+    return known;
+}
+
+void Consumer::check_wanted(const std::vector<WantedArray>& wanted) const {
+    require_own_process();
+    if (closed_ || is_subscribed_)
+        throw Error(ErrorCode::invalid_state,
+                    "the connection is closed, or what is wanted was said already");
+    if (wanted.empty() || wanted.size() > max_arrays)
+        throw Error(ErrorCode::invalid_argument,
+                    "1 to " + std::to_string(max_arrays) + " arrays can be wanted");
+    std::set<std::string> names;
+    for (const WantedArray& one : wanted) {
+        check_name(one.name);
+        if (!names.insert(one.name).second)
+            throw Error(ErrorCode::invalid_argument, "array '" + one.name + "' is wanted twice");
+        if (!one.layout.valid() || one.layout.nprocs() != size())
+            throw Error(ErrorCode::mismatch,
+                        "the layout of '" + one.name + "' is for " +
+                            std::to_string(one.layout.valid() ? one.layout.nprocs() : 0) +
+                            " processes, " + std::to_string(size()) + " receive");
+        text_of_layout(one.layout);  // one that cannot be told is an error here, on all
+    }
+}
+
+void Consumer::subscribe(std::vector<WantedArray> wanted) {
+    collectively(*together_, [&] { check_wanted(wanted); });
+    is_subscribed_ = true;
+    std::sort(wanted.begin(), wanted.end(),
+              [](const WantedArray& a, const WantedArray& b) { return a.name < b.name; });
+    std::string words;
+    for (const WantedArray& one : wanted)
+        words += (words.empty() ? "[" : ",[") + json_text(one.name) + "," +
+                 json_text(text_of_layout(one.layout)) + "]";
+    const std::int64_t sum = crc32c(std::as_bytes(std::span(words.data(), words.size())));
+    const auto everyone = together_->gather(WordWriter().add(sum).numbers());
+    const Entered entered(*this);
+    for (const auto& numbers : everyone)
+        if (WordReader(numbers).number() != sum)
+            fail_here(Error(ErrorCode::mismatch,
+                            "the processes of the consumer want different arrays or layouts"));
+    raise_error();
+    steps_->want(std::move(wanted), options_.ahead, goes_ahead_);
+    if (rank() == 0)
+        control_->say(JsonObject()
+                          .add("type", "subscribe")
+                          .add_json("arrays", "[" + words + "]")
+                          .add_json("newest", options_.newest ? "true" : "false")
+                          .text());
+    control_->say(JsonObject().add("type", "credit").add("steps", options_.ahead).text());
+    start_thread();
+}
+
+void Consumer::unpack(const std::string& name, const DestinationMemory& destination) {
+    for (const auto& [array, messages] : open_ ? open_->arrays : decltype(open_->arrays)()) {
+        if (array->name() != name) continue;
+        array->unpack(messages, destination);
+        return;
+    }
+    throw Error(ErrorCode::invalid_state, "the step has no array '" + name + "'");
+}
+
+void Consumer::taken() {
+    const Entered entered(*this);
+    if (!open_) throw Error(ErrorCode::invalid_state, "there is no step to be taken");
+    ArrivedStep step = *std::exchange(open_, std::nullopt);
+    steps_->taken(std::move(step));
+}
+
+bool Consumer::is_own_process() const {
+    return ::getpid() == process_;
+}
+
+void Consumer::require_own_process() const {
+    if (!is_own_process())
+        throw Error(ErrorCode::invalid_state,
+                    "the connection is of the process that this one was forked from");
+}
+
+void Consumer::fail(const Error& why) {
+    if (!is_own_process()) return;
+    const Entered entered(*this);
+    fail_here(why);
+}
+
+void Consumer::refuse(const Error& why) {
+    together_->agree(why);
+    throw why;
+}
+
+void Consumer::end(bool says_it) {
+    if (!is_own_process() || steps_ == nullptr || closed_.exchange(true)) return;
+    ::eventfd_write(wake_, 1);
+    {
+        const Entered entered(*this);
+        if (says_it && !error_) control_->say(JsonObject().add("type", "bye").text());
+        if (says_it) control_->finish();
+        control_->end();
+        steps_->end_data();
+        turns_->program_left.notify_all();
+    }
+    if (turns_->thread.joinable()) turns_->thread.join();
+}
+
+std::vector<std::string> Consumer::names() {
+    const Entered entered(*this);
+    std::vector<std::string> names;
+    for (const auto& [number, array] : steps_->known()) names.push_back(array.name);
+    return names;
+}
+
+StreamSourceCounters Consumer::counters() const {
+    return {counters_.bytes_received, counters_.checksum_errors, counters_.connections,
+            counters_.connections_local, dropped()};
+}
+
+}  // namespace datamover::stream

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Who reads the connections of a receiving process: its program, while it waits for a step, or the
+// thread beside it, when the program has been away for a while?
+#include <poll.h>
+#include <sys/eventfd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <exception>
+#include <new>
+#include <system_error>
+
+#include "stream/entered.hpp"
+#include "stream/said_error.hpp"
+#include "stream/signals_blocked.hpp"
+
+namespace datamover::stream {
+namespace {
+
+/// So long the program is away before the thread takes over. What comes meanwhile waits in the
+/// system's memory; a program that comes back sooner takes it from there without a hand-over.
+constexpr std::chrono::milliseconds patience{2};
+/// A program that was found waiting so often is left alone until it returns.
+constexpr int most_dozes = 8;
+
+std::string text_of_seconds(double seconds) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%g s", seconds);
+    return text;
+}
+
+}  // namespace
+
+void Consumer::start_thread() {
+    const SignalsBlocked blocked;
+    try {
+        left_ = Clock::now();
+        turns_->thread = std::thread([this] { run(); });
+    } catch (const std::system_error& error) {
+        throw Error(ErrorCode::io, std::string("no thread to receive: ") + error.what());
+    }
+}
+
+std::optional<Consumer::Step> Consumer::next(std::optional<double> timeout_seconds) {
+    require_own_process();
+    Entered entered(*this);
+    if (open_) throw Error(ErrorCode::invalid_state, "the last step was not taken");
+    if (!wait(entered.lock(), deadline_after(timeout_seconds),
+              [this] { return steps_->has_ready() || steps_->is_over(); }))
+        throw Error(ErrorCode::timeout, "no step came in " + text_of_seconds(*timeout_seconds));
+    open_ = steps_->next();
+    if (!open_) return std::nullopt;
+    Step step{open_->number, {}};
+    for (const auto& [array, messages] : open_->arrays) step.arrays.push_back(array);
+    return step;
+}
+
+void Consumer::wait_for_arrays(std::optional<double> timeout_seconds) {
+    Entered entered(*this);
+    raise_error();
+    control_->say(JsonObject().add("type", "arrays").text());
+    if (!wait(entered.lock(), deadline_after(timeout_seconds),
+              [this] { return steps_->arrays_are_known(); }))
+        throw Error(ErrorCode::timeout,
+                    "the stream has sent nothing in " + text_of_seconds(*timeout_seconds));
+}
+
+/// Reads until it is done; false where the deadline passed.
+template <class IsDone>
+bool Consumer::wait(Lock& lock, const Deadline& deadline, const IsDone& is_done) {
+    /// The thread leaves reading to the program as long as there is one.
+    struct Present {
+        explicit Present(Consumer& consumer_) : consumer(consumer_) { ++consumer.waiting_; }
+        ~Present() {
+            --consumer.waiting_;
+            consumer.left_ = Clock::now();
+            if (consumer.thread_rests_) consumer.turns_->program_left.notify_one();
+        }
+        Consumer& consumer;
+    };
+    const Present present(*this);
+    Clock::time_point looked = Clock::now();
+    while (true) {
+        raise_error();
+        if (is_done()) return true;
+        const Clock::time_point now = Clock::now();
+        const bool is_late = deadline && now >= *deadline;
+        auto time = look_time;
+        if (deadline)
+            time = std::clamp(std::chrono::ceil<std::chrono::milliseconds>(*deadline - now),
+                              std::chrono::milliseconds(0), look_time);
+        const bool was_interrupted = !take_turn(lock, time, true);
+        if (was_interrupted || Clock::now() - looked >= look_time) {
+            lock.unlock();
+            try {
+                together_->look_for_interrupt();
+            } catch (...) {
+                lock.lock();
+                throw;
+            }
+            lock.lock();
+            looked = Clock::now();
+        }
+        if (is_late && !error_ && !closed_ && !is_done()) return false;
+    }
+}
+
+/// Waits for what comes, without the lock, and takes it in; false where a signal ended the wait.
+bool Consumer::take_turn(Lock& lock, std::chrono::milliseconds time, bool is_program) {
+    std::vector<pollfd> waiting{{wake_, POLLIN, 0}};
+    if (failing_) {
+        steps_->add_control_to(waiting);
+        const auto left = std::chrono::ceil<std::chrono::milliseconds>(reason_end_ - Clock::now());
+        time = std::clamp(left, std::chrono::milliseconds(0), time);
+    } else {
+        steps_->add_to(waiting);
+    }
+    lock.unlock();
+    const int found = ::poll(waiting.data(), waiting.size(), static_cast<int>(time.count()));
+    const bool was_interrupted = found < 0 && errno == EINTR;
+    lock.lock();
+    if (found < 0)
+        for (pollfd& one : waiting) one.revents = 0;
+    if (is_finished() || (!is_program && waiting_ > 0)) return !was_interrupted;
+    take_in(waiting, is_program);
+    return !was_interrupted;
+}
+
+void Consumer::take_in(const std::vector<pollfd>& waiting, bool is_program) {
+    try {
+        if (!failing_) {
+            steps_->take_in(waiting, is_program);
+        } else if (const auto reason = steps_->reason(waiting)) {
+            fail_here(*reason);
+        } else if (Clock::now() >= reason_end_) {
+            fail_here(*failing_);
+        }
+    } catch (const Error& error) {
+        const bool has_reason =
+            error.code() == ErrorCode::peer_failed || error.code() == ErrorCode::timeout;
+        if (failing_) {
+            fail_here(*failing_);
+        } else if (!has_reason || steps_->was_told()) {
+            fail_here(error);
+        } else {
+            // The stream says why its connections end, where it can.
+            failing_ = error;
+            reason_end_ = Clock::now() + std::chrono::milliseconds(reason_milliseconds.load());
+            steps_->end_data();
+        }
+    } catch (const std::bad_alloc&) {
+        fail_here(Error(ErrorCode::no_memory, "no memory for what the stream sends"));
+    } catch (...) {
+        fail_here(Error(ErrorCode::peer_failed, "it was interrupted while it connected"));
+        throw;
+    }
+}
+
+void Consumer::raise_error() const {
+    if (error_) throw *error_;
+    if (closed_) throw Error(ErrorCode::invalid_state, "the connection is closed");
+}
+
+void Consumer::fail_here(const Error& why) {
+    if (error_ || closed_) return;
+    // Said before anybody here sees it: who sees it closes, and then it would not be said.
+    control_->say(JsonObject()
+                      .add("type", "bye")
+                      .add("code", error_code_name(why.code()))
+                      .add("words", few_words(why.what()))
+                      .text());
+    control_->finish();
+    steps_->end_data();
+    error_ = why;
+}
+
+void Consumer::run() {
+    Lock lock(turns_->lock);
+    int dozes = 0;
+    while (!is_finished()) {
+        const Clock::time_point begin = left_ + patience;
+        if (waiting_ > 0 || wanting_ > 0) {
+            rest(lock, dozes);
+        } else if (Clock::now() < begin) {
+            turns_->program_left.wait_until(lock, begin);
+        } else {
+            dozes = 0;
+            take_turn(lock, look_time, false);
+        }
+    }
+}
+
+/// While the program reads.
+void Consumer::rest(Lock& lock, int& dozes) {
+    if (++dozes < most_dozes || waiting_ == 0) {
+        turns_->program_left.wait_for(lock, patience);
+        return;
+    }
+    dozes = 0;
+    thread_rests_ = true;
+    turns_->program_left.wait(lock, [this] { return waiting_ == 0 || is_finished(); });
+    thread_rests_ = false;
+}
+
+}  // namespace datamover::stream

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How does a call of the receiving program get its turn before the thread beside it?
+#pragma once
+
+#include "stream/consumer.hpp"
+
+namespace datamover::stream {
+
+/// Has the lock of a consumer.
+class Consumer::Entered {
+public:
+    explicit Entered(Consumer& consumer) {
+        ++consumer.wanting_;
+        lock_ = Lock(consumer.turns_->lock);
+        --consumer.wanting_;
+    }
+    Lock& lock() { return lock_; }
+
+private:
+    Lock lock_;
+};
+
+}  // namespace datamover::stream

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How does a message become whole, over connections and in memory that is shared?
+#include "stream/incoming_message.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+#include <string>
+#include <utility>
+
+#include "datamover/error.hpp"
+
+namespace datamover::stream {
+
+MessageMemory::Bytes MessageMemory::take(std::size_t bytes) {
+    const auto found = unused_.find(bytes);
+    if (found != unused_.end() && !found->second.empty()) {
+        Bytes memory = std::move(found->second.back());
+        found->second.pop_back();
+        return memory;
+    }
+    Bytes memory(new (std::nothrow) std::byte[bytes]);
+    if (memory == nullptr)
+        throw Error(ErrorCode::no_memory, "a message of " + std::to_string(bytes) + " bytes");
+    return memory;
+}
+
+IncomingMessage::~IncomingMessage() {
+    if (own_ != nullptr) memory_.give_back(std::move(own_), bytes_);
+}
+
+std::span<const std::byte> IncomingMessage::bytes() const {
+    if (segment_ != nullptr) return segment_->memory().subspan(begin_, bytes_);
+    return {own_.get(), bytes_};
+}
+
+void IncomingMessage::go_on(std::uint64_t offset, std::uint64_t count, int pathway, int pathways) {
+    const auto [begin, end] = share_of(bytes_, pathway, pathways);
+    std::uint64_t& passed = passed_[static_cast<std::size_t>(pathway)];
+    if (offset != begin + passed || count == 0 || count > std::min(chunk_bytes, end - offset))
+        throw Error(ErrorCode::peer_failed, "what it sent is not what comes next");
+    passed += count;
+}
+
+std::span<std::byte> IncomingMessage::place(std::uint64_t offset, std::uint64_t count) {
+    if (own_ == nullptr) {
+        MessageMemory::Bytes own = memory_.take(bytes_);
+        if (segment_ != nullptr) std::memcpy(own.get(), bytes().data(), bytes_);
+        segment_.reset();
+        own_ = std::move(own);
+    }
+    return {own_.get() + offset, count};
+}
+
+void IncomingMessage::lies_in(std::shared_ptr<const SegmentView> segment, std::uint64_t begin,
+                              std::uint64_t offset, std::uint64_t count) {
+    if (own_ != nullptr) {
+        std::memcpy(own_.get() + offset, segment->memory().data() + begin + offset, count);
+    } else if (segment_ == nullptr) {
+        segment_ = std::move(segment);
+        begin_ = begin;
+    } else if (segment_ != segment || begin_ != begin) {
+        throw Error(ErrorCode::peer_failed, "a message that lies in several places");
+    }
+}
+
+}  // namespace datamover::stream

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Where are the bytes of a message while it comes, and which of them are missing?
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "stream/message_words.hpp"
+#include "stream/segment_view.hpp"
+
+namespace datamover::stream {
+
+/// Memory for messages, used again: new pages cost more than what is done with them.
+class MessageMemory {
+public:
+    using Bytes = std::unique_ptr<std::byte[]>;
+
+    /// Throws no_memory.
+    Bytes take(std::size_t bytes);
+    void give_back(Bytes memory, std::size_t bytes) { unused_[bytes].push_back(std::move(memory)); }
+
+private:
+    std::map<std::size_t, std::vector<Bytes>> unused_;
+};
+
+/// A message of one sending process.
+class IncomingMessage {
+public:
+    /// `memory` must outlive it.
+    IncomingMessage(std::uint64_t bytes, MessageMemory& memory)
+        : bytes_(bytes), missing_(bytes), memory_(memory) {}
+    ~IncomingMessage();
+    IncomingMessage(const IncomingMessage&) = delete;
+    IncomingMessage& operator=(const IncomingMessage&) = delete;
+
+    std::uint64_t size() const { return bytes_; }
+    /// All of its bytes: this process's, or the sending one's.
+    std::span<const std::byte> bytes() const;
+    bool is_whole() const { return missing_ == 0; }
+    /// So many bytes have come undamaged.
+    void verified(std::uint64_t count) { missing_ -= count; }
+
+    /// Takes note of the next chunk of a connection. Throws peer_failed where it is not the next.
+    void go_on(std::uint64_t offset, std::uint64_t count, int pathway, int pathways);
+    /// Where bytes are put that come over a connection; memory is taken for the first. What lies in
+    /// the sending process is copied. Throws no_memory.
+    std::span<std::byte> place(std::uint64_t offset, std::uint64_t count);
+    /// Takes note of bytes that lie in a segment, in which the message begins at `begin`. Throws
+    /// peer_failed where they lie elsewhere than those before.
+    void lies_in(std::shared_ptr<const SegmentView> segment, std::uint64_t begin,
+                 std::uint64_t offset, std::uint64_t count);
+
+private:
+    const std::uint64_t bytes_;
+    std::uint64_t missing_;
+    MessageMemory& memory_;
+    MessageMemory::Bytes own_;
+    std::shared_ptr<const SegmentView> segment_;
+    std::uint64_t begin_ = 0;                           ///< in the segment
+    std::array<std::uint64_t, max_pathways> passed_{};  ///< bytes of each connection's share
+};
+
+}  // namespace datamover::stream

@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How does a receiving process follow what a stream says and sends? What it hears is compared with
+// what it asked for and granted.
+#include "stream/incoming_steps.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <set>
+#include <utility>
+
+#include "stream/plan_between.hpp"
+#include "stream/said_error.hpp"
+
+namespace datamover::stream {
+namespace {
+
+constexpr std::int64_t max_arrays = 1 << 12, max_processes = 1 << 16;
+
+bool is_of_type(const Json& said, std::string_view type) {
+    const Json* const found = said.find("type");
+    return found != nullptr && found->is(type);
+}
+
+/// The arrays of a step. Throws io.
+std::vector<std::uint32_t> arrays_of(const Json& said) {
+    std::vector<std::uint32_t> arrays;
+    for (const Json& item : said.list("arrays", max_arrays)) {
+        if (item.kind() != Json::Kind::integer || item.integer() < 0 || item.integer() > max_arrays)
+            throw Error(ErrorCode::io, "'arrays' of a frame must be numbers of arrays");
+        arrays.push_back(static_cast<std::uint32_t>(item.integer()));
+    }
+    return arrays;
+}
+
+}  // namespace
+
+void IncomingSteps::want(std::vector<WantedArray> wanted, std::int64_t ahead, bool goes_ahead) {
+    wanted_ = std::move(wanted);
+    ahead_ = static_cast<std::uint64_t>(ahead);
+    goes_ahead_ = goes_ahead;
+}
+
+const WantedArray* IncomingSteps::wanted_of(const std::string& name) const {
+    const auto found = std::find_if(wanted_.begin(), wanted_.end(),
+                                    [&name](const WantedArray& one) { return one.name == name; });
+    return found != wanted_.end() ? &*found : nullptr;
+}
+
+void IncomingSteps::add_to(std::vector<pollfd>& waiting) const {
+    const auto add = [&waiting](int socket, bool reads, bool writes) {
+        const int events = (reads ? POLLIN : 0) | (writes ? POLLOUT : 0);
+        if (events != 0) waiting.push_back({socket, static_cast<short>(events), 0});
+    };
+    // Frames that were not heard yet are enough.
+    add(control_.socket(), !has_ended_ && frames_.empty(), !control_.unsent().is_empty());
+    for (const auto& [producer, links] : links_)
+        for (const auto& link : links)
+            if (!link->has_ended())
+                add(link->socket(), !link->is_paused(), !link->unsent().is_empty());
+}
+
+void IncomingSteps::take_in(const std::vector<pollfd>& waiting, bool may_connect) {
+    std::map<int, short> events_by_socket;
+    for (const pollfd& one : waiting)
+        if (one.revents != 0) events_by_socket[one.fd] = one.revents;
+    const auto events_of = [&events_by_socket](int socket) {
+        const auto found = events_by_socket.find(socket);
+        return found != events_by_socket.end() ? found->second : short{0};
+    };
+    constexpr short comes = POLLIN | POLLHUP | POLLERR;
+    for (const auto& [producer, links] : links_) {
+        for (const auto& link : links) {
+            const short events = events_of(link->socket());
+            if ((events & POLLOUT) != 0) link->unsent().send_more();
+            if ((events & comes) != 0 && !link->has_ended() && !link->is_paused())
+                link->receive(*this);
+        }
+    }
+    const short events = events_of(control_.socket());
+    if ((events & POLLOUT) != 0) control_.unsent().send_more();
+    if ((events & comes) != 0 && !has_ended_ && frames_.empty()) {
+        for (Json& said : control_.receive(max_frame_bytes)) {
+            // What has failed is not begun any more.
+            if (is_of_type(said, "failed")) hear(said);
+            frames_.push_back(std::move(said));
+        }
+    }
+    hear_frames(may_connect);
+    deliver();
+}
+
+void IncomingSteps::hear_frames(bool may_connect) {
+    while (!frames_.empty() && !has_ended_) {
+        if (!may_connect && takes_connecting(frames_.front())) return;
+        const Json said = std::move(frames_.front());
+        frames_.pop_front();
+        hear(said);
+    }
+}
+
+/// Whether an array begins with what is said, perhaps.
+bool IncomingSteps::takes_connecting(const Json& said) const {
+    if (is_of_type(said, "array")) return true;
+    if (!is_of_type(said, "step")) return false;
+    const auto arrays = arrays_of(said);
+    return std::any_of(arrays.begin(), arrays.end(),
+                       [this](std::uint32_t number) { return !begun_.contains(number); });
+}
+
+void IncomingSteps::hear(const Json& said) {
+    if (is_of_type(said, "array")) {
+        learn(said);
+    } else if (is_of_type(said, "arrays")) {
+        arrays_are_known_ = true;
+    } else if (is_of_type(said, "step")) {
+        hear_of_step(said);
+    } else if (is_of_type(said, "end")) {
+        dropped_ = static_cast<std::uint64_t>(said.number("dropped"));
+        has_ended_ = true;
+    } else if (is_of_type(said, "failed")) {
+        const Error error = said_error(said);
+        was_told_ = true;
+        throw error;
+    } else {
+        throw Error(ErrorCode::io, "the stream sent a frame of a type that makes no sense");
+    }
+}
+
+/// Takes note of an array; where it is wanted, has its sending processes send.
+void IncomingSteps::learn(const Json& said) {
+    if (known_.size() >= static_cast<std::size_t>(max_arrays))
+        throw Error(ErrorCode::io, "more than " + std::to_string(max_arrays) + " arrays");
+    const auto number = static_cast<std::uint32_t>(said.number("number", 0, max_arrays));
+    const std::int64_t nprocs = said.number("nprocs", 1, max_processes);
+    const Json* const dtype = said.find("dtype");
+    const Json* const layout = said.find("layout");
+    if (dtype == nullptr || layout == nullptr || layout->kind() != Json::Kind::text)
+        throw Error(ErrorCode::io, "an array without a dtype or a layout");
+    KnownArray known{said.name("name"), ArrayType::of_words(*dtype),
+                     layout_of_text(layout->text(), nprocs)};
+    if (known_.contains(number))
+        throw Error(ErrorCode::io,
+                    "the stream tells of array " + std::to_string(number) + " again");
+    const WantedArray* const wanted = wanted_of(known.name);
+    known_.emplace(number, std::move(known));
+    if (wanted != nullptr) begin(number, *wanted);
+    resume_paused();
+}
+
+void IncomingSteps::begin(std::uint32_t number, const WantedArray& wanted) {
+    for (const auto& [other, array] : begun_)
+        if (array->name() == wanted.name)
+            throw Error(ErrorCode::io,
+                        "the stream has two arrays of the name '" + wanted.name + "'");
+    auto array = std::make_unique<IncomingArray>(known_.at(number), wanted, rank_);
+    for (const auto& [producer, bytes] : array->sizes()) {
+        if (links_.contains(producer)) continue;
+        Links links = dial_(producer);
+        for (const auto& link : links) grant_to(*link);
+        links_.emplace(producer, std::move(links));
+    }
+    begun_.emplace(number, std::move(array));
+}
+
+/// What came of arrays that were not known may make sense now.
+void IncomingSteps::resume_paused() {
+    for (const auto& [producer, links] : links_)
+        for (const auto& link : links)
+            if (link->is_paused()) link->resume(*this);
+}
+
+void IncomingSteps::hear_of_step(const Json& said) {
+    dropped_ = static_cast<std::uint64_t>(said.number("dropped"));
+    Announced step;
+    step.place = static_cast<std::uint64_t>(said.number("place"));
+    step.number = said.number("step");
+    step.arrays = arrays_of(said);
+    std::set<std::uint32_t> different;
+    bool has_begun = false;
+    for (const std::uint32_t number : step.arrays) {
+        const auto known = known_.find(number);
+        const WantedArray* const wanted =
+            known != known_.end() ? wanted_of(known->second.name) : nullptr;
+        if (wanted == nullptr || !different.insert(number).second)
+            throw Error(ErrorCode::io, "the stream sends array " + std::to_string(number) +
+                                           ", which was not asked for");
+        if (!begun_.contains(number)) {
+            begin(number, *wanted);
+            has_begun = true;
+        }
+        step.messages += begun_.at(number)->sizes().size();
+    }
+    const bool comes_next = announced_.empty() || step.place > announced_.back().place;
+    if (!comes_next || step.place < taken_ || steps_open_ >= ahead_)
+        throw Error(ErrorCode::io, "the stream sends step " + std::to_string(step.place) +
+                                       ", for which it has no credit");
+    ++steps_open_;
+    if (!goes_ahead_) awaited_.push_back(step.place);
+    announced_.push_back(std::move(step));
+    if (!goes_ahead_) grant();
+    if (has_begun) resume_paused();
+}
+
+/// Hands over the steps that are complete.
+void IncomingSteps::deliver() {
+    while (!announced_.empty()) {
+        const Announced& step = announced_.front();
+        Coming& coming = coming_[step.place];
+        if (coming.finished < step.messages) {
+            look_for_ended(step, coming);
+            return;
+        }
+        if (coming.count > step.messages)
+            throw Error(ErrorCode::io, "more came of step " + std::to_string(step.number) +
+                                           " than the stream says it has");
+        ArrivedStep arrived{step.place, step.number, {}};
+        for (const std::uint32_t number : step.arrays) {
+            Messages& messages = coming.messages[number];
+            if (messages.size() != begun_.at(number)->sizes().size())
+                throw Error(ErrorCode::io, "of step " + std::to_string(step.number) +
+                                               " other arrays came than the stream says");
+            arrived.arrays.emplace_back(begun_.at(number).get(), std::move(messages));
+        }
+        coming.messages.clear();
+        coming.is_delivered = true;
+        announced_.pop_front();
+        ready_.push_back(std::move(arrived));
+    }
+}
+
+/// Throws peer_failed where what is missing cannot come any more.
+void IncomingSteps::look_for_ended(const Announced& step, Coming& coming) const {
+    for (const auto& [producer, links] : links_) {
+        if (std::none_of(links.begin(), links.end(),
+                         [](const auto& link) { return link->has_ended(); }))
+            continue;
+        for (const std::uint32_t number : step.arrays) {
+            if (!begun_.at(number)->sizes().contains(producer)) continue;
+            const Messages& messages = coming.messages[number];
+            const auto message = messages.find(producer);
+            if (message == messages.end() || !message->second->is_whole())
+                throw Error(ErrorCode::peer_failed, "sending process " + std::to_string(producer) +
+                                                        ": it closed the connection");
+        }
+    }
+}
+
+void IncomingSteps::end_data() {
+    for (const auto& [producer, links] : links_)
+        for (const auto& link : links) link->end();
+    links_.clear();
+}
+
+void IncomingSteps::add_control_to(std::vector<pollfd>& waiting) const {
+    waiting.push_back({control_.socket(), POLLIN, 0});
+}
+
+std::optional<Error> IncomingSteps::reason(const std::vector<pollfd>& waiting) {
+    const bool has_come = std::any_of(waiting.begin(), waiting.end(), [this](const pollfd& one) {
+        return one.fd == control_.socket() && one.revents != 0;
+    });
+    if (!has_come) return std::nullopt;
+    for (const Json& said : control_.receive(max_frame_bytes))
+        if (is_of_type(said, "failed")) return said_error(said);
+    return std::nullopt;
+}
+
+std::optional<ArrivedStep> IncomingSteps::next() {
+    if (ready_.empty()) return std::nullopt;
+    ArrivedStep step = std::move(ready_.front());
+    ready_.pop_front();
+    return step;
+}
+
+void IncomingSteps::taken(ArrivedStep step) {
+    coming_.erase(step.place);
+    std::erase(awaited_, step.place);
+    taken_ = step.place + 1;
+    --steps_open_;
+    grant();
+    control_.say(JsonObject().add("type", "done").add("place", step.place).text());
+}
+
+void IncomingSteps::grant() {
+    for (const auto& [producer, links] : links_)
+        for (const auto& link : links)
+            if (!link->has_ended()) grant_to(*link);
+}
+
+/// Says what may be sent; each step by itself where others may have been dropped.
+void IncomingSteps::grant_to(DataReceiver& link) const {
+    if (goes_ahead_) {
+        link.grant(taken_, taken_ + ahead_, false);
+        return;
+    }
+    for (const std::uint64_t place : awaited_) link.grant(taken_, place + 1, true);
+    if (awaited_.empty()) link.grant(taken_, 0, false);
+}
+
+std::shared_ptr<IncomingMessage> IncomingSteps::find(int producer, std::uint32_t array,
+                                                     std::uint64_t place) {
+    const auto begun = begun_.find(array);
+    if (begun == begun_.end()) {
+        const auto known = known_.find(array);
+        if (known == known_.end() ? array <= max_arrays : wanted_of(known->second.name) != nullptr)
+            return nullptr;
+        throw Error(ErrorCode::peer_failed,
+                    "it sent array " + std::to_string(array) + ", which was not asked for");
+    }
+    const bool is_granted =
+        goes_ahead_ ? place >= taken_ && place < taken_ + ahead_
+                    : std::find(awaited_.begin(), awaited_.end(), place) != awaited_.end();
+    if (!is_granted)
+        throw Error(ErrorCode::peer_failed,
+                    "it sent step " + std::to_string(place) + ", which was not granted");
+    Coming& coming = coming_[place];
+    if (coming.is_delivered)
+        throw Error(ErrorCode::peer_failed, "what it sent is not what comes next");
+    std::shared_ptr<IncomingMessage>& message = coming.messages[array][producer];
+    if (message == nullptr) {
+        const auto& sizes = begun->second->sizes();
+        const auto size = sizes.find(producer);
+        if (size == sizes.end())
+            throw Error(ErrorCode::peer_failed, "it sent of array " + std::to_string(array) +
+                                                    ", of which it has nothing for us");
+        message = std::make_shared<IncomingMessage>(size->second, memory_);
+        ++coming.count;
+    }
+    return message;
+}
+
+}  // namespace datamover::stream

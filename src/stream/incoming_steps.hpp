@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How do the steps of one receiving process come together, from what the stream says and what its
+// sending processes send? Nothing here waits, but for connecting; memory is held for the steps that
+// were granted, no more.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <poll.h>
+
+#include "datamover/error.hpp"
+#include "stream/data_receiver.hpp"
+#include "stream/frames.hpp"
+#include "stream/incoming_array.hpp"
+
+namespace datamover::stream {
+
+/// A step whose messages are all here.
+struct ArrivedStep {
+    std::uint64_t place = 0;
+    std::int64_t number = 0;
+    std::vector<std::pair<IncomingArray*, Messages>> arrays;
+};
+
+class IncomingSteps final : public MessageFinder {
+public:
+    using Links = std::vector<std::unique_ptr<DataReceiver>>;
+    /// Connects to a sending process, by one or several connections.
+    using Dial = std::function<Links(int producer)>;
+
+    /// What is said of them goes over `control`, which must outlive them.
+    IncomingSteps(FrameLink& control, int rank, Dial dial, ReceptionCounters& counters)
+        : control_(control), rank_(rank), dial_(std::move(dial)), counters_(counters) {}
+
+    /// Says what is wanted, before the stream hears of it. Memory may be taken for `ahead` steps.
+    /// With `goes_ahead` sending processes send what they have, without its being announced first.
+    void want(std::vector<WantedArray> wanted, std::int64_t ahead, bool goes_ahead);
+
+    /// Adds what to wait for.
+    void add_to(std::vector<pollfd>& waiting) const;
+    /// Takes in what has come over connections that were waited for. What takes connecting is left
+    /// for the next call with `may_connect`. Throws as DataReceiver::receive; io where what the
+    /// stream says makes no sense; the error that it says it had; mismatch, wrong_type.
+    void take_in(const std::vector<pollfd>& waiting, bool may_connect);
+    /// Ends the connections to sending processes.
+    void end_data();
+    /// What the stream says of why they ended; none where it has said nothing yet. `waiting` is as
+    /// add_control_to made it. Throws peer_failed where it says no more.
+    std::optional<Error> reason(const std::vector<pollfd>& waiting);
+    void add_control_to(std::vector<pollfd>& waiting) const;
+
+    /// The next step, with all its messages.
+    std::optional<ArrivedStep> next();
+    /// Says that a step was unpacked; another one may come for it.
+    void taken(ArrivedStep step);
+    /// Whether no more steps come.
+    bool is_over() const { return has_ended_ && announced_.empty() && ready_.empty(); }
+    bool has_ready() const { return !ready_.empty(); }
+    /// Whether the error that was thrown is one that the stream told.
+    bool was_told() const { return was_told_; }
+
+    /// By number.
+    const std::map<std::uint32_t, KnownArray>& known() const { return known_; }
+    /// Whether the stream has answered which arrays there are.
+    bool arrays_are_known() const { return arrays_are_known_ || has_ended_; }
+    std::uint64_t dropped() const { return dropped_; }
+
+    std::shared_ptr<IncomingMessage> find(int producer, std::uint32_t array,
+                                          std::uint64_t place) override;
+    void finished(std::uint64_t place) override { ++coming_[place].finished; }
+
+private:
+    struct Announced {
+        std::uint64_t place = 0;
+        std::int64_t number = 0;
+        std::vector<std::uint32_t> arrays;
+        std::size_t messages = 0;  ///< of all sending processes and arrays
+    };
+    /// What has come of one step.
+    struct Coming {
+        std::map<std::uint32_t, Messages> messages;  ///< by array
+        std::size_t count = 0, finished = 0;         ///< of messages
+        bool is_delivered = false;
+    };
+
+    void hear_frames(bool may_connect);
+    bool takes_connecting(const Json& said) const;
+    void hear(const Json& said);
+    void learn(const Json& said);
+    void begin(std::uint32_t number, const WantedArray& wanted);
+    void resume_paused();
+    void hear_of_step(const Json& said);
+    void deliver();
+    void look_for_ended(const Announced& step, Coming& coming) const;
+    void grant();
+    void grant_to(DataReceiver& link) const;
+    const WantedArray* wanted_of(const std::string& name) const;
+
+    FrameLink& control_;
+    const int rank_;
+    const Dial dial_;
+    ReceptionCounters& counters_;
+    MessageMemory memory_;  ///< of all messages, which it outlives
+    std::vector<WantedArray> wanted_;
+    std::uint64_t ahead_ = 0;
+    bool goes_ahead_ = false;
+    std::deque<Json> frames_;  ///< heard later
+    std::map<std::uint32_t, KnownArray> known_;
+    std::map<std::uint32_t, std::unique_ptr<IncomingArray>> begun_;  ///< of what is wanted
+    std::map<int, Links> links_;                                     ///< by sending process
+    std::uint64_t taken_ = 0, steps_open_ = 0;
+    std::map<std::uint64_t, Coming> coming_;  ///< by place
+    std::deque<Announced> announced_;
+    std::vector<std::uint64_t> awaited_;  ///< places announced and not taken
+    std::deque<ArrivedStep> ready_;
+    std::atomic<std::uint64_t> dropped_{0};
+    bool has_ended_ = false, arrays_are_known_ = false, was_told_ = false;
+};
+
+}  // namespace datamover::stream

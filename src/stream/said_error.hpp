@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Which error does the other end of a stream say that it had? Nothing in it is trusted.
+#pragma once
+
+#include <cstddef>
+
+#include "datamover/error.hpp"
+#include "stream/json.hpp"
+
+namespace datamover::stream {
+
+/// Most bytes of an error's words that are said, and read.
+inline constexpr std::size_t max_words = 2000;
+
+/// Words that are not too long, cut between characters.
+std::string few_words(std::string words);
+/// peer_failed where the code is none that is known. Throws io.
+Error said_error(const Json& said);
+
+}  // namespace datamover::stream

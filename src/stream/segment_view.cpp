@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How is it made sure that memory of another process cannot shrink under its reader?
+#include "stream/segment_view.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <cstring>
+#include <string>
+
+#include "datamover/error.hpp"
+
+namespace datamover::stream {
+namespace {
+
+constexpr int seals_needed = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+
+[[noreturn]] void refuse() {
+    throw Error(ErrorCode::io, std::string("a segment cannot be mapped: ") + std::strerror(errno));
+}
+
+}  // namespace
+
+std::shared_ptr<const SegmentView> SegmentView::of_file(int file) {
+    const int seals = ::fcntl(file, F_GET_SEALS);
+    if (seals < 0) refuse();
+    if ((seals & seals_needed) != seals_needed)
+        throw Error(ErrorCode::io, "a segment that could shrink");
+    struct stat found{};
+    if (::fstat(file, &found) != 0) refuse();
+    const auto bytes = static_cast<std::size_t>(found.st_size);
+    void* const memory = ::mmap(nullptr, bytes, PROT_READ, MAP_SHARED, file, 0);
+    if (memory == MAP_FAILED) refuse();
+    return std::shared_ptr<const SegmentView>(
+        new SegmentView({static_cast<const std::byte*>(memory), bytes}));
+}
+
+SegmentView::~SegmentView() {
+    ::munmap(const_cast<std::byte*>(memory_.data()), memory_.size());
+}
+
+}  // namespace datamover::stream

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""In which words do the ends of a stream talk? For tests that say them by hand, right or wrong."""
+
+import contextlib
+import json
+import os
+import socket
+import struct
+import threading
+
+from datamover._plan import crc32c, keyed_hash
+
+VERSION = 2
+LIMIT_SECONDS = 60
+#: Magic, bytes that follow, their CRC32C.
+FRAME = struct.Struct("!4sII")
+FRAME_MAGIC = b"DMS1"
+#: Magic, operation, number of the array, place of the step, offset, bytes.
+REQUEST = struct.Struct("!4sIIQQQ")
+REQUEST_MAGIC = b"DMR2"
+FETCH, ADVANCE = 1, 2
+#: Magic, CRC32C, number of the array, place of the step, offset, bytes, segment, position.
+CHUNK = struct.Struct("!4sIIQQQQQ")
+CHUNK_MAGIC, SHARED_MAGIC = b"DMC2", b"DMS2"
+CHUNK_BYTES = 1 << 20
+
+
+def said(words):
+    """A frame of which anything may be wrong."""
+    body = json.dumps(words).encode()
+    return FRAME.pack(FRAME_MAGIC, len(body), crc32c(body)) + body
+
+
+def read_exactly(sock, count):
+    """Bytes of a connection; it ends: ConnectionError."""
+    data = b""
+    sock.settimeout(LIMIT_SECONDS)
+    while len(data) < count:
+        more = sock.recv(count - len(data))
+        if not more:
+            raise ConnectionError("it was closed")
+        data += more
+    return data
+
+
+def read_frame(sock):
+    magic, count, checksum = FRAME.unpack(read_exactly(sock, FRAME.size))
+    body = read_exactly(sock, count)
+    assert magic == FRAME_MAGIC and checksum == crc32c(body)
+    return json.loads(body)
+
+
+def answer(greeting, **words):
+    """What a consumer says first, without a token."""
+    return said({**words, "answer": keyed_hash("", greeting["nonce"])})
+
+
+def close(sock):
+    """End a connection, also for a thread that waits for it."""
+    with contextlib.suppress(OSError):
+        sock.shutdown(socket.SHUT_RDWR)
+    sock.close()
+
+
+class HandmadeStream:
+    """The sending end of a stream, of one process, that does what a function says in a thread.
+
+    Parameters
+    ----------
+    work : callable
+        Gets this object.
+    local : bool
+        Whether data goes over a local connection.
+    """
+
+    def __init__(self, work, local=False):
+        self._control = socket.create_server(("127.0.0.1", 0))
+        self._name = f"datamover-test-{os.urandom(8).hex()}" if local else ""
+        self._data = self._control
+        if local:
+            self._data = socket.socket(socket.AF_UNIX)
+            self._data.bind("\0" + self._name)
+            self._data.listen()
+        self._port = self._control.getsockname()[1]
+        self.address = f"tcp://127.0.0.1:{self._port}"
+        self._open = [self._control, self._data]
+        self.failures = []
+        self._thread = threading.Thread(target=self._run, args=(work,), daemon=True)
+
+    def _run(self, work):
+        try:
+            work(self)
+        except BaseException as error:
+            self.failures.append(error)
+
+    def __enter__(self):
+        self._thread.start()
+        return self
+
+    def __exit__(self, kind, *_):
+        if kind is None:
+            self._thread.join(LIMIT_SECONDS)
+        for sock in self._open:
+            close(sock)
+        self._thread.join(LIMIT_SECONDS)
+        if kind is None and self.failures:
+            raise self.failures[0]
+
+    def _greeted(self, listener):
+        sock = listener.accept()[0]
+        self._open.append(sock)
+        sock.sendall(said({"datamover_stream": VERSION, "nonce": "0"}))
+        self.hello = read_frame(sock)
+        return sock
+
+    def control(self, ahead=True):
+        """The control connection of a consumer, which has been welcomed."""
+        sock = self._greeted(self._control)
+        sock.sendall(
+            said({"type": "welcome", "key": "k", "pathways": 1, "ahead": ahead,
+                  "producers": [["127.0.0.1", self._port, self._name]]})
+        )  # fmt: skip
+        return sock
+
+    def data(self):
+        """A data connection of a consumer."""
+        return self._greeted(self._data)
+
+
+def heard(sock, kind):
+    """The next frame of a type, whatever comes before."""
+    while (words := read_frame(sock))["type"] != kind:
+        pass
+    return words
+
+
+def fetched(sock):
+    """The next chunk that is asked for again: array, place, offset, bytes."""
+    while True:
+        magic, operation, *rest = REQUEST.unpack(read_exactly(sock, REQUEST.size))
+        assert magic == REQUEST_MAGIC
+        if operation == FETCH:
+            return rest
