@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # How is one wheel built for several MPIs? DATAMOVER_WHEEL_MPIS names their compiler wrappers, as in
 # "mpich=/a/mpicxx;openmpi=/b/mpicxx"; what needs MPI is compiled once for each, as datamover_<name>.
+# What needs no MPI is compiled and shipped once, in a library that lies beside the modules.
 # The names are those of python/datamover/mpi_modules.py, which chooses. Leaves datamover_wheel_mpis.
 
 # The include directories and the library that a wrapper compiles and links with, as the target
@@ -26,6 +27,35 @@ function(datamover_wheel_mpi name wrapper)
   message(STATUS "The wheel's module for ${name} is built against ${DATAMOVER_LIBMPI_${name}}")
 endfunction()
 
+# The files of rooms with MPI that need none: they go with datamover_plan, which no mpi.h is found for.
+function(datamover_wheel_library)
+  datamover_rooms(free memory)
+  foreach(file IN ITEMS alternatives/element_runs distribute/cell_curves distribute/cell_targets
+          distribute/overlaps distribute/partition distribute/partition_compress distribute/space_curve
+          distribute/splitters distribute/target_codes distribute/target_codes_wide distribute/targets
+          io/flat_file io/flat_rounds io/npy_header mover/tuning_file mover/user_block
+          transport/pair_program)
+    list(APPEND free "${PROJECT_SOURCE_DIR}/src/${file}.cpp")
+  endforeach()
+  target_sources(datamover_plan PRIVATE ${free})
+  list(REMOVE_ITEM mover_sources ${free})
+  list(FILTER mover_sources EXCLUDE REGEX "/src/capi/") # no module calls the C face
+  set(mover_sources ${mover_sources} PARENT_SCOPE)
+  # The modules call more than the public headers declare. Calls within the library stay direct ones.
+  set_target_properties(datamover_plan PROPERTIES CXX_VISIBILITY_PRESET default)
+  target_compile_options(datamover_plan PRIVATE -fno-semantic-interposition)
+  target_link_options(datamover_plan_shared PRIVATE -Wl,-Bsymbolic-functions -Wl,-z,defs)
+  # A name of its own: no library that is installed for C++ is taken for it. No other version is beside it.
+  set_target_properties(datamover_plan_shared PROPERTIES OUTPUT_NAME datamover_wheel
+                        EXCLUDE_FROM_ALL FALSE INSTALL_RPATH "")
+  set_property(TARGET datamover_plan_shared PROPERTY VERSION)
+  set_property(TARGET datamover_plan_shared PROPERTY SOVERSION)
+  install(TARGETS datamover_plan_shared LIBRARY DESTINATION datamover COMPONENT python)
+endfunction()
+
+if(DATAMOVER_WHEEL_MPIS)
+  datamover_wheel_library()
+endif()
 set(datamover_wheel_mpis "")
 foreach(entry IN LISTS DATAMOVER_WHEEL_MPIS)
   string(REGEX MATCH "^([a-z0-9]+)=(.+)$" found "${entry}")
@@ -35,6 +65,6 @@ foreach(entry IN LISTS DATAMOVER_WHEEL_MPIS)
   set(name "${CMAKE_MATCH_1}")
   datamover_wheel_mpi(${name} "${CMAKE_MATCH_2}")
   datamover_library(datamover_${name} datamover_${name} ${mover_sources})
-  target_link_libraries(datamover_${name} PUBLIC datamover_plan datamover_mpi_${name})
+  target_link_libraries(datamover_${name} PUBLIC datamover_plan_shared datamover_mpi_${name})
   list(APPEND datamover_wheel_mpis ${name})
 endforeach()

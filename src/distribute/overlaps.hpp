@@ -6,7 +6,8 @@
 #include <optional>
 #include <span>
 
-#include "datamover/distribution.hpp"
+#include "datamover/element_columns.hpp"
+#include "datamover/error.hpp"
 
 namespace datamover::distribute {
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "datamover/distribution.hpp"
+#include "datamover/element_columns.hpp"
 #include "memory/segment_pool.hpp"
 
 namespace datamover::distribute {
