@@ -9,6 +9,13 @@
 
 #if defined(__x86_64__)
 #include <nmmintrin.h>
+#define DATAMOVER_CRC_INSTRUCTION [[gnu::target("sse4.2")]]
+#elif defined(__aarch64__) && defined(__linux__) && \
+    (defined(__ARM_FEATURE_CRC32) || (defined(__GNUC__) && !defined(__clang__)))
+#include <arm_acle.h>
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
+#define DATAMOVER_CRC_INSTRUCTION [[gnu::target("+crc")]]
 #endif
 
 namespace datamover::stream {
@@ -54,7 +61,37 @@ std::uint32_t add_byte(std::uint32_t crc, std::byte byte) noexcept {
     return (crc >> 8) ^ tables[0][(crc ^ static_cast<std::uint32_t>(byte)) & 0xff];
 }
 
+#if defined(DATAMOVER_CRC_INSTRUCTION)
+
 #if defined(__x86_64__)
+
+bool has_instruction() noexcept {
+    return __builtin_cpu_supports("sse4.2") != 0;
+}
+DATAMOVER_CRC_INSTRUCTION inline std::uint64_t with_word(std::uint64_t crc,
+                                                         std::uint64_t word) noexcept {
+    return _mm_crc32_u64(crc, word);
+}
+DATAMOVER_CRC_INSTRUCTION inline std::uint32_t with_byte(std::uint32_t crc,
+                                                         std::byte byte) noexcept {
+    return _mm_crc32_u8(crc, static_cast<unsigned char>(byte));
+}
+
+#else
+
+bool has_instruction() noexcept {
+    return (::getauxval(AT_HWCAP) & HWCAP_CRC32) != 0;
+}
+DATAMOVER_CRC_INSTRUCTION inline std::uint64_t with_word(std::uint64_t crc,
+                                                         std::uint64_t word) noexcept {
+    return __crc32cd(static_cast<std::uint32_t>(crc), word);
+}
+DATAMOVER_CRC_INSTRUCTION inline std::uint32_t with_byte(std::uint32_t crc,
+                                                         std::byte byte) noexcept {
+    return __crc32cb(crc, static_cast<unsigned char>(byte));
+}
+
+#endif
 
 /// Of each of three parts that are taken in turn.
 constexpr std::size_t part_bytes = 1024;
@@ -82,25 +119,25 @@ std::uint32_t with_zeros(std::uint32_t crc) noexcept {
            after_zeros[2][crc >> 16 & 0xff] ^ after_zeros[3][crc >> 24];
 }
 
-[[gnu::target("sse4.2")]] std::uint32_t by_instruction(std::span<const std::byte> bytes) noexcept {
+DATAMOVER_CRC_INSTRUCTION std::uint32_t by_instruction(std::span<const std::byte> bytes) noexcept {
     const std::byte* at = bytes.data();
     const std::byte* const end = at + bytes.size();
     std::uint64_t crc = 0xffffffffu;
     while (static_cast<std::size_t>(end - at) >= 3 * part_bytes) {
         std::uint64_t second = 0, third = 0;
         for (std::size_t n = 0; n < part_bytes; n += word_bytes) {
-            crc = _mm_crc32_u64(crc, load_word(at + n));
-            second = _mm_crc32_u64(second, load_word(at + part_bytes + n));
-            third = _mm_crc32_u64(third, load_word(at + 2 * part_bytes + n));
+            crc = with_word(crc, load_word(at + n));
+            second = with_word(second, load_word(at + part_bytes + n));
+            third = with_word(third, load_word(at + 2 * part_bytes + n));
         }
         second ^= with_zeros(static_cast<std::uint32_t>(crc));
         crc = with_zeros(static_cast<std::uint32_t>(second)) ^ third;
         at += 3 * part_bytes;
     }
     for (; static_cast<std::size_t>(end - at) >= word_bytes; at += word_bytes)
-        crc = _mm_crc32_u64(crc, load_word(at));
+        crc = with_word(crc, load_word(at));
     auto last = static_cast<std::uint32_t>(crc);
-    for (; at != end; ++at) last = _mm_crc32_u8(last, static_cast<unsigned char>(*at));
+    for (; at != end; ++at) last = with_byte(last, *at);
     return ~last;
 }
 
@@ -123,9 +160,9 @@ std::uint32_t crc32c_by_tables(std::span<const std::byte> bytes) noexcept {
 }
 
 std::uint32_t crc32c(std::span<const std::byte> bytes) noexcept {
-#if defined(__x86_64__)
-    static const bool has_instruction = __builtin_cpu_supports("sse4.2") != 0;
-    if (has_instruction) return by_instruction(bytes);
+#if defined(DATAMOVER_CRC_INSTRUCTION)
+    static const bool is_there = has_instruction();
+    if (is_there) return by_instruction(bytes);
 #endif
     return crc32c_by_tables(bytes);
 }

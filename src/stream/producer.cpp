@@ -269,10 +269,16 @@ bool Producer::all_close(std::int64_t state) {
 
 void Producer::stop() {
     closed_ = true;
-    if (reception_ != nullptr) reception_->close();
-    if (audience_ != nullptr) audience_->leave_places();
-    if (outbox_ != nullptr) outbox_->free_unused();
-    listed_.reset();
+    // In a forked process, locks are as its parent's threads left them, and segments are the
+    // parent's.
+    if (reception_ != nullptr && reception_->is_of_this_process()) {
+        reception_->close();
+        if (audience_ != nullptr) audience_->leave_places();
+        outbox_->free_unused();
+        listed_.reset();
+    } else {
+        static_cast<void>(listed_.release());
+    }
     relations_.clear();
     wanted_.clear();
     arrays_.clear();

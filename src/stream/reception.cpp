@@ -85,7 +85,7 @@ Reception::Reception(std::span<const int> sockets, std::string token,
 
 void Reception::close() {
     State& state = *state_;
-    if (::getpid() != state.process) return;
+    if (!is_of_this_process()) return;
     std::unique_lock lock(state.lock);
     if (state.closed) return;
     state.closed = true;
@@ -95,6 +95,10 @@ void Reception::close() {
     // The addresses are free afterwards.
     state.changed.wait(lock, [&state] { return state.accepting == 0; });
     for (const int listener : state.listeners) ::close(listener);
+}
+
+bool Reception::is_of_this_process() const {
+    return ::getpid() == state_->process;
 }
 
 std::uint64_t Reception::refused() const {

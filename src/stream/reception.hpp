@@ -29,6 +29,8 @@ public:
     /// Ends all connections and listens no more. Does nothing in a forked process, whose parent
     /// they belong to.
     void close();
+    /// Whether it was not opened by a parent that this process was forked from.
+    bool is_of_this_process() const;
     /// Connections that were ended since what came made no sense, or there were too many.
     std::uint64_t refused() const;
     /// Connections that there are now.

@@ -495,6 +495,32 @@ def test_checksum_of_the_page():
     assert json.loads(done.stdout) == [checksum for _, checksum in cases]
 
 
+@pytest.mark.skipif(not shutil.which("node"), reason="node is not installed")
+def test_range_of_the_page():
+    random = np.random.default_rng(0)
+    odd = [np.nan, np.inf, -np.inf, 0.0, 3e38]
+    cases = [random.normal(size=n).astype("f4") for n in (0, 1, 2, 3, 4, 5, 99, 100) for _ in "abc"]
+    for case in [one.copy() for one in cases for _ in "abc" if one.size]:
+        case[random.integers(case.size)] = random.choice(odd)
+        cases.append(case)
+    script = """
+        const source = require("fs").readFileSync(process.argv[1], "utf8");
+        const of = new Function("importScripts", "onmessage", source + "; return range;")(() => {});
+        const cases = JSON.parse(require("fs").readFileSync(0));
+        const floats = (data) => new Float32Array(new Uint8Array(Buffer.from(data, "hex")).buffer);
+        console.log(JSON.stringify(cases.map((data) => of(floats(data)))));
+    """
+    done = subprocess.run(
+        ["node", "-e", script, str(frames.PAGE / "worker.js")],
+        input=json.dumps([case.tobytes().hex() for case in cases]),
+        capture_output=True, text=True, check=True, timeout=LIMIT_SECONDS,
+    )  # fmt: skip
+    for case, found in zip(cases, json.loads(done.stdout), strict=True):
+        finite = case[np.isfinite(case)].tolist() or [0.0]
+        expected = {"low": min(finite), "high": max(finite), "nans": int(np.isnan(case).sum())}
+        assert found == expected
+
+
 QUARTERS = dm.BlockCyclic((4, 6), "(block, block)", nprocs=1)
 
 

@@ -20,7 +20,7 @@ import datamover as dm
 from datamover.launch import outer_environment
 
 CASES = int(os.environ.get("DATAMOVER_TEST_CASES", "1"))
-ROUNDS = 2 if CASES == 1 else 10 * CASES
+ROUNDS = 2 if CASES == 1 else 12 * CASES
 LIMIT_SECONDS = 60
 ELEMS = 1 << 15
 LINE = dm.BlockCyclic(ELEMS, "block", nprocs=1)

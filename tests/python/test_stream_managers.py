@@ -2,6 +2,9 @@
 """Do streams of a manager hold no more buffers than they may, and is nothing lost by that?"""
 
 import contextlib
+import subprocess
+import sys
+import textwrap
 import threading
 
 import numpy as np
@@ -251,3 +254,31 @@ def test_an_exception_ends_all_streams():
             stack.callback(consumer.close)
             with pytest.raises(dm.PeerFailed):
                 list(steps)
+
+
+def test_a_forked_process_that_ends_takes_no_memory_from_its_parent():
+    code = """
+        import os, sys, numpy as np, datamover as dm
+        n = 1 << 15
+        line = dm.BlockCyclic(n, "block", nprocs=1)
+        with (
+            dm.Stream(None, "tcp://127.0.0.1:0", consumers=1) as out,
+            dm.stream.connect(out.address, timeout=60) as source,
+        ):
+            steps = source.steps({"u": line})
+            for _ in range(4):  # until there is memory to be used again
+                out.send("u", np.ones(n), layout=line)
+                next(steps)
+            begin, go_on = os.pipe()
+            child = os.fork()
+            if child == 0:
+                os.read(begin, 1)
+                out._stop()
+                os._exit(0)
+            out.send("u", np.full(n, 7.0), layout=line)
+            os.write(go_on, b"x")
+            assert os.waitpid(child, 0)[1] == 0
+            assert (next(steps)[1]["u"] == 7).all()
+            assert source.counters()["checksum_errors"] == 0
+        """
+    subprocess.run([sys.executable, "-c", textwrap.dedent(code)], check=True, timeout=LIMIT_SECONDS)

@@ -43,6 +43,28 @@ function read(buffer, view) {
 function range(elems) {
   let low = Infinity;
   let high = -Infinity;
+  let otherLow = Infinity;
+  let otherHigh = -Infinity;
+  let rest = 0; // NaN where a value is NaN or infinite
+  const end = elems.length - 1;
+  for (let i = 0; i < end; i += 2) { // two by two: either waits for its own comparisons alone
+    const value = elems[i];
+    const other = elems[i + 1];
+    if (value < low) low = value;
+    if (value > high) high = value;
+    if (other < otherLow) otherLow = other;
+    if (other > otherHigh) otherHigh = other;
+    rest += value - value + (other - other);
+  }
+  const last = elems[end];
+  if (rest !== 0 || last - last !== 0) return rangeOfFinite(elems);
+  return { low: Math.min(low, otherLow, last), high: Math.max(high, otherHigh, last), nans: 0 };
+}
+
+// The same where some values are NaN or infinite, or where there are none.
+function rangeOfFinite(elems) {
+  let low = Infinity;
+  let high = -Infinity;
   let nans = 0;
   for (let i = 0; i < elems.length; i++) {
     const value = elems[i];
