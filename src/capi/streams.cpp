@@ -26,20 +26,6 @@ StreamOptions options_of(const datamover_stream_options* given_options) {
     return made;
 }
 
-/// Runs `convert`; where it throws, the others throw from the call that they make.
-template <class Convert>
-auto converted(Stream& stream, Convert&& convert) {
-    std::optional<Error> error;
-    try {
-        return convert();
-    } catch (const Error& e) {
-        error = e;
-    } catch (const std::exception&) {
-        error = Error(ErrorCode::no_memory, "out of memory");
-    }
-    stream.refuse(*error);
-}
-
 struct SendArguments {
     std::string name;
     const ArrayPart* array;

@@ -18,13 +18,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from datamover.stream.array_info import ArrayInfo
 from typer.testing import CliRunner
 
 import datamover as dm
 from datamover import cli
 from datamover.errors import InvalidArgument, IoError
 from datamover.stream import feed, frames, view, wire
+from datamover.stream.array_info import ArrayInfo
 
 aiohttp = pytest.importorskip("aiohttp")
 
