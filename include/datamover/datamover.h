@@ -585,6 +585,48 @@ int datamover_stream_manager_active(const datamover_stream_manager* manager, int
 /* Gives the handle back; its streams stay. */
 int datamover_stream_manager_free(datamover_stream_manager** manager);
 
+typedef struct datamover_stream_source datamover_stream_source;
+
+/* Zeros and NULLs stand for the defaults. The same on all processes. */
+typedef struct datamover_source_options {
+    const char* token;      /* what the stream demands; NULL: that of the environment variable
+                               DATAMOVER_STREAM_TOKEN */
+    double timeout_seconds; /* so long somebody who listens is waited for; 0: 30; below 0: ever */
+    int64_t ahead;          /* steps that each process takes memory for, beyond the one that is
+                               looked at; 1 to 64; 0: 2 */
+    int no_shared_memory;   /* not 0: also from processes of this machine messages come over
+                               connections */
+    int newest; /* not 0: the newest step only, whatever the stream's policy is; nobody waits */
+} datamover_source_options;
+
+/* What datamover_stream_next gives after the last step. */
+#define DATAMOVER_NO_STEP (-1)
+
+/* Connects to a stream that another program sends at `address`, "tcp://host:port". `options` may be
+ * NULL. Collective. DATAMOVER_TIMEOUT where nobody listens; DATAMOVER_IO where somebody else does;
+ * DATAMOVER_INVALID_STATE where the stream has ended or wants another token. */
+int datamover_stream_connect(datamover_stream_source** source, MPI_Comm comm, const char* address,
+                             const datamover_source_options* options);
+/* Says once which `count` arrays are wanted, by name, and into which arrays this process's parts of
+ * them are put in each step; these must live as long as the handle. Steps come from those on that
+ * begin from now on. Collective. DATAMOVER_MISMATCH where processes want different arrays or a
+ * layout is for other processes; DATAMOVER_INVALID_STATE where it was said before. */
+int datamover_stream_subscribe(datamover_stream_source* source, int64_t count,
+                               const char* const* names, const datamover_array* const* arrays);
+/* Waits for the next step, at most `timeout_seconds` (below 0: for ever), puts its arrays where
+ * they belong and gives its number; DATAMOVER_NO_STEP where the stream has ended. Each process gets
+ * the same steps. Local. DATAMOVER_TIMEOUT; DATAMOVER_MISMATCH or DATAMOVER_WRONG_TYPE where the
+ * arrays do not fit what is sent; DATAMOVER_PEER_FAILED where a process of either program failed or
+ * left; DATAMOVER_IO where what came makes no sense, or was damaged again and again. */
+int datamover_stream_next(datamover_stream_source* source, double timeout_seconds, int64_t* step);
+/* Whether an array was sent in the last step: 1 or 0. Local. */
+int datamover_stream_has(const datamover_stream_source* source, const char* name, int* has);
+/* Steps that the stream's policy has dropped for this program. Local. */
+int datamover_stream_dropped(const datamover_stream_source* source, int64_t* steps);
+/* Leaves the stream and gives the handle back. Local; where other processes of this program still
+ * want steps, they fail. */
+int datamover_stream_disconnect(datamover_stream_source** source);
+
 /* ------------------------------------------------------------------ relations: address to address
  */
 

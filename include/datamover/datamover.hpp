@@ -37,6 +37,8 @@
 #include "datamover/stream.hpp"
 #include "datamover/stream_manager.hpp"
 #include "datamover/stream_options.hpp"
+#include "datamover/stream_source.hpp"
+#include "datamover/stream_source_options.hpp"
 #include "datamover/targets.hpp"
 #include "datamover/user_block.hpp"
 #include "datamover/user_transport.hpp"

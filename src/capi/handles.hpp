@@ -62,6 +62,20 @@ int guarded(Work&& work) noexcept {
     }
 }
 
+/// Runs `convert`; where it throws, the others throw from the call that they make.
+template <class Collective, class Convert>
+auto converted(Collective& collective, Convert&& convert) {
+    std::optional<Error> error;
+    try {
+        return convert();
+    } catch (const Error& e) {
+        error = e;
+    } catch (const std::exception&) {
+        error = Error(ErrorCode::no_memory, "out of memory");
+    }
+    collective.refuse(*error);
+}
+
 /// What a pointer argument points to. Throws invalid_argument when it is NULL.
 template <class T>
 T& given(T* pointer, const char* name) {

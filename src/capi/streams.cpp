@@ -48,20 +48,6 @@ Error said_error(int code, const char* message) {
     return Error(static_cast<ErrorCode>(code), message ? message : "");
 }
 
-/// Runs `convert`; where it throws, the others throw from the call that they make.
-template <class Convert>
-auto converted(Stream& stream, Convert&& convert) {
-    std::optional<Error> error;
-    try {
-        return convert();
-    } catch (const Error& e) {
-        error = e;
-    } catch (const std::exception&) {
-        error = Error(ErrorCode::no_memory, "out of memory");
-    }
-    stream.refuse(*error);
-}
-
 struct SendArguments {
     std::string name;
     const ArrayPart* array;

@@ -72,14 +72,16 @@ Consumer::Consumer(std::shared_ptr<Together> together, const std::string& addres
                    StreamSourceOptions options)
     : together_(std::move(together)), options_(std::move(options)), process_(::getpid()) {
     Address first;
-    collectively_unless_interrupted(*together_, [&] {
+    collectively(*together_, [&] {
         first = Address::of_text(address);
         check_seconds(options_.timeout_seconds);
         if (options_.ahead < 1 || options_.ahead > max_ahead)
             throw Error(ErrorCode::invalid_argument, "ahead is " + std::to_string(options_.ahead) +
                                                          ", it must be 1 to " +
                                                          std::to_string(max_ahead));
-        limit_ = deadline_after(options_.timeout_seconds);
+    });
+    limit_ = deadline_after(options_.timeout_seconds);
+    collectively_unless_interrupted(*together_, [&] {
         if (rank() == 0) introduce(first);
     });
     share_welcome();
@@ -292,8 +294,7 @@ void Consumer::unpack(const std::string& name, const DestinationMemory& destinat
 void Consumer::taken() {
     const Entered entered(*this);
     if (!open_) throw Error(ErrorCode::invalid_state, "there is no step to be taken");
-    ArrivedStep step = *std::exchange(open_, std::nullopt);
-    steps_->taken(std::move(step));
+    steps_->taken(*std::exchange(open_, std::nullopt));
 }
 
 bool Consumer::is_own_process() const {
@@ -322,7 +323,10 @@ void Consumer::end(bool says_it) {
     ::eventfd_write(wake_, 1);
     {
         const Entered entered(*this);
-        if (says_it && !error_) control_->say(JsonObject().add("type", "bye").text());
+        if (says_it && !error_) {
+            steps_->say_taken();
+            control_->say(JsonObject().add("type", "bye").text());
+        }
         if (says_it) control_->finish();
         control_->end();
         steps_->end_data();

@@ -45,6 +45,8 @@ void Consumer::start_thread() {
 std::optional<Consumer::Step> Consumer::next(std::optional<double> timeout_seconds) {
     require_own_process();
     Entered entered(*this);
+    if (!is_subscribed_)
+        throw Error(ErrorCode::invalid_state, "nobody has said yet what is wanted");
     if (open_) throw Error(ErrorCode::invalid_state, "the last step was not taken");
     if (!wait(entered.lock(), deadline_after(timeout_seconds),
               [this] { return steps_->has_ready() || steps_->is_over(); }))
@@ -114,6 +116,7 @@ bool Consumer::take_turn(Lock& lock, std::chrono::milliseconds time, bool is_pro
         const auto left = std::chrono::ceil<std::chrono::milliseconds>(reason_end_ - Clock::now());
         time = std::clamp(left, std::chrono::milliseconds(0), time);
     } else {
+        steps_->say_taken();
         steps_->add_to(waiting);
     }
     lock.unlock();

@@ -15,6 +15,9 @@ namespace datamover::stream {
 namespace {
 
 constexpr std::int64_t max_arrays = 1 << 12, max_processes = 1 << 16;
+/// Of a step, to make it worth while to say with the next one that both were taken: what is said
+/// costs more than such a step.
+constexpr std::uint64_t most_unsaid_bytes = 1 << 18;
 
 bool is_of_type(const Json& said, std::string_view type) {
     const Json* const found = said.find("type");
@@ -272,13 +275,25 @@ std::optional<ArrivedStep> IncomingSteps::next() {
     return step;
 }
 
-void IncomingSteps::taken(ArrivedStep step) {
+void IncomingSteps::taken(const ArrivedStep& step) {
+    std::uint64_t bytes = 0;
+    for (const auto& [array, messages] : step.arrays)
+        for (const auto& [producer, message] : messages) bytes += message->size();
     coming_.erase(step.place);
     std::erase(awaited_, step.place);
     taken_ = step.place + 1;
     --steps_open_;
+    unsaid_.push_back(step.place);
+    if (ready_.empty() || bytes > most_unsaid_bytes) say_taken();
+}
+
+void IncomingSteps::say_taken() {
+    if (unsaid_.empty()) return;
     grant();
-    control_.say(JsonObject().add("type", "done").add("place", step.place).text());
+    for (const std::uint64_t place : unsaid_)
+        control_.say(
+            JsonObject().add("type", "done").add("place", static_cast<std::int64_t>(place)).text());
+    unsaid_.clear();
 }
 
 void IncomingSteps::grant() {

@@ -59,8 +59,11 @@ public:
 
     /// The next step, with all its messages.
     std::optional<ArrivedStep> next();
-    /// Says that a step was unpacked; another one may come for it.
-    void taken(ArrivedStep step);
+    /// Takes note that a step was unpacked; another one may come for it. Where the next one is
+    /// there already, that is said with it, or by `say_taken`.
+    void taken(const ArrivedStep& step);
+    /// Says what was taken; to be called before anybody waits.
+    void say_taken();
     /// Whether no more steps come.
     bool is_over() const { return has_ended_ && announced_.empty() && ready_.empty(); }
     bool has_ready() const { return !ready_.empty(); }
@@ -121,6 +124,7 @@ private:
     std::deque<Announced> announced_;
     std::vector<std::uint64_t> awaited_;  ///< places announced and not taken
     std::deque<ArrivedStep> ready_;
+    std::vector<std::uint64_t> unsaid_;  ///< places taken
     std::atomic<std::uint64_t> dropped_{0};
     bool has_ended_ = false, arrays_are_known_ = false, was_told_ = false;
 };

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Does Python receive what a C program sends?"""
+"""Does Python receive what a C program sends, and a C program what Python sends?"""
 
 import os
 import subprocess
@@ -12,7 +12,8 @@ import pytest
 import datamover as dm
 from datamover.launch import outer_environment
 
-PROGRAM = Path(os.environ.get("DATAMOVER_TEST_BUILD", "no build")) / "tests/mpi/mpi_c_face_streams"
+PROGRAMS = Path(os.environ.get("DATAMOVER_TEST_BUILD", "no build")) / "tests/mpi"
+PROGRAM = PROGRAMS / "mpi_c_face_streams"
 LIMIT_SECONDS = 60
 SHAPE = (13, 7)
 
@@ -58,3 +59,29 @@ def test_stream_of_c(tmp_path, processes):
             assert process.returncode == 0, said
         finally:
             process.kill()
+
+
+@pytest.mark.parametrize("processes", [1, 3])
+def test_stream_to_c(processes):
+    grid = dm.BlockCyclic(SHAPE, "(*, *)", nprocs=1)
+    rows, columns = np.indices(SHAPE)
+    with dm.Stream(None, "tcp://127.0.0.1:0", consumers=1, timeout=LIMIT_SECONDS) as out:
+        process = subprocess.Popen(
+            [os.environ.get("MPIEXEC", "mpiexec"), "-n", str(processes),
+             PROGRAMS / "mpi_c_face_stream_sources", out.address],
+            env=outer_environment(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )  # fmt: skip
+        with process:
+            try:
+                for step in range(3):
+                    numbered = 100 * rows + columns
+                    out.send("u", numbered + 10000 * step, layout=grid, step=5 * step)
+                    out.send("v", numbered - 10000 * step, layout=grid, step=5 * step)
+                out.close(LIMIT_SECONDS)
+                said, _ = process.communicate(timeout=LIMIT_SECONDS)
+                assert process.returncode == 0, said
+            finally:
+                process.kill()

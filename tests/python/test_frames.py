@@ -15,13 +15,13 @@ import threading
 
 import numpy as np
 import pytest
-from datamover.stream.array_info import ArrayInfo
 from typer.testing import CliRunner
 
 import datamover as dm
 from datamover import cli
 from datamover.errors import InvalidArgument, IoError
 from datamover.stream import feed, frames, view, wire
+from datamover.stream.array_info import ArrayInfo
 
 aiohttp = pytest.importorskip("aiohttp")
 from browser import CHROMIUM, browsing  # noqa: E402

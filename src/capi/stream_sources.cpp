@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How does a C program get the arrays that another program sends?
+#include <algorithm>
+
+#include "datamover/stream_source.hpp"
+#include "handles.hpp"
+
+using namespace datamover;
+using namespace datamover::capi;
+
+struct datamover_stream_source {
+    StreamSource value;
+    std::vector<std::string> names;  ///< of the last step's arrays
+};
+
+namespace {
+
+StreamSourceOptions options_of(const datamover_source_options* given_options) {
+    StreamSourceOptions made;
+    if (!given_options) return made;
+    if (given_options->token) made.token = given_options->token;
+    if (given_options->timeout_seconds < 0) made.timeout_seconds.reset();
+    if (given_options->timeout_seconds > 0) made.timeout_seconds = given_options->timeout_seconds;
+    if (given_options->ahead != 0) made.ahead = given_options->ahead;
+    made.shared_memory = given_options->no_shared_memory == 0;
+    made.newest = given_options->newest != 0;
+    return made;
+}
+
+std::map<std::string, ArrayPart> wanted_of(std::int64_t count, const char* const* names,
+                                           const datamover_array* const* arrays) {
+    if (count < 1) throw Error(ErrorCode::invalid_argument, "at least one array must be wanted");
+    given(names, "names");
+    given(arrays, "arrays");
+    std::map<std::string, ArrayPart> wanted;
+    for (std::int64_t n = 0; n < count; ++n)
+        if (!wanted.emplace(&given(names[n], "a name"), value_of(arrays[n], "an array")).second)
+            throw Error(ErrorCode::invalid_argument,
+                        "array '" + std::string(names[n]) + "' is wanted twice");
+    return wanted;
+}
+
+}  // namespace
+
+int datamover_stream_connect(datamover_stream_source** source, MPI_Comm comm, const char* address,
+                             const datamover_source_options* options) {
+    return guarded([&] {
+        struct Arguments {
+            std::string address;
+            StreamSourceOptions options;
+        };
+        const Arguments all = collectively(comm, [&] {
+            given(source, "source");
+            return Arguments{&given(address, "address"), options_of(options)};
+        });
+        hand_out(source, "source", StreamSource(comm, all.address, all.options));
+    });
+}
+
+int datamover_stream_subscribe(datamover_stream_source* source, int64_t count,
+                               const char* const* names, const datamover_array* const* arrays) {
+    return guarded([&] {
+        StreamSource& from = value_of(source, "source");
+        from.subscribe(converted(from, [&] { return wanted_of(count, names, arrays); }));
+    });
+}
+
+int datamover_stream_next(datamover_stream_source* source, double timeout_seconds, int64_t* step) {
+    return guarded([&] {
+        StreamSource& from = value_of(source, "source");
+        given(step, "step") = DATAMOVER_NO_STEP;
+        source->names.clear();
+        auto found =
+            from.next(timeout_seconds < 0 ? std::nullopt : std::optional<double>(timeout_seconds));
+        if (!found) return;
+        *step = found->number;
+        source->names = std::move(found->names);
+    });
+}
+
+int datamover_stream_has(const datamover_stream_source* source, const char* name, int* has) {
+    return guarded([&] {
+        value_of(source, "source");
+        const std::string wanted = &given(name, "name");
+        const auto& names = source->names;
+        given(has, "has") = std::find(names.begin(), names.end(), wanted) != names.end();
+    });
+}
+
+int datamover_stream_dropped(const datamover_stream_source* source, int64_t* steps) {
+    return guarded([&] {
+        given(steps, "steps") =
+            static_cast<std::int64_t>(value_of(source, "source").counters().steps_dropped);
+    });
+}
+
+int datamover_stream_disconnect(datamover_stream_source** source) {
+    return guarded([&] {
+        datamover_stream_source* const left = std::exchange(given(source, "source"), nullptr);
+        if (left == nullptr) return;
+        const std::unique_ptr<datamover_stream_source> freed(left);
+        freed->value.close();
+    });
+}

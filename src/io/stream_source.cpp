@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How do the processes of a communicator get the arrays of a stream?
+#include "datamover/stream_source.hpp"
+
+#include "mpi/group_together.hpp"
+#include "npy_header.hpp"
+#include "stream/consumer.hpp"
+#include "stream/json.hpp"
+
+namespace datamover {
+
+StreamSource::StreamSource(MPI_Comm comm, const std::string& address,
+                           const StreamSourceOptions& options)
+    : consumer_(std::make_unique<stream::Consumer>(
+          std::make_shared<mpi::GroupTogether>(mpi::ProcessGroup::of(comm)), address, options)) {}
+
+StreamSource::~StreamSource() = default;
+StreamSource::StreamSource(StreamSource&&) noexcept = default;
+StreamSource& StreamSource::operator=(StreamSource&&) noexcept = default;
+
+stream::Consumer& StreamSource::consumer() const {
+    if (consumer_ == nullptr) throw Error(ErrorCode::invalid_state, "there is no stream");
+    return *consumer_;
+}
+
+std::vector<StreamArray> StreamSource::arrays(std::optional<double> timeout_seconds) {
+    std::vector<StreamArray> arrays;
+    for (stream::KnownArray& known : consumer().arrays(timeout_seconds))
+        arrays.push_back({std::move(known.name), std::move(known.layout),
+                          std::move(known.type.text), known.type.elem_bytes});
+    return arrays;
+}
+
+void StreamSource::subscribe(std::map<std::string, ArrayPart> wanted) {
+    std::vector<stream::WantedArray> words;
+    for (const auto& [name, part] : wanted) {
+        if (!part.writable)
+            refuse(Error(ErrorCode::invalid_argument,
+                         "the memory for array '" + name + "' cannot be written"));
+        const std::string dtype =
+            part.elem_bytes < 1 ? "" : stream::json_text(io::npy_descr(part.type, part.elem_bytes));
+        words.push_back({name, part.layout, dtype});
+    }
+    consumer().subscribe(std::move(words));
+    wanted_ = std::move(wanted);
+}
+
+std::optional<StreamStep> StreamSource::next(std::optional<double> timeout_seconds) {
+    stream::Consumer& from = consumer();
+    const std::optional<stream::Consumer::Step> step = from.next(timeout_seconds);
+    if (!step) return std::nullopt;
+    StreamStep arrived{step->number, {}};
+    try {
+        for (const stream::IncomingArray* array : step->arrays) {
+            const ArrayPart& part = wanted_.at(array->name());
+            from.unpack(
+                array->name(),
+                {part.base, &part.memory, {part.memory.begin_bytes, part.memory.end_bytes}});
+            arrived.names.push_back(array->name());
+        }
+        from.taken();
+    } catch (const Error& error) {
+        from.fail(error);
+        throw;
+    }
+    return arrived;
+}
+
+void StreamSource::refuse(const Error& why) {
+    consumer().refuse(why);
+}
+
+void StreamSource::close() {
+    consumer().close();
+}
+
+StreamSourceCounters StreamSource::counters() const {
+    return consumer().counters();
+}
+
+}  // namespace datamover

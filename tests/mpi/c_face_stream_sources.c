@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Does a C program get the arrays that are sent to it? With an address as argument it takes three
+ * steps of another program's stream; else it is both ends of one. */
+#include "c_test.h"
+
+enum { rows = 13, columns = 7, steps = 3 };
+static const char token[] = "known to both programs";
+
+static int64_t expected_factor, wrong;
+
+static void number(void* element, int64_t row, int64_t column) {
+    *(int64_t*)element = expected_factor + 100 * row + column;
+}
+
+static void compare(void* element, int64_t row, int64_t column) {
+    wrong += *(int64_t*)element != expected_factor + 100 * row + column;
+}
+
+static void fill(const datamover_layout* layout, const datamover_array* array, int64_t factor) {
+    expected_factor = factor;
+    visit_elements(layout, array, number);
+}
+
+static int holds(const datamover_layout* layout, const datamover_array* array, int64_t factor) {
+    expected_factor = factor;
+    wrong = 0;
+    visit_elements(layout, array, compare);
+    return wrong == 0;
+}
+
+static datamover_layout *by_rows, *by_columns;
+static const char* const names[2] = {"u", "v"};
+
+/* The next step has both arrays, in other layouts than they were sent from. */
+static void expect_step(datamover_stream_source* source, const datamover_array* const* into,
+                        int64_t step) {
+    int64_t number_of_step = -5;
+    int has = 0;
+    SUCCEEDS(datamover_stream_next(source, 60, &number_of_step));
+    CHECK(number_of_step == 5 * step);
+    CHECK(holds(by_columns, into[0], 10000 * step) && holds(by_rows, into[1], -10000 * step));
+    SUCCEEDS(datamover_stream_has(source, "v", &has));
+    CHECK(has == 1);
+    SUCCEEDS(datamover_stream_has(source, "w", &has));
+    CHECK(has == 0);
+}
+
+static void expect_end(datamover_stream_source* source) {
+    int64_t step = 0, dropped = -1;
+    SUCCEEDS(datamover_stream_next(source, 60, &step));
+    CHECK(step == DATAMOVER_NO_STEP);
+    SUCCEEDS(datamover_stream_dropped(source, &dropped));
+    CHECK(dropped == 0);
+}
+
+static void expect_refusals(const char* address) {
+    const int is_last = rank == size - 1;
+    const datamover_source_options wrong_ahead = {token, 1, 65, 0, 0};
+    const datamover_source_options wrong_token = {"known to one of them", 0, 0, 0, 0};
+    const datamover_source_options impatient = {token, 0.01, 0, 0, 0};
+    datamover_stream_source* none = NULL;
+    FAILS(DATAMOVER_INVALID_ARGUMENT, datamover_stream_connect(&none, MPI_COMM_WORLD, NULL, NULL));
+    FAILS(DATAMOVER_INVALID_ARGUMENT,
+          datamover_stream_connect(&none, MPI_COMM_WORLD, is_last ? "udp://127.0.0.1:1" : address,
+                                   &impatient));
+    FAILS(DATAMOVER_INVALID_ARGUMENT,
+          datamover_stream_connect(&none, MPI_COMM_WORLD, address, is_last ? &wrong_ahead : NULL));
+    FAILS(DATAMOVER_INVALID_STATE,
+          datamover_stream_connect(&none, MPI_COMM_WORLD, address, &wrong_token));
+    FAILS(DATAMOVER_TIMEOUT,
+          datamover_stream_connect(&none, MPI_COMM_WORLD, "tcp://127.0.0.1:1", &impatient));
+    CHECK(none == NULL);
+    SUCCEEDS(datamover_stream_disconnect(&none));
+}
+
+static void expect_wrong_subscriptions(datamover_stream_source* source,
+                                       const datamover_array* const* into) {
+    const int is_last = rank == size - 1;
+    const char* const twice[2] = {"u", "u"};
+    int64_t step = 0;
+    FAILS(DATAMOVER_INVALID_STATE, datamover_stream_next(source, 1, &step));
+    FAILS(DATAMOVER_INVALID_ARGUMENT,
+          datamover_stream_subscribe(source, is_last ? 0 : 2, names, into));
+    FAILS(DATAMOVER_INVALID_ARGUMENT,
+          datamover_stream_subscribe(source, 2, is_last ? NULL : names, into));
+    FAILS(DATAMOVER_INVALID_ARGUMENT, datamover_stream_subscribe(source, 2, twice, into));
+}
+
+/* A consumer whose array is of another type fails; the stream goes on. */
+static void expect_wrong_type(const datamover_stream_options* options,
+                              const datamover_source_options* known, const datamover_array* u) {
+    const char* address = NULL;
+    datamover_stream* stream = NULL;
+    datamover_stream_source* source = NULL;
+    datamover_array* narrow = NULL;
+    int64_t step = 0;
+    SUCCEEDS(datamover_array_new(&narrow, MPI_COMM_WORLD, by_columns, DATAMOVER_INT32, 4, 0, NULL,
+                                 NULL));
+    const datamover_array* const into = narrow;
+    SUCCEEDS(datamover_stream_open(&stream, MPI_COMM_WORLD, "tcp://127.0.0.1:0", options));
+    SUCCEEDS(datamover_stream_address(stream, &address));
+    SUCCEEDS(datamover_stream_connect(&source, MPI_COMM_WORLD, address, known));
+    SUCCEEDS(datamover_stream_subscribe(source, 1, names, &into));
+    SUCCEEDS(datamover_stream_send(stream, "u", u, 0));
+    /* The first process that finds it tells the others, which may hear that before they look. */
+    FAILS(DATAMOVER_WRONG_TYPE, datamover_stream_next(source, 60, &step));
+    FAILS(DATAMOVER_WRONG_TYPE, datamover_stream_next(source, 60, &step));
+    SUCCEEDS(datamover_stream_disconnect(&source));
+    SUCCEEDS(datamover_stream_send(stream, "u", u, 1));
+    SUCCEEDS(datamover_stream_close(stream, 60));
+    SUCCEEDS(datamover_stream_free(&stream));
+    SUCCEEDS(datamover_array_free(&narrow));
+}
+
+static void be_both_ends(const datamover_array* const* into) {
+    const datamover_stream_options options = {2, "block", 2, 0, 1, token, 60, 0};
+    const datamover_source_options known = {token, 0, 0, 0, 0};
+    const char* address = NULL;
+    datamover_stream* stream = NULL;
+    datamover_stream_source* source = NULL;
+    datamover_array *u = array_of(by_rows, 0), *v = array_of(by_columns, 1);
+    int64_t step, none = 0;
+
+    SUCCEEDS(datamover_stream_open(&stream, MPI_COMM_WORLD, "tcp://127.0.0.1:0", &options));
+    SUCCEEDS(datamover_stream_address(stream, &address));
+    expect_refusals(address);
+    SUCCEEDS(datamover_stream_connect(&source, MPI_COMM_WORLD, address, &known));
+    expect_wrong_subscriptions(source, into);
+    SUCCEEDS(datamover_stream_subscribe(source, 2, names, into));
+    FAILS(DATAMOVER_INVALID_STATE, datamover_stream_subscribe(source, 2, names, into));
+    for (step = 0; step < steps; ++step) {
+        fill(by_rows, u, 10000 * step);
+        fill(by_columns, v, -10000 * step);
+        SUCCEEDS(datamover_stream_send(stream, "u", u, 5 * step));
+        SUCCEEDS(datamover_stream_send(stream, "v", v, 5 * step));
+        fill(by_rows, u, 99);
+        expect_step(source, into, step);
+    }
+    FAILS(DATAMOVER_TIMEOUT, datamover_stream_next(source, 0.01, &none));
+    SUCCEEDS(datamover_stream_close(stream, 60));
+    expect_end(source);
+    SUCCEEDS(datamover_stream_disconnect(&source));
+    CHECK(source == NULL);
+    SUCCEEDS(datamover_stream_free(&stream));
+
+    expect_wrong_type(&options, &known, u);
+    SUCCEEDS(datamover_array_free(&u));
+    SUCCEEDS(datamover_array_free(&v));
+}
+
+static void be_receiver(const char* address, const datamover_array* const* into) {
+    datamover_stream_source* source = NULL;
+    SUCCEEDS(datamover_stream_connect(&source, MPI_COMM_WORLD, address, NULL));
+    SUCCEEDS(datamover_stream_subscribe(source, 2, names, into));
+    for (int64_t step = 0; step < steps; ++step) expect_step(source, into, step);
+    expect_end(source);
+    SUCCEEDS(datamover_stream_disconnect(&source));
+}
+
+int main(int argc, char** argv) {
+    begin(&argc, &argv);
+    by_rows = block_cyclic(rows, columns, "(cyclic(2), *)");
+    by_columns = block_cyclic(rows, columns, "(*, cyclic)");
+    datamover_array *first = array_of(by_columns, 0), *second = array_of(by_rows, 1);
+    const datamover_array* const into[2] = {first, second};
+    if (argc > 1)
+        be_receiver(argv[1], into);
+    else
+        be_both_ends(into);
+    SUCCEEDS(datamover_array_free(&first));
+    SUCCEEDS(datamover_array_free(&second));
+    SUCCEEDS(datamover_layout_free(&by_rows));
+    SUCCEEDS(datamover_layout_free(&by_columns));
+    return finish();
+}
