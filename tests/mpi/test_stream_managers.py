@@ -5,6 +5,7 @@ All processes but the last one send; it receives. On one process it does both.
 """
 
 import contextlib
+import threading
 
 import numpy as np
 import pytest
@@ -53,6 +54,50 @@ def test_a_few_hold_buffers_on_every_process(comm, rng, local):
                     assert number == step
                     np.testing.assert_array_equal(arrays["u"], values + 10 * step + n)
     part.Free()
+
+
+@pytest.mark.parametrize("unit", ["step", 3 * 8 * ELEMS])
+def test_threads_on_communicators_of_their_own_take_turns(comm, unit):
+    """All processes send, a stream from each thread; process 0 receives all, too."""
+    line = dm.BlockCyclic(ELEMS, "block", nprocs=comm.size)
+    whole = dm.BlockCyclic(ELEMS, "block", nprocs=1)
+    values = np.arange(float(ELEMS))
+    comms = [comm.Dup() for _ in range(3)]
+    failures = []
+
+    def run(work, *arguments):
+        try:
+            work(*arguments)
+        except BaseException as error:
+            failures.append(error)
+
+    def send(n, out):
+        for step in range(5):
+            mine = values[_part(line, comm.rank)] + 10 * step + n
+            out.send("u", mine, layout=line, step=step)
+        out.close(LIMIT_SECONDS)
+
+    def receive(n, consumer):
+        for step, arrays in consumer.steps({"u": whole}, LIMIT_SECONDS):
+            np.testing.assert_array_equal(arrays["u"], values + 10 * step + n)
+        assert step == 4
+
+    with dm.stream.Manager(comm, active=1, unit=unit) as manager, contextlib.ExitStack() as stack:
+        works = []
+        for n, own in enumerate(comms):
+            out = manager.open(str(n), HERE, comm=own, consumers=1, timeout=LIMIT_SECONDS)
+            works.append((send, n, out))
+            if comm.rank == 0:
+                consumer = dm.stream.connect(out.address, timeout=LIMIT_SECONDS)
+                works.append((receive, n, stack.enter_context(consumer)))
+        threads = [threading.Thread(target=run, args=work) for work in works]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert not failures, failures
+    for own in comms:
+        own.Free()
 
 
 def _part(line, rank):

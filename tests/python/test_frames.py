@@ -338,6 +338,29 @@ def test_hostile_messages_end_their_own_connection_only():
     run(look())
 
 
+def send_large(out, step):
+    out.send("u", np.zeros((4096, 2048), "f4"), layout=on_one((4096, 2048)), step=step)
+
+
+def test_a_page_that_goes_while_the_server_ends_does_no_harm():
+    async def look():
+        with sending(send_large) as out:
+            server = frames.Frames(out.address, PAGE, None)
+            url = (await server.start()).rstrip("/")
+            async with looking(url) as page:
+                await page.say(type="grant", frames=1)
+                # A frame is on its way, more than the system keeps for who does not read.
+                (seen,) = server._pages
+                while not seen.socket._req.transport.get_write_buffer_size():
+                    await asyncio.sleep(0.01)
+                ending = asyncio.create_task(server.close())
+                await asyncio.sleep(0)
+                await page.socket._writer.close()  # says that it goes, and reads no more
+                await ending
+
+    run(look())
+
+
 def test_at_most_so_many_pages_look():
     async def look():
         async with serving("tcp://127.0.0.1:9") as (_, url), contextlib.AsyncExitStack() as pages:

@@ -160,8 +160,10 @@ class Frames:
 
     async def close(self) -> None:
         """End all connections."""
-        for page in list(self._pages):
-            await page.socket.close(code=WSCloseCode.GOING_AWAY)
+        # Each in a task of its own: where a page goes while a frame is being sent to it, aiohttp
+        # cancels all who wait for that connection.
+        goodbyes = [page.socket.close(code=WSCloseCode.GOING_AWAY) for page in self._pages]
+        await asyncio.gather(*goodbyes, return_exceptions=True)
         if hasattr(self, "_runner"):
             await self._runner.cleanup()
         for feed in self._feeds:

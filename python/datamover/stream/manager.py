@@ -40,7 +40,8 @@ class Manager:
     unit : {"step", "array"} or int
         After what a stream gives way to others that wait: a step; an array, where consumers get
         each array as a step of its own; steps of so many bytes together. It matters where threads
-        send: the streams of one thread take turns in the order of its calls.
+        send, each on a communicator of its own: the streams of one thread take turns in the order
+        of its calls.
     stall : float, optional
         Ends consumers, with `Timeout`, that have taken nothing for so many seconds while another
         stream waits for their stream's place. Never without it.
@@ -85,7 +86,9 @@ class Manager:
         )
 
     @refused_by(lambda given, _, error: given[0]._group.refuse(error))
-    def open(self, name: str, address: str, **options: Any) -> Stream:
+    def open(
+        self, name: str, address: str, *, comm: MPI.Comm | None = None, **options: Any
+    ) -> Stream:
         """Open a stream, under a name that no other open one of these has. Collective.
 
         Parameters
@@ -93,6 +96,10 @@ class Manager:
         name : str
         address : str
             Where process 0 listens, another one for each stream.
+        comm : mpi4py.MPI.Comm, optional
+            The processes of this stream, of which the first is the manager's, where a thread of
+            its own sends it (`with` the stream, so that the others hear of its failure); the
+            manager's without it.
         **options
             Those of `datamover.Stream`.
 
@@ -100,8 +107,11 @@ class Manager:
         -------
         Stream
         """
-        self._group.together(lambda: self._check_name(name))
-        self._streams[name] = Stream(self._comm, address, **options, _place=(self._places, name))
+        group = self._group if comm is None else Group(comm)
+        group.together(lambda: self._check_name(name))
+        place = (self._places, name)
+        comm = self._comm if comm is None else comm
+        self._streams[name] = Stream(comm, address, **options, _place=place)
         return self._streams[name]
 
     def _check_name(self, name: str) -> None:

@@ -9,7 +9,7 @@ const WINDOW_MS = 2000; // that rates are taken over
 const MIN_LABEL_PX = 24;
 
 const $ = (id) => document.getElementById(id);
-const field = $("field").getContext("2d");
+const field = $("field").getContext("2d", { alpha: false }); // what it covers need not be drawn
 const worker = new Worker("worker.js");
 
 let socket = null;
