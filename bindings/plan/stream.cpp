@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What does datamover.stream call? The sending end of a stream, and what both ends compute alike.
+// What does datamover.stream call? The two ends of a stream, and what tests and pages compute as
+// they do.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
@@ -26,9 +27,7 @@
 #include "relation_apply.hpp"
 #include "stream/consumer.hpp"
 #include "stream/crc32c.hpp"
-#include "stream/keyed_hash.hpp"
 #include "stream/listening.hpp"
-#include "stream/message_words.hpp"
 #include "stream/outbox.hpp"
 #include "stream/places.hpp"
 #include "stream/plan_between.hpp"
@@ -64,12 +63,6 @@ private:
 std::uint32_t crc32c(nb::handle data) {
     const Bytes bytes(data);
     return stream::crc32c(bytes.span());
-}
-
-std::pair<std::uint64_t, std::uint64_t> share_of(std::uint64_t nbytes, int pathway, int pathways) {
-    if (pathways < 1 || pathway < 0 || pathway >= pathways)
-        throw Error(ErrorCode::invalid_argument, "a message has no such pathway");
-    return stream::share_of(nbytes, pathway, pathways);
 }
 
 /// A process alone, which Python may interrupt: its first thread, which hears of signals. Others do
@@ -253,28 +246,6 @@ Examples
 >>> hex(_plan.crc32c(bytes(32)))
 '0x8a9136aa'
 )doc");
-    m.def("share_of", &share_of, "nbytes"_a, "pathway"_a, "pathways"_a,
-          R"doc(From where to where of a message one of several connections carries it.
-
-Examples
---------
->>> from datamover import _plan
->>> [_plan.share_of(100_000, pathway, 3) for pathway in range(3)]
-[(0, 65536), (65536, 100000), (100000, 100000)]
-)doc");
-    m.def("keyed_hash", &stream::keyed_hash, "key"_a, "text"_a,
-          "The HMAC-SHA-256 of a text, as hexadecimal digits.");
-    m.def("plan_between", &stream::plan_between, "source"_a, "destination"_a,
-          R"doc(Plan what goes from the processes of one program to those of another.
-
-Its ranks are processes of the sending program where they send and of the receiving one where they
-receive; the smaller program is filled up with processes that hold nothing.
-
-Raises
-------
-Mismatch
-    The arrays have different shapes.
-)doc");
     m.def("text_of_layout", &stream::text_of_layout, "layout"_a, R"doc(A layout as a text.
 
 Raises
@@ -306,14 +277,6 @@ Raises
 ------
 InvalidArgument
     It is too short.
-)doc");
-    m.def("layout_of_text", &stream::layout_of_text, "text"_a, "nprocs"_a,
-          R"doc(The layout that a text says; nothing in it is trusted.
-
-Raises
-------
-IoError
-    It cannot be read, or is for another number of processes.
 )doc");
 }
 

@@ -2,13 +2,15 @@
 """In which words do the ends of a stream talk? For tests that say them by hand, right or wrong."""
 
 import contextlib
+import hashlib
+import hmac
 import json
 import os
 import socket
 import struct
 import threading
 
-from datamover._plan import crc32c, keyed_hash
+from datamover._plan import crc32c
 
 VERSION = 2
 LIMIT_SECONDS = 60
@@ -52,7 +54,8 @@ def read_frame(sock):
 
 def answer(greeting, **words):
     """What a consumer says first, without a token."""
-    return said({**words, "answer": keyed_hash("", greeting["nonce"])})
+    mine = hmac.new(b"", greeting["nonce"].encode(), hashlib.sha256).hexdigest()
+    return said({**words, "answer": mine})
 
 
 def close(sock):

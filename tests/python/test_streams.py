@@ -326,6 +326,55 @@ def test_memory_that_could_shrink_or_is_none_is_not_mapped(tmp_path):
         os.close(file)
 
 
+@pytest.mark.parametrize("local", [False, True])
+def test_hostile_data_is_an_error_and_no_wrong_value(local):
+    rng = random.Random(SEED)
+    data = of_step(0).tobytes()
+    right = [_plan.crc32c(data), 0, 0, 0, len(data), 0, 0]
+    odd = [0, 1, 7, 47, 49, 2**20, 2**31, 2**32 - 1, 2**63, 2**64 - 48, 2**64 - 1]
+
+    def chunk(link):
+        """Send a chunk, right or not quite, whose bytes follow or are shared."""
+        fields, shares = list(right), local and rng.random() < 0.7
+        for _ in range(rng.choice([0, 1, 1, 2])):
+            at = rng.randrange(len(fields))
+            fields[at] = rng.choice(odd) % (2**32 if at < 2 else 2**64)
+        magic = stream_words.SHARED_MAGIC if shares else stream_words.CHUNK_MAGIC
+        message = stream_words.CHUNK.pack(magic, *fields) + (b"" if shares else data)
+        if rng.random() < 0.2:
+            message = mutated(rng, message)
+        files = [sealed(data) for _ in range(rng.choice([0, 1, 1, 1, 3]))] if local else []
+        try:
+            socket.send_fds(link, [message], files) if files else link.sendall(message)
+        finally:
+            for file in files:
+                os.close(file)
+
+    def sending(stream):
+        control = stream.control(rng.random() < 0.5)
+        stream_words.heard(control, "credit")
+        control.sendall(array_told(LINE) + STEP_TOLD)
+        with contextlib.suppress(OSError):
+            link = stream.data()
+            for _ in range(rng.randrange(1, 4)):
+                chunk(link)
+            stream_words.close(link)
+        stream_words.close(control)
+
+    came, files_before = 0, len(os.listdir("/proc/self/fd"))
+    for _ in range(100 * CASES):
+        with (
+            stream_words.HandmadeStream(sending, local) as stream,
+            dm.stream.connect(stream.address) as consumer,
+            contextlib.suppress(dm.PeerFailed, dm.IoError),
+        ):
+            for step in consumer.steps({"u": LINE}, LIMIT_SECONDS):
+                came += len(numbers([step]))
+        del consumer
+    assert came > 0  # some of it was right
+    assert len(os.listdir("/proc/self/fd")) == files_before
+
+
 def test_checksums_are_those_of_another_library():
     google_crc32c = pytest.importorskip("google_crc32c")
     rng = random.Random(SEED)
