@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Mapping
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
@@ -229,10 +230,15 @@ class XArray:
 
     def memory(self) -> tuple[np.ndarray, MemoryLayout]:
         """Give all bytes of this process, and where its blocks lie in them; not for users."""
-        from ._plan import BlockMemory, MemoryLayout, Region
-
         if self._freed:
             raise InvalidState("the array has been freed")
+        memory = self._core.bytes()
+        return memory, self._memory_layout
+
+    @functools.cached_property
+    def _memory_layout(self) -> MemoryLayout:
+        from ._plan import BlockMemory, MemoryLayout, Region
+
         blocks = [
             BlockMemory(
                 block,
@@ -243,8 +249,7 @@ class XArray:
             for block, (offset, strides, lowest, shape) in self._places.items()
             if 0 not in shape
         ]
-        memory = self._core.bytes()
-        return memory, MemoryLayout(blocks, 0, memory.nbytes)
+        return MemoryLayout(blocks, 0, self._core.bytes().nbytes)
 
     def free(self) -> None:
         """Give the memory back, once views of it and movers bound to it are gone too. Local."""
