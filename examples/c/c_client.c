@@ -12,6 +12,7 @@ static void succeed(int code) {
     if (code == DATAMOVER_SUCCESS) return;
     fprintf(stderr, "%s: %s\n", datamover_error_name(code), datamover_error_message());
     MPI_Abort(MPI_COMM_WORLD, code);
+    exit(code);
 }
 
 static double value_at(int64_t row, int64_t column, int step) {
