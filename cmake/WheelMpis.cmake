@@ -43,7 +43,8 @@ function(datamover_wheel_library)
   set(mover_sources ${mover_sources} PARENT_SCOPE)
   # The modules call more than the public headers declare. Calls within the library stay direct ones.
   set_target_properties(datamover_plan PROPERTIES CXX_VISIBILITY_PRESET default)
-  target_compile_options(datamover_plan PRIVATE -fno-semantic-interposition)
+  # Classes that are hidden by name have bases or heirs that are not.
+  target_compile_options(datamover_plan PRIVATE -fno-semantic-interposition -Wno-attributes)
   target_link_options(datamover_plan_shared PRIVATE -Wl,-Bsymbolic-functions -Wl,-z,defs)
   # A name of its own: no library that is installed for C++ is taken for it. No other version is beside it.
   set_target_properties(datamover_plan_shared PROPERTIES OUTPUT_NAME datamover_wheel

@@ -10,7 +10,7 @@ using namespace datamover::capi;
 
 struct datamover_stream_source {
     StreamSource value;
-    std::vector<std::string> names;  ///< of the last step's arrays
+    std::vector<std::string> names{};  ///< of the last step's arrays
 };
 
 namespace {
