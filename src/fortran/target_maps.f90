@@ -121,8 +121,8 @@ contains
         code = 0
         made = c_null_ptr
         table_at = c_null_ptr
-        low = lo
-        high = hi
+        allocate (low(size(lo)), source=lo)
+        allocate (high(size(hi)), source=hi)
         call widen(numbers, 0, size(lo), 'numbers', counts, code)
         if (code == 0 .and. size(hi) /= size(lo)) code = refused(datamover_mismatch, &
             'lo and hi are of '//text_of(size(lo))//' and '//text_of(size(hi))//' dimensions')
