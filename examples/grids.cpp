@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How does a C++ solver on two levels of boxes get its ghosts, and each level what it takes from
+// the other? Run: mpiexec -n 4 ./grids
+#include <mpi.h>
+
+#include <cstdio>
+#include <datamover/datamover.hpp>
+#include <vector>
+
+namespace {
+
+using datamover::FloorPlan;
+using datamover::MotionPlan;
+using datamover::Mover;
+using datamover::Point;
+using datamover::Region;
+using datamover::XArray;
+
+constexpr std::int64_t fine_edge = 32, coarse_edge = 16;
+
+/// What a point holds; the grid wraps around.
+double value_at(const Point& point, std::int64_t edge) {
+    const auto inside = [edge](std::int64_t x) { return (x + edge) % edge; };
+    return static_cast<double>(inside(point[0]) * edge + inside(point[1]));
+}
+
+/// Visits the points of this process's boxes, grown by so many on every side: visit(point,
+/// element).
+template <class Visit>
+void for_each_point(const XArray& array, std::int64_t grown, Visit visit) {
+    const FloorPlan& boxes = *array.layout().boxes();
+    for (const std::int64_t block : boxes.blocks_of(array.rank())) {
+        const Region box = boxes.region(block);
+        const auto grid = array.grid<double>(block);
+        Region({-grown, -grown}, box.shape() + Point::filled(2, grown))
+            .for_each([&](const Point& local) { visit(box.lo() + local, grid[local]); });
+    }
+}
+
+long count_wrong(const XArray& array, std::int64_t grown, std::int64_t edge) {
+    long wrong = 0;
+    for_each_point(array, grown, [&](const Point& point, double& element) {
+        wrong += element != value_at(point, edge);
+    });
+    return wrong;
+}
+
+void fill(const XArray& array, std::int64_t edge) {
+    for_each_point(array, 0,
+                   [&](const Point& point, double& element) { element = value_at(point, edge); });
+}
+
+XArray field(MPI_Comm comm, const FloorPlan& boxes, std::int64_t ghosts) {
+    const Point wide = Point::filled(2, ghosts);
+    return {comm, boxes, sizeof(double), {.ghost_lower = wide, .ghost_upper = wide}};
+}
+
+/// The ghosts of two fields in one message for each pair of processes, while the program computes.
+long ghosts_of_two_fields(MPI_Comm comm, const FloorPlan& boxes, const Region& grid) {
+    const Point one = Point::filled(2, 1);
+    const XArray u = field(comm, boxes, 1), v = field(comm, boxes, 1);
+    fill(u, fine_edge);
+    fill(v, fine_edge);
+    const MotionPlan ghosts = halo(boxes, one, one, grid);
+    const datamover::PlannedArrays both[] = {{ghosts, {u.part(), v.part()}, {u.part(), v.part()}}};
+    Mover exchange(comm, both);
+    exchange.start();
+    // Here points are computed that need no ghosts.
+    exchange.wait();
+    return count_wrong(u, 1, fine_edge) + count_wrong(v, 1, fine_edge);
+}
+
+/// The same, one axis after the other: corners travel with the second, in fewer messages.
+long ghosts_axis_by_axis(MPI_Comm comm, const FloorPlan& boxes, const Region& grid) {
+    const Point one = Point::filled(2, 1);
+    const XArray u = field(comm, boxes, 1);
+    fill(u, fine_edge);
+    std::vector<datamover::PlannedArrays> phases;
+    for (const int axis : {0, 1})
+        phases.push_back({axis_halo(boxes, one, one, axis, grid), {u.part()}, {u.part()}});
+    Mover::in_phases(comm, phases)();
+    return count_wrong(u, 1, fine_edge);
+}
+
+/// Every box of the coarse level gets the fine points above it, whoever has them.
+long to_the_coarse_level(MPI_Comm comm, int rank, const FloorPlan& fine, const FloorPlan& coarse) {
+    const XArray u = field(comm, fine, 0);
+    fill(u, fine_edge);
+    const MotionPlan down = restriction(fine, coarse, {2, 2});
+    const XArray above(comm, down.destination(), sizeof(double));
+    Mover mover(comm, down, u, above);
+    mover();
+
+    // A plan tells what it moves without moving it, and can be kept.
+    const datamover::TrafficSummary traffic = summarize_traffic(down);
+    const bool is_same = MotionPlan::from_bytes(down.to_bytes()) == down;
+    if (rank == 0)
+        std::printf("process 0 sends %lld elements in %lld messages; the largest of all has %lld\n",
+                    static_cast<long long>(traffic.sent_elems[0]),
+                    static_cast<long long>(mover.counters().messages_sent),
+                    static_cast<long long>(traffic.largest_elems));
+    return count_wrong(above, 0, fine_edge) + !is_same;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    MPI_Init(&argc, &argv);
+    int rank = 0, nprocs = 0;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &nprocs);
+    const Region grid({0, 0}, {fine_edge, fine_edge});
+    const FloorPlan fine = FloorPlan::uniform(grid, {4, 4}, nprocs);
+    // Half of the processes have the coarse level.
+    const FloorPlan on_half =
+        FloorPlan::uniform(Region({0, 0}, {coarse_edge, coarse_edge}), {2, 2}, (nprocs + 1) / 2);
+    std::vector<Region> regions;
+    datamover::Map owners;
+    for (std::int64_t block = 0; block < on_half.num_blocks(); ++block) {
+        regions.push_back(on_half.region(block));
+        owners.push_back(on_half.owner(block));
+    }
+    const FloorPlan coarse(regions, owners, nprocs);
+
+    long wrong = ghosts_of_two_fields(MPI_COMM_WORLD, fine, grid) +
+                 ghosts_axis_by_axis(MPI_COMM_WORLD, fine, grid) +
+                 to_the_coarse_level(MPI_COMM_WORLD, rank, fine, coarse);
+    MPI_Allreduce(MPI_IN_PLACE, &wrong, 1, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
+    MPI_Finalize();
+    if (rank == 0) std::printf("%ld points are wrong\n", wrong);
+    return wrong == 0 ? 0 : 1;
+}

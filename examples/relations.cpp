@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How does a C++ program move elements between addresses, without layouts? Run: ./relations
+#include <mpi.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <datamover/datamover.hpp>
+#include <memory>
+#include <stdexcept>
+#include <vector>
+
+namespace {
+
+using datamover::AddressBounds;
+using datamover::AddressRelation;
+using datamover::Side;
+
+/// What this program says of its results.
+void expect(bool holds, const char* what) {
+    if (!holds) throw std::runtime_error(what);
+}
+
+/// Every third element of 300 goes to one of 100, backwards.
+AddressRelation every_third_backwards() {
+    std::vector<std::int64_t> from, to;
+    for (std::int64_t i = 0; i < 100; ++i) {
+        from.push_back(3 * i);
+        to.push_back(99 - i);
+    }
+    return AddressRelation::from_pairs(from, to, sizeof(double), sizeof(double));
+}
+
+/// The same from axes, as layouts make it: no element is listed.
+AddressRelation from_axes() {
+    const auto hundred =
+        std::make_shared<datamover::AxisTable>(datamover::AxisTable::interval(0, 0, 100));
+    datamover::Product product;
+    product.destination_offset_bytes = 99 * sizeof(double);
+    product.axes.push_back({hundred, 3 * sizeof(double), -std::int64_t{sizeof(double)}});
+    return AddressRelation::from_products({product}, sizeof(double), sizeof(double));
+}
+
+void copies(const AddressRelation& relation) {
+    std::vector<double> source(300), destination(100), message(100);
+    for (std::size_t i = 0; i < source.size(); ++i) source[i] = static_cast<double>(i);
+    relation.copy(source.data(), destination.data());
+    expect(destination[99] == 0 && destination[0] == 297, "backwards");
+
+    // Half of it packs a message, the other half takes it apart.
+    relation.gather(source.data(), message.data());
+    relation.scatter(message.data(), destination.data());
+    expect(message[1] == 3 && destination[98] == 3, "by a message");
+
+    // Checked once, for use many times; added to what is there.
+    const auto bytes_of = [](const std::vector<double>& v) {
+        return AddressBounds{0, static_cast<std::int64_t>(v.size() * sizeof(double))};
+    };
+    const datamover::ElementUpdate sum{datamover::Op::add, datamover::ScalarType::float64,
+                                       datamover::ScalarType::float64};
+    const auto add = relation.bind(source.data(), bytes_of(source), destination.data(),
+                                   bytes_of(destination), sum);
+    add();
+    expect(destination[98] == 6, "twice the element");
+}
+
+void encodings(const AddressRelation& relation) {
+    for (const auto encoding :
+         {datamover::Encoding::pairs, datamover::Encoding::blocks, datamover::Encoding::runs,
+          datamover::Encoding::dictionary, datamover::Encoding::offsets}) {
+        const AddressRelation same = relation.encode(encoding);
+        expect(same.size() == relation.size(), "the same pairs");
+        std::printf("%-10s %5lld bytes, run by %s\n", datamover::encoding_name(encoding),
+                    static_cast<long long>(same.nbytes()), same.kernel().describe().c_str());
+    }
+    const auto there_and_back = AddressRelation::from_bytes(relation.to_bytes());
+    expect(there_and_back.bounds(Side::destination).end_bytes == 800, "100 doubles");
+    const auto sorted = relation.ordered_by_destination();
+    expect(sorted.destination_contiguous(), "in the order of the destination");
+    const auto joined = AddressRelation::join(relation.source_half(), relation.destination_half());
+    expect(joined.size() == 100 && !joined.destinations_repeat(), "two halves make a whole");
+}
+
+/// To and from a process that knows nothing of the relation.
+void put_and_get(const AddressRelation& relation) {
+    std::vector<double> source(300, 7), theirs(100), mine(100);
+    const AddressBounds source_memory{0, 2400}, their_memory{0, 800};
+    const auto message = datamover::put_message(relation, source.data());
+    datamover::accept_put(message, theirs.data(), their_memory);
+    expect(theirs[50] == 7, "put");
+
+    const auto request = datamover::get_request(relation);
+    const auto answer = datamover::answer_get(request, source.data(), source_memory);
+    relation.scatter(answer.data(), mine.data());
+    expect(mine[50] == 7, "get");
+}
+
+/// One side as MPI has it.
+void as_a_datatype(const AddressRelation& relation) {
+    std::vector<double> source(300, 5), received(100);
+    MPI_Datatype every_third = datamover::relation_datatype(relation, Side::source, MPI_DOUBLE);
+    MPI_Sendrecv(source.data(), 1, every_third, 0, 0, received.data(), 100, MPI_DOUBLE, 0, 0,
+                 MPI_COMM_SELF, MPI_STATUS_IGNORE);
+    MPI_Type_free(&every_third);
+    expect(received[99] == 5, "a message without packing");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    MPI_Init(&argc, &argv);
+    for (const AddressRelation& relation : {every_third_backwards(), from_axes()}) {
+        copies(relation);
+        encodings(relation);
+        put_and_get(relation);
+        as_a_datatype(relation);
+    }
+    MPI_Finalize();
+    return 0;
+}
