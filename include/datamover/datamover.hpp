@@ -9,6 +9,7 @@
 #include "datamover/block_cyclic.hpp"
 #include "datamover/decoding_costs.hpp"
 #include "datamover/distribution.hpp"
+#include "datamover/element_columns.hpp"
 #include "datamover/element_update.hpp"
 #include "datamover/error.hpp"
 #include "datamover/explain.hpp"

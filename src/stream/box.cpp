@@ -21,6 +21,7 @@ MessagePtr Box::memory(std::size_t bytes) {
     bool as_segment = false;
     {
         const std::lock_guard lock(lock_);
+        keeps_memory_ = true;
         if (MessagePtr unused = take_unused(bytes)) return unused;
         if (MessagePtr bare = take_bare(bytes)) return bare;
         as_segment = takes_segments(bytes);
@@ -66,13 +67,18 @@ MessagePtr Box::take_bare(std::size_t bytes) {
 
 void Box::free_unused() {
     const std::lock_guard lock(lock_);
+    keeps_memory_ = false;
+    free_what_nobody_reads();
+}
+
+void Box::free_what_nobody_reads() {
     for (auto& [bytes, unused] : unused_) {
         for (MessagePtr& message : unused) {
             if (message->segment() == nullptr || message.use_count() > 1) continue;
             message->segment()->give_memory_back();
             bare_[bytes].push_back(std::move(message));
         }
-        // What a connection still reads stays.
+        // What a connection still reads stays until it gives that back.
         std::erase_if(unused, [](const MessagePtr& message) {
             return message == nullptr || message->segment() == nullptr;
         });
@@ -133,6 +139,7 @@ MessagePtr Box::find(std::uint64_t place, std::uint32_t array) {
 void Box::give_back(MessagePtr&& message) {
     const std::lock_guard lock(lock_);
     MessagePtr(std::move(message)).reset();
+    if (!keeps_memory_) free_what_nobody_reads();
 }
 
 void Box::add(BoxReader* reader, bool is_local) {

@@ -53,7 +53,8 @@ public:
     MessagePtr find(std::uint64_t place, std::uint32_t array);
     void give_back(MessagePtr&& message);
 
-    /// Gives back the memory that is there for other messages.
+    /// Gives back the memory that is there for other messages, and until there is a next one also
+    /// what connections still read, as soon as they have read it.
     void free_unused();
 
     /// From now on a connection is woken; a local one has messages put where it can read them.
@@ -72,6 +73,7 @@ private:
     MessagePtr take_unused(std::size_t bytes);
     MessagePtr take_bare(std::size_t bytes);
     bool takes_segments(std::size_t bytes) const;
+    void free_what_nobody_reads();
 
     std::mutex lock_;
     std::map<std::uint64_t, KeptMessage> kept_;
@@ -81,6 +83,7 @@ private:
     /// Segments without memory; the receiver knows them, and would take no others in their place.
     std::unordered_map<std::size_t, std::vector<MessagePtr>> bare_;
     bool has_ended_ = false;
+    bool keeps_memory_ = true;
     bool shares_memory_ = false;
     int segments_ = 0;
 };

@@ -143,6 +143,35 @@ TEST(StreamBox, UsesMemoryAgainThatNobodyReads) {
     EXPECT_EQ(box.memory(1000)->bytes().data(), memory);
 }
 
+/// A connection that only shares the machine.
+class LocalReader : public BoxReader {
+public:
+    void wake() override {}
+    void end() override {}
+};
+
+TEST(StreamBox, FreesWhatIsReadAsSoonAsItIsGivenBack) {
+    constexpr std::size_t bytes = Segment::least_bytes;
+    LocalReader reader;
+    Box box;
+    box.add(&reader, true);
+    box.put(0, 0, box.memory(bytes));
+    MessagePtr read = box.find(0, 0);
+    ASSERT_NE(read->segment(), nullptr);
+    box.advance(1);
+    box.free_unused();
+    EXPECT_EQ(box.bytes_held(), bytes);
+    box.give_back(std::move(read));
+    EXPECT_EQ(box.bytes_held(), 0u);
+    // With the next message, memory stays again for those after it.
+    box.put(1, 0, box.memory(bytes));
+    read = box.find(1, 0);
+    box.advance(2);
+    box.give_back(std::move(read));
+    EXPECT_EQ(box.bytes_held(), bytes);
+    box.remove(&reader);
+}
+
 /// Bytes that go into a message as they lie.
 AddressRelation in_order(std::size_t count) {
     std::vector<std::int64_t> places(count);
