@@ -17,8 +17,10 @@ struct StreamSourceOptions {
     /// So long somebody who listens is waited for; without it for ever.
     std::optional<double> timeout_seconds = 30.0;
     /// Steps that each process takes memory for, beyond the one that is looked at; 1 to 64. It is
-    /// the credit that the stream is granted: nothing else comes.
-    std::int64_t ahead = 2;
+    /// the credit that the stream is granted: nothing else comes. 0: two, or as many as together
+    /// have at most 2 MiB for this process, at most 16 (not with `newest`, nor where the stream
+    /// drops its oldest steps: those that were granted would be older).
+    std::int64_t ahead = 0;
     /// Whether messages of processes on this machine may come through shared memory.
     bool shared_memory = true;
     /// Whether only the newest step is wanted, whatever the stream's policy is: one step waits for

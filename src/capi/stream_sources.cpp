@@ -21,7 +21,7 @@ StreamSourceOptions options_of(const datamover_source_options* given_options) {
     if (given_options->token) made.token = given_options->token;
     if (given_options->timeout_seconds < 0) made.timeout_seconds.reset();
     if (given_options->timeout_seconds > 0) made.timeout_seconds = given_options->timeout_seconds;
-    if (given_options->ahead != 0) made.ahead = given_options->ahead;
+    made.ahead = given_options->ahead;
     made.shared_memory = given_options->no_shared_memory == 0;
     made.newest = given_options->newest != 0;
     return made;

@@ -75,10 +75,10 @@ Consumer::Consumer(std::shared_ptr<Together> together, const std::string& addres
     collectively(*together_, [&] {
         first = Address::of_text(address);
         check_seconds(options_.timeout_seconds);
-        if (options_.ahead < 1 || options_.ahead > max_ahead)
-            throw Error(ErrorCode::invalid_argument, "ahead is " + std::to_string(options_.ahead) +
-                                                         ", it must be 1 to " +
-                                                         std::to_string(max_ahead));
+        if (options_.ahead < 0 || options_.ahead > max_ahead)
+            throw Error(ErrorCode::invalid_argument,
+                        "ahead is " + std::to_string(options_.ahead) + ", it must be 1 to " +
+                            std::to_string(max_ahead) + ", or 0 for what suits the arrays");
     });
     limit_ = deadline_after(options_.timeout_seconds);
     collectively_unless_interrupted(*together_, [&] {
@@ -278,7 +278,7 @@ void Consumer::subscribe(std::vector<WantedArray> wanted) {
                           .add_json("arrays", "[" + words + "]")
                           .add_json("newest", options_.newest ? "true" : "false")
                           .text());
-    control_->say(JsonObject().add("type", "credit").add("steps", options_.ahead).text());
+    steps_->give_credit();
     start_thread();
 }
 

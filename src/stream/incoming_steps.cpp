@@ -18,6 +18,9 @@ constexpr std::int64_t max_arrays = 1 << 12, max_processes = 1 << 16;
 /// Of a step, to make it worth while to say with the next one that both were taken: what is said
 /// costs more than such a step.
 constexpr std::uint64_t most_unsaid_bytes = 1 << 18;
+/// Steps that are granted where nobody said how many; and where all wanted arrays are known and
+/// small: the sending program then waits less often for a step to be taken.
+constexpr std::uint64_t ahead_at_first = 2, most_ahead = 16, most_bytes_ahead = 1 << 21;
 
 bool is_of_type(const Json& said, std::string_view type) {
     const Json* const found = said.find("type");
@@ -39,8 +42,18 @@ std::vector<std::uint32_t> arrays_of(const Json& said) {
 
 void IncomingSteps::want(std::vector<WantedArray> wanted, std::int64_t ahead, bool goes_ahead) {
     wanted_ = std::move(wanted);
-    ahead_ = static_cast<std::uint64_t>(ahead);
+    suits_arrays_ = ahead == 0 && goes_ahead;
+    ahead_ = ahead == 0 ? ahead_at_first : static_cast<std::uint64_t>(ahead);
     goes_ahead_ = goes_ahead;
+}
+
+void IncomingSteps::give_credit() {
+    say_credit(ahead_);
+}
+
+void IncomingSteps::say_credit(std::uint64_t steps) const {
+    control_.say(
+        JsonObject().add("type", "credit").add("steps", static_cast<std::int64_t>(steps)).text());
 }
 
 const WantedArray* IncomingSteps::wanted_of(const std::string& name) const {
@@ -163,6 +176,20 @@ void IncomingSteps::begin(std::uint32_t number, const WantedArray& wanted) {
         links_.emplace(producer, std::move(links));
     }
     begun_.emplace(number, std::move(array));
+    if (suits_arrays_ && begun_.size() == wanted_.size()) look_further_ahead();
+}
+
+/// Grants more steps of arrays that are small.
+void IncomingSteps::look_further_ahead() {
+    suits_arrays_ = false;
+    std::uint64_t step_bytes = 1;
+    for (const auto& [number, array] : begun_)
+        for (const auto& [producer, bytes] : array->sizes())
+            step_bytes += std::min(bytes, most_bytes_ahead);
+    const std::uint64_t steps = std::min(most_ahead, most_bytes_ahead / step_bytes);
+    if (steps <= ahead_) return;
+    say_credit(steps - std::exchange(ahead_, steps));
+    grant();
 }
 
 /// What came of arrays that were not known may make sense now.

@@ -40,9 +40,12 @@ public:
     IncomingSteps(FrameLink& control, int rank, Dial dial, ReceptionCounters& counters)
         : control_(control), rank_(rank), dial_(std::move(dial)), counters_(counters) {}
 
-    /// Says what is wanted, before the stream hears of it. Memory may be taken for `ahead` steps.
-    /// With `goes_ahead` sending processes send what they have, without its being announced first.
+    /// Says what is wanted, before the stream hears of it. Memory may be taken for `ahead` steps;
+    /// 0: for as many as suit the arrays. With `goes_ahead` sending processes send what they have,
+    /// without its being announced first.
     void want(std::vector<WantedArray> wanted, std::int64_t ahead, bool goes_ahead);
+    /// Lets the stream send, once it knows what is wanted.
+    void give_credit();
 
     /// Adds what to wait for.
     void add_to(std::vector<pollfd>& waiting) const;
@@ -99,6 +102,8 @@ private:
     void hear(const Json& said);
     void learn(const Json& said);
     void begin(std::uint32_t number, const WantedArray& wanted);
+    void look_further_ahead();
+    void say_credit(std::uint64_t steps) const;
     void resume_paused();
     void hear_of_step(const Json& said);
     void deliver();
@@ -114,7 +119,7 @@ private:
     MessageMemory memory_;  ///< of all messages, which it outlives
     std::vector<WantedArray> wanted_;
     std::uint64_t ahead_ = 0;
-    bool goes_ahead_ = false;
+    bool goes_ahead_ = false, suits_arrays_ = false;
     std::deque<Json> frames_;  ///< heard later
     std::map<std::uint32_t, KnownArray> known_;
     std::map<std::uint32_t, std::unique_ptr<IncomingArray>> begun_;  ///< of what is wanted

@@ -470,6 +470,45 @@ def test_consumers_come_late_leave_and_come_again():
         assert out.counters()["bytes_kept"] == 0
 
 
+@pytest.mark.parametrize(
+    ("nbytes", "ahead", "granted"),
+    [
+        (1 << 14, None, 16),
+        (1 << 18, None, 7),
+        (1 << 20, None, 2),
+        (3 << 20, None, 2),
+        (1 << 14, 3, 3),
+    ],
+)
+def test_so_many_steps_are_granted(nbytes, ahead, granted):
+    values = np.zeros(nbytes // 8)
+    line = dm.BlockCyclic(values.size, "block", nprocs=1)
+    with (
+        dm.Stream(None, HERE, consumers=1, queue_steps=1, timeout=0.3) as out,
+        dm.stream.connect(out.address, ahead=ahead) as source,
+    ):
+        steps = source.steps({"u": line}, LIMIT_SECONDS)
+        out.send("u", values, layout=line)
+        next(steps)
+        sent = 0
+        with pytest.raises(dm.Timeout):
+            while sent < 100:
+                out.send("u", values)
+                sent += 1
+        assert sent == granted + 1  # one waits without a credit
+
+
+def test_few_steps_are_granted_where_the_oldest_are_dropped():
+    with (
+        dm.Stream(None, HERE, policy="drop_oldest", consumers=1, queue_steps=1) as out,
+        dm.stream.connect(out.address) as source,
+    ):
+        steps = source.steps({"u": LINE}, LIMIT_SECONDS)
+        for step in range(100):
+            out.send("u", np.arange(6.0), layout=LINE, step=step)
+        assert [next(steps)[0] for _ in range(3)] == [0, 1, 99]
+
+
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.timeout(120 * CASES)
 def test_consumers_that_come_stall_and_go_leave_nothing_behind(policy):

@@ -59,7 +59,7 @@ def connect(
     *,
     token: str | None = None,
     timeout: float | None = 30.0,
-    ahead: int = 2,
+    ahead: int | None = None,
     local: bool = True,
     newest: bool = False,
 ) -> Consumer:
@@ -75,9 +75,11 @@ def connect(
         What the stream demands; from the environment variable DATAMOVER_STREAM_TOKEN without it.
     timeout : float, optional
         Seconds to wait for somebody to listen there; None: for ever.
-    ahead : int
+    ahead : int, optional
         Steps that each process takes memory for, beyond the one that is looked at; 1 to 64. It is
-        the credit that the stream is granted: nothing else comes.
+        the credit that the stream is granted: nothing else comes. Without it two, or as many as
+        together have at most 2 MiB for this process, at most 16 (not with `newest`, nor where the
+        stream drops its oldest steps: those that were granted would be older).
     local : bool
         Whether messages of processes on this machine may come through shared memory.
     newest : bool
@@ -124,7 +126,7 @@ class Consumer:
         *,
         token: str | None,
         timeout: float | None,
-        ahead: int,
+        ahead: int | None,
         local: bool,
         newest: bool,
     ):
@@ -134,9 +136,9 @@ class Consumer:
             self._address = wire.parse_address(address)
             if token is not None and not (isinstance(token, str) and token.isprintable()):
                 raise InvalidArgument("a token must be a printable text")
-            if type(ahead) is not int or not 0 <= ahead <= wire.MAX_NUMBER:
+            if ahead is not None and not (type(ahead) is int and 1 <= ahead <= wire.MAX_NUMBER):
                 raise InvalidArgument(f"ahead is {ahead!r}, it must be a number of steps")
-            options = token, seconds(timeout), ahead, bool(local), bool(newest)
+            options = token, seconds(timeout), ahead or 0, bool(local), bool(newest)
         self._end = _plan.Consumer(self._group.members(), address, *options)
         self._finalizer = weakref.finalize(self, self._end.stop)
 
