@@ -145,14 +145,16 @@ void Consumer::read_welcome(const Json& said, const Address& address) {
     const Json* const ahead = said.find("ahead");
     if (ahead == nullptr || ahead->kind() != Json::Kind::boolean)
         throw Error(ErrorCode::io, "'ahead' of a frame must be true or false");
-    goes_ahead_ = ahead->is_true() && !options_.newest;
+    habits_.goes_ahead = ahead->is_true() && !options_.newest;
+    const Json* const pressed = said.find("pressed");
+    habits_.is_pressed = pressed != nullptr && pressed->is_true();
 }
 
 /// Has all processes know what the first was told.
 void Consumer::share_welcome() {
     WordWriter mine;
     if (rank() == 0) {
-        mine.add(key_).add(pathways_).add(goes_ahead_);
+        mine.add(key_).add(pathways_).add(habits_.goes_ahead).add(habits_.is_pressed);
         mine.add(static_cast<std::int64_t>(senders_.size()));
         for (const Sender& sender : senders_)
             mine.add(sender.address.host).add(sender.address.port).add(sender.local_name);
@@ -160,7 +162,8 @@ void Consumer::share_welcome() {
     WordReader said(together_->gather(mine.numbers()).front());
     key_ = said.text();
     pathways_ = static_cast<int>(said.number());
-    goes_ahead_ = said.number() != 0;
+    habits_.goes_ahead = said.number() != 0;
+    habits_.is_pressed = said.number() != 0;
     senders_.resize(static_cast<std::size_t>(said.number()));
     for (Sender& sender : senders_) {
         sender.address.host = said.text();
@@ -271,7 +274,7 @@ void Consumer::subscribe(std::vector<WantedArray> wanted) {
             fail_here(Error(ErrorCode::mismatch,
                             "the processes of the consumer want different arrays or layouts"));
     raise_error();
-    steps_->want(std::move(wanted), options_.ahead, goes_ahead_);
+    steps_->want(std::move(wanted), options_.ahead, habits_);
     if (rank() == 0)
         control_->say(JsonObject()
                           .add("type", "subscribe")

@@ -128,7 +128,7 @@ private:
     Deadline limit_;  ///< of connecting
     std::string key_;
     int pathways_ = 1;
-    bool goes_ahead_ = false;
+    StreamHabits habits_;
     std::vector<Sender> senders_;
     std::shared_ptr<Connection> connection_;
     std::unique_ptr<FrameLink> control_;

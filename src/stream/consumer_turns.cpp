@@ -21,6 +21,8 @@ namespace {
 /// So long the program is away before the thread takes over. What comes meanwhile waits in the
 /// system's memory; a program that comes back sooner takes it from there without a hand-over.
 constexpr std::chrono::milliseconds patience{2};
+/// So long nothing comes until the stream is told of what was taken, where that can wait.
+constexpr std::chrono::milliseconds unsaid_time{1};
 /// A program that was found waiting so often is left alone until it returns.
 constexpr int most_dozes = 8;
 
@@ -111,12 +113,18 @@ bool Consumer::wait(Lock& lock, const Deadline& deadline, const IsDone& is_done)
 /// Waits for what comes, without the lock, and takes it in; false where a signal ended the wait.
 bool Consumer::take_turn(Lock& lock, std::chrono::milliseconds time, bool is_program) {
     std::vector<pollfd> waiting{{wake_, POLLIN, 0}};
+    bool says_later = false;
     if (failing_) {
         steps_->add_control_to(waiting);
         const auto left = std::chrono::ceil<std::chrono::milliseconds>(reason_end_ - Clock::now());
         time = std::clamp(left, std::chrono::milliseconds(0), time);
     } else {
-        steps_->say_taken();
+        says_later = steps_->may_say_later();
+        if (says_later) {
+            time = std::min(time, unsaid_time);
+        } else {
+            steps_->say_taken();
+        }
         steps_->add_to(waiting);
     }
     lock.unlock();
@@ -126,6 +134,7 @@ bool Consumer::take_turn(Lock& lock, std::chrono::milliseconds time, bool is_pro
     if (found < 0)
         for (pollfd& one : waiting) one.revents = 0;
     if (is_finished() || (!is_program && waiting_ > 0)) return !was_interrupted;
+    if (says_later && found == 0 && !failing_) steps_->say_taken();
     take_in(waiting, is_program);
     return !was_interrupted;
 }

@@ -36,6 +36,8 @@ public:
     /// Sends a frame. Where the connection has ended, whoever reads learns of it, not the caller.
     /// Whether the system took it all.
     bool say(std::string_view words);
+    /// Sends several frames at once.
+    bool say(const std::vector<std::string>& frames_words);
     /// The frames that have come. Throws as read_frame, but for timeout.
     std::vector<Json> receive(std::uint32_t max_bytes);
     /// Whether a frame has begun to come.

@@ -18,6 +18,8 @@ constexpr std::int64_t max_arrays = 1 << 12, max_processes = 1 << 16;
 /// Of a step, to make it worth while to say with the next one that both were taken: what is said
 /// costs more than such a step.
 constexpr std::uint64_t most_unsaid_bytes = 1 << 18;
+/// Of a stream that was granted twice as many at least, that sends on without hearing of these.
+constexpr std::uint64_t least_unsaid_steps = 2;
 /// Steps that are granted where nobody said how many; and where all wanted arrays are known and
 /// small: the sending program then waits less often for a step to be taken.
 constexpr std::uint64_t ahead_at_first = 2, most_ahead = 16, most_bytes_ahead = 1 << 21;
@@ -40,11 +42,11 @@ std::vector<std::uint32_t> arrays_of(const Json& said) {
 
 }  // namespace
 
-void IncomingSteps::want(std::vector<WantedArray> wanted, std::int64_t ahead, bool goes_ahead) {
+void IncomingSteps::want(std::vector<WantedArray> wanted, std::int64_t ahead, StreamHabits habits) {
     wanted_ = std::move(wanted);
-    suits_arrays_ = ahead == 0 && goes_ahead;
+    suits_arrays_ = ahead == 0 && habits.goes_ahead;
     ahead_ = ahead == 0 ? ahead_at_first : static_cast<std::uint64_t>(ahead);
-    goes_ahead_ = goes_ahead;
+    habits_ = habits;
 }
 
 void IncomingSteps::give_credit() {
@@ -225,9 +227,9 @@ void IncomingSteps::hear_of_step(const Json& said) {
         throw Error(ErrorCode::io, "the stream sends step " + std::to_string(step.place) +
                                        ", for which it has no credit");
     ++steps_open_;
-    if (!goes_ahead_) awaited_.push_back(step.place);
+    if (!habits_.goes_ahead) awaited_.push_back(step.place);
     announced_.push_back(std::move(step));
-    if (!goes_ahead_) grant();
+    if (!habits_.goes_ahead) grant();
     if (has_begun) resume_paused();
 }
 
@@ -311,15 +313,23 @@ void IncomingSteps::taken(const ArrivedStep& step) {
     taken_ = step.place + 1;
     --steps_open_;
     unsaid_.push_back(step.place);
-    if (ready_.empty() || bytes > most_unsaid_bytes) say_taken();
+    if (bytes > most_unsaid_bytes || !(has_ready() || may_say_later())) say_taken();
+}
+
+bool IncomingSteps::may_say_later() const {
+    const bool has_many = ahead_ >= 2 * least_unsaid_steps;
+    return habits_.goes_ahead && !habits_.is_pressed && has_many && !unsaid_.empty() &&
+           2 * unsaid_.size() < ahead_;
 }
 
 void IncomingSteps::say_taken() {
     if (unsaid_.empty()) return;
     grant();
+    std::vector<std::string> frames;
     for (const std::uint64_t place : unsaid_)
-        control_.say(
+        frames.push_back(
             JsonObject().add("type", "done").add("place", static_cast<std::int64_t>(place)).text());
+    control_.say(frames);
     unsaid_.clear();
 }
 
@@ -331,7 +341,7 @@ void IncomingSteps::grant() {
 
 /// Says what may be sent; each step by itself where others may have been dropped.
 void IncomingSteps::grant_to(DataReceiver& link) const {
-    if (goes_ahead_) {
+    if (habits_.goes_ahead) {
         link.grant(taken_, taken_ + ahead_, false);
         return;
     }
@@ -350,8 +360,8 @@ std::shared_ptr<IncomingMessage> IncomingSteps::find(int producer, std::uint32_t
                     "it sent array " + std::to_string(array) + ", which was not asked for");
     }
     const bool is_granted =
-        goes_ahead_ ? place >= taken_ && place < taken_ + ahead_
-                    : std::find(awaited_.begin(), awaited_.end(), place) != awaited_.end();
+        habits_.goes_ahead ? place >= taken_ && place < taken_ + ahead_
+                           : std::find(awaited_.begin(), awaited_.end(), place) != awaited_.end();
     if (!is_granted)
         throw Error(ErrorCode::peer_failed,
                     "it sent step " + std::to_string(place) + ", which was not granted");

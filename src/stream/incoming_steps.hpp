@@ -30,6 +30,14 @@ struct ArrivedStep {
     std::vector<std::pair<IncomingArray*, Messages>> arrays;
 };
 
+/// How the stream goes about its steps.
+struct StreamHabits {
+    /// Sending processes send what they have, without its being announced first.
+    bool goes_ahead = false;
+    /// It waits for steps to be taken that could be many more by its credits.
+    bool is_pressed = false;
+};
+
 class IncomingSteps final : public MessageFinder {
 public:
     using Links = std::vector<std::unique_ptr<DataReceiver>>;
@@ -41,9 +49,8 @@ public:
         : control_(control), rank_(rank), dial_(std::move(dial)), counters_(counters) {}
 
     /// Says what is wanted, before the stream hears of it. Memory may be taken for `ahead` steps;
-    /// 0: for as many as suit the arrays. With `goes_ahead` sending processes send what they have,
-    /// without its being announced first.
-    void want(std::vector<WantedArray> wanted, std::int64_t ahead, bool goes_ahead);
+    /// 0: for as many as suit the arrays.
+    void want(std::vector<WantedArray> wanted, std::int64_t ahead, StreamHabits habits);
     /// Lets the stream send, once it knows what is wanted.
     void give_credit();
 
@@ -62,10 +69,12 @@ public:
 
     /// The next step, with all its messages.
     std::optional<ArrivedStep> next();
-    /// Takes note that a step was unpacked; another one may come for it. Where the next one is
-    /// there already, that is said with it, or by `say_taken`.
+    /// Takes note that a step was unpacked; another one may come for it.
     void taken(const ArrivedStep& step);
-    /// Says what was taken; to be called before anybody waits.
+    /// Whether it may be said later what was taken, together with what is taken next. Not for long:
+    /// the stream keeps it so long.
+    bool may_say_later() const;
+    /// Says what was taken; to be called before anybody waits, or soon after.
     void say_taken();
     /// Whether no more steps come.
     bool is_over() const { return has_ended_ && announced_.empty() && ready_.empty(); }
@@ -119,7 +128,8 @@ private:
     MessageMemory memory_;  ///< of all messages, which it outlives
     std::vector<WantedArray> wanted_;
     std::uint64_t ahead_ = 0;
-    bool goes_ahead_ = false, suits_arrays_ = false;
+    StreamHabits habits_;
+    bool suits_arrays_ = false;
     std::deque<Json> frames_;  ///< heard later
     std::map<std::uint32_t, KnownArray> known_;
     std::map<std::uint32_t, std::unique_ptr<IncomingArray>> begun_;  ///< of what is wanted

@@ -18,6 +18,8 @@ namespace {
 
 constexpr std::int64_t max_count = 1 << 16, max_elem_bytes = 1 << 16;
 constexpr std::size_t max_arrays = 1 << 12, max_name_bytes = 256;
+/// What a consumer may have taken and not said so.
+constexpr std::int64_t least_free_bytes = std::int64_t{1} << 26;
 
 void check_range(std::int64_t value, const char* name, std::int64_t least, std::int64_t most) {
     if (value < least || value > most)
@@ -97,6 +99,12 @@ void Producer::check_options() const {
     check_seconds(options_.timeout_seconds);
 }
 
+/// Whether it waits for steps to be taken although there are credits for more: for the sake of
+/// other streams, or of what it may keep.
+bool Producer::is_pressed(const Flow& flow) const {
+    return !name_.empty() || flow.queue_bytes < least_free_bytes;
+}
+
 /// Lets consumers connect.
 void Producer::begin(Listeners& listeners, std::string_view producers) {
     outbox_ = std::make_shared<Outbox>(static_cast<int>(options_.pathways));
@@ -108,7 +116,8 @@ void Producer::begin(Listeners& listeners, std::string_view producers) {
         welcome.add("type", "welcome")
             .add("pathways", options_.pathways)
             .add_json("producers", producers)
-            .add_json("ahead", flow.policy != Policy::drop_oldest ? "true" : "false");
+            .add_json("ahead", flow.policy != Policy::drop_oldest ? "true" : "false")
+            .add_json("pressed", is_pressed(flow) ? "true" : "false");
         audience_ = std::make_shared<Audience>(flow, options_.consumers, std::move(welcome),
                                                places_, name_);
     }

@@ -116,6 +116,7 @@ private:
     using Wanted = std::map<std::string, Layout>;  ///< by an array's name
 
     void check_options() const;
+    bool is_pressed(const Flow& flow) const;
     void begin(Listeners& listeners, std::string_view producers);
     std::int64_t checked(const std::string& name, const SentPart& part,
                          std::optional<std::int64_t> step) const;

@@ -498,6 +498,21 @@ def test_so_many_steps_are_granted(nbytes, ahead, granted):
         assert sent == granted + 1  # one waits without a credit
 
 
+def test_what_was_taken_is_said_while_the_program_is_away():
+    values = np.zeros(1000)
+    line = dm.BlockCyclic(values.size, "block", nprocs=1)
+    with (
+        dm.Stream(None, HERE, consumers=1, queue_steps=9) as out,
+        dm.stream.connect(out.address) as source,
+    ):
+        steps = source.steps({"u": line}, LIMIT_SECONDS)
+        for _ in range(7):
+            out.send("u", values, layout=line)
+            next(steps)
+            while out.counters()["bytes_kept"] > values.nbytes:  # of the step that is looked at
+                os.sched_yield()
+
+
 def test_few_steps_are_granted_where_the_oldest_are_dropped():
     with (
         dm.Stream(None, HERE, policy="drop_oldest", consumers=1, queue_steps=1) as out,
