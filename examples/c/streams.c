@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* How do C programs send their arrays to each other while they run? Here both ends are in one. */
+#include <string.h>
+
 #include "checked.h"
 
 enum { STEPS = 3 };
 
 int main(int argc, char** argv) {
     const int64_t shape[1] = {60};
-    const char *address, *token, *const name = "pressure";
+    const char *address, *token, *found, *const name = "pressure";
     datamover_stream_manager_options few = {0};
     datamover_stream_manager* manager;
     datamover_stream* out;
@@ -14,7 +16,7 @@ int main(int argc, char** argv) {
     datamover_layout *block, *cyclic;
     datamover_array *sent, *received;
     const datamover_array* wanted[1];
-    int64_t active, dropped, number, i, elems, step;
+    int64_t active, dropped, number, i, elems, step, count, elem_bytes;
     void* origin;
     double* points;
     int rank, size, has;
@@ -51,6 +53,9 @@ int main(int argc, char** argv) {
     }
     succeed(datamover_stream_manager_active(manager, &active));
     expect(rank != 0 || active == 1, "the stream has its place");
+    succeed(datamover_stream_arrays(in, 60, &count));
+    succeed(datamover_stream_array(in, 0, &found, NULL, &elem_bytes, NULL));
+    expect(count == 1 && strcmp(found, name) == 0 && elem_bytes == 8, "one array was sent");
     succeed(datamover_stream_dropped(in, &dropped));
     expect(dropped == 0, "nothing was dropped");
     succeed(datamover_stream_close(out, 60));

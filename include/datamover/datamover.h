@@ -608,6 +608,17 @@ typedef struct datamover_source_options {
  * DATAMOVER_INVALID_STATE where the stream has ended or wants another token. */
 int datamover_stream_connect(datamover_stream_source** source, MPI_Comm comm, const char* address,
                              const datamover_source_options* options);
+/* Asks which arrays were sent so far, and gives their number, at least one; waits for the first, at
+ * most `timeout_seconds` (below 0: for ever). Collective. DATAMOVER_TIMEOUT, and the errors of
+ * datamover_stream_next. */
+int datamover_stream_arrays(datamover_stream_source* source, double timeout_seconds,
+                            int64_t* count);
+/* The array of a number below that `count`: its name, its dtype (as NumPy writes it into a file, as
+ * JSON: "\"<f8\""), the bytes of an element, and a new handle of the layout among the sending
+ * processes; each may be NULL. The strings live until the next call of datamover_stream_arrays.
+ * Local. DATAMOVER_OUT_OF_RANGE. */
+int datamover_stream_array(const datamover_stream_source* source, int64_t number, const char** name,
+                           const char** dtype, int64_t* elem_bytes, datamover_layout** layout);
 /* Says once which `count` arrays are wanted, by name, and into which arrays this process's parts of
  * them are put in each step; these must live as long as the handle. Steps come from those on that
  * begin from now on. Collective. DATAMOVER_MISMATCH where processes want different arrays or a

@@ -10,7 +10,8 @@ using namespace datamover::capi;
 
 struct datamover_stream_source {
     StreamSource value;
-    std::vector<std::string> names{};  ///< of the last step's arrays
+    std::vector<std::string> names{};   ///< of the last step's arrays
+    std::vector<StreamArray> arrays{};  ///< found last
 };
 
 namespace {
@@ -54,6 +55,34 @@ int datamover_stream_connect(datamover_stream_source** source, MPI_Comm comm, co
             return Arguments{&given(address, "address"), options_of(options)};
         });
         hand_out(source, "source", StreamSource(comm, all.address, all.options));
+    });
+}
+
+int datamover_stream_arrays(datamover_stream_source* source, double timeout_seconds,
+                            int64_t* count) {
+    return guarded([&] {
+        StreamSource& from = value_of(source, "source");
+        converted(from, [&] { given(count, "count") = 0; });
+        source->arrays.clear();
+        source->arrays = from.arrays(timeout_seconds < 0 ? std::nullopt
+                                                         : std::optional<double>(timeout_seconds));
+        *count = static_cast<std::int64_t>(source->arrays.size());
+    });
+}
+
+int datamover_stream_array(const datamover_stream_source* source, int64_t number, const char** name,
+                           const char** dtype, int64_t* elem_bytes, datamover_layout** layout) {
+    return guarded([&] {
+        value_of(source, "source");
+        const auto count = static_cast<std::int64_t>(source->arrays.size());
+        if (number < 0 || number >= count)
+            throw Error(ErrorCode::out_of_range, "array " + std::to_string(number) + " of " +
+                                                     std::to_string(count) + " that are known");
+        const StreamArray& array = source->arrays[static_cast<std::size_t>(number)];
+        if (layout) hand_out(layout, "layout", Layout(array.layout));
+        if (name) *name = array.name.c_str();
+        if (dtype) *dtype = array.dtype.c_str();
+        if (elem_bytes) *elem_bytes = array.elem_bytes;
     });
 }
 

@@ -45,6 +45,31 @@ static void expect_step(datamover_stream_source* source, const datamover_array* 
     CHECK(has == 0);
 }
 
+/* Both arrays that were sent, with the layouts of the sending processes. */
+static void expect_arrays(datamover_stream_source* source, const datamover_layout* of_u,
+                          const datamover_layout* of_v) {
+    const datamover_layout* const sent[2] = {of_u, of_v};
+    const char *name = NULL, *dtype = NULL;
+    datamover_layout* layout = NULL;
+    int64_t count = -1, elem_bytes = 0;
+    int n, equal = 0;
+    FAILS(DATAMOVER_OUT_OF_RANGE, datamover_stream_array(source, 0, &name, NULL, NULL, NULL));
+    FAILS(DATAMOVER_INVALID_ARGUMENT,
+          datamover_stream_arrays(source, 60, rank == size - 1 ? NULL : &count));
+    SUCCEEDS(datamover_stream_arrays(source, 60, &count));
+    CHECK(count == 2);
+    for (n = 0; n < 2; ++n) {
+        SUCCEEDS(datamover_stream_array(source, n, &name, &dtype, &elem_bytes, &layout));
+        CHECK(strcmp(name, names[n]) == 0 && strcmp(dtype, "\"<i8\"") == 0 && elem_bytes == 8);
+        SUCCEEDS(datamover_layout_equal(layout, sent[n], &equal));
+        CHECK(equal == 1);
+        SUCCEEDS(datamover_layout_free(&layout));
+    }
+    SUCCEEDS(datamover_stream_array(source, 1, NULL, NULL, NULL, NULL));
+    FAILS(DATAMOVER_OUT_OF_RANGE, datamover_stream_array(source, 2, &name, NULL, NULL, NULL));
+    FAILS(DATAMOVER_OUT_OF_RANGE, datamover_stream_array(source, -1, &name, NULL, NULL, NULL));
+}
+
 static void expect_end(datamover_stream_source* source) {
     int64_t step = 0, dropped = -1;
     SUCCEEDS(datamover_stream_next(source, 60, &step));
@@ -137,6 +162,7 @@ static void be_both_ends(const datamover_array* const* into) {
         expect_step(source, into, step);
     }
     FAILS(DATAMOVER_TIMEOUT, datamover_stream_next(source, 0.01, &none));
+    expect_arrays(source, by_rows, by_columns);
     SUCCEEDS(datamover_stream_close(stream, 60));
     expect_end(source);
     SUCCEEDS(datamover_stream_disconnect(&source));
