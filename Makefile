@@ -9,6 +9,8 @@ VENV ?= .venv
 MPICC ?=
 FUZZ_SECONDS ?= 60
 WHEEL_MPIS ?= mpich,openmpi,mpiabi
+WHEELS ?= build/wheels
+WHEEL_PYTHONS ?= $(PYTHON)
 BUILD ?= build/$(patsubst .%,%,$(notdir $(VENV)))
 
 BIN := $(VENV)/bin
@@ -90,15 +92,16 @@ fuzz: $(VENV)/.ready-test
 	    --fuzz-seconds $(FUZZ_SECONDS)
 
 # One wheel for MPICH, Open MPI and the standard's binary interface, in build/wheels. Each compiles the
-# MPI part anew: WHEEL_MPIS=mpich,openmpi leaves the last out.
+# MPI part anew: WHEEL_MPIS=mpich,openmpi leaves the last out. PYTHON=python3.12 VENV=.venv-abi3 makes one for
+# that version of Python and all later ones.
 wheel: $(VENV)/.ready-wheel
 	scripts/system-packages libopenmpi-dev openmpi-bin
-	DATAMOVER_BENCH=OFF DATAMOVER_TESTS=OFF $(BIN)/python scripts/build-wheel build/wheels \
+	DATAMOVER_BENCH=OFF DATAMOVER_TESTS=OFF $(BIN)/python scripts/build-wheel $(WHEELS) \
 	    --mpis $(WHEEL_MPIS)
 
-# That wheel in environments without compilers.
+# That wheel in environments without compilers; in each of WHEEL_PYTHONS.
 test-wheel: wheel
-	$(PYTHON) tests/try-wheel build/wheels --mpicc-abi $(BIN)/mpicc_abi
+	$(PYTHON) tests/try-wheel $(WHEELS) --mpicc-abi $(BIN)/mpicc_abi --pythons $(WHEEL_PYTHONS)
 
 bench: install
 	$(BIN)/datamover bench latency -n 2

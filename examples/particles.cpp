@@ -3,9 +3,11 @@
 // back for each? Run: mpiexec -n 4 ./particles
 #include <mpi.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <datamover/datamover.hpp>
 #include <random>
+#include <string>
 #include <vector>
 
 namespace {
@@ -73,6 +75,112 @@ long particles_to_cells(MPI_Comm comm, int rank, int nprocs) {
     return wrong;
 }
 
+/// Elements with two targets each, as a contribution to the two ends of an edge; and the sum of
+/// what comes back, while the program computes.
+long to_both_ends(MPI_Comm comm, int rank, int nprocs) {
+    std::vector<std::int32_t> ends;
+    std::vector<float> weights;
+    for (int i = 0; i < 100; ++i) {
+        ends.push_back((rank + i) % nprocs);
+        ends.push_back((rank + i + 1) % nprocs);
+        weights.push_back(static_cast<float>(i));
+    }
+    datamover::TargetList targets;
+    targets.elems = 100;
+    targets.targets_per_elem = 2;
+    targets.data = ends.data();
+    datamover::Distribution to_ends(comm, targets);
+
+    ElementColumn column{weights.data(), sizeof(float)};
+    column.type = datamover::ScalarType::float32;
+    const std::vector<datamover::ElementBuffer> arrived = to_ends.start({&column, 1});
+    while (!to_ends.test()) {
+        // Here the program computes.
+    }
+    std::int64_t sent = 0;
+    for (const std::int64_t count : to_ends.send_counts()) sent += count;
+    long wrong = sent != 200;
+
+    // Each gets back the sum of both.
+    column.data = arrived[0].data;
+    std::vector<float> sums(100);
+    to_ends.reverse(column,
+                    {reinterpret_cast<std::byte*>(sums.data()), 100 * std::int64_t{sizeof(float)}},
+                    datamover::Op::add);
+    for (std::size_t i = 0; i < sums.size(); ++i) wrong += sums[i] != 2 * weights[i];
+    return wrong;
+}
+
+/// Records go to the process of their key's range, in the memory in which they are.
+long by_ranges_of_keys(MPI_Comm comm, int rank, int nprocs) {
+    struct Record {
+        std::int64_t key;
+        double value;
+    };
+    std::mt19937 random(static_cast<unsigned>(rank));
+    std::vector<Record> records(1000);
+    for (Record& record : records) {
+        record.key = std::uniform_int_distribution<std::int64_t>(0, 999)(random);
+        record.value = static_cast<double>(-record.key);
+    }
+    std::vector<std::int64_t> ends;  // of all ranges but the last
+    for (int process = 1; process < nprocs; ++process) ends.push_back(1000 * process / nprocs);
+    const auto map = datamover::TargetMap::splitters(ends, nprocs);
+    std::vector<std::int64_t> ranks(records.size());
+    map.evaluate({&records[0].key, datamover::ScalarType::int64, 1, sizeof(Record)}, 0,
+                 static_cast<std::int64_t>(records.size()), ranks.data());
+    datamover::TargetList targets;
+    targets.elems = static_cast<std::int64_t>(records.size());
+    targets.data = ranks.data();
+    targets.type = datamover::ScalarType::int64;
+    targets.stride_bytes = sizeof(std::int64_t);
+    datamover::Distribution by_key(comm, targets);
+
+    const auto received = static_cast<std::size_t>(by_key.received());
+    records.resize(std::max(records.size(), received));
+    by_key.move_in_place(records.data(), sizeof(Record), static_cast<std::int64_t>(records.size()));
+    records.resize(received);
+    long wrong = 0;
+    for (const Record& record : records) {
+        const auto range = std::upper_bound(ends.begin(), ends.end(), record.key) - ends.begin();
+        wrong += range != rank || record.value != static_cast<double>(-record.key);
+    }
+    return wrong;
+}
+
+/// Cells of unequal work: a program's own owners along the curve, equal in work.
+datamover::TargetMap by_work(int nprocs) {
+    datamover::CellBox square;
+    square.lo = {0, 0};
+    square.hi = {1, 1};
+    square.cells = {16, 16};
+    std::vector<std::int64_t> owners(256);
+    double done = 0;
+    const auto work = [](std::size_t cell) { return cell < 64 ? 5.0 : 1.0; };
+    const double all = 64 * 5.0 + 192;
+    for (std::size_t cell = 0; cell < owners.size(); ++cell) {
+        owners[cell] = static_cast<std::int64_t>(done / all * nprocs);
+        done += work(cell);
+    }
+    return datamover::TargetMap::cells(square, datamover::CellOrder::morton, nprocs, owners);
+}
+
+/// Who has the cell of a point; and which implementation is the fastest here for all to go there.
+long by_work_and_method(MPI_Comm comm, int nprocs) {
+    const double corner[] = {0.99, 0.99};
+    std::int64_t last = -1;
+    by_work(nprocs).evaluate({corner, datamover::ScalarType::float64, 2, 16}, 0, 1, &last);
+    datamover::TargetList nothing;
+    datamover::DistributionOptions options;
+    options.carry.method = "auto";
+    const datamover::Distribution any(comm, nothing, options);
+    const std::string chosen = any.chosen_method(sizeof(Particle));
+    long wrong = last != nprocs - 1;
+    for (const datamover::MethodTime& time : any.measured_methods())
+        wrong += time.method.empty() || time.seconds < 0;
+    return wrong + chosen.empty();
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -80,7 +188,10 @@ int main(int argc, char** argv) {
     int rank = 0, nprocs = 0;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &nprocs);
-    long wrong = particles_to_cells(MPI_COMM_WORLD, rank, nprocs);
+    long wrong = particles_to_cells(MPI_COMM_WORLD, rank, nprocs) +
+                 to_both_ends(MPI_COMM_WORLD, rank, nprocs) +
+                 by_ranges_of_keys(MPI_COMM_WORLD, rank, nprocs) +
+                 by_work_and_method(MPI_COMM_WORLD, nprocs);
     MPI_Allreduce(MPI_IN_PLACE, &wrong, 1, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
     MPI_Finalize();
     if (rank == 0) std::printf("%ld values are wrong\n", wrong);

@@ -6,19 +6,16 @@
 #include <cstdio>
 #include <datamover/datamover.hpp>
 #include <memory>
-#include <stdexcept>
+#include <string>
 #include <vector>
+
+#include "checked.hpp"
 
 namespace {
 
 using datamover::AddressBounds;
 using datamover::AddressRelation;
 using datamover::Side;
-
-/// What this program says of its results.
-void expect(bool holds, const char* what) {
-    if (!holds) throw std::runtime_error(what);
-}
 
 /// Every third element of 300 goes to one of 100, backwards.
 AddressRelation every_third_backwards() {
@@ -104,6 +101,68 @@ void as_a_datatype(const AddressRelation& relation) {
     expect(received[99] == 5, "a message without packing");
 }
 
+/// Which bytes are meant: for a program's own loops, or for calls of the system such as writev.
+void taken_apart(const AddressRelation& relation) {
+    std::int64_t elems = 0;
+    relation.for_each_run([&](std::int64_t from, std::int64_t, std::int64_t count) {
+        expect(from == 24 * elems, "every third double");
+        elems += count;
+    });
+    std::vector<std::int64_t> from, to;
+    relation.to_pairs(from, to);
+    expect(elems == 100 && from[1] == 24 && to[1] == 8 * 98, "in bytes");
+    const std::vector<double> source(300, 1);
+    for (const datamover::MemoryPiece& piece : relation.source_pieces(source.data()))
+        expect(piece.bytes == sizeof(double), "each by itself");
+
+    const AddressRelation back = relation.reversed();
+    expect(back.source_elem_bytes() == 8 && back.source_bounds().end_bytes == 800, "back");
+    const AddressRelation twice = AddressRelation::concatenate(std::vector{relation, relation});
+    expect(twice.size() == 200 && twice.destinations_repeat(), "every element arrives twice");
+    expect(twice.ordered_by_source().half(Side::source).contiguous(Side::destination), "a message");
+    try {
+        relation.require_inside(Side::source, {0, 800}, "the source");
+        expect(false, "it does not lie there");
+    } catch (const datamover::Error& error) {
+        expect(error.code() == datamover::ErrorCode::out_of_range, "said before it is read");
+    }
+}
+
+/// Relations that are asked for again and again, under a bound of memory; what belongs to one
+/// operation (the hint) leaves together.
+void kept_or_made_again() {
+    datamover::RelationCache cache(1 << 20);
+    const std::vector<std::int64_t> operation = datamover::words_of("transpose");
+    for (int step = 0; step < 3; ++step)
+        for (const std::int64_t peer : {0, 1}) {
+            const std::int64_t key[] = {peer, 300};
+            cache.get(key, every_third_backwards, operation).kept_kernel();
+        }
+    const datamover::RelationCacheStatistics statistics = cache.statistics();
+    expect(statistics.misses == 2 && statistics.hits == 4, "made once for each peer");
+    expect(cache.drop(operation) == 2 && cache.statistics().held_bytes == 0, "both are gone");
+}
+
+/// Does it pay to keep addresses instead of computing them anew? By the figures of a machine, and
+/// for one relation by what decoding costs.
+void worth_keeping(const AddressRelation& relation) {
+    const datamover::RecomputeModel model(
+        {.instructions = 3e9, .read_contiguous = 2e9, .read_random = 2e8, .write_contiguous = 2e9},
+        {.generate = 40, .recompute = 4, .decode = 4, .encode = 6});
+    expect(model.decoding_pays() && model.break_even_uses() < 10, "after a few uses");
+    expect(model.amortised_seconds(1000) < model.recompute_seconds(), "in the long run");
+
+    const datamover::EncodingChoice choice = explain_encoding(relation);
+    for (const datamover::EncodingEstimate& estimate : choice.estimates)
+        expect(estimate.nbytes > 0 && estimate.decode_seconds >= 0, "of every encoding");
+    std::printf("kept as %s: %s\n", encoding_name(choice.chosen), choice.reason.c_str());
+    const std::string name = encoding_name(choice.chosen);
+    expect(datamover::encoding_from_name(name) == choice.chosen, "by its name");
+    datamover::DecodingCosts costs = datamover::decoding_costs();
+    costs.tolerated_slowness = 3;  // smaller relations, where memory is short
+    set_decoding_costs(costs);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -113,7 +172,10 @@ int main(int argc, char** argv) {
         encodings(relation);
         put_and_get(relation);
         as_a_datatype(relation);
+        taken_apart(relation);
+        worth_keeping(relation);
     }
+    kept_or_made_again();
     MPI_Finalize();
     return 0;
 }

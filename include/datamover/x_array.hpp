@@ -18,7 +18,8 @@ namespace datamover DATAMOVER_PUBLIC {
 struct XArrayOptions {
     ScalarType type = ScalarType::opaque;  ///< needed only for updates
     ElementOrder order = ElementOrder::row_major;
-    Point ghost_lower, ghost_upper;  ///< extra elements per side of each dimension of each block
+    /// Extra elements per side of each dimension of each block.
+    Point ghost_lower{}, ghost_upper{};
 };
 
 /// A distributed array: every process's blocks of a layout, with ghosts, in one allocation that the

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How does a C++ program say who owns what, and ask for it? Run: mpiexec -n 4 ./layouts
+#include <mpi.h>
+
+#include <cstdio>
+#include <datamover/datamover.hpp>
+#include <numeric>
+#include <vector>
+
+#include "checked.hpp"
+
+namespace {
+
+using datamover::BlockCyclic;
+using datamover::FlatCyclic;
+using datamover::FloorPlan;
+using datamover::IndexList;
+using datamover::Layout;
+using datamover::Point;
+using datamover::Region;
+
+/// A matrix of 6 x 10: its columns are dealt out in pairs, and every process loops over its own.
+void columns_in_pairs(int rank, int nprocs) {
+    const BlockCyclic pairs({6, 10}, "(*, cyclic(2))", nprocs);
+    expect(pairs.owner_of({5, 3}) == 1 % nprocs, "pair 1 belongs to process 1");
+    const Point local = pairs.local_index({5, 3});
+    expect(pairs.global_index(1 % nprocs, local) == Point{5, 3}, "there and back");
+
+    // Which columns are mine? Also for dimensions that are not asked for element by element.
+    const datamover::AxisSet columns = pairs.axis_set(1, pairs.grid_coordinates(rank)[1]);
+    expect(columns.size() == pairs.local_shape(rank)[1], "as many as the local array has");
+    for (std::int64_t j = 0; j < columns.size(); ++j)
+        expect(pairs.owner_of({0, columns.global(j)}) == rank, "each of them is mine");
+    expect(columns.local(columns.lower()) == 0 && columns.upper() <= 10, "from the first on");
+
+    // Where do my columns lie in an array that is dealt out one by one? A table of a few runs says
+    // it for any number of columns.
+    const BlockCyclic single({6, 10}, "(*, cyclic)", nprocs);
+    const datamover::AxisTable both = intersect(columns, 0, single.axis_set(1, 0), 0, 10);
+    both.for_each_block([&](std::int64_t here, std::int64_t there, std::int64_t length) {
+        for (std::int64_t k = 0; k < length; ++k)
+            expect(columns.global(here + k) == (there + k) * nprocs, "the same column");
+    });
+}
+
+/// Three replicas of an array, each on a grid of its own, in an order that somebody chose.
+void replicas_on_chosen_processes() {
+    datamover::BlockCyclicOptions options;
+    options.grid = {2, 1};
+    options.replicas = 3;
+    options.ranks = {5, 4, 3, 2, 1, 0};
+    const BlockCyclic thrice({8, 8}, "(block, *)", 6, options);
+    expect(thrice.block_at({1, 0}) == 1 && thrice.owner(1) == 4, "the first replica's lower half");
+    expect(thrice.block_of(0) == 5 && thrice.holds_intervals(0), "the last one's");
+    // What such a text means, without an array.
+    const auto words = datamover::parse_distribution("(block, cyclic(4), *)");
+    expect(words[1].kind == datamover::AxisDistribution::Kind::cyclic && words[1].block == 4, "4");
+}
+
+/// Boxes of a plane: tiles, cuts at chosen places, shares by weight; and what boxes can be asked.
+void boxes(int nprocs) {
+    const Region plane = Region::from_shape({12, 9});
+    const FloorPlan tiles = FloorPlan::tiles(plane, {4, 3}, nprocs, "cyclic");
+    expect(tiles.num_blocks() == 9 && tiles.disjoint(), "3 x 3 tiles");
+    const FloorPlan cut = FloorPlan::from_splits(plane, {{2, 7}, {}}, nprocs);
+    expect(cut.region(1) == Region({2, 0}, {7, 9}), "the middle one");
+    const FloorPlan weighed = FloorPlan::bisected(plane, {1, 1, 4});
+    expect(weighed.region(2).size() > weighed.region(0).size(), "four times the work");
+
+    // Who has a part of this box?
+    const Region wanted({3, 2}, {5, 4});
+    for (const std::int64_t tile : tiles.find(wanted)) {
+        const Region part = tiles.region(tile).intersected(wanted);
+        expect(part.size() == 1 && wanted.contains(part), "one point of each of four tiles");
+    }
+
+    // Boxes of a refined grid may overlap: the lowest has a point, the others what remains.
+    const Region low({0, 0}, {4, 4}), high = low.shifted({2, 2});
+    const FloorPlan overlapping({low, high}, {0, nprocs - 1}, nprocs);
+    std::int64_t points = low.size();
+    for (const Region& rest : overlapping.exclusive_regions(1)) points += rest.size();
+    expect(points == 28 && !overlapping.disjoint(), "4 of 32 points stand twice");
+    expect(overlapping.bounding_box() == low.bounding(high), "around both");
+    expect(subtract_all(plane, {low, high}).size() > 1, "what neither holds, as boxes");
+    expect(high.coarsened({2, 2}) == Region({1, 1}, {3, 3}), "the coarse cells beneath");
+    expect(high.coarsened({2, 2}).refined({2, 2}) == high, "it was aligned to them");
+    expect(high.to_string() == "[2:6, 2:6)", "as slices are written");
+}
+
+/// A flat file of 1000 doubles in stripes of 800 bytes.
+void stripes(int nprocs) {
+    const FlatCyclic stripes = FlatCyclic::of_bytes({10, 100}, 800, sizeof(double), nprocs);
+    const FlatCyclic::Place place = stripes.place_of(123);
+    expect(place.block == 1 % nprocs, "the second stripe");
+    expect(stripes.flat_set(place.block).global(place.position) == 123, "there and back");
+    expect(stripes.block_elems() == 100 && stripes.num_filled_blocks() <= nprocs, "100 doubles");
+}
+
+/// Elements that a partitioner gave out one by one; each process knows its own list alone.
+void lists_of_indices(MPI_Comm comm, int rank, int nprocs) {
+    const std::int64_t elems = 5 * nprocs;
+    std::vector<std::int64_t> mine;  // every nprocs-th, and the next one as a copy
+    for (std::int64_t i = rank; i < elems; i += nprocs) mine.push_back(i);
+    const std::int64_t copy = (rank + 1) % nprocs;
+    if (nprocs > 1) mine.push_back(copy);
+    const std::span<const std::int64_t> lists[] = {mine};
+    const IndexList list = datamover::index_lists(comm, {elems}, lists)[0];
+    expect(list.count_of(rank) == static_cast<std::int64_t>(mine.size()), "as long as mine");
+    expect(!list.knows_all(), "nobody has all lists");
+    const auto holders = list.holders(copy);
+    expect(holders.size() == (nprocs > 1 ? 2 : 1), "two have it, and each knows of the other");
+
+    // Where one process has them all.
+    const std::int64_t offsets[] = {0, 2, 3}, indices[] = {7, 1, 4};
+    const IndexList whole({8}, offsets, indices);
+    expect(whole.indices_of(0)[1] == 1 && whole.holders(4)[0].rank == 1, "as they were said");
+    expect(whole.holders(0).empty(), "nobody has index 0");
+}
+
+/// What can be asked of every layout, whichever it is.
+void of_all_kinds(int rank, int nprocs) {
+    const Layout layouts[] = {BlockCyclic({6, 10}, "(block, block)", nprocs),
+                              FloorPlan::uniform(Region::from_shape({6, 10}), {2, 2}, nprocs),
+                              FlatCyclic({6, 10}, 7, nprocs)};
+    for (const Layout& layout : layouts) {
+        std::int64_t elems = 0;
+        for (std::int64_t process = 0; process < nprocs; ++process)
+            elems += layout.local_elems(process);
+        expect(elems <= 60 && layout.domain() == Region({0, 0}, {6, 10}), "no element twice");
+        expect(layout.has_products() == !layout.flat_cyclic(), "all but ranges are products");
+        // The usual memory for it: blocks densely, one behind the other.
+        const datamover::MemoryLayout memory = dense_memory(layout, rank, sizeof(float));
+        for (const std::int64_t block : layout.blocks_of(rank)) {
+            expect(memory.find(block)->valid.shape() == layout.block_extents(block), "no ghosts");
+            if (layout.has_products())
+                expect(layout.axis_sets(block)[1].size() == layout.block_extents(block)[1], "j");
+        }
+        if (rank == 0) std::printf("%s\n", layout.describe().c_str());
+    }
+    expect(layouts[0].block_cyclic() && layouts[1].floor_plan(), "they know what they are");
+    expect(layouts[0].digest() != layouts[1].digest(), "almost surely");
+}
+
+/// What makes no sense is said before anything happens: by a code, and in words.
+void mistakes() {
+    try {
+        const BlockCyclic none({6, 10}, "(block, blok)", 4);
+    } catch (const datamover::Error& error) {
+        expect(error.code() == datamover::ErrorCode::invalid_argument, "match codes");
+        std::printf("%s: %s\n", error_code_name(error.code()), error.what());
+    }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    MPI_Init(&argc, &argv);
+    int rank = 0, nprocs = 0;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &nprocs);
+    columns_in_pairs(rank, nprocs);
+    replicas_on_chosen_processes();
+    boxes(nprocs);
+    stripes(nprocs);
+    lists_of_indices(MPI_COMM_WORLD, rank, nprocs);
+    of_all_kinds(rank, nprocs);
+    if (rank == 0) mistakes();
+    MPI_Finalize();
+    return 0;
+}
