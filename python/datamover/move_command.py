@@ -152,8 +152,10 @@ def _leave_one_error() -> None:
 
 def _run(said: argparse.Namespace, several: bool) -> int:
     """Show what would be done, or do it, as this process; return the code to exit with."""
+    from datamover.files import at_work
     from datamover.files.formats import MoveOptions
 
+    at_work.IS_OWN_PROCESS = True
     others = ("source", "output", "nprocs", "dry_run", "json", "quiet")
     options = MoveOptions(**{k: v for k, v in vars(said).items() if k not in others})
     show = _show_nothing if said.quiet else _print_json if said.json else _print_report
