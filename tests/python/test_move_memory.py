@@ -95,8 +95,8 @@ def test_a_process_alone_keeps_to_the_limit(place, tmp_path, source, output, lim
 @pytest.mark.parametrize("way", ["chunks", "slabs"])
 def test_each_of_two_processes_keeps_to_the_limit(place, tmp_path, way):
     cost = "0" if way == "slabs" else "1e9"
-    words = [f"{place}/a.zarr", f"{tmp_path}/b.zarr", "--chunks", "64,8,256", "--max-bytes", "16M"]
+    words = [f"{place}/a.zarr", f"{tmp_path}/b.zarr", "--chunks", "64,512,8", "--max-bytes", "8M"]
     prepare = f"import datamover.files.slabs; datamover.files.slabs.COST = {cost}"
     prepare += "; from datamover.files import transfer; transfer.Pipeline = None" * (way == "slabs")
     for grown in peaks([*words, "--quiet"], 2, prepare):
-        assert grown <= (16 << 20) + SLACK_BYTES
+        assert grown <= (8 << 20) + SLACK_BYTES
