@@ -54,7 +54,9 @@ class LocalPlace:
 
     Parameters
     ----------
-    source, output : str
+    source : str or None
+        None: it is no file, and cannot be in the way.
+    output : str
     token : str
         See `token`.
     overwrite, overwrite_group : bool
@@ -64,7 +66,7 @@ class LocalPlace:
 
     def __init__(
         self,
-        source: str,
+        source: str | None,
         output: str,
         token: str,
         overwrite: bool,
@@ -81,7 +83,7 @@ class LocalPlace:
     def check(self) -> None:
         """Check, before anything is written, that the output can be put there."""
         source, *of_output = self._said
-        if addresses.is_address(source):
+        if source is None or addresses.is_address(source):
             check_place(*of_output)
         else:
             check_places(*self._said)
