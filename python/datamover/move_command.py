@@ -15,6 +15,7 @@ import signal
 import sys
 import time
 import traceback
+from collections.abc import Callable
 from typing import Any
 
 from datamover import launch, lifeline
@@ -41,10 +42,13 @@ def _order(text: str) -> str:
     return text
 
 
-def _processes(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of processes")
-    return int(text)
+def _count_of(what: str) -> Callable[[str], int]:
+    def count(text: str) -> int:
+        if not text.isdecimal() or int(text) < 1:
+            raise argparse.ArgumentTypeError(f"{text!r} is no number of {what}")
+        return int(text)
+
+    return count
 
 
 def _region(text: str) -> tuple[tuple[int | None, int | None], ...]:
@@ -79,8 +83,10 @@ def _parser() -> argparse.ArgumentParser:
     )
     add("output", metavar="OUTPUT", help=".npy, raw, Zarr v3 (also s3://...), or run.h5:/u")
     processes = "processes to start (not under mpiexec, srun)"
-    add("-n", "--nprocs", type=_processes, metavar="N", help=processes)
+    add("-n", "--nprocs", type=_count_of("processes"), metavar="N", help=processes)
     add("--chunks", **extents, help="chunks of a Zarr or HDF5 output")
+    several = "write an HDF5 output as K files and a virtual dataset of them"
+    add("--writers", type=_count_of("files"), metavar="K", help=several)
     add("--shards", **extents, help="shards of a Zarr output")
     add("--compressor", help="of Zarr: auto, none, zstd, gzip, blosc; of HDF5: none, gzip")
     add("--shape", **extents, help="extents of a raw input")
@@ -146,8 +152,10 @@ def _leave_one_error() -> None:
 
 def _run(said: argparse.Namespace, several: bool) -> int:
     """Show what would be done, or do it, as this process; return the code to exit with."""
+    from datamover.files import at_work
     from datamover.files.formats import MoveOptions
 
+    at_work.IS_OWN_PROCESS = True
     others = ("source", "output", "nprocs", "dry_run", "json", "quiet")
     options = MoveOptions(**{k: v for k, v in vars(said).items() if k not in others})
     show = _show_nothing if said.quiet else _print_json if said.json else _print_report

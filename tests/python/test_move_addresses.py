@@ -15,6 +15,7 @@ import urllib.request
 import numpy as np
 import pytest
 import zarr
+from mpi4py import MPI
 from zarr.storage import ObjectStore
 
 import datamover as dm
@@ -269,3 +270,130 @@ def test_a_program_ends_when_no_answer_is_under_way(monkeypatch):
     addresses._settle()
     addresses._done(asyncio.sleep(0))  # one round more
     assert [task.done() for task in tasks] == [True, True]
+
+
+#: Saves on the processes that run it, or loads there, in another layout.
+PROGRAM = """
+import sys
+import numpy as np
+import datamover as dm
+from mpi4py import MPI
+
+comm, (address, what) = MPI.COMM_WORLD, sys.argv[1:]
+rows = dm.BlockCyclic((9, 11), "(block, *)", nprocs=comm.size)
+tiles = dm.BlockCyclic((9, 11), "(cyclic(2), *)", nprocs=comm.size)
+u = dm.XArray(comm, rows, "f8")
+whole = np.arange(99.0).reshape(9, 11)
+if what == "save":
+    first = comm.rank * -(-9 // comm.size)
+    u.local[...] = whole[first:first + len(u.local)]
+    saved = dm.save(address, {"u": u, "deep/v": u, "same": np.arange(3), "t": 7},
+                    chunks={"u": (2, 5)}, wait=False)
+    saved.wait()
+else:
+    state = dm.load(address, {"u": tiles, "deep/v": None, "same": None}, comm=comm)
+    assert state["t"] == 7 and state["same"].tolist() == [0, 1, 2]
+    assert np.array_equal(state["deep/v"], whole)
+    mine = [whole[2 * b:2 * b + 2] for b in range(comm.rank, 5, comm.size)]
+    assert np.array_equal(state["u"].local, np.concatenate(mine))
+"""
+
+
+def run_program(nprocs, *words):
+    mpiexec = os.environ.get("MPIEXEC", "mpiexec")
+    return subprocess.run(
+        [mpiexec, "-n", str(nprocs), sys.executable, "-c", PROGRAM, *words],
+        capture_output=True,
+        text=True,
+        timeout=100,
+    )
+
+
+def test_a_program_saves_and_another_number_of_processes_loads(bucket):
+    address = f"{bucket}/x/state.zarr"
+    for nprocs, what in [(2, "save"), (3, "load"), (1, "load")]:
+        done = run_program(nprocs, address, what)
+        assert done.returncode == 0, done.stderr
+    import obstore
+
+    store = ObjectStore(obstore.store.from_url(address), read_only=True)
+    group = zarr.open_group(store, mode="r")
+    assert dict(group.attrs) == {"t": 7} and group["u"].chunks == (2, 5)
+    np.testing.assert_array_equal(group["deep/v"][...], np.arange(99.0).reshape(9, 11))
+    assert run_program(2, address, "save").returncode != 0  # it is there
+
+
+def saved_arrays():
+    rows = dm.BlockCyclic((7, 11), "(block, *)", nprocs=1)
+    return {
+        "u": (ARRAY, rows),
+        "g/none": np.zeros((0, 4)),
+    }
+
+
+def test_metadata_of_a_group_come_last_and_a_failure_leaves_nothing(bucket, monkeypatch):
+    written, limit = [], [10**6]
+    real = ObjectStore.set
+
+    async def set_some(self, key, value):
+        if len(written) >= limit[0]:
+            raise RuntimeError("the server is tired\nand says a lot")
+        written.append((self.store.prefix, key))
+        await real(self, key, value)
+
+    monkeypatch.setattr(ObjectStore, "set", set_some)
+    dm.save(f"{bucket}/b.zarr", {**saved_arrays(), "w": np.arange(3)}, comm=MPI.COMM_SELF)
+    keys = [key for _, key in written]
+    assert keys.index("zarr.json") == len(keys) - 5  # of u, g/none, w, g, and last the group
+    assert str(written[-1][0]).endswith("b.zarr")
+    count = len(written)
+    for limit[0] in (0, 1, count - 3, count - 1):
+        written.clear()
+        with pytest.raises(dm.IoError, match="tired") as caught:
+            dm.save(f"{bucket}/c.zarr", {**saved_arrays(), "w": np.arange(3)}, comm=MPI.COMM_SELF)
+        assert "\n" not in str(caught.value)
+        assert names(f"{bucket}/c.zarr") == []
+
+
+def test_a_group_is_replaced_only_where_that_is_said(bucket):
+    address = f"{bucket}/b.zarr"
+    dm.save(address, saved_arrays(), comm=MPI.COMM_SELF)
+    before = names(address)
+    with pytest.raises(dm.IoError, match="overwrite=True"):
+        dm.save(address, saved_arrays(), comm=MPI.COMM_SELF)
+    assert names(address) == before
+    dm.save(address, {"v": saved_arrays()["u"]}, comm=MPI.COMM_SELF, overwrite=True)
+    assert names(address) == ["v/c/0/0", "v/zarr.json", "zarr.json"]
+    state = dm.load(address, {"v": None}, comm=MPI.COMM_SELF)
+    np.testing.assert_array_equal(state["v"], ARRAY)
+
+
+def test_what_cannot_be_saved_or_loaded_there(bucket, served):
+    rows = dm.BlockCyclic((7, 11), "(block, *)", nprocs=1)
+    found = dm.load(f"{served}/a.zarr", {"any": rows}, comm=MPI.COMM_SELF)
+    np.testing.assert_array_equal(found["any"].local, ARRAY)
+    for name, error, words in [
+        (f"{bucket}/b.h5", dm.InvalidArgument, "end it in .zarr"),
+        (f"{served}/b.zarr", dm.Unsupported, "can only be read"),
+        ("ftp://host/b.zarr", dm.InvalidArgument, "no ftp addresses"),
+        ("http://127.0.0.1:9/b.zarr", dm.Unsupported, "can only be read"),
+    ]:
+        with pytest.raises(error, match=words):
+            dm.save(name, saved_arrays(), comm=MPI.COMM_SELF)
+    for name, error, words in [
+        (f"{bucket}/none.zarr", dm.IoError, "none.zarr"),
+        (f"{bucket}/b.h5", dm.Unsupported, "only Zarr"),
+        ("http://127.0.0.1:9/b.zarr", dm.IoError, "127.0.0.1:9"),
+    ]:
+        with pytest.raises(error, match=words):
+            dm.load(name, {"u": None}, comm=MPI.COMM_SELF)
+    dm.save(f"{bucket}/b.zarr", saved_arrays(), comm=MPI.COMM_SELF)
+    for name in ("v", "../b.zarr/u", "u/", ""):
+        with pytest.raises(dm.Error):
+            dm.load(f"{bucket}/b.zarr", {name: None}, comm=MPI.COMM_SELF)
+    with pytest.raises(dm.Mismatch, match="shape"):
+        dm.load(
+            f"{bucket}/b.zarr",
+            {"u": dm.BlockCyclic((7, 12), "(*, *)", nprocs=1)},
+            comm=MPI.COMM_SELF,
+        )

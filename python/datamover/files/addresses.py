@@ -156,6 +156,22 @@ async def _remove(store: Any) -> None:
         await asyncio.gather(*(store.delete(key) for key in rest[i : i + REMOVALS]))
 
 
+def put(address: str, key: str, data: bytes) -> None:
+    """Write an object of a store.
+
+    Raises
+    ------
+    IoError
+    """
+    from zarr.core.buffer import default_buffer_prototype
+
+    buffer = default_buffer_prototype().buffer.from_bytes(data)
+    try:
+        _done(store_at(address, read_only=False).set(key, buffer))
+    except Exception as e:
+        raise IoError(f"{address} cannot be written: {words_of(e)}") from e
+
+
 class AddressPlace:
     """An output that has an address; the same as `placing.LocalPlace` for one that has a path.
 

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import itertools
 import math
 import os
@@ -16,6 +18,24 @@ from datamover.files.formats import Shape
 
 #: Boxes of flat files are read and written in pieces of about so many bytes, one per thread.
 PIECE_BYTES = 8 << 20
+
+
+#: Whether the process does nothing but a move, so that its memory may be managed for that alone.
+IS_OWN_PROCESS = False
+#: What mallopt of the C library calls its M_MMAP_THRESHOLD.
+MMAP_THRESHOLD = -3
+
+
+def return_large_blocks() -> None:
+    """Have the C library return blocks of a MiB or more to the system as soon as they are free.
+
+    By default it raises that limit to the size of what was freed, up to 32 MiB. Where several
+    libraries' threads each allocate and free large blocks, much more is held then than is in use.
+    For our own code, which uses its blocks again, that would only cost time.
+    """
+    if IS_OWN_PROCESS:
+        with contextlib.suppress(AttributeError):  # another C library
+            ctypes.CDLL(None).mallopt(MMAP_THRESHOLD, 1 << 20)
 
 
 def cores() -> int:

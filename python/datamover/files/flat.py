@@ -101,6 +101,10 @@ class FlatFile(FlatBoxes):
         if array.size > 0:
             self._write_box(lo, array)
 
+    def write_run(self, position: int, data: np.ndarray) -> None:
+        """Write bytes from a position of the flattened array on; both in bytes."""
+        self._write_run(self._offset + position, data)
+
     def sync(self) -> None:
         """Bring what was written to the disk."""
         if isinstance(self._mapped, np.memmap):
@@ -197,8 +201,10 @@ class FlatFile(FlatBoxes):
             view, position = view[done:], position + done
 
 
-def reserve(path: str, nbytes: int) -> None:
+def reserve(path: str, nbytes: int, needed_bytes: int | None = None) -> None:
     """Give a file its size and its space on the disk, so that a full disk shows at once.
+
+    `needed_bytes` is what errors say where the file is not all of the output.
 
     Raises
     ------
@@ -211,7 +217,7 @@ def reserve(path: str, nbytes: int) -> None:
             os.posix_fallocate(fd, 0, nbytes)
     except OSError as e:
         if is_no_space(e):
-            raise IoError(no_space(path, e, nbytes)) from e
+            raise IoError(no_space(path, e, needed_bytes or nbytes)) from e
         raise
     finally:
         os.close(fd)

@@ -74,6 +74,10 @@ class MoveOptions:
         "crc32c": the output is read again and compared before it gets its name.
     member, output_member : str
         Names of datasets in HDF5 files; usually said as `run.h5:/name`.
+    writers : int
+        Of an HDF5 output: it is written as so many files beside it, in a directory that begins with
+        its name, and is itself a virtual dataset of them, which reads as one array. They are to be
+        moved and copied together.
     """
 
     shape: Shape | None = None
@@ -94,6 +98,7 @@ class MoveOptions:
     check: str | None = None
     member: str | None = None
     output_member: str | None = None
+    writers: int | None = None
 
 
 class Reader(Protocol):
@@ -320,6 +325,7 @@ APPLIES_TO = (
     ("output_order", "output", ("npy", "raw")),
     ("member", "input", ("hdf5",)),
     ("output_member", "output", ("hdf5",)),
+    ("writers", "output", ("hdf5",)),
 )
 
 

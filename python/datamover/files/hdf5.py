@@ -188,6 +188,8 @@ def open_reader(path: str, name: str) -> FlatFile | ChunkedArray | DatasetReader
             raise Unsupported(f"{where} holds no elements (a null dataspace)")
         check_flat_dtype(dataset.dtype, where)
         check_shape(dataset.shape, dataset.dtype, where)
+        if dataset.is_virtual:
+            _check_sources(path, dataset, where)
         plain = _is_plain(file, dataset)
         offset = dataset.id.get_offset() if plain and not dataset.chunks else None
         direct = plain and dataset.chunks and hdf5_chunks.can_read(dataset)
@@ -211,6 +213,28 @@ def _dataset(file: Any, path: str, name: str) -> Any:
         below = ", ".join(f"{name}/{n}" for n in datasets(found)) or "none"
         raise IoError(f"{path}:/{name} is a group; name one of its datasets: {below}")
     return found
+
+
+def _check_sources(path: str, dataset: Any, where: str) -> None:
+    """Refuse a virtual dataset of which a file is missing or broken: HDF5 would read fill values.
+
+    Names with %b stand for as many files as there are.
+    """
+    named = {(s.file_name, s.dset_name) for s in dataset.virtual_sources()}
+    folders = [os.path.dirname(path), os.getcwd(), os.environ.get("HDF5_VDS_PREFIX") or "/"]
+    for file_name, name in sorted(named):
+        if file_name == "." or "%b" in file_name + name:
+            continue
+        file_name, name = file_name.replace("%%", "%"), name.replace("%%", "%")
+        candidates = [os.path.join(folder, file_name) for folder in folders]
+        found = next(filter(os.path.isfile, candidates), None)
+        if found is None:
+            raise IoError(f"{where} is a virtual dataset, of which the file {file_name} is missing")
+        with open_file(found) as file:
+            if name not in file:
+                raise IoError(
+                    f"{where} is a virtual dataset, of which {name} is missing in the file {found}"
+                )
 
 
 def _is_plain(file: Any, dataset: Any) -> bool:
@@ -272,7 +296,8 @@ def create_file(path: str, fill: Any, needed_bytes: int) -> None:
         # Locked already by who writes it, in a way of which HDF5 knows nothing.
         with h5py().File(path, "w", locking=False) as file:
             fill(file)
-        reserve(path, os.path.getsize(path))
+        size_bytes = os.path.getsize(path)
+        reserve(path, size_bytes, max(size_bytes, needed_bytes))
     except Error:
         raise
     except (OSError, RuntimeError) as e:

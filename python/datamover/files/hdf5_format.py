@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from datamover.errors import InvalidArgument, IoError
-from datamover.files import hdf5, hdf5_output, zarr
+from datamover.files import hdf5, hdf5_output, hdf5_parts, zarr
 from datamover.files.direct_zarr import Kept, ordinary_metadata
 from datamover.files.flat import FlatFile, check_flat_dtype
 from datamover.files.formats import ArraySpec, ChunkFunctions, Format, MoveOptions, Shape, register
@@ -114,6 +114,8 @@ def check_output(spec: ArraySpec, options: MoveOptions) -> ArraySpec:
     check_flat_dtype(spec.dtype, "the output")
     hdf5.h5py()
     hdf5_output.check(spec, options)
+    if options.writers is not None:
+        hdf5_parts.cut_of(spec, options)
     return dataclasses.replace(spec, order="C")
 
 
@@ -125,11 +127,13 @@ def _name_of(path: str, options: MoveOptions) -> str:
 
 
 def create(path: str, spec: ArraySpec, options: MoveOptions) -> None:
-    """Make a file of one dataset, with the attributes that are kept."""
+    """Make a file of one dataset, with the attributes that are kept; and the files of parts."""
     name = _name_of(path, options)
 
     def fill(file: Any) -> None:
-        if hdf5_output.is_chunked(spec, options):
+        if options.writers is not None:
+            hdf5_parts.create(file, path, name, spec, options)
+        elif hdf5_output.is_chunked(spec, options):
             hdf5_output.create_dataset(file, name, spec, options)
         else:
             hdf5.create_contiguous(file, name, spec)
@@ -158,8 +162,10 @@ def _attributes_and_names(kept: Any) -> tuple[dict[str, Any], list[str | None]]:
 
 def open_writer(
     path: str, spec: ArraySpec, options: MoveOptions
-) -> FlatFile | hdf5_output.ChunkedOutput:
+) -> FlatFile | hdf5_output.ChunkedOutput | hdf5_parts.PartedChunks:
     """Open a dataset that `create` made."""
+    if options.writers is not None:
+        return hdf5_parts.open_writer(path, _name_of(path, options), spec, options)
     if hdf5_output.is_chunked(spec, options):
         return hdf5_output.ChunkedOutput(path, _name_of(path, options), spec, options)
     return hdf5.open_writer(path, _name_of(path, options), spec)

@@ -16,7 +16,7 @@ import stat
 from typing import Any
 
 from datamover.errors import InvalidArgument, IoError
-from datamover.files import addresses, formats, hdf5
+from datamover.files import addresses, formats, hdf5, parts
 from datamover.mpi import gathered
 
 log = logging.getLogger("datamover")
@@ -54,7 +54,9 @@ class LocalPlace:
 
     Parameters
     ----------
-    source, output : str
+    source : str or None
+        None: it is no file, and cannot be in the way.
+    output : str
     token : str
         See `token`.
     overwrite, overwrite_group : bool
@@ -64,7 +66,7 @@ class LocalPlace:
 
     def __init__(
         self,
-        source: str,
+        source: str | None,
         output: str,
         token: str,
         overwrite: bool,
@@ -81,7 +83,7 @@ class LocalPlace:
     def check(self) -> None:
         """Check, before anything is written, that the output can be put there."""
         source, *of_output = self._said
-        if addresses.is_address(source):
+        if source is None or addresses.is_address(source):
             check_place(*of_output)
         else:
             check_places(*self._said)
@@ -136,6 +138,8 @@ def check_places(
         raise InvalidArgument(f"input and output are the same, {output}")
     if inside in (source, output):
         raise InvalidArgument(f"of input {source} and output {output}, one lies within the other")
+    if os.path.dirname(source) in (parts.named_by(output, output) or ()):
+        raise InvalidArgument(f"input {source} is a part of output {output}")
     check_place(output, overwrite, overwrite_group, member)
 
 
@@ -202,9 +206,10 @@ def _is_special(path: str) -> bool:
 def place(temporary: str, output: str, overwrite: bool) -> str | None:
     """Give a complete output its name; what had the name before gets a hidden one.
 
-    Files replace files in one step. Else names are exchanged in one step where the file system has
-    that (renameat2); where it has not, the old output is renamed away first, so that for a moment
-    there is nothing under the name, while old and new both are there, whole, under hidden names.
+    Files replace files in one step, unless these have parts. Else names are exchanged in one step
+    where the file system has that (renameat2); where it has not, the old output is renamed away
+    first, so that for a moment there is nothing under the name, while old and new both are there,
+    whole, under hidden names.
 
     Returns
     -------
@@ -219,7 +224,7 @@ def place(temporary: str, output: str, overwrite: bool) -> str | None:
     old = None
     if not overwrite:
         _place_new(temporary, output)
-    elif not os.path.lexists(output) or _both_files(temporary, output):
+    elif not os.path.lexists(output) or _is_replaced_at_once(temporary, output):
         os.replace(temporary, output)
     elif rename_with(temporary, output, RENAME_EXCHANGE):
         old = temporary
@@ -229,8 +234,10 @@ def place(temporary: str, output: str, overwrite: bool) -> str | None:
     return old
 
 
-def _both_files(a: str, b: str) -> bool:
-    return not os.path.isdir(a) and not os.path.isdir(b)
+def _is_replaced_at_once(temporary: str, output: str) -> bool:
+    """Tell whether both are files, and none of parts: the old one's are found by what it says."""
+    are_files = not os.path.isdir(temporary) and not os.path.isdir(output)
+    return are_files and not parts.named_by(output, output)
 
 
 def _place_new(temporary: str, output: str) -> None:
@@ -359,12 +366,12 @@ def _remove_if_left(temporary: str, output: str) -> bool:
 def clean_up(temporary: str, output: str) -> None:
     """Remove what processes left that were killed: nothing but the old or the new output stays."""
     old = temporary + ".old"
-    if os.path.lexists(old):
-        if os.path.lexists(output):
-            remove(old)
-        else:
-            os.rename(old, output)
-    remove(temporary)
+    if os.path.lexists(old) and not os.path.lexists(output):
+        os.rename(old, output)
+    for path in (old, temporary):
+        for folder in parts.left_by(path, temporary, output):
+            parts.remove(folder)
+        remove(path)
 
 
 def remove(path: str) -> None:

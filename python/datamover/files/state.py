@@ -9,7 +9,6 @@ and layouts that load need not be those that saved.
 from __future__ import annotations
 
 import contextlib
-import logging
 import os
 import threading
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,7 +19,7 @@ import numpy as np
 from datamover.arguments import memory_limit
 from datamover.collective_calls import agreeing, refused_by
 from datamover.errors import InvalidArgument, InvalidState, Mismatch, NoMemory, WrongType
-from datamover.files import formats, placing
+from datamover.files import addresses, formats, placing, state_addresses
 from datamover.files.agreement import threads_here, together
 from datamover.files.at_work import boxes, do_all, threads_within
 from datamover.files.state_items import (
@@ -43,8 +42,6 @@ if TYPE_CHECKING:
 
 #: Memory of a process for its part of what is saved or loaded, when nobody says.
 MAX_BYTES = 1 << 28
-
-log = logging.getLogger("datamover")
 
 
 @refused_by(agreeing)
@@ -71,7 +68,9 @@ def save(
     path : path
         Its end says the format. ``.zarr``: a Zarr v3 group. ``.h5``, ``.hdf5``: an HDF5 file with a
         contiguous dataset per array, made by h5py and written without parallel HDF5. ``.npy``: one
-        array. Seen under the same path by all processes.
+        array. Seen under the same path by all processes. Or an address, as ``s3://bucket/u.zarr``,
+        where the group gets its metadata when all else is there; one that is replaced is removed
+        first, and what a killed program leaves has to be removed by other means.
     arrays : mapping
         By name; a ``/`` makes groups. A value is an `XArray`; a pair (array, layout), where array
         is what a `Mover` takes as this process's part (an ndarray, a mapping of blocks,
@@ -133,7 +132,10 @@ def save(
     address = comm_address(comm)
 
     def prepare() -> _Save:
-        found = _Save(comm, address, formats.local_path(path), state_of(arrays))
+        output = formats.place_of(path)
+        if addresses.is_address(output):
+            state_addresses.check_saved(output, comm.size)
+        found = _Save(comm, address, output, state_of(arrays))
         check_items(found.state.items, comm)
         found.set_options(overwrite, chunks, compressor, writers, max_bytes, wait)
         return found
@@ -160,7 +162,7 @@ def load(
     ----------
     path : path
         A Zarr group (v2 or v3), an HDF5 file; or a Zarr array or .npy file, whose one array is
-        loaded under any name.
+        loaded under any name. A Zarr group or array may have an address.
     targets : mapping
         By name: a layout, for which an `XArray` is made; an `XArray`; a pair (array, layout) as for
         `save`; or None, for a whole NumPy array on each process. Arrays that are not named are not
@@ -208,7 +210,7 @@ def load(
     address = comm_address(comm)
 
     def prepare() -> _Load:
-        found = _Load(comm, address, Origin(_input_path(path)), targets_of(targets))
+        found = _Load(comm, address, _origin(path, comm.size), targets_of(targets))
         found.ranks = file_ranks(readers, "readers", comm.size)
         found.max_bytes = _limit(max_bytes)
         found.look()
@@ -221,10 +223,13 @@ def load(
     return {**job.values, **arrays, **given}
 
 
-def _input_path(path: str | os.PathLike[str]) -> str:
-    found = formats.local_path(path)
+def _origin(path: str | os.PathLike[str], processes: int) -> Any:
+    found = formats.place_of(path)
+    if addresses.is_address(found):
+        state_addresses.check_shared(found, processes)
+        return state_addresses.AddressOrigin(found)
     formats.check_input_kind(found)
-    return found
+    return Origin(found)
 
 
 def _limit(max_bytes: Any) -> int:
@@ -281,8 +286,7 @@ class _Save(_Work):
         self.output, self.state = output, state
         self.temporary = ""
         self.target: Any = None
-        self._removes = False  # whether this process removes what is left at the end
-        self._lock: int | None = None
+        self._place: Any = None
 
     def set_options(
         self,
@@ -328,7 +332,9 @@ class _Save(_Work):
         agree_on_dtypes(self.address, state.items)
 
         def settle() -> None:
-            self.target = target_of(self.output)(state, self.options)
+            at_address = addresses.is_address(self.output)
+            kind = state_addresses.AddressTarget if at_address else target_of(self.output)
+            self.target = kind(state, self.options)
 
         collectively(self.address, settle)
         self.threads = threads_here(self.address)
@@ -339,7 +345,13 @@ class _Save(_Work):
 
     def run(self) -> Saving | None:
         """Make the output, or capture the arrays and go on with it in a thread. Collective."""
-        self.temporary = placing.temporary_path(self.output, placing.token(self.address))
+        token = placing.token(self.address)
+        if addresses.is_address(self.output):
+            self._place = addresses.AddressPlace("", self.output, self.overwrite, self.overwrite)
+        else:
+            said = (None, self.output, token, self.overwrite, self.overwrite, None)
+            self._place = placing.LocalPlace(*said)
+        self.temporary = self._place.path
         try:
             self._create()
             steps = self._steps()
@@ -365,15 +377,11 @@ class _Save(_Work):
     def _create(self) -> None:
         with together(self.comm):
             if self.is_first:
-                placing.check_place(self.output, self.overwrite, self.overwrite)
-                for left in placing.remove_leftovers(self.output):
-                    log.warning("removed %s, left by a program that was killed", left)
-                self._removes = True
-                self._lock = placing.claim(self.temporary, self.target.is_directory)
+                self._place.check()
+                self._place.claim(self.target.is_directory)
                 self.target.create(self.temporary)
         with together(self.comm):
-            if self._lock is None:
-                self._lock = placing.hold(self.temporary)
+            self._place.hold()
 
     def _steps(self) -> list[list[Slab]]:
         """Say which slabs go at once. Collective."""
@@ -412,19 +420,13 @@ class _Save(_Work):
         """Give the complete output its name. Collective."""
         with together(self.comm):
             if self.is_first:
-                placing.place(self.temporary, self.output, self.overwrite)
+                self._place.finish(self.target)
 
     def close(self) -> None:
         """Remove the old output, or a new one that is not complete. Local."""
-        if self._removes:
-            self._removes = False
-            try:
-                placing.clean_up(self.temporary, self.output)
-            except OSError as e:
-                log.warning("%s could not be removed: %s", self.temporary, e)
-        if self._lock is not None:
-            os.close(self._lock)
-            self._lock = None
+        if self._place is not None:
+            self._place.give_back()
+            self._place = None
 
 
 def _words_of_options(options: StoreOptions) -> tuple[Any, ...]:

@@ -103,12 +103,17 @@ class ZarrTarget:
         sync_file_system(path)
 
 
-def _make_group(path: str, attributes: dict[str, Any]) -> None:
+def group_metadata(attributes: dict[str, Any]) -> bytes:
+    """Give the content of a group's zarr.json."""
     metadata = {"zarr_format": 3, "node_type": "group", "attributes": attributes}
+    return json.dumps(metadata, indent=2).encode()
+
+
+def _make_group(path: str, attributes: dict[str, Any]) -> None:
     name = os.path.join(path, "zarr.json")
     try:
-        with open(name, "w", encoding="utf-8") as file:
-            json.dump(metadata, file, indent=2)
+        with open(name, "wb") as file:
+            file.write(group_metadata(attributes))
     except OSError as e:
         if is_no_space(e):
             raise IoError(no_space(path, e)) from e

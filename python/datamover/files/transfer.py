@@ -508,7 +508,7 @@ class _Job:
         if self.spec.shape and self.format.is_directory and chunks:
             granule = self._preview().granule
             chunks = math.prod(-(-n // c) for n, c in zip(self.spec.shape, granule, strict=True))
-        files = chunks + 1 if self.format.is_directory else 1
+        files = chunks + 1 if self.format.is_directory else 1 + (self.options.writers or 0)
         return Intention(self.spec, self.chunk_plan, files, self.nprocs, slab)
 
     def _threads(self) -> int:

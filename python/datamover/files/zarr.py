@@ -18,6 +18,7 @@ import numpy as np
 
 from datamover.errors import InvalidArgument, IoError, Unsupported
 from datamover.files import addresses, direct_zarr
+from datamover.files.at_work import return_large_blocks
 from datamover.files.formats import (
     ArraySpec,
     ChunkFunctions,
@@ -133,6 +134,8 @@ class ZarrArray:
     ):
         self.spec = ArraySpec(tuple(array.shape), dtype, kept=traits)
         self.granule: Shape = tuple(array.shards or array.chunks)
+        if math.prod(self.granule) * dtype.itemsize > DEFAULT_CHUNK_BYTES:
+            return_large_blocks()
         self._array = array
         self._path = path
         self._store = store

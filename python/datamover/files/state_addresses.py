@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How are a program's arrays saved in, and loaded from, a Zarr group that has an address?
+
+Metadata come last, the group's after those of its arrays: until then there is nothing to be loaded.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from datamover.errors import Error, InvalidArgument, IoError
+from datamover.files import addresses, formats
+from datamover.files.formats import MoveOptions
+from datamover.files.state_stores import ZarrTarget, group_metadata, whole
+
+
+class AddressTarget(ZarrTarget):
+    """A Zarr group at an address. Every process has its own; the first gives it its metadata."""
+
+    def create(self, path: str) -> None:
+        """Write what is the same on all processes."""
+        self._path = path
+        for name, array in self._state.arrays.items():
+            if array.size:
+                self.open(path, name).write((0,) * array.ndim, np.asarray(array, order="C"))
+
+    def open(self, path: str, name: str) -> Any:
+        """Open an array to be written."""
+        return self._functions.open_writer(f"{path}/{name}", self.specs[name], self._options[name])
+
+    def sync(self, path: str) -> None:
+        """What the server has taken, it has."""
+
+    def publish(self) -> None:
+        """Write all metadata: from now on the group is there."""
+        for name in self.specs:
+            self.open(self._path, name).publish()
+        above = {
+            name[:end] for name in self.specs for end, c in enumerate(name) if c == "/"
+        }  # fmt: skip
+        for name in sorted(above):
+            addresses.put(f"{self._path}/{name}", "zarr.json", group_metadata({}))
+        addresses.put(self._path, "zarr.json", group_metadata(self._state.values))
+
+
+class AddressOrigin:
+    """A Zarr array or group at an address that is read; as `state_stores.Origin`.
+
+    Attributes
+    ----------
+    path : str
+    names : tuple of str
+        (None,) for an array; of a group nothing is known before its arrays are opened, since not
+        every server tells.
+    """
+
+    def __init__(self, path: str):
+        formats.of_input(path, MoveOptions())
+        self.path = path
+        self._functions = formats.named("zarr").functions(by_chunk=True)
+        self._root = self._node()
+        self._metadata = self._root.metadata.to_dict()
+        self.names = () if self._is_group() else (None,)
+
+    def _node(self) -> Any:
+        import zarr
+
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                return zarr.open(addresses.store_at(self.path, read_only=True), mode="r")
+        except Error:
+            raise
+        except Exception as e:  # zarr, json and the stores have many words
+            words = addresses.words_of(e)
+            raise IoError(f"{self.path} is no Zarr store that can be read: {words}") from e
+
+    def _is_group(self) -> bool:
+        import zarr
+
+        return isinstance(self._root, zarr.Group)
+
+    def open(self, name: str) -> Any:
+        """Open an array to be read; errors as of `move`."""
+        if not self._is_group():
+            return self._functions.open_reader(self.path, MoveOptions())
+        return self._functions.open_reader(formats.place_of(f"{self.path}/{name}"), MoveOptions())
+
+    def values(self) -> dict[str, Any]:
+        """Read attributes of the group, and arrays of no dimension where the server lists them."""
+        if not self._is_group():
+            return {}
+        found = dict(self._root.attrs)
+        if not self._root.store.supports_listing:
+            return found
+        try:
+            names = [name for name, array in self._root.arrays() if array.shape == ()]
+            found |= {name: whole(self.open(name))[()] for name in names}
+        except Error:
+            raise
+        except Exception as e:
+            raise IoError(f"{self.path} cannot be looked at: {addresses.words_of(e)}") from e
+        return found
+
+    def check_still_there(self) -> None:
+        """Refuse what was replaced while it was read, as far as its metadata tell.
+
+        Raises
+        ------
+        IoError
+        """
+        if repr(self._node().metadata.to_dict()) != repr(self._metadata):
+            raise IoError(f"{self.path} was replaced or removed while it was read")
+
+
+def check_saved(path: str, processes: int) -> None:
+    """Refuse addresses that no group can be saved at.
+
+    Raises
+    ------
+    InvalidArgument
+    """
+    if not path.lower().endswith(".zarr"):
+        raise InvalidArgument(f"{path}: at addresses arrays are saved in Zarr; end it in .zarr")
+    check_shared(path, processes)
+
+
+def check_shared(path: str, processes: int) -> None:
+    """Refuse memory that each process has for itself.
+
+    Raises
+    ------
+    InvalidArgument
+    """
+    if processes > 1 and addresses.scheme_of(path) == "memory":
+        raise InvalidArgument(f"{path}: each of {processes} processes has its own memory")

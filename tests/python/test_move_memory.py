@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Does a move keep to its limit of memory, with arrays that are much larger?
+
+The bound: `--max-bytes`, 30 MB, and what the process takes after its imports and MPI's start.
+"""
+
+import json
+import os
+import subprocess
+import sys
+
+import h5py
+import numpy as np
+import pytest
+import zarr
+
+SLACK_BYTES = 30_000_000
+SHAPE = (64, 512, 512)  # 64 MiB of 4 bytes each
+PEAK = """
+import json, sys
+
+def peak_bytes():
+    with open("/proc/self/status") as file:
+        (line,) = (line for line in file if line.startswith("VmHWM:"))
+    return int(line.split()[1]) * 1024
+
+if {nprocs} > 1:
+    from mpi4py import MPI
+    import datamover._mover
+import h5py, zarr, numcodecs.zstd
+import datamover.files
+from datamover import move_command
+with open("/proc/self/clear_refs", "w") as file:
+    file.write("5")  # the peak from now on
+before = peak_bytes()
+{prepare}
+code = move_command.run(sys.argv[1:])
+print("\\n" + json.dumps([code, peak_bytes() - before]), flush=True)
+"""
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """Inputs, which zstd and gzip make little smaller."""
+    found = tmp_path_factory.mktemp("inputs")
+    array = np.random.default_rng(1).integers(0, 2**16, SHAPE, "u2").astype("f4")
+    np.save(found / "a.npy", array)
+    zarr.create_array(found / "a.zarr", data=array, chunks=(48, 64, 64))
+    sharded = np.concatenate([array, array])
+    zarr.create_array(found / "s.zarr", data=sharded, shards=(32, 256, 256), chunks=(16, 64, 64))
+    with h5py.File(found / "a.h5", "w") as file:
+        file.create_dataset(
+            "u", data=array % 4, chunks=(16, 128, 128), compression="gzip", compression_opts=1
+        )
+        file.create_dataset("v", data=array, chunks=(16, 128, 128), compression="lzf")
+    return found
+
+
+def peaks(words, nprocs=1, prepare=""):
+    """Run the command; give for each process what it took more than before."""
+    script = PEAK.format(nprocs=nprocs, prepare=prepare)
+    launcher = [os.environ.get("MPIEXEC", "mpiexec"), "-n", str(nprocs)] if nprocs > 1 else []
+    done = subprocess.run(
+        [*launcher, sys.executable, "-c", script, *words],
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    found = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("[")]
+    assert len(found) == nprocs and all(code == 0 for code, _ in found), done.stdout
+    return [grown for _, grown in found]
+
+
+@pytest.mark.parametrize(
+    ("source", "output", "limit", "options"),
+    [
+        ("a.npy", "b.zarr", 16, ["--chunks", "64,64,64"]),
+        ("a.zarr", "b.npy", 16, ["--check", "crc32c"]),
+        ("a.zarr", "b.zarr", 16, ["--chunks", "50,100,40", "--axes", "2,0,1"]),
+        ("a.h5:/u", "b.zarr", 16, ["--chunks", "32,64,64"]),
+        ("a.h5:/v", "b.npy", 16, ["--axes", "2,1,0"]),
+        ("a.zarr", "b.h5:/u", 16, ["--writers", "3"]),
+        ("a.npy", "b.h5:/u", 16, ["--chunks", "24,128,128", "--compressor", "gzip"]),
+        ("s.zarr", "b.zarr", 80, ["--chunks", "64,64,64"]),
+    ],
+    ids=str,
+)
+def test_a_process_alone_keeps_to_the_limit(place, tmp_path, source, output, limit, options):
+    words = [f"{place}/{source}", f"{tmp_path}/{output}", "--max-bytes", f"{limit}M", *options]
+    (grown,) = peaks([*words, "--quiet"])
+    assert grown <= (limit << 20) + SLACK_BYTES
+
+
+@pytest.mark.parametrize("way", ["chunks", "slabs"])
+def test_each_of_two_processes_keeps_to_the_limit(place, tmp_path, way):
+    cost = "0" if way == "slabs" else "1e9"
+    words = [f"{place}/a.zarr", f"{tmp_path}/b.zarr", "--chunks", "64,512,8", "--max-bytes", "8M"]
+    prepare = f"import datamover.files.slabs; datamover.files.slabs.COST = {cost}"
+    prepare += "; from datamover.files import transfer; transfer.Pipeline = None" * (way == "slabs")
+    for grown in peaks([*words, "--quiet"], 2, prepare):
+        assert grown <= (8 << 20) + SLACK_BYTES
