@@ -484,7 +484,7 @@ def test_so_many_steps_are_granted(nbytes, ahead, granted):
     values = np.zeros(nbytes // 8)
     line = dm.BlockCyclic(values.size, "block", nprocs=1)
     with (
-        dm.Stream(None, HERE, consumers=1, queue_steps=1, timeout=0.3) as out,
+        dm.Stream(None, HERE, consumers=1, queue_steps=1, timeout=1.0) as out,
         dm.stream.connect(out.address, ahead=ahead) as source,
     ):
         steps = source.steps({"u": line}, LIMIT_SECONDS)
