@@ -3,12 +3,16 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 
 
 def main() -> None:
     """Run the command line; `move` loads as little as it can."""
     if sys.argv[1:2] == ["move"]:
+        # Until it listens itself nothing has begun that is to be told of: no words where it was.
+        if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
         from datamover import move_command
 
         sys.exit(move_command.run(sys.argv[2:]))

@@ -13,6 +13,7 @@ import sys
 import time
 import uuid
 
+import h5py
 import numpy as np
 import pytest
 import zarr
@@ -26,6 +27,7 @@ OLD = np.arange(7.0)
 NEW = np.random.default_rng(2).integers(0, 1000, (36, 36, 36)).astype("i2")
 MARK = "DATAMOVER_TEST_MARK"
 PATIENCE_SECONDS = 60
+OPTIONS = {".zarr": ["--chunks", "6,6,6"], ".h5": ["--writers", "3"]}
 #: Who is killed, of `datamover move -n`.
 TARGETS = [(1, "parent"), (2, "parent"), (2, "parent"), (2, "mpiexec"), (2, "worker")]
 SIGNALS = [signal.SIGTERM, signal.SIGINT, signal.SIGKILL]
@@ -33,11 +35,15 @@ SIGNALS = [signal.SIGTERM, signal.SIGINT, signal.SIGKILL]
 pytestmark = pytest.mark.kills
 
 
+def place(output):
+    return f"{output}:/u" if output.suffix == ".h5" else output
+
+
 def start(source, output, nprocs):
     """Start a move that can be found again with all that it starts; at its end in a new session."""
     mark = uuid.uuid4().hex
-    command = [sys.executable, "-m", "datamover.cli", "move", source, output, "-n", nprocs]
-    command += ["--overwrite"] + (["--chunks", "6,6,6"] if str(output).endswith("zarr") else [])
+    command = [sys.executable, "-m", "datamover", "move", source, place(output), "-n", nprocs]
+    command += ["--overwrite", *OPTIONS.get(output.suffix, [])]
     process = subprocess.Popen(
         list(map(str, command)),
         stdout=subprocess.PIPE,
@@ -107,6 +113,9 @@ def seconds(tmp_path_factory):
 def content(path):
     if not path.exists():
         return None
+    if path.suffix == ".h5":
+        with h5py.File(path) as file:
+            return file["u"][...]
     return zarr.open_array(path, mode="r")[...] if path.is_dir() else np.load(path)
 
 
@@ -115,12 +124,13 @@ def test_a_kill_at_any_moment(tmp_path, seconds, case):
     random = np.random.default_rng([SEED, case])
     nprocs, who = TARGETS[case % len(TARGETS)]
     number = SIGNALS[case // 2 % len(SIGNALS)]
-    replaces, suffix = case % 4 < 2, random.choice(["zarr", "zarr", "npy"])
+    replaces, suffix = case % 4 < 2, ["zarr", "h5", "npy"][case % 3]
     np.save(tmp_path / "a.npy", NEW)
     output = tmp_path / f"out.{suffix}"
     if replaces:
         np.save(tmp_path / "old.npy", OLD)
-        move(MPI.COMM_SELF, tmp_path / "old.npy", output)
+        writers = 2 if suffix == "h5" else None
+        move(MPI.COMM_SELF, tmp_path / "old.npy", place(output), writers=writers)
         (tmp_path / "old.npy").unlink()
 
     begin = time.monotonic()
@@ -146,10 +156,12 @@ def test_a_kill_at_any_moment(tmp_path, seconds, case):
         assert str(output) in words
     assert "BAD TERMINATION" not in printed + words and "Traceback" not in words
 
-    hidden = [name for name in os.listdir(tmp_path) if name.startswith(".")]
+    names = os.listdir(tmp_path)
     if who != "parent" or number != signal.SIGKILL:
-        assert hidden == []
-    move(MPI.COMM_SELF, tmp_path / "a.npy", output, overwrite=True)
+        assert not any(name.startswith(".") for name in names)
+        files = 1 if suffix == "h5" and found is not None else 0
+        assert sum(name.endswith(".parts") for name in names) == files
+    move(MPI.COMM_SELF, tmp_path / "a.npy", place(output), overwrite=True)
     assert sorted(os.listdir(tmp_path)) == ["a.npy", output.name]
     assert np.array_equal(content(output), NEW)
 

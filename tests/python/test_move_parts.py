@@ -257,6 +257,19 @@ def test_a_file_that_is_missing_or_broken_is_an_error(place):
         move(None, f"{part}:/u", f"{place}/b.h5:/u", overwrite=True)
 
 
+@pytest.mark.parametrize("names", [[("a.h5", "u")], [(".", "u")], [("b.h5", "v"), ("a.h5", "/u")]])
+def test_a_virtual_dataset_of_itself_is_an_error(tmp_path, names):
+    """HDF5 goes through it until its stack is at its end."""
+    files = [("a.h5", "u"), ("b.h5", "v")]
+    for (file_name, name), (leads_to, member) in zip(files, names, strict=False):
+        with h5py.File(tmp_path / file_name, "w") as file:
+            layout = h5py.VirtualLayout((4,), "f8")
+            layout[:] = h5py.VirtualSource(leads_to, member, (4,))
+            file.create_virtual_dataset(name, layout)
+    with pytest.raises(dm.IoError, match="leads to itself"):
+        move(None, f"{tmp_path}/a.h5:/u", tmp_path / "c.npy")
+
+
 @pytest.mark.parametrize(
     ("output", "writers", "error", "words"),
     [
@@ -267,6 +280,8 @@ def test_a_file_that_is_missing_or_broken_is_an_error(place):
         ("b.h5:/u", 10**9, dm.InvalidArgument, "from 1 to 256"),
         ("b.h5:/u", "2", dm.WrongType, "number of files"),
         ("b.h5:/u", True, dm.WrongType, "number of files"),
+        ("b.h5:/u", 2.0, dm.WrongType, "number of files"),
+        ("b.h5:/u", np.int64(8), dm.InvalidArgument, "dimension 0, which has 7 indices"),
         ("b.h5", 2, dm.InvalidArgument, "which dataset"),
     ],
 )

@@ -22,6 +22,8 @@ from datamover.files.formats import ArraySpec, Shape, check_shape
 from datamover.files.space import is_no_space, no_space
 
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
+#: So many virtual datasets may stand one behind the other; HDF5 goes through them by recursion.
+MAX_VIRTUAL_DEPTH = 16
 SUFFIXES = (".h5", ".hdf5", ".he5", ".nc", ".nc4")
 
 
@@ -215,26 +217,35 @@ def _dataset(file: Any, path: str, name: str) -> Any:
     return found
 
 
-def _check_sources(path: str, dataset: Any, where: str) -> None:
+def _check_sources(
+    path: str, dataset: Any, where: str, above: tuple[tuple[str, str], ...] = ()
+) -> None:
     """Refuse a virtual dataset of which a file is missing or broken: HDF5 would read fill values.
 
-    Names with %b stand for as many files as there are.
+    And one that leads to itself, where HDF5 would never return. Names with %b stand for as many
+    files as there are.
     """
+    above = (*above, (os.path.realpath(path), dataset.name))
     named = {(s.file_name, s.dset_name) for s in dataset.virtual_sources()}
     folders = [os.path.dirname(path), os.getcwd(), os.environ.get("HDF5_VDS_PREFIX") or "/"]
     for file_name, name in sorted(named):
-        if file_name == "." or "%b" in file_name + name:
+        if "%b" in file_name + name:
             continue
         file_name, name = file_name.replace("%%", "%"), name.replace("%%", "%")
         candidates = [os.path.join(folder, file_name) for folder in folders]
-        found = next(filter(os.path.isfile, candidates), None)
+        found = path if file_name == "." else next(filter(os.path.isfile, candidates), None)
         if found is None:
             raise IoError(f"{where} is a virtual dataset, of which the file {file_name} is missing")
         with open_file(found) as file:
-            if name not in file:
+            source = file.get(name)
+            if source is None:
                 raise IoError(
                     f"{where} is a virtual dataset, of which {name} is missing in the file {found}"
                 )
+            if (os.path.realpath(found), source.name) in above or len(above) > MAX_VIRTUAL_DEPTH:
+                raise IoError(f"{where} is a virtual dataset that leads to itself, by {found}")
+            if getattr(source, "is_virtual", False):
+                _check_sources(found, source, where, above)
 
 
 def _is_plain(file: Any, dataset: Any) -> bool:

@@ -89,6 +89,8 @@ class ChunkedOutput(ChunkedArray):
 
     def __init__(self, path: str, name: str, spec: ArraySpec, options: MoveOptions):
         self.spec = spec
+        #: What errors say, where this is not all of the output.
+        self.needed_bytes = spec.nbytes
         self.granule = chunk_shape(spec, options)
         self.is_encoded = options.compressor == "gzip"
         self.fill_bytes = bytes(spec.dtype.itemsize)
@@ -116,7 +118,7 @@ class ChunkedOutput(ChunkedArray):
         found = re.search(r"errno = (\d+)", str(e))
         reason = OSError(int(found[1]), "") if found else e
         if isinstance(reason, OSError) and is_no_space(reason):
-            words = no_space(self._path, reason, self.spec.nbytes)
+            words = no_space(self._path, reason, self.needed_bytes)
             return IoError(f"{words} (the array before compression)")
         return IoError(f"{self._path} cannot be written: {e}")
 

@@ -71,7 +71,7 @@ def cut_of(spec: ArraySpec, options: MoveOptions) -> Cut:
         It cannot be cut into so many.
     """
     count = options.writers
-    if not isinstance(count, int) or isinstance(count, bool):
+    if not isinstance(count, (int, np.integer)) or isinstance(count, bool):
         raise WrongType(f"writers is {count!r}, it must be a number of files")
     if not 1 <= count <= MAX_PARTS:
         raise InvalidArgument(f"writers is {count}; it must be from 1 to {MAX_PARTS}")
@@ -211,6 +211,7 @@ class PartedChunks(ChunkedArray):
         try:
             for k, part in enumerate(paths):
                 opened = hdf5_output.ChunkedOutput(part, name, cut.part(k), _of_part(cut, options))
+                opened.needed_bytes = cut.spec.nbytes
                 self._parts.append(opened)
         except BaseException:
             self.close()

@@ -50,7 +50,7 @@ def named_by(path: str, output: str) -> set[str] | None:
 
     Those alone that a move to that output makes: whatever else the file names is not its own.
     """
-    if not hdf5.recognizes(path):
+    if not os.path.isfile(path) or not hdf5.recognizes(path):  # to open a pipe would wait
         return set()
     directory, name = os.path.split(output)
     pattern = re.compile(re.escape(name) + TOKEN_PATTERN + re.escape(SUFFIX))
