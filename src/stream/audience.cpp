@@ -180,14 +180,17 @@ void Audience::tell_arrays(Consumer& consumer) {
 }
 
 void Audience::tell_array(Consumer& consumer, const Array& array) {
-    if (!consumer.told.insert(array.sent.number).second) return;
-    consumer.say(JsonObject()
-                     .add("type", "array")
-                     .add("number", array.sent.number)
-                     .add("name", array.sent.name)
-                     .add_json("dtype", array.sent.dtype)
-                     .add("nprocs", array.sent.nprocs)
-                     .add("layout", array.sent.layout));
+    if (consumer.told.insert(array.sent.number).second) consumer.say(words_of(array));
+}
+
+JsonObject Audience::words_of(const Array& array) {
+    return JsonObject()
+        .add("type", "array")
+        .add("number", array.sent.number)
+        .add("name", array.sent.name)
+        .add_json("dtype", array.sent.dtype)
+        .add("nprocs", array.sent.nprocs)
+        .add("layout", array.sent.layout);
 }
 
 /// Whether an array can go to a consumer at all; one to whom it cannot is refused.
@@ -255,6 +258,8 @@ void Audience::finish_steps() {
         consumer->queue.complete();
         pump(*consumer);
     }
+    // Those of the first step are all known now.
+    if (!arrays_.empty()) answer_about_arrays();
 }
 
 bool Audience::wait_until_taken(std::chrono::milliseconds time) {

@@ -132,6 +132,7 @@ private:
     void answer_about_arrays();
     void tell_arrays(Consumer& consumer);
     void tell_array(Consumer& consumer, const Array& array);
+    static JsonObject words_of(const Array& array);
     bool fits(const ConsumerPtr& consumer, const Array& array);
     bool bounds(const ConsumerPtr& consumer, const Array& array, std::int64_t sequence,
                 std::int64_t bytes);

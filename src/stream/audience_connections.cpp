@@ -91,6 +91,9 @@ std::pair<Audience::ConsumerPtr, std::int64_t> Audience::join(const Json& words,
     if (!consumer->links.emplace(rank, link).second)
         throw Error(ErrorCode::io,
                     "process " + std::to_string(rank) + " of the consumer is there already");
+    // What its other processes were told before this one was here.
+    for (const int number : consumer->told)
+        link->say(words_of(arrays_[static_cast<std::size_t>(number)]).text());
     changed_.notify_all();
     return {consumer, rank};
 }

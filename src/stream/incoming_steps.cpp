@@ -118,11 +118,17 @@ void IncomingSteps::hear_frames(bool may_connect) {
 
 /// Whether an array begins with what is said, perhaps.
 bool IncomingSteps::takes_connecting(const Json& said) const {
-    if (is_of_type(said, "array")) return true;
     if (!is_of_type(said, "step")) return false;
     const auto arrays = arrays_of(said);
-    return std::any_of(arrays.begin(), arrays.end(),
-                       [this](std::uint32_t number) { return !begun_.contains(number); });
+    return std::any_of(arrays.begin(), arrays.end(), [this](std::uint32_t number) {
+        const auto array = begun_.find(number);
+        return array == begun_.end() || !is_connected(*array->second);
+    });
+}
+
+bool IncomingSteps::is_connected(const IncomingArray& array) const {
+    return std::all_of(array.sizes().begin(), array.sizes().end(),
+                       [this](const auto& entry) { return links_.contains(entry.first); });
 }
 
 void IncomingSteps::hear(const Json& said) {
@@ -144,7 +150,7 @@ void IncomingSteps::hear(const Json& said) {
     }
 }
 
-/// Takes note of an array; where it is wanted, has its sending processes send.
+/// Takes note of an array; throws mismatch or wrong_type where it is wanted otherwise.
 void IncomingSteps::learn(const Json& said) {
     if (known_.size() >= static_cast<std::size_t>(max_arrays))
         throw Error(ErrorCode::io, "more than " + std::to_string(max_arrays) + " arrays");
@@ -170,15 +176,19 @@ void IncomingSteps::begin(std::uint32_t number, const WantedArray& wanted) {
         if (array->name() == wanted.name)
             throw Error(ErrorCode::io,
                         "the stream has two arrays of the name '" + wanted.name + "'");
-    auto array = std::make_unique<IncomingArray>(known_.at(number), wanted, rank_);
-    for (const auto& [producer, bytes] : array->sizes()) {
+    begun_.emplace(number, std::make_unique<IncomingArray>(known_.at(number), wanted, rank_));
+    if (suits_arrays_ && begun_.size() == wanted_.size()) look_further_ahead();
+}
+
+/// Has its sending processes send. With its first step: before, not all of them need know of this
+/// consumer.
+void IncomingSteps::connect(const IncomingArray& array) {
+    for (const auto& [producer, bytes] : array.sizes()) {
         if (links_.contains(producer)) continue;
         Links links = dial_(producer);
         for (const auto& link : links) grant_to(*link);
         links_.emplace(producer, std::move(links));
     }
-    begun_.emplace(number, std::move(array));
-    if (suits_arrays_ && begun_.size() == wanted_.size()) look_further_ahead();
 }
 
 /// Grants more steps of arrays that are small.
@@ -220,6 +230,7 @@ void IncomingSteps::hear_of_step(const Json& said) {
             begin(number, *wanted);
             has_begun = true;
         }
+        connect(*begun_.at(number));
         step.messages += begun_.at(number)->sizes().size();
     }
     const bool comes_next = announced_.empty() || step.place > announced_.back().place;

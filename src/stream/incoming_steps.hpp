@@ -111,6 +111,8 @@ private:
     void hear(const Json& said);
     void learn(const Json& said);
     void begin(std::uint32_t number, const WantedArray& wanted);
+    bool is_connected(const IncomingArray& array) const;
+    void connect(const IncomingArray& array);
     void look_further_ahead();
     void say_credit(std::uint64_t steps) const;
     void resume_paused();

@@ -82,6 +82,38 @@ def assert_is_part(arrays, layout, rank, whole):
         np.testing.assert_array_equal(arrays[block], whole[index])
 
 
+@pytest.mark.parametrize("ends_step", [True, False])
+def test_arrays_are_asked_for_before_they_are_wanted(comm, ends_step):
+    shape = (12, 6)
+    whole = drawn.numbered(shape, np.dtype("i8"))
+    for senders in range(1, max(comm.size, 2)):
+        ends = Ends(comm, senders)
+        sent = dm.BlockCyclic(shape, "(block, *)", nprocs=ends.senders)
+        wanted = dm.BlockCyclic(shape, "(*, block)", nprocs=ends.receivers)
+        indices = dict(drawn.indices_of_blocks(sent, ends.part.rank)) if ends.sends else {}
+
+        def send(out, sent=sent, indices=indices):
+            for step in range(3):
+                blocks = {b: of_step(whole, step)[index] for b, index in indices.items()}
+                out.send("u", blocks, layout=sent, step=step)
+                if ends_step:
+                    out.end_step()
+
+        def receive(consumer, ends=ends, sent=sent, wanted=wanted):
+            rank = 0 if comm.size == 1 else ends.part.rank
+            known = consumer.arrays(LIMIT_SECONDS)
+            assert set(known) == {"u"}
+            assert known["u"].layout == sent and known["u"].dtype == whole.dtype
+            seen = 0
+            for step, arrays in consumer.steps({"u": wanted}, timeout=LIMIT_SECONDS):
+                assert step == seen
+                assert_is_part(arrays["u"], wanted, rank, of_step(whole, step))
+                seen += 1
+            assert seen == 3
+
+        ends.run(send, receive)
+
+
 def test_random_layouts(comm, rng, cases):
     local_rng = np.random.default_rng(comm.rank)
     for _ in range(4 * cases):
