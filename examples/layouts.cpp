@@ -31,7 +31,8 @@ void columns_in_pairs(int rank, int nprocs) {
     expect(columns.size() == pairs.local_shape(rank)[1], "as many as the local array has");
     for (std::int64_t j = 0; j < columns.size(); ++j)
         expect(pairs.owner_of({0, columns.global(j)}) == rank, "each of them is mine");
-    expect(columns.local(columns.lower()) == 0 && columns.upper() <= 10, "from the first on");
+    if (columns.size() > 0)  // of more than five processes, some have none
+        expect(columns.local(columns.lower()) == 0 && columns.upper() <= 10, "from the first on");
 
     // Where do my columns lie in an array that is dealt out one by one? A table of a few runs says
     // it for any number of columns.
@@ -43,6 +44,30 @@ void columns_in_pairs(int rank, int nprocs) {
     });
 }
 
+/// Tables of such positions can be read, turned round and made by hand: their size follows the
+/// pattern, not the array.
+void tables() {
+    const std::int64_t elems = 6'000'001;
+    const BlockCyclic threes({elems}, "(cyclic(3))", 4), fours({elems}, "(cyclic(4))", 4);
+    const datamover::AxisTable table =
+        intersect(threes.axis_set(0, 1), 0, fours.axis_set(0, 2), 0, elems);
+    const std::int64_t period = datamover::common_period(3 * 4, 4 * 4);
+    expect(period == 48 && table.periods() <= elems / period, "alike every 48 elements");
+    expect(
+        table.period_size() == 3 && table.source_period() == 12 && table.destination_period() == 12,
+        "3 of 48, which are 12 positions further on each side");
+    std::int64_t positions = table.periods() * table.period_size();
+    for (const datamover::AxisRun& run : table.tail()) positions += run.count * run.length;
+    expect(table.size() == positions, "the periods, and what is behind them");
+    expect(table.reversed().source_half().size() == table.size(), "the way back, as a message");
+    expect(!table.single_run() && table.nbytes() < 1000, "a million positions");
+
+    const std::vector<datamover::AxisRun> runs =
+        datamover::fold_runs({{0, 0, 2}, {5, 2, 2}, {10, 4, 2}});
+    expect(runs.size() == 1 && runs[0].count == 3 && runs[0].source_step == 5, "3 blocks of 2");
+    expect(datamover::AxisTable(runs).shifted(1, 0).single_run(), "one place further");
+}
+
 /// Three replicas of an array, each on a grid of its own, in an order that somebody chose.
 void replicas_on_chosen_processes() {
     datamover::BlockCyclicOptions options;
@@ -52,6 +77,14 @@ void replicas_on_chosen_processes() {
     const BlockCyclic thrice({8, 8}, "(block, *)", 6, options);
     expect(thrice.block_at({1, 0}) == 1 && thrice.owner(1) == 4, "the first replica's lower half");
     expect(thrice.block_of(0) == 5 && thrice.holds_intervals(0), "the last one's");
+    // A matrix of ScaLAPACK: processes numbered down the columns, the first block on the second.
+    datamover::BlockCyclicOptions blacs;
+    blacs.grid = {3, 2};
+    blacs.first_process = {1, 0};
+    blacs.column_major_grid = true;
+    const BlockCyclic tiles({8, 8}, "(cyclic(2), cyclic(2))", 6, blacs);
+    expect(tiles.column_major_grid() && tiles.first_process() == Point{1, 0}, "as it was said");
+    expect(tiles.coordinate_of_index(0, 0) == 1 && tiles.owner_of({0, 2}) == 4, "row 1, column 1");
     // What such a text means, without an array.
     const auto words = datamover::parse_distribution("(block, cyclic(4), *)");
     expect(words[1].kind == datamover::AxisDistribution::Kind::cyclic && words[1].block == 4, "4");
@@ -69,6 +102,8 @@ void boxes(int nprocs) {
 
     // Who has a part of this box?
     const Region wanted({3, 2}, {5, 4});
+    expect(wanted.intersects(tiles.region(0)), "tile 0, among others");
+    expect(wanted.intersected(tiles.region(8)) == Region::empty_region(2), "not the last one");
     for (const std::int64_t tile : tiles.find(wanted)) {
         const Region part = tiles.region(tile).intersected(wanted);
         expect(part.size() == 1 && wanted.contains(part), "one point of each of four tiles");
@@ -85,6 +120,7 @@ void boxes(int nprocs) {
     expect(high.coarsened({2, 2}) == Region({1, 1}, {3, 3}), "the coarse cells beneath");
     expect(high.coarsened({2, 2}).refined({2, 2}) == high, "it was aligned to them");
     expect(high.to_string() == "[2:6, 2:6)", "as slices are written");
+    expect(high.hi().to_vector() == std::vector<std::int64_t>{6, 6}, "for calls that want numbers");
 }
 
 /// A flat file of 1000 doubles in stripes of 800 bytes.
@@ -115,6 +151,8 @@ void lists_of_indices(MPI_Comm comm, int rank, int nprocs) {
     const IndexList whole({8}, offsets, indices);
     expect(whole.indices_of(0)[1] == 1 && whole.holders(4)[0].rank == 1, "as they were said");
     expect(whole.holders(0).empty(), "nobody has index 0");
+    for (const IndexList::Holder& holder : whole.holders_between(4, 8))
+        expect(holder.rank == (holder.index == 7 ? 0 : 1), "4 and 7, in this order");
 }
 
 /// What can be asked of every layout, whichever it is.
@@ -159,6 +197,7 @@ int main(int argc, char** argv) {
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &nprocs);
     columns_in_pairs(rank, nprocs);
+    tables();
     replicas_on_chosen_processes();
     boxes(nprocs);
     stripes(nprocs);

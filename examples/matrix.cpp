@@ -168,7 +168,8 @@ void to_a_file(MPI_Comm comm, int rank, int nprocs) {
     const Tiles tiles(rank, nprocs);
     datamover::FileOptions options;
     options.overwrite = true;
-    options.ranks = {0};  // process 0 alone writes
+    options.format = datamover::FileFormat::npy;  // as the name says
+    options.ranks = {0};                          // process 0 alone writes
     save(comm, "matrix.npy", mine.part(), options);
     load(comm, "matrix.npy", tiles.part);
     tiles.for_each(rank, [](std::int64_t i, std::int64_t j, double element) {

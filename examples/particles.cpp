@@ -99,7 +99,9 @@ long to_both_ends(MPI_Comm comm, int rank, int nprocs) {
     }
     std::int64_t sent = 0;
     for (const std::int64_t count : to_ends.send_counts()) sent += count;
-    long wrong = sent != 200;
+    std::int64_t received = 0;
+    for (const std::int64_t count : to_ends.receive_counts()) received += count;
+    long wrong = sent != 200 || received != to_ends.received() || to_ends.in_flight();
 
     // Each gets back the sum of both.
     column.data = arrived[0].data;
@@ -165,6 +167,34 @@ datamover::TargetMap by_work(int nprocs) {
     return datamover::TargetMap::cells(square, datamover::CellOrder::morton, nprocs, owners);
 }
 
+/// A curve's cells, for a program that cuts it itself.
+long along_a_curve() {
+    const std::vector<std::int64_t> cells{4, 4};
+    const std::vector<std::int64_t> positions =
+        datamover::cell_positions(cells, datamover::cell_order_from_name("morton"));
+    return positions[5] != 3;  // cell (1, 1) ends the first quarter
+}
+
+/// By a method of one's own choice, in any order: then it is said what values that go back follow.
+long in_any_order(MPI_Comm comm, int rank, int nprocs) {
+    std::vector<std::int32_t> next(10, (rank + 1) % nprocs);
+    datamover::TargetList targets;
+    targets.elems = 10;
+    targets.data = next.data();
+    datamover::Distribution to_next(comm, targets);
+    const std::vector<double> mine(10, rank);
+    const ElementColumn column{mine.data(), sizeof(double)};
+    datamover::CarryOptions how;
+    how.method = "sendrecv";
+    how.stable = false;
+    const auto arrived = to_next.move({&column, 1}, how);
+    std::vector<double> back(10);
+    to_next.reverse({arrived[0].data, sizeof(double)},
+                    {reinterpret_cast<std::byte*>(back.data()), 10 * std::int64_t{sizeof(double)}},
+                    datamover::Op::replace, datamover::ArrivedBy::move);
+    return back != mine;
+}
+
 /// Who has the cell of a point; and which implementation is the fastest here for all to go there.
 long by_work_and_method(MPI_Comm comm, int nprocs) {
     const double corner[] = {0.99, 0.99};
@@ -191,7 +221,8 @@ int main(int argc, char** argv) {
     long wrong = particles_to_cells(MPI_COMM_WORLD, rank, nprocs) +
                  to_both_ends(MPI_COMM_WORLD, rank, nprocs) +
                  by_ranges_of_keys(MPI_COMM_WORLD, rank, nprocs) +
-                 by_work_and_method(MPI_COMM_WORLD, nprocs);
+                 by_work_and_method(MPI_COMM_WORLD, nprocs) + along_a_curve() +
+                 in_any_order(MPI_COMM_WORLD, rank, nprocs);
     MPI_Allreduce(MPI_IN_PLACE, &wrong, 1, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
     MPI_Finalize();
     if (rank == 0) std::printf("%ld values are wrong\n", wrong);

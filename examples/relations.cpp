@@ -33,7 +33,11 @@ AddressRelation from_axes() {
         std::make_shared<datamover::AxisTable>(datamover::AxisTable::interval(0, 0, 100));
     datamover::Product product;
     product.destination_offset_bytes = 99 * sizeof(double);
-    product.axes.push_back({hundred, 3 * sizeof(double), -std::int64_t{sizeof(double)}});
+    product.axes.push_back(datamover::ProductAxis{
+        .table = hundred,
+        .source_stride_bytes = 3 * sizeof(double),
+        .destination_stride_bytes = -std::int64_t{sizeof(double)},
+    });
     return AddressRelation::from_products({product}, sizeof(double), sizeof(double));
 }
 
@@ -128,6 +132,54 @@ void taken_apart(const AddressRelation& relation) {
     }
 }
 
+/// Addresses in bytes, also before the base; packed and taken apart by copies that were checked
+/// once.
+void in_bytes() {
+    const AddressRelation backwards =
+        AddressRelation::from_byte_pairs({0, -8, -16}, {0, 8, 16}, 8, 8);
+    expect(backwards.source_bounds().begin_bytes == -16 && !backwards.source_contiguous(), "down");
+    expect(backwards.destination_contiguous() && backwards.destination_bounds().end_bytes == 24,
+           "to the first three");
+    backwards.check_expandable(1000);  // it stands for no more elements than that
+    const std::vector<double> source{1, 2, 3};
+    std::vector<double> message(3), destination(3);
+    const AddressBounds memory{-16, 8}, three{0, 24};
+    const datamover::BoundCopy pack =
+        backwards.bind_gather(&source[2], memory, message.data(), three);
+    const datamover::BoundCopy unpack =
+        backwards.bind_scatter(message.data(), three, destination.data(), three);
+    pack(), unpack();
+    expect(destination == std::vector<double>{3, 2, 1}, pack.describe().c_str());
+    std::size_t bytes = 0;
+    for (const auto& piece : backwards.destination_pieces(destination.data())) bytes += piece.bytes;
+    expect(bytes == 3 * static_cast<std::size_t>(backwards.destination_elem_bytes()), "all");
+}
+
+/// What may happen to an element when it arrives, by name as a program's input has it.
+void updates(const AddressRelation& relation) {
+    datamover::ElementUpdate update;
+    expect(update.is_plain_copy(), "unless something else is said");
+    update.op = datamover::op_from_name("max");
+    update.source_type = update.destination_type = datamover::ScalarType::float64;
+    expect(std::string(op_name(update.op)) == "max" && !update.is_plain_copy(), "the larger one");
+    expect(scalar_bytes(update.source_type) == 8 &&
+               std::string(scalar_name(update.source_type)) == "float64",
+           "as NumPy calls it");
+    const AddressRelation twice = AddressRelation::concatenate(std::vector{relation, relation});
+    twice.require_unambiguous(update);  // in whichever order, the larger one stays
+    try {
+        twice.require_unambiguous({});
+        expect(false, "one of two would be lost");
+    } catch (const datamover::Error& error) {
+        expect(error.code() == datamover::ErrorCode::invalid_argument, "said before it is copied");
+    }
+    const std::vector<double> source(300, 2);
+    std::vector<double> destination(100, 1);
+    const datamover::CopyKernel kernel = twice.kernel(update);
+    kernel(source.data(), destination.data());
+    expect(destination[7] == 2, kernel.describe().c_str());
+}
+
 /// Relations that are asked for again and again, under a bound of memory; what belongs to one
 /// operation (the hint) leaves together.
 void kept_or_made_again() {
@@ -141,6 +193,8 @@ void kept_or_made_again() {
     const datamover::RelationCacheStatistics statistics = cache.statistics();
     expect(statistics.misses == 2 && statistics.hits == 4, "made once for each peer");
     expect(cache.drop(operation) == 2 && cache.statistics().held_bytes == 0, "both are gone");
+    cache.set_limit(1 << 10);  // where memory has become short
+    expect(cache.statistics().limit_bytes == 1 << 10, "from now on");
 }
 
 /// Does it pay to keep addresses instead of computing them anew? By the figures of a machine, and
@@ -150,6 +204,7 @@ void worth_keeping(const AddressRelation& relation) {
         {.instructions = 3e9, .read_contiguous = 2e9, .read_random = 2e8, .write_contiguous = 2e9},
         {.generate = 40, .recompute = 4, .decode = 4, .encode = 6});
     expect(model.decoding_pays() && model.break_even_uses() < 10, "after a few uses");
+    expect(model.threshold_instructions() < 40 && model.ultimate_speedup() > 1, "for 40 of them");
     expect(model.amortised_seconds(1000) < model.recompute_seconds(), "in the long run");
 
     const datamover::EncodingChoice choice = explain_encoding(relation);
@@ -173,8 +228,10 @@ int main(int argc, char** argv) {
         put_and_get(relation);
         as_a_datatype(relation);
         taken_apart(relation);
+        updates(relation);
         worth_keeping(relation);
     }
+    in_bytes();
     kept_or_made_again();
     MPI_Finalize();
     return 0;
