@@ -95,6 +95,7 @@ void boxes(int nprocs) {
     const Region plane = Region::from_shape({12, 9});
     const FloorPlan tiles = FloorPlan::tiles(plane, {4, 3}, nprocs, "cyclic");
     expect(tiles.num_blocks() == 9 && tiles.disjoint(), "3 x 3 tiles");
+    expect(tiles.lower_corners()[2 * 4] == 4 && tiles.upper_corners()[2 * 4] == 8, "of tile 4");
     const FloorPlan cut = FloorPlan::from_splits(plane, {{2, 7}, {}}, nprocs);
     expect(cut.region(1) == Region({2, 0}, {7, 9}), "the middle one");
     const FloorPlan weighed = FloorPlan::bisected(plane, {1, 1, 4});
@@ -117,6 +118,7 @@ void boxes(int nprocs) {
     expect(points == 28 && !overlapping.disjoint(), "4 of 32 points stand twice");
     expect(overlapping.bounding_box() == low.bounding(high), "around both");
     expect(subtract_all(plane, {low, high}).size() > 1, "what neither holds, as boxes");
+    expect(low.subtracted(high).size() == 2, "what only the low one holds, as two boxes");
     expect(high.coarsened({2, 2}) == Region({1, 1}, {3, 3}), "the coarse cells beneath");
     expect(high.coarsened({2, 2}).refined({2, 2}) == high, "it was aligned to them");
     expect(high.to_string() == "[2:6, 2:6)", "as slices are written");
@@ -169,7 +171,8 @@ void of_all_kinds(int rank, int nprocs) {
         // The usual memory for it: blocks densely, one behind the other.
         const datamover::MemoryLayout memory = dense_memory(layout, rank, sizeof(float));
         for (const std::int64_t block : layout.blocks_of(rank)) {
-            expect(memory.find(block)->valid.shape() == layout.block_extents(block), "no ghosts");
+            expect(memory.find(block)->valid.size() == layout.block_extents(block).product(),
+                   "all");
             if (layout.has_products())
                 expect(layout.axis_sets(block)[1].size() == layout.block_extents(block)[1], "j");
         }

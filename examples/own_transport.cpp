@@ -85,9 +85,12 @@ int main(int argc, char** argv) {
     int nprocs = 0, rank = 0;
     MPI_Comm_size(MPI_COMM_WORLD, &nprocs);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    datamover::add_transport({"all-at-once", {}, [](const auto& context, auto pairs) {
-                                  return std::make_unique<AllAtOnce>(context, std::move(pairs));
-                              }});
+    datamover::UserTransportKind kind;
+    kind.name = "all-at-once";  // carries every pair
+    kind.bind = [](const auto& context, auto pairs) {
+        return std::make_unique<AllAtOnce>(context, std::move(pairs));
+    };
+    datamover::add_transport(kind);
     const datamover::BlockCyclic rows({100, 100}, "(block, *)", nprocs);
     const datamover::BlockCyclic columns({100, 100}, "(*, cyclic(3))", nprocs);
     datamover::MoverOptions options;

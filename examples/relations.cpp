@@ -193,6 +193,7 @@ void kept_or_made_again() {
     const datamover::RelationCacheStatistics statistics = cache.statistics();
     expect(statistics.misses == 2 && statistics.hits == 4, "made once for each peer");
     expect(cache.drop(operation) == 2 && cache.statistics().held_bytes == 0, "both are gone");
+    cache.clear();             // or all that is held
     cache.set_limit(1 << 10);  // where memory has become short
     expect(cache.statistics().limit_bytes == 1 << 10, "from now on");
 }
@@ -200,9 +201,11 @@ void kept_or_made_again() {
 /// Does it pay to keep addresses instead of computing them anew? By the figures of a machine, and
 /// for one relation by what decoding costs.
 void worth_keeping(const AddressRelation& relation) {
-    const datamover::RecomputeModel model(
-        {.instructions = 3e9, .read_contiguous = 2e9, .read_random = 2e8, .write_contiguous = 2e9},
-        {.generate = 40, .recompute = 4, .decode = 4, .encode = 6});
+    const datamover::MachineRates machine{
+        .instructions = 3e9, .read_contiguous = 2e9, .read_random = 2e8, .write_contiguous = 2e9};
+    const datamover::LoopInstructions loops{
+        .generate = 40, .recompute = 4, .decode = 4, .encode = 6};
+    const datamover::RecomputeModel model(machine, loops);
     expect(model.decoding_pays() && model.break_even_uses() < 10, "after a few uses");
     expect(model.threshold_instructions() < 40 && model.ultimate_speedup() > 1, "for 40 of them");
     expect(model.amortised_seconds(1000) < model.recompute_seconds(), "in the long run");

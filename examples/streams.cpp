@@ -54,7 +54,7 @@ class Simulation {
 public:
     /// Where several streams share a machine, a manager limits how many of them hold buffers.
     explicit Simulation(MPI_Comm comm)
-        : manager_(comm, {.active = 2}),
+        : manager_(comm, datamover::StreamManagerOptions{.active = 2}),
           out_(manager_.open("simulation", "tcp://127.0.0.1:0", one_consumer())),
           u_(comm, square("(block, *)", comm), sizeof(double),
              {.type = datamover::ScalarType::float64,
@@ -71,7 +71,8 @@ public:
     }
     void end() {
         out_.close(60);
-        expect(out_.counters().steps_dropped == 0, "nobody was too slow for \"block\"");
+        const datamover::StreamCounters counters = out_.counters();
+        expect(counters.steps_dropped == 0, "nobody was too slow for \"block\"");
     }
 
 private:
@@ -84,7 +85,7 @@ private:
 class Analysis {
 public:
     Analysis(MPI_Comm comm, const std::string& address)
-        : in_(comm, address, {.timeout_seconds = 60, .ahead = 1}),
+        : in_(comm, address, datamover::StreamSourceOptions{.timeout_seconds = 60, .ahead = 1}),
           v_(comm, square("(*, block)", comm), sizeof(double),
              {.type = datamover::ScalarType::float64}) {
         in_.subscribe({{"u", v_.part()}});
@@ -104,7 +105,8 @@ public:
     }
     void end() {
         expect(!in_.next(60), "the stream has ended");
-        expect(in_.counters().checksum_errors == 0 && in_.counters().steps_dropped == 0, "whole");
+        const datamover::StreamSourceCounters counters = in_.counters();
+        expect(counters.checksum_errors == 0 && counters.steps_dropped == 0, "whole");
         in_.close();
     }
 
