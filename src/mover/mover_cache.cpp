@@ -23,7 +23,8 @@ CacheLimit limit_in_force;
 class MoverCache {
 public:
     static MoverCache& of(MPI_Comm comm);
-    Mover find_or_bind(MPI_Comm comm, const std::vector<std::int64_t>& key,
+    Mover find_or_bind(MPI_Comm comm, const mpi::ProcessGroup& group,
+                       const std::vector<std::int64_t>& key,
                        const std::function<MoverArguments()>& describe, const CacheLimit& limit);
     void drop() { entries_.clear(); }
 
@@ -67,30 +68,35 @@ MoverCache& MoverCache::of(MPI_Comm comm) {
     return *cache;
 }
 
-Mover MoverCache::find_or_bind(MPI_Comm comm, const std::vector<std::int64_t>& key,
+Mover MoverCache::find_or_bind(MPI_Comm comm, const mpi::ProcessGroup& group,
+                               const std::vector<std::int64_t>& key,
                                const std::function<MoverArguments()>& describe,
                                const CacheLimit& limit) {
-    const auto group = mpi::ProcessGroup::of(comm);
-    const auto found = find(*group, key);
+    const auto found = find(group, key);
     if (found != entries_.end()) {
         entries_.splice(entries_.begin(), entries_, found);
         return entries_.front().mover;
     }
     MoverArguments arguments;
-    mpi::collectively(*group, [&] { arguments = describe(); });
+    mpi::collectively(group, [&] { arguments = describe(); });
     Mover mover(comm, arguments.plan, arguments.source, arguments.destination, arguments.options);
-    const std::int64_t buffer_bytes = group->maximum({mover.extra_bytes()})[0];
+    const std::int64_t buffer_bytes = group.maximum({mover.extra_bytes()})[0];
     entries_.push_front({key, mover, buffer_bytes});
     shrink(limit);
     return mover;
 }
 
-/// The first entry whose key is this on all processes. Collective.
+/// The first entry whose key is this on all processes. Where the first is the same one on all of
+/// them, as in a program that repeats its calls, one number of each says so. Collective.
 std::list<MoverCache::Entry>::iterator MoverCache::find(const mpi::ProcessGroup& group,
                                                         const std::vector<std::int64_t>& key) {
+    const auto fits = [&](const Entry& e) { return e.key == key && !e.mover.in_flight(); };
+    const auto first = std::find_if(entries_.begin(), entries_.end(), fits);
+    if (group.all_bring(static_cast<std::uint32_t>(std::distance(entries_.begin(), first))))
+        return first;
     std::vector<std::int64_t> differs(most_cached_movers, 1);
     std::size_t at = 0;
-    for (const Entry& e : entries_) differs[at++] = e.key != key || e.mover.in_flight();
+    for (const Entry& e : entries_) differs[at++] = !fits(e);
     differs = group.maximum(std::move(differs));
     const auto agreed = std::find(differs.begin(), differs.end(), 0);
     return agreed == differs.end() ? entries_.end()
@@ -130,7 +136,7 @@ Mover cached_mover(MPI_Comm comm, const std::vector<std::int64_t>& key,
                    const std::function<MoverArguments()>& describe, const CacheLimit& limit) {
     // The group first: it refuses communicators that nothing can be kept with.
     const auto group = mpi::ProcessGroup::of(comm);
-    return MoverCache::of(comm).find_or_bind(comm, key, describe, limit);
+    return MoverCache::of(comm).find_or_bind(comm, *group, key, describe, limit);
 }
 
 void drop_cached_movers(MPI_Comm comm) {

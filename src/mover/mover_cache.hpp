@@ -36,7 +36,8 @@ void set_cache_limit(const CacheLimit& limit);
 /// an earlier call, if all processes find it under their keys, else one bound now to what
 /// `describe` returns. `describe` runs on all processes or none and may call collectives of `comm`;
 /// where it throws on one, all throw. The last movers stay with `comm`, as many as `limit` says.
-/// Collective; one small reduction where the mover is found.
+/// Collective; where all processes find it under their first key that fits, as where calls repeat,
+/// a word of each to all.
 Mover cached_mover(MPI_Comm comm, const std::vector<std::int64_t>& key,
                    const std::function<MoverArguments()>& describe,
                    const CacheLimit& limit = cache_limit());

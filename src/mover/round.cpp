@@ -76,10 +76,11 @@ bool Round::push_if_free() {
 }
 
 /// Once a process of the group has failed, nothing more will come: the round is over.
-void Round::look_for_failures() {
+template <typename Look>
+void Round::unless_failed(Look look) {
     try {
-        group_->check_alive_while_waiting();
-    } catch (...) {
+        look();
+    } catch (const Error&) {
         give_up();
         throw;
     }
@@ -106,9 +107,10 @@ bool Round::test() {
     require_in_flight("test");
     push_if_free();
     if (finished()) return true;
-    look_for_failures();
+    unless_failed([&] { group_->check_alive_while_waiting(); });
     // Peers may be testing another round, which has to go on here before they come to this one.
     ProgressEngine::of_process().push_others(this, false);
+    group_->let_mpi_progress();
     return false;
 }
 
@@ -116,7 +118,7 @@ void Round::wait(std::optional<double> timeout_seconds) {
     require_in_flight("wait");
     push_if_free();
     if (finished()) return;
-    mpi::Waiting waiting(group_->processors(), timeout_seconds);
+    mpi::Waiting waiting(*group_, timeout_seconds);
     if (operation_.needs_polls()) waiting.stay_awake();
     struct Account {
         double& sum;
@@ -124,8 +126,7 @@ void Round::wait(std::optional<double> timeout_seconds) {
         ~Account() { sum += waiting.seconds(); }
     } account{wait_seconds_, waiting};
     while (true) {
-        look_for_failures();
-        waiting.pause();
+        unless_failed([&] { waiting.pause(); });
         if (push_if_free()) waiting.restart();
         if (finished()) return;
         if (ProgressEngine::of_process().push_others(this, false)) waiting.restart();

@@ -76,7 +76,9 @@ private:
     bool finished();
     void require_in_flight(const char* call) const;
     bool push_if_free();
-    void look_for_failures();
+    /// Gives the round up where `look` throws what an other process's failure throws.
+    template <typename Look>
+    void unless_failed(Look look);
     [[noreturn]] void throw_timeout(double seconds);
 
     mpi::ProcessGroupPtr group_;

@@ -126,8 +126,8 @@ void append_key(std::vector<std::int64_t>& key, const ScalapackMatrix& matrix) {
 
 Mover copy_section(MPI_Comm comm, const std::vector<std::int64_t>& key,
                    const std::function<CopyArguments()>& arguments, int& wrong_argument) {
-    const auto group = mpi::ProcessGroup::of(comm);
     Mover mover = cached_mover(comm, key, [&] {
+        const auto group = mpi::ProcessGroup::of(comm);
         CopyArguments mine;
         mpi::collectively(*group, [&] { mine = arguments(); });
         try {
@@ -143,7 +143,6 @@ Mover copy_section(MPI_Comm comm, const std::vector<std::int64_t>& key,
 
 void copy_matrix(MPI_Comm comm, std::int64_t m, std::int64_t n, const ScalapackMatrix& source,
                  const ScalapackMatrix& destination, std::int64_t elem_bytes) {
-    const auto group = mpi::ProcessGroup::of(comm);
     CopyArguments sizes;
     sizes.m = m, sizes.n = n, sizes.elem_bytes = elem_bytes;
     std::vector<std::int64_t> key;
@@ -158,6 +157,7 @@ void copy_matrix(MPI_Comm comm, std::int64_t m, std::int64_t n, const ScalapackM
         [&] {
             CopyArguments all = sizes;
             if (all.nothing_to_copy()) return all;
+            const auto group = mpi::ProcessGroup::of(comm);
             all.a = arguments_of(source, group->rank(), group->size(), "A");
             all.b = arguments_of(destination, group->rank(), group->size(), "B");
             return all;

@@ -72,6 +72,32 @@ std::vector<std::int64_t> ProcessGroup::maximum(std::vector<std::int64_t> values
     return std::move(*all);
 }
 
+bool ProcessGroup::all_bring(std::uint32_t value) const {
+    if (std::ssize(node_ranks_) != size_) {
+        const std::int64_t number = value;
+        const auto most = maximum({number, -number});
+        return most[0] == -most[1];
+    }
+    check_alive();
+    const std::uint64_t agreement = next_agreement_.fetch_add(1, std::memory_order_relaxed);
+    try {
+        board_->say(agreement, value);
+        Waiting waiting(*this);
+        while (!board_->all_have_said(agreement)) {
+            waiting.pause();
+            if (push_other_work()) waiting.restart();
+            if (waiting.expired())
+                throw Error(ErrorCode::timeout, "process " + std::to_string(rank_) + " waited " +
+                                                    std::to_string(waiting.timeout_seconds()) +
+                                                    " s for the other processes to agree");
+        }
+    } catch (...) {
+        fail(current_error(*this));
+        throw;
+    }
+    return board_->all_said(agreement, value);
+}
+
 std::uint64_t ProcessGroup::sum(std::uint64_t value) const {
     const auto all = std::make_shared<std::uint64_t>(value);
     carry_out("MPI_Iallreduce", all, [&](MPI_Request* request) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How do the processes of a group learn that one of them has failed, or acts out of turn?
+// How do the processes of a group learn that one of them has failed, or acts out of turn, and what
+// does each of a node say?
 #include "failure_board.hpp"
 
 #include <algorithm>
@@ -56,6 +57,25 @@ void FailureBoard::begin_turn(std::uint64_t turn, int binding) const {
                             "another process of its node; all processes must start them in the "
                             "same order");
     }
+}
+
+void FailureBoard::say(std::uint64_t agreement, std::uint32_t value) const {
+    own_->said[agreement % 2].store((agreement + 1) << 32 | value, std::memory_order_release);
+}
+
+bool FailureBoard::all_have_said(std::uint64_t agreement) const {
+    const std::uint64_t mark = (agreement + 1) << 32;
+    return std::all_of(peers_.begin(), peers_.end(), [&](const PeerBoard& peer) {
+        const auto theirs = peer.board->said[agreement % 2].load(std::memory_order_acquire);
+        return (theirs ^ mark) >> 32 == 0;
+    });
+}
+
+bool FailureBoard::all_said(std::uint64_t agreement, std::uint32_t value) const {
+    const std::uint64_t mine = (agreement + 1) << 32 | value;
+    return std::all_of(peers_.begin(), peers_.end(), [&](const PeerBoard& peer) {
+        return peer.board->said[agreement % 2].load(std::memory_order_acquire) == mine;
+    });
 }
 
 void FailureBoard::check_while_waiting() {

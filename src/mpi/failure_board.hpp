@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How do the processes of a group learn that one of them has failed, or acts out of turn?
+// How do the processes of a group learn that one of them has failed, or acts out of turn, and what
+// does each of a node say?
 #pragma once
 
 #include <mpi.h>
@@ -34,6 +35,9 @@ public:
         /// the turn's number plus one, and the number of a binding.
         static constexpr std::size_t turns = 32;
         std::atomic<std::uint64_t> binding_of_turn[turns];
+        /// What this process says in the last two agreements: the low half of the agreement's
+        /// number plus one, and the value. Nobody begins the next but one before all have read it.
+        std::atomic<std::uint64_t> said[2];
     };
     /// A board of another process of the node, mapped here.
     struct PeerBoard {
@@ -56,13 +60,21 @@ public:
     /// Writes for which binding this process uses a turn. Throws mismatch where another process of
     /// the node uses it for another one: the first to come finds none, all others do.
     void begin_turn(std::uint64_t turn, int binding) const;
+    /// Writes what this process says in an agreement of the processes of the node.
+    void say(std::uint64_t agreement, std::uint32_t value) const;
+    /// Whether all of them have said something in it.
+    bool all_have_said(std::uint64_t agreement) const;
+    /// Whether all of them, when they have, said `value`.
+    bool all_said(std::uint64_t agreement, std::uint32_t value) const;
     /// Whether there is a notice, also one that has just come from another node.
     bool shows_failure();
+    /// Looks for notices from other nodes; where there are none, MPI moves what else there is to
+    /// move.
+    void look_for_messages();
 
 private:
     static constexpr int empty = 0, writing = 1, written = 2;
     bool is_written() const { return own_->state.load(std::memory_order_acquire) == written; }
-    void look_for_messages();
     static void write(Board& board, const FailureNotice& notice) noexcept;
     [[noreturn]] void throw_error() const;
 

@@ -16,6 +16,7 @@
 #include "memory/offer.hpp"
 #include "memory/process_memory.hpp"
 #include "neighbour_graph.hpp"
+#include "thread_level.hpp"
 #include "window.hpp"
 
 namespace datamover::mpi {
@@ -144,6 +145,14 @@ void ProcessGroup::find_node() {
     node_ranks_.resize(static_cast<std::size_t>(node_size));
     check(MPI_Allgather(&rank_, 1, MPI_INT, node_ranks_.data(), 1, MPI_INT, node_comm_),
           "MPI_Allgather");
+}
+
+void ProcessGroup::let_mpi_progress() const noexcept {
+    try {
+        if (may_call()) board_->look_for_messages();
+    } catch (...) {
+        // What fails here will fail where its result is wanted.
+    }
 }
 
 /// Makes this process's board of failures and maps those of the node; false where shared memory

@@ -112,6 +112,10 @@ public:
     void check_alive() const { board_->check(); }
     /// The same for loops that wait: also looks for news from other nodes.
     void check_alive_while_waiting() const { board_->check_while_waiting(); }
+    /// Lets MPI go on with what the program has under way with it: a peer may wait in a send for a
+    /// receive that was begun here, before it comes to what this process waits for. Does nothing on
+    /// a thread that may not call MPI. About a microsecond.
+    void let_mpi_progress() const noexcept;
     /// Waits for a request; throws mpi, or peer_failed when meanwhile a process has failed.
     void complete(MPI_Request& request, const char* call, Load load = Load::numbers) const;
     /// Begins a non-blocking collective operation of MPI and waits for it. `memory` is what it
@@ -132,6 +136,9 @@ public:
     [[noreturn]] void throw_error_of(int rank, const std::optional<Error>& mine) const;
     /// Collective: the largest of each value over all processes.
     std::vector<std::int64_t> maximum(std::vector<std::int64_t> values) const;
+    /// Collective: whether all processes bring the same value. Takes no call of MPI where all are
+    /// on one node.
+    bool all_bring(std::uint32_t value) const;
     /// Collective: the sum over all processes, modulo 2^64.
     std::uint64_t sum(std::uint64_t value) const;
     /// Collective: takes a value for each rank, gives the value that each rank had for this one.
@@ -158,6 +165,7 @@ private:
     MPI_Comm node_comm_ = MPI_COMM_NULL;
     MPI_Comm turns_comm_ = MPI_COMM_NULL;
     std::atomic<std::uint64_t> next_turn_{0}, current_turn_{0};
+    mutable std::atomic<std::uint64_t> next_agreement_{0};
     int rank_ = 0, size_ = 1, my_node_position_ = 0, tag_count_ = 0, tag_limit_ = 32767;
     std::vector<int> node_ranks_;
     Processors processors_ = Processors::shared;

@@ -25,14 +25,18 @@ bool any_thread_may_call() {
     return level() == MPI_THREAD_MULTIPLE;
 }
 
-void check_thread() {
-    if (level() >= MPI_THREAD_SERIALIZED) return;
+bool may_call() {
+    if (level() >= MPI_THREAD_SERIALIZED) return true;
     thread_local const bool is_main = [] {
         int main = 0;
         check(MPI_Is_thread_main(&main), "MPI_Is_thread_main");
         return main != 0;
     }();
-    if (!is_main)
+    return is_main;
+}
+
+void check_thread() {
+    if (!may_call())
         throw Error(ErrorCode::invalid_state,
                     "MPI was initialised for calls from its main thread only; another thread needs "
                     "MPI_THREAD_SERIALIZED or MPI_THREAD_MULTIPLE");

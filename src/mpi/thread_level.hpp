@@ -6,6 +6,8 @@ namespace datamover::mpi {
 
 /// Whether MPI was initialised with MPI_THREAD_MULTIPLE. Throws mpi.
 bool any_thread_may_call();
+/// Whether this thread may call MPI at the level that it was initialised with. Cheap.
+bool may_call();
 /// Throws invalid_state when this thread may not call MPI at the level that it was initialised
 /// with. Cheap.
 void check_thread();

@@ -119,6 +119,7 @@ void Waiting::pause() {
         next_interrupt_check_ = waited + interrupt_interval_seconds;
         check_interrupt();
     }
+    if (group_) group_->let_mpi_progress();
     if (!expired_) rest(waited - awake_since_seconds_);
 }
 

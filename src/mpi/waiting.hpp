@@ -43,12 +43,12 @@ enum class Processors : std::uint8_t { one_each, shared };
 
 /// The pauses of one wait. Spins at first, then lets others run, then sleeps for a small part of
 /// the time waited so far; all of it sooner where processors are shared. Looks at the failures of
-/// the group, at the deadline and for an interrupt.
+/// the group, at the deadline and for an interrupt, and polls MPI once it no longer spins.
 class Waiting {
 public:
     /// Looks for failures of `group` in each pause. Without `timeout_seconds`: default_timeout.
     explicit Waiting(const ProcessGroup& group, std::optional<double> timeout_seconds = {});
-    /// For those who look for failures themselves, or where there is no group yet.
+    /// For those who poll MPI and look for failures themselves.
     explicit Waiting(Processors processors, std::optional<double> timeout_seconds = {});
 
     /// One turn. Throws peer_failed when a process of the group has failed, Interrupted.

@@ -75,6 +75,49 @@ def test_set_up_pushes_movers_on(comm, transport):
     assert (b == 7).all()
 
 
+def message_of_the_program(comm, large):
+    """Begin a large message on even processes; the odd ones stay in their call until it is through.
+
+    Returns what ends it on this process.
+    """
+    partner = comm.rank ^ 1
+    if partner >= comm.size:
+        return lambda: None
+    if comm.rank % 2 == 0:
+        return comm.Irecv(large, partner).Wait
+    comm.Send(large, partner)
+    return lambda: None
+
+
+@pytest.mark.parametrize("waits_in", ["wait", "test", "distribution", "binding"])
+def test_messages_of_the_program_go_on_while_it_waits(comm, waits_in):
+    """A peer that stays in a send of its own comes only when MPI goes on here, too."""
+    fresh = comm.Dup()
+    plan = rows_to_columns(4 * comm.size, comm.size)
+    a, b = library_arrays(fresh, plan)
+    mover = dm.Mover(plan, a, b)
+    d = dm.Distribution(fresh, np.arange(comm.size))
+    a.local[...] = 5
+    large = np.full(1_000_000, float(comm.rank))
+    end_message = message_of_the_program(comm, large)
+    if waits_in == "wait":
+        mover()
+    elif waits_in == "test":
+        mover.start()
+        while not mover.test():
+            pass
+    elif waits_in == "distribution":
+        arrived = d.move(np.full(comm.size, comm.rank))
+        assert (arrived == np.arange(comm.size)).all()
+    else:
+        dm.Mover(plan, a, b)()
+    end_message()
+    if comm.rank % 2 == 0 and comm.rank + 1 < comm.size:
+        assert (large == comm.rank + 1).all()
+    if waits_in != "distribution":
+        assert (b.local == 5).all()
+
+
 def test_after_a_timeout_the_mover_can_be_waited_for_again(comm):
     if comm.size == 1:
         pytest.skip("takes several processes")
