@@ -421,9 +421,11 @@ int datamover_mover_new_phases(datamover_mover** mover, MPI_Comm comm, const dat
 int datamover_mover_rebind(datamover_mover* mover, MPI_Comm comm, const datamover_array* source,
                            const datamover_array* destination);
 /* Begins to move. Never waits for another process, but does by itself what can be done now: on a
- * node that is often all the copying (with a progress thread it only announces the move). Movers
- * between the same processes are started in the same order on all of them; several may be in
- * flight. Until wait returns (or test is done) the caller writes neither source nor destination. */
+ * node that is often all the copying (with a progress thread it only announces the move; without
+ * one it goes on only in calls that test or wait, so this process must not wait elsewhere, before
+ * its own wait, for a peer that waits for it here). Movers between the same processes are started
+ * in the same order on all of them; several may be in flight. Until wait returns (or test is done)
+ * the caller writes neither source nor destination. */
 int datamover_mover_start(datamover_mover* mover);
 /* Does what can be done now; `done` is set to 1 when complete here, else to 0. */
 int datamover_mover_test(datamover_mover* mover, int* done);

@@ -145,7 +145,9 @@ public:
 
     /// Begins to move. Never waits for another process, but does by itself what can be done now:
     /// on a node that is often all the copying. With a progress thread it only announces the move
-    /// (see progress.hpp). Throws invalid_state when already started, peer_failed.
+    /// (see progress.hpp); without one the mover goes on only in calls that test or wait, so this
+    /// process must not wait elsewhere, before its own wait, for a peer that waits for it here.
+    /// Throws invalid_state when already started, peer_failed.
     void start();
     /// Does what can be done now; true when complete here. Throws invalid_state when not started.
     bool test();

@@ -272,7 +272,9 @@ class MoverSet:
         """Begin to move. Never waits for another process, but does what can be done now.
 
         On a node that is often all the copying. While a progress thread runs (`progress_thread`),
-        it only announces the move. InvalidState when started already.
+        it only announces the move. Without one the mover goes on only in calls that test or wait:
+        do not wait elsewhere, before `wait`, for a process that waits for this one here.
+        InvalidState when started already.
         """
         self._core.start()
 
