@@ -80,7 +80,8 @@ bool FailureBoard::all_said(std::uint64_t agreement, std::uint32_t value) const 
 
 void FailureBoard::check_while_waiting() {
     constexpr unsigned turns_per_look = 64;
-    if (!far_ranks_.empty() && ++looks_ % turns_per_look == 0) look_for_messages();
+    if (!far_ranks_.empty() && looks_.fetch_add(1, std::memory_order_relaxed) % turns_per_look == 0)
+        look_for_messages();
     check();
 }
 
@@ -90,6 +91,13 @@ bool FailureBoard::shows_failure() {
 }
 
 void FailureBoard::look_for_messages() {
+    // Of two threads that see the same notice, one would wait for it in vain.
+    if (looking_.test_and_set(std::memory_order_acquire)) return;
+    receive_notice();
+    looking_.clear(std::memory_order_release);
+}
+
+void FailureBoard::receive_notice() {
     int arrived = 0;
     MPI_Status status;
     if (MPI_Iprobe(MPI_ANY_SOURCE, FailureNotice::tag, comm_, &arrived, &status) != MPI_SUCCESS ||

@@ -75,6 +75,7 @@ public:
 private:
     static constexpr int empty = 0, writing = 1, written = 2;
     bool is_written() const { return own_->state.load(std::memory_order_acquire) == written; }
+    void receive_notice();
     static void write(Board& board, const FailureNotice& notice) noexcept;
     [[noreturn]] void throw_error() const;
 
@@ -85,7 +86,8 @@ private:
     std::vector<PeerBoard> peers_;
     std::vector<int> far_ranks_;
     FailureNotice sent_;  ///< the buffer of messages under way
-    unsigned looks_ = 0;
+    std::atomic<unsigned> looks_{0};
+    std::atomic_flag looking_;  ///< a thread looks for messages
 };
 
 }  // namespace datamover::mpi

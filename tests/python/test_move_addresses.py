@@ -21,6 +21,7 @@ from zarr.storage import ObjectStore
 import datamover as dm
 from datamover import move_command
 from datamover.files import addresses, intend, move
+from datamover.launch import outer_environment
 
 pytest.importorskip("obstore")
 fsspec = pytest.importorskip("fsspec")
@@ -306,6 +307,7 @@ def run_program(nprocs, *words):
         capture_output=True,
         text=True,
         timeout=100,
+        env=outer_environment(),
     )
 
 

@@ -154,7 +154,10 @@ def test_a_kill_at_any_moment(tmp_path, seconds, case):
     if who == "parent" and "error:" in words:
         assert words.count("\n") == 1 and f"interrupted by {number.name}" in words
         assert str(output) in words
-    assert "BAD TERMINATION" not in printed + words and "Traceback" not in words
+    assert "BAD TERMINATION" not in printed + words
+    # Before the command's first line, while Python imports the package, it answers Ctrl-C itself.
+    imports = "in main\n" not in words and words.rstrip().endswith("KeyboardInterrupt")
+    assert "Traceback" not in words or (who == "parent" and imports)
 
     names = os.listdir(tmp_path)
     if who != "parent" or number != signal.SIGKILL:

@@ -14,6 +14,8 @@ import numpy as np
 import pytest
 import zarr
 
+from datamover.launch import outer_environment
+
 SLACK_BYTES = 30_000_000
 SHAPE = (64, 512, 512)  # 64 MiB of 4 bytes each
 PEAK = """
@@ -65,6 +67,7 @@ def peaks(words, nprocs=1, prepare=""):
         capture_output=True,
         text=True,
         timeout=300,
+        env=outer_environment(),
     )
     assert done.returncode == 0, done.stderr
     found = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("[")]
