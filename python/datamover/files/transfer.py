@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from datamover.errors import InvalidArgument, NoMemory, Unsupported
-from datamover.files import addresses, formats, hierarchy, placing
+from datamover.files import address_place, addresses, formats, hierarchy, placing
 from datamover.files.agreement import Alarm, threads_here, together
 from datamover.files.at_work import cores, share_of_cores
 from datamover.files.checksums import Checksums
@@ -375,7 +375,7 @@ def _place(source: str, output: str, options: MoveOptions, token: str) -> Any:
     overwrite_group = options.overwrite_group
     overwrite = options.overwrite or overwrite_group
     if addresses.is_address(output):
-        return addresses.AddressPlace(source, output, overwrite, overwrite_group)
+        return address_place.AddressPlace(source, output, overwrite, overwrite_group)
     member = options.output_member or options.member
     return placing.LocalPlace(source, output, token, overwrite, overwrite_group, member)
 
@@ -413,7 +413,7 @@ class _Job:
                 self.place.check()
             self._plan()
             if self.is_first:
-                self.place.claim(self.format.is_directory)
+                self.place.claim(self.format.is_directory, {"": len(self.spec.shape)})
                 functions.create(self.place.path, self.spec, self.options)
         self._agree_on_plan()
         with together(self.comm):
