@@ -224,19 +224,3 @@ def test_what_differs_between_processes_is_refused_on_all(comm, place):
     assert sorted(os.listdir(place)) == ["a.npy", "b.npy"]
     assert np.load(places[1]).tolist() == [0, 1, 2]
     comm.barrier()
-
-
-def test_hdf5_in_chunks_is_of_one_process(comm, place):
-    if comm.rank == 0:
-        np.save(f"{place}/a.npy", np.arange(12.0))
-    comm.barrier()
-    output = f"{place}/b.h5:/u"
-    if comm.size == 1:
-        move(comm, f"{place}/a.npy", output, chunks=(5,), compressor="gzip")
-        assert stored(output).tolist() == list(range(12))
-    else:
-        with pytest.raises(dm.Unsupported, match="one process"):
-            move(comm, f"{place}/a.npy", output, chunks=(5,), compressor="gzip")
-        comm.barrier()
-        assert os.listdir(place) == ["a.npy"]
-    comm.barrier()

@@ -2,11 +2,14 @@
 """Are Zarr arrays moved from and to addresses, whole or not at all? Servers are on the loopback."""
 
 import asyncio
+import contextlib
 import functools
 import gc
 import http.server
+import itertools
 import logging
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -16,11 +19,11 @@ import numpy as np
 import pytest
 import zarr
 from mpi4py import MPI
-from zarr.storage import ObjectStore
+from zarr.storage import FsspecStore, ObjectStore
 
 import datamover as dm
 from datamover import move_command
-from datamover.files import addresses, intend, move
+from datamover.files import address_place, addresses, intend, move
 from datamover.launch import outer_environment
 
 pytest.importorskip("obstore")
@@ -267,9 +270,9 @@ def test_a_program_ends_when_no_answer_is_under_way(monkeypatch):
         tasks.append(asyncio.ensure_future(asyncio.sleep(0)))
         tasks.append(asyncio.ensure_future(asyncio.Event().wait()))  # never
 
-    addresses._done(ask())
+    addresses.done(ask())
     addresses._settle()
-    addresses._done(asyncio.sleep(0))  # one round more
+    addresses.done(asyncio.sleep(0))  # one round more
     assert [task.done() for task in tasks] == [True, True]
 
 
@@ -399,3 +402,188 @@ def test_what_cannot_be_saved_or_loaded_there(bucket, served):
             {"u": dm.BlockCyclic((7, 12), "(*, *)", nprocs=1)},
             comm=MPI.COMM_SELF,
         )
+
+
+def others(address, name, data=b"mine"):
+    """Write an object of somebody else."""
+    import obstore
+
+    obstore.put(obstore.store.from_url(address), name, data)
+
+
+class Killed(BaseException):
+    """In place of a signal: nothing is tidied up after it."""
+
+
+@pytest.fixture
+def killed_after(monkeypatch):
+    """Have this process do so many changes in stores, then nothing more."""
+    left = [10**6]
+
+    def limited(change):
+        async def checked(self, *said):
+            if left[0] == 0:
+                raise Killed
+            left[0] -= 1
+            await change(self, *said)
+
+        return checked
+
+    for store, name in itertools.product((ObjectStore, FsspecStore), ("set", "delete")):
+        monkeypatch.setattr(store, name, limited(getattr(store, name)))
+    return left
+
+
+@pytest.mark.parametrize("is_old_there", [False, True])
+def test_a_save_that_was_killed_anywhere_is_replaced(killed_after, is_old_there):
+    memory = fsspec.filesystem("memory")
+    address = "memory://some/b.zarr"
+
+    def there():
+        return sorted(path.removeprefix("/some/") for path in memory.find("/some"))
+
+    def save(arrays, overwrite=True):
+        dm.save(address, arrays, comm=MPI.COMM_SELF, overwrite=overwrite)
+
+    new = {**saved_arrays(), "g/w": np.arange(3), "t": np.float32(1)}
+    outcomes = set()
+    for count in range(100):
+        memory.pipe("/some/b.zarr2/c/0/0", b"another's")
+        if is_old_there:
+            flat = dm.BlockCyclic((77,), "(*)", nprocs=1)
+            save({"u": (ARRAY.ravel(), flat), "h/v": np.ones(2)})
+        killed_after[0] = count
+        try:
+            save(new, overwrite=is_old_there)
+            outcomes.add("whole")
+        except Killed:
+            outcomes.add("killed")
+        is_last = killed_after[0] > 0
+        killed_after[0] = 10**6
+        if is_old_there or count:
+            with pytest.raises(dm.IoError, match="overwrite=True"):
+                save(new, overwrite=False)
+        save(new)
+        state = dm.load(address, {"u": None, "g/w": None}, comm=MPI.COMM_SELF)
+        np.testing.assert_array_equal(state["u"], ARRAY)
+        save({"v": np.ones(2)})
+        written = ["b.zarr/v/c/0", "b.zarr/v/zarr.json", "b.zarr/zarr.json", "b.zarr2/c/0/0"]
+        assert there() == written
+        memory.rm("/some", recursive=True)
+        if is_last:
+            break
+    assert outcomes == {"killed", "whole"} and 9 < count < 99
+
+
+def clear(address):
+    import obstore
+
+    store = obstore.store.from_url(address)
+    for name in names(address):
+        obstore.delete(store, name)
+
+
+def test_what_belongs_to_others_is_neither_removed_nor_replaced(bucket, killed_after):
+    address = f"{bucket}/b.zarr"
+    for is_killed, foreign in enumerate(
+        ("notes.txt", "u/c/0", "u/c/0/0/x", "v/c/0/0", "g/c/0", "v/zarr.json")
+    ):
+        killed_after[0] = 3 if is_killed % 2 else 10**6
+        with pytest.raises(Killed) if is_killed % 2 else contextlib.nullcontext():
+            dm.save(address, saved_arrays(), comm=MPI.COMM_SELF)
+        killed_after[0] = 10**6
+        others(address, foreign)
+        before = names(address)
+        with pytest.raises(dm.IoError, match=f"{foreign}.* belongs to no Zarr array"):
+            dm.save(address, saved_arrays(), comm=MPI.COMM_SELF, overwrite=True)
+        assert names(address) == before
+        clear(address)
+    others(address, address_place.MARKER, b'{"arrays": {"u": [2], "v": "x"}}')
+    others(address, "u/c/0/0")
+    with pytest.raises(dm.IoError, match="belongs to no"):
+        dm.save(address, saved_arrays(), comm=MPI.COMM_SELF, overwrite=True)
+    assert names(address) == [address_place.MARKER, "u/c/0/0"]
+
+
+def test_a_move_that_was_killed_is_replaced_by_a_move(bucket, tmp_path, killed_after):
+    np.save(tmp_path / "a.npy", ARRAY)
+    address = f"{bucket}/b.zarr"
+    killed_after[0] = 4
+    with pytest.raises(Killed):
+        move(None, tmp_path / "a.npy", address, chunks=(2, 5))
+    killed_after[0] = 10**6
+    assert len(names(address)) == 4
+    with pytest.raises(dm.IoError, match="overwrite=True removes"):
+        move(None, tmp_path / "a.npy", address)
+    move(None, tmp_path / "a.npy", address, chunks=(7, 11), overwrite=True)
+    assert names(address) == ["c/0/0", "zarr.json"]
+
+
+@pytest.mark.filterwarnings("ignore:Consolidated metadata")
+@pytest.mark.parametrize("separator", ["/", "."])
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_what_other_programs_saved_is_replaced(bucket, tmp_path, zarr_format, separator):
+    import obstore
+
+    address = f"{bucket}/b.zarr"
+    encoding = {"name": "default" if zarr_format == 3 else "v2", "separator": separator}
+    group = zarr.create_group(
+        ObjectStore(obstore.store.from_url(address)),
+        zarr_format=zarr_format,
+        attributes={"by": "another"},
+    )
+    group.create_array("x/y", data=ARRAY, chunks=(3, 4), chunk_key_encoding=encoding)
+    group.create_array("x/none", data=np.float32(1), chunk_key_encoding=encoding)
+    zarr.consolidate_metadata(group.store)
+    assert len(names(address)) > 12
+    dm.save(address, {"v": np.ones(2)}, comm=MPI.COMM_SELF, overwrite=True)
+    assert names(address) == ["v/c/0", "v/zarr.json", "zarr.json"]
+
+
+def test_of_two_that_write_to_one_address_the_first_gives_up(bucket, caplog):
+    address = f"{bucket}/b.zarr"
+    first = dm.save(address, saved_arrays(), comm=MPI.COMM_SELF, wait=False)
+    with pytest.raises(dm.IoError, match="still at it"):
+        dm.save(address, saved_arrays(), comm=MPI.COMM_SELF)
+    dm.save(address, {"u": np.arange(3)}, comm=MPI.COMM_SELF, overwrite=True)
+    with pytest.raises(dm.IoError, match="replaced by another program"):
+        first.wait()
+    assert dm.load(address, {"u": None}, comm=MPI.COMM_SELF)["u"].tolist() == [0, 1, 2]
+    assert "replaced by another program" in caplog.text
+
+
+#: Saves; one process is killed when it has written so many objects.
+KILLED = """
+import os, signal, sys
+from zarr.storage import ObjectStore
+
+real, left = ObjectStore.set, [int(sys.argv.pop())]
+
+async def killing(self, key, value):
+    left[0] -= 1
+    if left[0] < 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+    await real(self, key, value)
+
+ObjectStore.set = killing
+"""
+
+
+def test_a_program_that_is_killed_does_not_block_the_next(bucket):
+    address = f"{bucket}/x/state.zarr"
+    command = [sys.executable, "-c", KILLED + PROGRAM, address, "save", "5"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    left = names(address)
+    assert address_place.MARKER in left and len(left) == 5 and "zarr.json" not in left
+    others(address, "u/c/README")
+    rows = dm.BlockCyclic((7, 11), "(block, *)", nprocs=1)
+    for said, words in [({}, "overwrite=True removes"), ({"overwrite": True}, "README")]:
+        with pytest.raises(dm.IoError, match=words):
+            dm.save(address, {"u": (ARRAY, rows)}, comm=MPI.COMM_SELF, **said)
+    assert names(address) == sorted([*left, "u/c/README"])
+    import obstore
+
+    obstore.delete(obstore.store.from_url(address), "u/c/README")
+    dm.save(address, {"u": (ARRAY, rows)}, comm=MPI.COMM_SELF, overwrite=True)
+    assert names(address) == ["u/c/0/0", "u/zarr.json", "zarr.json"]

@@ -39,11 +39,11 @@ def place(output):
     return f"{output}:/u" if output.suffix == ".h5" else output
 
 
-def start(source, output, nprocs):
+def start(source, output, nprocs, *more):
     """Start a move that can be found again with all that it starts; at its end in a new session."""
     mark = uuid.uuid4().hex
     command = [sys.executable, "-m", "datamover", "move", source, place(output), "-n", nprocs]
-    command += ["--overwrite", *OPTIONS.get(output.suffix, [])]
+    command += ["--overwrite", *OPTIONS.get(output.suffix, []), *more]
     process = subprocess.Popen(
         list(map(str, command)),
         stdout=subprocess.PIPE,
@@ -127,6 +127,8 @@ def test_a_kill_at_any_moment(tmp_path, seconds, case):
     replaces, suffix = case % 4 < 2, ["zarr", "h5", "npy"][case % 3]
     np.save(tmp_path / "a.npy", NEW)
     output = tmp_path / f"out.{suffix}"
+    encoded = suffix == "h5" and case % 2 == 1  # all processes encode, one writes
+    more = ["--chunks", "6,6,6", "--compressor", "gzip"] if encoded else []
     if replaces:
         np.save(tmp_path / "old.npy", OLD)
         writers = 2 if suffix == "h5" else None
@@ -134,7 +136,7 @@ def test_a_kill_at_any_moment(tmp_path, seconds, case):
         (tmp_path / "old.npy").unlink()
 
     begin = time.monotonic()
-    process, mark = start(tmp_path / "a.npy", output, nprocs)
+    process, mark = start(tmp_path / "a.npy", output, nprocs, *more)
     pid = target_pid(process, mark, who)
     left = max(0.2, seconds[nprocs] - (time.monotonic() - begin))
     time.sleep(random.uniform(0, left))

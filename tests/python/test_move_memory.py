@@ -95,10 +95,12 @@ def test_a_process_alone_keeps_to_the_limit(place, tmp_path, source, output, lim
     assert grown <= (limit << 20) + SLACK_BYTES
 
 
+@pytest.mark.parametrize("output", ["b.zarr", "b.h5:/u"])
 @pytest.mark.parametrize("way", ["chunks", "slabs"])
-def test_each_of_two_processes_keeps_to_the_limit(place, tmp_path, way):
+def test_each_of_two_processes_keeps_to_the_limit(place, tmp_path, way, output):
     cost = "0" if way == "slabs" else "1e9"
-    words = [f"{place}/a.zarr", f"{tmp_path}/b.zarr", "--chunks", "64,512,8", "--max-bytes", "8M"]
+    words = [f"{place}/a.zarr", f"{tmp_path}/{output}", "--chunks", "64,512,8", "--max-bytes", "8M"]
+    words += ["--compressor", "gzip"] * (output != "b.zarr")
     prepare = f"import datamover.files.slabs; datamover.files.slabs.COST = {cost}"
     prepare += "; from datamover.files import transfer; transfer.Pipeline = None" * (way == "slabs")
     for grown in peaks([*words, "--quiet"], 2, prepare):

@@ -27,8 +27,6 @@ SAME = {"s3a": "s3", "gcs": "gs", "abfs": "az", "abfss": "az"}
 METADATA = ("zarr.json", ".zarray", ".zgroup")
 #: How often, and for how long, obstore asks a server again that does not answer.
 RETRIES = {"max_retries": 3, "retry_timeout": datetime.timedelta(seconds=30)}
-#: So many objects are removed at once.
-REMOVALS = 32
 #: So long answers are waited for, at the end of the program, that nobody wants any more.
 SETTLE_SECONDS = 1.0
 MAX_WORDS = 300
@@ -131,29 +129,14 @@ def _settle() -> None:
         await asyncio.sleep(SETTLE_SECONDS / 20)  # who brought the last answer needs Python still
 
     with contextlib.suppress(Exception):
-        _done(end())
+        done(end())
 
 
-def _done(coroutine: Any) -> Any:
+def done(coroutine: Any) -> Any:
     """Run what a store does in zarr's own loop, to which its connections belong."""
     from zarr.core.sync import sync
 
     return sync(coroutine)
-
-
-async def _keys(store: Any) -> list[str]:
-    return [key async for key in store.list()]
-
-
-async def _remove(store: Any) -> None:
-    """Remove all that is in a store, first what makes it an array."""
-    keys = await _keys(store)
-    first = [key for key in keys if key in METADATA]
-    for key in first:
-        await store.delete(key)
-    rest = [key for key in keys if key not in METADATA]
-    for i in range(0, len(rest), REMOVALS):
-        await asyncio.gather(*(store.delete(key) for key in rest[i : i + REMOVALS]))
 
 
 def put(address: str, key: str, data: bytes) -> None:
@@ -167,120 +150,9 @@ def put(address: str, key: str, data: bytes) -> None:
 
     buffer = default_buffer_prototype().buffer.from_bytes(data)
     try:
-        _done(store_at(address, read_only=False).set(key, buffer))
+        done(store_at(address, read_only=False).set(key, buffer))
     except Exception as e:
         raise IoError(f"{address} cannot be written: {words_of(e)}") from e
-
-
-class AddressPlace:
-    """An output that has an address; the same as `placing.LocalPlace` for one that has a path.
-
-    Parameters
-    ----------
-    source, output : str
-    overwrite, overwrite_group : bool
-    """
-
-    def __init__(self, source: str, output: str, overwrite: bool, overwrite_group: bool):
-        self._source = source
-        self._overwrite, self._overwrite_group = overwrite, overwrite_group
-        self.path = output
-        self._is_claimed = False
-
-    def check(self) -> None:
-        """Check, before anything is written, that an array can be put there.
-
-        Raises
-        ------
-        InvalidArgument
-            Input and output are the same, or one lies within the other.
-        IoError
-            Something is there that is not to be replaced, or the server does not answer.
-        Unsupported
-            It can only be read.
-        """
-        if scheme_of(self.path) in READ_ONLY:
-            raise Unsupported(f"{self.path}: {scheme_of(self.path)} addresses can only be read")
-        source, output = _place_of(self._source), _place_of(self.path)
-        if output.startswith(source) or source.startswith(output):
-            raise InvalidArgument(
-                f"input {self._source} and output {self.path} are the same, or one lies within "
-                "the other"
-            )
-        there = self._keys()
-        if there:
-            self._check_replaced(there)
-
-    def _keys(self) -> list[str]:
-        try:
-            return _done(_keys(store_at(self.path, read_only=True)))
-        except IoError:
-            raise
-        except Exception as e:
-            raise IoError(f"{self.path} cannot be looked at: {words_of(e)}") from e
-
-    def _check_replaced(self, there: list[str]) -> None:
-        from datamover.files.formats import option
-
-        found = [key for key in there if key in METADATA]
-        if not found and not all(key.startswith("c/") for key in there):
-            raise IoError(f"{self.path} holds {there[0]!r} but no Zarr array: it is not replaced")
-        if not found and not self._overwrite:
-            raise IoError(
-                f"{self.path} holds chunks of no array, perhaps of a move that was killed; "
-                f"{option('overwrite', True)} removes them"
-            )
-        if not self._overwrite:
-            raise IoError(f"{self.path} exists; {option('overwrite', True)} replaces it")
-        nested = [key for key in there if key not in METADATA and key.endswith(METADATA)]
-        if (nested or ".zgroup" in found) and not self._overwrite_group:
-            raise IoError(
-                f"{self.path} is a Zarr group, perhaps with many arrays: "
-                f"{option('overwrite_group', True)} replaces all of it"
-            )
-
-    def claim(self, is_directory: bool) -> None:
-        """Remove what is to be replaced; it cannot be kept until the new one is whole."""
-        if self._overwrite or self._overwrite_group:
-            self._remove("the old array there")
-        self._is_claimed = True
-
-    def _remove(self, what: str) -> None:
-        try:
-            _done(_remove(store_at(self.path, read_only=False)))
-        except Exception as e:
-            raise IoError(f"{self.path}: {what} cannot be removed: {words_of(e)}") from e
-
-    def hold(self) -> None:
-        """Nothing can be held there against others."""
-
-    def reader(self, functions: Any, options: Any, writer: Any) -> Any:
-        """Give what reads the array before it has its metadata: what has written it."""
-        return writer
-
-    def finish(self, writer: Any) -> None:
-        """Write the metadata: from now on the array is there."""
-        try:
-            writer.publish()
-        except Exception as e:
-            raise IoError(f"{self.path} cannot be written: {words_of(e)}") from e
-        self._is_claimed = False
-
-    def give_back(self) -> None:
-        """Remove what was written unless it is whole."""
-        if not self._is_claimed:
-            return
-        self._is_claimed = False
-        try:
-            self._remove("what was written of the new array")
-        except IoError as e:
-            log.warning("%s", e)
-
-
-def _place_of(address: str) -> str:
-    """Give an address so that those of the same place, or within it, begin in the same way."""
-    scheme, found, rest = address.partition("://")
-    return f"{SAME.get(scheme, scheme)}{found}{rest}/"
 
 
 class LateMetadata:
@@ -318,7 +190,7 @@ class LateMetadata:
             for key, value in self._held.items():
                 await self._store.set(key, value)
 
-        _done(write())
+        done(write())
 
 
 def checked(text: str) -> str:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How is a box of an array read from the chunks that it meets?"""
+"""How is a box of an array read from the chunks that it meets, or written to them?"""
 
 from __future__ import annotations
 
@@ -34,6 +34,18 @@ class ChunkedArray:
         """Read and decode a chunk, whole, as opaque elements; None where there is none."""
         raise NotImplementedError
 
+    #: Whether one process alone can write; the others `encode`, it does `put`: see `handover`.
+    has_one_writer = False
+
+    @property
+    def write_copies(self) -> int:
+        """How often what a thread encodes and writes is in memory besides, for a moment."""
+        return 2 if self.is_encoded else 0  # numcodecs has what it made twice
+
+    def write_chunk(self, cell: Shape, chunk: np.ndarray) -> None:
+        """Encode and write a chunk, contiguous in C order."""
+        raise NotImplementedError
+
     def unit(self, shape: Shape, nprocs: int) -> Shape:
         """Chunks."""
         return self.granule
@@ -51,6 +63,24 @@ class ChunkedArray:
                 here[...] = np.frombuffer(self.fill_bytes, out.dtype)[0]
             else:
                 here[...] = found[within(begin, end, first)]
+
+    def write(self, lo: Shape, array: np.ndarray) -> None:
+        """Write `array` to the elements from index `lo` on: whole chunks, or what is there of them.
+
+        Chunks that go beyond the array get the fill value there.
+        """
+        array = array.view(np.dtype((np.void, self.spec.dtype.itemsize)))
+        hi = tuple(a + n for a, n in zip(lo, array.shape, strict=True))
+        for cell, first in self.cells(lo, hi):
+            end = tuple(min(f + c, h) for f, c, h in zip(first, self.granule, hi, strict=True))
+            part = array[within(first, end, lo)]
+            if part.shape == self.granule:
+                self.write_chunk(cell, np.ascontiguousarray(part))
+                continue
+            chunk = np.empty(self.granule, array.dtype)
+            chunk[...] = np.frombuffer(self.fill_bytes, array.dtype)[0]
+            chunk[tuple(map(slice, part.shape))] = part
+            self.write_chunk(cell, chunk)
 
     def cells(self, lo: Shape, hi: Shape) -> Iterator[tuple[Shape, Shape]]:
         """Go through the chunks that a box meets: (index, first element)."""

@@ -154,11 +154,8 @@ class Sink:
     def side(self, chunk: Shape) -> Side:
         """Describe the output as written in such boxes."""
         nbytes = math.prod(chunk) * self._spec.dtype.itemsize
-        if self._has_chunks:
-            # numcodecs has what it made twice for a moment.
-            copies = 2 if self._writer.is_encoded else 0
-        else:
-            copies = 1 if self.is_flat else 3
+        of_boxes = 1 if self.is_flat else 3
+        copies = self._writer.write_copies if self._has_chunks else of_boxes
         return Side(chunk, tuple(range(len(chunk))), copies * nbytes, self.is_flat)
 
     def write(self, lo: Shape, chunk: np.ndarray) -> None:

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from datamover.errors import IoError, Unsupported
-from datamover.files.chunk_boxes import ChunkedArray, within
+from datamover.files.chunk_boxes import ChunkedArray
 from datamover.files.formats import ArraySpec, MoveOptions, Shape
 from datamover.files.space import is_no_space, no_space, sync_file_system
 from datamover.files.zarr_traits import (
@@ -396,24 +396,6 @@ class OrdinaryArray(ChunkedArray):
             )
             for i in range(0, len(octets) - size, step)
         )
-
-    def write(self, lo: Shape, array: np.ndarray) -> None:
-        """Write `array` to the elements from index `lo` on: whole chunks, or what is there of them.
-
-        Chunks that go beyond the array get the fill value there.
-        """
-        array = array.view(np.dtype((np.void, self.layout.dtype.itemsize)))
-        hi = tuple(a + n for a, n in zip(lo, array.shape, strict=True))
-        for cell, first in self.cells(lo, hi):
-            end = tuple(min(f + c, h) for f, c, h in zip(first, self.granule, hi, strict=True))
-            part = array[within(first, end, lo)]
-            if part.shape == self.granule:
-                self.write_chunk(cell, np.ascontiguousarray(part))
-                continue
-            chunk = np.empty(self.granule, array.dtype)
-            chunk[...] = np.frombuffer(self.fill_bytes, array.dtype)[0]
-            chunk[tuple(map(slice, part.shape))] = part
-            self.write_chunk(cell, chunk)
 
     def sync(self) -> None:
         """Bring the file system that holds the array to the disk."""

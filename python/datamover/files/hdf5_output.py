@@ -2,7 +2,8 @@
 """How is a chunked dataset of HDF5 written, its chunks encoded by our threads?
 
 HDF5 takes chunks as they are to stand in the file (`write_direct_chunk`), one thread at a time and
-by one process; shuffling and gzip, which take the time, are done before, by all threads at once.
+by one process; shuffling and gzip, which take the time, are done before, by all threads of all
+processes at once (`handover`).
 """
 
 from __future__ import annotations
@@ -87,6 +88,8 @@ class ChunkedOutput(ChunkedArray):
     options : MoveOptions
     """
 
+    has_one_writer = True
+
     def __init__(self, path: str, name: str, spec: ArraySpec, options: MoveOptions):
         self.spec = spec
         #: What errors say, where this is not all of the output.
@@ -101,12 +104,18 @@ class ChunkedOutput(ChunkedArray):
 
     def write_chunk(self, cell: Shape, chunk: np.ndarray) -> None:
         """Encode and write a chunk, contiguous in C order."""
-        data: Any = np.ascontiguousarray(chunk).reshape(-1).view(np.uint8)
-        if self.is_encoded:
-            shuffled = data.reshape(-1, self.spec.dtype.itemsize).T
-            data = zlib.compress(np.ascontiguousarray(shuffled), GZIP_LEVEL)
-        else:
-            data = data.tobytes()
+        self.put(cell, self.encode(chunk))
+
+    def encode(self, chunk: np.ndarray) -> Any:
+        """Give the bytes that are to stand in the file. Any process may."""
+        data = np.ascontiguousarray(chunk).reshape(-1).view(np.uint8)
+        if not self.is_encoded:
+            return data
+        shuffled = data.reshape(-1, self.spec.dtype.itemsize).T
+        return zlib.compress(np.ascontiguousarray(shuffled), GZIP_LEVEL)
+
+    def put(self, cell: Shape, data: Any) -> None:
+        """Write a chunk that is encoded."""
         first = tuple(i * c for i, c in zip(cell, self.granule, strict=True))
         try:
             self._dataset.id.write_direct_chunk(first, data)

@@ -203,6 +203,8 @@ class PartedChunks(ChunkedArray):
     options : MoveOptions
     """
 
+    has_one_writer = True
+
     def __init__(self, path: str, name: str, cut: Cut, paths: list[str], options: MoveOptions):
         self.spec, self.granule = cut.spec, cut.chunks
         self._path, self._dim = path, cut.dim
@@ -220,10 +222,18 @@ class PartedChunks(ChunkedArray):
 
     def write_chunk(self, cell: Shape, chunk: np.ndarray) -> None:
         """Encode and write a chunk, contiguous in C order."""
+        self.put(cell, self.encode(chunk))
+
+    def encode(self, chunk: np.ndarray) -> Any:
+        """Give the bytes that are to stand in a file. Any process may."""
+        return self._parts[0].encode(chunk)
+
+    def put(self, cell: Shape, data: Any) -> None:
+        """Write a chunk that is encoded."""
         k = bisect.bisect_right(self._first, cell[self._dim]) - 1
         here = list(cell)
         here[self._dim] -= self._first[k]
-        self._parts[k].write_chunk(tuple(here), chunk)
+        self._parts[k].put(tuple(here), data)
 
     def sync(self) -> None:
         """Bring all files to the disk, and their names."""

@@ -13,6 +13,7 @@ import os
 import re
 import shutil
 import stat
+from collections.abc import Mapping
 from typing import Any
 
 from datamover.errors import InvalidArgument, IoError
@@ -88,7 +89,7 @@ class LocalPlace:
         else:
             check_places(*self._said)
 
-    def claim(self, is_directory: bool) -> None:
+    def claim(self, is_directory: bool, dims: Mapping[str, int]) -> None:
         """Make the empty unfinished output; remove what moves left that were killed."""
         for left in remove_leftovers(self._output):
             log.warning("removed %s, left by a move that was killed", left)

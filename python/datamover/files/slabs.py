@@ -25,6 +25,7 @@ from datamover.files.checksums import Checksums
 from datamover.files.chunk_plan import reads_of
 from datamover.files.flat import FlatBoxes
 from datamover.files.formats import ArraySpec, Reader, Shape
+from datamover.files.handover import Handover
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -188,7 +189,11 @@ class SlabMove:
         with self._timed("redistribute"):
             self._bound.mover()
         with together(self._comm), self._timed("write"):
-            self._do(lo, self._bound.output, self._slabs.writer, self._write)
+            writer, output = self._slabs.writer, self._bound.output
+            if isinstance(writer, Handover):
+                writer.run(lambda: self._do(lo, output, writer, self._write))
+            else:
+                self._do(lo, output, writer, self._write)
 
     def _do(self, lo: Shape, array: Any, file: Any, work: Callable[[Shape, np.ndarray], None]):
         def tasks() -> Iterator[tuple[Shape, np.ndarray]]:

@@ -19,7 +19,7 @@ import numpy as np
 from datamover.arguments import memory_limit
 from datamover.collective_calls import agreeing, refused_by
 from datamover.errors import InvalidArgument, InvalidState, Mismatch, NoMemory, WrongType
-from datamover.files import addresses, formats, placing, state_addresses
+from datamover.files import address_place, addresses, formats, placing, state_addresses
 from datamover.files.agreement import threads_here, together
 from datamover.files.at_work import boxes, do_all, threads_within
 from datamover.files.state_items import (
@@ -70,7 +70,8 @@ def save(
         contiguous dataset per array, made by h5py and written without parallel HDF5. ``.npy``: one
         array. Seen under the same path by all processes. Or an address, as ``s3://bucket/u.zarr``,
         where the group gets its metadata when all else is there; one that is replaced is removed
-        first, and what a killed program leaves has to be removed by other means.
+        first. What a killed program leaves there is removed by the next save with `overwrite`,
+        and nothing that belongs to others: where such is in the way, nothing is replaced.
     arrays : mapping
         By name; a ``/`` makes groups. A value is an `XArray`; a pair (array, layout), where array
         is what a `Mover` takes as this process's part (an ndarray, a mapping of blocks,
@@ -347,7 +348,8 @@ class _Save(_Work):
         """Make the output, or capture the arrays and go on with it in a thread. Collective."""
         token = placing.token(self.address)
         if addresses.is_address(self.output):
-            self._place = addresses.AddressPlace("", self.output, self.overwrite, self.overwrite)
+            said = ("", self.output, self.overwrite, self.overwrite)
+            self._place = address_place.AddressPlace(*said)
         else:
             said = (None, self.output, token, self.overwrite, self.overwrite, None)
             self._place = placing.LocalPlace(*said)
@@ -378,7 +380,8 @@ class _Save(_Work):
         with together(self.comm):
             if self.is_first:
                 self._place.check()
-                self._place.claim(self.target.is_directory)
+                dims = {name: len(spec.shape) for name, spec in self.target.specs.items()}
+                self._place.claim(self.target.is_directory, dims)
                 self.target.create(self.temporary)
         with together(self.comm):
             self._place.hold()

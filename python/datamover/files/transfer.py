@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from datamover.errors import InvalidArgument, NoMemory, Unsupported
-from datamover.files import addresses, formats, hierarchy, placing
+from datamover.files import address_place, addresses, formats, hierarchy, placing
 from datamover.files.agreement import Alarm, threads_here, together
 from datamover.files.at_work import cores, share_of_cores
 from datamover.files.checksums import Checksums
@@ -30,6 +30,7 @@ from datamover.files.chunk_plan import ChunkPlan
 from datamover.files.chunk_sides import Sink, Source, file_axes, plan_between
 from datamover.files.flat import FlatBoxes
 from datamover.files.formats import ArraySpec, MoveOptions, Reader, Shape, Writer
+from datamover.files.handover import Described, Handover, needs_handover
 from datamover.files.pipeline import GivenUp, Pipeline
 from datamover.files.region import limited
 from datamover.files.slabs import SlabMove, Slabs
@@ -375,7 +376,7 @@ def _place(source: str, output: str, options: MoveOptions, token: str) -> Any:
     overwrite_group = options.overwrite_group
     overwrite = options.overwrite or overwrite_group
     if addresses.is_address(output):
-        return addresses.AddressPlace(source, output, overwrite, overwrite_group)
+        return address_place.AddressPlace(source, output, overwrite, overwrite_group)
     member = options.output_member or options.member
     return placing.LocalPlace(source, output, token, overwrite, overwrite_group, member)
 
@@ -413,12 +414,14 @@ class _Job:
                 self.place.check()
             self._plan()
             if self.is_first:
-                self.place.claim(self.format.is_directory)
+                self.place.claim(self.format.is_directory, {"": len(self.spec.shape)})
                 functions.create(self.place.path, self.spec, self.options)
         self._agree_on_plan()
         with together(self.comm):
             self.place.hold()
-            self.writer = functions.open_writer(self.place.path, self.spec, self.options)
+            self.writer = self._open_writer(functions)
+        if needs_handover(self.writer, self.nprocs):
+            self.writer = Handover(self.comm, self.writer)
         if not self.spec.shape:
             self._move_single_element()
         elif self.chunk_plan is not None:
@@ -490,12 +493,6 @@ class _Job:
             kept = kept.converted(dtype)
         wanted = ArraySpec(shape, dtype, options.output_order or given.order, kept)
         self.spec = self.format.functions(by_chunk=True).check_output(wanted, options)
-        in_chunks = options.chunks is not None or options.compressor is not None
-        if self.format.name == "hdf5" and in_chunks and self.nprocs > 1:
-            raise Unsupported(
-                f"{self.output}: HDF5 in chunks is written by one process, whose threads encode "
-                "them; leave -n away"
-            )
         if options.check is not None:
             self.sums = Checksums(options.check, self.spec.dtype)
 
@@ -518,10 +515,22 @@ class _Job:
         address = comm_address(self.comm)
         return min(int(found[0]) for found in gathered(address, [threads_here(address)]))
 
-    def _preview(self) -> Any:
-        """Give what says in which boxes the output will be written; None: in any."""
+    def _open_writer(self, functions: Any) -> Any:
+        """Open the output; where one process alone can write it, the others have none."""
+        shown = self._shown()
+        if not self.is_first and needs_handover(shown, self.nprocs):
+            return shown
+        return functions.open_writer(self.place.path, self.spec, self.options)
+
+    def _shown(self) -> Any:
+        """Give the output as far as it can be told without a file; None: nothing is to be told."""
         by_chunk = self.format.by_chunk
         return by_chunk.preview(self.spec, self.options) if by_chunk else None
+
+    def _preview(self) -> Any:
+        """Give what says in which boxes the output will be written; None: in any."""
+        shown = self._shown()
+        return Described(shown) if needs_handover(shown, self.nprocs) else shown
 
     def _plan(self) -> None:
         """Choose the way that costs less. Local; nothing where there is nothing to plan."""
@@ -533,7 +542,9 @@ class _Job:
         if nprocs > 1 and not plan.source.is_flat and plan.reads > plan.source_chunks:
             with contextlib.suppress(NoMemory):
                 writer = preview or FlatBoxes(self.spec)
-                slabs = Slabs(self.reader, writer, self.axes, self.spec, nprocs, max_bytes)
+                taken_bytes = writer.chunk_bytes if isinstance(writer, Described) else 0
+                limit = max_bytes - taken_bytes
+                slabs = Slabs(self.reader, writer, self.axes, self.spec, nprocs, limit)
                 if slabs.cost_bytes() < plan.cost_bytes:
                     self.slabs = slabs
                     return
@@ -561,8 +572,9 @@ class _Job:
         )
         itemsize = self.spec.dtype.itemsize
         tell = progress(2 * elems * itemsize) if progress else lambda nbytes: None
-        alarm = None if self.comm is None else Alarm(self.comm)
-        gives_up = None if alarm is None else alarm.rings
+        handover = self.writer if isinstance(self.writer, Handover) else None
+        alarm = None if self.comm is None or handover else Alarm(self.comm)
+        gives_up = handover.gives_up if handover else alarm and alarm.rings
         sink = Sink(self.writer, self.spec, self.sums)
         pipeline = Pipeline(
             plan, self._source(), sink, self.options.max_bytes, tell, rank, gives_up
@@ -570,7 +582,10 @@ class _Job:
         try:
             with together(self.comm):
                 try:
-                    pipeline.run()
+                    if handover:
+                        handover.run(pipeline.run)
+                    else:
+                        pipeline.run()
                 except GivenUp:  # for the reason that another process tells
                     pass
                 except BaseException:
@@ -580,6 +595,8 @@ class _Job:
         finally:
             if alarm is not None:
                 alarm.free()
+            if handover:
+                handover.free()
         busy = dataclasses.astuple(pipeline.busy)
         for phase, seconds in zip(("read", "redistribute", "write"), busy, strict=True):
             self.seconds[phase] += seconds / plan.threads
@@ -590,7 +607,11 @@ class _Job:
         slabs.writer = self.writer
         tell = progress(slabs.bytes_of(self.comm.rank)) if progress else lambda nbytes: None
         move = SlabMove(self.comm, slabs, self.sums, self.threads, self._timed, tell)
-        self.slab_count = move.run()
+        try:
+            self.slab_count = move.run()
+        finally:
+            if isinstance(self.writer, Handover):
+                self.writer.free()
 
     def _move_single_element(self) -> None:
         with together(self.comm):

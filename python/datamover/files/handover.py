@@ -1,0 +1,285 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How do the chunks that several processes encode get to the one that may write them?
+
+Some files one process alone can write. All processes have their threads encode; each thread then
+waits until its chunk has been taken, so that no more of them are held than there are threads. What
+communicates is the thread that calls `run`; the work is done by others. The writing process takes
+one chunk after the other, from whoever has one, and writes it beside its own threads.
+"""
+
+from __future__ import annotations
+
+import collections
+import math
+import struct
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from datamover.errors import Unsupported
+from datamover.files.agreement import Alarm, together
+from datamover.files.chunk_boxes import ChunkedArray
+from datamover.files.formats import Shape
+from datamover.files.pipeline import GivenUp
+from datamover.mpi import comm_address, gathered
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+
+WRITER = 0
+CHUNK, END = 1, 2  # tags
+#: MPI counts the bytes of a message in an int.
+MAX_CHUNK_BYTES = 1 << 30
+#: How long to look away while nothing comes, or goes.
+IDLE_SECONDS = 1e-3
+#: How long a wait for a thread lasts before it is looked at again.
+PATIENCE_SECONDS = 0.1
+
+
+def needs_handover(output: Any, processes: int) -> bool:
+    """Tell whether so many processes have to hand their chunks over to one."""
+    return processes > 1 and isinstance(output, ChunkedArray) and output.has_one_writer
+
+
+class Described(ChunkedArray):
+    """An output that is handed over, as it is looked at before there is a file.
+
+    Parameters
+    ----------
+    output : ChunkedArray
+        With `encode` and `put`.
+
+    Attributes
+    ----------
+    chunk_bytes : int
+        Of a chunk before it is encoded.
+
+    Raises
+    ------
+    Unsupported
+        Those are too many for a message.
+    """
+
+    def __init__(self, output: Any):
+        self.spec, self.granule = output.spec, output.granule
+        self.fill_bytes, self.is_encoded = output.fill_bytes, output.is_encoded
+        self.chunk_bytes = math.prod(self.granule) * self.spec.dtype.itemsize
+        self._output = output
+        if self.chunk_bytes > MAX_CHUNK_BYTES:
+            raise Unsupported(
+                f"chunks of {self.chunk_bytes:,} bytes are too large to be written by several "
+                f"processes; they may have {MAX_CHUNK_BYTES:,}; leave -n away, or make them smaller"
+            )
+
+    @property
+    def write_copies(self) -> int:
+        """A chunk as it is encoded, as a message, and one that comes from another process."""
+        return 3
+
+
+class Handover(Described):
+    """An output in chunks that several processes write, through one of them. Collective.
+
+    Parameters
+    ----------
+    comm : MPI.Comm
+    output : ChunkedArray
+        With `encode` and `put`; on all processes but the first it only encodes.
+    """
+
+    def __init__(self, comm: MPI.Comm, output: Any):
+        super().__init__(output)
+        self._alarm = Alarm(comm)
+        self._comm = comm.Dup()
+        self._is_writer = comm.rank == WRITER
+        self._header = struct.Struct(f"<{len(self.granule)}q")
+        self._changed = threading.Condition()
+        self._waiting: collections.deque[_Parcel] = collections.deque()  # to be sent
+        self._sent: list[tuple[Any, _Parcel]] = []
+        # What zlib makes of bytes that it cannot compress is a little more.
+        most_bytes = self._header.size + self.chunk_bytes + self.chunk_bytes // 1000 + 64
+        with together(comm):
+            self._buffer = np.empty(most_bytes if self._is_writer else 0, np.uint8)
+        self._posted = 0  # messages, on this process
+        self._taken = [0] * comm.size  # messages, of each process
+        self._gives_up = True
+        self._is_done = True
+        self._failure: BaseException | None = None
+
+    def write_chunk(self, cell: Shape, chunk: np.ndarray) -> None:
+        """Encode a chunk, contiguous in C order; return when it needs its memory no more."""
+        data = self._output.encode(chunk)
+        if self._is_writer:
+            if self._gives_up:
+                raise GivenUp
+            self._output.put(cell, data)
+            return
+        parcel = _Parcel(b"".join((self._header.pack(*cell), data)))
+        del data
+        with self._changed:
+            self._waiting.append(parcel)
+            self._changed.notify_all()
+            self._changed.wait_for(lambda: parcel.is_taken or self._gives_up)
+            if not parcel.is_taken:
+                raise GivenUp
+
+    def gives_up(self) -> bool:
+        """Tell whether this or another process has failed. Local."""
+        return self._gives_up
+
+    def run(self, work: Callable[[], None]) -> None:
+        """Do what writes chunks, on all processes, until all of these are in the file.
+
+        Collective, but for failures: the others of one that fails give up and return, and learn
+        of the reason where all agree after it.
+
+        Parameters
+        ----------
+        work : callable
+            Without MPI; called in another thread.
+        """
+        self._gives_up, self._is_done, self._failure = False, False, None
+        try:
+            self._start(work)
+            self._carry()
+        except BaseException:
+            self._give_up()
+            self._alarm.ring()
+            self._wait()
+            raise
+
+    def _start(self, work: Callable[[], None]) -> None:
+        try:
+            threading.Thread(target=self._do, args=(work,)).start()
+        except BaseException:
+            self._is_done = True
+            raise
+
+    def _do(self, work: Callable[[], None]) -> None:
+        try:
+            work()
+        except BaseException as e:
+            self._failure = e
+        with self._changed:
+            self._is_done = True
+            self._changed.notify_all()
+
+    def _carry(self) -> None:
+        """Send or take in chunks until all processes have done their work, or one has failed."""
+        ends_missing = self._comm.size - 1 if self._is_writer else 0
+        has_ended = self._is_writer
+        while True:
+            if self._alarm.rings():
+                self._give_up()
+                self._wait()
+                return
+            is_done = self._is_done
+            if is_done and self._failure is not None:
+                raise self._failure
+            moved = self._send()
+            if self._is_writer:
+                found = self._take()
+                ends_missing -= found == END
+                moved = moved or found is not None
+            if is_done and not has_ended and not self._waiting:
+                has_ended = True  # after all chunks: messages do not overtake each other
+                self._post(_Parcel(b""), END)
+            if is_done and has_ended and not ends_missing and not self._sent:
+                return
+            if not moved:
+                self._look_away()
+
+    def _send(self) -> bool:
+        """Post what threads have encoded; let those go on whose chunks were taken."""
+        with self._changed:
+            parcels, self._waiting = self._waiting, collections.deque()
+        for parcel in parcels:
+            self._post(parcel, CHUNK)
+        taken = [(request, parcel) for request, parcel in self._sent if request.Test()]
+        if taken:
+            done = {id(parcel) for _, parcel in taken}
+            self._sent = [each for each in self._sent if id(each[1]) not in done]
+            with self._changed:
+                for _, parcel in taken:
+                    parcel.is_taken = True
+                self._changed.notify_all()
+        return bool(parcels or taken)
+
+    def _post(self, parcel: _Parcel, tag: int) -> None:
+        self._posted += 1
+        # Not complete before it is received, however small: else they would pile up there.
+        self._sent.append((self._comm.Issend(parcel.data, WRITER, tag), parcel))
+
+    def _take(self) -> int | None:
+        """Receive a message if there is one, and write its chunk; give its tag."""
+        from mpi4py import MPI
+
+        status = MPI.Status()
+        message = self._comm.Improbe(status=status)
+        if message is None:
+            return None
+        data = self._buffer[: status.Get_count(MPI.BYTE)]
+        message.Recv(data)
+        self._taken[status.Get_source()] += 1
+        if status.Get_tag() == CHUNK:
+            size = self._header.size
+            self._output.put(self._header.unpack(data[:size].tobytes()), data[size:])
+        return status.Get_tag()
+
+    def _look_away(self) -> None:
+        with self._changed:
+            if not self._waiting:
+                self._changed.wait(IDLE_SECONDS)
+
+    def _give_up(self) -> None:
+        with self._changed:
+            self._gives_up = True
+            self._changed.notify_all()
+
+    def _wait(self) -> None:
+        """Wait until the work has ended.
+
+        Not by `join`: when a signal interrupts that, Python 3.11 takes the thread for ended.
+        """
+        with self._changed:
+            while not self._is_done:
+                self._changed.wait(PATIENCE_SECONDS)
+
+    def free(self) -> None:
+        """Take in what was sent to who had given up already. Collective."""
+        posted = gathered(comm_address(self._comm), [self._posted])
+        if self._is_writer:
+            for rank, count in enumerate(posted):
+                for _ in range(int(count[0]) - self._taken[rank]):
+                    self._drop(rank)
+        for request, _ in self._sent:
+            request.Wait()
+        self._comm.Free()
+        self._alarm.free()
+
+    def _drop(self, rank: int) -> None:
+        from mpi4py import MPI
+
+        status = MPI.Status()
+        message = self._comm.Mprobe(rank, status=status)
+        message.Recv(self._buffer[: status.Get_count(MPI.BYTE)])
+
+    def sync(self) -> None:
+        """Bring the file to the disk, on the process that writes it."""
+        if self._is_writer:
+            self._output.sync()
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._is_writer:
+            self._output.close()
+
+
+class _Parcel:
+    """A chunk on its way."""
+
+    def __init__(self, data: bytes):
+        self.data = data
+        self.is_taken = False

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Are chunks that many processes encode and one writes all there, and does a failure reach all?"""
+
+import os
+import threading
+
+import h5py
+import numpy as np
+import pytest
+import zarr
+from others import stored
+
+import datamover as dm
+from datamover.files import direct_zarr, hdf5_output, move, slabs
+from datamover.files.handover import Handover
+
+WAYS = ["chunks", "slabs"]
+#: What fails, and whose it is.
+KINDS = {
+    "encode": hdf5_output.ChunkedOutput,
+    "put": hdf5_output.ChunkedOutput,
+    "_take": Handover,
+    "_send": Handover,
+    "read": direct_zarr.OrdinaryArray,
+    "sync": hdf5_output.ChunkedOutput,
+}
+
+
+@pytest.fixture
+def go(monkeypatch):
+    """Have moves go chunk by chunk, or slab by slab where there is a choice."""
+    return lambda way: monkeypatch.setattr(slabs, "COST", 0 if way == "slabs" else 1e9)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_all_encode_and_one_writes(comm, rng, place, go, cases, way):
+    go(way)
+    for _ in range(4 * cases):
+        shape = tuple(int(n) for n in rng.integers(3, 14, 3))
+        array = rng.integers(0, 1000, shape).astype(rng.choice(["i2", ">f8", "u1"]))
+        # Whole planes to whole columns: every process needs every chunk.
+        chunks = (1, *shape[1:]) if way == "slabs" else tuple(rng.integers(1, 5, 3).tolist())
+        if comm.rank == 0:
+            zarr.create_array(f"{place}/a.zarr", data=array, chunks=chunks, overwrite=True)
+        comm.barrier()
+        wanted = (shape[0], 1, 1) if way == "slabs" else tuple(rng.integers(1, 5, 3).tolist())
+        axes = (0, 1, 2) if way == "slabs" else tuple(rng.permutation(3).tolist())
+        compressor = str(rng.choice(["none", "gzip"]))
+        writers = [None, 2][int(rng.integers(2))] if way == "chunks" else None
+        extent = shape[axes[0]]
+        report = move(
+            comm, f"{place}/a.zarr", f"{place}/b.h5:/g/v", overwrite=True, axes=axes,
+            chunks=wanted, compressor=compressor, check="crc32c",
+            writers=writers if extent > 2 * wanted[0] else None,
+            max_bytes=int(rng.choice([4000, 1 << 20])),
+        )  # fmt: skip
+        if way == "chunks" or comm.size == 1:
+            assert report.reads >= np.prod([-(-n // c) for n, c in zip(shape, chunks, strict=True)])
+        else:
+            assert report.reads == 0
+        found = stored(f"{place}/b.h5:/g/v")
+        np.testing.assert_array_equal(found, array.transpose(axes))
+        assert found.dtype.newbyteorder("=") == array.dtype.newbyteorder("=")
+        comm.barrier()
+
+
+def test_every_process_encodes_and_holds_no_more_chunks_than_threads(comm, place, go, monkeypatch):
+    go("chunks")
+    array = np.random.default_rng(1).integers(0, 9, (16 * comm.size, 64)).astype("f4")
+    if comm.rank == 0:
+        np.save(f"{place}/a.npy", array)
+    comm.barrier()
+    encoded, held, put = [], [0], []
+    encode, post, write = (
+        hdf5_output.ChunkedOutput.encode, Handover._post, hdf5_output.ChunkedOutput.put,
+    )  # fmt: skip
+    lock = threading.Lock()
+
+    def counting(self, chunk):
+        with lock:
+            encoded.append(chunk.nbytes)
+        return encode(self, chunk)
+
+    def posting(self, parcel, tag):
+        post(self, parcel, tag)
+        held[0] = max(held[0], sum(bool(parcel.data) for _, parcel in self._sent))
+
+    def putting(self, cell, data):
+        with lock:
+            put.append(cell)
+        write(self, cell, data)
+
+    monkeypatch.setattr(hdf5_output.ChunkedOutput, "encode", counting)
+    monkeypatch.setattr(hdf5_output.ChunkedOutput, "put", putting)
+    monkeypatch.setattr(Handover, "_post", posting)
+    report = move(
+        comm, f"{place}/a.npy", f"{place}/b.h5:/u", chunks=(2, 8), compressor="gzip",
+        max_bytes=4096,
+    )  # fmt: skip
+    monkeypatch.undo()
+    count = 8 * 8 * comm.size
+    assert comm.allreduce(len(encoded)) == count and len(encoded) > 0
+    assert held[0] <= report.threads and (held[0] > 0) == (comm.rank > 0)
+    assert sorted(put) == (sorted(np.ndindex(8 * comm.size, 8)) if comm.rank == 0 else [])
+    with h5py.File(f"{place}/b.h5") as file:
+        np.testing.assert_array_equal(file["u"][...], array)
+        assert file["u"].id.get_num_chunks() == count
+        assert file["u"].id.get_storage_size() < array.nbytes * 2 // 3
+    comm.barrier()
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("what", KINDS)
+def test_a_failure_of_any_process_reaches_all_and_the_old_output_stays(
+    comm, place, go, monkeypatch, way, what
+):
+    go(way)
+    array = np.arange(24.0 * 24 * 24).reshape(24, 24, 24)
+    if comm.rank == 0:
+        zarr.create_array(f"{place}/a.zarr", data=array, chunks=(1, 24, 24))
+    comm.barrier()
+    said = {"chunks": (24, 2, 3), "compressor": "gzip", "max_bytes": 1 << 16, "overwrite": True}
+    places = f"{place}/a.zarr", f"{place}/b.h5:/u"
+    move(comm, *places, **{**said, "chunks": (2, 2, 24)})
+    comm.barrier()
+    before = sorted(os.listdir(place))
+    fails = 0 if what in ("put", "_take", "sync") else comm.size - 1
+    if comm.rank == fails:
+        left = [3]
+        kind = KINDS[what] if comm.size > 1 or what == "read" else hdf5_output.ChunkedOutput
+        name = {"read": "read_chunk"}.get(what, what if hasattr(kind, what) else "put")
+        work = getattr(kind, name)
+
+        def failing(self, *given):
+            left[0] -= 1
+            if left[0] < 0 or what == "sync":
+                raise OSError(28, "No space left on device", "b.h5")
+            return work(self, *given)
+
+        monkeypatch.setattr(kind, name, failing)
+    with pytest.raises(dm.IoError, match="not enough space"):
+        move(comm, *places, **said)
+    monkeypatch.undo()
+    go(way)
+    comm.barrier()
+    assert sorted(os.listdir(place)) == before
+    np.testing.assert_array_equal(stored(places[1]), array)
+    comm.barrier()
+    move(comm, *places, **said)  # nothing is under way any more that would be in its way
+    np.testing.assert_array_equal(stored(places[1]), array)
+    comm.barrier()
