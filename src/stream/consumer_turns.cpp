@@ -90,15 +90,15 @@ bool Consumer::wait(Lock& lock, const Deadline& deadline, const IsDone& is_done)
         if (is_done()) return true;
         const Clock::time_point now = Clock::now();
         const bool is_late = deadline && now >= *deadline;
-        auto time = look_time;
+        auto time = together_->look_time();
         if (deadline)
             time = std::clamp(std::chrono::ceil<std::chrono::milliseconds>(*deadline - now),
-                              std::chrono::milliseconds(0), look_time);
+                              std::chrono::milliseconds(0), time);
         const bool was_interrupted = !take_turn(lock, time, true);
-        if (was_interrupted || Clock::now() - looked >= look_time) {
+        if (was_interrupted || Clock::now() - looked >= together_->look_time()) {
             lock.unlock();
             try {
-                together_->look_for_interrupt();
+                together_->look_around();
             } catch (...) {
                 lock.lock();
                 throw;

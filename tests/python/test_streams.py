@@ -513,6 +513,35 @@ def test_what_was_taken_is_said_while_the_program_is_away():
                 os.sched_yield()
 
 
+def test_after_a_timeout_a_step_can_be_asked_for_again():
+    with (
+        dm.Stream(None, HERE, consumers=1) as out,
+        dm.stream.connect(out.address) as source,
+    ):
+        steps = source.steps({"u": LINE}, 0.01)
+        for step in range(3):
+            with pytest.raises(dm.Timeout):
+                next(steps)
+            send(out, [step])
+            while out.counters()["bytes_kept"]:
+                with contextlib.suppress(dm.Timeout):
+                    assert numbers([next(steps)]) == [step]
+    assert out.counters()["steps_dropped"] == 0
+
+
+def test_arrays_are_asked_for_in_every_step():
+    with (
+        dm.Stream(None, HERE, consumers=1) as out,
+        dm.stream.connect(out.address) as source,
+    ):
+        steps = source.steps({"u": LINE}, LIMIT_SECONDS)
+        for step in range(40):
+            send(out, [step])
+            out.end_step()
+            assert numbers([next(steps)]) == [step]
+            assert set(source.arrays(LIMIT_SECONDS)) == {"u"}
+
+
 def test_few_steps_are_granted_where_the_oldest_are_dropped():
     with (
         dm.Stream(None, HERE, policy="drop_oldest", consumers=1, queue_steps=1) as out,
