@@ -1043,6 +1043,22 @@ def test_who_has_said_what_it_wants_cannot_say_much_more():
     assert out.counters()["consumers_lost"] == 1
 
 
+def test_who_asks_for_arrays_and_takes_no_answer_is_ended():
+    with dm.Stream(None, HERE, consumers=1) as out:
+        sock, greeting = raw(out)
+        with sock, dm.stream.connect(out.address) as source:
+            sock.settimeout(LIMIT_SECONDS)
+            sock.sendall(hello(greeting))
+            source.steps({"u": LINE})
+            send(out, [0])
+            out.end_step()
+            asked = said({"type": "arrays"}) * 1000
+            with pytest.raises(OSError):  # by then the system keeps no more answers
+                for _ in range(10_000):
+                    sock.sendall(asked)
+        assert out.counters()["consumers_lost"] >= 1
+
+
 def test_strangers_leave_files_to_the_program():
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     with dm.Stream(None, HERE, consumers=1) as out, contextlib.ExitStack() as stack:
