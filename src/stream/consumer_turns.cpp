@@ -63,7 +63,7 @@ std::optional<Consumer::Step> Consumer::next(std::optional<double> timeout_secon
 void Consumer::wait_for_arrays(std::optional<double> timeout_seconds) {
     Entered entered(*this);
     raise_error();
-    control_->say(JsonObject().add("type", "arrays").text());
+    steps_->ask_for_arrays();
     if (!wait(entered.lock(), deadline_after(timeout_seconds),
               [this] { return steps_->arrays_are_known(); }))
         throw Error(ErrorCode::timeout,

@@ -535,11 +535,15 @@ def test_arrays_are_asked_for_in_every_step():
         dm.stream.connect(out.address) as source,
     ):
         steps = source.steps({"u": LINE}, LIMIT_SECONDS)
+        sent = {"u"}
         for step in range(40):
             send(out, [step])
+            if step % 10 == 5:
+                sent.add(f"v{step}")
+                out.send(f"v{step}", of_step(step), layout=LINE, step=step)
             out.end_step()
             assert numbers([next(steps)]) == [step]
-            assert set(source.arrays(LIMIT_SECONDS)) == {"u"}
+            assert set(source.arrays(LIMIT_SECONDS)) == sent
 
 
 def test_few_steps_are_granted_where_the_oldest_are_dropped():
