@@ -4,6 +4,7 @@
 
 #include <mpi.h>
 #include <nanobind/stl/string.h>
+#include <unistd.h>
 
 #include <string>
 
@@ -14,9 +15,11 @@ namespace nb = nanobind;
 
 namespace {
 
-/// A signal that Python has a handler for ends a wait: Ctrl-C with KeyboardInterrupt.
+/// A signal that Python has a handler for ends a wait: Ctrl-C with KeyboardInterrupt. Only the
+/// first thread hears of signals; others do not ask for the interpreter's lock, for which they
+/// could not wait when Python ends.
 bool signal_handler_raised() {
-    if (!Py_IsInitialized()) return false;
+    if (!Py_IsInitialized() || ::gettid() != ::getpid()) return false;
     const nb::gil_scoped_acquire acquired;
     return PyErr_CheckSignals() != 0;
 }

@@ -1,27 +1,38 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How do the sending processes of a stream agree, where they are those of a communicator?
+// How do the processes of one end of a stream agree, where they are those of a communicator?
 #pragma once
 
+#include <atomic>
+#include <chrono>
+#include <cstdint>
 #include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
 
 #include "mpi/process_group.hpp"
 #include "stream/together.hpp"
 
 namespace datamover::mpi {
 
-/// Waits as movers do: with deadlines, told of failures, interruptible.
+/// Waits as movers do: with deadlines, told of failures, interruptible; MPI goes on meanwhile.
 class GroupTogether : public stream::Together {
 public:
     explicit GroupTogether(ProcessGroupPtr group) : group_(std::move(group)) {}
 
     int rank() const override { return group_->rank(); }
     int size() const override { return group_->size(); }
-    void agree(const std::optional<Error>& mine) override { group_->agree(mine); }
-    std::vector<Numbers> gather(const Numbers& mine) override { return group_->gather(mine); }
-    void look_for_interrupt() override { check_interrupt(); }
+    void agree(const std::optional<Error>& mine) override;
+    std::vector<Numbers> gather(const Numbers& mine) override;
+    void look_around() override;
+    std::chrono::milliseconds look_time() const override { return std::chrono::milliseconds(1); }
 
 private:
+    /// Whether the time has come for what was done last at `last`; then it is now.
+    static bool is_due(std::atomic<std::int64_t>& last, std::chrono::nanoseconds interval);
+
     const ProcessGroupPtr group_;
+    std::atomic<std::int64_t> let_progress_{0}, checked_{0};  ///< when, by the steady clock
 };
 
 }  // namespace datamover::mpi

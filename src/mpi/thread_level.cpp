@@ -35,6 +35,10 @@ bool may_call() {
     return is_main;
 }
 
+bool may_call_unasked() {
+    return level() != MPI_THREAD_SERIALIZED && may_call();
+}
+
 void check_thread() {
     if (!may_call())
         throw Error(ErrorCode::invalid_state,

@@ -8,6 +8,9 @@ namespace datamover::mpi {
 bool any_thread_may_call();
 /// Whether this thread may call MPI at the level that it was initialised with. Cheap.
 bool may_call();
+/// The same where the program does not expect it: with MPI_THREAD_SERIALIZED another of its threads
+/// may be in a call.
+bool may_call_unasked();
 /// Throws invalid_state when this thread may not call MPI at the level that it was initialised
 /// with. Cheap.
 void check_thread();

@@ -16,7 +16,7 @@ constexpr std::int64_t max_processes = 1 << 16;
 constexpr std::size_t max_arrays = 1 << 12;
 /// Steps that a consumer may ask for in advance.
 constexpr std::int64_t max_credits = 64;
-/// A consumer asks once which arrays there are.
+/// A consumer that reads the answers asks as often as it likes which arrays there are.
 constexpr int max_times_asked = 16;
 /// Of a frame that tells no layouts: the words of an error are the longest.
 constexpr std::uint32_t max_few_bytes = 1 << 15;
@@ -134,9 +134,11 @@ void Audience::hear(const ConsumerPtr& consumer, std::int64_t rank, const Json& 
     } else if (is("subscribe") && rank == 0 && !consumer->wanted) {
         subscribe(*consumer, said);
     } else if (is("arrays") && rank == 0) {
+        if (!consumer->links.at(rank)->has_unsent()) consumer->times_asked = 0;
         if (++consumer->times_asked > max_times_asked)
             throw Error(ErrorCode::io, "a consumer asked for the arrays more than " +
-                                           std::to_string(max_times_asked) + " times");
+                                           std::to_string(max_times_asked) +
+                                           " times and took no answer");
         consumer->asks_for_arrays = true;
         if (arrays_known_) tell_arrays(*consumer);
     } else {

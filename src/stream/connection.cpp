@@ -139,12 +139,12 @@ void Connection::read(std::span<std::byte> into, Clock::time_point deadline,
             into = into.subspan(come->size());
             continue;
         }
-        if (look) look();
+        look();
         const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
         if (left.count() <= 0)
             throw Error(ErrorCode::timeout, "the other end of the connection said nothing in time");
         pollfd waiting{socket_, POLLIN, 0};
-        ::poll(&waiting, 1, static_cast<int>((look ? std::min(left, look_time) : left).count()));
+        ::poll(&waiting, 1, static_cast<int>(look.until_next(left).count()));
     }
 }
 

@@ -2,6 +2,7 @@
 // How are bytes sent over a connection to somebody who may have gone?
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <functional>
@@ -12,10 +13,21 @@ namespace datamover::stream {
 
 using Clock = std::chrono::steady_clock;
 
-/// Called now and then by whoever waits; throws where the wait has to end.
-using Look = std::function<void()>;
-/// How often.
+/// How often whoever waits looks around, where nothing else is under way.
 inline constexpr std::chrono::milliseconds look_time{200};
+/// Called now and then by whoever waits; throws where the wait has to end.
+struct Look {
+    std::function<void()> around;
+    std::chrono::milliseconds time = look_time;
+
+    void operator()() const {
+        if (around) around();
+    }
+    /// So long nobody looks, at most.
+    std::chrono::milliseconds until_next(std::chrono::milliseconds left) const {
+        return around ? std::min(left, time) : left;
+    }
+};
 
 /// Whether a file descriptor that the system gave may be kept for a connection. The last quarter of
 /// those that this process may have are left to the rest of the program, however many connect.

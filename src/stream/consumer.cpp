@@ -106,10 +106,11 @@ Consumer::~Consumer() {
 }
 
 Dialing Consumer::dialing() {
-    return {known_token(options_.token), [this] {
-                together_->look_for_interrupt();
-                if (closed_) throw Error(ErrorCode::invalid_state, "the connection is closed");
-            }};
+    const auto look = [this] {
+        together_->look_around();
+        if (closed_) throw Error(ErrorCode::invalid_state, "the connection is closed");
+    };
+    return {known_token(options_.token), {look, together_->look_time()}};
 }
 
 /// Connects as the first process.

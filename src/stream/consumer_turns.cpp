@@ -63,7 +63,7 @@ std::optional<Consumer::Step> Consumer::next(std::optional<double> timeout_secon
 void Consumer::wait_for_arrays(std::optional<double> timeout_seconds) {
     Entered entered(*this);
     raise_error();
-    control_->say(JsonObject().add("type", "arrays").text());
+    steps_->ask_for_arrays();
     if (!wait(entered.lock(), deadline_after(timeout_seconds),
               [this] { return steps_->arrays_are_known(); }))
         throw Error(ErrorCode::timeout,
@@ -90,15 +90,15 @@ bool Consumer::wait(Lock& lock, const Deadline& deadline, const IsDone& is_done)
         if (is_done()) return true;
         const Clock::time_point now = Clock::now();
         const bool is_late = deadline && now >= *deadline;
-        auto time = look_time;
+        auto time = together_->look_time();
         if (deadline)
             time = std::clamp(std::chrono::ceil<std::chrono::milliseconds>(*deadline - now),
-                              std::chrono::milliseconds(0), look_time);
+                              std::chrono::milliseconds(0), time);
         const bool was_interrupted = !take_turn(lock, time, true);
-        if (was_interrupted || Clock::now() - looked >= look_time) {
+        if (was_interrupted || Clock::now() - looked >= together_->look_time()) {
             lock.unlock();
             try {
-                together_->look_for_interrupt();
+                together_->look_around();
             } catch (...) {
                 lock.lock();
                 throw;

@@ -28,9 +28,18 @@ constexpr std::chrono::milliseconds retry_time{50};
 /// A connection that takes nothing for so long has failed.
 constexpr int stalled_seconds = 600;
 
-int milliseconds_until(Clock::time_point until) {
+std::chrono::milliseconds time_until(Clock::time_point until) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now());
-    return static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, look_time.count()));
+    return std::max(left, std::chrono::milliseconds(0));
+}
+
+/// Before somebody is asked again who was not there.
+void rest(const Look& look) {
+    const Clock::time_point end = Clock::now() + retry_time;
+    for (auto left = time_until(end); left.count() > 0; left = time_until(end)) {
+        look();
+        std::this_thread::sleep_for(look.until_next(left));
+    }
 }
 
 Clock::time_point greeting_end(const Deadline& deadline) {
@@ -54,11 +63,12 @@ int try_to_connect(int socket, const sockaddr* address, socklen_t bytes, Clock::
     if (::connect(socket, address, bytes) != 0) {
         if (errno != EINPROGRESS && errno != EINTR) return errno;
         while (true) {
-            if (look) look();
+            look();
             pollfd waiting{socket, POLLOUT, 0};
-            const int time = milliseconds_until(until);
-            if (::poll(&waiting, 1, time) > 0) break;
-            if (time == 0) return ETIMEDOUT;
+            const auto left = time_until(until);
+            const auto time = look.until_next(std::min(left, look_time));
+            if (::poll(&waiting, 1, static_cast<int>(time.count())) > 0) break;
+            if (left.count() == 0) return ETIMEDOUT;
         }
         int error = 0;
         socklen_t length = sizeof error;
@@ -134,8 +144,7 @@ std::shared_ptr<Connection> dial(const Address& address, const JsonObject& words
             throw Error(ErrorCode::io, address.text() + ": " + std::strerror(error));
         if (!again || (deadline && Clock::now() + retry_time >= *deadline))
             throw Error(ErrorCode::timeout, "nobody listens at " + address.text());
-        if (dialing.look) dialing.look();
-        std::this_thread::sleep_for(retry_time);
+        rest(dialing.look);
     }
 }
 

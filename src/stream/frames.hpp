@@ -69,6 +69,7 @@ public:
 
     /// As FrameLink::say.
     void say(std::string_view words);
+    bool has_unsent() { return !link_.unsent().is_empty(); }
     /// Waits for at least one frame, as long as it takes; one that has begun must go on. Throws as
     /// read_frame.
     std::vector<Json> wait(std::uint32_t max_bytes);

@@ -136,6 +136,7 @@ void IncomingSteps::hear(const Json& said) {
         learn(said);
     } else if (is_of_type(said, "arrays")) {
         arrays_are_known_ = true;
+        asks_for_arrays_ = false;
     } else if (is_of_type(said, "step")) {
         hear_of_step(said);
     } else if (is_of_type(said, "end")) {
@@ -148,6 +149,12 @@ void IncomingSteps::hear(const Json& said) {
     } else {
         throw Error(ErrorCode::io, "the stream sent a frame of a type that makes no sense");
     }
+}
+
+void IncomingSteps::ask_for_arrays() {
+    if (std::exchange(asks_for_arrays_, true)) return;
+    arrays_are_known_ = false;
+    control_.say(JsonObject().add("type", "arrays").text());
 }
 
 /// Takes note of an array; throws mismatch or wrong_type where it is wanted otherwise.

@@ -84,7 +84,9 @@ public:
 
     /// By number.
     const std::map<std::uint32_t, KnownArray>& known() const { return known_; }
-    /// Whether the stream has answered which arrays there are.
+    /// Asks which arrays there are, unless an answer is on its way.
+    void ask_for_arrays();
+    /// Whether the stream has answered that.
     bool arrays_are_known() const { return arrays_are_known_ || has_ended_; }
     std::uint64_t dropped() const { return dropped_; }
 
@@ -143,7 +145,8 @@ private:
     std::deque<ArrivedStep> ready_;
     std::vector<std::uint64_t> unsaid_;  ///< places taken
     std::atomic<std::uint64_t> dropped_{0};
-    bool has_ended_ = false, arrays_are_known_ = false, was_told_ = false;
+    bool has_ended_ = false, asks_for_arrays_ = false, arrays_are_known_ = false;
+    bool was_told_ = false;
 };
 
 }  // namespace datamover::stream

@@ -2,6 +2,7 @@
 // How do the sending processes open a stream, find their calls right, and end it?
 #include "stream/producer.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <limits>
@@ -237,6 +238,16 @@ void Producer::close(std::optional<double> timeout_seconds) {
     stop();
 }
 
+bool Producer::wait_in_round(const std::function<bool(std::chrono::milliseconds)>& wait) {
+    const Clock::time_point end = Clock::now() + round_time;
+    bool is_there = false;
+    do {
+        together_->look_around();
+        is_there = wait(std::min(round_time, together_->look_time()));
+    } while (!is_there && Clock::now() < end);
+    return is_there;
+}
+
 void Producer::wait_until_taken(std::optional<double> timeout_seconds) {
     const auto deadline = deadline_after(timeout_seconds);
     if (audience_ != nullptr) audience_->finish_steps();
@@ -246,8 +257,10 @@ void Producer::wait_until_taken(std::optional<double> timeout_seconds) {
         std::exception_ptr ended;
         if (audience_ != nullptr) {
             try {
-                together_->look_for_interrupt();
-                if (audience_->wait_until_taken(round_time) || is_over(deadline)) state = is_done;
+                const bool is_taken = wait_in_round([&](std::chrono::milliseconds time) {
+                    return audience_->wait_until_taken(time);
+                });
+                if (is_taken || is_over(deadline)) state = is_done;
             } catch (...) {  // told to the others before it goes on here
                 ended = std::current_exception();
                 state = was_interrupted;

@@ -3,8 +3,10 @@
 // call; threads of their own serve the consumers meanwhile.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -130,6 +132,8 @@ private:
               const SentPart& part);
     void pack_for(const Decision::Place& place, const std::string& name, const SentPart& part);
     Failures agreed_failures(const Failures& mine);
+    /// Waits, in parts, until `wait` says that it is there; false where the round is over first.
+    bool wait_in_round(const std::function<bool(std::chrono::milliseconds)>& wait);
     void wait_until_taken(std::optional<double> timeout_seconds);
     bool all_close(std::int64_t state);
 

@@ -138,8 +138,10 @@ Decision Producer::decide(const std::string& name, std::int64_t sequence, std::i
         std::exception_ptr ended;
         if (audience_ != nullptr) {
             try {
-                together_->look_for_interrupt();
-                mine = audience_->decide(arrays_.at(name).number, sequence, number, round_time);
+                wait_in_round([&](std::chrono::milliseconds time) {
+                    mine = audience_->decide(arrays_.at(name).number, sequence, number, time);
+                    return mine.has_value();
+                });
                 state = mine ? is_done : is_over(deadline) ? was_late : goes_on;
             } catch (const Error& error) {  // told to the others, as all that comes here
                 refusal = error;

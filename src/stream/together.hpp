@@ -2,6 +2,7 @@
 // How do the sending processes of a stream agree, be there one or many, with MPI or without?
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <exception>
 #include <new>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "datamover/error.hpp"
+#include "stream/connection.hpp"
 
 namespace datamover::stream {
 
@@ -31,8 +33,10 @@ public:
     }
     /// Collective: what every process brings, in order of rank; as many numbers as each likes.
     virtual std::vector<Numbers> gather(const Numbers& mine) { return {mine}; }
-    /// Called now and then by whoever waits; throws where the wait has to end. Local.
-    virtual void look_for_interrupt() {}
+    /// Called every `look_time` by whoever waits: lets go on what else this process has under way,
+    /// throws where the wait has to end. Local.
+    virtual void look_around() {}
+    virtual std::chrono::milliseconds look_time() const { return stream::look_time; }
 };
 
 /// Runs `work` and, whether it throws or not, agrees with all processes on the outcome. Collective.

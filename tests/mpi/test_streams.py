@@ -7,6 +7,7 @@ communicator of its own; on one process the receiving program is a thread, witho
 
 import contextlib
 import signal
+import socket
 import threading
 
 import drawn
@@ -354,6 +355,63 @@ def test_processes_that_want_different_things_are_told(comm):
             consumer.steps({"u": dm.BlockCyclic(64, kind, nprocs=ends.receivers)})
 
     ends.run(send, receive, timeout=0.5)
+
+
+def free_port():
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        return sock.getsockname()[1]
+
+
+@pytest.mark.parametrize("receives", [True, False])
+@pytest.mark.parametrize("waits_in", ["connect", "arrays", "next", "send", "close"])
+def test_messages_of_the_program_go_on_while_it_waits(comm, waits_in, receives):
+    """A peer that stays in a call of MPI of its own comes only when MPI goes on here, too."""
+    if comm.size == 1:
+        pytest.skip("takes several processes")
+    ends = Ends(comm, comm.size // 2)
+    address = comm.bcast(f"tcp://127.0.0.1:{free_port()}", 0)
+    large = np.full(1_000_000, float(comm.rank))
+    partner = comm.rank + ends.senders if ends.sends else comm.rank - ends.senders
+    waits = ends.sends == (waits_in in ("send", "close"))
+    is_paired = partner < 2 * ends.senders if ends.sends else partner < ends.senders
+    request = None
+    if is_paired and waits:
+        request = (comm.Irecv if receives else comm.Isend)(large, partner)
+
+    def exchange_first():
+        if is_paired and not waits:
+            (comm.Send if receives else comm.Recv)(large, partner)
+
+    def send():
+        line = dm.BlockCyclic(64, "block", nprocs=ends.senders)
+        mine = np.zeros(line.local_shape(ends.part.rank))
+        if waits_in == "connect":
+            exchange_first()
+        with dm.Stream(ends.part, address, consumers=1, timeout=LIMIT_SECONDS) as out:
+            if waits_in in ("arrays", "next"):
+                exchange_first()
+            for step in range(2):
+                out.send("u", mine, layout=line, step=step)
+        assert ends.part.rank > 0 or out.counters()["steps_dropped"] == 0
+
+    def receive():
+        parts = dm.BlockCyclic(64, "block", nprocs=ends.receivers)
+        if waits_in == "send":
+            exchange_first()
+        with dm.stream.connect(address, ends.part, timeout=LIMIT_SECONDS) as consumer:
+            if waits_in == "arrays":
+                assert set(consumer.arrays(LIMIT_SECONDS)) == {"u"}
+            steps = consumer.steps({"u": parts}, LIMIT_SECONDS)
+            if waits_in == "close":
+                exchange_first()
+            assert [step for step, _ in steps] == [0, 1]
+
+    (send if ends.sends else receive)()
+    if request is not None:
+        request.Wait()
+    if is_paired and waits == receives:
+        assert (large == partner).all()
 
 
 class Interrupted(Exception):

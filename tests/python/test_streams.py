@@ -513,6 +513,39 @@ def test_what_was_taken_is_said_while_the_program_is_away():
                 os.sched_yield()
 
 
+def test_after_a_timeout_a_step_can_be_asked_for_again():
+    with (
+        dm.Stream(None, HERE, consumers=1) as out,
+        dm.stream.connect(out.address) as source,
+    ):
+        steps = source.steps({"u": LINE}, 0.01)
+        for step in range(3):
+            with pytest.raises(dm.Timeout):
+                next(steps)
+            send(out, [step])
+            while out.counters()["bytes_kept"]:
+                with contextlib.suppress(dm.Timeout):
+                    assert numbers([next(steps)]) == [step]
+    assert out.counters()["steps_dropped"] == 0
+
+
+def test_arrays_are_asked_for_in_every_step():
+    with (
+        dm.Stream(None, HERE, consumers=1) as out,
+        dm.stream.connect(out.address) as source,
+    ):
+        steps = source.steps({"u": LINE}, LIMIT_SECONDS)
+        sent = {"u"}
+        for step in range(40):
+            send(out, [step])
+            if step % 10 == 5:
+                sent.add(f"v{step}")
+                out.send(f"v{step}", of_step(step), layout=LINE, step=step)
+            out.end_step()
+            assert numbers([next(steps)]) == [step]
+            assert set(source.arrays(LIMIT_SECONDS)) == sent
+
+
 def test_few_steps_are_granted_where_the_oldest_are_dropped():
     with (
         dm.Stream(None, HERE, policy="drop_oldest", consumers=1, queue_steps=1) as out,
@@ -1012,6 +1045,22 @@ def test_who_has_said_what_it_wants_cannot_say_much_more():
             while sock.recv(1 << 16):
                 pass
     assert out.counters()["consumers_lost"] == 1
+
+
+def test_who_asks_for_arrays_and_takes_no_answer_is_ended():
+    with dm.Stream(None, HERE, consumers=1) as out:
+        sock, greeting = raw(out)
+        with sock, dm.stream.connect(out.address) as source:
+            sock.settimeout(LIMIT_SECONDS)
+            sock.sendall(hello(greeting))
+            source.steps({"u": LINE})
+            send(out, [0])
+            out.end_step()
+            asked = said({"type": "arrays"}) * 1000
+            with pytest.raises(OSError):  # by then the system keeps no more answers
+                for _ in range(10_000):
+                    sock.sendall(asked)
+        assert out.counters()["consumers_lost"] >= 1
 
 
 def test_strangers_leave_files_to_the_program():

@@ -32,7 +32,7 @@ public:
     std::atomic<bool> is_interrupted{false};
     std::atomic<int> looks{0};
 
-    void look_for_interrupt() override {
+    void look_around() override {
         ++looks;
         if (is_interrupted) throw Interrupted();
     }

@@ -209,7 +209,7 @@ class Consumer:
         PeerFailed
             A process of either program failed or left.
         Timeout
-            No step came in time.
+            No step came in time; it may be asked for again.
         IoError
             A message arrived damaged again and again.
         """
@@ -219,7 +219,7 @@ class Consumer:
             words = [(name, one.layout, one.words_of_dtype()) for name, one in wanted.items()]
         self._end.subscribe(words)
         self._wanted = wanted
-        return self._iterate(limit)
+        return _Steps(self, limit)
 
     def _checked(self, targets: Any) -> dict[str, _Wanted]:
         if self._wanted:
@@ -236,19 +236,20 @@ class Consumer:
                 )
         return {name: _Wanted(target, self._group.rank) for name, target in targets.items()}
 
-    def _iterate(self, limit: float | None) -> Iterator[tuple[int, dict[str, Any]]]:
-        while (arrived := self._end.next(limit)) is not None:
-            number, found = arrived
-            try:
-                arrays = {
-                    name: self._wanted[name].unpack(self._end, name, dtype) for name, dtype in found
-                }
-                self._end.taken()
-            except BaseException as error:
-                self._fail(error)
-                raise
-            yield number, arrays
-            del arrays
+    def _next(self, limit: float | None) -> tuple[int, dict[str, Any]]:
+        arrived = self._end.next(limit)
+        if arrived is None:
+            raise StopIteration
+        number, found = arrived
+        try:
+            arrays = {
+                name: self._wanted[name].unpack(self._end, name, dtype) for name, dtype in found
+            }
+            self._end.taken()
+        except BaseException as error:
+            self._fail(error)
+            raise
+        return number, arrays
 
     def _fail(self, error: BaseException) -> None:
         """Have `steps` raise an error, and tell the other processes, by the stream."""
@@ -274,3 +275,13 @@ class Consumer:
     def __repr__(self) -> str:
         host, port = self._address
         return f"Consumer(tcp://{host}:{port}, process {self._group.rank} of {self._group.size})"
+
+
+class _Steps(Iterator[tuple[int, dict[str, Any]]]):
+    """The steps that come. No generator: after a `Timeout` or Ctrl-C the next one can be had."""
+
+    def __init__(self, consumer: Consumer, limit: float | None):
+        self._consumer, self._limit = consumer, limit
+
+    def __next__(self) -> tuple[int, dict[str, Any]]:
+        return self._consumer._next(self._limit)

@@ -32,11 +32,11 @@ class Group:
 
     def members(self) -> Together | None:
         """Give these processes as the engine's streams want them. Collective."""
-        if self.size == 1:
+        if self._address is None:
             return None
         from datamover.mpi import core
 
-        return core().together(self._address)
+        return core().together(self._address)  # also of one process: MPI goes on while it waits
 
     def together(self, work: Callable[[], Any]) -> Any:
         """Run `work` everywhere; where it raises anywhere, raise that everywhere. Collective."""
