@@ -126,6 +126,8 @@ bool Consumer::take_turn(Lock& lock, std::chrono::milliseconds time, bool is_pro
             steps_->say_taken();
         }
         steps_->add_to(waiting);
+        // The thread beside has left what takes connecting to the program: nothing else may come.
+        if (is_program && steps_->has_unheard()) time = std::chrono::milliseconds(0);
     }
     lock.unlock();
     const int found = ::poll(waiting.data(), waiting.size(), static_cast<int>(time.count()));

@@ -54,6 +54,8 @@ public:
     /// Lets the stream send, once it knows what is wanted.
     void give_credit();
 
+    /// Whether something has come that only a call of take_in with `may_connect` hears.
+    bool has_unheard() const { return !has_ended_ && !frames_.empty(); }
     /// Adds what to wait for.
     void add_to(std::vector<pollfd>& waiting) const;
     /// Takes in what has come over connections that were waited for. What takes connecting is left
