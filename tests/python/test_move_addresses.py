@@ -554,16 +554,18 @@ def test_of_two_that_write_to_one_address_the_first_gives_up(bucket, caplog):
 
 #: Saves; one process is killed when it has written so many objects.
 KILLED = """
-import os, signal, sys
+import asyncio, os, signal, sys
 from zarr.storage import ObjectStore
 
 real, left = ObjectStore.set, [int(sys.argv.pop())]
+one_at_a_time = asyncio.Lock()
 
 async def killing(self, key, value):
-    left[0] -= 1
-    if left[0] < 0:
-        os.kill(os.getpid(), signal.SIGKILL)
-    await real(self, key, value)
+    async with one_at_a_time:  # what was begun before has been written when the process dies
+        left[0] -= 1
+        if left[0] < 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        await real(self, key, value)
 
 ObjectStore.set = killing
 """
