@@ -92,7 +92,7 @@ public:
             receive();
             return std::none_of(left_.begin(), left_.end(), comes) && sends_.all_complete();
         };
-        distribute::wait_until(s_, through, mpi::Load::data);
+        s_.group->wait_until(through, mpi::Load::data);
     }
 
 private:
@@ -196,7 +196,7 @@ private:
             receive();
             return !before || sends_.is_complete(*before);
         };
-        distribute::wait_until(s_, free, mpi::Load::data);
+        s_.group->wait_until(free, mpi::Load::data);
         before.reset();
     }
 

@@ -28,7 +28,7 @@ Notices exchange_beyond_node(State& s, const Notice& notice, int tag) {
     const auto arriving = std::make_shared<std::vector<std::int64_t>>(s.send_counts.size(), 0);
     Messages receives(*s.group, tag);
     NoticeReduction closing(*s.group, notice);
-    wait_until(s, [&] {
+    s.group->wait_until([&] {
         int arrived = 0;
         MPI_Status status;
         mpi::check(MPI_Iprobe(MPI_ANY_SOURCE, tag, s.group->comm(), &arrived, &status),
@@ -58,7 +58,7 @@ Notices told_counts(State& s, NodeSlot& slot, const Notice& mine) {
     slot.post(numbers);
     std::optional<Notices> all;
     if (channel.messages_needed()) all = exchange_beyond_node(s, mine, slot.count_tag());
-    wait_until(s, [&] { return slot.collect(); });
+    s.group->wait_until([&] { return slot.collect(); });
     for (int p = 0; p < channel.size(); ++p)
         s.recv_counts[static_cast<std::size_t>(channel.rank_of(p))] =
             slot.collected()[static_cast<std::size_t>(p)].count;
@@ -77,7 +77,7 @@ Notices exchange_notices(State& s, NodeSlot& slot, const Notice& mine) {
     NoticeExchange exchange(s, slot, mine);
     telling_failures(s, [&] {
         exchange.begin();
-        wait_until(s, [&] { return exchange.is_complete(); });
+        s.group->wait_until([&] { return exchange.is_complete(); });
     });
     return exchange.result();
 }

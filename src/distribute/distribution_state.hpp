@@ -151,10 +151,6 @@ void run(State& state, Operation& operation);
 /// Whatever goes wrong in `work` is told to all processes. Throws peer_failed where another one has
 /// failed before.
 void telling_failures(const State& state, const std::function<void()>& work);
-/// Waits until done() says so. Throws timeout, peer_failed, mpi::Interrupted.
-void wait_until(const State& state, const std::function<bool()>& done,
-                mpi::Load load = mpi::Load::numbers);
-
 /// What a process tells all others before it moves anything.
 struct Notice {
     bool failed = false;

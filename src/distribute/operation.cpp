@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // How is a move pushed on until it is complete, and what is kept where it fails?
-#include "mpi/waiting.hpp"
-
 #include "distribution_state.hpp"
 
 namespace datamover::distribute {
@@ -30,19 +28,6 @@ void telling_failures(const State& state, const std::function<void()>& work) {
     } catch (...) {
         state.group->fail(mpi::current_error(*state.group));
         throw;
-    }
-}
-
-void wait_until(const State& state, const std::function<bool()>& done, mpi::Load load) {
-    mpi::Waiting waiting(*state.group);
-    if (load == mpi::Load::data) waiting.stay_awake();
-    while (!done()) {
-        waiting.pause();
-        if (ProgressEngine::of_process().push_others(nullptr, false)) waiting.restart();
-        if (waiting.expired())
-            throw Error(ErrorCode::timeout, "process " + std::to_string(state.rank()) + " waited " +
-                                                std::to_string(waiting.timeout_seconds()) +
-                                                " s for the other processes to make the same call");
     }
 }
 

@@ -31,6 +31,19 @@ void ProcessGroup::complete(MPI_Request& request, const char* call, Load load) c
     }
 }
 
+void ProcessGroup::wait_until(const std::function<bool()>& done, Load load) const {
+    Waiting waiting(*this);
+    if (load == Load::data) waiting.stay_awake();
+    while (!done()) {
+        waiting.pause();
+        if (push_other_work()) waiting.restart();
+        if (waiting.expired())
+            throw Error(ErrorCode::timeout, "process " + std::to_string(rank_) + " waited " +
+                                                std::to_string(waiting.timeout_seconds()) +
+                                                " s for the other processes to make the same call");
+    }
+}
+
 /// What was begun cannot be taken back: where a process gives up, all are told, and the memory
 /// stays.
 void ProcessGroup::carry_out(const char* call, std::shared_ptr<const void> memory,
@@ -82,15 +95,7 @@ bool ProcessGroup::all_bring(std::uint32_t value) const {
     const std::uint64_t agreement = next_agreement_.fetch_add(1, std::memory_order_relaxed);
     try {
         board_->say(agreement, value);
-        Waiting waiting(*this);
-        while (!board_->all_have_said(agreement)) {
-            waiting.pause();
-            if (push_other_work()) waiting.restart();
-            if (waiting.expired())
-                throw Error(ErrorCode::timeout, "process " + std::to_string(rank_) + " waited " +
-                                                    std::to_string(waiting.timeout_seconds()) +
-                                                    " s for the other processes to agree");
-        }
+        wait_until([&] { return board_->all_have_said(agreement); });
     } catch (...) {
         fail(current_error(*this));
         throw;

@@ -80,8 +80,7 @@ bool FailureBoard::all_said(std::uint64_t agreement, std::uint32_t value) const 
 
 void FailureBoard::check_while_waiting() {
     constexpr unsigned turns_per_look = 64;
-    if (!far_ranks_.empty() && looks_.fetch_add(1, std::memory_order_relaxed) % turns_per_look == 0)
-        look_for_messages();
+    if (!far_ranks_.empty() && ++looks_ % turns_per_look == 0) look_for_messages();
     check();
 }
 

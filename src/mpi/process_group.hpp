@@ -118,6 +118,8 @@ public:
     void let_mpi_progress() const noexcept;
     /// Waits for a request; throws mpi, or peer_failed when meanwhile a process has failed.
     void complete(MPI_Request& request, const char* call, Load load = Load::numbers) const;
+    /// Waits until done() says so. Throws timeout, peer_failed, Interrupted.
+    void wait_until(const std::function<bool()>& done, Load load = Load::numbers) const;
     /// Begins a non-blocking collective operation of MPI and waits for it. `memory` is what it
     /// touches: kept where it cannot end. Whatever goes wrong is told to all processes.
     void carry_out(const char* call, std::shared_ptr<const void> memory,

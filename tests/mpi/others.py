@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What do NumPy, zarr-python and h5py read in a file?"""
+"""What is moved in the tests of files, and what do NumPy, zarr-python and h5py read in one?"""
 
 import h5py
 import numpy as np
@@ -17,3 +17,25 @@ def stored(name, like=None):
     path, member = name.split(":/")
     with h5py.File(path, "r") as file:
         return file[member][()]
+
+
+def drawn_input(comm, rng, place, way, dtypes):
+    """Write a random a.zarr, whose slabs are the better way where `way` says so. Collective.
+
+    Returns the array, its chunks, those wanted of the output, and the order of its dimensions.
+    """
+    shape = tuple(int(n) for n in rng.integers(3, 14, 3))
+    array = rng.integers(0, 1000, shape).astype(rng.choice(dtypes))
+    # Whole planes to whole columns: every process needs every chunk.
+    chunks = (1, *shape[1:]) if way == "slabs" else tuple(rng.integers(1, 5, 3).tolist())
+    if comm.rank == 0:
+        zarr.create_array(f"{place}/a.zarr", data=array, chunks=chunks, overwrite=True)
+    comm.barrier()
+    wanted = (shape[0], 1, 1) if way == "slabs" else tuple(rng.integers(1, 5, 3).tolist())
+    axes = (0, 1, 2) if way == "slabs" else tuple(rng.permutation(3).tolist())
+    return array, chunks, wanted, axes
+
+
+def least_reads(array, chunks):
+    """How many chunks there are."""
+    return np.prod([-(-n // c) for n, c in zip(array.shape, chunks, strict=True)])

@@ -8,7 +8,7 @@ import h5py
 import numpy as np
 import pytest
 import zarr
-from others import stored
+from others import drawn_input, least_reads, stored
 
 import datamover as dm
 from datamover.files import agreement, direct_zarr, flat, move, slabs
@@ -47,22 +47,14 @@ def test_processes_by_themselves_and_slab_by_slab_write_the_same(
 ):
     monkeypatch.setattr(slabs, "COST", 0 if way == "slabs" else 1e9)
     for _ in range(2 * cases):
-        shape = tuple(int(n) for n in rng.integers(3, 14, 3))
-        array = rng.integers(0, 1000, shape).astype(rng.choice(["i2", ">f8"]))
-        # Whole planes to whole columns: every process needs every chunk.
-        chunks = (1, *shape[1:]) if way == "slabs" else tuple(rng.integers(1, 5, 3).tolist())
-        if comm.rank == 0:
-            zarr.create_array(f"{place}/a.zarr", data=array, chunks=chunks, overwrite=True)
-        comm.barrier()
-        wanted = (shape[0], 1, 1) if way == "slabs" else tuple(rng.integers(1, 5, 3).tolist())
-        axes = (0, 1, 2) if way == "slabs" else tuple(rng.permutation(3).tolist())
+        array, chunks, wanted, axes = drawn_input(comm, rng, place, way, ["i2", ">f8"])
         report = move(
             comm, f"{place}/a.zarr", f"{place}/{output}", overwrite=True, axes=axes,
             chunks=wanted if output == "b.zarr" else None, check="crc32c",
             max_bytes=int(rng.choice([2500, 1 << 20])),
         )  # fmt: skip
         if way == "chunks" or comm.size == 1:
-            assert report.reads >= np.prod([-(-n // c) for n, c in zip(shape, chunks, strict=True)])
+            assert report.reads >= least_reads(array, chunks)
         elif output == "b.zarr":
             assert report.reads == 0
         found = stored(f"{place}/{output}")

@@ -8,7 +8,7 @@ import h5py
 import numpy as np
 import pytest
 import zarr
-from others import stored
+from others import drawn_input, least_reads, stored
 
 import datamover as dm
 from datamover.files import direct_zarr, hdf5_output, move, slabs
@@ -36,18 +36,10 @@ def go(monkeypatch):
 def test_all_encode_and_one_writes(comm, rng, place, go, cases, way):
     go(way)
     for _ in range(4 * cases):
-        shape = tuple(int(n) for n in rng.integers(3, 14, 3))
-        array = rng.integers(0, 1000, shape).astype(rng.choice(["i2", ">f8", "u1"]))
-        # Whole planes to whole columns: every process needs every chunk.
-        chunks = (1, *shape[1:]) if way == "slabs" else tuple(rng.integers(1, 5, 3).tolist())
-        if comm.rank == 0:
-            zarr.create_array(f"{place}/a.zarr", data=array, chunks=chunks, overwrite=True)
-        comm.barrier()
-        wanted = (shape[0], 1, 1) if way == "slabs" else tuple(rng.integers(1, 5, 3).tolist())
-        axes = (0, 1, 2) if way == "slabs" else tuple(rng.permutation(3).tolist())
+        array, chunks, wanted, axes = drawn_input(comm, rng, place, way, ["i2", ">f8", "u1"])
         compressor = str(rng.choice(["none", "gzip"]))
         writers = [None, 2][int(rng.integers(2))] if way == "chunks" else None
-        extent = shape[axes[0]]
+        extent = array.shape[axes[0]]
         report = move(
             comm, f"{place}/a.zarr", f"{place}/b.h5:/g/v", overwrite=True, axes=axes,
             chunks=wanted, compressor=compressor, check="crc32c",
@@ -55,7 +47,7 @@ def test_all_encode_and_one_writes(comm, rng, place, go, cases, way):
             max_bytes=int(rng.choice([4000, 1 << 20])),
         )  # fmt: skip
         if way == "chunks" or comm.size == 1:
-            assert report.reads >= np.prod([-(-n // c) for n, c in zip(shape, chunks, strict=True)])
+            assert report.reads >= least_reads(array, chunks)
         else:
             assert report.reads == 0
         found = stored(f"{place}/b.h5:/g/v")

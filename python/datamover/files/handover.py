@@ -197,12 +197,17 @@ class Handover(Described):
             parcels, self._waiting = self._waiting, collections.deque()
         for parcel in parcels:
             self._post(parcel, CHUNK)
-        taken = [(request, parcel) for request, parcel in self._sent if request.Test()]
+        taken: list[_Parcel] = []
+        on_their_way = []
+        for request, parcel in self._sent:
+            if request.Test():
+                taken.append(parcel)
+            else:
+                on_their_way.append((request, parcel))
+        self._sent = on_their_way
         if taken:
-            done = {id(parcel) for _, parcel in taken}
-            self._sent = [each for each in self._sent if id(each[1]) not in done]
             with self._changed:
-                for _, parcel in taken:
+                for parcel in taken:
                     parcel.is_taken = True
                 self._changed.notify_all()
         return bool(parcels or taken)
