@@ -17,6 +17,7 @@
 #include "available_memory.hpp"
 #include "datamover/error.hpp"
 #include "environment_number.hpp"
+#include "large_pages.hpp"
 #include "mapped_file.hpp"
 
 namespace datamover::memory {
@@ -70,7 +71,6 @@ public:
         // A child that was forked needs a file of its own: the parent's grows without it.
         if (name_.pid != getpid()) open_file();
         // Where large pages fit, they need an aligned beginning.
-        constexpr std::int64_t large_page_bytes = std::int64_t{2} << 20;
         const std::int64_t page_bytes = sysconf(_SC_PAGESIZE);
         SegmentName name = name_;
         name.offset_bytes =
@@ -113,9 +113,9 @@ void give_back_pages(const SegmentName& name) {
 }
 
 /// Touches all pages now: a later first touch of a page that does not exist would kill the process.
-bool reserve_pages(const SegmentName& name, void* data) {
-    const auto bytes = static_cast<std::size_t>(name.bytes);
-    madvise(data, bytes, MADV_HUGEPAGE);
+bool reserve_pages(const SegmentName& name, std::byte* data) {
+    [[maybe_unused]] const auto bytes = static_cast<std::size_t>(name.bytes);
+    use_large_pages(data, name.bytes);
 #ifdef MADV_POPULATE_WRITE
     if (madvise(data, bytes, MADV_POPULATE_WRITE) == 0) return true;
     if (errno != EINVAL) return false;
@@ -123,12 +123,6 @@ bool reserve_pages(const SegmentName& name, void* data) {
     errno = posix_fallocate(static_cast<int>(name.fd), static_cast<off_t>(name.offset_bytes),
                             static_cast<off_t>(name.bytes));
     return errno == 0;
-}
-
-std::byte* map_segment(int fd, const SegmentName& name) {
-    void* data = mmap(nullptr, static_cast<std::size_t>(name.bytes), PROT_READ | PROT_WRITE,
-                      MAP_SHARED, fd, static_cast<off_t>(name.offset_bytes));
-    return data == MAP_FAILED ? nullptr : static_cast<std::byte*>(data);
 }
 
 }  // namespace
@@ -144,7 +138,8 @@ std::shared_ptr<SharedSegment> SharedSegment::create(std::int64_t bytes) {
     std::shared_ptr<SharedSegment> segment(new SharedSegment);
     segment->owned_ = std::make_unique<Owned>(bytes);
     segment->name_ = SegmentFile::of_process().append(bytes);
-    segment->data_ = map_segment(static_cast<int>(segment->name_.fd), segment->name_);
+    segment->data_ =
+        map_shared(static_cast<int>(segment->name_.fd), segment->name_.offset_bytes, bytes);
     if (!segment->data_) no_memory("a shared segment could not be mapped");
     if (!reserve_pages(segment->name_, segment->data_))
         no_memory("pages for a shared segment of " + std::to_string(bytes) + " bytes");
@@ -185,7 +180,7 @@ std::shared_ptr<SharedSegment> SharedSegment::open(const SegmentName& name) {
     const bool same = fstat(fd, &status) == 0 &&
                       static_cast<std::int64_t>(status.st_dev) == name.device &&
                       static_cast<std::int64_t>(status.st_ino) == name.inode;
-    std::byte* data = same ? map_segment(fd, name) : nullptr;
+    std::byte* data = same ? map_shared(fd, name.offset_bytes, name.bytes) : nullptr;
     const int error = errno;
     close(fd);
     if (!same) throw Error(ErrorCode::no_memory, path + " is not the segment that was announced");

@@ -27,6 +27,7 @@
 #include "datamover/targets.hpp"
 #include "datamover/user_block.hpp"
 #include "datamover/x_array.hpp"
+#include "memory/large_pages.hpp"
 #include "memory/segment_pool.hpp"
 #include "mpi_test.hpp"
 
@@ -112,6 +113,8 @@ int madvise(void* at, size_t bytes, int advice) noexcept {
         injector.fails(ENOMEM))
         return -1;
 #endif
+    // The answer of a system without large pages.
+    if (advice == datamover::memory::collapse_advice && injector.fails(EINVAL)) return -1;
     return real(at, bytes, advice);
 }
 ssize_t process_vm_readv(pid_t pid, const iovec* here, unsigned long n, const iovec* there,

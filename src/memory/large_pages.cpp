@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How does memory that processes share get large pages, where the system gives it none by itself?
+#include "large_pages.hpp"
+
+#include <algorithm>
+
+namespace datamover::memory {
+namespace {
+
+/// Asked for at once: where there are no more large pages, the rest is not tried.
+constexpr std::int64_t step_bytes = 16 * large_page_bytes;
+
+std::byte* map_at(void* place, int flags, int fd, std::int64_t offset_bytes, std::int64_t bytes) {
+    void* data = mmap(place, static_cast<std::size_t>(bytes), PROT_READ | PROT_WRITE,
+                      MAP_SHARED | flags, fd, static_cast<off_t>(offset_bytes));
+    return data == MAP_FAILED ? nullptr : static_cast<std::byte*>(data);
+}
+
+/// Addresses that nothing else is mapped to, and what to give back of them.
+class FreeAddresses {
+public:
+    explicit FreeAddresses(std::int64_t bytes) : bytes_(bytes) {
+        void* data = mmap(nullptr, static_cast<std::size_t>(bytes), PROT_NONE,
+                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (data != MAP_FAILED) begin_ = static_cast<std::byte*>(data);
+    }
+    std::byte* begin() const { return begin_; }
+    /// Gives back all but `bytes` from `kept` on.
+    void keep(std::byte* kept, std::int64_t bytes) const {
+        unmap(begin_, kept);
+        unmap(kept + bytes, begin_ + bytes_);
+    }
+    void give_back() const { unmap(begin_, begin_ + bytes_); }
+
+private:
+    static void unmap(std::byte* begin, std::byte* end) {
+        if (end > begin) munmap(begin, static_cast<std::size_t>(end - begin));
+    }
+    std::byte* begin_ = nullptr;
+    std::int64_t bytes_;
+};
+
+std::byte* next_large_page(std::byte* address) {
+    const auto value = reinterpret_cast<std::uintptr_t>(address);
+    const auto page = static_cast<std::uintptr_t>(large_page_bytes);
+    return address + (page - value % page) % page;
+}
+
+/// One small page of each large one: the system makes a large page only where there is something.
+bool touch_one_of_each([[maybe_unused]] std::byte* data, [[maybe_unused]] std::int64_t bytes) {
+#ifdef MADV_POPULATE_WRITE
+    for (std::int64_t i = 0; i < bytes; i += large_page_bytes)
+        if (madvise(data + i, 1, MADV_POPULATE_WRITE) != 0) return false;
+    return true;
+#else
+    return false;
+#endif
+}
+
+}  // namespace
+
+std::byte* map_shared(int fd, std::int64_t offset_bytes, std::int64_t bytes) {
+    if (bytes < large_page_bytes || offset_bytes % large_page_bytes != 0)
+        return map_at(nullptr, 0, fd, offset_bytes, bytes);
+    const FreeAddresses free(bytes + large_page_bytes);
+    if (!free.begin()) return map_at(nullptr, 0, fd, offset_bytes, bytes);
+    std::byte* place = next_large_page(free.begin());
+    std::byte* data = map_at(place, MAP_FIXED, fd, offset_bytes, bytes);
+    if (data)
+        free.keep(data, bytes);
+    else
+        free.give_back();
+    return data;
+}
+
+void use_large_pages(std::byte* data, std::int64_t bytes) {
+    madvise(data, static_cast<std::size_t>(bytes), MADV_HUGEPAGE);
+    const std::int64_t whole_bytes = bytes / large_page_bytes * large_page_bytes;
+    for (std::int64_t i = 0; i < whole_bytes; i += step_bytes) {
+        const std::int64_t step = std::min(step_bytes, whole_bytes - i);
+        if (!touch_one_of_each(data + i, step)) return;
+        if (madvise(data + i, static_cast<std::size_t>(step), collapse_advice) != 0) return;
+    }
+}
+
+}  // namespace datamover::memory
