@@ -30,14 +30,15 @@ public:
                     return section.source_block != 0 || section.destination_block != 0;
                 });
             // communication: begin
-            Panels& panels = panels_[{end - k, k / problem.block % pairs}];
-            if (!panels.left.layout().valid())
-                panels = {{MPI_COMM_WORLD, to_rows.destination(), sizeof(double)},
-                          {MPI_COMM_WORLD, to_columns.destination(), sizeof(double)}};
-            const PlannedArrays moves[] = {{to_rows, {a_.array.part()}, {panels.left.part()}},
-                                           {to_columns, {b_.array.part()}, {panels.right.part()}}};
-            steps_.push_back(
-                {Mover(MPI_COMM_WORLD, moves), data(panels.left), data(panels.right), end - k});
+            auto& [left, right] = panels_[{end - k, k / problem.block % pairs}];
+            if (!left.layout().valid()) {
+                left = {MPI_COMM_WORLD, to_rows.destination(), sizeof(double)};
+                right = {MPI_COMM_WORLD, to_columns.destination(), sizeof(double)};
+            }
+            const PlannedArrays moves[] = {{to_rows, {a_.array.part()}, {left.part()}},
+                                           {to_columns, {b_.array.part()}, {right.part()}}};
+            steps_.push_back({Mover(MPI_COMM_WORLD, moves), left.local<double>().data(),
+                              right.local<double>().data(), end - k});
         }
         // communication: end
     }
@@ -70,33 +71,18 @@ private:
 
     static Matrix matrix(const Problem& problem, const Point& shape) {
         // communication: begin
-        const std::int64_t processes = problem.grid_rows * problem.grid_columns;
+        const Point grid{problem.grid_rows, problem.grid_columns};
         const std::string cyclic = "cyclic(" + std::to_string(problem.block) + ")";
-        BlockCyclicOptions options;
-        options.grid = {problem.grid_rows, problem.grid_columns};
-        const BlockCyclic layout(shape, "(" + cyclic + ", " + cyclic + ")", processes, options);
+        const BlockCyclic layout(shape, "(" + cyclic + ", " + cyclic + ")", grid.product(),
+                                 {.grid = {{grid[0], grid[1]}}});
         const XArray array(MPI_COMM_WORLD, layout, sizeof(double));
-        const Point place = layout.grid_coordinates(array.rank());
-        return {array, {data(array), indices(layout, place, 0), indices(layout, place, 1)}};
+        const auto held = layout.global_indices(array.rank());
+        return {array, {array.local<double>().data(), held[0], held[1]}};
         // communication: end
     }
 
     // communication: begin
-    struct Panels {
-        XArray left, right;
-    };
-
-    static std::vector<std::int64_t> indices(const BlockCyclic& layout, const Point& place, int d) {
-        const AxisSet held = layout.axis_set(d, place[d]);
-        std::vector<std::int64_t> found(static_cast<std::size_t>(held.size()));
-        for (std::size_t i = 0; i < found.size(); ++i)
-            found[i] = held.global(static_cast<std::int64_t>(i));
-        return found;
-    }
-    static double* data(const XArray& array) {
-        return array.grid<double>(array.layout().blocks_of(array.rank()).front()).data();
-    }
-
+    using Panels = std::pair<XArray, XArray>;
     std::map<std::pair<std::int64_t, std::int64_t>, Panels> panels_;  // by depth and turn
     // communication: end
     Matrix a_, b_, c_;

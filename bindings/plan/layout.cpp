@@ -36,16 +36,8 @@ BlockCyclic make_block_cyclic(const Point& shape, const std::string& distributio
 }
 
 nb::list global_indices(const BlockCyclic& layout, std::int64_t rank) {
-    const std::int64_t block = layout.block_of(rank);
     nb::list lists;
-    for (int d = 0; d < layout.dims(); ++d) {
-        const AxisSet set = block < 0 ? AxisSet::interval(0, 0)
-                                      : layout.axis_set(d, layout.grid_coordinates(block)[d]);
-        std::vector<std::int64_t> indices(static_cast<std::size_t>(set.size()));
-        for (std::size_t i = 0; i < indices.size(); ++i)
-            indices[i] = set.global(static_cast<std::int64_t>(i));
-        lists.append(array_of(std::move(indices)));
-    }
+    for (auto& indices : layout.global_indices(rank)) lists.append(array_of(std::move(indices)));
     return lists;
 }
 

@@ -25,11 +25,11 @@ std::vector<AxisDistribution> parse_distribution(const std::string& text);
 
 /// What besides shape and distribution may be said of a block-cyclic layout; all optional.
 struct BlockCyclicOptions {
-    std::optional<std::vector<std::int64_t>> grid;  ///< processes per dimension, 1 where `*`
-    std::vector<std::int64_t> first_process;        ///< ScaLAPACK's RSRC, CSRC; zeros when empty
+    std::optional<std::vector<std::int64_t>> grid{};  ///< processes per dimension, 1 where `*`
+    std::vector<std::int64_t> first_process{};        ///< ScaLAPACK's RSRC, CSRC; zeros when empty
     bool column_major_grid = false;
     std::vector<std::int64_t>
-        ranks;  ///< block number (replica by replica, in grid order) to rank; identity when empty
+        ranks{};  ///< block number (replica by replica, in grid order) to rank; identity when empty
     std::int64_t replicas = 1;  ///< copies of the whole array, each on a grid of its own
 };
 
@@ -86,6 +86,10 @@ public:
     /// Global index to the local one on its owner, and back.
     Point local_index(const Point& global) const;
     Point global_index(std::int64_t rank, const Point& local) const;
+    /// The global indices that a rank holds, ascending, a list for each dimension; its part is
+    /// their product. Empty lists for a rank outside the grid. O(sum of the local extents) in time
+    /// and memory.
+    std::vector<std::vector<std::int64_t>> global_indices(std::int64_t rank) const;
 
     /// "(block, cyclic(64), *)" as given, blocks made explicit where the user gave them.
     const std::string& distribution() const { return distribution_; }

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "datamover/array_part.hpp"
 #include "datamover/export.h"
@@ -56,11 +57,20 @@ public:
         // An array's elements begin at multiples of 64 bytes and follow each other.
         return {reinterpret_cast<T*>(bytes.data()), bytes.shape(), strides, bytes.valid()};
     }
+    /// The one block of this process, as by `grid`; empty, with extents of 0, where it has none.
+    /// Throws invalid_state when it holds several; else errors as of `grid`. Local, O(dimensions).
+    template <class T>
+    GridView<T> local() const {
+        if (const auto block = only_block()) return grid<T>(*block);
+        const Point none = Point::filled(layout_.dims(), 0);
+        return {nullptr, none, none, Region::from_shape(none)};
+    }
     bool holds(std::int64_t block) const { return part_.memory.find(block) != nullptr; }
     /// Drops this reference to the memory. Local.
     void free();
 
 private:
+    std::optional<std::int64_t> only_block() const;
     /// Strides in bytes.
     GridView<std::byte> byte_grid(std::int64_t block, std::size_t elem_bytes) const;
 

@@ -61,6 +61,16 @@ std::byte* XArray::origin(std::int64_t block) const {
     return part_.base + block_memory(block).offset_bytes;
 }
 
+std::optional<std::int64_t> XArray::only_block() const {
+    const auto& blocks = part_.memory.blocks;
+    if (blocks.empty()) return {};
+    if (blocks.size() > 1)
+        throw Error(ErrorCode::invalid_state, "process " + std::to_string(rank_) + " holds " +
+                                                  std::to_string(blocks.size()) +
+                                                  " blocks; ask for one of them by its number");
+    return blocks.front().block;
+}
+
 GridView<std::byte> XArray::byte_grid(std::int64_t block, std::size_t elem_bytes) const {
     if (static_cast<std::int64_t>(elem_bytes) != part_.elem_bytes)
         throw Error(ErrorCode::wrong_type, "the array's elements have " +

@@ -56,8 +56,30 @@ TEST(ArrayGrids, AreRefusedForOtherElementsAndForBlocksOfOthers) {
     };
     EXPECT_EQ(code_of([&] { u.grid<float>(rank); }), ErrorCode::wrong_type);
     EXPECT_EQ(code_of([&] { u.grid<double>(nprocs); }), ErrorCode::out_of_range);
+    EXPECT_EQ(code_of([&] { u.local<float>(); }), ErrorCode::wrong_type);
     u.free();
     EXPECT_EQ(code_of([&] { u.grid<double>(rank); }), ErrorCode::invalid_state);
+    EXPECT_EQ(code_of([&] { u.local<double>(); }), ErrorCode::invalid_state);
+}
+
+TEST(ArrayGrids, AreShownWithoutANumberWhereAProcessHoldsOne) {
+    const int nprocs = mpi_test::world_size(), rank = mpi_test::world_rank();
+    XArray u(MPI_COMM_WORLD, slabs(nprocs), 8);
+    EXPECT_EQ(u.local<double>().data(), u.grid<double>(rank).data());
+    EXPECT_EQ(u.local<double>().shape(), Point({3, 4}));
+
+    BlockCyclicOptions first_only;
+    first_only.grid = {1, 1};
+    const XArray at_first(MPI_COMM_WORLD,
+                          BlockCyclic(Point{5, 6}, "(block, block)", nprocs, first_only), 8);
+    EXPECT_EQ(at_first.local<double>().shape(), rank == 0 ? Point({5, 6}) : Point({0, 0}));
+
+    const FloorPlan all_at_first({Region({0}, {2}), Region({2}, {5})}, {0, 0}, nprocs);
+    const XArray two(MPI_COMM_WORLD, all_at_first, 8);
+    if (rank == 0)
+        EXPECT_THROW(two.local<double>(), Error);
+    else
+        EXPECT_EQ(two.local<double>().extent(0), 0);
 }
 
 }  // namespace

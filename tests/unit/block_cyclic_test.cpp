@@ -43,10 +43,16 @@ TEST(BlockCyclic, DealsEveryElementAsHpfDefines) {
             ASSERT_EQ(dealt.owner_of(Point(e.global)), first) << layout.describe();
             ASSERT_EQ(dealt.local_index(Point(e.global)), Point(e.local)) << layout.describe();
             ASSERT_EQ(dealt.global_index(rank, Point(e.local)), Point(e.global));
+            const auto indices = dealt.global_indices(rank);
+            for (std::size_t d = 0; d < indices.size(); ++d)
+                ASSERT_EQ(indices[d].at(static_cast<std::size_t>(e.local[d])), e.global[d]);
             ++held[rank];
         }
         for (std::int64_t rank = 0; rank < nprocs; ++rank) {
             EXPECT_EQ(dealt.local_shape(rank).product(), held[rank]);
+            for (int d = 0; d < dealt.dims(); ++d)
+                EXPECT_EQ(dealt.global_indices(rank)[static_cast<std::size_t>(d)].size(),
+                          static_cast<std::size_t>(dealt.local_shape(rank)[d]));
             EXPECT_EQ(layout.local_elems(rank), held[rank]);
         }
     }
