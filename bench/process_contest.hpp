@@ -33,8 +33,9 @@ inline void print_header(MPI_Comm comm) {
 
 /// The main function of a program that measures: MPI around `work`, and what fails is said.
 template <class Work>
-int run_program(int& argc, char**& argv, const char* name, Work&& work) {
-    MPI_Init(&argc, &argv);
+int run_program(int& argc, char**& argv, const char* name, Work&& work,
+                int thread_level = MPI_THREAD_SINGLE) {
+    MPI_Init_thread(&argc, &argv, thread_level, &thread_level);
     try {
         print_header(MPI_COMM_WORLD);
         work();

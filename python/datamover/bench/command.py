@@ -13,6 +13,7 @@ from datamover.bench import (
     halo,
     latency,
     model,
+    overlap,
     plan,
     redistribute,
     relations,
@@ -32,6 +33,7 @@ app.command("files")(files.bench)
 app.command("flat")(flat.bench)
 app.command("halo")(halo.bench)
 app.command("latency")(latency.bench)
+app.command("overlap")(overlap.bench)
 app.command("redistribute")(redistribute.bench)
 app.command("plan")(plan.bench)
 app.command("relations")(relations.bench)

@@ -31,6 +31,14 @@ CaseNames = Annotated[
     list[str] | None,
     typer.Option("--case", metavar="NAME", help="Only cases that begin so; may be repeated."),
 ]
+Launcher = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COMMAND",
+        help="Start the processes by this: 'scripts/two-hosts --rate 1gbit' puts a link of a "
+        "limited rate between half of them and the others.",
+    ),
+]
 RandomCases = Annotated[int, typer.Option("--random", min=0, help="Add random cases.")]
 Seed = Annotated[int, typer.Option(help="Of the random cases.")]
 

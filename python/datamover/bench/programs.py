@@ -6,12 +6,13 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,13 @@ class Mpi:
     mpiexec: str
     options: tuple[str, ...] = ()
     environment: dict[str, str] = field(default_factory=dict)
+
+    def started_by(self, launcher: str | None) -> Mpi:
+        """Return the same MPI with a launcher of the user's, if there is one, and its options."""
+        if launcher is None:
+            return self
+        mpiexec, *words = shlex.split(launcher)
+        return replace(self, mpiexec=mpiexec, options=tuple(words))
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,6 @@ Source: Network I/O for a distributed-memory machine, section 6 and figures 11 a
 
 from __future__ import annotations
 
-import dataclasses
-import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -56,14 +54,7 @@ def bench(
     json_file: options.JsonFile = None,
     seconds: options.Seconds = 3.0,
     case: options.CaseNames = None,
-    launcher: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COMMAND",
-            help="Start the processes by this: 'scripts/two-hosts --rate 1gbit' puts a link of a "
-            "limited rate between half of them and the others.",
-        ),
-    ] = None,
+    launcher: options.Launcher = None,
     png_file: Annotated[
         Path | None, typer.Option("--png", metavar="FILE", help="Draw the speeds.")
     ] = None,
@@ -74,10 +65,7 @@ def bench(
         words = [w for c in chosen for w in (c.name, str(MESSAGES[c.message]), str(c.block_bytes))]
         arguments = [str(seconds), str(nprocs), *words]
         command = programs.python_program("datamover.bench.stream_ends", *arguments)
-        mpi = programs.own_mpi()
-        if launcher is not None:
-            mpiexec, *words = shlex.split(launcher)
-            mpi = dataclasses.replace(mpi, mpiexec=mpiexec, options=tuple(words))
+        mpi = programs.own_mpi().started_by(launcher)
         seconds = seconds * len(chosen)
         printed = programs.run(mpi, nprocs + consumers, command, seconds, GIVE_WAY)
         results = Results()
