@@ -11,6 +11,7 @@
 
 #include "datamover/error.hpp"
 #include "datamover/layout.hpp"
+#include "datamover/side.hpp"
 
 namespace nanobind::detail {
 
@@ -137,6 +138,13 @@ inline Point in_all_dims(const Point& p, int dims) {
 inline Point step_of(const Point& given, int dims) {
     const Point step = in_all_dims(given, dims);
     return step == Point::filled(step.dims(), 1) ? Point{} : step;
+}
+
+inline Side side_of(const std::string& name) {
+    for (const Side side : both_sides)
+        if (name == side_name(side)) return side;
+    throw Error(ErrorCode::invalid_argument,
+                "side is '" + name + "', it must be 'source' or 'destination'");
 }
 
 /// Axes as numpy.transpose takes them, none for all in order; negative ones count from the end.

@@ -16,14 +16,14 @@ namespace datamover::bindings {
 void bind_datatypes(nb::module_& m) {
     m.def(
         "make_relation_datatype",
-        [](const AddressRelation& relation, bool of_source, std::uintptr_t element,
+        [](const AddressRelation& relation, const std::string& side, std::uintptr_t element,
            std::uintptr_t result) {
             const MPI_Datatype elem =
                 element == 0 ? MPI_DATATYPE_NULL : *reinterpret_cast<MPI_Datatype*>(element);
             *reinterpret_cast<MPI_Datatype*>(result) =
-                relation_datatype(relation, of_source ? Side::source : Side::destination, elem);
+                relation_datatype(relation, side_of(side), elem);
         },
-        "relation"_a, "of_source"_a, "element"_a, "result"_a,
+        "relation"_a, "side"_a, "element"_a, "result"_a,
         "Set a datatype's handle to one side of a relation. Local.");
 }
 

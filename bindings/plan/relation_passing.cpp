@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "casters.hpp"
 #include "datamover/relation_messages.hpp"
 #include "numpy_arrays.hpp"
 #include "relation_apply.hpp"
@@ -47,22 +48,17 @@ AddressRelation from_bytes(nb::handle buffer, std::optional<std::int64_t> most_e
 /// address, or an array that the addresses must lie in.
 bindings::NumpyArray<std::int64_t> iovec(const AddressRelation& relation, nb::handle base,
                                          const std::string& side) {
-    if (side != "source" && side != "destination")
-        throw Error(ErrorCode::invalid_argument,
-                    "side is '" + side + "', it must be 'source' or 'destination'");
-    const bool of_source = side == "source";
+    const Side of = bindings::side_of(side);
     std::byte* start = nullptr;
     if (nb::isinstance<nb::int_>(base)) {
         start = reinterpret_cast<std::byte*>(nb::cast<std::uintptr_t>(base));
     } else {
         const ArrayMemory memory(base, "base");
-        relation.require_inside(of_source ? Side::source : Side::destination,
-                                bindings::bounds_of(memory), "base");
+        relation.require_inside(of, bindings::bounds_of(memory), "base");
         start = memory.data();
     }
     std::vector<std::int64_t> rows;
-    for (const MemoryPiece& piece :
-         of_source ? relation.source_pieces(start) : relation.destination_pieces(start)) {
+    for (const MemoryPiece& piece : relation.pieces(of, start)) {
         rows.push_back(static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(piece.data)));
         rows.push_back(static_cast<std::int64_t>(piece.bytes));
     }

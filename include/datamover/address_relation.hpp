@@ -36,6 +36,13 @@ struct ProductAxis {
     std::shared_ptr<const AxisTable> table;  ///< shared between the relations of many peers
     std::int64_t source_stride_bytes = 0;
     std::int64_t destination_stride_bytes = 0;
+
+    std::int64_t stride_bytes(Side side) const {
+        return side == Side::source ? source_stride_bytes : destination_stride_bytes;
+    }
+    std::int64_t& stride_bytes(Side side) {
+        return side == Side::source ? source_stride_bytes : destination_stride_bytes;
+    }
 };
 
 /// A Cartesian product of axes, outermost first (which is the order of its elements): the element
@@ -47,6 +54,12 @@ struct Product {
     std::int64_t destination_offset_bytes = 0;
     std::vector<ProductAxis> axes;
 
+    std::int64_t offset_bytes(Side side) const {
+        return side == Side::source ? source_offset_bytes : destination_offset_bytes;
+    }
+    std::int64_t& offset_bytes(Side side) {
+        return side == Side::source ? source_offset_bytes : destination_offset_bytes;
+    }
     std::int64_t size() const;  ///< elements
 };
 
@@ -217,10 +230,15 @@ public:
                            AddressBounds destination_memory,
                            const ElementUpdate& update = {}) const;
 
-    /// The pieces of memory that the source side (destination side) consists of, in order, as in a
-    /// scatter-gather list of the operating system. O(number of contiguous pieces).
-    std::vector<MemoryPiece> source_pieces(const void* base) const;
-    std::vector<MemoryPiece> destination_pieces(void* base) const;
+    /// The pieces of memory that a side consists of, in order, as in a scatter-gather list of the
+    /// operating system; those of the source are for reading. O(number of contiguous pieces).
+    std::vector<MemoryPiece> pieces(Side side, const void* base) const;
+    std::vector<MemoryPiece> source_pieces(const void* base) const {
+        return pieces(Side::source, base);
+    }
+    std::vector<MemoryPiece> destination_pieces(void* base) const {
+        return pieces(Side::destination, base);
+    }
 
     /// The relation as bytes that from_bytes turns back into the same pairs in the same encoding,
     /// on machines with this machine's byte order. O(nbytes).

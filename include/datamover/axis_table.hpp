@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "datamover/export.h"
+#include "datamover/side.hpp"
 
 namespace datamover DATAMOVER_PUBLIC {
 
@@ -19,6 +20,12 @@ struct AxisRun {
     std::int64_t source_step = 0;
     std::int64_t destination_step = 0;
 
+    std::int64_t start(Side side) const { return side == Side::source ? source : destination; }
+    std::int64_t& start(Side side) { return side == Side::source ? source : destination; }
+    std::int64_t step(Side side) const {
+        return side == Side::source ? source_step : destination_step;
+    }
+    std::int64_t& step(Side side) { return side == Side::source ? source_step : destination_step; }
     bool operator==(const AxisRun&) const = default;
 };
 
@@ -50,14 +57,18 @@ public:
     std::int64_t periods() const { return periods_; }
     std::int64_t source_period() const { return source_period_; }
     std::int64_t destination_period() const { return destination_period_; }
+    std::int64_t period(Side side) const {
+        return side == Side::source ? source_period_ : destination_period_;
+    }
 
     /// True when one run describes all pairs (no repetition of periods and no tail).
     bool single_run() const { return tail_.empty() && runs_.size() == 1 && periods_ == 1; }
 
-    /// The same sources, in the same order, that meet 0, 1, 2, …: the positions in a message.
-    AxisTable source_half() const;
-    /// 0, 1, 2, … that meet the same destinations in the same order.
-    AxisTable destination_half() const;
+    /// Source: the same sources, in the same order, that meet 0, 1, 2, …: the positions in a
+    /// message. Destination: 0, 1, 2, … that meet the same destinations in the same order.
+    AxisTable half(Side kept) const;
+    AxisTable source_half() const { return half(Side::source); }
+    AxisTable destination_half() const { return half(Side::destination); }
     /// Source and destination exchanged; the order stays.
     AxisTable reversed() const;
     /// Both sides shifted by constants.

@@ -90,6 +90,7 @@ public:
 
     const Layout& source() const { return source_; }
     const Layout& destination() const { return destination_; }
+    const Layout& layout(Side side) const { return side == Side::source ? source_ : destination_; }
     std::int64_t nprocs() const { return source_.nprocs(); }
 
     /// Adds one dependence. Throws out_of_range (block numbers), mismatch (numbers of points,

@@ -12,6 +12,7 @@
 #include "datamover/axis_table.hpp"
 #include "datamover/export.h"
 #include "datamover/region.hpp"
+#include "datamover/side.hpp"
 
 namespace datamover DATAMOVER_PUBLIC {
 
@@ -25,6 +26,8 @@ struct BoxAxis {
     std::int32_t source_dim = 0;
     std::int32_t destination_dim = 0;
 
+    std::int64_t start(Side side) const { return side == Side::source ? source : destination; }
+    int dim(Side side) const { return side == Side::source ? source_dim : destination_dim; }
     bool operator==(const BoxAxis&) const = default;
 };
 
@@ -44,6 +47,10 @@ struct PlacedBox {
     std::int64_t source_block = 0;
     std::int64_t destination_block = 0;
     std::int64_t shape = 0;
+
+    std::int64_t block(Side side) const {
+        return side == Side::source ? source_block : destination_block;
+    }
 };
 
 /// Boxes, each between its own pair of blocks, in order. Boxes that lie alike in their blocks share
@@ -65,12 +72,18 @@ struct PieceAxis {
     std::shared_ptr<const AxisTable> table;
     int source_dim = 0;
     int destination_dim = 0;
+
+    int dim(Side side) const { return side == Side::source ? source_dim : destination_dim; }
 };
 
 /// The two blocks that a piece is about.
 struct BlockPair {
     std::int64_t source_block = 0;
     std::int64_t destination_block = 0;
+
+    std::int64_t block(Side side) const {
+        return side == Side::source ? source_block : destination_block;
+    }
 };
 
 /// The Cartesian product of its axes (in order of the destination's dimensions).
@@ -86,6 +99,7 @@ struct ReshapePiece : BlockPair {
     Region source;
     Region destination;
 
+    const Region& box(Side side) const { return side == Side::source ? source : destination; }
     std::int64_t size() const { return source.size(); }
 };
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ._plan import AddressRelation, BoundCopy, RecomputeModel, RelationCache
-from .errors import InvalidArgument
 from .machine_model import use_kept
 
 if TYPE_CHECKING:
@@ -64,15 +63,13 @@ def datatype(
     array([10., 13., 14.])
     >>> kind.Free()
     """
-    if side not in ("source", "destination"):
-        raise InvalidArgument(f"side is '{side}', it must be 'source' or 'destination'")
     from mpi4py import MPI
 
     from .mpi import core
 
     made = MPI.Datatype()
     core().make_relation_datatype(
-        self, side == "source", MPI._addressof(element) if element else 0, MPI._addressof(made)
+        self, side, MPI._addressof(element) if element else 0, MPI._addressof(made)
     )
     return made
 

@@ -110,8 +110,7 @@ int datamover_relation_bounds(const datamover_relation* relation, datamover_side
                               int64_t* begin_bytes, int64_t* end_bytes) {
     return guarded([&] {
         const AddressRelation& value = value_of(relation, "relation");
-        const AddressBounds bounds =
-            side_of(side) == Side::source ? value.source_bounds() : value.destination_bounds();
+        const AddressBounds bounds = value.bounds(side_of(side));
         given(begin_bytes, "begin_bytes") = bounds.begin_bytes;
         given(end_bytes, "end_bytes") = bounds.end_bytes;
     });
@@ -172,9 +171,7 @@ int datamover_relation_iovec(const datamover_relation* relation, datamover_side 
                              int64_t* count) {
     return guarded([&] {
         const AddressRelation& value = value_of(relation, "relation");
-        write_out(side_of(side) == Side::source ? value.source_pieces(base)
-                                                : value.destination_pieces(const_cast<void*>(base)),
-                  pieces, capacity, count);
+        write_out(value.pieces(side_of(side), base), pieces, capacity, count);
     });
 }
 

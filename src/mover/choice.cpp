@@ -110,7 +110,7 @@ void FactFinder::add_sharing(PairFacts& facts, std::size_t motion) const {
         const ArrayPart& own = *context_.motions[motion].array[side];
         const bool shared = here ? own.allocation && own.allocation->segment
                                  : peer.arrays[motion][side].place.has_value();
-        (side == Side::source ? facts.source_shared : facts.destination_shared) = shared && signals;
+        facts.shared[side] = shared && signals;
         if (here && own.allocation && !own.allocation->why_private.empty())
             facts.why_far = std::string("the ") + side_name(side) +
                             " array is in private memory: " + own.allocation->why_private;
@@ -128,9 +128,9 @@ void FactFinder::add_reading(PairFacts& facts, std::size_t motion, const PairPar
     const MemoryLayout& destination =
         sends ? peer.arrays[motion].destination.memory : bound.array.destination->memory;
     const std::int64_t source_run =
-        plan::mean_run_bytes(part, source, true, bound.array.source->elem_bytes);
-    const std::int64_t destination_run =
-        plan::mean_run_bytes(part, destination, false, bound.array.destination->elem_bytes);
+        plan::mean_run_bytes(part, source, Side::source, bound.array.source->elem_bytes);
+    const std::int64_t destination_run = plan::mean_run_bytes(part, destination, Side::destination,
+                                                              bound.array.destination->elem_bytes);
     const std::int64_t most = use_.most_sent_bytes + use_.most_received_bytes;
     facts.balanced = most - use_.most_exchanged_bytes <= most / 4;
     facts.readable = true;

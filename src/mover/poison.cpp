@@ -23,15 +23,12 @@ void for_each_piece(const Moves& moves, const Motion& motion, Side side, std::in
     const PlannedParts& parts = moves.plans[motion.plan];
     const ArrayPart& array = motion.array[side];
     const bool reads = side == Side::source;
-    const plan::RelationSide own{reads ? &parts.plan.source() : &parts.plan.destination(),
-                                 &array.memory, array.elem_bytes, rank};
+    const plan::RelationSide own{&parts.plan.layout(side), &array.memory, array.elem_bytes, rank};
     const plan::RelationSide message{nullptr, nullptr, array.elem_bytes, rank};
     for (const PeerPart& peer : reads ? parts.outgoing : parts.incoming) {
         const AddressRelation relation =
             reads ? plan::compile(peer.part, own, message) : plan::compile(peer.part, message, own);
-        for (const MemoryPiece& piece :
-             reads ? relation.source_pieces(array.base) : relation.destination_pieces(array.base))
-            visit(piece);
+        for (const MemoryPiece& piece : relation.pieces(side, array.base)) visit(piece);
     }
 }
 

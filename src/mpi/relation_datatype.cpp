@@ -61,35 +61,34 @@ Datatype vector_of(std::int64_t count, std::int64_t stride, MPI_Datatype of) {
 }
 
 /// Appends the runs of a table, in order, at the strides of one side.
-void append_runs(const std::vector<AxisRun>& runs, bool of_source, std::int64_t stride,
-                 MPI_Datatype of, std::int64_t offset, std::vector<Part>& parts) {
+void append_runs(const std::vector<AxisRun>& runs, Side side, std::int64_t stride, MPI_Datatype of,
+                 std::int64_t offset, std::vector<Part>& parts) {
     for (const AxisRun& r : runs) {
         const Datatype block = vector_of(r.length, stride, of);
-        const std::int64_t step = (of_source ? r.source_step : r.destination_step) * stride;
-        const std::int64_t start = (of_source ? r.source : r.destination) * stride;
+        const std::int64_t step = r.step(side) * stride;
+        const std::int64_t start = r.start(side) * stride;
         parts.push_back({offset + start, vector_of(r.count, step, block.get())});
     }
 }
 
-Datatype table_of(const AxisTable& table, bool of_source, std::int64_t stride, MPI_Datatype of) {
-    const std::int64_t period = of_source ? table.source_period() : table.destination_period();
+Datatype table_of(const AxisTable& table, Side side, std::int64_t stride, MPI_Datatype of) {
     std::vector<Part> all;
     if (table.periods() > 0 && !table.runs().empty()) {
         std::vector<Part> once;
-        append_runs(table.runs(), of_source, stride, of, 0, once);
+        append_runs(table.runs(), side, stride, of, 0, once);
         const Datatype one = sequence(once);
-        all.push_back({0, vector_of(table.periods(), period * stride, one.get())});
+        all.push_back({0, vector_of(table.periods(), table.period(side) * stride, one.get())});
     }
-    append_runs(table.tail(), of_source, stride, of, 0, all);
+    append_runs(table.tail(), side, stride, of, 0, all);
     return sequence(all);
 }
 
-Datatype nest_of(const Nest& nest, bool of_source, MPI_Datatype element) {
+Datatype nest_of(const Nest& nest, Side side, MPI_Datatype element) {
     Datatype inner = vector_of(1, 0, element);
     for (auto axis = nest.axes.rbegin(); axis != nest.axes.rend(); ++axis) {
-        const std::int64_t stride = of_source ? axis->source_stride : axis->destination_stride;
+        const std::int64_t stride = axis->stride(side);
         inner = axis->table == nullptr ? vector_of(axis->count, stride, inner.get())
-                                       : table_of(*axis->table, of_source, stride, inner.get());
+                                       : table_of(*axis->table, side, stride, inner.get());
     }
     return inner;
 }
@@ -97,12 +96,12 @@ Datatype nest_of(const Nest& nest, bool of_source, MPI_Datatype element) {
 /// Evenly spaced elements become a vector each.
 class PieceLister {
 public:
-    PieceLister(bool of_source, std::int64_t elem_bytes, MPI_Datatype element)
-        : of_source_(of_source), elem_bytes_(elem_bytes), element_(element) {}
+    PieceLister(Side side, std::int64_t elem_bytes, MPI_Datatype element)
+        : side_(side), elem_bytes_(elem_bytes), element_(element) {}
 
     void push(const StridedRun& run) {
-        const std::int64_t start = of_source_ ? run.source : run.destination;
-        const std::int64_t step = of_source_ ? run.source_step : run.destination_step;
+        const std::int64_t start = run.start(side_);
+        const std::int64_t step = run.step(side_);
         if (run.elems == 1 || step == elem_bytes_) {
             append(start, run.elems);
             return;
@@ -143,7 +142,7 @@ private:
         lengths_.clear();
     }
 
-    bool of_source_;
+    Side side_;
     std::int64_t elem_bytes_;
     MPI_Datatype element_;
     std::int64_t next_ = 0;
@@ -152,17 +151,16 @@ private:
     std::vector<Part> parts_;
 };
 
-Datatype made_of(const AddressRelation::Storage& storage, bool of_source, std::int64_t elem_bytes,
+Datatype made_of(const AddressRelation::Storage& storage, Side side, std::int64_t elem_bytes,
                  MPI_Datatype element) {
     if (storage.encoding() != Encoding::product) {
-        PieceLister lister(of_source, elem_bytes, element);
+        PieceLister lister(side, elem_bytes, element);
         storage.visit([&](const StridedRun& run) { lister.push(run); });
         return lister.finish();
     }
     std::vector<Part> nests;
     static_cast<const ProductStorage&>(storage).for_each_nest([&](const Nest& nest) {
-        nests.push_back(
-            {of_source ? nest.source : nest.destination, nest_of(nest, of_source, element)});
+        nests.push_back({nest.offset(side), nest_of(nest, side, element)});
     });
     return sequence(nests);
 }
@@ -179,9 +177,8 @@ void require_element(MPI_Datatype element, std::int64_t elem_bytes) {
 }  // namespace
 
 MPI_Datatype relation_datatype(const AddressRelation& relation, Side side, MPI_Datatype element) {
-    const bool of_source = side == Side::source;
-    const std::int64_t elem_bytes =
-        of_source ? relation.source_elem_bytes() : relation.destination_elem_bytes();
+    const AddressRelation::Storage& storage = *RelationAccess::storage(relation);
+    const std::int64_t elem_bytes = storage.elem_bytes(side);
     Datatype bytes;
     if (element == MPI_DATATYPE_NULL) {
         bytes = contiguous(elem_bytes, MPI_BYTE);
@@ -189,7 +186,7 @@ MPI_Datatype relation_datatype(const AddressRelation& relation, Side side, MPI_D
     } else {
         require_element(element, elem_bytes);
     }
-    Datatype made = made_of(*RelationAccess::storage(relation), of_source, elem_bytes, element);
+    Datatype made = made_of(storage, side, elem_bytes, element);
     made.commit();
     return made.release();
 }

@@ -40,10 +40,10 @@ public:
             const std::int64_t source = first.source - first_run(*known).source;
             const std::int64_t destination = first.destination - first_run(*known).destination;
             if (table.shifted(-source, -destination) != *known) continue;
-            slices_.push_back({known, source, destination});
+            slices_.push_back({known, {source, destination}});
             return;
         }
-        slices_.push_back({std::make_shared<const AxisTable>(std::move(table)), 0, 0});
+        slices_.push_back({std::make_shared<const AxisTable>(std::move(table)), {}});
     }
 
     void flush() {

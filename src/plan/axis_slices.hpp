@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "datamover/axis_table.hpp"
+#include "datamover/side.hpp"
 
 namespace datamover::plan {
 
@@ -14,8 +15,7 @@ namespace datamover::plan {
 struct AxisSlice {
     std::shared_ptr<const AxisTable> table;  ///< shared between slices that are alike; then the
                                              ///< first of them is not moved
-    std::int64_t source_shift = 0;
-    std::int64_t destination_shift = 0;
+    PerSide<std::int64_t> shift;
 };
 
 /// Cuts a table, in its order, into slices of at most `most_positions` (>= 1). Where a period fits,

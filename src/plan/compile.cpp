@@ -43,43 +43,33 @@ void check_inside(const RelationSide& side, const BlockMemory& memory, int d, Ex
         outside(side, memory, d, range);
 }
 
+/// Where a process keeps one block on each side; nullptr: the message.
+using BlockMemories = PerSide<const BlockMemory*>;
+
 /// Puts boxes of a list into products: what two boxes of one shape have in common is looked at
 /// once.
 class BoxCompiler {
 public:
-    BoxCompiler(const BoxList& list, const RelationSide& source, const RelationSide& destination,
-                MessageOrder order, ProductBuilder& products)
-        : list_(list),
-          source_(source),
-          destination_(destination),
-          order_(order),
-          products_(products),
-          known_(list.shapes.size()) {}
+    BoxCompiler(const BoxList& list, const PerSide<RelationSide>& sides, MessageOrder order,
+                ProductBuilder& products)
+        : list_(list), sides_(sides), order_(order), products_(products) {
+        known_.resize(list.shapes.size());
+    }
 
     /// `done_elems` stand before these boxes in the message.
     void operator()(std::int64_t done_elems) {
         products_.expect(static_cast<std::int64_t>(list_.boxes.size()));
-        const BlockMemory *from = nullptr, *to = nullptr;
+        BlockMemories memory;
         for (const PlacedBox& box : list_.boxes) {
             const BoxShape& shape = list_.shape_of(box);
-            if (source_.memory) {
-                if (!from || from->block != box.source_block)
-                    from = &memory_of(source_, box.source_block);
-                check_inside(*from, shape, Side::source);
-            }
-            if (destination_.memory) {
-                if (!to || to->block != box.destination_block)
-                    to = &memory_of(destination_, box.destination_block);
-                check_inside(*to, shape, Side::destination);
-            }
+            for (const Side side : both_sides) find(memory[side], box, shape, side);
             Known& known = known_[static_cast<std::size_t>(box.shape)];
-            if (!known.valid || (from && !(known.source_strides == from->strides_bytes)) ||
-                (to && !(known.destination_strides == to->strides_bytes)))
-                known = compiled(shape, from, to);
-            products_.place(
-                known.nest_shape,
-                known.source + (from ? from->offset_bytes : done_elems * source_.elem_bytes),
-                known.destination + (to ? to->offset_bytes : done_elems * destination_.elem_bytes));
+            if (!known.fits(memory)) known = compiled(shape, memory);
+            const auto place = [&](Side side) {
+                return known.start[side] + (memory[side] ? memory[side]->offset_bytes
+                                                         : done_elems * sides_[side].elem_bytes);
+            };
+            products_.place(known.nest_shape, place(Side::source), place(Side::destination));
             done_elems += products_.shape_elems(known.nest_shape);
         }
     }
@@ -89,26 +79,37 @@ private:
     /// blocks.
     struct Known {
         bool valid = false;
-        Point source_strides, destination_strides;
-        std::int64_t source = 0, destination = 0;
+        PerSide<Point> strides;
+        PerSide<std::int64_t> start;
         std::int64_t nest_shape = 0;
+
+        bool fits(const BlockMemories& memory) const {
+            const auto alike = [&](Side side) {
+                return !memory[side] || strides[side] == memory[side]->strides_bytes;
+            };
+            return valid && alike(Side::source) && alike(Side::destination);
+        }
     };
 
-    void check_inside(const BlockMemory& memory, const BoxShape& shape, Side side) const {
+    /// Sets `memory` to that of the box's block, where the side has one: mostly that of the box
+    /// before.
+    void find(const BlockMemory*& memory, const PlacedBox& box, const BoxShape& shape, Side side) {
+        if (!sides_[side].memory) return;
+        if (!memory || memory->block != box.block(side))
+            memory = &memory_of(sides_[side], box.block(side));
         for (const BoxAxis& a : shape.axes()) {
-            const bool of_source = side == Side::source;
-            const int d = of_source ? a.source_dim : a.destination_dim;
-            const std::int64_t lo = of_source ? a.source : a.destination;
-            if (lo < memory.valid.lo()[d] || lo + a.length > memory.valid.hi()[d])
-                outside(of_source ? source_ : destination_, memory, d, {lo, lo + a.length - 1});
+            const int d = a.dim(side);
+            const std::int64_t lo = a.start(side);
+            if (lo < memory->valid.lo()[d] || lo + a.length > memory->valid.hi()[d])
+                outside(sides_[side], *memory, d, {lo, lo + a.length - 1});
         }
     }
 
-    Known compiled(const BoxShape& shape, const BlockMemory* from, const BlockMemory* to) {
+    Known compiled(const BoxShape& shape, const BlockMemories& memory) {
         Known known;
         known.valid = true;
-        if (from) known.source_strides = from->strides_bytes;
-        if (to) known.destination_strides = to->strides_bytes;
+        for (const Side side : both_sides)
+            if (memory[side]) known.strides[side] = memory[side]->strides_bytes;
         std::int64_t inner_elems = 1;
         axes_.resize(static_cast<std::size_t>(shape.dims));
         for (int k = shape.dims - 1; k >= 0; --k) {
@@ -116,15 +117,12 @@ private:
             const BoxAxis& a =
                 shape.axis[static_cast<std::size_t>(row_major ? k : shape.dims - 1 - k)];
             NestAxis& axis = axes_[static_cast<std::size_t>(k)];
-            axis = {a.length, inner_elems * source_.elem_bytes,
-                    inner_elems * destination_.elem_bytes, nullptr};
-            if (from) {
-                axis.source_stride = from->strides_bytes[a.source_dim];
-                known.source += a.source * axis.source_stride;
-            }
-            if (to) {
-                axis.destination_stride = to->strides_bytes[a.destination_dim];
-                known.destination += a.destination * axis.destination_stride;
+            axis.count = a.length;
+            axis.table = nullptr;
+            for (const Side side : both_sides) {
+                axis.stride(side) = memory[side] ? memory[side]->strides_bytes[a.dim(side)]
+                                                 : inner_elems * sides_[side].elem_bytes;
+                if (memory[side]) known.start[side] += a.start(side) * axis.stride(side);
             }
             inner_elems *= a.length;
         }
@@ -134,8 +132,7 @@ private:
     }
 
     const BoxList& list_;
-    const RelationSide& source_;
-    const RelationSide& destination_;
+    const PerSide<RelationSide>& sides_;
     MessageOrder order_;
     ProductBuilder& products_;
     std::vector<Known> known_;    // by the list's shapes
@@ -145,15 +142,15 @@ private:
 /// Appends relations piece by piece; the message side grows with each.
 class Compiler {
 public:
-    Compiler(const RelationSide& source, const RelationSide& destination, MessageOrder order)
-        : source_(source),
-          destination_(destination),
+    Compiler(const PerSide<RelationSide>& sides, MessageOrder order)
+        : sides_(sides),
           order_(order),
-          products_(source.elem_bytes, destination.elem_bytes) {}
+          products_(sides.source.elem_bytes, sides.destination.elem_bytes) {}
 
     AddressRelation operator()(const PairPart& part) {
         // No place in the message lies beyond its end.
-        checked_message_bytes(part.size(), std::max(source_.elem_bytes, destination_.elem_bytes));
+        checked_message_bytes(part.size(),
+                              std::max(sides_.source.elem_bytes, sides_.destination.elem_bytes));
         for (const Piece& piece : part.pieces) {
             const std::int64_t elems = piece.size();
             if (elems == 0) continue;
@@ -168,44 +165,45 @@ public:
 
 private:
     void add(const BoxList& content) {
-        BoxCompiler(content, source_, destination_, order_, products_)(done_elems_);
+        BoxCompiler(content, sides_, order_, products_)(done_elems_);
     }
 
     void add(const ProductPiece& content) {
-        const BlockMemory* from =
-            source_.memory ? &memory_of(source_, content.source_block) : nullptr;
-        const BlockMemory* to =
-            destination_.memory ? &memory_of(destination_, content.destination_block) : nullptr;
         Product product;
-        product.source_offset_bytes = from ? from->offset_bytes : done_elems_ * source_.elem_bytes;
-        product.destination_offset_bytes =
-            to ? to->offset_bytes : done_elems_ * destination_.elem_bytes;
+        BlockMemories memory;
+        for (const Side side : both_sides) {
+            if (sides_[side].memory) memory[side] = &memory_of(sides_[side], content.block(side));
+            product.offset_bytes(side) =
+                memory[side] ? memory[side]->offset_bytes : done_elems_ * sides_[side].elem_bytes;
+        }
+        for (const Side side : both_sides)
+            if (memory[side]) check_piece_inside(content, sides_[side], *memory[side], side);
         const std::size_t dims = content.axes.size();
         product.axes.resize(dims);
-        if (from) check_piece_inside(content, source_, *from, Side::source);
-        if (to) check_piece_inside(content, destination_, *to, Side::destination);
         std::int64_t inner_elems = 1;
         for (std::size_t k = dims; k-- > 0;) {
             const bool row_major = order_ == MessageOrder::row_major;
             const PieceAxis& axis = content.axes[row_major ? k : dims - 1 - k];
-            ProductAxis& a = product.axes[k];
-            if (from) {
-                a.source_stride_bytes = from->strides_bytes[axis.source_dim];
-            } else {
-                a.table = std::make_shared<const AxisTable>(axis.table->destination_half());
-                a.source_stride_bytes = inner_elems * source_.elem_bytes;
-            }
-            if (to) {
-                a.destination_stride_bytes = to->strides_bytes[axis.destination_dim];
-            } else {
-                a.table = std::make_shared<const AxisTable>(axis.table->source_half());
-                a.destination_stride_bytes = inner_elems * destination_.elem_bytes;
-            }
-            if (from && to) a.table = axis.table;
+            product.axes[k] = placed(axis, memory, inner_elems);
             inner_elems *= axis.table->size();
         }
         // Places in memory lie inside its blocks, those in the message before its end.
         products_.append_fitting(product);
+    }
+
+    /// An axis between its blocks' memories, or a memory and a message in which `inner_elems` stand
+    /// between one position and the next.
+    ProductAxis placed(const PieceAxis& axis, const BlockMemories& memory,
+                       std::int64_t inner_elems) const {
+        ProductAxis made;
+        made.table = axis.table;
+        for (const Side side : both_sides) {
+            made.stride_bytes(side) = memory[side] ? memory[side]->strides_bytes[axis.dim(side)]
+                                                   : inner_elems * sides_[side].elem_bytes;
+            if (!memory[side])
+                made.table = std::make_shared<const AxisTable>(axis.table->half(other(side)));
+        }
+        return made;
     }
 
     /// Positions of axes along one dimension add up.
@@ -213,7 +211,7 @@ private:
                                    const BlockMemory& memory, Side side) {
         std::array<std::optional<Extent>, max_dims> range;
         for (const PieceAxis& axis : piece.axes) {
-            const int d = side == Side::source ? axis.source_dim : axis.destination_dim;
+            const int d = axis.dim(side);
             const Extent along = extent_of(*axis.table, side);
             Extent& sum = range[static_cast<std::size_t>(d)].emplace(
                 range[static_cast<std::size_t>(d)].value_or(Extent{0, 0}));
@@ -229,48 +227,44 @@ private:
     /// halves are joined.
     void add(const ReshapePiece& content) {
         flush_products();
-        if (!source_.memory) {
-            relations_.push_back(box_half(destination_, content.destination_block,
-                                          content.destination, false, done_elems_));
-        } else if (!destination_.memory) {
-            relations_.push_back(
-                box_half(source_, content.source_block, content.source, true, done_elems_));
-        } else {
-            relations_.push_back(AddressRelation::join(
-                box_half(source_, content.source_block, content.source, true, 0),
-                box_half(destination_, content.destination_block, content.destination, false, 0)));
-        }
+        if (!sides_.source.memory)
+            relations_.push_back(box_half(content, Side::destination, done_elems_));
+        else if (!sides_.destination.memory)
+            relations_.push_back(box_half(content, Side::source, done_elems_));
+        else
+            relations_.push_back(AddressRelation::join(box_half(content, Side::source, 0),
+                                                       box_half(content, Side::destination, 0)));
     }
 
-    AddressRelation box_half(const RelationSide& side, std::int64_t block, const Region& box,
-                             bool is_source, std::int64_t message_elems) const {
-        const BlockMemory& memory = memory_of(side, block);
+    AddressRelation box_half(const ReshapePiece& content, Side kept,
+                             std::int64_t message_elems) const {
+        const BlockMemory& memory = memory_of(sides_[kept], content.block(kept));
+        const Region& box = content.box(kept);
+        const Side message = other(kept);
+        std::int64_t inner_bytes = sides_[message].elem_bytes;
         Product product;
-        (is_source ? product.source_offset_bytes : product.destination_offset_bytes) =
-            memory.offset_bytes;
-        (is_source ? product.destination_offset_bytes : product.source_offset_bytes) =
-            message_elems * (is_source ? destination_ : source_).elem_bytes;
-        std::int64_t inner_bytes = (is_source ? destination_ : source_).elem_bytes;
+        product.offset_bytes(kept) = memory.offset_bytes;
+        product.offset_bytes(message) = message_elems * inner_bytes;
         for (int d = box.dims() - 1; d >= 0; --d) {
-            check_inside(side, memory, d, {box.lo()[d], box.hi()[d] - 1});
-            AxisTable table = AxisTable::interval(box.lo()[d], 0, box.extent(d));
-            if (!is_source) table = table.reversed();
-            product.axes.insert(product.axes.begin(),
-                                {std::make_shared<const AxisTable>(std::move(table)),
-                                 is_source ? memory.strides_bytes[d] : inner_bytes,
-                                 is_source ? inner_bytes : memory.strides_bytes[d]});
+            check_inside(sides_[kept], memory, d, {box.lo()[d], box.hi()[d] - 1});
+            AxisRun run{0, 0, box.extent(d)};
+            run.start(kept) = box.lo()[d];
+            ProductAxis axis{std::make_shared<const AxisTable>(AxisTable({run}))};
+            axis.stride_bytes(kept) = memory.strides_bytes[d];
+            axis.stride_bytes(message) = inner_bytes;
+            product.axes.insert(product.axes.begin(), std::move(axis));
             inner_bytes *= box.extent(d);
         }
-        return AddressRelation::from_products({std::move(product)}, source_.elem_bytes,
-                                              destination_.elem_bytes);
+        return AddressRelation::from_products({std::move(product)}, sides_.source.elem_bytes,
+                                              sides_.destination.elem_bytes);
     }
 
     void add(const IndexPiece& content) {
         flush_products();
         relations_.push_back(AddressRelation::from_byte_pairs(
-            byte_addresses(source_, content.source_block, content.source),
-            byte_addresses(destination_, content.destination_block, content.destination),
-            source_.elem_bytes, destination_.elem_bytes));
+            byte_addresses(sides_.source, content.source_block, content.source),
+            byte_addresses(sides_.destination, content.destination_block, content.destination),
+            sides_.source.elem_bytes, sides_.destination.elem_bytes));
     }
 
     std::vector<std::int64_t> byte_addresses(const RelationSide& side, std::int64_t block,
@@ -298,13 +292,12 @@ private:
 
     void flush_products() {
         if (products_.nests() == 0) return;
-        ProductBuilder full(source_.elem_bytes, destination_.elem_bytes);
+        ProductBuilder full(sides_.source.elem_bytes, sides_.destination.elem_bytes);
         std::swap(full, products_);
         relations_.push_back(RelationAccess::make(full.finish()));
     }
 
-    const RelationSide& source_;
-    const RelationSide& destination_;
+    const PerSide<RelationSide> sides_;
     MessageOrder order_;
     std::int64_t done_elems_ = 0;
     ProductBuilder products_;
@@ -315,7 +308,7 @@ private:
 
 AddressRelation compile(const PairPart& part, const RelationSide& source,
                         const RelationSide& destination, MessageOrder order) {
-    return Compiler(source, destination, order)(part);
+    return Compiler({source, destination}, order)(part);
 }
 
 }  // namespace datamover::plan

@@ -21,23 +21,15 @@ AxisSet below(AxisSet set, std::int64_t end) {
 
 SectionBlock::SectionBlock(const Layout& layout, std::int64_t block, Side side,
                            const SectionFrame& frame)
-    : layout(layout),
-      block(block),
-      side(side),
-      lo(side == Side::source ? frame.source_lo : frame.destination_lo) {
+    : layout(layout), block(block), side(side), lo(frame.lo(side)) {
     const auto of_layout = layout.axis_sets(block);
     for (std::size_t k = 0; k < of_layout.size(); ++k)
-        sets.push_back(side == Side::source ? of_layout[static_cast<std::size_t>(frame.axes[k])]
-                                            : of_layout[k]);
+        sets.push_back(of_layout[static_cast<std::size_t>(frame.dim(side, static_cast<int>(k)))]);
 }
 
 SectionBlock::SectionBlock(const Layout& layout, std::int64_t block, Side side,
                            const SectionFrame& frame, std::vector<AxisSet> sets)
-    : layout(layout),
-      block(block),
-      side(side),
-      sets(std::move(sets)),
-      lo(side == Side::source ? frame.source_lo : frame.destination_lo) {}
+    : layout(layout), block(block), side(side), sets(std::move(sets)), lo(frame.lo(side)) {}
 
 std::int64_t SectionBlock::elems_in(const Window& window) const {
     Point counts = window.extent;
@@ -71,9 +63,8 @@ void refuse_missing(const SectionBlock& block, const SectionFrame& frame,
             if (!block.lowest_in(free, t)) continue;
             Point index = t;
             for (int k = 0; k < t.dims(); ++k) {
-                const bool at_source = block.side == Side::destination;
-                index[at_source ? frame.axes[static_cast<std::size_t>(k)] : k] =
-                    t[k] + (at_source ? frame.source_lo : frame.destination_lo)[k];
+                const Side there = other(block.side);
+                index[frame.dim(there, k)] = t[k] + frame.lo(there)[k];
             }
             refuse_missing(block.layout, block.block, block.side, index);
         }

@@ -25,11 +25,11 @@ public:
           frame_(frame) {}
 
     /// The dimension of the flat layout's array, and of the other one, for dimension k of t.
-    int flat_dim(int k) const { return side == Side::source ? source_dim(k) : k; }
-    int other_dim(int k) const { return side == Side::source ? k : source_dim(k); }
-    std::int64_t flat_lo(int k) const { return lo(side)[k]; }
-    std::int64_t other_lo(int k) const { return lo(other(side))[k]; }
-    const Point& other_lo() const { return lo(other(side)); }
+    int flat_dim(int k) const { return frame_.dim(side, k); }
+    int other_dim(int k) const { return frame_.dim(other(side), k); }
+    std::int64_t flat_lo(int k) const { return frame_.lo(side)[k]; }
+    std::int64_t other_lo(int k) const { return frame_.lo(other(side))[k]; }
+    const Point& other_lo() const { return frame_.lo(other(side)); }
     std::vector<int> other_dims() const {
         std::vector<int> dims;
         for (int k = 0; k < frame_.extent.dims(); ++k) dims.push_back(other_dim(k));
@@ -75,11 +75,6 @@ public:
     const Region region;  ///< of the flat layout's array
 
 private:
-    int source_dim(int k) const { return frame_.axes[static_cast<std::size_t>(k)]; }
-    const Point& lo(Side of) const {
-        return of == Side::source ? frame_.source_lo : frame_.destination_lo;
-    }
-
     const SectionFrame& frame_;
 };
 

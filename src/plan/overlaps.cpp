@@ -88,8 +88,6 @@ public:
     }
 
 private:
-    bool reads() const { return side_ == Side::source; }
-
     /// Starts a sum at local index 0 of a block; false where the process has no memory for it.
     bool start(std::int64_t block) {
         memory_ = array_.memory->find(block);
@@ -113,10 +111,9 @@ private:
 
     void add(const BoxList& list) {
         for (const PlacedBox& box : list.boxes) {
-            if (start(reads() ? box.source_block : box.destination_block)) {
+            if (start(box.block(side_))) {
                 for (const BoxAxis& a : list.shape_of(box).axes())
-                    take(reads() ? a.source_dim : a.destination_dim,
-                         reads() ? a.source : a.destination, a.length);
+                    take(a.dim(side_), a.start(side_), a.length);
                 push();
             }
             ++number_;
@@ -124,8 +121,8 @@ private:
     }
 
     void add(const ReshapePiece& piece) {
-        const Region& box = reads() ? piece.source : piece.destination;
-        if (start(reads() ? piece.source_block : piece.destination_block)) {
+        const Region& box = piece.box(side_);
+        if (start(piece.block(side_))) {
             for (int d = 0; d < box.dims(); ++d) take(d, box.lo()[d], box.extent(d));
             push();
         }
@@ -133,9 +130,7 @@ private:
     }
 
     void add(const ProductPiece& piece) {
-        if (start(reads() ? piece.source_block : piece.destination_block) &&
-            sums_of(piece) <= most_sums)
-            add_axes(piece, 0);
+        if (start(piece.block(side_)) && sums_of(piece) <= most_sums) add_axes(piece, 0);
         ++number_;
     }
 
@@ -157,14 +152,14 @@ private:
             return;
         }
         const AxisTable& table = *piece.axes[k].table;
-        const int d = reads() ? piece.axes[k].source_dim : piece.axes[k].destination_dim;
-        const std::int64_t period = reads() ? table.source_period() : table.destination_period();
+        const int d = piece.axes[k].dim(side_);
+        const std::int64_t period = table.period(side_);
         const StepSum before = now_;
         const auto each = [&](const std::vector<AxisRun>& runs, std::int64_t periods) {
             for (const AxisRun& run : runs) {
-                take(d, reads() ? run.source : run.destination, run.length);
+                take(d, run.start(side_), run.length);
                 const Wide stride = memory_->strides_bytes[d];
-                now_.take(stride * (reads() ? run.source_step : run.destination_step), run.count);
+                now_.take(stride * run.step(side_), run.count);
                 now_.take(stride * period, periods);
                 add_axes(piece, k + 1);
                 now_ = before;

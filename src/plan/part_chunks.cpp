@@ -220,23 +220,23 @@ private:
     void add_product(const ProductPiece& product, const std::vector<std::vector<AxisSlice>>& slices,
                      const std::vector<std::size_t>& number, std::size_t first_shape) {
         ProductPiece chosen = product;
-        PartChunk chunk{0, Point::filled(dims_of(product, true), 0),
-                        Point::filled(dims_of(product, false), 0)};
+        PartChunk chunk;
+        for (const Side side : both_sides)
+            chunk.shift[side] = Point::filled(dims_of(product, side), 0);
         for (std::size_t k = 0; k < slices.size(); ++k) {
             const AxisSlice& slice = slices[k][number[k]];
             PieceAxis& axis = chosen.axes[k];
             axis.table = slice.table;
-            chunk.source_shift[axis.source_dim] += slice.source_shift;
-            chunk.destination_shift[axis.destination_dim] += slice.destination_shift;
+            for (const Side side : both_sides)
+                chunk.shift[side][axis.dim(side)] += slice.shift[side];
         }
         chunk.shape = shape_of(std::move(chosen), first_shape);
         result_.chunks.push_back(chunk);
     }
 
-    static int dims_of(const ProductPiece& product, bool of_source) {
+    static int dims_of(const ProductPiece& product, Side side) {
         int dims = 0;
-        for (const PieceAxis& axis : product.axes)
-            dims = std::max(dims, (of_source ? axis.source_dim : axis.destination_dim) + 1);
+        for (const PieceAxis& axis : product.axes) dims = std::max(dims, axis.dim(side) + 1);
         return dims;
     }
 
@@ -321,18 +321,6 @@ private:
     ChunkedPart result_;
 };
 
-std::int64_t shift_bytes(const ChunkedPart& part, const PartChunk& chunk, Side side,
-                         const MemoryLayout& memory) {
-    const Point& shift = side == Side::source ? chunk.source_shift : chunk.destination_shift;
-    std::int64_t bytes = 0;
-    if (shift.dims() == 0) return bytes;
-    const auto& product = std::get<ProductPiece>(part.shapes[chunk.shape].pieces.front().content);
-    const BlockMemory* b =
-        memory.find(side == Side::source ? product.source_block : product.destination_block);
-    for (int d = 0; d < shift.dims(); ++d) bytes += shift[d] * b->strides_bytes[d];
-    return bytes;
-}
-
 }  // namespace
 
 ChunkedPart cut_into_chunks(const PairPart& part, std::int64_t most_elems, MessageOrder order,
@@ -340,14 +328,15 @@ ChunkedPart cut_into_chunks(const PairPart& part, std::int64_t most_elems, Messa
     return Cutter(most_elems, order, form)(part);
 }
 
-std::int64_t source_shift_bytes(const ChunkedPart& part, const PartChunk& chunk,
-                                const MemoryLayout& memory) {
-    return shift_bytes(part, chunk, Side::source, memory);
-}
-
-std::int64_t destination_shift_bytes(const ChunkedPart& part, const PartChunk& chunk,
-                                     const MemoryLayout& memory) {
-    return shift_bytes(part, chunk, Side::destination, memory);
+std::int64_t shift_bytes(const ChunkedPart& part, const PartChunk& chunk, Side side,
+                         const MemoryLayout& memory) {
+    const Point& shift = chunk.shift[side];
+    std::int64_t bytes = 0;
+    if (shift.dims() == 0) return bytes;
+    const auto& product = std::get<ProductPiece>(part.shapes[chunk.shape].pieces.front().content);
+    const BlockMemory* b = memory.find(product.block(side));
+    for (int d = 0; d < shift.dims(); ++d) bytes += shift[d] * b->strides_bytes[d];
+    return bytes;
 }
 
 }  // namespace datamover::plan

@@ -9,6 +9,7 @@
 #include "compile.hpp"
 #include "datamover/memory_layout.hpp"
 #include "datamover/pair_part.hpp"
+#include "datamover/side.hpp"
 
 namespace datamover::plan {
 
@@ -20,8 +21,7 @@ enum class ChunkForm { ranges, tiles };
 /// nothing where the shape has several pieces: the points then have no dimensions).
 struct PartChunk {
     std::size_t shape = 0;
-    Point source_shift;
-    Point destination_shift;
+    PerSide<Point> shift;
 };
 
 /// A part as a sequence of chunks, in an order that both sides derive. Few shapes stand for many
@@ -38,10 +38,8 @@ struct ChunkedPart {
 ChunkedPart cut_into_chunks(const PairPart& part, std::int64_t most_elems, MessageOrder order,
                             ChunkForm form);
 
-/// By how many bytes a chunk lies away from its shape in a memory.
-std::int64_t source_shift_bytes(const ChunkedPart& part, const PartChunk& chunk,
-                                const MemoryLayout& memory);
-std::int64_t destination_shift_bytes(const ChunkedPart& part, const PartChunk& chunk,
-                                     const MemoryLayout& memory);
+/// By how many bytes a chunk lies away from its shape in the memory of a side.
+std::int64_t shift_bytes(const ChunkedPart& part, const PartChunk& chunk, Side side,
+                         const MemoryLayout& memory);
 
 }  // namespace datamover::plan

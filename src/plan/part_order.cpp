@@ -14,8 +14,7 @@ namespace {
 template <class Axis>
 void order_axes(std::span<Axis> axes, const BlockMemory& memory, Side side) {
     const auto stride = [&](const Axis& axis) {
-        return std::abs(
-            memory.strides_bytes[side == Side::source ? axis.source_dim : axis.destination_dim]);
+        return std::abs(memory.strides_bytes[axis.dim(side)]);
     };
     // A few at most: each moves outwards past those that are faster.
     for (std::size_t i = 1; i < axes.size(); ++i)
@@ -23,16 +22,11 @@ void order_axes(std::span<Axis> axes, const BlockMemory& memory, Side side) {
             std::swap(axes[k], axes[k - 1]);
 }
 
-template <class Blocks>
-const BlockMemory* memory_of(const Blocks& blocks, const MemoryLayout& memory, Side side) {
-    return memory.find(side == Side::source ? blocks.source_block : blocks.destination_block);
-}
-
 BoxList ordered(const BoxList& list, const MemoryLayout& memory, Side side) {
     BoxListBuilder builder;
     for (const PlacedBox& box : list.boxes) {
         BoxShape shape = list.shape_of(box);
-        if (const BlockMemory* block = memory_of(box, memory, side))
+        if (const BlockMemory* block = memory.find(box.block(side)))
             order_axes(std::span(shape.axis).first(static_cast<std::size_t>(shape.dims)), *block,
                        side);
         builder.add(box.source_block, box.destination_block, shape);
@@ -47,7 +41,7 @@ PairPart ordered_along(PairPart part, const MemoryLayout& memory, Side side) {
         if (auto* list = std::get_if<BoxList>(&piece.content)) {
             *list = ordered(*list, memory, side);
         } else if (auto* product = std::get_if<ProductPiece>(&piece.content)) {
-            if (const BlockMemory* block = memory_of(*product, memory, side))
+            if (const BlockMemory* block = memory.find(product->block(side)))
                 order_axes(std::span(product->axes), *block, side);
         }
     }

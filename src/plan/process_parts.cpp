@@ -134,8 +134,7 @@ private:
     }
 
     std::int64_t owner(Side side, const BlockPair& blocks) const {
-        return side == Side::source ? source_.owner(blocks.source_block)
-                                    : destination_.owner(blocks.destination_block);
+        return (side == Side::source ? source_ : destination_).owner(blocks.block(side));
     }
     std::int64_t owner_here(const BlockPair& blocks) const { return owner(side_, blocks); }
     std::int64_t peer_of(const BlockPair& blocks) const { return owner(other(side_), blocks); }

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "datamover/motion_plan.hpp"
+#include "datamover/side.hpp"
 #include "plan/replicas.hpp"
 
 namespace datamover::plan {
@@ -27,6 +28,12 @@ struct SectionFrame {
     Point destination_lo;  ///< per destination dimension
     Point extent;          ///< per destination dimension
     std::vector<int> axes;
+
+    /// The dimension of a side's array along dimension k of t.
+    int dim(Side side, int k) const {
+        return side == Side::source ? axes[static_cast<std::size_t>(k)] : k;
+    }
+    const Point& lo(Side side) const { return side == Side::source ? source_lo : destination_lo; }
 };
 
 /// Every piece that begins in a source block (ends in a destination block). The second throws

@@ -19,11 +19,11 @@ struct Line {
     std::int64_t runs = 1;
 };
 
-std::int64_t runs_in(const std::vector<AxisRun>& runs, bool of_source) {
+std::int64_t runs_in(const std::vector<AxisRun>& runs, Side side) {
     std::int64_t count = 0, next = 0;
     for (const AxisRun& r : runs) {
-        const std::int64_t first = of_source ? r.source : r.destination;
-        const std::int64_t step = of_source ? r.source_step : r.destination_step;
+        const std::int64_t first = r.start(side);
+        const std::int64_t step = r.step(side);
         const bool continues = &r != runs.data() && first == next;
         count += (r.count > 1 && step != r.length ? r.count : 1) - (continues ? 1 : 0);
         next = first + (r.count - 1) * step + r.length;
@@ -32,17 +32,17 @@ std::int64_t runs_in(const std::vector<AxisRun>& runs, bool of_source) {
 }
 
 /// Positions of a table that all lie equally far apart: how far, else 1.
-std::int64_t even_step(const AxisTable& table, bool of_source) {
+std::int64_t even_step(const AxisTable& table, Side side) {
     if (!table.single_run() || table.runs().front().length > 1) return 1;
     const AxisRun& run = table.runs().front();
-    return run.count > 1 ? (of_source ? run.source_step : run.destination_step) : 1;
+    return run.count > 1 ? run.step(side) : 1;
 }
 
-Line line_of(const AxisTable& table, std::int64_t stride_bytes, bool of_source) {
-    if (const std::int64_t step = even_step(table, of_source); step != 1)
+Line line_of(const AxisTable& table, std::int64_t stride_bytes, Side side) {
+    if (const std::int64_t step = even_step(table, side); step != 1)
         return {std::abs(stride_bytes * step), table.size(), 1};
     return {std::abs(stride_bytes), table.size(),
-            table.periods() * runs_in(table.runs(), of_source) + runs_in(table.tail(), of_source)};
+            table.periods() * runs_in(table.runs(), side) + runs_in(table.tail(), side)};
 }
 
 /// Lines are unbroken together as long as each begins where the one inside it ends.
@@ -62,12 +62,12 @@ std::int64_t run_bytes(std::vector<Line> lines, std::int64_t elem_bytes) {
 /// The lines along which a piece about one block goes through its memory.
 class Lines {
 public:
-    Lines(const BlockMemory& memory, bool of_source) : memory_(memory), of_source_(of_source) {}
+    Lines(const BlockMemory& memory, Side side) : memory_(memory), side_(side) {}
 
     std::vector<Line> of(const ProductPiece& product) const {
         std::vector<Line> lines;
         for (const PieceAxis& axis : product.axes)
-            lines.push_back(line_of(*axis.table, stride(axis), of_source_));
+            lines.push_back(line_of(*axis.table, stride(axis), side_));
         return lines;
     }
     std::vector<Line> of(const BoxShape& box) const {
@@ -78,7 +78,7 @@ public:
     }
     std::vector<Line> of(const ReshapePiece& reshape) const {
         std::vector<Line> lines;
-        const Region& box = of_source_ ? reshape.source : reshape.destination;
+        const Region& box = reshape.box(side_);
         for (int d = 0; d < box.dims(); ++d)
             lines.push_back({std::abs(memory_.strides_bytes[d]), box.extent(d), 1});
         return lines;
@@ -88,18 +88,18 @@ public:
 private:
     template <class Axis>
     std::int64_t stride(const Axis& axis) const {
-        return memory_.strides_bytes[of_source_ ? axis.source_dim : axis.destination_dim];
+        return memory_.strides_bytes[axis.dim(side_)];
     }
 
     const BlockMemory& memory_;
-    bool of_source_;
+    Side side_;
 };
 
 /// Sums up the runs of pieces.
 class RunCounter {
 public:
-    RunCounter(const MemoryLayout& memory, bool of_source, std::int64_t elem_bytes)
-        : memory_(memory), of_source_(of_source), elem_bytes_(elem_bytes) {}
+    RunCounter(const MemoryLayout& memory, Side side, std::int64_t elem_bytes)
+        : memory_(memory), side_(side), elem_bytes_(elem_bytes) {}
 
     void add(const BoxList& list) {
         // Equal shapes in equal blocks have equally many runs.
@@ -115,7 +115,7 @@ public:
             if (k.runs == 0 || !(k.strides_bytes == block->strides_bytes)) {
                 const BoxShape& shape = list.shape_of(box);
                 k = {block->strides_bytes, shape.size(), 0};
-                k.runs = runs_of(k.elems, Lines(*block, of_source_).of(shape));
+                k.runs = runs_of(k.elems, Lines(*block, side_).of(shape));
             }
             elems_ = geometry::add(elems_, k.elems);
             runs_ += k.runs;
@@ -127,7 +127,7 @@ public:
         const std::int64_t size = content.size();
         if (size == 0 || block == nullptr) return;
         elems_ = geometry::add(elems_, size);
-        runs_ += runs_of(size, Lines(*block, of_source_).of(content));
+        runs_ += runs_of(size, Lines(*block, side_).of(content));
     }
 
     std::int64_t mean_bytes() const {
@@ -138,7 +138,7 @@ public:
 private:
     template <class Blocks>
     const BlockMemory* block_of(const Blocks& b) const {
-        return memory_.find(of_source_ ? b.source_block : b.destination_block);
+        return memory_.find(b.block(side_));
     }
     std::int64_t runs_of(std::int64_t elems, std::vector<Line> lines) const {
         return std::max<std::int64_t>(
@@ -146,23 +146,22 @@ private:
     }
 
     const MemoryLayout& memory_;
-    bool of_source_;
+    Side side_;
     std::int64_t elem_bytes_, elems_ = 0, runs_ = 0;
 };
 
 /// The axis along which a block's memory is fastest, of those with more than one position; its
 /// number, or -1.
 template <class Axes, class Size>
-int fastest_axis(const Axes& axes, Size&& size, const BlockMemory& block, bool of_source) {
+int fastest_axis(const Axes& axes, Size&& size, const BlockMemory& block, Side side) {
     const auto step = [&](const auto& axis) {
-        if constexpr (requires { axis.table; }) return even_step(*axis.table, of_source);
+        if constexpr (requires { axis.table; }) return even_step(*axis.table, side);
         return std::int64_t{1};
     };
     int best = -1, k = 0;
     std::int64_t least = 0;
     for (const auto& axis : axes) {
-        const std::int64_t stride = std::abs(
-            step(axis) * block.strides_bytes[of_source ? axis.source_dim : axis.destination_dim]);
+        const std::int64_t stride = std::abs(step(axis) * block.strides_bytes[axis.dim(side)]);
         if (size(axis) != 1 && (best < 0 || stride < least)) {
             best = k;
             least = stride;
@@ -174,9 +173,9 @@ int fastest_axis(const Axes& axes, Size&& size, const BlockMemory& block, bool o
 
 }  // namespace
 
-std::int64_t mean_run_bytes(const PairPart& part, const MemoryLayout& memory, bool of_source,
+std::int64_t mean_run_bytes(const PairPart& part, const MemoryLayout& memory, Side side,
                             std::int64_t elem_bytes) {
-    RunCounter counter(memory, of_source, elem_bytes);
+    RunCounter counter(memory, side, elem_bytes);
     for (const Piece& piece : part.pieces)
         std::visit([&](const auto& content) { counter.add(content); }, piece.content);
     return counter.mean_bytes();
@@ -188,7 +187,8 @@ bool fastest_alike(const PairPart& part, const MemoryLayout& source,
         const BlockMemory* from = source.find(blocks.source_block);
         const BlockMemory* to = destination.find(blocks.destination_block);
         return from && to &&
-               fastest_axis(axes, size, *from, true) == fastest_axis(axes, size, *to, false);
+               fastest_axis(axes, size, *from, Side::source) ==
+                   fastest_axis(axes, size, *to, Side::destination);
     };
     return std::all_of(part.pieces.begin(), part.pieces.end(), [&](const Piece& piece) {
         if (const auto* product = std::get_if<ProductPiece>(&piece.content))

@@ -12,7 +12,7 @@ namespace datamover::plan {
 /// The mean length in bytes of the contiguous runs of a part in its source's (else destination's)
 /// memory, worked out from the tables; at least one element. Equal on all processes that know the
 /// memory layout. O(size of the tables).
-std::int64_t mean_run_bytes(const PairPart& part, const MemoryLayout& memory, bool of_source,
+std::int64_t mean_run_bytes(const PairPart& part, const MemoryLayout& memory, Side side,
                             std::int64_t elem_bytes);
 
 /// Whether both memories are fastest along the same axes: only then long runs of both come in the

@@ -25,30 +25,24 @@ std::string written_by(const Touch& w) {
 
 LocalSpans spans_of(const Piece& piece, Side side) {
     LocalSpans local;
-    const bool of_source = side == Side::source;
-    const auto block_of = [&](const auto& c) {
-        return of_source ? c.source_block : c.destination_block;
-    };
     if (const auto* product = std::get_if<ProductPiece>(&piece.content)) {
-        local.block = block_of(*product);
+        local.block = product->block(side);
         for (const PieceAxis& axis : product->axes) {
             const Extent extent = extent_of(*axis.table, side);
-            local.spans.push_back({of_source ? axis.source_dim : axis.destination_dim,
-                                   {extent.low, extent.high + 1}});
+            local.spans.push_back({axis.dim(side), {extent.low, extent.high + 1}});
         }
     } else if (const auto* reshape = std::get_if<ReshapePiece>(&piece.content)) {
-        local.block = block_of(*reshape);
-        const Region& box = of_source ? reshape->source : reshape->destination;
+        local.block = reshape->block(side);
+        const Region& box = reshape->box(side);
         for (int d = 0; d < box.dims(); ++d) local.spans.push_back({d, {box.lo()[d], box.hi()[d]}});
     } else if (const auto* list = std::get_if<BoxList>(&piece.content)) {
-        local.block = block_of(list->boxes.front());
+        local.block = list->boxes.front().block(side);
         for (const BoxAxis& axis : list->shape_of(list->boxes.front()).axes()) {
-            const std::int64_t first = of_source ? axis.source : axis.destination;
-            local.spans.push_back(
-                {of_source ? axis.source_dim : axis.destination_dim, {first, first + axis.length}});
+            const std::int64_t first = axis.start(side);
+            local.spans.push_back({axis.dim(side), {first, first + axis.length}});
         }
     } else {
-        local.block = block_of(std::get<IndexPiece>(piece.content));
+        local.block = std::get<IndexPiece>(piece.content).block(side);
         local.whole = true;
     }
     return local;

@@ -19,10 +19,8 @@ public:
     std::int64_t length() const { return runs_[run_].length; }
     std::int64_t left_in_block() const { return length() - within_; }
     std::int64_t blocks_left() const { return runs_[run_].count - block_; }
-    std::int64_t step() const { return step_of(runs_[run_], side_); }
-    std::int64_t position() const {
-        return start_of(runs_[run_], side_) + block_ * step() + within_;
-    }
+    std::int64_t step() const { return runs_[run_].step(side_); }
+    std::int64_t position() const { return runs_[run_].start(side_) + block_ * step() + within_; }
     void take_blocks(std::int64_t n) {
         block_ += n;
         close_run();

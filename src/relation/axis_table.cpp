@@ -27,12 +27,11 @@ std::int64_t checked_pairs(const std::vector<AxisRun>& runs) {
 }
 
 /// The runs with the given side's positions kept and the other side counted up from `position`.
-std::vector<AxisRun> numbered(const std::vector<AxisRun>& runs, std::int64_t position,
-                              bool keep_source) {
+std::vector<AxisRun> numbered(const std::vector<AxisRun>& runs, std::int64_t position, Side kept) {
     std::vector<AxisRun> result = runs;
     for (AxisRun& r : result) {
-        (keep_source ? r.destination : r.source) = position;
-        (keep_source ? r.destination_step : r.source_step) = r.count > 1 ? r.length : 0;
+        r.start(other(kept)) = position;
+        r.step(other(kept)) = r.count > 1 ? r.length : 0;
         position += r.length * r.count;
     }
     return result;
@@ -101,14 +100,11 @@ AxisTable AxisTable::interval(std::int64_t source, std::int64_t destination, std
     return AxisTable({AxisRun{source, destination, length, 1, 0, 0}});
 }
 
-AxisTable AxisTable::source_half() const {
-    return AxisTable(numbered(runs_, 0, true), periods_, source_period_, period_size_,
-                     numbered(tail_, periods_ * period_size_, true));
-}
-
-AxisTable AxisTable::destination_half() const {
-    return AxisTable(numbered(runs_, 0, false), periods_, period_size_, destination_period_,
-                     numbered(tail_, periods_ * period_size_, false));
+AxisTable AxisTable::half(Side kept) const {
+    PerSide<std::int64_t> period{period_size_, period_size_};
+    period[kept] = this->period(kept);
+    return AxisTable(numbered(runs_, 0, kept), periods_, period.source, period.destination,
+                     numbered(tail_, periods_ * period_size_, kept));
 }
 
 AxisTable AxisTable::reversed() const {

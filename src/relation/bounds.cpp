@@ -43,8 +43,8 @@ struct UnbrokenRun {
 /// Whether the positions of some runs count up without gaps when they are gone through in order.
 void add_runs(UnbrokenRun& run, const std::vector<AxisRun>& runs, std::int64_t shift, Side side) {
     for (const AxisRun& r : runs) {
-        if (r.count > 1 && step_of(r, side) != r.length) run.unbroken = false;
-        run.add(start_of(r, side) + shift, r.length * r.count);
+        if (r.count > 1 && r.step(side) != r.length) run.unbroken = false;
+        run.add(r.start(side) + shift, r.length * r.count);
     }
 }
 
@@ -52,7 +52,7 @@ void add_runs(UnbrokenRun& run, const std::vector<AxisRun>& runs, std::int64_t s
 bool is_dense(const AxisTable& table, Side side) {
     UnbrokenRun run;
     if (table.periods() > 0 && !table.runs().empty()) {
-        const std::int64_t period = period_of(table, side);
+        const std::int64_t period = table.period(side);
         if (table.periods() > 1 && period != table.period_size()) return false;
         add_runs(run, table.runs(), 0, side);
         run.next += (table.periods() - 1) * period;

@@ -34,8 +34,8 @@ std::optional<std::int64_t> reach_of_runs(const std::vector<AxisRun>& runs, std:
                                           std::int64_t period, Side side) {
     std::int64_t all = 0;
     for (const AxisRun& r : runs) {
-        std::optional<std::int64_t> reach = magnitude(start_of(r, side));
-        if (reach) reach = add_reach(*reach, r.count - 1, step_of(r, side));
+        std::optional<std::int64_t> reach = magnitude(r.start(side));
+        if (reach) reach = add_reach(*reach, r.count - 1, r.step(side));
         if (reach) reach = add_reach(*reach, r.length - 1, 1);
         if (reach) reach = add_reach(*reach, periods - 1, period);
         if (!reach) return std::nullopt;
@@ -50,14 +50,14 @@ Extent extent_of(const AxisTable& table, Side side) {
     Extent all;
     auto add = [&](const std::vector<AxisRun>& runs, std::int64_t repeats, std::int64_t period) {
         for (const AxisRun& r : runs) {
-            const std::int64_t start = start_of(r, side);
+            const std::int64_t start = r.start(side);
             Extent e{start, start + r.length - 1};
-            e.stretch((r.count - 1) * step_of(r, side));
+            e.stretch((r.count - 1) * r.step(side));
             e.stretch((repeats - 1) * period);
             all.include(e);
         }
     };
-    if (table.periods() > 0) add(table.runs(), table.periods(), period_of(table, side));
+    if (table.periods() > 0) add(table.runs(), table.periods(), table.period(side));
     add(table.tail(), 1, 0);
     return all;
 }
@@ -78,9 +78,9 @@ Extent extent_of(const Nest& nest, Side side) {
 }
 
 std::optional<std::int64_t> reach_of(const AxisTable& table, Side side) {
-    const auto body = table.periods() > 0 ? reach_of_runs(table.runs(), table.periods(),
-                                                          period_of(table, side), side)
-                                          : std::int64_t{0};
+    const auto body = table.periods() > 0
+                          ? reach_of_runs(table.runs(), table.periods(), table.period(side), side)
+                          : std::int64_t{0};
     const auto tail = reach_of_runs(table.tail(), 1, 0, side);
     if (!body || !tail) return std::nullopt;
     return std::max(*body, *tail);
@@ -96,14 +96,11 @@ const char* excess_of(const Product& product) {
     for (const ProductAxis& axis : product.axes)
         if (!multiply_elems(elems, axis.table->size())) return too_many_elems;
     for (const Side side : both_sides) {
-        const bool at_source = side == Side::source;
-        auto total =
-            magnitude(at_source ? product.source_offset_bytes : product.destination_offset_bytes);
+        auto total = magnitude(product.offset_bytes(side));
         for (const ProductAxis& axis : product.axes) {
             const auto reach = total ? reach_of(*axis.table, side) : std::nullopt;
             if (!reach) return too_far;
-            total = add_reach(*total, *reach,
-                              at_source ? axis.source_stride_bytes : axis.destination_stride_bytes);
+            total = add_reach(*total, *reach, axis.stride_bytes(side));
         }
         if (!total) return too_far;
     }

@@ -17,16 +17,6 @@ namespace datamover {
 
 constexpr std::int64_t most_elems = std::int64_t{1} << 59;
 
-inline std::int64_t start_of(const AxisRun& run, Side side) {
-    return side == Side::source ? run.source : run.destination;
-}
-inline std::int64_t step_of(const AxisRun& run, Side side) {
-    return side == Side::source ? run.source_step : run.destination_step;
-}
-inline std::int64_t period_of(const AxisTable& table, Side side) {
-    return side == Side::source ? table.source_period() : table.destination_period();
-}
-
 /// The lowest and the highest of some positions or addresses, both included.
 struct Extent {
     std::int64_t low = std::numeric_limits<std::int64_t>::max();

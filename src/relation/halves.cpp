@@ -41,9 +41,7 @@ StoragePtr product_half(const ProductStorage& from, Side kept, const PerSide<std
             axis->stride(other(kept)) = stride;
             stride *= axis->count;
             if (axis->table == nullptr) continue;
-            owners.push_back(std::make_shared<AxisTable>(kept == Side::source
-                                                             ? axis->table->source_half()
-                                                             : axis->table->destination_half()));
+            owners.push_back(std::make_shared<AxisTable>(axis->table->half(kept)));
             axis->table = owners.back().get();
         }
     });

@@ -32,12 +32,8 @@ std::vector<MemoryPiece> pieces_of(const AddressRelation::Storage& storage, Side
 
 }  // namespace
 
-std::vector<MemoryPiece> AddressRelation::source_pieces(const void* base) const {
-    return pieces_of(*storage_, Side::source, static_cast<char*>(const_cast<void*>(base)));
-}
-
-std::vector<MemoryPiece> AddressRelation::destination_pieces(void* base) const {
-    return pieces_of(*storage_, Side::destination, static_cast<char*>(base));
+std::vector<MemoryPiece> AddressRelation::pieces(Side side, const void* base) const {
+    return pieces_of(*storage_, side, static_cast<char*>(const_cast<void*>(base)));
 }
 
 }  // namespace datamover

@@ -53,9 +53,7 @@ SignalLine& BindContext::peer_signal_line(std::int64_t peer) const {
 /// One side of a motion in this process's memory.
 plan::RelationSide BindContext::own_side(const BoundMotion& motion, Side side) const {
     const ArrayPart& part = *motion.array[side];
-    const Layout& layout =
-        side == Side::source ? motion.plan->source() : motion.plan->destination();
-    return {&layout, &part.memory, part.elem_bytes, group->rank()};
+    return {&motion.plan->layout(side), &part.memory, part.elem_bytes, group->rank()};
 }
 
 ArrayMotion BindContext::own_motion(const PairShare& share) const {

@@ -124,12 +124,10 @@ private:
             made.units.push_back(add_unit(compiled(cut.shapes[s], motion), motion, rules_.runs));
             made.shape_bytes.push_back(cut.shape_elems[s] * elem_bytes);
         }
-        const bool packs = program_.array_side_ == Side::source;
         for (const plan::PartChunk& c : cut.chunks) {
             made.shapes.push_back(c.shape);
             made.shift_bytes.push_back(
-                packs ? plan::source_shift_bytes(cut, c, *array(motion).memory)
-                      : plan::destination_shift_bytes(cut, c, *array(motion).memory));
+                plan::shift_bytes(cut, c, program_.array_side_, *array(motion).memory));
         }
         return compiled_.emplace_back(std::move(made));
     }
@@ -159,7 +157,7 @@ private:
 
     /// A chunk is in place where its segments lie in memory as they do in the message.
     void find_what_is_in_place() {
-        const bool packs = program_.array_side_ == Side::source;
+        const Side side = program_.array_side_;
         const bool plain = std::all_of(motions_.begin(), motions_.end(), [](const ArrayMotion& m) {
             return m.update.is_plain_copy();
         });
@@ -169,9 +167,8 @@ private:
             for (std::size_t i = chunk.first; i < chunk.end; ++i) {
                 const PairProgram::Segment& s = program_.segments_[i];
                 const AddressRelation& r = program_.units_[s.unit].relation;
-                if (!(packs ? r.source_contiguous() : r.destination_contiguous())) return;
-                std::byte* at =
-                    s.array + (packs ? r.source_bounds() : r.destination_bounds()).begin_bytes;
+                if (!r.contiguous(side)) return;
+                std::byte* at = s.array + r.bounds(side).begin_bytes;
                 if (i == chunk.first) begin = at;
                 if (at - begin != s.message_offset_bytes) return;
             }
@@ -274,8 +271,7 @@ std::vector<PairProgram::ArrayPiece> PairProgram::arrays(std::size_t chunk) cons
 std::vector<MemoryPiece> PairProgram::pieces(std::size_t chunk) const {
     std::vector<MemoryPiece> all;
     for (const auto& [relation, base] : arrays(chunk)) {
-        const auto more = array_side_ == Side::source ? relation->source_pieces(base)
-                                                      : relation->destination_pieces(base);
+        const auto more = relation->pieces(array_side_, base);
         all.insert(all.end(), more.begin(), more.end());
     }
     return all;
@@ -289,8 +285,7 @@ std::vector<MemoryPiece> PairProgram::copied_pieces(Side side) const {
     std::vector<MemoryPiece> all;
     for (const Copy& c : copies_) {
         const AddressRelation& r = units_[c.unit].relation;
-        const auto more = side == Side::source ? r.source_pieces(c.base.source)
-                                               : r.destination_pieces(c.base.destination);
+        const auto more = r.pieces(side, c.base[side]);
         all.insert(all.end(), more.begin(), more.end());
     }
     return all;

@@ -22,8 +22,8 @@ private:
     };
 
     static bool receiver_copies(const PairFacts& facts, const BindContext& context) {
-        if (!facts.source_shared) return false;
-        return !facts.destination_shared || !facts.plain_copy || context.receivers_copy;
+        if (!facts.shared.source) return false;
+        return !facts.shared.destination || !facts.plain_copy || context.receivers_copy;
     }
 
     void copy(std::size_t i) const override { copies_[i].program.copy(); }
@@ -56,7 +56,7 @@ const TransportKind shared_kind{
     },
     [](const PairFacts&) { return true; },
     [](const PairFacts& facts) {
-        return std::string(facts.source_shared ? "the source array is in shared memory"
+        return std::string(facts.shared.source ? "the source array is in shared memory"
                                                : "the destination array is in shared memory");
     },
     [](const BindContext& context, const std::vector<Pair>& pairs) -> std::unique_ptr<Transport> {

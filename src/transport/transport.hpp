@@ -27,20 +27,19 @@ struct PairFacts {
     std::int64_t destination_rank = 0;
     bool same_process = false;
     bool same_node = false;
-    bool source_shared = false;       ///< the source array lies in a segment the other side can map
-    bool destination_shared = false;  ///< likewise the destination array
-    bool plain_copy = true;           ///< no update, no conversion
-    bool slots = false;               ///< the destination has set slots of shared memory aside
-    bool readable = false;            ///< the system lets each access the other's memory
-    bool balanced = true;             ///< those who send most also receive most
-    bool receiver_reads = true;       ///< then: the receiver reads, else the sender writes
+    PerSide<bool> shared;    ///< the array of a side lies in a segment that the other side can map
+    bool plain_copy = true;  ///< no update, no conversion
+    bool slots = false;      ///< the destination has set slots of shared memory aside
+    bool readable = false;   ///< the system lets each access the other's memory
+    bool balanced = true;    ///< those who send most also receive most
+    bool receiver_reads = true;  ///< then: the receiver reads, else the sender writes
     /// Where the other's memory is readable: the shorter of the mean runs on both sides, where runs
     /// come in the same order; else 0.
     std::int64_t direct_run_bytes = 0;
     std::string why_far;  ///< why nothing can be shared although the node is the same
 
     /// Whether one copy between the two arrays does it.
-    bool in_one_copy() const { return source_shared || (destination_shared && plain_copy); }
+    bool in_one_copy() const { return shared.source || (shared.destination && plain_copy); }
 };
 
 /// What one array adds to a pair.

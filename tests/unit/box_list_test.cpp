@@ -268,8 +268,8 @@ TEST(BoxLists, ChunksAndOtherOrdersHoldTheSamePairs) {
             const Pairs some =
                 pairs_of(plan::compile(chunked.shapes[chunk.shape], source, destination));
             ASSERT_LE(static_cast<std::int64_t>(some.source.size()), most);
-            const std::int64_t s = plan::source_shift_bytes(chunked, chunk, from);
-            const std::int64_t d = plan::destination_shift_bytes(chunked, chunk, to);
+            const std::int64_t s = plan::shift_bytes(chunked, chunk, Side::source, from);
+            const std::int64_t d = plan::shift_bytes(chunked, chunk, Side::destination, to);
             for (std::size_t k = 0; k < some.source.size(); ++k)
                 cut.insert({some.source[k] + s, some.destination[k] + d});
         }

@@ -18,26 +18,25 @@ using Addresses = std::vector<std::int64_t>;
 const RelationSide message{nullptr, nullptr, 8, 0};
 
 /// One side's addresses, chunk by chunk.
-struct Side {
+struct OneSide {
     const Layout& layout;
     const MemoryLayout& memory;
-    bool is_source;
+    Side is;
 
     Addresses whole(const PairPart& part, MessageOrder order) const {
         const RelationSide side{&layout, &memory, 8, 0};
-        const AddressRelation r = is_source ? plan::compile(part, side, message, order)
-                                            : plan::compile(part, message, side, order);
+        const AddressRelation r = is == Side::source ? plan::compile(part, side, message, order)
+                                                     : plan::compile(part, message, side, order);
         Addresses from, to;
         r.to_pairs(from, to);
-        return is_source ? from : to;
+        return is == Side::source ? from : to;
     }
 
     std::vector<Addresses> chunks(const plan::ChunkedPart& cut, MessageOrder order) const {
         std::vector<Addresses> all;
         for (const plan::PartChunk& c : cut.chunks) {
             all.push_back(whole(cut.shapes[c.shape], order));
-            const std::int64_t shift = is_source ? plan::source_shift_bytes(cut, c, memory)
-                                                 : plan::destination_shift_bytes(cut, c, memory);
+            const std::int64_t shift = plan::shift_bytes(cut, c, is, memory);
             for (std::int64_t& address : all.back()) address += shift;
         }
         return all;
@@ -70,7 +69,8 @@ void expect_chunks_are_the_part(const MotionPlan& plan, std::int64_t source_rank
     const MemoryLayout from = dense_memory(plan.source(), source_rank, 8);
     const MemoryLayout to =
         dense_memory(plan.destination(), destination_rank, 8, ElementOrder::column_major);
-    const Side source{plan.source(), from, true}, destination{plan.destination(), to, false};
+    const OneSide source{plan.source(), from, Side::source},
+        destination{plan.destination(), to, Side::destination};
     const PairPart sent = plan.part(source_rank, destination_rank);
     const PairPart received = incoming(plan, source_rank, destination_rank);
     const auto sent_cut = plan::cut_into_chunks(sent, most, order, form);

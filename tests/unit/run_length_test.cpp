@@ -10,8 +10,8 @@ namespace {
 std::int64_t source_run(const std::string& from, const std::string& to, ElementOrder order) {
     const Point shape{64, 96};
     const Layout a = BlockCyclic(shape, from, 2), b = BlockCyclic(shape, to, 2);
-    return plan::mean_run_bytes(redistribute(a, b).part(0, 1), dense_memory(a, 0, 8, order), true,
-                                8);
+    return plan::mean_run_bytes(redistribute(a, b).part(0, 1), dense_memory(a, 0, 8, order),
+                                Side::source, 8);
 }
 
 TEST(RunLength, OfKnownPairs) {
@@ -44,7 +44,7 @@ TEST(RunLength, IsNeverLongerThanTheMemoryHas) {
         std::int64_t pieces = 1;
         for (std::size_t k = 1; k < from.size(); ++k)
             pieces += from[k] != from[k - 1] && from[k] != from[k - 1] + 8;
-        const std::int64_t run = plan::mean_run_bytes(part, memory, true, 8);
+        const std::int64_t run = plan::mean_run_bytes(part, memory, Side::source, 8);
         EXPECT_GE(run, 8);
         EXPECT_LE(run * pieces, part.size() * 8);
     }
