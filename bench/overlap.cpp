@@ -9,6 +9,7 @@
 #include <array>
 #include <cstdint>
 #include <cstdlib>
+#include <limits>
 #include <memory>
 #include <string>
 
@@ -24,12 +25,14 @@ class Arithmetic {
 public:
     /// Takes about so long on the slowest process. Collective.
     void take_seconds(double seconds) {
-        constexpr std::int64_t sample = 1000;
+        constexpr std::int64_t sample = 5000;
         sweeps_ = sample;
-        (*this)();
-        double taken = -MPI_Wtime();
-        (*this)();
-        taken += MPI_Wtime();
+        double taken = std::numeric_limits<double>::max();
+        for (int i = 0; i < 10; ++i) {
+            const double start = MPI_Wtime();
+            (*this)();
+            taken = std::min(taken, MPI_Wtime() - start);
+        }
         MPI_Allreduce(MPI_IN_PLACE, &taken, 1, MPI_DOUBLE, MPI_MIN, MPI_COMM_WORLD);
         sweeps_ = std::max<std::int64_t>(
             1, static_cast<std::int64_t>(static_cast<double>(sample) * seconds / taken));
@@ -123,26 +126,28 @@ void run_case(std::int64_t n, double seconds) {
     };
     const bench::ProcessContest::Check moved = transpose.check(),
                                        nothing{[] {}, [] { return true; }};
-    bench::ProcessContest contest(MPI_COMM_WORLD, std::to_string(n), "step", transpose.bytes(),
-                                  seconds);
-    contest.add("arithmetic", [&] { arithmetic(); }, nothing);
-    contest.add("move", [&] { mover(); }, moved);
-    contest.add(
+    const auto contest = [&] {
+        return bench::ProcessContest(MPI_COMM_WORLD, std::to_string(n), "step", transpose.bytes(),
+                                     seconds / 2);
+    };
+    bench::ProcessContest alone = contest();
+    alone.add("arithmetic", [&] { arithmetic(); }, nothing);
+    alone.add("move", [&] { mover(); }, moved);
+    alone.add(
         "in_turn",
         [&] {
             mover();
             arithmetic();
         },
         moved);
-    contest.add("overlap", overlapped, moved);
-    contest.add(
-        "overlap:thread",
-        [&] {
-            const ProgressThread thread;
-            overlapped();
-        },
-        moved);
-    contest.run();
+    alone.add("overlap", overlapped, moved);
+    alone.run();
+    // Kept as a program keeps it: a thread that has just been made may begin on the core that
+    // computes.
+    const ProgressThread thread;
+    bench::ProcessContest with_thread = contest();
+    with_thread.add("overlap:thread", overlapped, moved);
+    with_thread.run();
 }
 
 }  // namespace

@@ -17,7 +17,7 @@ namespace datamover DATAMOVER_PUBLIC {
 /// the program by DATAMOVER_PROGRESS=thread in the environment. Local. Source: KeLP's proxy.
 class ProgressThread {
 public:
-    /// Throws mpi when MPI is not running.
+    /// Throws mpi when MPI is not running, no_memory when the system has no thread left.
     ProgressThread();
     ~ProgressThread();
     ProgressThread(ProgressThread&& other) noexcept;

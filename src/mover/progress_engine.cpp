@@ -5,8 +5,10 @@
 #include <cstdlib>
 #include <mutex>
 #include <string>
+#include <system_error>
 #include <thread>
 
+#include "datamover/error.hpp"
 #include "mpi/thread_level.hpp"
 #include "mpi/waiting.hpp"
 #include "round.hpp"
@@ -49,7 +51,7 @@ struct ProgressEngine::Thread {
     std::mutex mutex;
     std::condition_variable wake;
     int users = 0;
-    bool stopping = false;
+    bool stopping = false, begun = false;
     std::thread thread;
 };
 
@@ -123,12 +125,21 @@ bool ProgressEngine::has_thread(const Operation& operation) const {
 
 void ProgressEngine::start_thread() {
     if (!thread_) thread_ = new Thread;
-    const std::lock_guard lock(thread_->mutex);
+    std::unique_lock lock(thread_->mutex);
     if (thread_->users++ > 0) return;
-    thread_->stopping = false;
+    thread_->stopping = thread_->begun = false;
     thread_may_send_ = mpi::any_thread_may_call();
-    thread_->thread = std::thread([this] { run_thread(); });
+    try {
+        thread_->thread = std::thread([this] { run_thread(); });
+    } catch (const std::system_error& e) {
+        --thread_->users;
+        throw Error(ErrorCode::no_memory,
+                    std::string("the system has no thread for progress: ") + e.what());
+    }
     thread_runs_.store(true, std::memory_order_release);
+    // A thread that has work at once may stay on the core that computes, though another one is
+    // idle; one that has slept before is woken on that.
+    thread_->wake.wait(lock, [&] { return thread_->begun; });
 }
 
 void ProgressEngine::stop_thread() {
@@ -146,6 +157,11 @@ void ProgressEngine::stop_thread() {
 }
 
 void ProgressEngine::run_thread() {
+    {
+        const std::lock_guard lock(thread_->mutex);
+        thread_->begun = true;
+    }
+    thread_->wake.notify_all();
     auto sleep = shortest_sleep;
     while (true) {
         {
