@@ -48,7 +48,10 @@ LocalSpans spans_of(const Piece& piece, Side side) {
                 {of_source ? axis.source_dim : axis.destination_dim, {first, first + axis.length}});
         }
     } else {
-        local.block = block_of(std::get<IndexPiece>(piece.content));
+        if (const auto* indices = std::get_if<IndexPiece>(&piece.content))
+            local.block = block_of(*indices);
+        else
+            local.block = block_of(std::get<RangesPiece>(piece.content));
         local.whole = true;
     }
     return local;
