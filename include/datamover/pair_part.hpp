@@ -110,7 +110,7 @@ struct RangesPiece : BlockPair {
     std::int64_t first = 0;         ///< the positions in that block that take part
     std::int64_t end = 0;
     std::int64_t elems = 0;
-    std::int64_t count = 0;  ///< runs
+    std::int64_t count = 0;  ///< of elements that lie side by side in both blocks
 
     std::int64_t size() const { return elems; }
 };

@@ -286,7 +286,9 @@ private:
         };
         std::int64_t elems = done_elems_;
         content.runs->for_each(content.first, content.end, [&](const FlatRun& run) {
-            folder.push({from(run, elems), to(run, elems), run.length, from.step, to.step}, keep);
+            folder.push({from(run, elems), to(run, elems), run.length, from.step_of(run),
+                         to.step_of(run)},
+                        keep);
             elems += run.length;
         });
         folder.finish(keep);
@@ -298,6 +300,9 @@ private:
         bool is_flat = false;
         std::int64_t step = 0;
 
+        std::int64_t step_of(const FlatRun& run) const {
+            return memory && is_flat ? step * run.step : step;
+        }
         std::int64_t operator()(const FlatRun& run, std::int64_t message_elems) const {
             if (!memory) return message_elems * step;
             if (is_flat) return memory->offset_bytes + run.position * step;

@@ -301,7 +301,7 @@ private:
         piece.end = piece.runs->positions();
         const auto count = [&](const FlatRun& run) {
             piece.elems += run.length;
-            ++piece.count;
+            piece.count += run.unbroken();
         };
         piece.runs->for_each(0, piece.end, count, &work_);
         return piece;

@@ -29,7 +29,7 @@ std::int64_t HeldAxis::next(std::int64_t index) const {
 
 std::int64_t HeldAxis::end_of_run(std::int64_t index) const {
     const std::int64_t end = std::min(hi, set.end);
-    if (is_interval(set) || set.length == set.period) return end;
+    if (is_interval(set) || set.length == set.period || set.length == 1) return end;
     const std::int64_t into = (index - set.first) % set.period;
     return end - index > set.length - into ? index + (set.length - into) : end;
 }
@@ -59,14 +59,15 @@ public:
                 if (!find_row()) return;
                 continue;  // which may begin behind the range
             }
-            const auto [begin, stop] = held_from(at_ - row_begin_);
+            const auto [begin, stop, step] = held_from(at_ - row_begin_);
             if (begin == HeldAxis::none) {
                 at_ = row_end_;
             } else if (begin > at_ - row_begin_) {
                 at_ = row_begin_ + begin;
             } else {
                 const std::int64_t run_end = std::min({range_end_, end_, row_begin_ + stop});
-                visit({first_position_ + (at_ - range_begin_), run_end - at_, other_.data()});
+                visit({first_position_ + (at_ - range_begin_), (run_end - at_ - 1) / step + 1, step,
+                       other_.data()});
                 at_ = run_end;
             }
         }
@@ -74,7 +75,7 @@ public:
 
 private:
     struct Held {
-        std::int64_t begin, end;
+        std::int64_t begin, end, step;
     };
 
     /// The range that holds at_, or else the next one, and at_ is where that begins.
@@ -136,10 +137,10 @@ private:
     Held held_from(std::int64_t index) {
         const HeldAxis& along = axes_.back();
         const std::int64_t begin = along.next(index);
-        if (begin == HeldAxis::none) return {begin, begin};
+        if (begin == HeldAxis::none) return {begin, begin, 1};
         if (other_ranges_) return held_in_ranges(begin, along.hi);
         other_[at(along.other_dim)] = along.set.local(begin);
-        return {begin, along.end_of_run(begin)};
+        return {begin, along.end_of_run(begin), along.step()};
     }
 
     Held held_in_ranges(std::int64_t index, std::int64_t hi) {
@@ -148,17 +149,18 @@ private:
         if (step == 1) {
             const HeldAxis line{ranges, other_row_ + index, other_row_ + hi, 0};
             const std::int64_t begin = line.next(other_row_ + index);
-            if (begin == HeldAxis::none) return {begin, begin};
+            if (begin == HeldAxis::none) return {begin, begin, 1};
             other_[0] = ranges.local(begin);
-            return {begin - other_row_, line.end_of_run(begin) - other_row_};
+            return {begin - other_row_, line.end_of_run(begin) - other_row_, line.step()};
         }
         const std::int64_t stop = std::min({hi, range_end_ - row_begin_, end_ - row_begin_});
         for (; index < stop; ++index) {
             if (work_) work_->row();
             other_[0] = ranges.local(other_row_ + index * step);
-            if (other_[0] >= 0) return {index, index + 1};
+            if (other_[0] >= 0) return {index, index + 1, 1};
         }
-        return stop < hi ? Held{stop, stop} : Held{HeldAxis::none, HeldAxis::none};
+        if (stop < hi) return {stop, stop, 1};
+        return {HeldAxis::none, HeldAxis::none, 1};
     }
 
     static std::size_t at(int d) { return static_cast<std::size_t>(d); }

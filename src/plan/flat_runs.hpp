@@ -27,8 +27,10 @@ struct HeldAxis {
     static constexpr std::int64_t none = std::numeric_limits<std::int64_t>::max();
     /// The first index that is held, from `index` on, or `none`. O(1).
     std::int64_t next(std::int64_t index) const;
-    /// Where the held indices that follow each other from `index` on, which is one of them, end.
+    /// Where the held indices at equal distances from `index` on, which is one of them, end.
     std::int64_t end_of_run(std::int64_t index) const;
+    /// That distance.
+    std::int64_t step() const { return set.length == 1 ? set.period : 1; }
 };
 
 /// Another block of ranges of a flattened array, and where an element of the first array lies in
@@ -39,12 +41,16 @@ struct OtherRanges {
     std::vector<std::int64_t> steps;
 };
 
-/// Elements one behind the other in the block of ranges, from `position` on, that lie one behind
-/// the other along the last dimension of their array in the other block too.
+/// Elements of one row, at `position`, `position` + `step`, … in the block of ranges, that lie one
+/// behind the other in the other block, along the last dimension of the array.
 struct FlatRun {
     std::int64_t position = 0;
     std::int64_t length = 0;
+    std::int64_t step = 1;
     const std::int64_t* other = nullptr;  ///< local index of the first in the other block
+
+    /// How many times elements that lie side by side in both blocks.
+    std::int64_t unbroken() const { return step == 1 ? 1 : length; }
 };
 
 /// A value, O(dimensions) in memory.

@@ -329,13 +329,13 @@ private:
             while (some.elems + run.length > most_) {
                 const std::int64_t taken = most_ - some.elems;
                 some.elems = most_;
-                if (taken > 0) ++some.count;
-                run.position += taken;
+                if (taken > 0) some.count += run.step == 1 ? 1 : taken;
+                run.position += taken * run.step;
                 run.length -= taken;
                 end_at(run.position);
             }
             some.elems += run.length;
-            ++some.count;
+            some.count += run.unbroken();
         });
         end_at(ranges.end);
     }
