@@ -85,3 +85,40 @@ def test_a_floor_plan_with_a_hole_is_refused_everywhere(comm):
     with pytest.raises(dm.Mismatch, match=r"index \(0, 2[0-2], [0-6]\)"):
         dm.Mover(dm.redistribute(holes, flat), *arrays, comm=comm)
     dm.Mover(dm.redistribute(holes, flat, partial=True), *arrays, comm=comm)()
+
+
+@pytest.mark.parametrize("end", ["npy", "zarr", "h5"])
+def test_what_is_saved_in_many_rounds_comes_back(comm, place, end):
+    """No limit reaches for the array; the smallest not for a row of ranges."""
+    shape = (97, 101, 13)
+    whole = drawn.numbered(shape, "f8")
+    flat = dm.FlatCyclic(shape, 499, comm.size)
+    for max_bytes in (whole.nbytes // 3, 1 << 27):
+        path = f"{place}/{max_bytes}.{end}"
+        options = {"chunks": {"u": (7, 101, 13)}} if end == "zarr" else {}
+        array = filled(comm, flat, whole)
+        dm.save(path, {"u": array}, comm=comm, max_bytes=max_bytes, **options)
+        if end == "npy":
+            np.testing.assert_array_equal(np.load(path), whole)
+        for layout in (flat, tiles(shape, comm.size)):
+            state = dm.load(path, {"u": layout}, comm=comm, max_bytes=max_bytes)
+            assert_holds(comm, state["u"], whole)
+        comm.Barrier()
+
+
+@pytest.mark.parametrize("max_bytes", [104, 3_000, 1 << 27])
+def test_an_array_on_the_disk_of_ranges_that_never_repeat(comm, place, max_bytes):
+    """Also with fewer bytes than a row has."""
+    shape = (11, 7, 29)
+    whole = drawn.numbered(shape, "f8")
+    flat, dealt = dm.FlatCyclic(shape, 31, comm.size), tiles(shape, comm.size)
+    name = f"{place}/a.npy"
+    options = {"comm": comm, "max_bytes": max_bytes}
+    with dm.files.open(name, flat, mode="w", dtype="f8", **options) as file:
+        dm.Mover(dm.redistribute(dealt, flat), filled(comm, dealt, whole), file, comm=comm)()
+    np.testing.assert_array_equal(np.load(name), whole)
+    back = dm.XArray(comm, dealt, "f8")
+    with dm.files.open(name, flat, mode="r", **options) as file:
+        dm.Mover(dm.redistribute(flat, dealt), file, back, comm=comm)()
+    assert_holds(comm, back, whole)
+    comm.Barrier()

@@ -3,6 +3,7 @@
 #include "datamover/flat_cyclic.hpp"
 
 #include <limits>
+#include <numeric>
 
 #include "layout_oracle.hpp"
 
@@ -186,6 +187,48 @@ TEST(FlatCyclic, RangesThatNeverRepeatAreKeptNowhere) {
             EXPECT_LE(pieces_of(in), 2);
             EXPECT_LE(pieces_of(out), 2);
         }
+}
+
+TEST(FlatCyclic, RangesThatNeverRepeatAtTheEndOfTheLargestArray) {
+    const Point shape{2'097'143, 2'097'143, 2'097'151};  // 2^63 less some
+    const std::int64_t row = shape[2], elems = shape.product();
+    const FlatCyclic flat(shape, 99'991, 3);
+    const Region corner(shape - Point{2, 40, shape[2]}, shape);
+    const MotionPlan plan =
+        redistribute(BlockCyclic(shape, "(*, *, block)", 3), corner, flat, corner);
+    for (std::int64_t rank = 0; rank < 3; ++rank) {
+        std::int64_t expected = 0;
+        for (const std::int64_t end : {elems - row * shape[1], elems})
+            expected += dealt_between(flat, rank, end - 40 * row, end);
+        const auto in = plan.incoming(rank);
+        EXPECT_EQ(elems_of(in), expected);
+        EXPECT_EQ(elems_of(plan.outgoing(rank)), rank < 2 ? 80 * 699'051 : 80 * 699'049);
+        for (const PeerPart& peer : in) {
+            EXPECT_EQ(plan.part(peer.rank, rank).size(), peer.part.size());
+            EXPECT_TRUE(std::holds_alternative<RangesPiece>(peer.part.pieces.front().content));
+        }
+    }
+}
+
+TEST(FlatCyclic, SingleElementsDealtToManyProcesses) {
+    for (const std::int64_t block : {1, 2, 100'000}) {
+        const Point shape{51, 49, 3};
+        std::vector<std::int64_t> owners(47);
+        std::iota(owners.begin(), owners.end(), 2);
+        const Layout flat = FlatCyclic(shape, block, 53, owners);
+        const Layout tiles = BlockCyclic(shape, "(cyclic(5), block, cyclic)", 53);
+        Random random(1);
+        layout_oracle::World a = layout_oracle::make_world(random, tiles), back = a;
+        layout_oracle::World b = layout_oracle::make_world(random, flat);
+        layout_oracle::fill_with_indices(a);
+        const MotionPlan plan = redistribute(tiles, flat);
+        layout_oracle::carry_out(plan, a, b, layout_oracle::Way::direct);
+        for (const auto& e : layout_oracle::elements_of(flat))
+            ASSERT_EQ(b.at(e.block, e.local),
+                      layout_oracle::flat_of(e.global, shape.to_vector()));
+        layout_oracle::carry_out(plan.reversed(), b, back, layout_oracle::Way::direct);
+        EXPECT_EQ(back.data, a.data);
+    }
 }
 
 TEST(FlatCyclic, RangesThatNeverRepeatAreRefusedWhereTheyAreTooMany) {
