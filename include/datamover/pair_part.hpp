@@ -102,8 +102,8 @@ struct IndexPiece : BlockPair {
     std::int64_t size() const { return static_cast<std::int64_t>(source.size()); }
 };
 
-/// Runs of elements between a block of ranges of the flattened array and another block, in the order
-/// of the ranges. They are kept nowhere: `runs` works them out.
+/// Runs of elements between a block of ranges of the flattened array and another block, in the
+/// order of the ranges. They are kept nowhere: `runs` works them out.
 struct RangesPiece : BlockPair {
     std::shared_ptr<const plan::FlatRuns> runs;
     Side flat_side = Side::source;  ///< the side of which the block of ranges is

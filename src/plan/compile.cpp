@@ -286,9 +286,9 @@ private:
         };
         std::int64_t elems = done_elems_;
         content.runs->for_each(content.first, content.end, [&](const FlatRun& run) {
-            folder.push({from(run, elems), to(run, elems), run.length, from.step_of(run),
-                         to.step_of(run)},
-                        keep);
+            folder.push(
+                {from(run, elems), to(run, elems), run.length, from.step_of(run), to.step_of(run)},
+                keep);
             elems += run.length;
         });
         folder.finish(keep);

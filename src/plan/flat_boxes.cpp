@@ -338,10 +338,11 @@ FlatCounts count_flat_boxes(const FlatCyclic& flat, const Region& region) {
         if (!rounds) continue;
         const std::int64_t repeats_after = round / std::gcd(stride, round);
         const std::int64_t looked_at = std::min(repeats_after, region.extent(d - 1));
-        counts.boxes = stride > round
-                           ? geometry::bounded_multiply(counts.boxes, looked_at)
-                           : geometry::bounded_multiply(
-                                 geometry::bounded_multiply(looked_at, stride) / round + 1, of_range);
+        counts.boxes =
+            stride > round
+                ? geometry::bounded_multiply(counts.boxes, looked_at)
+                : geometry::bounded_multiply(
+                      geometry::bounded_multiply(looked_at, stride) / round + 1, of_range);
     }
     const auto share = [&](std::int64_t of) {
         const geometry::Wide all = geometry::Wide{rows} * of / round;

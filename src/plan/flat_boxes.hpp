@@ -5,7 +5,8 @@
 // within the rows. Ranges repeat together with the rows after their common period: what lies one
 // such period of rows further along a dimension lies a fixed number of positions further in the
 // block. So a few products describe all ranges where rows and ranges share a short period; else
-// there are at most as many as there are pieces of rows, and those need no products (flat_runs.hpp).
+// there are at most as many as there are pieces of rows, and those need no products
+// (flat_runs.hpp).
 #pragma once
 
 #include <array>

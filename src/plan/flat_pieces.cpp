@@ -373,14 +373,17 @@ private:
                 sets[static_cast<std::size_t>(side_.other_dim(k))] = AxisSet::interval(
                     side_.other_lo(k) + free.lo()[k], side_.other_lo(k) + free.hi()[k]);
             const FlatRuns runs = runs_with(sets, flat_block, {free.lo(), free.shape()});
-            runs.for_each(0, runs.positions(), [&](const FlatRun& run) {
-                Point index = free.lo();
-                for (int k = 0; k < dims(); ++k) {
-                    const int d = side_.other_dim(k);
-                    index[d] = sets[static_cast<std::size_t>(d)].first + run.other[d];
-                }
-                refuse_missing(side_.layout, flat_block, side_.side, index);
-            }, &work_);
+            runs.for_each(
+                0, runs.positions(),
+                [&](const FlatRun& run) {
+                    Point index = free.lo();
+                    for (int k = 0; k < dims(); ++k) {
+                        const int d = side_.other_dim(k);
+                        index[d] = sets[static_cast<std::size_t>(d)].first + run.other[d];
+                    }
+                    refuse_missing(side_.layout, flat_block, side_.side, index);
+                },
+                &work_);
         }
     }
 
@@ -447,13 +450,17 @@ public:
 private:
     bool by_boxes() const { return !one_order_ && !by_runs_; }
 
-    /// Whether pairs of boxes would be too many. Runs are not worked out otherwise: that may take
-    /// as long as it takes to go through all elements of a block.
+    /// Whether pairs of boxes would be many, or take longer than going through all elements of a
+    /// block, which working out its runs may come to.
     static bool runs_pay(const FlatSide& source, const FlatSide& destination) {
         const FlatCounts from = count_flat_boxes(source.flat, source.region);
         const FlatCounts to = count_flat_boxes(destination.flat, destination.region);
-        constexpr std::int64_t many_pairs = std::int64_t{1} << 16;
-        return geometry::bounded_multiply(from.boxes, to.boxes) > many_pairs &&
+        constexpr std::int64_t few_pairs = 256, many_pairs = std::int64_t{1} << 16;
+        constexpr std::int64_t elems_for_a_pair = 64;
+        const std::int64_t pairs = geometry::bounded_multiply(from.boxes, to.boxes);
+        const std::int64_t elems =
+            source.region.size() / std::max<std::int64_t>(source.flat.num_filled_blocks(), 1);
+        return pairs > few_pairs && (elems / elems_for_a_pair <= pairs || pairs > many_pairs) &&
                from.pieces_of_rows <= FlatWork::most_rows &&
                to.pieces_of_rows <= FlatWork::most_rows;
     }

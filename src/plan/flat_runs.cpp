@@ -84,8 +84,7 @@ private:
         if ((at_ - ranges_.first) % ranges_.period >= ranges_.length) ++number;
         range_begin_ = geometry::bounded_add(geometry::bounded_multiply(number, ranges_.period),
                                              ranges_.first);
-        range_end_ =
-            std::min(geometry::bounded_add(range_begin_, ranges_.length), ranges_.end);
+        range_end_ = std::min(geometry::bounded_add(range_begin_, ranges_.length), ranges_.end);
         first_position_ = number * ranges_.length;
         at_ = std::max(at_, range_begin_);
     }

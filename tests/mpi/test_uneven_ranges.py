@@ -54,9 +54,7 @@ def test_the_adjoint_sums_what_replicas_received(comm):
     shape = (19, 23, 7)
     whole = drawn.numbered(shape, "i8")
     flat = dm.FlatCyclic(shape, 29, comm.size)
-    copies = dm.BlockCyclic(
-        shape, "(*, cyclic, *)", comm.size, grid=[1, 1, 1], replicas=comm.size
-    )
+    copies = dm.BlockCyclic(shape, "(*, cyclic, *)", comm.size, grid=[1, 1, 1], replicas=comm.size)
     plan = dm.redistribute(flat, copies)
     source, sums = filled(comm, flat, whole), filled(comm, flat, whole * 0)
     there = dm.XArray(comm, copies, "i8")

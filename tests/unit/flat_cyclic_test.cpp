@@ -151,8 +151,8 @@ TEST(FlatCyclic, OneRoundOfAMillionMillionElementsThatNeverRepeat) {
     for (const Point& shape : {Point{1'000'003, 999'983}, Point{10'007, 9'973, 10'009}})
         for (const std::int64_t block : {1'009, 99'991, 10'000'019}) {
             const FlatCyclic flat(shape, block, nprocs);
-            const std::string words = shape.dims() == 2 ? "(cyclic(61), block)"
-                                                        : "(block, cyclic(61), cyclic(67))";
+            const std::string words =
+                shape.dims() == 2 ? "(cyclic(61), block)" : "(block, cyclic(61), cyclic(67))";
             const Layout tiles = BlockCyclic(shape, words, nprocs);
             Region round = Region::from_shape(shape);
             const std::int64_t row = shape.product() / shape[0], first = shape[0] / 2;
@@ -224,8 +224,7 @@ TEST(FlatCyclic, SingleElementsDealtToManyProcesses) {
         const MotionPlan plan = redistribute(tiles, flat);
         layout_oracle::carry_out(plan, a, b, layout_oracle::Way::direct);
         for (const auto& e : layout_oracle::elements_of(flat))
-            ASSERT_EQ(b.at(e.block, e.local),
-                      layout_oracle::flat_of(e.global, shape.to_vector()));
+            ASSERT_EQ(b.at(e.block, e.local), layout_oracle::flat_of(e.global, shape.to_vector()));
         layout_oracle::carry_out(plan.reversed(), b, back, layout_oracle::Way::direct);
         EXPECT_EQ(back.data, a.data);
     }

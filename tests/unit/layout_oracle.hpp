@@ -43,9 +43,9 @@ inline std::uint64_t seed_of(std::int64_t i) {
 enum class Kind { block_cyclic, floor_plan, index_list, flat_cyclic, uneven_ranges };
 
 inline std::string kind_name(Kind kind) {
-    return kind == Kind::block_cyclic ? "BlockCyclic"
-           : kind == Kind::floor_plan ? "FloorPlan"
-           : kind == Kind::index_list ? "IndexList"
+    return kind == Kind::block_cyclic  ? "BlockCyclic"
+           : kind == Kind::floor_plan  ? "FloorPlan"
+           : kind == Kind::index_list  ? "IndexList"
            : kind == Kind::flat_cyclic ? "FlatCyclic"
                                        : "UnevenRanges";
 }

@@ -162,7 +162,7 @@ std::pair<std::int64_t, std::int64_t> ranges_and_others(const MotionPlan& plan) 
         for (const PeerPart& peer : plan.incoming(rank))
             for (const Piece& piece : peer.part.pieces)
                 ++(std::holds_alternative<RangesPiece>(piece.content) ? counts.first
-                                                                       : counts.second);
+                                                                      : counts.second);
     return counts;
 }
 
