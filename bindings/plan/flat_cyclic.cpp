@@ -143,9 +143,10 @@ OutOfRange
 Notes
 -----
 Plans from and to block-cyclic layouts and floor plans are compact where rows and ranges repeat
-together after few rows, and hold a piece per part of a row else; from 2^20 pieces on, a process's
-part of a plan is refused as Unsupported. Source: the I/O mapping of the paper on network I/O, section
-6.3.
+together after few rows. Elsewhere what two processes share is worked out row by row whenever it is
+needed: binding a mover takes time for each part of a row, and about 24 bytes at most; beyond 2^30
+rows and ranges of one process a plan is refused as Unsupported. Source: the I/O mapping of the paper
+on network I/O, section 6.3.
 
 Examples
 --------

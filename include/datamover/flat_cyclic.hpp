@@ -16,7 +16,10 @@ namespace datamover DATAMOVER_PUBLIC {
 /// owners[1], and so on, the last block being shorter where the array ends. Block number b of the
 /// layout is all that owners[b] holds, and its local array is one-dimensional: its pieces of the
 /// flattened array, one behind the other. The layout of flat shards and of files of raw bytes; the
-/// I/O mapping of the paper on network I/O, section 6.3. A value. O(owners given) in memory.
+/// I/O mapping of the paper on network I/O, section 6.3. A value. O(owners given) in memory. Parts
+/// of plans between ranges and other layouts take O(1) memory per pair of blocks, whatever the
+/// lengths; making them takes no time that follows the number of ranges where rows and ranges
+/// repeat together soon, else some 20 ns for each part of a row.
 class FlatCyclic {
 public:
     FlatCyclic() = default;

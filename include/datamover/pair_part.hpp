@@ -16,6 +16,10 @@
 
 namespace datamover DATAMOVER_PUBLIC {
 
+namespace plan {
+class FlatRuns;
+}  // namespace plan
+
 /// One axis of a box: `length` local positions of the source block, from `source` on, that meet as
 /// many of the destination block, from `destination` on. Ghosts lie at negative positions, or
 /// beyond the block's extents.
@@ -111,10 +115,23 @@ struct IndexPiece : BlockPair {
     std::int64_t size() const { return static_cast<std::int64_t>(source.size()); }
 };
 
+/// Runs of elements between a block of ranges of the flattened array and another block, in the
+/// order of the ranges. They are kept nowhere: `runs` works them out.
+struct RangesPiece : BlockPair {
+    std::shared_ptr<const plan::FlatRuns> runs;
+    Side flat_side = Side::source;  ///< the side of which the block of ranges is
+    std::int64_t first = 0;         ///< the positions in that block that take part
+    std::int64_t end = 0;
+    std::int64_t elems = 0;
+    std::int64_t count = 0;  ///< of elements that lie side by side in both blocks
+
+    std::int64_t size() const { return elems; }
+};
+
 /// Some of what a plan says for one pair of processes: many boxes, or what concerns one pair of
 /// blocks.
 struct Piece {
-    std::variant<BoxList, ProductPiece, ReshapePiece, IndexPiece> content;
+    std::variant<BoxList, ProductPiece, ReshapePiece, IndexPiece, RangesPiece> content;
 
     std::int64_t size() const;  ///< elements
 };

@@ -90,6 +90,7 @@ std::int64_t FlatCyclic::block_of(std::int64_t rank) const {
 AxisSet FlatCyclic::flat_set(std::int64_t block) const {
     layout::check_number("block", block, num_blocks());
     if (block >= num_filled_blocks()) return AxisSet::interval(elems_, elems_);
+    if (num_blocks() == 1) return AxisSet::interval(0, elems_);
     const std::int64_t first = block * block_elems_;
     // Where there is no second round, the period does not matter, and may not fit 64 bits.
     const std::int64_t period = geometry::bounded_multiply(block_elems_, num_blocks());

@@ -11,8 +11,10 @@
 
 #include "datamover/error.hpp"
 #include "datamover/side.hpp"
+#include "flat_runs.hpp"
 #include "geometry/checked.hpp"
 #include "relation/extent.hpp"
+#include "relation/nest_folder.hpp"
 #include "relation/product_builder.hpp"
 
 namespace datamover::plan {
@@ -267,6 +269,62 @@ private:
             sides_.source.elem_bytes, sides_.destination.elem_bytes));
     }
 
+    void add(const RangesPiece& content) {
+        const RunPlaces from = places(source_, content, Side::source);
+        const RunPlaces to = places(destination_, content, Side::destination);
+        NestFolder folder;
+        const auto keep = [&](const Nest& nest) {
+            folded_ = nest;
+            fold_axes(folded_.axes);
+            products_.append(folded_);
+        };
+        std::int64_t elems = done_elems_;
+        content.runs->for_each(content.first, content.end, [&](const FlatRun& run) {
+            folder.push(
+                {from(run, elems), to(run, elems), run.length, from.step_of(run), to.step_of(run)},
+                keep);
+            elems += run.length;
+        });
+        folder.finish(keep);
+    }
+
+    /// Where the runs of a ranges piece lie on one side.
+    struct RunPlaces {
+        const BlockMemory* memory = nullptr;  ///< nullptr: in the message
+        bool is_flat = false;
+        std::int64_t step = 0;
+
+        std::int64_t step_of(const FlatRun& run) const {
+            return memory && is_flat ? step * run.step : step;
+        }
+        std::int64_t operator()(const FlatRun& run, std::int64_t message_elems) const {
+            if (!memory) return message_elems * step;
+            if (is_flat) return memory->offset_bytes + run.position * step;
+            std::int64_t address = memory->offset_bytes;
+            for (int d = 0; d < memory->strides_bytes.dims(); ++d)
+                address += run.other[d] * memory->strides_bytes[d];
+            return address;
+        }
+    };
+
+    RunPlaces places(const RelationSide& side, const RangesPiece& content, Side which) const {
+        RunPlaces made;
+        made.is_flat = content.flat_side == which;
+        made.step = side.elem_bytes;
+        if (!side.memory) return made;
+        made.memory = &memory_of(
+            side, which == Side::source ? content.source_block : content.destination_block);
+        check_whole_inside(side, *made.memory);
+        made.step = made.memory->strides_bytes[made.is_flat ? 0 : content.runs->other_dim()];
+        return made;
+    }
+
+    static void check_whole_inside(const RelationSide& side, const BlockMemory& memory) {
+        const Point extents = side.layout->block_extents(memory.block);
+        for (int d = 0; d < extents.dims(); ++d)
+            if (memory.valid.hi()[d] < extents[d]) outside(side, memory, d, {0, extents[d] - 1});
+    }
+
     std::vector<std::int64_t> byte_addresses(const RelationSide& side, std::int64_t block,
                                              const std::vector<std::int64_t>& flat) const {
         std::vector<std::int64_t> addresses(flat.size());
@@ -277,8 +335,7 @@ private:
         }
         const BlockMemory& memory = memory_of(side, block);
         const Point extents = side.layout->block_extents(block);
-        for (int d = 0; d < extents.dims(); ++d)
-            if (memory.valid.hi()[d] < extents[d]) outside(side, memory, d, {0, extents[d] - 1});
+        check_whole_inside(side, memory);
         for (std::size_t i = 0; i < flat.size(); ++i) {
             std::int64_t rest = flat[i], address = memory.offset_bytes;
             for (int d = extents.dims() - 1; d >= 0; --d) {
@@ -301,6 +358,7 @@ private:
     MessageOrder order_;
     std::int64_t done_elems_ = 0;
     ProductBuilder products_;
+    Nest folded_;
     std::vector<AddressRelation> relations_;
 };
 

@@ -321,6 +321,37 @@ AxisTable FlatAxis::in_block(const AxisTable& table) const {
                      table.destination_period() / group * group_step, spread(table.tail()));
 }
 
+FlatCounts count_flat_boxes(const FlatCyclic& flat, const Region& region) {
+    const Point shape = flat.shape();
+    const int last = shape.dims() - 1;
+    if (region.empty() || flat.num_filled_blocks() == 0) return {};
+    const AxisSet ranges = flat.flat_set(0);
+    const bool rounds = ranges.end - ranges.first > ranges.period;
+    // Elements from one of a block's ranges to its next.
+    const std::int64_t round = rounds ? ranges.period : flat.elems();
+    const std::int64_t of_range = 2 * last + 1;  // parts of rows, and rows, of each dimension
+    FlatCounts counts{rounds ? 1 : of_range, 1};
+    std::int64_t stride = 1, rows = 1;
+    for (int d = last; d > 0; --d) {
+        stride *= shape[d];
+        rows *= region.extent(d - 1);
+        if (!rounds) continue;
+        const std::int64_t repeats_after = round / std::gcd(stride, round);
+        const std::int64_t looked_at = std::min(repeats_after, region.extent(d - 1));
+        counts.boxes =
+            stride > round
+                ? geometry::bounded_multiply(counts.boxes, looked_at)
+                : geometry::bounded_multiply(
+                      geometry::bounded_multiply(looked_at, stride) / round + 1, of_range);
+    }
+    const auto share = [&](std::int64_t of) {
+        const geometry::Wide all = geometry::Wide{rows} * of / round;
+        return static_cast<std::int64_t>(std::min(all, geometry::Wide{never / 4}));
+    };
+    counts.pieces_of_rows = 1 + share(ranges.length) + share(shape[last]);
+    return counts;
+}
+
 void FlatWork::refuse(std::int64_t most) const {
     throw Error(ErrorCode::unsupported,
                 "ranges of " + std::to_string(flat_.block_elems()) + " elements on " +

@@ -5,7 +5,8 @@
 // within the rows. Ranges repeat together with the rows after their common period: what lies one
 // such period of rows further along a dimension lies a fixed number of positions further in the
 // block. So a few products describe all ranges where rows and ranges share a short period; else
-// there are at most as many as there are pieces of rows.
+// there are at most as many as there are pieces of rows, and those need no products
+// (flat_runs.hpp).
 #pragma once
 
 #include <array>
@@ -44,6 +45,10 @@ public:
     void step() {
         if (++steps_ > most_steps) refuse(most_steps);
     }
+    /// A row or a range is looked at that is kept nowhere.
+    void row() {
+        if (++rows_ > most_rows) refuse(most_rows);
+    }
     void piece() {
         if (++pieces_ > most_pieces) refuse(most_pieces);
     }
@@ -53,13 +58,21 @@ public:
     }
     static constexpr std::int64_t most_steps = std::int64_t{1} << 25;
     static constexpr std::int64_t most_pieces = std::int64_t{1} << 20;
+    static constexpr std::int64_t most_rows = std::int64_t{1} << 30;
 
 private:
     [[noreturn]] void refuse(std::int64_t most) const;
 
     const FlatCyclic& flat_;
-    std::int64_t steps_ = 0, pieces_ = 0;
+    std::int64_t steps_ = 0, pieces_ = 0, rows_ = 0;
 };
+
+/// Of about how many boxes, and of about how many pieces of rows one behind the other, the ranges
+/// of one block consist in `region`. O(dimensions); the same for all blocks.
+struct FlatCounts {
+    std::int64_t boxes = 0, pieces_of_rows = 0;
+};
+FlatCounts count_flat_boxes(const FlatCyclic& flat, const Region& region);
 
 /// What a walk over boxes may leave out: indices of the first dimension's rows, say, that the other
 /// side does not hold. `wanted(d, set)` may be true of any set, and must be where the other side

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "coverage.hpp"
-#include "flat_boxes.hpp"
+#include "flat_runs.hpp"
 #include "geometry/checked.hpp"
 #include "redistribution.hpp"
 #include "section_windows.hpp"
@@ -98,8 +98,9 @@ bool may_meet(const AxisSet& a, const AxisSet& b) {
     return apart < a.length || common - apart < b.length;
 }
 
-/// What a block that is a product of sets wants of the flat side's array.
-WantedIndices wanted_by(const std::vector<AxisSet>& sets, const FlatSide& side, int dims) {
+/// The sets of a block, per dimension of the flat side's array and in its indices.
+std::vector<AxisSet> sets_in_flat(const std::vector<AxisSet>& sets, const FlatSide& side,
+                                  int dims) {
     std::vector<AxisSet> in_flat(static_cast<std::size_t>(dims));
     for (int k = 0; k < dims; ++k) {
         AxisSet set = sets[static_cast<std::size_t>(side.other_dim(k))];
@@ -110,22 +111,40 @@ WantedIndices wanted_by(const std::vector<AxisSet>& sets, const FlatSide& side, 
         set.end = std::min(in_array(set.end), side.region.hi()[side.flat_dim(k)]);
         in_flat[static_cast<std::size_t>(side.flat_dim(k))] = set;
     }
-    return [in_flat = std::move(in_flat)](int d, const AxisSet& set) {
+    return in_flat;
+}
+
+/// What a block that is a product of sets wants of the flat side's array.
+WantedIndices wanted_by(const std::vector<AxisSet>& sets, const FlatSide& side, int dims) {
+    return [in_flat = sets_in_flat(sets, side, dims)](int d, const AxisSet& set) {
         return may_meet(in_flat[static_cast<std::size_t>(d)], set);
     };
+}
+
+/// Whether boxes of ranges would be many of which each comes again only a few times: then the runs
+/// themselves take less memory and time. Never where their number would be beyond all bounds.
+bool runs_pay(const FlatCounts& counts) {
+    constexpr std::int64_t few_boxes = 64, few_repetitions = 16, many_boxes = std::int64_t{1} << 16;
+    return counts.boxes > few_boxes && counts.pieces_of_rows <= FlatWork::most_rows &&
+           (counts.pieces_of_rows / few_repetitions <= counts.boxes || counts.boxes > many_boxes);
 }
 
 /// Keeps the pieces of one side of one redistribution.
 class FlatPieces {
 public:
     FlatPieces(const FlatSide& side, const SectionFrame& frame, PieceVisitor& visitor)
-        : side_(side), f_(frame), work_(side.flat), visitor_(visitor) {}
+        : side_(side),
+          f_(frame),
+          by_runs_(runs_pay(count_flat_boxes(side.flat, side.region))),
+          work_(side.flat),
+          visitor_(visitor) {}
 
     /// A flat block and the blocks of a block-cyclic layout; `visit_replicas` is called with the
     /// block of the first replica and its piece.
     template <class VisitReplicas>
     void with_grid(std::int64_t flat_block, const BlockCyclic& grid,
                    VisitReplicas&& visit_replicas) {
+        if (by_runs_) return with_grid_by_runs(flat_block, grid, visit_replicas);
         for_each_box(flat_block, any_is_wanted, [&](const FlatBox& box) {
             std::vector<std::vector<GridPeer>> peers;
             for (int k = 0; k < dims(); ++k) {
@@ -153,6 +172,7 @@ public:
     void with_boxes(std::int64_t flat_block, const Layout& other_side, bool all_needed) {
         const FloorPlan& fp = *other_side.floor_plan();
         const Window whole = side_.whole();
+        if (by_runs_) return with_boxes_by_runs(flat_block, other_side, all_needed);
         std::int64_t needed = 0;
         elems_ = 0;
         for_each_box(flat_block, any_is_wanted, [&](const FlatBox& box) {
@@ -182,6 +202,11 @@ public:
         for (std::int64_t flat = 0; flat < side_.flat.num_filled_blocks(); ++flat) {
             work_.step();
             if (!takes_part(flat)) continue;
+            if (by_runs_) {
+                for (const Window& w : windows_at(other_side, block))
+                    visit_runs(sets, flat, block, w);
+                continue;
+            }
             for_each_box(flat, wanted, [&](const FlatBox& box) {
                 for (const Window& w : windows_at(other_side, block))
                     visit_pair(box, sets, flat, block, w);
@@ -202,6 +227,17 @@ public:
         work_.piece();
         ProductPiece piece{blocks, std::move(axes)};
         elems_ += piece.size();
+        visitor_.visit(std::move(piece));
+    }
+
+    /// All runs between two blocks, if there are any.
+    void visit(const BlockPair& blocks, FlatRuns&& runs) {
+        visit(blocks, counted(std::move(runs)));
+    }
+    void visit(const BlockPair& blocks, RangesPiece piece) {
+        if (piece.elems == 0) return;
+        static_cast<BlockPair&>(piece) = blocks;
+        elems_ += piece.elems;
         visitor_.visit(std::move(piece));
     }
 
@@ -252,6 +288,100 @@ private:
         return {side_.whole()};
     }
 
+    /// Between which blocks is said later.
+    RangesPiece counted(FlatRuns&& runs) {
+        RangesPiece piece;
+        piece.runs = std::make_shared<const FlatRuns>(std::move(runs));
+        piece.flat_side = side_.side;
+        piece.end = piece.runs->positions();
+        const auto count = [&](const FlatRun& run) {
+            piece.elems += run.length;
+            piece.count += run.unbroken();
+        };
+        piece.runs->for_each(0, piece.end, count, &work_);
+        return piece;
+    }
+
+    /// The runs between a flat block and a product of sets, in a window.
+    FlatRuns runs_with(const std::vector<AxisSet>& sets, std::int64_t flat_block, const Window& w) {
+        const std::vector<AxisSet> in_flat = sets_in_flat(sets, side_, dims());
+        std::vector<HeldAxis> axes(in_flat.size());
+        for (int k = 0; k < dims(); ++k) {
+            const auto d = static_cast<std::size_t>(side_.flat_dim(k));
+            const std::int64_t lo = side_.flat_lo(k) + w.lo[k];
+            axes[d] = {in_flat[d], lo, lo + w.extent[k], side_.other_dim(k)};
+        }
+        return {side_.flat, flat_block, std::move(axes)};
+    }
+
+    void visit_runs(const std::vector<AxisSet>& sets, std::int64_t flat_block,
+                    std::int64_t other_block, const Window& w) {
+        visit(side_.blocks(flat_block, other_block), runs_with(sets, flat_block, w));
+    }
+
+    template <class VisitReplicas>
+    void with_grid_by_runs(std::int64_t flat_block, const BlockCyclic& grid,
+                           VisitReplicas&& visit_replicas) {
+        std::vector<AxisSet> sets(static_cast<std::size_t>(dims()));
+        for (std::int64_t block = 0; block < grid.num_blocks() / grid.replicas(); ++block) {
+            work_.step();
+            const Point at = grid.grid_coordinates(block);
+            for (int d = 0; d < dims(); ++d)
+                sets[static_cast<std::size_t>(d)] = grid.axis_set(d, at[d]);
+            if (std::any_of(sets.begin(), sets.end(), [](const AxisSet& s) { return !s.size(); }))
+                continue;
+            visit_replicas(block, counted(runs_with(sets, flat_block, side_.whole())));
+        }
+    }
+
+    void with_boxes_by_runs(std::int64_t flat_block, const Layout& other_side, bool all_needed) {
+        const FloorPlan& fp = *other_side.floor_plan();
+        elems_ = 0;
+        for (std::int64_t block = 0; block < fp.num_blocks(); ++block) {
+            work_.step();
+            for (const Window& w : windows_at(other_side, block))
+                visit_runs(other_side.axis_sets(block), flat_block, block, w);
+        }
+        const bool each_once = side_.side == Side::destination || fp.disjoint();
+        if (!all_needed || (each_once && elems_ == elems_in_section(flat_block))) return;
+        refuse_what_is_missing(flat_block, fp);
+    }
+
+    std::int64_t elems_in_section(std::int64_t flat_block) {
+        std::vector<AxisSet> sets(static_cast<std::size_t>(dims()));
+        for (int k = 0; k < dims(); ++k)
+            sets[static_cast<std::size_t>(side_.other_dim(k))] =
+                AxisSet::interval(side_.other_lo(k), side_.other_lo(k) + f_.extent[k]);
+        return counted(runs_with(sets, flat_block, side_.whole())).elems;
+    }
+
+    /// Throws where the flat block has an element in the section that no box holds.
+    void refuse_what_is_missing(std::int64_t flat_block, const FloorPlan& fp) {
+        std::vector<Region> held;
+        for (const Window& w : windows_of(fp, fp.find(fp.bounding_box()), side_.other_lo(),
+                                          side_.other_dims(), f_.extent))
+            held.push_back({w.lo, w.lo + w.extent});
+        const Window whole = side_.whole();
+        for (const Region& free : subtract_all({whole.lo, whole.lo + whole.extent}, held)) {
+            std::vector<AxisSet> sets(static_cast<std::size_t>(dims()));
+            for (int k = 0; k < dims(); ++k)
+                sets[static_cast<std::size_t>(side_.other_dim(k))] = AxisSet::interval(
+                    side_.other_lo(k) + free.lo()[k], side_.other_lo(k) + free.hi()[k]);
+            const FlatRuns runs = runs_with(sets, flat_block, {free.lo(), free.shape()});
+            runs.for_each(
+                0, runs.positions(),
+                [&](const FlatRun& run) {
+                    Point index = free.lo();
+                    for (int k = 0; k < dims(); ++k) {
+                        const int d = side_.other_dim(k);
+                        index[d] = sets[static_cast<std::size_t>(d)].first + run.other[d];
+                    }
+                    refuse_missing(side_.layout, flat_block, side_.side, index);
+                },
+                &work_);
+        }
+    }
+
     void visit_pair(const FlatBox& box, const std::vector<AxisSet>& sets, std::int64_t flat_block,
                     std::int64_t other_block, const Window& w) {
         work_.step();
@@ -267,6 +397,7 @@ private:
 
     const FlatSide& side_;
     const SectionFrame& f_;
+    const bool by_runs_;
     FlatWork work_;
     PieceVisitor& visitor_;
     std::int64_t elems_ = 0;
@@ -286,33 +417,76 @@ public:
                      term.source_region == source.domain() &&
                      term.destination_region == destination.domain() &&
                      std::is_sorted(f_.axes.begin(), f_.axes.end());
+        by_runs_ = !one_order_ && runs_pay(source_, destination_);
     }
 
     void from_source(std::int64_t block) {
-        const auto own = one_order_ ? std::vector<FlatBox>{} : from_.boxes_of(block);
+        const auto own = by_boxes() ? from_.boxes_of(block) : std::vector<FlatBox>{};
         for (std::int64_t peer = 0; peer < destination_.flat.num_filled_blocks(); ++peer) {
             from_.work().step();
-            if (one_order_)
-                visit_ranges({block, peer});
-            else
+            if (by_boxes())
                 visit_boxes({block, peer}, own, to_.boxes_of(peer));
+            else
+                visit_ranges({block, peer});
         }
     }
 
     void into_destination(std::int64_t block) {
-        const auto own = one_order_ ? std::vector<FlatBox>{} : to_.boxes_of(block);
+        const auto own = by_boxes() ? to_.boxes_of(block) : std::vector<FlatBox>{};
         for (std::int64_t peer = 0; peer < source_.flat.num_filled_blocks(); ++peer) {
             from_.work().step();
-            if (one_order_)
-                visit_ranges({peer, block});
-            else
+            if (by_boxes())
                 visit_boxes({peer, block}, from_.boxes_of(peer), own);
+            else
+                visit_ranges({peer, block});
         }
     }
 
 private:
-    /// Both arrays are flattened alike: it is one dimension.
+    bool by_boxes() const { return !one_order_ && !by_runs_; }
+
+    /// Whether pairs of boxes would be many, or take longer than going through all elements of a
+    /// block, which working out its runs may come to.
+    static bool runs_pay(const FlatSide& source, const FlatSide& destination) {
+        const FlatCounts from = count_flat_boxes(source.flat, source.region);
+        const FlatCounts to = count_flat_boxes(destination.flat, destination.region);
+        constexpr std::int64_t few_pairs = 256, many_pairs = std::int64_t{1} << 16;
+        constexpr std::int64_t elems_for_a_pair = 64;
+        const std::int64_t pairs = geometry::bounded_multiply(from.boxes, to.boxes);
+        const std::int64_t elems =
+            source.region.size() / std::max<std::int64_t>(source.flat.num_filled_blocks(), 1);
+        return pairs > few_pairs && (elems / elems_for_a_pair <= pairs || pairs > many_pairs) &&
+               from.pieces_of_rows <= FlatWork::most_rows &&
+               to.pieces_of_rows <= FlatWork::most_rows;
+    }
+
     void visit_ranges(const BlockPair& blocks) {
+        if (one_order_)
+            visit_one_line(blocks);
+        else
+            from_.visit(blocks, runs_between(blocks));
+    }
+
+    /// The destination's array is walked by the indices of the source's.
+    FlatRuns runs_between(const BlockPair& blocks) const {
+        const Point& shape = destination_.flat.shape();
+        OtherRanges to{destination_.flat.flat_set(blocks.destination_block), 0, {}};
+        to.steps.resize(static_cast<std::size_t>(shape.dims()));
+        std::vector<HeldAxis> axes(to.steps.size());
+        std::int64_t step = 1;
+        for (int k = shape.dims() - 1; k >= 0; --k) {
+            const auto d = static_cast<std::size_t>(source_.flat_dim(k));
+            const std::int64_t lo = source_.flat_lo(k), hi = lo + f_.extent[k];
+            axes[d] = {AxisSet::interval(lo, hi), lo, hi, 0};
+            to.steps[d] = step;
+            to.first += (destination_.flat_lo(k) - lo) * step;
+            step *= shape[k];
+        }
+        return {source_.flat, blocks.source_block, std::move(axes), std::move(to)};
+    }
+
+    /// Both arrays are flattened alike: it is one dimension.
+    void visit_one_line(const BlockPair& blocks) {
         AxisTable table = intersect(source_.flat.flat_set(blocks.source_block), 0,
                                     destination_.flat.flat_set(blocks.destination_block), 0,
                                     source_.flat.elems());
@@ -347,7 +521,7 @@ private:
     SectionFrame f_;
     FlatSide source_, destination_;
     FlatPieces from_, to_;
-    bool one_order_ = false;
+    bool one_order_ = false, by_runs_ = false;
 };
 
 }  // namespace
@@ -372,9 +546,9 @@ void flat_pieces_from_source(const Layout& source, const Layout& destination,
     const BlockCyclic* bc = destination.block_cyclic();
     if (!bc) return pieces.with_boxes(source_block, destination, term.reversed && !term.partial);
     const std::int64_t grid_size = bc->num_blocks() / bc->replicas();
-    pieces.with_grid(source_block, *bc, [&](std::int64_t first, const auto& axes) {
+    pieces.with_grid(source_block, *bc, [&](std::int64_t first, const auto& content) {
         for (std::int64_t block = first; block < bc->num_blocks(); block += grid_size)
-            pieces.visit({source_block, block}, axes);
+            pieces.visit({source_block, block}, content);
     });
 }
 
@@ -396,8 +570,8 @@ void flat_pieces_into_destination(const Layout& source, const Layout& destinatio
     const BlockCyclic* bc = source.block_cyclic();
     if (!bc) return pieces.with_boxes(destination_block, source, !term.partial && !term.reversed);
     const std::int64_t receiver = destination.owner(destination_block);
-    pieces.with_grid(destination_block, *bc, [&](std::int64_t block, const auto& axes) {
-        pieces.visit({nearest_replica(*bc, block, receiver, nodes), destination_block}, axes);
+    pieces.with_grid(destination_block, *bc, [&](std::int64_t block, const auto& content) {
+        pieces.visit({nearest_replica(*bc, block, receiver, nodes), destination_block}, content);
     });
 }
 

@@ -134,8 +134,9 @@ private:
         ++number_;
     }
 
-    /// Single elements are not looked at.
+    /// Single elements, and runs that are kept nowhere, are not looked at.
     void add(const IndexPiece&) { ++number_; }
+    void add(const RangesPiece&) { ++number_; }
 
     static std::size_t sums_of(const ProductPiece& piece) {
         std::size_t sums = 1;

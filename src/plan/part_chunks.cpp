@@ -9,6 +9,7 @@
 #include "axis_slices.hpp"
 #include "box_list_builder.hpp"
 #include "datamover/side.hpp"
+#include "flat_runs.hpp"
 
 namespace datamover::plan {
 namespace {
@@ -310,6 +311,33 @@ private:
             chunk.pieces.push_back({std::move(some)});
             add(std::move(chunk));
         }
+    }
+
+    /// At positions of the ranges.
+    void cut(const RangesPiece& ranges) {
+        RangesPiece some = ranges;
+        some.elems = some.count = 0;
+        const auto end_at = [&](std::int64_t position) {
+            some.end = position;
+            PairPart chunk;
+            chunk.pieces.push_back({some});
+            add(std::move(chunk));
+            some.first = position;
+            some.elems = some.count = 0;
+        };
+        ranges.runs->for_each(ranges.first, ranges.end, [&](FlatRun run) {
+            while (some.elems + run.length > most_) {
+                const std::int64_t taken = most_ - some.elems;
+                some.elems = most_;
+                if (taken > 0) some.count += run.step == 1 ? 1 : taken;
+                run.position += taken * run.step;
+                run.length -= taken;
+                end_at(run.position);
+            }
+            some.elems += run.length;
+            some.count += run.unbroken();
+        });
+        end_at(ranges.end);
     }
 
     std::int64_t most_;

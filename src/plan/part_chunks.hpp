@@ -34,7 +34,7 @@ struct ChunkedPart {
 
 /// Cuts a part into chunks of at most `most_elems` (>= 1) elements; one chunk where it is not
 /// larger. Both sides of a pair get the same chunks. O(size of the tables + chunks), for index
-/// pieces O(elements).
+/// pieces O(elements), for ranges pieces O(runs).
 ChunkedPart cut_into_chunks(const PairPart& part, std::int64_t most_elems, MessageOrder order,
                             ChunkForm form);
 

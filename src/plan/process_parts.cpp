@@ -54,6 +54,8 @@ public:
     void visit(IndexPiece&& piece) override {
         if (!in_place_ || !plan::is_identity(piece)) add(std::move(piece));
     }
+    /// Between ranges that lie alike there are no such pieces: each moves something.
+    void visit(RangesPiece&& piece) override { add(std::move(piece)); }
 
 private:
     void add(const BlockPair& blocks, const BoxShape& box) {

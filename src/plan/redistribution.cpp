@@ -187,6 +187,11 @@ public:
         std::swap(piece.source, piece.destination);
         visitor_.visit(std::move(piece));
     }
+    void visit(RangesPiece&& piece) override {
+        std::swap(piece.source_block, piece.destination_block);
+        piece.flat_side = other(piece.flat_side);
+        visitor_.visit(std::move(piece));
+    }
 
 private:
     PieceVisitor& visitor_;
@@ -205,6 +210,7 @@ public:
     }
     void visit(ProductPiece&& piece) override { pass_on(std::move(piece)); }
     void visit(IndexPiece&& piece) override { pass_on(std::move(piece)); }
+    void visit(RangesPiece&& piece) override { pass_on(std::move(piece)); }
 
 private:
     template <class Content>

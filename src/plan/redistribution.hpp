@@ -17,6 +17,7 @@ public:
     virtual void visit(const BlockPair& blocks, const BoxShape& box) = 0;
     virtual void visit(ProductPiece&& piece) = 0;
     virtual void visit(IndexPiece&& piece) = 0;
+    virtual void visit(RangesPiece&& piece) = 0;
 };
 
 /// The shared coordinate t of a redistribution: destination dimension k runs over
@@ -54,7 +55,8 @@ void index_pieces_into_destination(const Layout& source, const Layout& destinati
                                    Nodes nodes, PieceVisitor& visitor);
 
 /// The same where one side or both are ranges of the flattened array, and none an index list: sums
-/// of products, of which a flat side's axes all lie along its one local dimension.
+/// of products, of which a flat side's axes all lie along its one local dimension; or, where these
+/// would be many that hardly repeat, ranges pieces.
 void flat_pieces_from_source(const Layout& source, const Layout& destination,
                              const Redistribution& term, std::int64_t source_block, Nodes nodes,
                              PieceVisitor& visitor);

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "flat_runs.hpp"
 #include "geometry/checked.hpp"
 
 namespace datamover::plan {
@@ -120,6 +121,15 @@ public:
             elems_ = geometry::add(elems_, k.elems);
             runs_ += k.runs;
         }
+    }
+    void add(const RangesPiece& ranges) {
+        const BlockMemory* block = block_of(ranges);
+        if (block == nullptr) return;
+        const bool is_flat = ranges.flat_side == side_;
+        const int d = is_flat ? 0 : ranges.runs->other_dim();
+        const bool unbroken = std::abs(block->strides_bytes[d]) == elem_bytes_;
+        elems_ = geometry::add(elems_, ranges.elems);
+        runs_ += unbroken ? ranges.count : ranges.elems;
     }
     template <class Content>
     void add(const Content& content) {

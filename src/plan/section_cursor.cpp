@@ -204,8 +204,9 @@ public:
         if (cursor_.wanted_blocks(piece.source_block, piece.destination_block))
             cursor_.pieces_.push_back(std::move(piece));
     }
-    /// Layouts with index lists have been refused.
+    /// Layouts with index lists, and ranges of the flattened array, have been refused.
     void visit(IndexPiece&&) override {}
+    void visit(RangesPiece&&) override {}
 
 private:
     SectionCursor& cursor_;

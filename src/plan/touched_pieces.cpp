@@ -42,7 +42,10 @@ LocalSpans spans_of(const Piece& piece, Side side) {
             local.spans.push_back({axis.dim(side), {first, first + axis.length}});
         }
     } else {
-        local.block = std::get<IndexPiece>(piece.content).block(side);
+        if (const auto* indices = std::get_if<IndexPiece>(&piece.content))
+            local.block = indices->block(side);
+        else
+            local.block = std::get<RangesPiece>(piece.content).block(side);
         local.whole = true;
     }
     return local;

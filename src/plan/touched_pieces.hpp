@@ -21,7 +21,7 @@ struct Span {
 struct LocalSpans {
     std::int64_t block = 0;
     std::vector<std::pair<int, Span>> spans;
-    bool whole = false;  ///< single elements: all of the block
+    bool whole = false;  ///< single elements, or runs kept nowhere: all of the block
 };
 LocalSpans spans_of(const Piece& piece, Side side);
 

@@ -122,6 +122,8 @@ const std::vector<Bytes>& good_plans() {
         const std::vector<std::int64_t> offsets{0, 3, 3, 5, 6}, indices{0, 4, 9, 119, 4, 17};
         const Layout lists = IndexList({12, 10}, offsets, indices);
         const Layout ranges = FlatCyclic({12, 10}, 7, 4, {2, 0, 1});
+        const Layout uneven = FlatCyclic({11, 13, 7}, 11, 2);  // never repeats
+        const Layout cubes = BlockCyclic({11, 13, 7}, "(cyclic(2), block, cyclic)", 2);
         MotionPlan by_hand(tiles, tiles);
         by_hand.copy(0, Region({0, 0}, {2, 3}), 1, Region({0, 4}, {3, 6}), {1, 0});
         by_hand.copy(0, Region({0, 0}, {2, 3}), 1, Region({0, 4}, {3, 6}));
@@ -132,6 +134,8 @@ const std::vector<Bytes>& good_plans() {
               redistribute(rows, lists), redistribute(lists, tiles, {}, true),
               redistribute(dealt, ranges), redistribute(ranges, tiles),
               redistribute(ranges, FlatCyclic({10, 12}, 12, 4), {1, 0}), by_hand,
+              redistribute(uneven, cubes), redistribute(cubes, uneven).adjoint(),
+              redistribute(uneven, FlatCyclic({7, 13, 11}, 13, 2), {2, 1, 0}),
               halo(tiles, {1, 2}, {3, 0}, Region({0, 0}, {12, 10}), {true, false}),
               halo(rows, {1, 1}, {1, 1}, {}, {}, false).reversed()})
             all.push_back(plan.to_bytes());

@@ -102,6 +102,17 @@ def flat_cyclic(rng, shape, nprocs):
     return dm.FlatCyclic(shape, elems, nprocs, owners=owners)
 
 
+def uneven_shape(rng):
+    """Many rows of few elements, all extents prime."""
+    return (*(int(n) for n in rng.choice([17, 19, 23], 2)), int(rng.choice([3, 5, 7])))
+
+
+def uneven_ranges(rng, shape, nprocs):
+    """Ranges of a prime number of elements: with the rows of `uneven_shape` nothing repeats."""
+    owners = rng.permutation(nprocs)[: int(rng.integers(max(1, nprocs - 1), nprocs + 1))].tolist()
+    return dm.FlatCyclic(shape, int(rng.choice([11, 19, 29, 37, 41])), nprocs, owners=owners)
+
+
 KINDS = {
     "block_cyclic": block_cyclic,
     "floor_plan": floor_plan,

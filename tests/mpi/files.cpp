@@ -290,6 +290,8 @@ TEST(Files, OfAnyLayoutHoldTheArrayAndComeBackOnOtherProcesses) {
             shape[d] = draws.from(1, widest);
             if (round % 4 == 0) lo[d] = draws.from(-3, 3);
         }
+        // Rows with which ranges of the flattened array hardly ever repeat.
+        if (dims == 3 && round % 4 != 0) shape = {17, 19, 7};
         const bool is_npy = draws.one_in(2);
         const std::string path =
             folder.path("a" + std::to_string(round) + (is_npy ? ".npy" : ".raw"));

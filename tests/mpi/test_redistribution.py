@@ -19,10 +19,14 @@ def local_rng(comm, rng):
 
 def draw_plan(rng, nprocs):
     """Two layouts of any kind, axes, and sometimes a section; with the shapes on both sides."""
-    shape = drawn.shape(rng)
+    uneven = rng.random() < 0.25
+    shape = drawn.uneven_shape(rng) if uneven else drawn.shape(rng)
     axes = tuple(int(a) for a in rng.permutation(len(shape)))
     permuted = tuple(shape[a] for a in axes)
-    source, destination = drawn.layout(rng, shape, nprocs), drawn.layout(rng, permuted, nprocs)
+    kinds = [drawn.layout, drawn.uneven_ranges if uneven else drawn.layout]
+    draw_source, draw_destination = (kinds[i] for i in rng.permutation(2))
+    source = draw_source(rng, shape, nprocs)
+    destination = draw_destination(rng, permuted, nprocs)
     if rng.random() < 0.5:
         return dm.redistribute(source, destination, axes=axes), shape, axes, None
     extent = [int(rng.integers(1, n + 1)) for n in shape]

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 
 from datamover.errors import NoMemory
 from datamover.files import flat_boxes
-from datamover.files.chunk_plan import Side, most_open_groups, plan_chunks, runs
+from datamover.files.chunk_plan import Side, most_open_groups, plan_chunks, reads_of, runs
 
 SHAPES = st.lists(st.integers(1, 12), min_size=1, max_size=3).map(tuple)
 
@@ -113,6 +113,34 @@ def test_the_bound_on_open_groups_is_above_what_is_open(data, shape):
     assert most <= bound
     if all(g % c == 0 or c % g == 0 for g, c in zip(group, chunk, strict=True)) and box == shape:
         assert most == bound  # exact where chunks and groups end together
+
+
+@settings(deadline=None)
+@given(st.integers(1, 500), st.integers(1, 60), st.integers(1, 60))
+def test_reads_are_counted_pass_by_pass(extent, chunk, box):
+    passes = [(lo, min(lo + box, extent)) for lo in range(0, extent, box)]
+    assert reads_of(extent, chunk, box) == sum(-(-hi // chunk) - lo // chunk for lo, hi in passes)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(1, 40), st.integers(1, 12), st.integers(1, 4), st.integers(1, 5))
+def test_a_long_dimension_has_no_more_open_groups_than_several_periods(chunk, unit, groups, boxes):
+    """What repeats is not gone through again: no list is as long as the dimension."""
+    group = unit * groups
+    box = group * boxes
+    period = math.lcm(chunk, box)
+    some, most = (
+        most_open_groups((n * period + 1,), (chunk,), (group,), (box,), (0,)) for n in (3, 1 << 40)
+    )
+    assert some == most
+
+
+@pytest.mark.parametrize("shape", [(1 << 40,), (2, 1 << 39), (1 << 20, 1 << 20)])
+def test_one_chunk_of_a_long_flat_file_is_planned_without_going_through_it(shape):
+    plain = tuple(range(len(shape)))
+    sides = [(Side((1,) * len(shape), plain, 0, True), Side(shape, plain, 0, False))]
+    plan = plan_chunks(shape, 4, sides, 1 << 43, threads=2)
+    assert plan.passes == plan.open_groups == 1
 
 
 @settings(max_examples=60, deadline=None)

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <map>
 #include <numeric>
@@ -39,13 +40,14 @@ inline std::uint64_t seed_of(std::int64_t i) {
     return static_cast<std::uint64_t>(i + 1'000'000 * from_environment("DATAMOVER_TEST_SEED", 0));
 }
 
-enum class Kind { block_cyclic, floor_plan, index_list, flat_cyclic };
+enum class Kind { block_cyclic, floor_plan, index_list, flat_cyclic, uneven_ranges };
 
 inline std::string kind_name(Kind kind) {
-    return kind == Kind::block_cyclic ? "BlockCyclic"
-           : kind == Kind::floor_plan ? "FloorPlan"
-           : kind == Kind::index_list ? "IndexList"
-                                      : "FlatCyclic";
+    return kind == Kind::block_cyclic  ? "BlockCyclic"
+           : kind == Kind::floor_plan  ? "FloorPlan"
+           : kind == Kind::index_list  ? "IndexList"
+           : kind == Kind::flat_cyclic ? "FlatCyclic"
+                                       : "UnevenRanges";
 }
 
 inline Layout random_block_cyclic(Random& random, const Point& shape, std::int64_t nprocs) {
@@ -139,6 +141,16 @@ inline Layout random_flat_cyclic(Random& random, const Point& shape, std::int64_
     return FlatCyclic(shape, lengths[random.integer(0, 3)], nprocs, owners);
 }
 
+/// Ranges of a prime number of elements, dealt to all ranks or to all but one.
+inline Layout random_uneven_ranges(Random& random, const Point& shape, std::int64_t nprocs) {
+    constexpr std::array primes{5, 7, 11, 19, 23, 29, 31, 37, 41};
+    std::vector<std::int64_t> owners;
+    for (std::int64_t rank = nprocs - 1; rank > 0 && random.chance(90); --rank)
+        owners.push_back(rank);
+    return FlatCyclic(shape, primes[static_cast<std::size_t>(random.integer(0, 8))], nprocs,
+                      owners);
+}
+
 inline Layout random_layout(Random& random, Kind kind, const Point& shape, std::int64_t nprocs) {
     switch (kind) {
         case Kind::block_cyclic:
@@ -149,12 +161,24 @@ inline Layout random_layout(Random& random, Kind kind, const Point& shape, std::
             return random_index_list(random, shape, nprocs);
         case Kind::flat_cyclic:
             return random_flat_cyclic(random, shape, nprocs);
+        case Kind::uneven_ranges:
+            return random_uneven_ranges(random, shape, nprocs);
     }
     return {};
 }
 
 inline Point random_shape(Random& random, int dims) {
     return random.point(dims, 1, dims == 1 ? 60 : dims == 2 ? 14 : 7);
+}
+
+/// Many rows of few elements: with ranges whose length shares no factor with that of the rows,
+/// nothing repeats.
+inline Point random_uneven_shape(Random& random, int dims) {
+    constexpr std::array extents{17, 19, 23, 20}, rows{3, 5, 7, 13};
+    Point shape = Point::filled(dims, rows[static_cast<std::size_t>(random.integer(0, 3))]);
+    for (int d = 0; d < 2 && d < dims; ++d)
+        shape[d] = extents[static_cast<std::size_t>(random.integer(0, 3))];
+    return shape;
 }
 
 /// One element of one block: where in the block, and which one of the whole array.

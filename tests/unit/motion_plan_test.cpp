@@ -419,16 +419,19 @@ ElementPairs element_pairs(const MotionPlan& plan, bool exchanged) {
 }
 
 TEST(MotionPlan, TheAdjointHasEachPairOfElementsTheOtherWay) {
-    constexpr std::array kinds{Kind::block_cyclic, Kind::floor_plan, Kind::index_list,
-                               Kind::flat_cyclic};
+    constexpr std::array kinds{Kind::block_cyclic, Kind::floor_plan, Kind::flat_cyclic,
+                               Kind::uneven_ranges, Kind::index_list};
     for (std::int64_t i = 0; i < cases(200); ++i) {
         Random random(seed_of(i));
-        const int dims = static_cast<int>(random.integer(1, 3));
-        const Point shape = layout_oracle::random_shape(random, dims);
+        const bool uneven = random.chance(20);
+        const int dims = uneven ? 3 : static_cast<int>(random.integer(1, 3));
+        const Point shape = uneven ? layout_oracle::random_uneven_shape(random, dims)
+                                   : layout_oracle::random_shape(random, dims);
         const std::int64_t nprocs = random.integer(1, 4);
         const auto draw = [&] {
             return layout_oracle::random_layout(
-                random, kinds[static_cast<std::size_t>(random.integer(0, 3))], shape, nprocs);
+                random, kinds[static_cast<std::size_t>(random.integer(0, uneven ? 3 : 4))], shape,
+                nprocs);
         };
         const Layout a = draw(), b = draw();
         const MotionPlan plan = redistribute(a, b);

@@ -121,6 +121,25 @@ TEST(PartChunks, AnyPartOfAnyPlan) {
     }
 }
 
+TEST(PartChunks, RangesThatHardlyRepeat) {
+    for (std::int64_t i = 0; i < layout_oracle::cases(60); ++i) {
+        SCOPED_TRACE(i);
+        layout_oracle::Random random(layout_oracle::seed_of(i));
+        const Point shape = layout_oracle::random_uneven_shape(random, 3);
+        const std::int64_t nprocs = random.integer(2, 4);
+        const auto kind = static_cast<layout_oracle::Kind>(random.integer(0, 1));
+        Layout a = layout_oracle::random_layout(random, kind, shape, nprocs);
+        Layout b = layout_oracle::random_uneven_ranges(random, shape, nprocs);
+        if (random.chance(50)) std::swap(a, b);
+        expect_chunks_are_the_part(
+            redistribute(a, b), random.integer(0, nprocs - 1), random.integer(0, nprocs - 1),
+            random.integer(1, 40),
+            random.chance(50) ? MessageOrder::row_major : MessageOrder::column_major,
+            random.chance(50) ? ChunkForm::ranges : ChunkForm::tiles);
+        if (HasFatalFailure()) return;
+    }
+}
+
 TEST(PartChunks, BoxesOfDifferentShapes) {
     for (std::int64_t i = 0; i < layout_oracle::cases(300); ++i) {
         SCOPED_TRACE(i);

@@ -23,9 +23,12 @@ using layout_oracle::World;
 /// A random redistribution between random layouts of given kinds.
 struct Case {
     Case(Random& random, Kind source_kind, Kind destination_kind) {
-        const int dims = static_cast<int>(random.integer(1, 3));
-        const std::int64_t nprocs = random.integer(1, 7);
-        const Point shape = layout_oracle::random_shape(random, dims);
+        const bool uneven =
+            source_kind == Kind::uneven_ranges || destination_kind == Kind::uneven_ranges;
+        const int dims = uneven ? 3 : static_cast<int>(random.integer(1, 3));
+        const std::int64_t nprocs = random.integer(uneven ? 2 : 1, 7);
+        const Point shape = uneven ? layout_oracle::random_uneven_shape(random, dims)
+                                   : layout_oracle::random_shape(random, dims);
         for (int d = 0; d < dims; ++d) axes.insert(axes.begin() + random.integer(0, d), d);
         Point permuted = shape;
         for (int k = 0; k < dims; ++k) permuted[k] = shape[axis(k)];
@@ -77,8 +80,13 @@ protected:
         return Case(random, std::get<0>(GetParam()), std::get<1>(GetParam()));
     }
 
+    static bool is_uneven() {
+        const auto [source, destination] = GetParam();
+        return source == Kind::uneven_ranges || destination == Kind::uneven_ranges;
+    }
+
     void check(Way way) const {
-        for (std::int64_t i = 0; i < cases(250); ++i) {
+        for (std::int64_t i = 0; i < cases(is_uneven() ? 50 : 250); ++i) {
             Random random(seed_of(i));
             const Case c = draw(random);
             World a = layout_oracle::make_world(random, c.source);
@@ -147,6 +155,55 @@ TEST_P(RedistributionBetween, ThereAndBackIsTheIdentity) {
     }
 }
 
+/// The pieces of a plan that are worked out whenever they are gone through, and the others.
+std::pair<std::int64_t, std::int64_t> ranges_and_others(const MotionPlan& plan) {
+    std::pair<std::int64_t, std::int64_t> counts{0, 0};
+    for (std::int64_t rank = 0; rank < plan.nprocs(); ++rank)
+        for (const PeerPart& peer : plan.incoming(rank))
+            for (const Piece& piece : peer.part.pieces)
+                ++(std::holds_alternative<RangesPiece>(piece.content) ? counts.first
+                                                                      : counts.second);
+    return counts;
+}
+
+class UnevenRedistributionBetween : public RedistributionBetween {};
+
+TEST_P(UnevenRedistributionBetween, KeepsNoRunsInMostCases) {
+    const auto [source, destination] = GetParam();
+    const bool both = source == destination;
+    std::int64_t plans = 0, with_ranges = 0;
+    for (std::int64_t i = 0; i < cases(50); ++i) {
+        Random random(seed_of(i));
+        const auto [ranges, others] = ranges_and_others(draw(random).plan);
+        plans += ranges + others > 0;
+        with_ranges += ranges > 0;
+    }
+    EXPECT_GE(with_ranges, both ? plans / 16 : plans / 4) << "of " << plans;
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, UnevenRedistributionBetween,
+                         ::testing::Values(Kinds{Kind::uneven_ranges, Kind::block_cyclic},
+                                           Kinds{Kind::block_cyclic, Kind::uneven_ranges},
+                                           Kinds{Kind::uneven_ranges, Kind::floor_plan},
+                                           Kinds{Kind::floor_plan, Kind::uneven_ranges},
+                                           Kinds{Kind::uneven_ranges, Kind::uneven_ranges}),
+                         [](const auto& info) {
+                             return kind_name(std::get<0>(info.param)) + "To" +
+                                    kind_name(std::get<1>(info.param));
+                         });
+
+INSTANTIATE_TEST_SUITE_P(UnevenRanges, RedistributionBetween,
+                         ::testing::Values(Kinds{Kind::uneven_ranges, Kind::block_cyclic},
+                                           Kinds{Kind::block_cyclic, Kind::uneven_ranges},
+                                           Kinds{Kind::uneven_ranges, Kind::floor_plan},
+                                           Kinds{Kind::floor_plan, Kind::uneven_ranges},
+                                           Kinds{Kind::uneven_ranges, Kind::index_list},
+                                           Kinds{Kind::uneven_ranges, Kind::uneven_ranges}),
+                         [](const auto& info) {
+                             return kind_name(std::get<0>(info.param)) + "To" +
+                                    kind_name(std::get<1>(info.param));
+                         });
+
 INSTANTIATE_TEST_SUITE_P(AllKinds, RedistributionBetween,
                          ::testing::Combine(::testing::Values(Kind::block_cyclic, Kind::floor_plan,
                                                               Kind::index_list, Kind::flat_cyclic),
@@ -170,9 +227,11 @@ TEST(Redistribution, TheNearestReplicaSends) {
     for (std::int64_t i = 0; i < cases(100); ++i) {
         Random random(seed_of(i));
         const std::int64_t nprocs = random.integer(1, 9);
-        const Point shape = layout_oracle::random_shape(random, 2);
+        const auto kind = static_cast<Kind>(random.integer(0, 4));
+        const Point shape = kind == Kind::uneven_ranges
+                                ? layout_oracle::random_uneven_shape(random, 3)
+                                : layout_oracle::random_shape(random, 2);
         const Layout source = layout_oracle::random_block_cyclic(random, shape, nprocs);
-        const auto kind = static_cast<Kind>(random.integer(0, 3));
         const Layout destination = layout_oracle::random_layout(random, kind, shape, nprocs);
         std::vector<std::int64_t> nodes;
         for (std::int64_t rank = 0; rank < nprocs; ++rank) nodes.push_back(random.integer(0, 2));

@@ -178,12 +178,48 @@ def _thread_bytes(source: Side, output: Side) -> int:
     return max(source.chunk_scratch_bytes, output.chunk_scratch_bytes)
 
 
+def _sum_of_quotients(n: int, step: int, first: int, divisor: int) -> int:
+    """Sum (first + k * step) // divisor over k < n, as Euclid would: few steps, however large n."""
+    total = 0
+    while n > 0:
+        total += n * (n - 1) // 2 * (step // divisor) + n * (first // divisor)
+        step, first = step % divisor, first % divisor
+        n, first = divmod(step * n + first, divisor)
+        step, divisor = divisor, step
+    return total
+
+
 @cache
 def reads_of(extent: int, chunk: int, box: int) -> int:
     """Count source chunks along a dimension, each in every pass that it meets."""
-    starts = np.arange(0, extent, box, dtype=np.int64)
-    ends = np.minimum(starts + box, extent)
-    return int((-(-ends // chunk) - starts // chunk).sum())
+    passes = -(-extent // box)
+    ends = _sum_of_quotients(passes - 1, box, box + chunk - 1, chunk) + -(-extent // chunk)
+    return ends - _sum_of_quotients(passes, box, 0, chunk)
+
+
+def _ends(count: int, first: int, last: int) -> np.ndarray:
+    """Give the numbers below `count`, or so many of the first and of the last of them."""
+    if count <= first + last:
+        return np.arange(count, dtype=np.int64)
+    return np.concatenate([np.arange(first), np.arange(count - last, count)]).astype(np.int64)
+
+
+def _group_starts(extent: int, chunk: int, group: int, box: int) -> np.ndarray:
+    """Say where groups begin along a dimension, of all that lie alike to source chunks only some.
+
+    They lie as they did before when whole chunks have gone by, in a pass and from pass to pass;
+    and otherwise where a pass ends.
+    """
+    near = chunk // group + 3  # no more groups meet one row of source chunks
+    repeats = chunk // math.gcd(group, chunk) + near
+    passes = -(-extent // box)
+    found = []
+    whole = _ends(passes - 1, chunk // math.gcd(box, chunk), 0) * box
+    if len(whole):
+        found.append((whole[:, None] + _ends(-(-box // group), repeats, near) * group).ravel())
+    last = (passes - 1) * box
+    found.append(last + _ends(-(-(extent - last) // group), repeats, near) * group)
+    return np.concatenate(found)
 
 
 @cache
@@ -194,26 +230,24 @@ def _profile(extent: int, chunk: int, group: int, box: int) -> frozenset[tuple[i
     -------
     set of (through, before, after, inside)
         How many groups, of one pass, began before this row and end after it; began before; end
-        after; lie within.
+        after; lie within. Rows of fewer groups than others of them may be among it.
     """
-    lo = np.arange(0, extent, group, dtype=np.int64)
+    lo = _group_starts(extent, chunk, group, box)
     hi = np.minimum(np.minimum(lo + group, (lo // box + 1) * box), extent)
     rows = -(-extent // chunk)
     key = lo // box * rows
     first, last = key + lo // chunk, key + (hi - 1) // chunk
     within = first == last
     inside, before, after = first[within], last[~within], first[~within]
-    spans = np.maximum(last - first - 1, 0)
-    steps = np.arange(spans.sum()) - np.repeat(np.cumsum(spans) - spans, spans)
-    through = np.repeat(first + 1, spans) + steps
-    found = np.concatenate([through, before, after, inside])
+    found = np.concatenate([before, after, inside])
     keys = np.sort(found)  # np.unique would load numpy.ma
     keys = keys[np.diff(keys, prepend=-1) > 0]
     place = np.searchsorted(keys, found)
     table = np.zeros((len(keys), 4), np.int64)
-    parts = [len(through), len(before), len(after), len(inside)]
-    np.add.at(table, (place, np.repeat(np.arange(4), parts)), 1)
-    return frozenset(map(tuple, table.tolist()))
+    np.add.at(table, (place, np.repeat([1, 2, 3], [len(before), len(after), len(inside)])), 1)
+    # Where a group covers a row there is no other.
+    through = {(1, 0, 0, 0)} if (last - first > 1).any() else set()
+    return frozenset(map(tuple, table.tolist())) | through
 
 
 def most_open_groups(shape: Shape, chunk: Shape, group: Shape, box: Shape, order: Shape) -> int:
