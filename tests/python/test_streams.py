@@ -552,6 +552,28 @@ def test_arrays_are_asked_for_in_every_step():
             assert set(source.arrays(LIMIT_SECONDS)) == sent
 
 
+def test_arrays_are_told_while_their_step_goes_on():
+    """Of a step that nobody has ended, and that no other follows."""
+    with (
+        dm.Stream(None, HERE) as out,
+        dm.stream.connect(out.address) as early,
+        dm.stream.connect(out.address) as late,
+    ):
+        with thread(lambda: send(out, [0])):
+            assert set(early.arrays(LIMIT_SECONDS)) == {"u"}
+        assert set(late.arrays(LIMIT_SECONDS)) == {"u"}
+        out.send("v", of_step(0), layout=LINE, step=0)
+        for source in (early, late):
+            assert set(source.arrays(LIMIT_SECONDS)) == {"u", "v"}
+        steps = late.steps({"u": LINE, "v": LINE}, LIMIT_SECONDS)
+        step = 1
+        while not out.counters()["consumers"]:
+            send(out, [step])
+            out.send("v", of_step(step), layout=LINE, step=step)
+            step += 1
+        assert next(steps)[0] == step - 1
+
+
 def test_few_steps_are_granted_where_the_oldest_are_dropped():
     with (
         dm.Stream(None, HERE, policy="drop_oldest", consumers=1, queue_steps=1) as out,

@@ -260,6 +260,18 @@ TEST_F(Door, ConsumersGetWhatTheySubscribedTo) {
     EXPECT_EQ(audience_->counters().came, 1);
 }
 
+TEST_F(Door, TellsOfTheArraysOfAStepThatNobodyHasEnded) {
+    const Stranger stranger = knock();
+    stranger.come_in(token_);
+    const Layout line = BlockCyclic({6}, "block", 1);
+    audience_->add_array({0, "u", "\"<f8\"", text_of_layout(line), 1, 8});
+    ASSERT_TRUE(audience_->decide(0, 0, 0, std::chrono::milliseconds(0)));
+    audience_->sent({}, 0);
+    stranger.say(JsonObject().add("type", "arrays"));
+    EXPECT_EQ(stranger.heard().name("name"), "u");
+    EXPECT_EQ(stranger.heard().name("type"), "arrays");
+}
+
 TEST_F(Door, IsClosedWithEverybodyInside) {
     const Stranger inside = knock(), silent = knock();
     inside.come_in(token_);

@@ -158,8 +158,8 @@ class Consumer:
     def arrays(self, timeout: float | None = None) -> dict[str, ArrayInfo]:
         """Ask which arrays the stream has sent so far, at least one. Collective.
 
-        Waits until the first step has been sent; where that waits for this consumer, until its
-        first array is known.
+        Waits for the first array alone, not for the end of its step: others of that step may not
+        be known yet.
 
         Raises
         ------
