@@ -480,8 +480,8 @@ def test_consumers_come_late_leave_and_come_again():
     ("nbytes", "ahead", "granted"),
     [
         (1 << 14, None, 16),
-        (1 << 18, None, 7),
-        (1 << 20, None, 2),
+        (1 << 19, None, 15),
+        (1 << 20, None, 7),
         (3 << 20, None, 2),
         (1 << 14, 3, 3),
     ],

@@ -32,16 +32,17 @@ class _Wanted:
         self.target, self._rank = target, rank
         self.layout = target.layout if isinstance(target, XArray) else target
         self._new: NewArrays | None = None
+        self._in_place = isinstance(target, XArray)
 
     def words_of_dtype(self) -> str:
         """Give the dtype that the array must have, as JSON; "" for any."""
-        if not isinstance(self.target, XArray):
+        if not self._in_place:
             return ""
         return json.dumps(wire.words_of_dtype(self.target.dtype))
 
     def unpack(self, end: _plan.Consumer, name: str, dtype: str) -> Any:
         """Put the elements of a step where they belong; give what the user gets."""
-        if isinstance(self.target, XArray):
+        if self._in_place:
             end.unpack(name, *self.target.memory())
             return self.target
         if self._new is None:  # it is the same in every step
