@@ -38,6 +38,16 @@ bool family_is_local(int socket) {
     return ::getsockopt(socket, SOL_SOCKET, SO_DOMAIN, &family, &bytes) == 0 && family == AF_UNIX;
 }
 
+bool has_same_host(const sockaddr_storage& a, const sockaddr_storage& b) {
+    if (a.ss_family != b.ss_family) return false;
+    if (a.ss_family == AF_INET)
+        return reinterpret_cast<const sockaddr_in&>(a).sin_addr.s_addr ==
+               reinterpret_cast<const sockaddr_in&>(b).sin_addr.s_addr;
+    return a.ss_family == AF_INET6 &&
+           std::memcmp(&reinterpret_cast<const sockaddr_in6&>(a).sin6_addr,
+                       &reinterpret_cast<const sockaddr_in6&>(b).sin6_addr, sizeof(in6_addr)) == 0;
+}
+
 /// sendmsg, again where a signal interrupts it; 0 where MSG_DONTWAIT is given and nothing is taken.
 std::size_t send_once(int socket, const msghdr& message, int flags) {
     while (true) {
@@ -83,6 +93,19 @@ void Connection::look_after() const {
     set(IPPROTO_TCP, TCP_KEEPIDLE, silent_seconds);
     set(IPPROTO_TCP, TCP_KEEPINTVL, question_seconds);
     set(IPPROTO_TCP, TCP_KEEPCNT, questions);
+}
+
+bool Connection::loops_back() const {
+    if (is_local_) return false;
+    sockaddr_storage here{}, there{};
+    socklen_t here_bytes = sizeof here, there_bytes = sizeof there;
+    return ::getsockname(socket_, reinterpret_cast<sockaddr*>(&here), &here_bytes) == 0 &&
+           ::getpeername(socket_, reinterpret_cast<sockaddr*>(&there), &there_bytes) == 0 &&
+           has_same_host(here, there);
+}
+
+void Connection::limit_kept(int bytes) const {
+    ::setsockopt(socket_, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
 }
 
 void Connection::send(std::span<const std::byte> bytes) const {

@@ -50,6 +50,12 @@ public:
     /// Throws peer_failed.
     void look_after() const;
 
+    /// Whether what is sent stays on this machine, though not by way of its memory.
+    bool loops_back() const;
+    /// Has the system take no more than about so much of what the other end has not taken yet.
+    /// Without it, the system decides. Does nothing where that fails.
+    void limit_kept(int bytes) const;
+
     /// Sends; waits. Throws peer_failed where the connection has ended, timeout.
     void send(std::span<const std::byte> bytes) const;
     /// Sends what the system takes at once, one after the other; the bytes that it took. Throws

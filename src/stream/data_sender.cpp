@@ -26,6 +26,10 @@ constexpr std::chrono::minutes stalled_time{10};
 /// What the sending program sends of a message itself: a thread takes more time to be woken than
 /// this takes to be sent, and finds it in the caches of another processor.
 constexpr std::size_t most_sent_at_once = 1 << 20;
+/// What the system keeps of short messages, and of others, where it only copies them to another
+/// process: more than that goes out of the processor's caches before it is received.
+constexpr int kept_of_short = 320 << 10, kept_of_long = 512 << 10;
+constexpr std::uint64_t long_bytes = 1 << 19;
 /// Steps that a receiving process may have granted one by one and not taken.
 constexpr std::size_t max_granted = 1 << 12;
 /// What is read of requests at once.
@@ -41,6 +45,7 @@ DataSender::DataSender(const Connection& connection, Box& box, int pathway, int 
                        std::atomic<std::uint64_t>& bytes_sent)
     : connection_(connection),
       box_(box),
+      loops_back_(connection.loops_back()),
       pathway_(pathway),
       pathways_(connection_.is_local() ? 1 : pathways),
       wake_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),
@@ -172,7 +177,13 @@ bool DataSender::begin_next() {
     std::tie(sending_->at, sending_->end) = share_of(bytes, pathway_, pathways_);
     sending_->is_shared = connection_.is_local() && sending_->kept.message->segment() != nullptr;
     taken_ = Clock::now();
+    if (loops_back_) limit_kept(sending_->end - sending_->at);
     return true;
+}
+
+void DataSender::limit_kept(std::uint64_t bytes) {
+    const int limit = bytes < long_bytes ? kept_of_short : kept_of_long;
+    if (std::exchange(kept_limit_, limit) != limit) connection_.limit_kept(limit);
 }
 
 void DataSender::begin_again(const Request& asked) {

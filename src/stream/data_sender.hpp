@@ -60,12 +60,14 @@ private:
     void advance(const Request& request);
     void send_what_goes();
     bool begin_next();
+    void limit_kept(std::uint64_t bytes);
     void begin_again(const Request& asked);
     void begin_chunk();
     int file_for(const Segment& segment);
 
     const Connection& connection_;
     Box& box_;
+    const bool loops_back_;
     const int pathway_, pathways_;
     int wake_;                         ///< an eventfd
     std::vector<std::byte> requests_;  ///< of the thread alone
@@ -77,6 +79,7 @@ private:
     std::optional<Sending> sending_;
     ChunkOnItsWay chunk_;  ///< of what is being sent
     Clock::time_point taken_ = Clock::now();  ///< when the system took something last
+    int kept_limit_ = 0;  ///< of what the system keeps; 0: its own
     std::set<std::uint64_t> known_segments_;
     std::atomic<std::uint64_t>& bytes_sent_;
 };
