@@ -54,7 +54,7 @@ def local_memory(array: Any, layout: Layout, rank: int, dtype: np.dtype) -> Loca
     user = array if isinstance(array, UserArrays) else UserArrays(array)
     places = user.places(layout, rank)
     blocks, begins, ends = [], [], []
-    for block, address, shape, strides, lower, upper in places:
+    for (block, address, shape, strides, lower, upper), _ in places:
         extents = tuple(layout.block_extents(block))
         wanted = tuple(sum(n) for n in zip(lower, extents, upper, strict=True))
         if tuple(shape) != wanted:
@@ -72,7 +72,7 @@ def local_memory(array: Any, layout: Layout, rank: int, dtype: np.dtype) -> Loca
     begin, end = min(begins, default=0), max(ends, default=0)
     memory = [BlockMemory(block, zero - begin, strides, v) for block, zero, strides, v in blocks]
     span = MemorySpan(begin, end - begin)
-    return LocalMemory(span, MemoryLayout(memory, 0, end - begin), array)
+    return LocalMemory(span, MemoryLayout(memory, 0, end - begin), places)
 
 
 class KnownMemory:
