@@ -345,14 +345,16 @@ void bind_memory(nb::module_& m) {
                 new (span) MemorySpan{reinterpret_cast<std::byte*>(begin), bytes};
             },
             "begin"_a, "bytes"_a);
-    nb::class_<ArrayPlace>(m, "ArrayPlace", R"doc(Where an array of NumPy lies. It is not kept alive.
+    nb::class_<ArrayPlace>(m, "ArrayPlace",
+                           R"doc(Where an array of NumPy lies. It is not kept alive.
 
 Raises
 ------
 WrongType
     It is no buffer.
 )doc")
-        .def(nb::init<nb::handle>(), "array"_a, nb::sig("def __init__(self, array: object) -> None"))
+        .def(nb::init<nb::handle>(), "array"_a,
+             nb::sig("def __init__(self, array: object) -> None"))
         .def("is_of", &ArrayPlace::is_of, "array"_a,
              nb::sig("def is_of(self, array: object) -> bool"),
              "Whether another one begins there and has the same shape and strides.");

@@ -80,7 +80,7 @@ private:
     std::mutex telling_;  ///< held while readers are told; taken before the lock
     std::mutex lock_;
     std::map<std::uint64_t, KeptMessage> kept_;
-    std::uint64_t count_ = 0;  ///< of all that were ever put
+    std::uint64_t count_ = 0;       ///< of all that were ever put
     std::set<BoxReader*> readers_;  ///< changed under both
     std::unordered_map<std::size_t, std::vector<MessagePtr>> unused_;
     /// Segments without memory; the receiver knows them, and would take no others in their place.

@@ -62,7 +62,8 @@ public:
     /// peer_failed.
     std::size_t send_now(std::span<const std::byte> first,
                          std::span<const std::byte> second = {}) const;
-    /// As send_now, with a file descriptor, which the other end gets a copy of if any byte is taken.
+    /// As send_now, with a file descriptor, which the other end gets a copy of if any byte is
+    /// taken.
     std::size_t send_now_with_file(std::span<const std::byte> bytes, int file) const;
     /// Fills a memory; waits. Throws peer_failed where the connection has ended, timeout, and what
     /// `look` throws.

@@ -70,8 +70,8 @@ void DataSender::wake() {
 
 void DataSender::sends_more(std::size_t bytes) {
     const std::unique_lock lock(lock_, std::try_to_lock);
-    if (!lock) return wake();   // its thread may not have seen the message
-    if (sending_) return;       // its thread waits for the system to take more, then looks
+    if (!lock) return wake();  // its thread may not have seen the message
+    if (sending_) return;      // its thread waits for the system to take more, then looks
     const bool is_short = bytes / static_cast<std::size_t>(pathways_) <= most_sent_at_once;
     try {
         if (is_short) send_what_goes();
@@ -99,8 +99,7 @@ void DataSender::wait(bool is_held_up) {
     const short events = is_held_up ? POLLIN | POLLOUT : POLLIN;
     std::array<pollfd, 2> waiting{pollfd{connection_.socket(), events, 0},
                                   pollfd{wake_, POLLIN, 0}};
-    const int limit =
-        static_cast<int>(std::chrono::milliseconds(stalled_time).count());
+    const int limit = static_cast<int>(std::chrono::milliseconds(stalled_time).count());
     const int found = ::poll(waiting.data(), waiting.size(), is_held_up ? limit : -1);
     if (found < 0 && errno != EINTR) throw broken("a connection cannot be waited for");
     if (found < 0) return;

@@ -77,9 +77,9 @@ private:
     std::optional<std::set<std::uint64_t>> alone_;  ///< places, where each is granted by itself
     std::optional<Request> asked_;
     std::optional<Sending> sending_;
-    ChunkOnItsWay chunk_;  ///< of what is being sent
+    ChunkOnItsWay chunk_;                     ///< of what is being sent
     Clock::time_point taken_ = Clock::now();  ///< when the system took something last
-    int kept_limit_ = 0;  ///< of what the system keeps; 0: its own
+    int kept_limit_ = 0;                      ///< of what the system keeps; 0: its own
     std::set<std::uint64_t> known_segments_;
     std::atomic<std::uint64_t>& bytes_sent_;
 };

@@ -79,7 +79,7 @@ def connect(
     ahead : int, optional
         Steps that each process takes memory for, beyond the one that is looked at; 1 to 64. It is
         the credit that the stream is granted: nothing else comes. Without it two, or as many as
-        together have at most 2 MiB for this process, at most 16 (not with `newest`, nor where the
+        together have at most 8 MiB for this process, at most 16 (not with `newest`, nor where the
         stream drops its oldest steps: those that were granted would be older).
     local : bool
         Whether messages of processes on this machine may come through shared memory.
