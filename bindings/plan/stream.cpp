@@ -12,6 +12,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -59,6 +60,63 @@ private:
     Py_buffer view_;
 };
 
+/// Memory that somebody else keeps.
+struct MemorySpan {
+    std::byte* begin = nullptr;
+    std::int64_t bytes = 0;
+};
+
+/// The memory of an array or a span, and what of it may be read, or written.
+std::pair<std::byte*, AddressBounds> memory_of(nb::handle object, const char* name, bool writes) {
+    const MemorySpan* span = nullptr;
+    if (nb::try_cast(object, span) && span != nullptr) return {span->begin, {0, span->bytes}};
+    const bindings::ArrayMemory memory(object, name);
+    if (writes) memory.require_writable();
+    return {memory.data(), bindings::bounds_of(memory)};
+}
+
+/// Where an array of NumPy lies. Others are asked whether they lie there too, which takes less time
+/// than to find out where.
+class ArrayPlace {
+public:
+    /// Throws wrong_type where the array is no buffer.
+    explicit ArrayPlace(nb::handle array) {
+        const View view(array);
+        if (!view.is_there)
+            throw Error(ErrorCode::wrong_type, "the array has no memory of elements");
+        begin_ = view.buffer.buf;
+        shape_.assign(view.buffer.shape, view.buffer.shape + view.buffer.ndim);
+        strides_bytes_.assign(view.buffer.strides, view.buffer.strides + view.buffer.ndim);
+    }
+    bool is_of(nb::handle array) const {
+        const View view(array);
+        const auto is = [&view](const std::vector<Py_ssize_t>& known, const Py_ssize_t* found) {
+            return std::equal(known.begin(), known.end(), found, found + view.buffer.ndim);
+        };
+        return view.is_there && view.buffer.buf == begin_ && is(shape_, view.buffer.shape) &&
+               is(strides_bytes_, view.buffer.strides);
+    }
+
+private:
+    struct View {
+        explicit View(nb::handle array)
+            : is_there(PyObject_GetBuffer(array.ptr(), &buffer, PyBUF_STRIDES) == 0) {
+            if (!is_there) PyErr_Clear();
+        }
+        ~View() {
+            if (is_there) PyBuffer_Release(&buffer);
+        }
+        View(const View&) = delete;
+        View& operator=(const View&) = delete;
+
+        Py_buffer buffer{};
+        bool is_there;
+    };
+
+    const void* begin_;
+    std::vector<Py_ssize_t> shape_, strides_bytes_;
+};
+
 /// Keeps the GIL: 40 microseconds for 1 MiB.
 std::uint32_t crc32c(nb::handle data) {
     const Bytes bytes(data);
@@ -92,9 +150,9 @@ void make_producer(Producer* producer, std::shared_ptr<stream::Together> togethe
 void send(Producer& producer, const std::string& name, std::optional<Layout> layout,
           nb::handle source, const MemoryLayout& memory, const std::string& dtype,
           std::int64_t elem_bytes, std::optional<std::int64_t> step) {
-    const bindings::ArrayMemory from(source, "array");
-    const stream::SentPart part{layout.value_or(Layout()), from.data(), &memory,
-                                bindings::bounds_of(from), dtype,       elem_bytes};
+    const auto [begin, bounds] = memory_of(source, "array", false);
+    const stream::SentPart part{
+        layout.value_or(Layout()), begin, &memory, bounds, dtype, elem_bytes};
     const nb::gil_scoped_release release;
     producer.send(name, part, step);
 }
@@ -168,10 +226,9 @@ std::optional<StepWords> next(Consumer& consumer, std::optional<double> timeout)
 
 void unpack(Consumer& consumer, const std::string& name, nb::handle destination,
             const MemoryLayout& memory) {
-    const bindings::ArrayMemory to(destination, "destination");
-    to.require_writable();
+    const auto [begin, bounds] = memory_of(destination, "destination", true);
     const nb::gil_scoped_release release;
-    consumer.unpack(name, {to.data(), &memory, bindings::bounds_of(to)});
+    consumer.unpack(name, {begin, &memory, bounds});
 }
 
 nb::dict source_counters(const Consumer& consumer) {
@@ -280,6 +337,29 @@ InvalidArgument
 )doc");
 }
 
+void bind_memory(nb::module_& m) {
+    nb::class_<MemorySpan>(m, "MemorySpan", "Memory that somebody else keeps alive.")
+        .def(
+            "__init__",
+            [](MemorySpan* span, std::uintptr_t begin, std::int64_t bytes) {
+                new (span) MemorySpan{reinterpret_cast<std::byte*>(begin), bytes};
+            },
+            "begin"_a, "bytes"_a);
+    nb::class_<ArrayPlace>(m, "ArrayPlace",
+                           R"doc(Where an array of NumPy lies. It is not kept alive.
+
+Raises
+------
+WrongType
+    It is no buffer.
+)doc")
+        .def(nb::init<nb::handle>(), "array"_a,
+             nb::sig("def __init__(self, array: object) -> None"))
+        .def("is_of", &ArrayPlace::is_of, "array"_a,
+             nb::sig("def is_of(self, array: object) -> bool"),
+             "Whether another one begins there and has the same shape and strides.");
+}
+
 /// What only tests look at and change.
 void bind_for_tests(nb::class_<Producer>& c) {
     c.def_prop_ro(
@@ -308,6 +388,7 @@ void bind_for_tests(nb::class_<Producer>& c) {
 
 void bind_stream(nb::module_& m) {
     bind_functions(m);
+    bind_memory(m);
     nb::class_<stream::Together>(m, "Together", "The processes of one end of a stream, who agree.");
     bind_consumer(m);
     nb::class_<stream::Places>(m, "Places", R"doc(What streams that share buffers have in common.

@@ -595,7 +595,7 @@ typedef struct datamover_source_options {
                                DATAMOVER_STREAM_TOKEN */
     double timeout_seconds; /* so long somebody who listens is waited for; 0: 30; below 0: ever */
     int64_t ahead;          /* steps that each process takes memory for, beyond the one that is
-                               looked at; 1 to 64; 0: two, or as many as together have at most 2 MiB
+                               looked at; 1 to 64; 0: two, or as many as together have at most 8 MiB
                                for this process, at most 16 */
     int no_shared_memory;   /* not 0: also from processes of this machine messages come over
                                connections */

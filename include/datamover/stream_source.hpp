@@ -54,9 +54,8 @@ public:
     StreamSource(StreamSource&&) noexcept;
     StreamSource& operator=(StreamSource&&) noexcept;
 
-    /// The arrays that were sent so far, at least one. Waits so long (nothing: for ever); where the
-    /// stream waits for this program with its first step, until the first array is known.
-    /// Collective. Throws timeout, and as `next`.
+    /// The arrays that were sent so far, at least one. Waits so long (nothing: for ever) for the
+    /// first, not for the end of its step. Collective. Throws timeout, and as `next`.
     std::vector<StreamArray> arrays(std::optional<double> timeout_seconds = {});
     /// Says once which arrays are wanted, and where this process's part of each is put: an XArray's
     /// `part()`, or any other with its layout. Steps come from those on that begin from now on.

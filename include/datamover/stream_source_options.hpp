@@ -18,7 +18,7 @@ struct StreamSourceOptions {
     std::optional<double> timeout_seconds = 30.0;
     /// Steps that each process takes memory for, beyond the one that is looked at; 1 to 64. It is
     /// the credit that the stream is granted: nothing else comes. 0: two, or as many as together
-    /// have at most 2 MiB for this process, at most 16 (not with `newest`, nor where the stream
+    /// have at most 8 MiB for this process, at most 16 (not with `newest`, nor where the stream
     /// drops its oldest steps: those that were granted would be older).
     std::int64_t ahead = 0;
     /// Whether messages of processes on this machine may come through shared memory.

@@ -339,16 +339,22 @@ class UserArrays:
     def part(self, layout: Layout, rank: int, default_dtype: np.dtype) -> Any:
         """Give what movers bind; not for users."""
         dtype = self.dtype or default_dtype
-        described = self.places(layout, rank)
+        described = [place for place, _ in self.places(layout, rank)]
         writable = all(array.flags.writeable for array in self.listed())
         return core().user_part(
             layout, described, dtype.itemsize, number_name(dtype), writable, self.listed()
         )
 
-    def places(self, layout: Layout, rank: int) -> list[tuple]:
-        """Give (block, address, shape, byte strides, ghosts below, above) each; not for users."""
+    def places(self, layout: Layout, rank: int) -> list[tuple[tuple, Any]]:
+        """Give (block, address, shape, byte strides, ghosts below, above) each; not for users.
+
+        With each the array, whose memory is there as long as it is kept.
+        """
         lower, upper = _per_side(self._ghost, _block_dims(layout))
         return [
-            (block, array.__array_interface__["data"][0], array.shape, array.strides, lower, upper)
-            for block, array in self._by_block(layout, rank).items()
+            (
+                (block, a.__array_interface__["data"][0], a.shape, a.strides, lower, upper),
+                a,
+            )
+            for block, a in self._by_block(layout, rank).items()
         ]

@@ -146,18 +146,15 @@ void Audience::end_stalled(Clock::time_point since) {
 
 /// Lets in who is ready, between steps; false where too few are there for the first.
 bool Audience::admit(bool is_first) {
+    answer_about_arrays();
     std::int64_t active = 0;
     std::vector<ConsumerPtr> ready;
     for (const ConsumerPtr& consumer : consumers()) {
         active += consumer->is_active;
         if (consumer->is_ready() && !consumer->is_active) ready.push_back(consumer);
     }
-    if (is_first && active + static_cast<std::int64_t>(ready.size()) < least_) {
-        answer_about_arrays();
-        return false;
-    }
+    if (is_first && active + static_cast<std::int64_t>(ready.size()) < least_) return false;
     least_ = 0;
-    if (!is_first) answer_about_arrays();
     for (const ConsumerPtr& consumer : ready) {
         consumer->is_active = true;
         ++came_;
@@ -166,6 +163,7 @@ bool Audience::admit(bool is_first) {
     return true;
 }
 
+/// Tells those who asked before there was one; who asks from now on is told at once.
 void Audience::answer_about_arrays() {
     arrays_known_ = true;
     for (const ConsumerPtr& consumer : consumers())
@@ -258,8 +256,6 @@ void Audience::finish_steps() {
         consumer->queue.complete();
         pump(*consumer);
     }
-    // Those of the first step are all known now.
-    if (!arrays_.empty()) answer_about_arrays();
 }
 
 bool Audience::wait_until_taken(std::chrono::milliseconds time) {

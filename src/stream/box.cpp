@@ -3,6 +3,7 @@
 #include "stream/box.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <new>
 #include <string>
 #include <utility>
@@ -44,11 +45,12 @@ MessagePtr Box::take_unused(std::size_t bytes) {
     if (takes_segments(bytes))
         std::erase_if(unused, [](const MessagePtr& m) { return m->segment() == nullptr; });
     // One that was dropped while a connection sent it is still being read.
-    const auto free = std::find_if(unused.begin(), unused.end(),
+    // What was given back last is in the processor's caches.
+    const auto free = std::find_if(unused.rbegin(), unused.rend(),
                                    [](const MessagePtr& m) { return m.use_count() == 1; });
-    if (free == unused.end()) return nullptr;
+    if (free == unused.rend()) return nullptr;
     MessagePtr message = std::move(*free);
-    unused.erase(free);
+    unused.erase(std::next(free).base());
     return message;
 }
 
@@ -91,9 +93,13 @@ bool Box::takes_segments(std::size_t bytes) const {
 }
 
 void Box::put(std::uint64_t place, std::uint32_t array, MessagePtr message) {
-    const std::lock_guard lock(lock_);
-    kept_.emplace(count_++, KeptMessage{place, array, std::move(message)});
-    for (BoxReader* reader : readers_) reader->wake();
+    const std::size_t bytes = message->bytes().size();
+    const std::lock_guard telling(telling_);
+    {
+        const std::lock_guard lock(lock_);
+        kept_.emplace(count_++, KeptMessage{place, array, std::move(message)});
+    }
+    for (BoxReader* reader : readers_) reader->sends_more(bytes);
 }
 
 void Box::drop(std::uint64_t place) {
@@ -143,6 +149,7 @@ void Box::give_back(MessagePtr&& message) {
 }
 
 void Box::add(BoxReader* reader, bool is_local) {
+    const std::lock_guard telling(telling_);
     const std::lock_guard lock(lock_);
     readers_.insert(reader);
     shares_memory_ = shares_memory_ || is_local;
@@ -150,6 +157,7 @@ void Box::add(BoxReader* reader, bool is_local) {
 }
 
 void Box::remove(BoxReader* reader) {
+    const std::lock_guard telling(telling_);
     const std::lock_guard lock(lock_);
     readers_.erase(reader);
 }

@@ -18,12 +18,13 @@
 
 namespace datamover::stream {
 
-/// What a data connection is to the box: woken when there is more to send, and ended. Both are
-/// called under the box's lock.
+/// What a data connection is to the box.
 class BoxReader {
 public:
     virtual ~BoxReader() = default;
-    virtual void wake() = 0;
+    /// A message of so many bytes was put; called by who put it. Does not wait, nor throw.
+    virtual void sends_more(std::size_t bytes) = 0;
+    /// Called under the box's lock.
     virtual void end() = 0;
 };
 
@@ -57,8 +58,9 @@ public:
     /// what connections still read, as soon as they have read it.
     void free_unused();
 
-    /// From now on a connection is woken; a local one has messages put where it can read them.
+    /// From now on a connection hears of messages; a local one has them put where it can read them.
     void add(BoxReader* reader, bool is_local);
+    /// Waits until it has done what it was called for.
     void remove(BoxReader* reader);
     /// Ends the connections that are there, and each that comes.
     void end_all();
@@ -75,10 +77,11 @@ private:
     bool takes_segments(std::size_t bytes) const;
     void free_what_nobody_reads();
 
+    std::mutex telling_;  ///< held while readers are told; taken before the lock
     std::mutex lock_;
     std::map<std::uint64_t, KeptMessage> kept_;
-    std::uint64_t count_ = 0;  ///< of all that were ever put
-    std::set<BoxReader*> readers_;
+    std::uint64_t count_ = 0;       ///< of all that were ever put
+    std::set<BoxReader*> readers_;  ///< changed under both
     std::unordered_map<std::size_t, std::vector<MessagePtr>> unused_;
     /// Segments without memory; the receiver knows them, and would take no others in their place.
     std::unordered_map<std::size_t, std::vector<MessagePtr>> bare_;

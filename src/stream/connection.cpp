@@ -38,11 +38,23 @@ bool family_is_local(int socket) {
     return ::getsockopt(socket, SOL_SOCKET, SO_DOMAIN, &family, &bytes) == 0 && family == AF_UNIX;
 }
 
-/// sendmsg, again where a signal interrupts it.
-std::size_t send_once(int socket, const msghdr& message) {
+bool has_same_host(const sockaddr_storage& a, const sockaddr_storage& b) {
+    if (a.ss_family != b.ss_family) return false;
+    if (a.ss_family == AF_INET)
+        return reinterpret_cast<const sockaddr_in&>(a).sin_addr.s_addr ==
+               reinterpret_cast<const sockaddr_in&>(b).sin_addr.s_addr;
+    return a.ss_family == AF_INET6 &&
+           std::memcmp(&reinterpret_cast<const sockaddr_in6&>(a).sin6_addr,
+                       &reinterpret_cast<const sockaddr_in6&>(b).sin6_addr, sizeof(in6_addr)) == 0;
+}
+
+/// sendmsg, again where a signal interrupts it; 0 where MSG_DONTWAIT is given and nothing is taken.
+std::size_t send_once(int socket, const msghdr& message, int flags) {
     while (true) {
-        const ssize_t count = ::sendmsg(socket, &message, MSG_NOSIGNAL);
+        const ssize_t count = ::sendmsg(socket, &message, MSG_NOSIGNAL | flags);
         if (count >= 0) return static_cast<std::size_t>(count);
+        const bool takes_nothing = errno == EAGAIN || errno == EWOULDBLOCK;
+        if (takes_nothing && (flags & MSG_DONTWAIT) != 0) return 0;
         if (errno != EINTR) fail(errno);
     }
 }
@@ -83,20 +95,39 @@ void Connection::look_after() const {
     set(IPPROTO_TCP, TCP_KEEPCNT, questions);
 }
 
-void Connection::send(std::span<const std::byte> header, std::span<const std::byte> body) const {
-    while (!header.empty() || !body.empty()) {
-        std::array<iovec, 2> pieces{piece_of(header), piece_of(body)};
+bool Connection::loops_back() const {
+    if (is_local_) return false;
+    sockaddr_storage here{}, there{};
+    socklen_t here_bytes = sizeof here, there_bytes = sizeof there;
+    return ::getsockname(socket_, reinterpret_cast<sockaddr*>(&here), &here_bytes) == 0 &&
+           ::getpeername(socket_, reinterpret_cast<sockaddr*>(&there), &there_bytes) == 0 &&
+           has_same_host(here, there);
+}
+
+void Connection::limit_kept(int bytes) const {
+    ::setsockopt(socket_, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
+}
+
+void Connection::send(std::span<const std::byte> bytes) const {
+    while (!bytes.empty()) {
+        iovec piece = piece_of(bytes);
         msghdr message{};
-        message.msg_iov = pieces.data();
-        message.msg_iovlen = pieces.size();
-        const std::size_t count = send_once(socket_, message);
-        const std::size_t of_header = std::min(count, header.size());
-        header = header.subspan(of_header);
-        body = body.subspan(count - of_header);
+        message.msg_iov = &piece;
+        message.msg_iovlen = 1;
+        bytes = bytes.subspan(send_once(socket_, message, 0));
     }
 }
 
-void Connection::send_with_file(std::span<const std::byte> bytes, int file) const {
+std::size_t Connection::send_now(std::span<const std::byte> first,
+                                 std::span<const std::byte> second) const {
+    std::array<iovec, 2> pieces{piece_of(first), piece_of(second)};
+    msghdr message{};
+    message.msg_iov = pieces.data();
+    message.msg_iovlen = pieces.size();
+    return send_once(socket_, message, MSG_DONTWAIT);
+}
+
+std::size_t Connection::send_now_with_file(std::span<const std::byte> bytes, int file) const {
     iovec piece = piece_of(bytes);
     alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(sizeof file)> rights{};
     msghdr message{};
@@ -109,7 +140,7 @@ void Connection::send_with_file(std::span<const std::byte> bytes, int file) cons
     control->cmsg_type = SCM_RIGHTS;
     control->cmsg_len = CMSG_LEN(sizeof file);
     std::memcpy(CMSG_DATA(control), &file, sizeof file);
-    send(bytes.subspan(send_once(socket_, message)));
+    return send_once(socket_, message, MSG_DONTWAIT);
 }
 
 std::optional<std::span<std::byte>> Connection::receive(std::span<std::byte> into) const {
@@ -118,16 +149,6 @@ std::optional<std::span<std::byte>> Connection::receive(std::span<std::byte> int
         if (count > 0) return into.first(static_cast<std::size_t>(count));
         if (count == 0) throw Error(ErrorCode::peer_failed, "the other end closed the connection");
         if (errno == EAGAIN || errno == EWOULDBLOCK) return std::nullopt;
-        if (errno != EINTR) fail(errno);
-    }
-}
-
-std::size_t Connection::send_now(std::span<const std::byte> bytes) const {
-    while (true) {
-        const ssize_t count =
-            ::send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-        if (count >= 0) return static_cast<std::size_t>(count);
-        if (errno == EAGAIN || errno == EWOULDBLOCK) return 0;
         if (errno != EINTR) fail(errno);
     }
 }

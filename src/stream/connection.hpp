@@ -50,13 +50,21 @@ public:
     /// Throws peer_failed.
     void look_after() const;
 
-    /// Sends one after the other; waits. Throws peer_failed where the connection has ended,
-    /// timeout.
-    void send(std::span<const std::byte> header, std::span<const std::byte> body = {}) const;
-    /// Sends with a file descriptor, which the other end gets a copy of.
-    void send_with_file(std::span<const std::byte> bytes, int file) const;
-    /// Sends what the system takes at once; the bytes that it took. Throws peer_failed.
-    std::size_t send_now(std::span<const std::byte> bytes) const;
+    /// Whether what is sent stays on this machine, though not by way of its memory.
+    bool loops_back() const;
+    /// Has the system take no more than about so much of what the other end has not taken yet.
+    /// Without it, the system decides. Does nothing where that fails.
+    void limit_kept(int bytes) const;
+
+    /// Sends; waits. Throws peer_failed where the connection has ended, timeout.
+    void send(std::span<const std::byte> bytes) const;
+    /// Sends what the system takes at once, one after the other; the bytes that it took. Throws
+    /// peer_failed.
+    std::size_t send_now(std::span<const std::byte> first,
+                         std::span<const std::byte> second = {}) const;
+    /// As send_now, with a file descriptor, which the other end gets a copy of if any byte is
+    /// taken.
+    std::size_t send_now_with_file(std::span<const std::byte> bytes, int file) const;
     /// Fills a memory; waits. Throws peer_failed where the connection has ended, timeout, and what
     /// `look` throws.
     void read(std::span<std::byte> into, Clock::time_point deadline, const Look& look = {}) const;

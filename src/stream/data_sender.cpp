@@ -9,8 +9,10 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include "datamover/error.hpp"
@@ -20,7 +22,14 @@ namespace datamover::stream {
 namespace {
 
 /// A consumer that takes none of a message for so long has failed.
-constexpr int stalled_seconds = 600;
+constexpr std::chrono::minutes stalled_time{10};
+/// What the sending program sends of a message itself: a thread takes more time to be woken than
+/// this takes to be sent, and finds it in the caches of another processor.
+constexpr std::size_t most_sent_at_once = 1 << 20;
+/// What the system keeps of short messages, and of others, where it only copies them to another
+/// process: more than that goes out of the processor's caches before it is received.
+constexpr int kept_of_short = 320 << 10, kept_of_long = 512 << 10;
+constexpr std::uint64_t long_bytes = 1 << 19;
 /// Steps that a receiving process may have granted one by one and not taken.
 constexpr std::size_t max_granted = 1 << 12;
 /// What is read of requests at once.
@@ -30,26 +39,13 @@ Error broken(const char* what) {
     return Error(ErrorCode::peer_failed, std::string(what) + ": " + std::strerror(errno));
 }
 
-/// A message that a connection reads, given back at the end.
-class Reading {
-public:
-    Reading(Box& box, KeptMessage kept) : box_(box), kept_(std::move(kept)) {}
-    ~Reading() { box_.give_back(std::move(kept_.message)); }
-    Reading(const Reading&) = delete;
-    Reading& operator=(const Reading&) = delete;
-    const KeptMessage& kept() const { return kept_; }
-
-private:
-    Box& box_;
-    KeptMessage kept_;
-};
-
 }  // namespace
 
 DataSender::DataSender(const Connection& connection, Box& box, int pathway, int pathways,
                        std::atomic<std::uint64_t>& bytes_sent)
     : connection_(connection),
       box_(box),
+      loops_back_(connection.loops_back()),
       pathway_(pathway),
       pathways_(connection_.is_local() ? 1 : pathways),
       wake_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),
@@ -72,21 +68,44 @@ void DataSender::wake() {
     [[maybe_unused]] const int result = ::eventfd_write(wake_, 1);
 }
 
+void DataSender::sends_more(std::size_t bytes) {
+    const std::unique_lock lock(lock_, std::try_to_lock);
+    if (!lock) return wake();  // its thread may not have seen the message
+    if (sending_) return;      // its thread waits for the system to take more, then looks
+    const bool is_short = bytes / static_cast<std::size_t>(pathways_) <= most_sent_at_once;
+    try {
+        if (is_short) send_what_goes();
+    } catch (...) {
+        connection_.end();  // its thread finds it so, and says why
+        return;
+    }
+    if (sending_ || !is_short) wake();
+}
+
 void DataSender::serve() {
-    connection_.limit_sending(stalled_seconds);
     while (true) {
-        wait();
+        wait(is_held_up());
         hear();
-        while (send_next()) {
-        }
     }
 }
 
-void DataSender::wait() const {
-    std::array<pollfd, 2> waiting{pollfd{connection_.socket(), POLLIN, 0},
+bool DataSender::is_held_up() {
+    const std::lock_guard lock(lock_);
+    send_what_goes();
+    return sending_.has_value();
+}
+
+void DataSender::wait(bool is_held_up) {
+    const short events = is_held_up ? POLLIN | POLLOUT : POLLIN;
+    std::array<pollfd, 2> waiting{pollfd{connection_.socket(), events, 0},
                                   pollfd{wake_, POLLIN, 0}};
-    while (::poll(waiting.data(), waiting.size(), -1) < 0)
-        if (errno != EINTR) throw broken("a connection cannot be waited for");
+    const int limit = static_cast<int>(std::chrono::milliseconds(stalled_time).count());
+    const int found = ::poll(waiting.data(), waiting.size(), is_held_up ? limit : -1);
+    if (found < 0 && errno != EINTR) throw broken("a connection cannot be waited for");
+    if (found < 0) return;
+    const std::lock_guard lock(lock_);
+    if (sending_ && Clock::now() - taken_ > stalled_time)
+        throw Error(ErrorCode::timeout, "the other end of the connection takes nothing");
     eventfd_t count = 0;
     if (waiting[1].revents != 0) ::eventfd_read(wake_, &count);
 }
@@ -97,6 +116,7 @@ void DataSender::hear() {
     if (!come) return;
     requests_.insert(requests_.end(), come->begin(), come->end());
     std::span<const std::byte> rest = requests_;
+    const std::lock_guard lock(lock_);
     while (rest.size() >= Request::size_bytes) {
         obey(Request::read(rest.first<Request::size_bytes>()));
         rest = rest.subspan(Request::size_bytes);
@@ -127,23 +147,45 @@ void DataSender::advance(const Request& request) {
     box_.advance(request.place);
 }
 
-bool DataSender::send_next() {
+/// Sends until there is no more to be sent now, or the system takes no more: then `sending_` stays.
+void DataSender::send_what_goes() {
+    while (sending_ || begin_next()) {
+        while (!chunk_.is_sent()) {
+            if (!chunk_.send_more(connection_)) return;
+            taken_ = Clock::now();
+        }
+        if (sending_->at < sending_->end)
+            begin_chunk();
+        else
+            sending_.reset();
+    }
+}
+
+/// False where there is nothing to send now.
+bool DataSender::begin_next() {
     if (asked_) {
-        send_again(*std::exchange(asked_, std::nullopt));
+        begin_again(*std::exchange(asked_, std::nullopt));
         return true;
     }
     Box::Next next = box_.next(next_, may_, alone_);
     next_ = next.number;
     if (!next.kept) return false;
     ++next_;
-    const Reading reading(box_, *std::move(next.kept));
-    const std::uint64_t bytes = reading.kept().message->bytes().size();
-    const auto [begin, end] = share_of(bytes, pathway_, pathways_);
-    send(reading.kept(), begin, end, connection_.is_local());
+    const std::uint64_t bytes = next.kept->message->bytes().size();
+    sending_.emplace(box_, *std::move(next.kept));
+    std::tie(sending_->at, sending_->end) = share_of(bytes, pathway_, pathways_);
+    sending_->is_shared = connection_.is_local() && sending_->kept.message->segment() != nullptr;
+    taken_ = Clock::now();
+    if (loops_back_) limit_kept(sending_->end - sending_->at);
     return true;
 }
 
-void DataSender::send_again(const Request& asked) {
+void DataSender::limit_kept(std::uint64_t bytes) {
+    const int limit = bytes < long_bytes ? kept_of_short : kept_of_long;
+    if (std::exchange(kept_limit_, limit) != limit) connection_.limit_kept(limit);
+}
+
+void DataSender::begin_again(const Request& asked) {
     MessagePtr message = box_.find(asked.place, asked.array);
     const std::uint64_t bytes = message ? message->bytes().size() : 0;
     if (asked.offset > bytes || asked.bytes > bytes - asked.offset)
@@ -151,43 +193,33 @@ void DataSender::send_again(const Request& asked) {
                                        std::to_string(asked.offset) + " of array " +
                                        std::to_string(asked.array) + " of step " +
                                        std::to_string(asked.place));
-    const Reading reading(box_, {asked.place, asked.array, std::move(message)});
-    send(reading.kept(), asked.offset, asked.offset + asked.bytes, false);
+    sending_.emplace(box_, KeptMessage{asked.place, asked.array, std::move(message)});
+    sending_->at = asked.offset;
+    sending_->end = asked.offset + asked.bytes;
+    taken_ = Clock::now();
 }
 
-void DataSender::send(const KeptMessage& kept, std::uint64_t begin, std::uint64_t end,
-                      bool shared) {
-    const Segment* const segment = shared ? kept.message->segment() : nullptr;
-    for (std::uint64_t at = begin; at < end; at += chunk_bytes) {
-        const std::uint64_t bytes = std::min(chunk_bytes, end - at);
-        const std::span<const std::byte> chunk = kept.message->bytes().subspan(at, bytes);
-        ChunkHeader header{
-            segment != nullptr, crc32c(chunk), kept.array, kept.place, at, bytes, 0, 0};
-        if (segment != nullptr) {
-            header.segment = segment->number();
-            header.position = at;
-            send_header(header, *segment);
-        } else {
-            connection_.send(header.write(), chunk);
-        }
-        bytes_sent_ += bytes;
+void DataSender::begin_chunk() {
+    const KeptMessage& kept = sending_->kept;
+    const std::uint64_t at = sending_->at;
+    const std::uint64_t bytes = std::min(chunk_bytes, sending_->end - at);
+    const std::span<const std::byte> chunk = kept.message->bytes().subspan(at, bytes);
+    ChunkHeader header{sending_->is_shared, crc32c(chunk), kept.array, kept.place, at, bytes, 0, 0};
+    if (sending_->is_shared) {
+        const Segment& segment = *kept.message->segment();
+        header.segment = segment.number();
+        header.position = at;
+        chunk_.begin(header, {}, file_for(segment));
+    } else {
+        chunk_.begin(header, chunk);
     }
+    sending_->at += bytes;
+    bytes_sent_ += bytes;
 }
 
-/// Hands the segment over when it is used first.
-void DataSender::send_header(const ChunkHeader& header, const Segment& segment) {
-    if (!known_segments_.insert(segment.number()).second) {
-        connection_.send(header.write());
-        return;
-    }
-    const int file = segment.open_for_reading();
-    try {
-        connection_.send_with_file(header.write(), file);
-    } catch (...) {
-        ::close(file);
-        throw;
-    }
-    ::close(file);
+/// The segment is handed over when it is used first.
+int DataSender::file_for(const Segment& segment) {
+    return known_segments_.insert(segment.number()).second ? segment.open_for_reading() : -1;
 }
 
 }  // namespace datamover::stream

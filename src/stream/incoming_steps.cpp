@@ -17,12 +17,12 @@ namespace {
 constexpr std::int64_t max_arrays = 1 << 12, max_processes = 1 << 16;
 /// Of a step, to make it worth while to say with the next one that both were taken: what is said
 /// costs more than such a step.
-constexpr std::uint64_t most_unsaid_bytes = 1 << 18;
+constexpr std::uint64_t most_unsaid_bytes = 1 << 20;
 /// Of a stream that was granted twice as many at least, that sends on without hearing of these.
 constexpr std::uint64_t least_unsaid_steps = 2;
 /// Steps that are granted where nobody said how many; and where all wanted arrays are known and
 /// small: the sending program then waits less often for a step to be taken.
-constexpr std::uint64_t ahead_at_first = 2, most_ahead = 16, most_bytes_ahead = 1 << 21;
+constexpr std::uint64_t ahead_at_first = 2, most_ahead = 16, most_bytes_ahead = 1 << 23;
 
 bool is_of_type(const Json& said, std::string_view type) {
     const Json* const found = said.find("type");

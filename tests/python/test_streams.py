@@ -17,6 +17,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+from collections.abc import Mapping
 
 import numpy as np
 import pytest
@@ -480,8 +481,8 @@ def test_consumers_come_late_leave_and_come_again():
     ("nbytes", "ahead", "granted"),
     [
         (1 << 14, None, 16),
-        (1 << 18, None, 7),
-        (1 << 20, None, 2),
+        (1 << 19, None, 15),
+        (1 << 20, None, 7),
         (3 << 20, None, 2),
         (1 << 14, 3, 3),
     ],
@@ -550,6 +551,84 @@ def test_arrays_are_asked_for_in_every_step():
             out.end_step()
             assert numbers([next(steps)]) == [step]
             assert set(source.arrays(LIMIT_SECONDS)) == sent
+
+
+def test_arrays_are_told_while_their_step_goes_on():
+    """Of a step that nobody has ended, and that no other follows."""
+    with (
+        dm.Stream(None, HERE) as out,
+        dm.stream.connect(out.address) as early,
+        dm.stream.connect(out.address) as late,
+    ):
+        with thread(lambda: send(out, [0])):
+            assert set(early.arrays(LIMIT_SECONDS)) == {"u"}
+        assert set(late.arrays(LIMIT_SECONDS)) == {"u"}
+        out.send("v", of_step(0), layout=LINE, step=0)
+        for source in (early, late):
+            assert set(source.arrays(LIMIT_SECONDS)) == {"u", "v"}
+        steps = late.steps({"u": LINE, "v": LINE}, LIMIT_SECONDS)
+        step = 1
+        while not out.counters()["consumers"]:
+            send(out, [step])
+            out.send("v", of_step(step), layout=LINE, step=step)
+            step += 1
+        assert next(steps)[0] == step - 1
+
+
+class Made(Mapping):
+    """Blocks that are made when they are asked for, and kept by nobody."""
+
+    def __init__(self, values):
+        self._values = values
+
+    def __getitem__(self, block):
+        if block != 0:
+            raise KeyError(block)
+        return np.array(self._values)
+
+    def __iter__(self):
+        return iter([0])
+
+    def __len__(self):
+        return 1
+
+
+def test_an_array_is_found_again_only_where_it_lies():
+    """In place of arrays that were sent before, others come: of the same memory, or of another."""
+    square = dm.BlockCyclic((300, 300), "(block, *)", nprocs=1)
+    first = np.arange(90_000.0).reshape(300, 300)
+    copies = [first, first.T, first[::-1], first[:, ::-1], first + 1, first, first.copy(order="F")]
+    sent = [*copies, *(-one for one in copies)]
+    for local in (True, False):
+        with (
+            dm.Stream(None, HERE, consumers=1, local=local) as out,
+            dm.stream.connect(out.address, ahead=64) as source,
+        ):
+            steps = source.steps({"u": square}, LIMIT_SECONDS)
+
+            def sending(out=out):
+                for array in sent:
+                    out.send("u", array, layout=square)
+                    out.send("u", array)
+                    out.send("u", Made(array), layout=square)
+                out.close()
+
+            with thread(sending):
+                for step, arrays in steps:
+                    np.testing.assert_array_equal(arrays["u"], sent[step // 3])
+            assert step == 3 * len(sent) - 1
+
+
+def test_dates_are_sent():
+    days = np.array(["2024-02-29", "NaT", "1970-01-01"], dtype="M8[D]").repeat(2)
+    with (
+        dm.Stream(None, HERE, consumers=1) as out,
+        dm.stream.connect(out.address) as source,
+    ):
+        steps = source.steps({"u": LINE}, LIMIT_SECONDS)
+        for _ in range(3):
+            out.send("u", days, layout=LINE)
+            np.testing.assert_array_equal(next(steps)[1]["u"], days)
 
 
 def test_few_steps_are_granted_where_the_oldest_are_dropped():

@@ -260,6 +260,21 @@ TEST_F(Door, ConsumersGetWhatTheySubscribedTo) {
     EXPECT_EQ(audience_->counters().came, 1);
 }
 
+TEST_F(Door, TellsOfTheArraysOfAStepThatNobodyHasEnded) {
+    const Stranger first = knock(), late = knock();
+    first.come_in(token_);
+    late.come_in(token_);
+    const Layout line = BlockCyclic({6}, "block", 1);
+    audience_->add_array({0, "u", "\"<f8\"", text_of_layout(line), 1, 8});
+    first.subscribe({{"u", line}, {"v", line}});
+    std::optional<Decision> decision;
+    while (!decision) decision = audience_->decide(0, 0, 0, std::chrono::milliseconds(50));
+    audience_->sent({decision->to[0].first}, 0);
+    late.say(JsonObject().add("type", "arrays"));
+    EXPECT_EQ(late.heard().name("name"), "u");
+    EXPECT_EQ(late.heard().name("type"), "arrays");
+}
+
 TEST_F(Door, IsClosedWithEverybodyInside) {
     const Stranger inside = knock(), silent = knock();
     inside.come_in(token_);

@@ -146,7 +146,7 @@ TEST(StreamBox, UsesMemoryAgainThatNobodyReads) {
 /// A connection that only shares the machine.
 class LocalReader : public BoxReader {
 public:
-    void wake() override {}
+    void sends_more(std::size_t) override {}
     void end() override {}
 };
 
@@ -239,6 +239,8 @@ public:
         thread_.join();
         return code_;
     }
+    /// The receiving process ends.
+    void leave() { ::shutdown(ends_[1], SHUT_RDWR); }
     Outbox& outbox() { return outbox_; }
 
 private:
@@ -291,6 +293,34 @@ TEST(StreamSender, SendsWhatIsGrantedAndWhatIsAskedForAgain) {
     served.outbox().forget("key");
     EXPECT_EQ(served.ended(), ErrorCode::peer_failed);
     EXPECT_EQ(served.outbox().bytes_sent(), 20'000u + 4567 + 1);
+}
+
+TEST(StreamSender, HasItsThreadSendWhatTheSystemDoesNotTakeAtOnce) {
+    // More than the system keeps of it, and nobody reads before all of it is packed.
+    constexpr std::uint64_t steps = 300, elems = 20'000;
+    Served served(elems);
+    served.ask(advance, 0, steps, 0);
+    for (std::uint64_t place = 0; place < steps; ++place)
+        served.pack(place, bytes_of(elems, static_cast<unsigned>(place)));
+    for (std::uint64_t place = 0; place < steps; ++place) {
+        expect_chunk(served, bytes_of(elems, static_cast<unsigned>(place)), place, 0, elems);
+        if (HasFatalFailure()) return;
+    }
+    served.ask(fetch, steps - 1, 17, 300);
+    expect_chunk(served, bytes_of(elems, steps - 1), steps - 1, 17, 300);
+    served.outbox().forget("key");
+    EXPECT_EQ(served.ended(), ErrorCode::peer_failed);
+    EXPECT_EQ(served.outbox().bytes_sent(), steps * elems + 300);
+}
+
+TEST(StreamSender, EndsWhereTheOtherEndIsGoneWhileMessagesArePacked) {
+    Served served(1000);
+    served.ask(advance, 0, 1000, 0);
+    served.pack(0, bytes_of(1000, 7));
+    expect_chunk(served, bytes_of(1000, 7), 0, 0, 1000);
+    served.leave();
+    for (std::uint64_t place = 1; place < 100; ++place) served.pack(place, bytes_of(1000, 8));
+    EXPECT_EQ(served.ended(), ErrorCode::peer_failed);
 }
 
 TEST(StreamSender, EndsForRequestsThatMakeNoSense) {

@@ -32,16 +32,17 @@ class _Wanted:
         self.target, self._rank = target, rank
         self.layout = target.layout if isinstance(target, XArray) else target
         self._new: NewArrays | None = None
+        self._in_place = isinstance(target, XArray)
 
     def words_of_dtype(self) -> str:
         """Give the dtype that the array must have, as JSON; "" for any."""
-        if not isinstance(self.target, XArray):
+        if not self._in_place:
             return ""
         return json.dumps(wire.words_of_dtype(self.target.dtype))
 
     def unpack(self, end: _plan.Consumer, name: str, dtype: str) -> Any:
         """Put the elements of a step where they belong; give what the user gets."""
-        if isinstance(self.target, XArray):
+        if self._in_place:
             end.unpack(name, *self.target.memory())
             return self.target
         if self._new is None:  # it is the same in every step
@@ -78,7 +79,7 @@ def connect(
     ahead : int, optional
         Steps that each process takes memory for, beyond the one that is looked at; 1 to 64. It is
         the credit that the stream is granted: nothing else comes. Without it two, or as many as
-        together have at most 2 MiB for this process, at most 16 (not with `newest`, nor where the
+        together have at most 8 MiB for this process, at most 16 (not with `newest`, nor where the
         stream drops its oldest steps: those that were granted would be older).
     local : bool
         Whether messages of processes on this machine may come through shared memory.
@@ -158,8 +159,8 @@ class Consumer:
     def arrays(self, timeout: float | None = None) -> dict[str, ArrayInfo]:
         """Ask which arrays the stream has sent so far, at least one. Collective.
 
-        Waits until the first step has been sent; where that waits for this consumer, until its
-        first array is known.
+        Waits for the first array alone, not for the end of its step: others of that step may not
+        be known yet.
 
         Raises
         ------

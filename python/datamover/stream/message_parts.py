@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import numpy as np
 
+from datamover._plan import ArrayPlace, MemorySpan
 from datamover.arrays import UserArrays, XArray
-from datamover.errors import Mismatch
+from datamover.errors import Mismatch, WrongType
 from datamover.layouts import (
     BlockMemory,
     FlatCyclic,
@@ -25,24 +27,18 @@ class LocalMemory:
 
     Attributes
     ----------
-    memory : object
-        All of it, as anything with NumPy's array interface; kept alive.
+    memory : MemorySpan or ndarray
+        All of it.
     layout : MemoryLayout
         Offsets from the beginning of `memory`.
+    kept : object
+        What a span is the memory of.
     """
 
-    def __init__(self, memory: Any, layout: MemoryLayout):
-        self.memory, self.layout = memory, layout
+    __slots__ = ("kept", "layout", "memory")
 
-
-class _Span:
-    """The memory from the lowest to the highest element of several arrays, as bytes."""
-
-    def __init__(self, begin: int, nbytes: int, kept: Any):
-        self._kept = kept
-        self.__array_interface__ = {
-            "data": (begin, False), "shape": (nbytes,), "typestr": "|u1", "version": 3,
-        }  # fmt: skip
+    def __init__(self, memory: MemorySpan | np.ndarray, layout: MemoryLayout, kept: Any = None):
+        self.memory, self.layout, self.kept = memory, layout, kept
 
 
 def local_memory(array: Any, layout: Layout, rank: int, dtype: np.dtype) -> LocalMemory:
@@ -58,7 +54,7 @@ def local_memory(array: Any, layout: Layout, rank: int, dtype: np.dtype) -> Loca
     user = array if isinstance(array, UserArrays) else UserArrays(array)
     places = user.places(layout, rank)
     blocks, begins, ends = [], [], []
-    for block, address, shape, strides, lower, upper in places:
+    for (block, address, shape, strides, lower, upper), _ in places:
         extents = tuple(layout.block_extents(block))
         wanted = tuple(sum(n) for n in zip(lower, extents, upper, strict=True))
         if tuple(shape) != wanted:
@@ -75,37 +71,33 @@ def local_memory(array: Any, layout: Layout, rank: int, dtype: np.dtype) -> Loca
         blocks.append((block, zero, strides, valid))
     begin, end = min(begins, default=0), max(ends, default=0)
     memory = [BlockMemory(block, zero - begin, strides, v) for block, zero, strides, v in blocks]
-    span = _Span(begin, end - begin, array)
-    return LocalMemory(span, MemoryLayout(memory, 0, end - begin))
+    span = MemorySpan(begin, end - begin)
+    return LocalMemory(span, MemoryLayout(memory, 0, end - begin), places)
 
 
 class KnownMemory:
     """Remembers where the elements of one array lie: most programs send the same one every time."""
 
     def __init__(self) -> None:
-        self._key: Any = None
-        self._begin = self._nbytes = 0
-        self._layout: MemoryLayout | None = None
+        self._dtype: np.dtype | None = None
+        self._place: ArrayPlace | None = None
+        self._local: LocalMemory | None = None
 
     def find(self, array: Any) -> LocalMemory | None:
         """Give what is remembered, where a bare ndarray lies where the last one did."""
-        if self._layout is None or self._key_of(array) != self._key:
-            return None
-        return LocalMemory(_Span(self._begin, self._nbytes, array), self._layout)
+        is_bare = self._place is not None and type(array) is np.ndarray
+        if is_bare and array.dtype == self._dtype and self._place.is_of(array):
+            return self._local
+        return None
 
     def remember(self, array: Any, local: LocalMemory) -> None:
         """Take note of where an array lies. The array is not kept."""
-        self._layout = None
+        self._place = None
         if type(array) is np.ndarray:
-            interface = local.memory.__array_interface__
-            self._key, self._layout = self._key_of(array), local.layout
-            self._begin, self._nbytes = interface["data"][0], interface["shape"][0]
-
-    @staticmethod
-    def _key_of(array: Any) -> Any:
-        if type(array) is not np.ndarray:
-            return None
-        return array.ctypes.data, array.shape, array.strides, array.dtype
+            with contextlib.suppress(WrongType):  # buffers have no dates
+                self._place = ArrayPlace(array)
+                self._dtype = array.dtype
+                self._local = LocalMemory(local.memory, local.layout)
 
 
 class NewArrays:

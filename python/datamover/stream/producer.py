@@ -23,7 +23,7 @@ from datamover.errors import InvalidArgument, InvalidState, Mismatch, WrongType
 from datamover.layouts import Layout
 from datamover.stream import wire
 from datamover.stream.group import Group
-from datamover.stream.message_parts import KnownMemory, local_memory
+from datamover.stream.message_parts import KnownMemory, LocalMemory, local_memory
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -200,22 +200,26 @@ class Stream:
             raise
 
     def _send(self, name: str, array: Any, step: Any, layout: Any) -> None:
-        with self._refusing():
-            self._check_process()
-            part = self._part(name, array, layout)
-            number = None if step is None else _count(step, "step")
         try:
-            self._end.send(name, *part, number)
+            self._check_process()
+            said, local, words = self._part(name, array, layout)
+            number = None if step is None else _count(step, "step")
+        except BaseException as error:
+            self._group.refuse(error)
+        try:
+            self._end.send(name, said, local.memory, local.layout, *words, number)
         finally:
             if name not in self._sent and self._end.knows(name):
-                self._sent[name] = SentArray(part[0])
+                self._sent[name] = SentArray(said)
 
     def _check_process(self) -> None:
         if os.getpid() != self._process:
             raise InvalidState("the stream is of the process that this one was forked from")
 
-    def _part(self, name: str, array: Any, layout: Any) -> tuple[Any, ...]:
-        """Find this process's part: layout, memory, where in it, dtype, bytes of an element.
+    def _part(
+        self, name: str, array: Any, layout: Any
+    ) -> tuple[Layout | None, LocalMemory, tuple[str, int]]:
+        """Find this process's part: layout, memory; dtype and bytes of an element.
 
         Of the layout that the array had before nothing is said.
         """
@@ -226,7 +230,7 @@ class Stream:
         said = None if known is not None and layout is known.layout else layout
         local = known.memory.find(array) if known is not None else None
         if local is not None:
-            return said, local.memory, local.layout, *_said_of(array.dtype)
+            return said, local, _said_of(array.dtype)
         given = array if isinstance(array, (XArray, UserArrays)) else UserArrays(array)
         dtype = given.dtype
         words = ("", 0) if dtype is None else _said_of(dtype)
@@ -235,7 +239,7 @@ class Stream:
         local = local_memory(given, layout, self._group.rank, dtype or np.dtype("u1"))
         if known is not None:
             known.memory.remember(array, local)
-        return said, local.memory, local.layout, *words
+        return said, local, words
 
     def _layout_of(self, array: Any, layout: Any, known: SentArray | None) -> Layout:
         if layout is None:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import time
 import urllib.parse
 from collections.abc import Collection, Sequence
 from pathlib import Path
@@ -18,6 +19,8 @@ from datamover.stream.consumer import Consumer, connect
 
 #: A chunk of a Zarr array holds about so many bytes of one step.
 ZARR_CHUNK_BYTES = 4 << 20
+#: Between two questions which arrays a stream sends.
+SETTLE_SECONDS = 0.2
 
 
 class Recorder(Protocol):
@@ -44,10 +47,22 @@ class Recorded:
         return f"{self.steps} step{plural}, {self.bytes} bytes{lost}"
 
 
+def _known_arrays(source: Consumer, timeout: float | None) -> dict[str, ArrayInfo]:
+    """Ask which arrays there are until there are no more of them after a while.
+
+    Most programs send the arrays of a step one after the other.
+    """
+    known: dict[str, ArrayInfo] = {}
+    while len(found := source.arrays(timeout)) > len(known):
+        known = found
+        time.sleep(SETTLE_SECONDS)
+    return known
+
+
 def describe(address: str, timeout: float | None) -> str:
-    """Give a line for each array that a stream sends, once it has sent its first step."""
+    """Give a line for each array that a stream sends, once it has sent the first."""
     with connect(address, timeout=timeout) as source:
-        known = source.arrays(timeout)
+        known = _known_arrays(source, timeout)
         lines = [
             f"{info.name}: {' x '.join(map(str, info.shape))} {info.dtype}, on "
             f"{info.layout.nprocs} process{'' if info.layout.nprocs == 1 else 'es'}"
@@ -68,7 +83,7 @@ def record(
         "npy:DIRECTORY" for a file NAME/STEP.npy for each, "zarr:PATH" for a group with an array for
         each name, steps along its first dimension.
     names : sequence of str
-        The arrays; without any, all that are known when the first step has been sent.
+        The arrays; without any, all that are known soon after the first has been sent.
     steps : int, optional
     timeout : float, optional
         Seconds to wait for the stream, and for each step.
@@ -82,7 +97,7 @@ def record(
     """
     recorder = _recorder(to)
     with connect(address, timeout=timeout) as source:
-        known = source.arrays(timeout)
+        known = _known_arrays(source, timeout)
         missing = [name for name in names if name not in known]
         if missing or not known:
             raise InvalidArgument(f"the stream sends {sorted(known)}, not {missing}")
