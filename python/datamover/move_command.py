@@ -79,7 +79,7 @@ def _parser() -> argparse.ArgumentParser:
     add(
         "source",
         metavar="INPUT",
-        help=".npy, raw, Zarr (also https://...), HDF5 or run.h5:/u of it",
+        help=".npy, Zarr (both also https://...), raw, HDF5 or run.h5:/u of it",
     )
     add("output", metavar="OUTPUT", help=".npy, raw, Zarr v3 (also s3://...), or run.h5:/u")
     processes = "processes to start (not under mpiexec, srun)"

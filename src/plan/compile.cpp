@@ -270,8 +270,8 @@ private:
     }
 
     void add(const RangesPiece& content) {
-        const RunPlaces from = places(source_, content, Side::source);
-        const RunPlaces to = places(destination_, content, Side::destination);
+        const RunPlaces from = places(sides_.source, content, Side::source);
+        const RunPlaces to = places(sides_.destination, content, Side::destination);
         NestFolder folder;
         const auto keep = [&](const Nest& nest) {
             folded_ = nest;

@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 import threading
+import typing
 import urllib.request
 
 import numpy as np
@@ -36,6 +37,25 @@ class Silent(http.server.SimpleHTTPRequestHandler):
         """Be quiet."""
 
 
+class Ranges(Silent):
+    """Gives ranges of bytes, which the library's own handler does not."""
+
+    asked: typing.ClassVar[list[int]] = []  # lengths
+
+    def do_GET(self):
+        said = self.headers.get("Range")
+        with open(self.translate_path(self.path), "rb") as file:
+            data = file.read()
+        first, last = said.removeprefix("bytes=").split("-")
+        part = data[int(first) : int(last) + 1]
+        self.asked.append(len(part))
+        self.send_response(206)
+        self.send_header("Content-Length", str(len(part)))
+        self.send_header("Content-Range", f"bytes {first}-{last}/{len(data)}")
+        self.end_headers()
+        self.wfile.write(part)
+
+
 @pytest.fixture
 def served(tmp_path):
     """The address of a directory, which holds a.zarr."""
@@ -43,7 +63,13 @@ def served(tmp_path):
         tmp_path / "a.zarr", data=ARRAY, chunks=(3, 4), dimension_names=["y", "x"]
     )
     kept.attrs["units"] = "m"
-    handler = functools.partial(Silent, directory=tmp_path)
+    with serving(tmp_path, Silent) as address:
+        yield address
+
+
+@contextlib.contextmanager
+def serving(directory, handler):
+    handler = functools.partial(handler, directory=directory)
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
@@ -109,6 +135,89 @@ def test_http_is_read(served, library, tmp_path, caplog):
     np.testing.assert_array_equal(found[...], ARRAY.T)
     assert found.metadata.dimension_names == ("x", "y") and found.attrs["units"] == "m"
     assert ("fsspec" in caplog.text) == (library == "fsspec")
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_npy_is_read_by_ranges(tmp_path, library, order, monkeypatch):
+    monkeypatch.setattr(Ranges, "asked", [])
+    array = np.asarray(np.arange(50 * 64 * 80, dtype="f4").reshape(50, 64, 80), order=order)
+    np.save(tmp_path / "a b.npy", array)
+    with serving(tmp_path, Ranges) as server:
+        address = f"{server}/a%20b.npy"
+        part = {"region": ((3, 5), (None, None), (None, None))}
+        move(None, address, tmp_path / "b.npy", **part, check="crc32c")
+        if order == "C":
+            assert sum(Ranges.asked) < array.nbytes // 4
+        move(None, address, tmp_path / "c.zarr", axes=(2, 0, 1), chunks=(30, 20, 64))
+        rows = dm.BlockCyclic(array.shape, "(block, *, *)", nprocs=1)
+        got = np.zeros_like(array, order="C")
+        with dm.files.open(address, rows, comm=MPI.COMM_SELF) as f:
+            dm.Mover(dm.redistribute(rows, rows), f, got)()
+            dm.Mover(dm.redistribute(rows, rows), f, got)()
+    np.testing.assert_array_equal(np.load(tmp_path / "b.npy"), array[3:5])
+    found = zarr.open_array(tmp_path / "c.zarr", mode="r")
+    np.testing.assert_array_equal(found[...], array.transpose(2, 0, 1))
+    np.testing.assert_array_equal(got, array)
+
+
+def test_npy_that_cannot_be_read_is_one_clear_line(tmp_path, library):
+    np.save(tmp_path / "a.npy", ARRAY)
+    whole = (tmp_path / "a.npy").read_bytes()
+    (tmp_path / "short.npy").write_bytes(whole[:-4])
+    (tmp_path / "foreign.npy").write_bytes(b"no header" * 100)
+    (tmp_path / "empty.npy").write_bytes(b"")
+    (tmp_path / "objects.npy").write_bytes(whole.replace(b"'<f4'", b"'|O' "))
+    with serving(tmp_path, Ranges) as server:
+        for name in ("short.npy", "foreign.npy", "empty.npy", "objects.npy", "none.npy"):
+            with pytest.raises(dm.Error, match=f"{server}/{name}") as caught:
+                move(None, f"{server}/{name}", tmp_path / "b.npy")
+            assert "\n" not in str(caught.value) and not (tmp_path / "b.npy").exists()
+    with serving(tmp_path, Silent) as server, pytest.raises(dm.IoError, match=r"a\.npy"):
+        move(None, f"{server}/a.npy", tmp_path / "b.npy", region=((1, 2), (None, None)))
+
+
+def test_npy_in_a_bucket(bucket, library, tmp_path):
+    if library == "fsspec":
+        pytest.importorskip("s3fs")
+    import obstore
+
+    np.save(tmp_path / "a.npy", ARRAY)
+    store = obstore.store.from_url(bucket)
+    obstore.put(store, "x/a.npy", (tmp_path / "a.npy").read_bytes())
+    move(None, f"{bucket}/x/a.npy", f"{bucket}/b.zarr", chunks=(3, 4))
+    np.testing.assert_array_equal(opened(f"{bucket}/b.zarr")[...], ARRAY)
+
+
+def test_an_array_at_an_address_is_open_to_be_read(served, bucket, tmp_path):
+    rows = dm.BlockCyclic(ARRAY.shape, "(block, *)", nprocs=1)
+    columns = dm.BlockCyclic(ARRAY.T.shape, "(block, *)", nprocs=1)
+    move(None, f"{served}/a.zarr", f"{bucket}/b.zarr", chunks=(2, 5))
+    for address in (f"{served}/a.zarr", f"{bucket}/b.zarr"):
+        got = np.zeros(ARRAY.T.shape, "f4")
+        with dm.files.open(address, rows, comm=MPI.COMM_SELF) as f:
+            dm.Mover(dm.redistribute(rows, columns, axes=(1, 0)), f, got)()
+        np.testing.assert_array_equal(got, ARRAY.T)
+        for mode in ("w", "r+"):
+            with pytest.raises(dm.Unsupported, match="mode"):
+                dm.files.open(
+                    address,
+                    rows,
+                    comm=MPI.COMM_SELF,
+                    mode=mode,
+                    dtype="f4" if mode == "w" else None,
+                )
+
+
+@pytest.mark.parametrize(
+    ("source", "output", "words"),
+    [("s3://b/a.h5", "b.npy", "copy it here"), ("a.npy", "s3://b/b.npy", "end it in .zarr"),
+     ("a.npy", "s3://b/b.h5", "end it in .zarr"), ("http://h/a.raw", "b.npy", "copy it here")],
+)  # fmt: skip
+def test_what_is_not_done_at_addresses_is_said(tmp_path, monkeypatch, source, output, words):
+    monkeypatch.chdir(tmp_path)
+    np.save("a.npy", ARRAY)
+    with pytest.raises(dm.Unsupported, match=words):
+        move(None, source, output)
 
 
 def test_what_is_not_there_is_one_clear_line(served, library, tmp_path):
@@ -388,6 +497,7 @@ def test_what_cannot_be_saved_or_loaded_there(bucket, served):
     for name, error, words in [
         (f"{bucket}/none.zarr", dm.IoError, "none.zarr"),
         (f"{bucket}/b.h5", dm.Unsupported, "only Zarr"),
+        (f"{bucket}/b.npy", dm.Unsupported, "files.open"),
         ("http://127.0.0.1:9/b.zarr", dm.IoError, "127.0.0.1:9"),
     ]:
         with pytest.raises(error, match=words):

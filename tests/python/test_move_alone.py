@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ import zarr
 
 import datamover as dm
 from datamover import lifeline, move_command
-from datamover.files import intend, move, pipeline
+from datamover.files import direct_zarr, intend, move, pipeline, transfer
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -87,6 +88,42 @@ def test_slices_to_pencils_within_a_limit(tmp_path, monkeypatch):
     report = move(None, tmp_path / "a.zarr", tmp_path / "b.zarr", **options)
     assert (zarr.open_array(tmp_path / "b.zarr", mode="r")[...] == array).all()
     assert report.slabs > 1 and report.reads == 32 * report.slabs and watched.most_groups >= 1
+
+
+def test_where_memory_is_short_fewer_threads_encode_than_read(tmp_path, monkeypatch):
+    """Else all of them would stop but one: to encode a chunk takes two more of its size."""
+    array = np.random.default_rng(3).integers(0, 9, (64, 64, 64)).astype("f8")
+    zarr.create_array(tmp_path / "a.zarr", data=array, chunks=(8, 8, 8))
+    monkeypatch.setattr(transfer, "cores", lambda: 4)
+    monkeypatch.setattr(transfer, "share_of_cores", lambda nprocs: 4)
+    chunks, limit = (64, 64, 8), 5 * (64 * 64 * 8 * 8) + (1 << 16)
+    plan = intend(tmp_path / "a.zarr", tmp_path / "b.zarr", chunks=chunks, max_bytes=limit).plan
+    assert plan.threads == 4 and plan.reads == plan.source_chunks
+    assert 0 < plan.writers < 4 and plan.memory_bytes <= limit
+    lock, at_once, most = threading.Lock(), [0], [0]
+    real = direct_zarr.OrdinaryArray.write_chunk
+
+    def counted(self, cell, chunk):
+        with lock:
+            at_once[0] += 1
+            most[0] = max(most[0], at_once[0])
+        real(self, cell, chunk)
+        with lock:
+            at_once[0] -= 1
+
+    monkeypatch.setattr(direct_zarr.OrdinaryArray, "write_chunk", counted)
+    report = move(None, tmp_path / "a.zarr", tmp_path / "b.zarr", chunks=chunks, max_bytes=limit)
+    assert report.threads == 4 and 1 <= most[0] <= plan.writers
+    np.testing.assert_array_equal(zarr.open_array(tmp_path / "b.zarr", mode="r")[...], array)
+
+
+@pytest.mark.parametrize("dtype", ["u1", "f4", "c16"])
+def test_permuted_flat_files_are_not_copied_element_by_element(tmp_path, dtype):
+    array = np.zeros((90, 100, 110), dtype)
+    np.save(tmp_path / "a.npy", array)
+    plan = intend(tmp_path / "a.npy", tmp_path / "b.npy", axes=(2, 1, 0), max_bytes=1 << 20).plan
+    # Along the last dimension of the output, which is the first of the input.
+    assert min(plan.source.chunk[2], plan.group[2]) * array.itemsize >= 64
 
 
 def test_beyond_the_array_chunks_hold_the_fill_value(tmp_path):

@@ -81,6 +81,7 @@ def peaks(words, nprocs=1, prepare=""):
         ("a.npy", "b.zarr", 16, ["--chunks", "64,64,64"]),
         ("a.zarr", "b.npy", 16, ["--check", "crc32c"]),
         ("a.zarr", "b.zarr", 16, ["--chunks", "50,100,40", "--axes", "2,0,1"]),
+        ("a.zarr", "b.zarr", 50, ["--chunks", "64,128,512"]),  # one thread at a time encodes
         ("a.h5:/u", "b.zarr", 16, ["--chunks", "32,64,64"]),
         ("a.h5:/v", "b.npy", 16, ["--axes", "2,1,0"]),
         ("a.zarr", "b.h5:/u", 16, ["--writers", "3"]),

@@ -25,6 +25,7 @@ import numpy as np
 import typer
 
 from datamover.bench import options
+from datamover.bench.file_contenders import sync
 from datamover.bench.report import Style
 from datamover.bench.rows import Results
 
@@ -279,8 +280,10 @@ def bench(
             for chosen in cases:
                 described = chosen.description(Path(place), array.shape, max_bytes)
                 _write_source(described, array)
-                for _ in range(rounds):
-                    for turn in _turns(described, processes, python):
+                sync(place)  # else the first contender waits for what was written here
+                turns = list(_turns(described, processes, python))
+                for k in range(rounds):
+                    for turn in turns[k % len(turns) :] + turns[: k % len(turns)]:
                         _measure(results, chosen.name, described, array, turn)
                 _clear(described["source"])
         options.finish(results, STYLE, json_file)

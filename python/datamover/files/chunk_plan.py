@@ -26,6 +26,8 @@ from datamover.files.formats import Shape, option
 #: A piece of a flat file that is read or written by a call of its own costs as much as so many
 #: bytes more.
 RUN_COST_BYTES = 8 << 10
+#: A piece of a source chunk that is copied by itself costs as much as so many bytes more.
+COPY_COST_BYTES = 16
 #: More orders of the dimensions than those of so many are not tried.
 MAX_ORDERED_DIMS = 4
 #: At most so many boxes are tried as passes.
@@ -75,6 +77,8 @@ class ChunkPlan:
         Of each process.
     processes : int
         That share the passes.
+    writers : int
+        So many threads at most encode and write at once; 0 means all.
     """
 
     shape: Shape
@@ -87,6 +91,7 @@ class ChunkPlan:
     open_groups: int
     threads: int
     processes: int = 1
+    writers: int = 0
 
     @property
     def group_bytes(self) -> int:
@@ -96,6 +101,9 @@ class ChunkPlan:
     @property
     def scratch_bytes(self) -> int:
         """Memory of all threads besides groups."""
+        if self.writers:
+            read, written = self.source.chunk_scratch_bytes, self.output.chunk_scratch_bytes
+            return self.threads * read + self.writers * written
         return self.threads * _thread_bytes(self.source, self.output)
 
     @property
@@ -343,6 +351,13 @@ def _cost_bytes(shape: Shape, itemsize: int, source: Side, output: Side, box: Sh
     return cost + nbytes
 
 
+def _copy_cost_bytes(shape: Shape, itemsize: int, source: Side, output: Side) -> int:
+    """What it costs to copy from chunks to chunks, in bytes that are read."""
+    box = tuple(map(min, source.chunk, output.chunk))
+    pieces = runs(box, output.chunk, output.axes)
+    return math.prod(shape) * pieces * COPY_COST_BYTES // math.prod(box)
+
+
 def plan_chunks(
     shape: Shape,
     itemsize: int,
@@ -393,6 +408,7 @@ def plan_chunks(
     for source, output in sides:
         needed = math.prod(output.chunk) * itemsize + _thread_bytes(source, output)
         least = needed if least is None else min(least, needed)
+        copied = _copy_cost_bytes(shape, itemsize, source, output)
         for count in _thread_counts(threads):
             room = max_bytes - count * _thread_bytes(source, output)
             found = _cheapest(shape, itemsize, source, output, room, processes)
@@ -402,7 +418,7 @@ def plan_chunks(
             plan = ChunkPlan(
                 shape, itemsize, source, output, group, box, order, open_groups, count, processes
             )
-            candidate = (cost / count, plan.memory_bytes, plan)
+            candidate = ((cost + copied) / count, plan.memory_bytes, plan)
             if best is None or candidate[:2] < best[:2]:
                 best = candidate
     if best is None:

@@ -3,12 +3,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import math
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
+from datamover.errors import NoMemory
 from datamover.files.checksums import Checksums
 from datamover.files.chunk_boxes import ChunkedArray
 from datamover.files.chunk_plan import ChunkPlan, Side, plan_chunks
@@ -18,6 +21,9 @@ from datamover.files.formats import ArraySpec, Shape
 
 #: Pieces of flat files, in order of preference.
 FLAT_PIECE_BYTES = (4 << 20, 1 << 20, 1 << 18, 1 << 14, 1 << 10, 64, 1)
+#: Pieces in which elements are copied between files of different order are at least so long: an
+#: element that is written by itself costs as much as a line of the cache.
+COPY_BYTES = 64
 #: Parts of the memory limit that a box of a flat file may take.
 FLAT_BOX_PARTS = (8, 16, 64, 256)
 
@@ -191,9 +197,33 @@ def file_axes(axes: Shape, order: str) -> Shape:
 def plan_between(
     source: Source, sink: Sink, max_bytes: int, threads: int, processes: int = 1
 ) -> ChunkPlan:
-    """Find the plan that costs least; see `plan_chunks`."""
-    sides = _sides(source, sink, max_bytes)
-    return plan_chunks(sink.shape, source.itemsize, sides, max_bytes, threads, processes)
+    """Find the plan that costs least; see `plan_chunks`.
+
+    Where memory is short because every thread needs some to encode a chunk, fewer may do that at
+    once than read.
+    """
+    sides = list(_sides(source, sink, max_bytes))
+    best = plan_chunks(sink.shape, source.itemsize, sides, max_bytes, threads, processes)
+    written = sides[0][1]
+    if sink.is_flat or (best.threads == threads and best.reads == best.source_chunks):
+        return best
+    writers = threads // 2
+    free = [(read, dataclasses.replace(written, chunk_scratch_bytes=0)) for read, _ in sides]
+    while writers > 0:
+        limit = max_bytes - writers * written.chunk_scratch_bytes
+        with contextlib.suppress(NoMemory):
+            plan = plan_chunks(sink.shape, source.itemsize, free, limit, threads, processes)
+            if plan.threads > writers:
+                plan = dataclasses.replace(plan, output=written, writers=writers)
+                best = min(best, plan, key=_cost_per_thread)
+        writers //= 2
+    return best
+
+
+def _cost_per_thread(plan: ChunkPlan) -> float:
+    """Give what the thread with the most to do reads and writes, in bytes that are read."""
+    writers = plan.writers or plan.threads
+    return max(plan.cost_bytes / plan.threads, plan.written_bytes / plan.processes / writers)
 
 
 def _sides(source: Source, sink: Sink, max_bytes: int) -> Iterator[tuple[Side, Side]]:
@@ -222,7 +252,9 @@ def _boxes(
     limits = [max_bytes // part for part in FLAT_BOX_PARTS]
     if source.is_flat and sink.is_flat:
         for n in pieces:
-            yield tuple(contiguous(shape, orders[side], itemsize, n) for side in ("source", "sink"))
+            read, written = (contiguous(shape, order, itemsize, n) for order in orders.values())
+            yield read, written
+            yield _widened(read, shape, orders["sink"][-1], itemsize), written
         for limit in limits:
             tile = grown((1,) * len(shape), shape, [*orders.values()], itemsize, limit)
             yield tile, tile
@@ -234,3 +266,12 @@ def _boxes(
     boxes.append(given)
     for box in boxes:
         yield (box, sink.chunk) if source.is_flat else (source.chunk, box)
+
+
+def _widened(box: Shape, shape: Shape, dim: int, itemsize: int) -> Shape:
+    """Enlarge a box along a dimension to pieces of `COPY_BYTES`, as far as the array goes."""
+    wanted = -(-COPY_BYTES // itemsize)
+    return tuple(
+        max(b, min(wanted, n)) if d == dim else b
+        for d, (b, n) in enumerate(zip(box, shape, strict=True))
+    )

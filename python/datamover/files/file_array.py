@@ -32,7 +32,7 @@ from datamover.errors import (
     Unsupported,
     WrongType,
 )
-from datamover.files import dealing, formats, placing
+from datamover.files import addresses, dealing, formats, placing
 from datamover.files.agreement import threads_here, together
 from datamover.files.at_work import boxes, do_all, threads_within
 from datamover.files.direct_zarr import OrdinaryArray
@@ -79,7 +79,8 @@ def open(
     ----------
     path : path
         ``.npy``, ``.zarr`` (an array), HDF5 as ``run.h5:/fields/u`` (or a file of one dataset), or
-        raw. Seen under the same path by all processes.
+        raw. Seen under the same path by all processes. With mode "r" also the address of a Zarr
+        array or an ``.npy`` file.
     layout : Layout
         By which plans know the elements: the file holds ``layout.domain``, its lowest corner first.
         It need not be how the file is cut, nor who reads it; every element must be in some block.
@@ -167,7 +168,12 @@ class _Request:
         if mode not in MODES:
             raise InvalidArgument(f"mode is {mode!r}, it must be one of {', '.join(MODES)}")
         name, member = formats.split_member(path)
-        self.path, self.layout, self.mode = formats.local_path(name), layout, mode
+        self.path, self.layout, self.mode = formats.place_of(name), layout, mode
+        if mode != "r" and addresses.is_address(self.path):
+            raise Unsupported(
+                f'{self.path}: at addresses arrays are opened with mode "r"; new ones are written '
+                "by datamover.save or `datamover move`"
+            )
         self.shape: Shape = tuple(layout.domain.shape)
         self.dtype = None if dtype is None else element_dtype(dtype)
         self.ranks = file_ranks(ranks, "ranks", nprocs)

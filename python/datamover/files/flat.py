@@ -10,6 +10,7 @@ import os
 import numpy as np
 
 from datamover.errors import IoError, Unsupported
+from datamover.files.address_bytes import AddressBytes
 from datamover.files.formats import ArraySpec, Shape
 from datamover.files.space import is_no_space, no_space
 
@@ -58,9 +59,11 @@ class FlatFile(FlatBoxes):
     offset : int
         Where the elements begin, in bytes.
     writable : bool
+    opens : bool
+        Whether it is a file, to be opened.
     """
 
-    def __init__(self, path: str, spec: ArraySpec, offset: int, writable: bool):
+    def __init__(self, path: str, spec: ArraySpec, offset: int, writable: bool, opens: bool = True):
         super().__init__(spec)
         #: Whether short runs are written through a mapping, which counts as memory of the process.
         self.maps_short_runs = True
@@ -68,7 +71,7 @@ class FlatFile(FlatBoxes):
         self._offset = offset
         # A Fortran array is a C array with its dimensions reversed.
         self._shape = (spec.shape if spec.order == "C" else spec.shape[::-1]) or (1,)
-        self._fd = os.open(path, os.O_RDWR if writable else os.O_RDONLY)
+        self._fd = os.open(path, os.O_RDWR if writable else os.O_RDONLY) if opens else -1
         self._mapped: np.ndarray | None = None
 
     def limit_to(self, lo: Shape, shape: Shape) -> None:
@@ -199,6 +202,33 @@ class FlatFile(FlatBoxes):
                     raise IoError(no_space(self._path, e, self._offset + self.spec.nbytes)) from e
                 raise
             view, position = view[done:], position + done
+
+
+class FlatObject(FlatFile):
+    """The same of an object at an address, to be read.
+
+    Parameters
+    ----------
+    path : str
+    spec : ArraySpec
+    offset : int
+    data : AddressBytes
+    """
+
+    def __init__(self, path: str, spec: ArraySpec, offset: int, data: AddressBytes):
+        super().__init__(path, spec, offset, writable=False, opens=False)
+        self._data = data
+
+    def reopened_to_write(self) -> FlatFile:
+        """Nothing at an address is written in place."""
+        raise Unsupported(f"{self._path}: what lies at an address is only read; copy it here first")
+
+    def _read_run(self, position: int, out: np.ndarray) -> None:
+        for begin in range(0, len(out), MAX_SPAN_BYTES):
+            end = min(begin + MAX_SPAN_BYTES, len(out))
+            out[begin:end] = np.frombuffer(
+                self._data.read(position + begin, position + end), np.uint8
+            )
 
 
 def reserve(path: str, nbytes: int, needed_bytes: int | None = None) -> None:

@@ -218,7 +218,7 @@ def by_suffix(path: str) -> Format | None:
 def of_input(path: str, options: MoveOptions) -> Format:
     """Return the format of an input: as said, else by its content, else by its name."""
     if addresses.is_address(path):
-        return _at_address(path, options.input_format)
+        return _input_at_address(path, options.input_format)
     check_input_kind(path)
     if options.input_format is not None:
         return named(options.input_format)
@@ -236,11 +236,27 @@ def of_input(path: str, options: MoveOptions) -> Format:
     )
 
 
-def _at_address(path: str, said: str | None) -> Format:
-    """Give Zarr, which alone is read and written at addresses."""
+def _input_at_address(path: str, said: str | None) -> Format:
+    """Give what is read at addresses: Zarr arrays, and .npy by ranges of its bytes."""
     by_name = by_suffix(path)
-    if (said or (by_name.name if by_name else "zarr")) != "zarr":
-        raise Unsupported(f"{path}: at addresses only Zarr arrays are read and written")
+    name = said or (by_name.name if by_name else "zarr")
+    if named(name).name not in ("zarr", "npy"):
+        raise Unsupported(
+            f"{path}: at addresses only Zarr arrays and .npy are read, no {name}; "
+            "copy it here first"
+        )
+    return named(name)
+
+
+def _output_at_address(path: str, said: str | None) -> Format:
+    """Give Zarr, which alone is written at addresses: an object is only written as a whole."""
+    by_name = by_suffix(path)
+    name = said or (by_name.name if by_name else "zarr")
+    if named(name).name != "zarr":
+        raise Unsupported(
+            f"{path}: at addresses only Zarr arrays are written, no {name}; end it in .zarr, or "
+            "write a file here and copy it"
+        )
     return named("zarr")
 
 
@@ -256,7 +272,7 @@ def check_input_kind(path: str) -> None:
 def of_output(path: str, options: MoveOptions) -> Format:
     """Return the format of an output: as said, else by its name."""
     if addresses.is_address(path):
-        return _at_address(path, options.output_format)
+        return _output_at_address(path, options.output_format)
     if options.output_format is not None:
         return named(options.output_format)
     by_name = by_suffix(path)

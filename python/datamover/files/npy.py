@@ -3,16 +3,22 @@
 
 from __future__ import annotations
 
+import io
 import os
+from typing import BinaryIO
 
 import numpy as np
 
-from datamover.errors import IoError
-from datamover.files.flat import FlatFile, check_flat_dtype, reserve
+from datamover.errors import IoError, Unsupported
+from datamover.files import addresses
+from datamover.files.address_bytes import AddressBytes
+from datamover.files.flat import FlatFile, FlatObject, check_flat_dtype, reserve
 from datamover.files.formats import ArraySpec, Format, MoveOptions, check_shape, register
 from datamover.files.space import is_no_space, no_space
 
 MAGIC = b"\x93NUMPY"
+#: So much is read of an object at an address to find its header, which is seldom above 128.
+HEADER_BYTES = 1 << 16
 
 
 def recognizes(path: str) -> bool:
@@ -27,38 +33,66 @@ def recognizes(path: str) -> bool:
 def _header(path: str) -> tuple[ArraySpec, int]:
     """Read what a file holds and where its elements begin."""
     with open(path, "rb") as file:
-        try:
-            version = np.lib.format.read_magic(file)
-            read = {
-                (1, 0): np.lib.format.read_array_header_1_0,
-                (2, 0): np.lib.format.read_array_header_2_0,
-            }.get(version)
-            if read is not None:
-                shape, fortran, dtype = read(file)
-                return ArraySpec(shape, dtype, "F" if fortran else "C"), file.tell()
-            mapped = np.lib.format.open_memmap(path, mode="r")
-        except OSError:
-            raise
-        except Exception as e:  # a header of foreign bytes is evaluated: it fails in many ways
-            raise IoError(f"{path} is no .npy file that can be read: {e}") from e
+        found = _header_of(file, path)
+    if found is not None:
+        return found
+    try:
+        mapped = np.lib.format.open_memmap(path, mode="r")
+    except OSError:
+        raise
+    except Exception as e:
+        raise IoError(f"{path} is no .npy file that can be read: {e}") from e
     order = "C" if mapped.flags.c_contiguous else "F"
     return ArraySpec(mapped.shape, mapped.dtype, order), mapped.offset
 
 
+def _header_of(file: BinaryIO, path: str) -> tuple[ArraySpec, int] | None:
+    """Read a header; None where it has a version of which NumPy tells only with the elements."""
+    try:
+        version = np.lib.format.read_magic(file)
+        read = {
+            (1, 0): np.lib.format.read_array_header_1_0,
+            (2, 0): np.lib.format.read_array_header_2_0,
+        }.get(version)
+        if read is None:
+            return None
+        shape, fortran, dtype = read(file)
+    except OSError:
+        raise
+    except Exception as e:  # a header of foreign bytes is evaluated: it fails in many ways
+        raise IoError(f"{path} is no .npy file that can be read: {e}") from e
+    return ArraySpec(shape, dtype, "F" if fortran else "C"), file.tell()
+
+
 def open_reader(path: str, options: MoveOptions) -> FlatFile:
     """Open an .npy file after a look at its header and its length."""
+    if addresses.is_address(path):
+        return _open_at_address(path)
     if os.path.isdir(path):
         raise IoError(f"{path} is a directory, no .npy file")
     spec, offset = _header(path)
+    _check(path, spec, offset, os.path.getsize(path))
+    return FlatFile(path, spec, offset, writable=False)
+
+
+def _open_at_address(address: str) -> FlatObject:
+    data = AddressBytes(address)
+    begin = io.BytesIO(data.read(0, min(data.size, HEADER_BYTES)))
+    found = _header_of(begin, address)
+    if found is None:
+        raise Unsupported(f"{address} has a header of a version that is read of files only")
+    _check(address, *found, data.size)
+    return FlatObject(address, *found, data)
+
+
+def _check(path: str, spec: ArraySpec, offset: int, size: int) -> None:
     check_flat_dtype(spec.dtype, path)
-    size = os.path.getsize(path)
     if min(spec.shape, default=0) >= 0 and size < offset + spec.nbytes:
         raise IoError(
             f"{path} is truncated: its header promises {spec.nbytes:,} bytes of elements, "
             f"{size - offset:,} are there"
         )
     check_shape(spec.shape, spec.dtype, path)
-    return FlatFile(path, spec, offset, writable=False)
 
 
 def check_output(spec: ArraySpec, options: MoveOptions) -> ArraySpec:

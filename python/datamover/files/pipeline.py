@@ -117,6 +117,8 @@ class Pipeline:
         self._groups = 0  # that have memory
         self._free: list[np.ndarray] = []
         self._at_work = 0
+        self._writing = 0
+        self._most_writing = plan.writers or plan.threads
         self._running = 0  # threads
         self._done = False
         self._ended = threading.Lock()  # free when no thread is left
@@ -184,8 +186,9 @@ class Pipeline:
         """Wait for something to do; None when all is done, or given up."""
         with self._changed:
             while self._failure is None:
-                if self._writes:
+                if self._writes and self._writing < self._most_writing:
                     self._at_work += 1
+                    self._writing += 1
                     return self._writes.popleft()
                 if self._next_read is not None:
                     task = self._open_groups(*self._next_read)
@@ -304,6 +307,7 @@ class Pipeline:
         end = time.perf_counter()
         with self._changed:
             self.busy.write += end - begin
+            self._writing -= 1
             task.group.writes_left -= 1
             if task.group.writes_left == 0:
                 self._free.append(task.group.memory)

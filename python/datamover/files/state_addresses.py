@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from datamover.errors import Error, InvalidArgument, IoError
+from datamover.errors import Error, InvalidArgument, IoError, Unsupported
 from datamover.files import addresses, formats
 from datamover.files.formats import MoveOptions
 from datamover.files.state_stores import ZarrTarget, group_metadata, whole
@@ -58,7 +58,10 @@ class AddressOrigin:
     """
 
     def __init__(self, path: str):
-        formats.of_input(path, MoveOptions())
+        if formats.of_input(path, MoveOptions()).name != "zarr":
+            raise Unsupported(
+                f"{path}: at addresses only Zarr is loaded; datamover.files.open reads .npy there"
+            )
         self.path = path
         self._functions = formats.named("zarr").functions(by_chunk=True)
         self._root = self._node()

@@ -106,7 +106,7 @@ def move(
     source, output : path
         .npy, raw, Zarr or HDF5, seen under the same path by all processes; or the address of a Zarr
         array, such as ``s3://bucket/name.zarr``. There an output gets its metadata when it is
-        complete; one that is replaced is removed first.
+        complete; one that is replaced is removed first. An input may be an .npy at an address too.
     options : MoveOptions, optional
     progress : callable, optional
         Called once with the bytes that this process will read and write; what it returns is called
