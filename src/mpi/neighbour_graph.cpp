@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which communicators know who exchanges data with whom?
+// Which communicators know who exchanges data with whom, or have only those who do?
 #include "neighbour_graph.hpp"
 
 #include <algorithm>
@@ -20,14 +20,28 @@ std::uint64_t mixed(std::uint64_t word) {
     return word ^ (word >> 31);
 }
 
-std::uint64_t digest_of(const ProcessGroup& group, const Neighbours& neighbours) {
+/// What a digest is of.
+enum class Kind : std::int64_t { neighbours, part };
+
+geometry::WordDigest digest_from(const ProcessGroup& group, Kind kind) {
     geometry::WordDigest digest;
+    digest.put(static_cast<std::int64_t>(kind));
     digest.put(group.rank());
+    return digest;
+}
+
+/// Collective.
+std::uint64_t together(const ProcessGroup& group, const geometry::WordDigest& digest) {
+    return group.sum(mixed(static_cast<std::uint64_t>(digest.value())));
+}
+
+std::uint64_t digest_of(const ProcessGroup& group, const Neighbours& neighbours) {
+    geometry::WordDigest digest = digest_from(group, Kind::neighbours);
     for (const auto* ranks : {&neighbours.sources, &neighbours.destinations}) {
         digest.put(static_cast<std::int64_t>(ranks->size()));
         for (const int rank : *ranks) digest.put(rank);
     }
-    return group.sum(mixed(static_cast<std::uint64_t>(digest.value())));
+    return together(group, digest);
 }
 
 /// An exchange of a word per neighbour, in the form in which data moves.
@@ -90,23 +104,35 @@ NeighbourGraph::NeighbourGraph(const ProcessGroup& group, const Neighbours& neig
     check(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
 }
 
+NeighbourGraph::NeighbourGraph(const ProcessGroup& group, int part) {
+    check(MPI_Comm_split(group.comm(), part, group.rank(), &comm_), "MPI_Comm_split");
+    check(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
+}
+
 NeighbourGraph::~NeighbourGraph() {
     if (comm_ != MPI_COMM_NULL && is_running()) MPI_Comm_free(&comm_);
 }
 
+/// The graph that is kept for a digest, or null.
+std::shared_ptr<const NeighbourGraph> NeighbourGraphs::find(std::uint64_t digest) {
+    const auto known = std::find_if(entries_.begin(), entries_.end(),
+                                    [&](const Entry& entry) { return entry.digest == digest; });
+    if (known == entries_.end()) return nullptr;
+    std::rotate(known, known + 1, entries_.end());
+    return entries_.back().graph;
+}
+
 /// Gives back the graph that has not been used for the longest time, of those that no process uses.
-void NeighbourGraphs::make_room(const ProcessGroup& group) {
-    if (entries_.size() < most) return;
+/// False where all are in use.
+bool NeighbourGraphs::make_room(const ProcessGroup& group) {
+    if (entries_.size() < most) return true;
     std::vector<std::int64_t> used;
     for (const Entry& entry : entries_) used.push_back(entry.graph.use_count() > 1);
     used = group.maximum(std::move(used));
     const auto unused = std::find(used.begin(), used.end(), 0);
-    if (unused == used.end())
-        throw Error(ErrorCode::unsupported,
-                    "transport \"neighbour\" cannot carry here: movers with " +
-                        std::to_string(most) +
-                        " other graphs of neighbours are in use on this communicator");
+    if (unused == used.end()) return false;
     entries_.erase(entries_.begin() + (unused - used.begin()));
+    return true;
 }
 
 std::shared_ptr<const NeighbourGraph> neighbour_graph(const ProcessGroup& group,
@@ -117,14 +143,12 @@ std::shared_ptr<const NeighbourGraph> neighbour_graph(const ProcessGroup& group,
     const auto refuse = [&] { throw Error(ErrorCode::unsupported, graphs.why_not_); };
     if (!graphs.why_not_.empty()) refuse();
     const std::uint64_t digest = digest_of(group, neighbours);
-    auto& entries = graphs.entries_;
-    const auto known = std::find_if(entries.begin(), entries.end(),
-                                    [&](const auto& entry) { return entry.digest == digest; });
-    if (known != entries.end()) {
-        std::rotate(known, known + 1, entries.end());
-        return entries.back().graph;
-    }
-    graphs.make_room(group);
+    if (auto known = graphs.find(digest)) return known;
+    if (!graphs.make_room(group))
+        throw Error(ErrorCode::unsupported,
+                    "transport \"neighbour\" cannot carry here: movers with " +
+                        std::to_string(NeighbourGraphs::most) +
+                        " other graphs of neighbours are in use on this communicator");
     std::shared_ptr<const NeighbourGraph> made;
     collectively(group, [&] { made = std::make_shared<NeighbourGraph>(group, neighbours); });
     const bool wrong = !works(group, *made, neighbours);
@@ -134,7 +158,21 @@ std::shared_ptr<const NeighbourGraph> neighbour_graph(const ProcessGroup& group,
             "wrong data";
         refuse();
     }
-    entries.push_back({digest, made});
+    graphs.entries_.push_back({digest, made});
+    return made;
+}
+
+std::shared_ptr<const NeighbourGraph> part_graph(const ProcessGroup& group, int part) {
+    auto& kept = group.neighbour_graphs();
+    if (!kept) kept = std::make_shared<NeighbourGraphs>();
+    geometry::WordDigest words = digest_from(group, Kind::part);
+    words.put(part);
+    const std::uint64_t digest = together(group, words);
+    if (auto known = kept->find(digest)) return known;
+    if (!kept->make_room(group)) return nullptr;
+    std::shared_ptr<const NeighbourGraph> made;
+    collectively(group, [&] { made = std::make_shared<NeighbourGraph>(group, part); });
+    kept->entries_.push_back({digest, made});
     return made;
 }
 

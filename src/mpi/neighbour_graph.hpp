@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which communicators know who exchanges data with whom?
+// Which communicators know who exchanges data with whom, or have only those who do?
 #pragma once
 
 #include <mpi.h>
@@ -19,10 +19,13 @@ struct Neighbours {
     bool operator==(const Neighbours&) const = default;
 };
 
-/// A communicator for MPI's operations between neighbours.
+/// A communicator of some or all processes of a group, for MPI's operations between them.
 class NeighbourGraph {
 public:
+    /// For operations between neighbours.
     NeighbourGraph(const ProcessGroup& group, const Neighbours& neighbours);
+    /// Of the processes that bring the same part, in order of their ranks.
+    NeighbourGraph(const ProcessGroup& group, int part);
     ~NeighbourGraph();
     NeighbourGraph(const NeighbourGraph&) = delete;
     NeighbourGraph& operator=(const NeighbourGraph&) = delete;
@@ -42,12 +45,14 @@ public:
 private:
     friend std::shared_ptr<const NeighbourGraph> neighbour_graph(const ProcessGroup&,
                                                                  const Neighbours&);
+    friend std::shared_ptr<const NeighbourGraph> part_graph(const ProcessGroup&, int);
     struct Entry {
-        std::uint64_t digest = 0;  ///< of all processes' neighbours
+        std::uint64_t digest = 0;  ///< of what all processes bring
         std::shared_ptr<const NeighbourGraph> graph;
     };
 
-    void make_room(const ProcessGroup& group);
+    std::shared_ptr<const NeighbourGraph> find(std::uint64_t digest);
+    bool make_room(const ProcessGroup& group);
 
     std::vector<Entry> entries_;
     std::string why_not_;  ///< what was wrong with this MPI's operations
@@ -58,5 +63,10 @@ private:
 /// unsupported where MPI brings wrong data to neighbours, or where too many graphs are in use.
 std::shared_ptr<const NeighbourGraph> neighbour_graph(const ProcessGroup& group,
                                                       const Neighbours& neighbours);
+
+/// A communicator for each part of the processes: of those that bring the same number, which is the
+/// lowest of their ranks. Made at the first use of such parts, which blocks in MPI until all
+/// processes have come; null where too many graphs are in use. Collective.
+std::shared_ptr<const NeighbourGraph> part_graph(const ProcessGroup& group, int part);
 
 }  // namespace datamover::mpi

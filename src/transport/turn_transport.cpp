@@ -128,9 +128,11 @@ void TurnTransport::report(std::vector<MoverPair>& lines) const {
     }
 }
 
-void TurnTransport::use_call(const char* call) {
+void TurnTransport::use_call(const char* call, std::size_t processes) {
     call_ = call;
     why_call_ = std::string("by ") + call;
+    if (processes < static_cast<std::size_t>(group_->size()))
+        why_call_ += " of " + std::to_string(processes) + " processes";
 }
 
 std::int64_t TurnTransport::extra_bytes() const {

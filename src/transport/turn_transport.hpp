@@ -77,11 +77,12 @@ protected:
     /// Begins the operation of a chunk. Returns MPI's code.
     virtual int begin_operation(const Exchange& exchange, std::size_t chunk,
                                 MPI_Request* request) = 0;
-    /// Another operation of MPI is used than such transports use in general.
-    void use_call(const char* call);
+    /// Another operation of MPI is used than such transports use in general, by so many processes.
+    void use_call(const char* call, std::size_t processes);
 
     const mpi::ProcessGroup& group() const { return *group_; }
     Exchange& exchange() { return *exchange_; }
+    const Exchange& exchange() const { return *exchange_; }
 
 private:
     void begin();

@@ -260,6 +260,53 @@ class TestSameForAll:
         assert b.local.tolist() == right
         assert not any("MPI_I" in p["why"] for p in mover.explain())
 
+    @pytest.mark.parametrize("differs", [False, True])
+    def test_parts_of_the_processes_have_operations_of_their_own(self, comm, rng, cases, differs):
+        """Processes in drawn parts; in each, some send their message to all others of the part."""
+        n, longest, least_bytes = comm.size, 9000, 64 << 10
+        source, slots = (
+            dm.FloorPlan([dm.Region((i * k,), (i * k + k,)) for i in range(n)], list(range(n)))
+            for k in (longest, longest * n)
+        )
+        for _ in range(5 * cases):
+            part = rng.integers(0, max(1, n // 2), n)
+            lengths = rng.integers(longest - 1600, longest, n)
+            lengths[rng.integers(0, 2, n) == 0] = 0  # sends nothing
+            links = [
+                (i, j) for i in range(n) for j in range(n) if i != j and part[i] == part[j]
+                if lengths[i]
+            ]  # fmt: skip
+            twice = [i for i in range(n) if sum(i == sender for sender, _ in links) > 1]
+            shifted = (twice[0], max(j for i, j in links if i == twice[0])) if twice else None
+            plan, wanted = dm.MotionPlan(source, slots), np.full((n, n, longest), -1)
+            for i, j in links:
+                at = longest * i + (differs and (i, j) == shifted)
+                to, k = longest * (n * j + i), int(lengths[i])
+                plan.copy(i, dm.Region((at,), (at + k,)), j, dm.Region((to,), (to + k,)))
+                wanted[j, i, :k] = np.arange(at, at + k)
+            a, b = dm.XArray(comm, source, "i8"), dm.XArray(comm, slots, "i8")
+            limit = [None, least_bytes * n][int(rng.integers(0, 2))]
+            mover = dm.Mover(plan, a, b, transport="collective", max_bytes=limit)
+            for step in range(2):
+                a.local[...] = np.arange(longest * comm.rank, longest * (comm.rank + 1)) + step
+                b.local[...] = -1
+                mover()
+                mine = wanted[comm.rank]
+                assert (b.local.reshape(n, longest) == mine + step * (mine >= 0)).all()
+            found = {
+                p["why"].rpartition(", by ")[2] for p in mover.explain() if ", by " in p["why"]
+            }
+            sizes = {i: int((part == part[i]).sum()) for i, _ in links}
+            short = 8 * max((int(lengths[i]) for i in sizes), default=0) < least_bytes
+            parted = set(sizes.values()) != {n}
+            if max(sizes.values(), default=0) < 3 or (differs and shifted) or (parted and short):
+                assert not found
+            elif any(comm.rank in link for link in links):
+                own = [i for i in sizes if part[i] == part[comm.rank]]
+                call = "MPI_Iallgatherv" if len(own) > 1 else "MPI_Ibcast"
+                size = sizes[own[0]]
+                assert found == {call if size == n else f"{call} of {size} processes"}
+
 
 class TestNeighbour:
     def shifted(self, comm, distance):
