@@ -167,7 +167,7 @@ ARGUMENTS = [
     ("a.npy folder --format zarr --overwrite", 1, "no Zarr store"),
     ("a.npy / --format zarr --overwrite", 1, "within the other"),
     ("a.npy s3://bucket/b.npy", 1, "only Zarr arrays"),
-    ("https://host/a.npy b.npy", 1, "only Zarr arrays"),
+    ("https://host/a.h5 b.npy", 1, "only Zarr arrays"),
     ("https://host/a.zarr?b=c b.npy", 1, "with ? or #"),
     ("a.npy s3://", 1, "no address"),
     ("a.npy s3://bucket/../b.zarr", 1, "no address"),
