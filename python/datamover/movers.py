@@ -252,7 +252,7 @@ class MoverSet:
         Parameters
         ----------
         seconds : float
-            About how long to measure in all, besides binding each of them and two to six rounds of
+            About how long to measure in all, besides binding each of them and three to nine rounds of
             each.
 
         Raises

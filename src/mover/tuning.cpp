@@ -3,8 +3,8 @@
 //
 // Each candidate is a mover of its own between arrays of the same shape. They take turns, several
 // times, since other things happen on a machine meanwhile; of each turn the middle one of its
-// rounds counts, with its slowest process, and of the turns the best. Every figure that something
-// follows from is the same on all processes.
+// rounds after the first counts, with its slowest process, and of the turns the best. Every figure
+// that something follows from is the same on all processes.
 #include "tuning.hpp"
 
 #include <algorithm>
@@ -130,6 +130,7 @@ public:
                 const auto rounds = static_cast<std::int64_t>(std::clamp(
                     share_ns / static_cast<double>(std::max<std::int64_t>(c->first_ns, 1)), 1.0,
                     static_cast<double>(most_rounds)));
+                run_rounds(*c, 1);  // the caches hold what the candidate before moved
                 c->best_ns = std::min(c->best_ns, run_rounds(*c, rounds));
             }
         return lines();
@@ -184,7 +185,7 @@ private:
         }
         c.line.rounds += rounds;
         auto slowest_ns = group_->maximum(std::move(spent_ns));
-        const auto middle = slowest_ns.begin() + rounds / 2;
+        const auto middle = slowest_ns.begin() + (rounds - 1) / 2;
         std::nth_element(slowest_ns.begin(), middle, slowest_ns.end());
         return std::max<std::int64_t>(1, *middle);
     }

@@ -58,7 +58,7 @@ public:
     }
     static constexpr std::int64_t most_steps = std::int64_t{1} << 25;
     static constexpr std::int64_t most_pieces = std::int64_t{1} << 20;
-    static constexpr std::int64_t most_rows = std::int64_t{1} << 30;
+    static constexpr std::int64_t most_rows = std::int64_t{1} << 28;
 
 private:
     [[noreturn]] void refuse(std::int64_t most) const;
