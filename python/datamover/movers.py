@@ -252,8 +252,8 @@ class MoverSet:
         Parameters
         ----------
         seconds : float
-            About how long to measure in all, besides binding each of them and three to nine rounds of
-            each.
+            About how long to measure in all, besides binding each of them and three to nine rounds
+            of each.
 
         Raises
         ------
