@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Does writing one flat file depend on how finely the array is partitioned? `datamover bench flat`.
+"""How does writing depend on partition, messages and pathways? `datamover bench flat`.
 
-Source: the paper on network I/O, section 6.3 and figure 12.
+Source: the paper on network I/O, section 6 and figures 11 and 12.
 """
 
 from __future__ import annotations
 
+import contextlib
+import os
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -16,37 +19,92 @@ from datamover.bench import options, programs
 from datamover.bench.report import Style
 from datamover.bench.rows import Results
 
-#: Bytes of a partition's blocks: the paper's, and coarser ones.
-BLOCK_BYTES = (128, 256, 512, 1024, 2048, 4096, 8192, 65536)
 STYLE = Style(references=("pieces", "mpi-io", "write-only"))
 #: A memory file system, where there is one.
 MEMORY = Path("/dev/shm")
+#: Of the partition's blocks: the paper's, and coarser ones.
+BLOCK_BYTES = (128, 256, 512, 1024, 2048, 4096, 8192, 65536)
+#: What one process writes at once after reshuffling, where the blocks are what differs.
+USUAL_MESSAGE = 1 << 20
+#: Where messages and pathways differ, blocks are of these bytes.
+USUAL_BLOCK = 1024
+MESSAGES = {"4K": 4 << 10, "16K": 16 << 10, "64K": 64 << 10, "256K": 256 << 10, "1M": 1 << 20}
+PATHWAYS = (1, 2, 4)
+
+
+@dataclass(frozen=True)
+class Case:
+    """An array in blocks of so many bytes goes in messages of so many to so many files."""
+
+    name: str
+    block_bytes: int
+    message_bytes: int = USUAL_MESSAGE
+    pathways: int = 1
+
+    @property
+    def word(self) -> str:
+        """The case as an argument of the program."""
+        return f"{self.name}:{self.block_bytes}:{self.message_bytes}:{self.pathways}"
+
+
+CASES = (
+    *(Case(f"blocks-{block}", block) for block in BLOCK_BYTES),
+    *(
+        Case(f"pathways-{pathways}-{name}", USUAL_BLOCK, message, pathways)
+        for pathways in PATHWAYS
+        for name, message in MESSAGES.items()
+    ),
+)
 
 
 def bench(
     nprocs: options.Processes = 2,
     json_file: options.JsonFile = None,
     seconds: options.Seconds = 2.0,
+    case: options.CaseNames = None,
     megabytes: Annotated[int, typer.Option(min=1, help="Size of the array.")] = 128,
     directory: Annotated[
-        Path | None, typer.Option(help="Where the file is made; else in memory, if possible.")
+        list[Path] | None,
+        typer.Option(
+            help="Where files are made, else in memory, if possible; if repeated, the files of "
+            "several pathways are there in turn."
+        ),
+    ] = None,
+    png_file: Annotated[
+        Path | None, typer.Option("--png", metavar="FILE", help="Draw the speeds.")
     ] = None,
 ) -> None:
-    """Write an array in blocks of 128 B to 64 KiB to one flat file, reshuffled first."""
-    with options.errors_to_exit():
+    """Write an array in blocks of 128 B to 64 KiB to flat files, reshuffled first.
+
+    One file, for each size of blocks; 1, 2 and 4 files in turn, for each size of messages.
+    """
+    with options.errors_to_exit(), contextlib.ExitStack() as made:
+        chosen = options.choose(CASES, case)
         own = programs.own_mpi()
+        bases = directory or [MEMORY if MEMORY.is_dir() else None]
+        places = [
+            made.enter_context(tempfile.TemporaryDirectory(prefix="datamover-bench-", dir=base))
+            for base in bases
+        ]
+        arguments = [str(seconds), str(megabytes), os.pathsep.join(places)]
+        arguments += [c.word for c in chosen]
+        command = programs.python_program("datamover.bench.flat_writes", *arguments)
+        printed = programs.run(own, nprocs, command, seconds * len(chosen))
         results = Results()
-        base = directory or (MEMORY if MEMORY.is_dir() else None)
-        with tempfile.TemporaryDirectory(prefix="datamover-bench-", dir=base) as place:
-            arguments = [str(seconds), str(megabytes), place, *map(str, BLOCK_BYTES)]
-            command = programs.python_program("datamover.bench.flat_writes", *arguments)
-            printed = programs.run(own, nprocs, command, seconds * len(BLOCK_BYTES))
         for line in printed.lines:
             results.add(line, printed.mpi)
         options.finish(results, STYLE, json_file, more={"flatness": flatness(results)})
+        if png_file is not None:
+            from datamover.bench.plot_flat import draw
+
+            draw(results.rows(), png_file)
 
 
 def flatness(results: Results) -> float | None:
-    """Return the slowest of our cases over the fastest: 1 where the partition does not matter."""
-    speeds = [r["bytes"] / r["seconds"] for r in results.rows() if r["contender"] == "datamover"]
+    """Return the slowest partition of ours over the fastest: 1 where it does not matter."""
+    speeds = [
+        row["bytes"] / row["seconds"]
+        for row in results.rows()
+        if row["contender"] == "datamover" and row["case"].startswith("blocks-")
+    ]
     return min(speeds) / max(speeds) if speeds else None

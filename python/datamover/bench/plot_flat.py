@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How are speeds of writing flat files drawn? As the figures 11 and 12 of the paper.
+
+Source: Network I/O for a distributed-memory machine, section 6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+Rows = Sequence[dict[str, Any]]
+
+#: One colour per contender, where the partition differs; the bound is dashed.
+COLOURS = {
+    "datamover": "tab:blue",
+    "pieces": "tab:orange",
+    "mpi-io": "tab:red",
+    "write-only": "tab:gray",
+}
+BOUND = "write-only"
+#: Of 1, 2 and 4 pathways.
+PATHWAY_COLOURS = ("tab:cyan", "tab:blue", "tab:purple")
+
+
+def draw(rows: Rows, path: Path) -> None:
+    """Draw speed against the size of messages, for each number of pathways, and of blocks.
+
+    Parameters
+    ----------
+    rows : sequence of dict
+        Of one number of processes.
+    path : Path
+        Where the picture goes; its ending says in which format.
+    """
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(11, 4.5), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    striped = [r for r in rows if r["case"].startswith("pathways-")]
+    ours = [r for r in striped if r["contender"] == "datamover"]
+    for pathways, colour in zip(
+        sorted({r["pathways"] for r in ours}), PATHWAY_COLOURS, strict=False
+    ):
+        own = [r for r in ours if r["pathways"] == pathways]
+        _line(left, own, "message_bytes", "-", colour, f"datamover, {pathways} pathways")
+    left.set(title="messages to 1, 2 and 4 files", xlabel="bytes of a message")
+    partitions = [r for r in rows if r["case"].startswith("blocks-")]
+    for contender, colour in COLOURS.items():
+        own = [r for r in partitions if r["contender"] == contender]
+        _line(right, own, "block_bytes", "--" if contender == BOUND else "-", colour, contender)
+    right.set(title="partitions to one file", xlabel="bytes of a block")
+    for panel in (left, right):
+        panel.set_xscale("log", base=2)
+        panel.set_ylim(bottom=0)
+        panel.set_ylabel("GB/s")
+        panel.spines[["top", "right"]].set_visible(False)
+        if panel.get_lines():
+            panel.legend(frameon=False)
+    figure.savefig(path, dpi=120)
+
+
+def _line(panel: Any, rows: Rows, along: str, style: str, colour: str, label: str) -> None:
+    points = sorted((row[along], row["bytes"] / row["seconds"] / 1e9) for row in rows)
+    if points:
+        panel.plot(*zip(*points, strict=True), style, marker="o", color=colour, label=label)
