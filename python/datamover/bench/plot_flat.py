@@ -44,7 +44,8 @@ def draw(rows: Rows, path: Path) -> None:
         sorted({r["pathways"] for r in ours}), PATHWAY_COLOURS, strict=False
     ):
         own = [r for r in ours if r["pathways"] == pathways]
-        _line(left, own, "message_bytes", "-", colour, f"datamover, {pathways} pathways")
+        label = "datamover, 1 file" if pathways == 1 else f"datamover, {pathways} files"
+        _line(left, own, "message_bytes", "-", colour, label)
     left.set(title="messages to 1, 2 and 4 files", xlabel="bytes of a message")
     partitions = [r for r in rows if r["case"].startswith("blocks-")]
     for contender, colour in COLOURS.items():
