@@ -144,7 +144,7 @@ Notes
 -----
 Plans from and to block-cyclic layouts and floor plans are compact where rows and ranges repeat
 together after few rows. Elsewhere what two processes share is worked out row by row whenever it is
-needed: binding a mover takes time for each part of a row, and about 24 bytes at most; beyond 2^30
+needed: binding a mover takes time for each part of a row, and about 24 bytes at most; beyond 2^28
 rows and ranges of one process a plan is refused as Unsupported. Source: the I/O mapping of the paper
 on network I/O, section 6.3.
 

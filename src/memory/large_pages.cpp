@@ -30,7 +30,6 @@ public:
         unmap(begin_, kept);
         unmap(kept + bytes, begin_ + bytes_);
     }
-    void give_back() const { unmap(begin_, begin_ + bytes_); }
 
 private:
     static void unmap(std::byte* begin, std::byte* end) {
@@ -66,11 +65,9 @@ std::byte* map_shared(int fd, std::int64_t offset_bytes, std::int64_t bytes) {
     if (!free.begin()) return map_at(nullptr, 0, fd, offset_bytes, bytes);
     std::byte* place = next_large_page(free.begin());
     std::byte* data = map_at(place, MAP_FIXED, fd, offset_bytes, bytes);
-    if (data)
-        free.keep(data, bytes);
-    else
-        free.give_back();
-    return data;
+    // Where that failed, nothing may be left in the place, or another thread's.
+    free.keep(place, bytes);
+    return data ? data : map_at(nullptr, 0, fd, offset_bytes, bytes);
 }
 
 void use_large_pages(std::byte* data, std::int64_t bytes) {

@@ -79,10 +79,10 @@ struct [[gnu::visibility("hidden")]] Mover::State {
 
     static std::shared_ptr<State> bound(MPI_Comm comm, std::span<const PlannedArrays> given,
                                         bool in_phases, const MoverOptions& options) {
-        start_thread_if_environment_says_so();
         auto state = std::make_shared<State>(mpi::ProcessGroup::of(comm), options);
         std::optional<Error> mine;
         try {
+            start_thread_if_environment_says_so();
             state->phases = moves_of(given, in_phases);
         } catch (const Error& e) {
             mine = e;

@@ -25,10 +25,10 @@ int end_thread(MPI_Comm, int, void*, void*) {
 }
 
 void start_until_mpi_ends() {
+    ProgressEngine::of_process().start_thread();
     int key = MPI_KEYVAL_INVALID;
     mpi::check(MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, end_thread, &key, nullptr),
                "MPI_Comm_create_keyval");
-    ProgressEngine::of_process().start_thread();
     mpi::check(MPI_Comm_set_attr(MPI_COMM_SELF, key, nullptr), "MPI_Comm_set_attr");
 }
 

@@ -50,7 +50,6 @@ private:
 struct ProgressEngine::Thread {
     std::mutex mutex;
     std::condition_variable wake;
-    int users = 0;
     bool stopping = false, begun = false;
     std::thread thread;
 };
@@ -124,15 +123,19 @@ bool ProgressEngine::has_thread(const Operation& operation) const {
 }
 
 void ProgressEngine::start_thread() {
+    const std::lock_guard one_at_a_time(users_lock_);
     if (!thread_) thread_ = new Thread;
+    if (users_ == 0) begin_thread();
+    ++users_;
+}
+
+void ProgressEngine::begin_thread() {
     std::unique_lock lock(thread_->mutex);
-    if (thread_->users++ > 0) return;
     thread_->stopping = thread_->begun = false;
     thread_may_send_ = mpi::any_thread_may_call();
     try {
         thread_->thread = std::thread([this] { run_thread(); });
     } catch (const std::system_error& e) {
-        --thread_->users;
         throw Error(ErrorCode::no_memory,
                     std::string("the system has no thread for progress: ") + e.what());
     }
@@ -143,17 +146,15 @@ void ProgressEngine::start_thread() {
 }
 
 void ProgressEngine::stop_thread() {
-    std::thread ending;
+    const std::lock_guard one_at_a_time(users_lock_);
+    if (users_ == 0 || --users_ > 0) return;
     {
-        if (!thread_) return;
         const std::lock_guard lock(thread_->mutex);
-        if (thread_->users == 0 || --thread_->users > 0) return;
         thread_->stopping = true;
         thread_runs_.store(false, std::memory_order_release);
         thread_->wake.notify_one();
-        ending = std::move(thread_->thread);
     }
-    ending.join();
+    thread_->thread.join();
 }
 
 void ProgressEngine::run_thread() {

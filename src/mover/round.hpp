@@ -117,6 +117,7 @@ public:
 private:
     ProgressEngine() = default;
     struct Thread;
+    void begin_thread();
     void run_thread();
     Round* next_claimed(Round* after, const Round* own, bool by_thread);
     void unlink(Round& round);
@@ -126,7 +127,9 @@ private:
     Round* first_ = nullptr;
     std::atomic<int> count_{0};
     std::atomic<bool> thread_runs_{false};
-    bool thread_may_send_ = false;
+    std::atomic<bool> thread_may_send_{false};
+    std::mutex users_lock_;  ///< held while the thread is made or ended; not taken by it
+    int users_ = 0;
     Thread* thread_ = nullptr;
 };
 

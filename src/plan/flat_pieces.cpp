@@ -122,20 +122,35 @@ WantedIndices wanted_by(const std::vector<AxisSet>& sets, const FlatSide& side, 
 }
 
 /// Whether boxes of ranges would be many of which each comes again only a few times: then the runs
-/// themselves take less memory and time. Never where their number would be beyond all bounds.
-bool runs_pay(const FlatCounts& counts) {
+/// themselves take less memory and time. Never where their number would be beyond all bounds; and
+/// where going through them once for each of the `blocks` that may be met is, only where boxes are
+/// refused.
+bool runs_pay(const FlatCounts& counts, std::int64_t blocks) {
     constexpr std::int64_t few_boxes = 64, few_repetitions = 16, many_boxes = std::int64_t{1} << 16;
-    return counts.boxes > few_boxes && counts.pieces_of_rows <= FlatWork::most_rows &&
-           (counts.pieces_of_rows / few_repetitions <= counts.boxes || counts.boxes > many_boxes);
+    constexpr std::int64_t steps_of_a_piece = 3;
+    if (counts.boxes <= few_boxes || counts.pieces_of_rows > FlatWork::most_rows) return false;
+    const std::int64_t steps =
+        geometry::bounded_multiply(steps_of_a_piece * counts.pieces_of_rows, blocks);
+    if (steps > FlatWork::most_rows) return counts.boxes > FlatWork::most_pieces;
+    return counts.pieces_of_rows / few_repetitions <= counts.boxes || counts.boxes > many_boxes;
+}
+
+/// The blocks of a layout, of the first replica.
+std::int64_t blocks_of(const Layout& layout) {
+    if (const BlockCyclic* grid = layout.block_cyclic())
+        return grid->num_blocks() / grid->replicas();
+    return layout.num_blocks();
 }
 
 /// Keeps the pieces of one side of one redistribution.
 class FlatPieces {
 public:
-    FlatPieces(const FlatSide& side, const SectionFrame& frame, PieceVisitor& visitor)
+    FlatPieces(const FlatSide& side, const Layout& other_side, const SectionFrame& frame,
+               PieceVisitor& visitor)
         : side_(side),
           f_(frame),
-          by_runs_(runs_pay(count_flat_boxes(side.flat, side.region))),
+          by_runs_(runs_pay(count_flat_boxes(side.flat, side.region),
+                            std::max(side.flat.num_filled_blocks(), blocks_of(other_side)))),
           work_(side.flat),
           visitor_(visitor) {}
 
@@ -411,8 +426,8 @@ public:
         : f_(term),
           source_(source, term, f_, Side::source),
           destination_(destination, term, f_, Side::destination),
-          from_(source_, f_, visitor),
-          to_(destination_, f_, visitor) {
+          from_(source_, destination, f_, visitor),
+          to_(destination_, source, f_, visitor) {
         one_order_ = source.domain() == destination.domain() &&
                      term.source_region == source.domain() &&
                      term.destination_region == destination.domain() &&
@@ -455,9 +470,14 @@ private:
         const std::int64_t pairs = geometry::bounded_multiply(from.boxes, to.boxes);
         const std::int64_t elems =
             source.region.size() / std::max<std::int64_t>(source.flat.num_filled_blocks(), 1);
-        return pairs > few_pairs && (elems / elems_for_a_pair <= pairs || pairs > many_pairs) &&
-               from.pieces_of_rows <= FlatWork::most_rows &&
-               to.pieces_of_rows <= FlatWork::most_rows;
+        if (pairs <= few_pairs || from.pieces_of_rows > FlatWork::most_rows ||
+            to.pieces_of_rows > FlatWork::most_rows)
+            return false;
+        const std::int64_t blocks =
+            std::max(source.flat.num_filled_blocks(), destination.flat.num_filled_blocks());
+        if (geometry::bounded_multiply(elems, blocks) > FlatWork::most_rows)
+            return pairs > FlatWork::most_steps;  // where boxes are refused
+        return elems / elems_for_a_pair <= pairs || pairs > many_pairs;
     }
 
     void visit_ranges(const BlockPair& blocks) {
@@ -470,8 +490,9 @@ private:
     /// The destination's array is walked by the indices of the source's.
     FlatRuns runs_between(const BlockPair& blocks) const {
         const Point& shape = destination_.flat.shape();
-        OtherRanges to{destination_.flat.flat_set(blocks.destination_block), 0, {}};
+        OtherRanges to{destination_.flat.flat_set(blocks.destination_block), 0, {}, {}};
         to.steps.resize(static_cast<std::size_t>(shape.dims()));
+        to.lo.resize(to.steps.size());
         std::vector<HeldAxis> axes(to.steps.size());
         std::int64_t step = 1;
         for (int k = shape.dims() - 1; k >= 0; --k) {
@@ -479,7 +500,8 @@ private:
             const std::int64_t lo = source_.flat_lo(k), hi = lo + f_.extent[k];
             axes[d] = {AxisSet::interval(lo, hi), lo, hi, 0};
             to.steps[d] = step;
-            to.first += (destination_.flat_lo(k) - lo) * step;
+            to.lo[d] = lo;
+            to.first += destination_.flat_lo(k) * step;
             step *= shape[k];
         }
         return {source_.flat, blocks.source_block, std::move(axes), std::move(to)};
@@ -535,14 +557,15 @@ void flat_pieces_from_source(const Layout& source, const Layout& destination,
     if (!source.flat_cyclic()) {
         const FlatSide side(destination, term, f, Side::destination);
         const BlockCyclic* bc = source.block_cyclic();
-        FlatPieces(side, f, visitor).of_product(source, source_block, [&](std::int64_t flat_block) {
-            return !bc || nearest_replica(*bc, source_block, side.flat.owner(flat_block), nodes) ==
-                              source_block;
-        });
+        FlatPieces(side, source, f, visitor)
+            .of_product(source, source_block, [&](std::int64_t flat_block) {
+                return !bc || nearest_replica(*bc, source_block, side.flat.owner(flat_block),
+                                              nodes) == source_block;
+            });
         return;
     }
     const FlatSide side(source, term, f, Side::source);
-    FlatPieces pieces(side, f, visitor);
+    FlatPieces pieces(side, destination, f, visitor);
     const BlockCyclic* bc = destination.block_cyclic();
     if (!bc) return pieces.with_boxes(source_block, destination, term.reversed && !term.partial);
     const std::int64_t grid_size = bc->num_blocks() / bc->replicas();
@@ -560,13 +583,12 @@ void flat_pieces_into_destination(const Layout& source, const Layout& destinatio
     const SectionFrame f(term);
     if (!destination.flat_cyclic()) {
         const FlatSide side(source, term, f, Side::source);
-        FlatPieces(side, f, visitor).of_product(destination, destination_block, [](std::int64_t) {
-            return true;
-        });
+        FlatPieces(side, destination, f, visitor)
+            .of_product(destination, destination_block, [](std::int64_t) { return true; });
         return;
     }
     const FlatSide side(destination, term, f, Side::destination);
-    FlatPieces pieces(side, f, visitor);
+    FlatPieces pieces(side, source, f, visitor);
     const BlockCyclic* bc = source.block_cyclic();
     if (!bc) return pieces.with_boxes(destination_block, source, !term.partial && !term.reversed);
     const std::int64_t receiver = destination.owner(destination_block);

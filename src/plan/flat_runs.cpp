@@ -124,7 +124,9 @@ private:
         at_ = std::max(at_, row_begin_);
         if (other_ranges_) {
             other_row_ = other_ranges_->first;
-            for (int d = 0; d < last_; ++d) other_row_ += row_[at(d)] * other_ranges_->steps[at(d)];
+            for (int d = 0; d < last_; ++d)
+                other_row_ +=
+                    (row_[at(d)] - other_ranges_->lo[at(d)]) * other_ranges_->steps[at(d)];
             return;
         }
         for (int d = 0; d < last_; ++d)
@@ -144,18 +146,19 @@ private:
 
     Held held_in_ranges(std::int64_t index, std::int64_t hi) {
         const AxisSet& ranges = other_ranges_->ranges;
-        const std::int64_t step = other_ranges_->steps.back();
+        const std::int64_t step = other_ranges_->steps.back(), lo = other_ranges_->lo.back();
         if (step == 1) {
-            const HeldAxis line{ranges, other_row_ + index, other_row_ + hi, 0};
-            const std::int64_t begin = line.next(other_row_ + index);
+            const std::int64_t base = other_row_ - lo;
+            const HeldAxis line{ranges, base + index, base + hi, 0};
+            const std::int64_t begin = line.next(base + index);
             if (begin == HeldAxis::none) return {begin, begin, 1};
             other_[0] = ranges.local(begin);
-            return {begin - other_row_, line.end_of_run(begin) - other_row_, line.step()};
+            return {begin - base, line.end_of_run(begin) - base, line.step()};
         }
         const std::int64_t stop = std::min({hi, range_end_ - row_begin_, end_ - row_begin_});
         for (; index < stop; ++index) {
             if (work_) work_->row();
-            other_[0] = ranges.local(other_row_ + index * step);
+            other_[0] = ranges.local(other_row_ + (index - lo) * step);
             if (other_[0] >= 0) return {index, index + 1, 1};
         }
         if (stop < hi) return {stop, stop, 1};

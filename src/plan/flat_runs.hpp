@@ -34,11 +34,11 @@ struct HeldAxis {
 };
 
 /// Another block of ranges of a flattened array, and where an element of the first array lies in
-/// it: at flat index first + the sum over the first array's dimensions of index times step.
+/// it: at flat index first + the sum over the first array's dimensions of (index - lo) times step.
 struct OtherRanges {
     AxisSet ranges;
     std::int64_t first = 0;
-    std::vector<std::int64_t> steps;
+    std::vector<std::int64_t> steps, lo;
 };
 
 /// Elements of one row, at `position`, `position` + `step`, … in the block of ranges, that lie one

@@ -192,6 +192,15 @@ TEST(ThreadsAndElements, TheProgressThreadCarriesADistribution) {
     comparisons.expect_all();
 }
 
+TEST(ProgressThreads, ComeAndGoByAllThreadsOfAProgram) {
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 4; ++i)
+        threads.emplace_back([] {
+            for (int step = 0; step < 10 * steps(); ++step) const datamover::ProgressThread thread;
+        });
+    for (std::thread& thread : threads) thread.join();
+}
+
 INSTANTIATE_TEST_SUITE_P(Transports, Threads,
                          ::testing::Values("auto", "read", "staged", "p2p", "datatype", "get",
                                            "put"),

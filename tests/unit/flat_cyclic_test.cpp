@@ -230,6 +230,16 @@ TEST(FlatCyclic, SingleElementsDealtToManyProcesses) {
     }
 }
 
+/// Each would be gone through once for each of the other side's blocks: products are fewer here.
+TEST(FlatCyclic, RangesThatNeverRepeatBetweenManyProcesses) {
+    const std::int64_t range = 2048, nprocs = 64, repeats_after = range * nprocs;
+    const Point shape{12 * repeats_after, repeats_after + 1};
+    const Layout flat = FlatCyclic(shape, range, nprocs);
+    const Layout columns = BlockCyclic(shape, "(*, block)", nprocs);
+    EXPECT_EQ(elems_of(redistribute(flat, columns).outgoing(5)), flat.local_elems(5));
+    EXPECT_EQ(elems_of(redistribute(columns, flat).outgoing(5)), columns.local_elems(5));
+}
+
 TEST(FlatCyclic, RangesThatNeverRepeatAreRefusedWhereTheyAreTooMany) {
     const Layout rows = BlockCyclic(Point{99'999'989, 99'999'971}, "(block, *)", 4);
     const auto plan_for = [&](std::int64_t block) {

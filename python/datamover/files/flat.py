@@ -17,8 +17,9 @@ from datamover.files.space import is_no_space, no_space
 #: Runs at least this long are written by calls of their own, shorter ones through a mapping.
 MIN_RUN_BYTES = 64 * 1024
 #: Runs are read together, with what lies between them, where that is less than this: it costs as
-#: much as a call.
+#: much as a call, or as a request to a server.
 MAX_GAP_BYTES = 16 * 1024
+MAX_GAP_AT_ADDRESS_BYTES = 1 << 20
 #: At most so much is read together before it is dealt out.
 MAX_SPAN_BYTES = 4 << 20
 #: Slabs are dealt in at least this many pieces per process.
@@ -67,6 +68,7 @@ class FlatFile(FlatBoxes):
         super().__init__(spec)
         #: Whether short runs are written through a mapping, which counts as memory of the process.
         self.maps_short_runs = True
+        self._max_gap_bytes = MAX_GAP_BYTES
         self._path = path
         self._offset = offset
         # A Fortran array is a C array with its dimensions reversed.
@@ -141,7 +143,7 @@ class FlatFile(FlatBoxes):
         if out.flags.c_contiguous and (len(out) - 1) * strides[0] + inner_bytes == out.nbytes:
             self._read_run(position, out.reshape(-1).view(np.uint8))
         elif out.ndim > 1 and (
-            strides[0] > MAX_SPAN_BYTES or strides[0] - inner_bytes > MAX_GAP_BYTES
+            strides[0] > MAX_SPAN_BYTES or strides[0] - inner_bytes > self._max_gap_bytes
         ):
             for i, part in enumerate(out):
                 self._read_box(position + i * strides[0], part, strides[1:])
@@ -217,6 +219,7 @@ class FlatObject(FlatFile):
 
     def __init__(self, path: str, spec: ArraySpec, offset: int, data: AddressBytes):
         super().__init__(path, spec, offset, writable=False, opens=False)
+        self._max_gap_bytes = MAX_GAP_AT_ADDRESS_BYTES
         self._data = data
 
     def reopened_to_write(self) -> FlatFile:

@@ -21,6 +21,8 @@ from datamover.stream.consumer import Consumer, connect
 ZARR_CHUNK_BYTES = 4 << 20
 #: Between two questions which arrays a stream sends.
 SETTLE_SECONDS = 0.2
+#: An array that is wanted may come so long after the first one, where no other time is given.
+PATIENCE_SECONDS = 10.0
 
 
 class Recorder(Protocol):
@@ -47,16 +49,22 @@ class Recorded:
         return f"{self.steps} step{plural}, {self.bytes} bytes{lost}"
 
 
-def _known_arrays(source: Consumer, timeout: float | None) -> dict[str, ArrayInfo]:
-    """Ask which arrays there are until there are no more of them after a while.
+def _known_arrays(
+    source: Consumer, timeout: float | None, names: Collection[str] = ()
+) -> dict[str, ArrayInfo]:
+    """Ask which arrays there are until there are no more of them after a while, and all of `names`.
 
     Most programs send the arrays of a step one after the other.
     """
-    known: dict[str, ArrayInfo] = {}
-    while len(found := source.arrays(timeout)) > len(known):
-        known = found
+    known = source.arrays(timeout)
+    deadline = time.monotonic() + (PATIENCE_SECONDS if timeout is None else timeout)
+    while True:
         time.sleep(SETTLE_SECONDS)
-    return known
+        found = source.arrays(timeout)
+        has_settled = len(found) == len(known)
+        known = found
+        if has_settled and (known.keys() >= set(names) or time.monotonic() > deadline):
+            return known
 
 
 def describe(address: str, timeout: float | None) -> str:
@@ -97,7 +105,7 @@ def record(
     """
     recorder = _recorder(to)
     with connect(address, timeout=timeout) as source:
-        known = _known_arrays(source, timeout)
+        known = _known_arrays(source, timeout, names)
         missing = [name for name in names if name not in known]
         if missing or not known:
             raise InvalidArgument(f"the stream sends {sorted(known)}, not {missing}")
