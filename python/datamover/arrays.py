@@ -292,7 +292,8 @@ class UserArrays:
         arrays: np.ndarray | Mapping[int, np.ndarray] | None,
         ghost: ArrayLike = 0,
     ):
-        self._given = arrays
+        # Asked once: a mapping may make its arrays when it is asked, and those have to live.
+        self._given = dict(arrays.items()) if isinstance(arrays, Mapping) else arrays
         self._ghost = ghost
         listed = self.listed()
         for array in listed:

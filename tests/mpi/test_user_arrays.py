@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Do arrays that users bring move right, in many chunks, by every transport, in little memory?"""
 
+import weakref
+from collections.abc import Mapping
+
 import drawn
 import numpy as np
 import pytest
@@ -116,6 +119,35 @@ def test_several_in_flight(comm, rng):
         mover.wait()
     for case in cases:
         case.assert_moved()
+
+
+class MadeWhenAsked(Mapping):
+    """Blocks that are made anew whenever the mapping is asked."""
+
+    def __init__(self, blocks):
+        self._blocks = blocks
+        self.made = []
+
+    def __getitem__(self, block):
+        array = self._blocks[block].copy()
+        self.made.append(weakref.ref(array))
+        return array
+
+    def __iter__(self):
+        return iter(self._blocks)
+
+    def __len__(self):
+        return len(self._blocks)
+
+
+def test_blocks_that_a_mapping_makes_when_it_is_asked_live_as_long_as_the_mover(comm, rng):
+    case = Case(comm, rng, LAYOUTS[0])
+    source = MadeWhenAsked({comm.rank: case.a})
+    mover = dm.Mover(case.plan, source, case.b, comm=comm)
+    assert len(source.made) == 1
+    assert source.made[0]() is not None
+    mover()
+    case.assert_moved()
 
 
 def test_explain_says_which_transport_and_why(comm, rng):
