@@ -86,6 +86,11 @@ public:
                 {piece, {point_of(piece.source[i], from), point_of(piece.destination[i], to)}});
     }
 
+    /// Ranges of the flattened array that hardly repeat: there are none between these layouts.
+    void operator()(const datamover::RangesPiece& piece) {
+        expect(piece.size() == 0, "no ranges of the flattened array");
+    }
+
 private:
     /// What the tables of this axis and of those within it say.
     void add(const datamover::ProductPiece& piece, std::size_t axis, Element& element) {
