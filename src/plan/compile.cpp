@@ -312,8 +312,7 @@ private:
         made.is_flat = content.flat_side == which;
         made.step = side.elem_bytes;
         if (!side.memory) return made;
-        made.memory = &memory_of(
-            side, which == Side::source ? content.source_block : content.destination_block);
+        made.memory = &memory_of(side, content.block(which));
         check_whole_inside(side, *made.memory);
         made.step = made.memory->strides_bytes[made.is_flat ? 0 : content.runs->other_dim()];
         return made;
