@@ -14,11 +14,10 @@ public:
     explicit WithDatamover(const Problem& problem, bool complete = true) : problem_(problem) {
         const Scheme& scheme = problem.scheme;
         // communication: begin
-        const FloorPlan fives = floor_plan(5), coefficients = floor_plan(scheme.coefficients);
-        u_ = array(fives, 2);
-        rhs_ = array(fives, scheme.depth);
-        lhs_ = array(coefficients, scheme.depth);
-        MotionPlan faces = halo(fives, around(2), around(2), {}, {}, false);
+        u_ = array(5, 2);
+        rhs_ = array(5, scheme.depth);
+        lhs_ = array(scheme.coefficients, scheme.depth);
+        MotionPlan faces = halo(*u_.layout().boxes(), around(2), around(2), {}, {}, false);
         // communication: end
         if (!complete)
             faces = faces.filter([](const SectionCopy& face) {
@@ -28,16 +27,14 @@ public:
         faces_ = Mover(MPI_COMM_WORLD, faces, u_, u_);
         for (std::size_t d = 0; d < 3; ++d)
             for (std::int64_t stage = 0; stage + 1 < problem.edge; ++stage) {
-                const PlannedArrays forward[] = {
-                    {handed_on(fives, d, stage, false), {rhs_.part()}, {rhs_.part()}},
-                    {handed_on(coefficients, d, stage, false), {lhs_.part()}, {lhs_.part()}}};
-                forward_[d].emplace_back(MPI_COMM_WORLD, forward);
-                backward_[d].emplace_back(MPI_COMM_WORLD, handed_on(fives, d, stage + 1, true),
-                                          rhs_, rhs_);
+                forward_[d].push_back(
+                    {MPI_COMM_WORLD,
+                     {handed_on(rhs_, d, stage, false), handed_on(lhs_, d, stage, false)}});
+                backward_[d].push_back({MPI_COMM_WORLD, {handed_on(rhs_, d, stage + 1, true)}});
             }
         // communication: end
         // In the order of z.
-        for (const std::int64_t block : fives.blocks_of(u_.rank()))  // communication
+        for (const std::int64_t block : u_.layout().boxes()->blocks_of(u_.rank()))  // communication
             cells_.push_back({values(u_, block, 2, 5), values(rhs_, block, scheme.depth, 5),
                               values(lhs_, block, scheme.depth, scheme.coefficients)});
     }
@@ -67,14 +64,15 @@ private:
     // communication: begin
     /// All cells, in regions of (z, y, x, value), or of (value, z, y, x) where each value has its
     /// own array.
-    FloorPlan floor_plan(std::int64_t values) const {
+    XArray array(std::int64_t values, std::int64_t ghosts) const {
         const std::int64_t n = problem_.n, edge = problem_.edge;
         const Point grid = order(n, n, n, values), parts = order(edge, edge, edge, 1);
         Map owners;
         for (std::int64_t block = 0; block < edge * edge * edge; ++block)
             owners.push_back(owner_of(edge, place_of(block)));
         const FloorPlan even = FloorPlan::uniform(Region::from_shape(grid), parts, edge * edge);
-        return {even.dims(), even.lower_corners(), even.upper_corners(), owners, edge * edge};
+        const XArrayOptions options{.ghost_lower = around(ghosts), .ghost_upper = around(ghosts)};
+        return {MPI_COMM_WORLD, even.with_owners(owners, edge * edge), sizeof(double), options};
     }
 
     Point order(std::int64_t z, std::int64_t y, std::int64_t x, std::int64_t value) const {
@@ -87,24 +85,21 @@ private:
         return {block % edge, block / edge % edge, block / (edge * edge)};
     }
 
-    XArray array(const FloorPlan& cells, std::int64_t ghosts) const {
-        const XArrayOptions options{.ghost_lower = around(ghosts), .ghost_upper = around(ghosts)};
-        return {MPI_COMM_WORLD, cells, sizeof(double), options};
-    }
-
     /// The dimension of a region along x, y or z.
     int axis(std::size_t d) const {
         return static_cast<int>(problem_.scheme.values_together ? 2 - d : 3 - d);
     }
 
     /// What the cells of a stage hand on to the next ones along dimension d, or to those before.
-    MotionPlan handed_on(const FloorPlan& cells, std::size_t d, std::int64_t stage,
-                         bool backwards) const {
+    PlannedArrays handed_on(const XArray& array, std::size_t d, std::int64_t stage,
+                            bool backwards) const {
         Point lower = around(0), upper = lower;
         (backwards ? upper : lower)[axis(d)] = problem_.scheme.depth;
-        return halo(cells, lower, upper, {}, {}, false).filter([&](const SectionCopy& face) {
+        const MotionPlan all = halo(*array.layout().boxes(), lower, upper, {}, {}, false);
+        const auto of_stage = [&](const SectionCopy& face) {
             return place_of(face.source_block)[d] == stage;
-        });
+        };
+        return {all.filter(of_stage), array, array};
     }
     // communication: end
 

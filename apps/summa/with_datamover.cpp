@@ -18,9 +18,9 @@ public:
         a_ = matrix(problem, {problem.m, problem.k});
         b_ = matrix(problem, {problem.k, problem.n});
         c_ = matrix(problem, {problem.m, problem.n});
-        // communication: begin
         for (std::int64_t k = 0; k < problem.k; k += problem.block) {
             const std::int64_t end = std::min(k + problem.block, problem.k);
+            // communication: begin
             const Region columns({0, k}, {problem.m, end}), rows({k, 0}, {end, problem.n});
             MotionPlan to_rows = panel_broadcast(a_.array.layout(), columns, 1);
             MotionPlan to_columns = panel_broadcast(b_.array.layout(), rows, 0);
@@ -35,12 +35,11 @@ public:
                 left = {MPI_COMM_WORLD, to_rows.destination(), sizeof(double)};
                 right = {MPI_COMM_WORLD, to_columns.destination(), sizeof(double)};
             }
-            const PlannedArrays moves[] = {{to_rows, {a_.array.part()}, {left.part()}},
-                                           {to_columns, {b_.array.part()}, {right.part()}}};
-            steps_.push_back({Mover(MPI_COMM_WORLD, moves), left.local<double>().data(),
-                              right.local<double>().data(), end - k});
+            Mover both(MPI_COMM_WORLD, {{to_rows, a_.array, left}, {to_columns, b_.array, right}});
+            steps_.push_back(
+                {both, left.local<double>().data(), right.local<double>().data(), end - k});
+            // communication: end
         }
-        // communication: end
     }
 
     const Part& a() const override { return a_.part; }
@@ -71,10 +70,9 @@ private:
 
     static Matrix matrix(const Problem& problem, const Point& shape) {
         // communication: begin
+        const Point blocks{problem.block, problem.block};
         const Point grid{problem.grid_rows, problem.grid_columns};
-        const std::string cyclic = "cyclic(" + std::to_string(problem.block) + ")";
-        const BlockCyclic layout(shape, "(" + cyclic + ", " + cyclic + ")", grid.product(),
-                                 {.grid = {{grid[0], grid[1]}}});
+        const BlockCyclic layout = BlockCyclic::cyclic(shape, blocks, grid);
         const XArray array(MPI_COMM_WORLD, layout, sizeof(double));
         const auto held = layout.global_indices(array.rank());
         return {array, {array.local<double>().data(), held[0], held[1]}};

@@ -44,15 +44,25 @@ FloorPlan floor_plan_of_table(nb::handle regions, const Integers& owners, std::i
     return FloorPlan(static_cast<int>(dims), lo, hi, owners.values(), nprocs);
 }
 
-FloorPlan make_floor_plan(nb::handle regions, nb::handle owners,
-                          std::optional<std::int64_t> nprocs) {
-    const Integers owner_of(owners, "owners");
+Integers checked_owners(nb::handle owners) {
+    Integers owner_of(owners, "owners");
     if (owner_of.ndim() != 1)
         throw Error(ErrorCode::invalid_argument, "owners must have one dimension");
-    const std::int64_t procs = nprocs.value_or(-1);
+    return owner_of;
+}
+
+/// -1 where none is given.
+std::int64_t checked_nprocs(std::optional<std::int64_t> nprocs) {
     if (nprocs && *nprocs < 1)
         throw Error(ErrorCode::invalid_argument,
                     "nprocs is " + std::to_string(*nprocs) + ", it must be at least 1");
+    return nprocs.value_or(-1);
+}
+
+FloorPlan make_floor_plan(nb::handle regions, nb::handle owners,
+                          std::optional<std::int64_t> nprocs) {
+    const Integers owner_of = checked_owners(owners);
+    const std::int64_t procs = checked_nprocs(nprocs);
     const bool objects = !nb::hasattr(regions, "dtype") && nb::len(regions) > 0 &&
                          nb::isinstance<Region>(nb::object(regions[0]));
     if (!objects) return floor_plan_of_table(regions, owner_of, procs);
@@ -72,6 +82,11 @@ bindings::NumpyArray<std::int64_t> table_of(const FloorPlan& plan) {
         std::copy_n(hi.data() + i * dims, dims, table.data() + (i * 2 + 1) * dims);
     }
     return array_of(std::move(table), {n, 2, dims});
+}
+
+FloorPlan with_owners(const FloorPlan& plan, nb::handle owners,
+                      std::optional<std::int64_t> nprocs) {
+    return plan.with_owners(checked_owners(owners).to_vector(), checked_nprocs(nprocs));
 }
 
 void bind_floor_plan_cuts(nb::class_<FloorPlan>& c) {
@@ -191,6 +206,21 @@ Examples
         .def_prop_ro(
             "owners", [](const FloorPlan& l) { return array_of(l.owners()); }, nb::rv_policy::move,
             nb::rv_policy::reference, "The rank of each block (int64), a copy.")
+        .def("with_owners", &with_owners, "owners"_a, "nprocs"_a = nb::none(),
+             R"doc(The same blocks with other owners, as after balancing the load anew.
+
+`owners` is the rank of each block, `nprocs` the number of processes (without it the largest owner
++ 1). Raises as FloorPlan does. Local; takes time in the number of blocks.
+
+Examples
+--------
+>>> import datamover as dm
+>>> plan = dm.FloorPlan.uniform(dm.Region(0, 9), 3, nprocs=3).with_owners([0, 0, 1])
+>>> plan.nprocs, plan.region(2), plan.owner(2)
+(2, Region(6, 9), 1)
+)doc",
+             nb::sig("def with_owners(self, owners: collections.abc.Sequence[int] | "
+                     "numpy.typing.ArrayLike, nprocs: int | None = None) -> FloorPlan"))
         .def("find", &FloorPlan::find, "region"_a,
              R"doc(The blocks that a region touches, ascending.
 

@@ -49,6 +49,11 @@ public:
     BlockCyclic(const Point& shape, const std::string& distribution, std::int64_t nprocs,
                 const BlockCyclicOptions& options = {});
 
+    /// Dealt cyclically in blocks of `block` elements to a row-major `grid` of as many processes as
+    /// it has places: ScaLAPACK's layout, in any number of dimensions. Throws invalid_argument as
+    /// above, and mismatch where `block` or `grid` has not as many dimensions as the shape.
+    static BlockCyclic cyclic(const Point& shape, const Point& block, const Point& grid);
+
     int dims() const { return shape_.dims(); }
     const Point& shape() const { return shape_; }
     std::int64_t nprocs() const { return nprocs_; }

@@ -59,6 +59,10 @@ public:
     /// C-36(5), 1987 (binary decomposition).
     static FloorPlan bisected(const Region& domain, const std::vector<double>& weights);
 
+    /// The same blocks with other owners, as after balancing the load anew. Errors as in the
+    /// constructor. O(n).
+    FloorPlan with_owners(const Map& owners, std::int64_t nprocs = -1) const;
+
     int dims() const;
     std::int64_t num_blocks() const;
     std::int64_t nprocs() const;

@@ -6,10 +6,12 @@
 
 #include <complex>
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "datamover/array_part.hpp"
@@ -81,6 +83,16 @@ struct MoverTrial {
 
 /// A plan, and the arrays between which it is carried out: source k goes to destination k.
 struct PlannedArrays {
+    PlannedArrays() = default;
+    PlannedArrays(MotionPlan plan, std::vector<ArrayPart> sources,
+                  std::vector<ArrayPart> destinations)
+        : plan(std::move(plan)),
+          sources(std::move(sources)),
+          destinations(std::move(destinations)) {}
+    PlannedArrays(MotionPlan plan, const XArray& source, const XArray& destination)
+        : PlannedArrays(std::move(plan), std::vector{source.part()},
+                        std::vector{destination.part()}) {}
+
     MotionPlan plan;
     std::vector<ArrayPart> sources, destinations;
 };
@@ -113,6 +125,9 @@ public:
     /// above, and invalid_argument where a plan has no or not equally many sources and
     /// destinations.
     Mover(MPI_Comm comm, std::span<const PlannedArrays> moves, const MoverOptions& options = {});
+    Mover(MPI_Comm comm, std::initializer_list<PlannedArrays> moves,
+          const MoverOptions& options = {})
+        : Mover(comm, std::span(moves.begin(), moves.size()), options) {}
     /// Several plans one after the other as one mover: what a plan brings to this process is there
     /// before the next one reads it here. start begins the first; test, wait, any other wait of the
     /// process and the progress thread push on through all of them. Halos axis by axis go so (see

@@ -215,6 +215,21 @@ BlockCyclic::BlockCyclic(const Point& shape, const std::string& distribution, st
                     " stands twice in ranks");
 }
 
+BlockCyclic BlockCyclic::cyclic(const Point& shape, const Point& block, const Point& grid) {
+    if (block.dims() != shape.dims() || grid.dims() != shape.dims())
+        throw Error(ErrorCode::mismatch, "block " + block.to_string() + " and grid " +
+                                             grid.to_string() + " must have the " +
+                                             std::to_string(shape.dims()) +
+                                             " dimensions of the shape " + shape.to_string());
+    std::string distribution;
+    BlockCyclicOptions options{.grid = std::vector<std::int64_t>()};
+    for (int d = 0; d < shape.dims(); ++d) {
+        distribution += (d == 0 ? "(cyclic(" : ", cyclic(") + std::to_string(block[d]) + ")";
+        options.grid->push_back(grid[d]);
+    }
+    return {shape, distribution + ")", grid.product(), options};
+}
+
 std::int64_t BlockCyclic::owner(std::int64_t block) const {
     layout::check_number("block", block, num_blocks());
     return ranks_.empty() ? block : ranks_[static_cast<std::size_t>(block)];

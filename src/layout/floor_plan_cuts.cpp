@@ -151,6 +151,10 @@ void bisect(const Region& region, const std::vector<double>& weights, std::size_
 
 }  // namespace
 
+FloorPlan FloorPlan::with_owners(const Map& owners, std::int64_t nprocs) const {
+    return {dims(), lower_corners(), upper_corners(), owners, nprocs};
+}
+
 FloorPlan FloorPlan::uniform(const Region& domain, const Point& grid, std::int64_t nprocs) {
     check_positive(domain, grid, "grid");
     layout::check_nprocs(nprocs);

@@ -279,6 +279,21 @@ class TestFloorPlan:
         with pytest.raises(dm.InvalidArgument):
             dm.FloorPlan.tiles(box, 1, nprocs=1, mapping="random")
 
+    def test_the_same_blocks_may_have_other_owners(self):
+        even = dm.FloorPlan.uniform(dm.Region((0, -2), (7, 5)), (2, 3), nprocs=4)
+        dealt = even.with_owners(np.array([5, 0, 0, 2, 5, 1]), nprocs=9)
+        assert (dealt.regions == even.regions).all() and dealt.nprocs == 9
+        assert dealt.owners.tolist() == [5, 0, 0, 2, 5, 1]
+        assert even.owners.tolist() == [0, 1, 2, 3, 0, 1]
+        for arguments, error in [
+            (([0, 1],), dm.Mismatch),
+            (([0] * 6, 0), dm.InvalidArgument),
+            (([9] * 6, 9), dm.OutOfRange),
+            (([[0] * 6],), dm.InvalidArgument),
+        ]:
+            with pytest.raises(error):
+                even.with_owners(*arguments)
+
 
 class TestIndexList:
     @given(st.lists(st.lists(st.integers(0, 23), unique=True), min_size=1, max_size=5))

@@ -135,6 +135,18 @@ TEST(BlockCyclic, ReadsDistributionsInHpfNotation) {
     EXPECT_EQ(parse_distribution("block,*").size(), 2u);
 }
 
+TEST(BlockCyclic, CyclicInAllDimensionsIsSaidByNumbers) {
+    const BlockCyclic layout = BlockCyclic::cyclic({7, 5, 4}, {2, 3, 9}, {3, 2, 1});
+    for (std::int64_t i = 0; i < 7; ++i)
+        for (std::int64_t j = 0; j < 5; ++j)
+            EXPECT_EQ(layout.owner_of({i, j, 3}), i / 2 % 3 * 2 + j / 3 % 2);
+    EXPECT_EQ(layout.nprocs(), 6);
+    expect_error(ErrorCode::mismatch, [] { BlockCyclic::cyclic({7, 5}, {2}, {3, 2}); });
+    expect_error(ErrorCode::mismatch, [] { BlockCyclic::cyclic({7, 5}, {2, 2}, {3}); });
+    expect_error(ErrorCode::invalid_argument, [] { BlockCyclic::cyclic({7, 5}, {2, 0}, {3, 2}); });
+    expect_error(ErrorCode::invalid_argument, [] { BlockCyclic::cyclic({7, 5}, {2, 2}, {3, 0}); });
+}
+
 TEST(BlockCyclic, RefusesWordsThatAreNoDistribution) {
     for (const char* text :
          {"", "()", "(blok)", "(block, )", "(block(0))", "(cyclic(-1))", "(cyclic(2)", "(cyclic())",

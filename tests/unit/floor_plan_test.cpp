@@ -167,6 +167,21 @@ TEST(FloorPlan, UniformCutsEvenly) {
     }
 }
 
+TEST(FloorPlan, OwnersCanBeOthers) {
+    const FloorPlan even = FloorPlan::uniform(Region({0, -2}, {7, 5}), {2, 3}, 4);
+    const Map owners{5, 0, 0, 2, 5, 1};
+    const FloorPlan dealt = even.with_owners(owners, 9);
+    EXPECT_EQ(dealt.nprocs(), 9);
+    for (std::int64_t block = 0; block < 6; ++block) {
+        EXPECT_EQ(dealt.region(block), even.region(block));
+        EXPECT_EQ(dealt.owner(block), owners[static_cast<std::size_t>(block)]);
+        EXPECT_EQ(even.owner(block), block % 4);
+    }
+    EXPECT_EQ(even.with_owners(owners).nprocs(), 6);
+    expect_error(ErrorCode::mismatch, [&] { even.with_owners({0, 1}); });
+    expect_error(ErrorCode::out_of_range, [&] { even.with_owners(owners, 5); });
+}
+
 TEST(FloorPlan, CutsTileTheDomain) {
     Random random(24);
     for (int run = 0; run < 100; ++run) {
