@@ -18,6 +18,27 @@ MARKS = {
 }
 
 
+def draw_speeds(panel: Any, rows: Sequence[dict[str, Any]], along: str, **line: Any) -> None:
+    """Draw a line of speeds, where there are rows.
+
+    Parameters
+    ----------
+    panel : matplotlib.axes.Axes
+    rows : sequence of dict
+        Of one contender.
+    along : str
+        The size, in bytes, that a row is drawn at.
+    **line
+        What matplotlib takes: color, linestyle, label.
+    """
+    points = sorted((row[along], row["bytes"] / row["seconds"] / 1e9) for row in rows)
+    if points:
+        panel.plot(*zip(*points, strict=True), marker="o", **line)
+    panel.set_xscale("log", base=2)
+    panel.set_ylabel("GB/s")
+    panel.spines[["top", "right"]].set_visible(False)
+
+
 def draw_encodings(rows: Sequence[dict[str, Any]], encodings: Sequence[str], path: Path) -> None:
     """Draw the speed of every encoding, one panel per phase and one group of bars per case.
 

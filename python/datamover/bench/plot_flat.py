@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from datamover.bench.plot import draw_speeds
+
 Rows = Sequence[dict[str, Any]]
 
 #: One colour per contender, where the partition differs; the bound is dashed.
@@ -45,24 +47,16 @@ def draw(rows: Rows, path: Path) -> None:
     ):
         own = [r for r in ours if r["pathways"] == pathways]
         label = "datamover, 1 file" if pathways == 1 else f"datamover, {pathways} files"
-        _line(left, own, "message_bytes", "-", colour, label)
+        draw_speeds(left, own, "message_bytes", color=colour, label=label)
     left.set(title="messages to 1, 2 and 4 files", xlabel="bytes of a message")
     partitions = [r for r in rows if r["case"].startswith("blocks-")]
     for contender, colour in COLOURS.items():
         own = [r for r in partitions if r["contender"] == contender]
-        _line(right, own, "block_bytes", "--" if contender == BOUND else "-", colour, contender)
+        style = "--" if contender == BOUND else "-"
+        draw_speeds(right, own, "block_bytes", linestyle=style, color=colour, label=contender)
     right.set(title="partitions to one file", xlabel="bytes of a block")
     for panel in (left, right):
-        panel.set_xscale("log", base=2)
         panel.set_ylim(bottom=0)
-        panel.set_ylabel("GB/s")
-        panel.spines[["top", "right"]].set_visible(False)
         if panel.get_lines():
             panel.legend(frameon=False)
     figure.savefig(path, dpi=120)
-
-
-def _line(panel: Any, rows: Rows, along: str, style: str, colour: str, label: str) -> None:
-    points = sorted((row[along], row["bytes"] / row["seconds"] / 1e9) for row in rows)
-    if points:
-        panel.plot(*zip(*points, strict=True), style, marker="o", color=colour, label=label)

@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from datamover.bench.plot import draw_speeds
+
 Rows = Sequence[dict[str, Any]]
 
 #: One colour per contender; bounds are dashed.
@@ -48,21 +50,14 @@ def draw(rows: Rows, path: Path) -> None:
     _panel(right, [r for r in rows if r["message_bytes"] == largest], "block_bytes")
     right.set(title=f"messages of {largest >> 10} KiB", xlabel="bytes of a block")
     handles, labels = left.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False)
+    columns = -(-len(labels) // 2)
+    figure.legend(handles, labels, loc="outside lower center", ncols=columns, frameon=False)
     figure.savefig(path, dpi=120)
 
 
 def _panel(panel: Any, rows: Rows, along: str) -> None:
     for contender, colour in COLOURS.items():
-        points = sorted(
-            (row[along], row["bytes"] / row["seconds"] / 1e9)
-            for row in rows
-            if row["contender"] == contender
-        )
-        if points:
-            style = "--" if contender in BOUNDS else "-"
-            panel.plot(*zip(*points, strict=True), style, marker="o", color=colour, label=contender)
-    panel.set_xscale("log", base=2)
+        own = [row for row in rows if row["contender"] == contender]
+        style = "--" if contender in BOUNDS else "-"
+        draw_speeds(panel, own, along, linestyle=style, color=colour, label=contender)
     panel.set_yscale("log")
-    panel.set_ylabel("GB/s")
-    panel.spines[["top", "right"]].set_visible(False)
