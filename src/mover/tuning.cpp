@@ -121,6 +121,7 @@ public:
 
     std::vector<MoverTrial> run(const std::vector<std::string>& names, double seconds) {
         for (const std::string& name : names) add(name);
+        time_meetings();
         for (Candidate* c : able_)
             look_at(*c, seconds * nanoseconds / static_cast<double>(able_.size() * first_rounds));
         drop_hopeless();
@@ -169,25 +170,42 @@ private:
         c.best_ns = c.first_ns;
     }
 
-    /// The time of the middle one of several rounds, each on its slowest process. They begin
-    /// together, as where a program uses what came before it goes on: else a sender could pack for
-    /// the next round while the receiver still unpacks, and what is slow for a single round would
-    /// look fast. Collective.
+    /// The time of the middle one of several rounds, each until all processes have ended it, on the
+    /// one that began it first. So no round meets the next: else a sender could pack while the
+    /// receiver is still busy with what came before, or comes late to the round, and what is slow
+    /// for a single round would look fast. That they meet is taken off. Collective.
     std::int64_t run_rounds(Candidate& c, std::int64_t rounds) const {
-        using Clock = std::chrono::steady_clock;
-        std::vector<std::int64_t> spent_ns(static_cast<std::size_t>(rounds));
-        for (std::int64_t& spent : spent_ns) {
-            group_->maximum({0});
-            const auto begin = Clock::now();
+        c.line.rounds += rounds;
+        const std::int64_t round_ns = middle_ns(rounds, [&] {
             c.round.start();
             c.round.wait({});
+        });
+        return std::max<std::int64_t>(1, round_ns - meeting_ns_);
+    }
+
+    /// The shortest time that the processes need to meet.
+    void time_meetings() {
+        constexpr std::int64_t meetings = 50;
+        meeting_ns_ = middle_ns(meetings, [] {});
+        for (int pass = 1; pass < passes; ++pass)
+            meeting_ns_ = std::min(meeting_ns_, middle_ns(meetings, [] {}));
+    }
+
+    template <class Work>
+    std::int64_t middle_ns(std::int64_t rounds, Work&& work) const {
+        using Clock = std::chrono::steady_clock;
+        std::vector<std::int64_t> spent_ns(static_cast<std::size_t>(rounds));
+        group_->maximum({0});
+        for (std::int64_t& spent : spent_ns) {
+            const auto begin = Clock::now();
+            work();
+            group_->maximum({0});
             spent = std::chrono::nanoseconds(Clock::now() - begin).count();
         }
-        c.line.rounds += rounds;
         auto slowest_ns = group_->maximum(std::move(spent_ns));
         const auto middle = slowest_ns.begin() + (rounds - 1) / 2;
         std::nth_element(slowest_ns.begin(), middle, slowest_ns.end());
-        return std::max<std::int64_t>(1, *middle);
+        return *middle;
     }
 
     void drop_hopeless() {
@@ -211,6 +229,7 @@ private:
     std::vector<Moves> stand_in_;
     std::vector<std::unique_ptr<Candidate>> all_;
     std::vector<Candidate*> able_;
+    std::int64_t meeting_ns_ = 0;
 };
 
 /// The number of the fastest trial; the first is "auto".
