@@ -69,7 +69,7 @@ void expect_all(const Case& c, std::int64_t elem, Random& random) {
 
 TEST(RelationEncodings, RandomProducts) {
     Random random(1);
-    for (int i = 0; i < 400; ++i) {
+    for (std::size_t i = 0; i < 400; ++i) {
         const std::int64_t elem = elem_sizes[i % std::size(elem_sizes)];
         expect_all(random_product(random, elem, elem), elem, random);
         if (HasFailure()) FAIL() << "case " << i << ", element of " << elem << " bytes";
@@ -78,7 +78,7 @@ TEST(RelationEncodings, RandomProducts) {
 
 TEST(RelationEncodings, RandomPairs) {
     Random random(2);
-    for (int i = 0; i < 400; ++i) {
+    for (std::size_t i = 0; i < 400; ++i) {
         const std::int64_t elem = elem_sizes[i % std::size(elem_sizes)];
         expect_all(random_pairs(random, elem, elem), elem, random);
         if (HasFailure()) FAIL() << "case " << i << ", element of " << elem << " bytes";
