@@ -178,10 +178,12 @@ void run_phase(const std::string& name, bool with_use, const BlockGrid& grid, do
     MPI_Comm_rank(comm, &rank);
     const std::int64_t bytes = grid.num_blocks() * 6 * grid.edge * grid.edge * 8;
     ProcessContest contest(comm, name, with_use ? "exchange_use" : "exchange", bytes, seconds);
-    add_movers(
-        contest, comm, grid, with_use,
-        {{"datamover:shared", "shared"}, {"datamover:p2p", "p2p"}, {"datamover:auto", "auto"}},
-        true);
+    add_movers(contest, comm, grid, with_use,
+               {{"datamover:shared", "shared"},
+                {"datamover:staged", "staged"},
+                {"datamover:p2p", "p2p"},
+                {"datamover:auto", "auto"}},
+               true);
     if (mixed != MPI_COMM_NULL)
         add_movers(contest, mixed, grid, with_use, {{"datamover:mixed", "auto"}});
 

@@ -12,6 +12,7 @@
 #include <functional>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "row_output.hpp"
@@ -95,8 +96,8 @@ public:
     /// caches, and the others not. One call is not enough for memory beyond the second cache.
     void warm_turns() { warm_calls_ = 3; }
 
-    /// Figures that stand in a contender's row beside its times.
-    using Facts = std::vector<std::pair<std::string, double>>;
+    /// Figures and words that stand in a contender's row beside its times.
+    using Facts = std::vector<std::pair<std::string, std::variant<double, std::string>>>;
     void tell(const std::string& contender, const Facts& facts) {
         for (Contender& c : contenders_)
             if (c.name == contender) c.facts = facts;
@@ -181,7 +182,12 @@ private:
             .integer("bytes", bytes_)
             .integer("calls_per_run", c.repeats);
         if (c.setup_seconds >= 0) line.number("setup_seconds", c.setup_seconds);
-        for (const auto& [fact, value] : c.facts) line.number(fact.c_str(), value);
+        for (const auto& [fact, value] : c.facts) {
+            if (const auto* number = std::get_if<double>(&value))
+                line.number(fact.c_str(), *number);
+            else
+                line.text(fact.c_str(), std::get<std::string>(value));
+        }
         line.numbers("samples", c.samples).print();
     }
 

@@ -4,11 +4,13 @@
 #include <mpi.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <memory>
 #include <optional>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -227,6 +229,39 @@ std::int64_t payload_bytes(const Pattern& pattern, int processes) {
     return bytes;
 }
 
+/// The transports that a step takes on this process.
+std::string carried_by(const Mover& mover) {
+    std::set<std::string> names;
+    for (const auto& pair : mover.pairs())
+        if (pair.transport != "self") names.insert(pair.transport);
+    std::string joined;
+    for (const std::string& name : names) joined += (joined.empty() ? "" : "+") + name;
+    return joined;
+}
+
+/// What measuring found, in microseconds; empty where nothing was measured.
+std::string trials_of(const Mover& mover) {
+    std::string found;
+    for (const auto& trial : mover.trials()) {
+        if (!trial.why_not.empty()) continue;
+        char text[64];
+        std::snprintf(text, sizeof text, " %.1f", trial.seconds * 1e6);
+        found += (found.empty() ? "" : ", ") + trial.transport + text;
+    }
+    return found;
+}
+
+/// What `tell` says of each step; once where they are the same.
+template <class Tell>
+std::string told_by_step(const std::vector<Mover>& movers, Tell&& tell) {
+    std::vector<std::string> steps;
+    for (const Mover& mover : movers) steps.push_back(tell(mover));
+    if (std::equal(steps.begin() + 1, steps.end(), steps.begin())) return steps.front();
+    std::string joined;
+    for (const std::string& step : steps) joined += (joined.empty() ? "" : "; ") + step;
+    return joined;
+}
+
 /// Seconds of one call of `work`, repeated for a millisecond, on the slowest process.
 template <class Work>
 double seconds_of(MPI_Comm comm, Work&& work) {
@@ -304,6 +339,8 @@ private:
         const std::string name = "datamover:" + transport;
         datamover::MoverOptions options;
         options.transport = transport;
+        ProcessContest::Facts facts;
+        std::string trials;
         contest_.add_made(
             name,
             [&]() -> std::function<void()> {
@@ -311,15 +348,20 @@ private:
                     std::vector<Mover> made;
                     for (std::size_t s = 0; s < pattern_.steps.size(); ++s)
                         made.emplace_back(comm_, memory.planned(s, pattern_.steps[s]), options);
+                    // The second time the program remembers, and tries nothing.
+                    if (trials.empty()) trials = told_by_step(made, trials_of);
                     return made;
                 });
+                facts = {{"free_seconds", free_seconds_},
+                         {"carried_by", told_by_step(movers, carried_by)}};
+                if (transport == "measure") facts.emplace_back("trials", trials);
                 return [movers]() mutable {
                     for (Mover& mover : movers) mover();
                 };
             },
             {[&] { expected_.clear(memory); }, [&] { return expected_.right(memory); }},
             [&] { return setup_seconds_; });
-        contest_.tell(name, {{"free_seconds", free_seconds_}});
+        contest_.tell(name, facts);
     }
 
     template <class Make>

@@ -59,6 +59,8 @@ using RowLoop = void (*)(const char* source, std::int64_t source_step, char* des
                          std::int64_t destination_step, std::int64_t n);
 
 constexpr int size_classes = 5;  ///< elements of 1, 2, 4, 8 and 16 bytes
+/// And, for lists of elements, of 12, 24 and 32 bytes: a point in space, a complex pair.
+constexpr int listed_classes = 8;
 constexpr int longest_fixed_piece = 64;
 constexpr int longest_short_row = 7;  ///< elements
 
@@ -73,10 +75,10 @@ struct CopyLoops {
     ShapeLoop transpose[size_classes];
     ShapeLoop transpose_streaming[size_classes];  ///< nullptr where stores cannot stream
     PiecesLoop pieces;
-    PairsLoop pairs[size_classes];
+    PairsLoop pairs[listed_classes];
     RowLoop row[size_classes];
-    OffsetLoop gather[size_classes];
-    OffsetLoop scatter[size_classes];
+    OffsetLoop gather[listed_classes];
+    OffsetLoop scatter[listed_classes];
     ScanLoops scan;
 };
 
@@ -95,6 +97,20 @@ constexpr int size_class(std::int64_t bytes) {
             return 4;
         default:
             return -1;
+    }
+}
+
+/// The same for elements that stand in lists.
+constexpr int listed_class(std::int64_t bytes) {
+    switch (bytes) {
+        case 12:
+            return 5;
+        case 24:
+            return 6;
+        case 32:
+            return 7;
+        default:
+            return size_class(bytes);
     }
 }
 

@@ -379,15 +379,24 @@ constexpr CopyLoops plain_loops(const char* level) {
     loops.gather[2] = offset_loop<4, true>;
     loops.gather[3] = offset_loop<8, true>;
     loops.gather[4] = offset_loop<16, true>;
+    loops.gather[5] = offset_loop<12, true>;
+    loops.gather[6] = offset_loop<24, true>;
+    loops.gather[7] = offset_loop<32, true>;
     loops.scatter[0] = offset_loop<1, false>;
     loops.scatter[1] = offset_loop<2, false>;
     loops.scatter[2] = offset_loop<4, false>;
     loops.scatter[3] = offset_loop<8, false>;
     loops.scatter[4] = offset_loop<16, false>;
+    loops.scatter[5] = offset_loop<12, false>;
+    loops.scatter[6] = offset_loop<24, false>;
+    loops.scatter[7] = offset_loop<32, false>;
     loops.pairs[0] = pairs<1>;
     loops.pairs[1] = pairs<2>;
     loops.pairs[2] = pairs<4>;
     loops.pairs[3] = pairs<8>;
     loops.pairs[4] = pairs<16>;
+    loops.pairs[5] = pairs<12>;
+    loops.pairs[6] = pairs<24>;
+    loops.pairs[7] = pairs<32>;
     return loops;
 }

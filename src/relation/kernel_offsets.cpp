@@ -15,14 +15,14 @@ constexpr std::int64_t batch_elems = 128;
 /// Elements that pass through a buffer at a time where neither side is even: gathered, then
 /// scattered, they take two thirds of the time of single moves (measured).
 constexpr std::int64_t staged_elems = 512;
-constexpr std::int64_t widest_elem_bytes = 16;
+constexpr std::int64_t widest_elem_bytes = 32;
 
 class OffsetsStep final : public CopyStep {
 public:
     OffsetsStep(const OffsetsStorage& offsets, const ElementMover& mover)
         : offsets_(offsets),
           mover_(mover),
-          size_(mover.copies_bytes() ? size_class(mover.source_elem_bytes()) : -1) {}
+          size_(mover.copies_bytes() ? listed_class(mover.source_elem_bytes()) : -1) {}
 
     void run(const char* source, char* destination) const override {
         for (const OffsetChunk& chunk : offsets_.chunks) {

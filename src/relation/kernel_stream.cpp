@@ -44,7 +44,7 @@ public:
     PairsStep(const PairsStorage& pairs, const ElementMover& mover)
         : pairs_(pairs), mover_(mover) {}
     void run(const char* source, char* destination) const override {
-        const int size = mover_.copies_bytes() ? size_class(mover_.source_elem_bytes()) : -1;
+        const int size = mover_.copies_bytes() ? listed_class(mover_.source_elem_bytes()) : -1;
         if (size >= 0) {
             copy_loops().pairs[size](pairs_.source.data(), pairs_.destination.data(), pairs_.size(),
                                      source, destination);

@@ -28,6 +28,8 @@ struct Injector {
     int failing_call = -1, calls = 0;
     Failure failure = Failure::instead;
     bool failed = false;
+    bool split_fails = false;                    ///< the next MPI_Comm_split
+    MPI_Comm lost = MPI_COMM_NULL;               ///< what that one made
     bool polled = false;                         ///< since the last call that does something
     std::multiset<MPI_Request> open_requests{};  ///< of messages
 
@@ -186,6 +188,16 @@ int MPI_Ialltoallv_c(const void* in, const MPI_Count n[], const MPI_Aint starts[
 #endif
 int MPI_Comm_idup(MPI_Comm comm, MPI_Comm* made, MPI_Request* request) {
     return injector.act([&] { return PMPI_Comm_idup(comm, made, request); });
+}
+int MPI_Comm_split(MPI_Comm comm, int colour, int key, MPI_Comm* made) {
+    const int code = PMPI_Comm_split(comm, colour, key, made);
+    if (!injector.split_fails) return code;
+    // It blocks until all have come, so it has been carried out in any case.
+    injector.split_fails = false;
+    injector.failed = true;
+    injector.lost = *made;
+    *made = MPI_COMM_NULL;
+    return MPI_ERR_OTHER;
 }
 int MPI_Win_attach(MPI_Win window, void* memory, MPI_Aint bytes) {
     return injector.act([&] { return PMPI_Win_attach(window, memory, bytes); });

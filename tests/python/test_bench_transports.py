@@ -100,7 +100,7 @@ def test_choices_are_judged_against_the_best_that_was_named():
         row("a", "datamover:shared", 10e-6),
         row("a", "datamover:p2p", 30e-6),
         row("a", "datamover:auto", 12e-6),
-        row("a", "datamover:measure", 10.1e-6),
+        row("a", "datamover:measure", 10.1e-6) | {"carried_by": "p2p"},
         row("a", "manual", 22.1e-6),
         row("a", "mpi_pack", 40e-6),
         row("a", "reference", 7.1e-6),
@@ -114,6 +114,8 @@ def test_choices_are_judged_against_the_best_that_was_named():
     assert a["measure"] == pytest.approx(1.01)
     assert a["by_hand"] == pytest.approx(22.1 / 10.1)
     assert a["above_reference"] == pytest.approx(5)
+    assert (a["measure_took"], a["chosen"]) == ("p2p", 3.0)
+    assert a["same"] == pytest.approx(10.1 / 30)
     assert b == {"case": "b", "best": "datamover:shared", "best_seconds": 1e-6, "auto": 9.0}
     # The second is too short to count.
     total = sum_up([a, b])

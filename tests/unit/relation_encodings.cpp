@@ -12,7 +12,7 @@ namespace {
 
 constexpr Encoding all_encodings[] = {Encoding::pairs,      Encoding::blocks,  Encoding::runs,
                                       Encoding::dictionary, Encoding::product, Encoding::offsets};
-constexpr std::int64_t elem_sizes[] = {1, 2, 3, 4, 8, 12, 16, 24};
+constexpr std::int64_t elem_sizes[] = {1, 2, 3, 4, 8, 12, 16, 24, 32};
 
 void expect_pairs(const AddressRelation& relation, const Addresses& source,
                   const Addresses& destination) {
@@ -69,8 +69,8 @@ void expect_all(const Case& c, std::int64_t elem, Random& random) {
 
 TEST(RelationEncodings, RandomProducts) {
     Random random(1);
-    for (int i = 0; i < 400; ++i) {
-        const std::int64_t elem = elem_sizes[i % 8];
+    for (std::size_t i = 0; i < 400; ++i) {
+        const std::int64_t elem = elem_sizes[i % std::size(elem_sizes)];
         expect_all(random_product(random, elem, elem), elem, random);
         if (HasFailure()) FAIL() << "case " << i << ", element of " << elem << " bytes";
     }
@@ -78,8 +78,8 @@ TEST(RelationEncodings, RandomProducts) {
 
 TEST(RelationEncodings, RandomPairs) {
     Random random(2);
-    for (int i = 0; i < 400; ++i) {
-        const std::int64_t elem = elem_sizes[i % 8];
+    for (std::size_t i = 0; i < 400; ++i) {
+        const std::int64_t elem = elem_sizes[i % std::size(elem_sizes)];
         expect_all(random_pairs(random, elem, elem), elem, random);
         if (HasFailure()) FAIL() << "case " << i << ", element of " << elem << " bytes";
     }

@@ -80,6 +80,9 @@ def judge(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
         `best` and `best_seconds` of the transports that were named; `auto` and `measure` as parts
         of that time; `by_hand` (the best) over `measure`, or over `auto` where that was not
         measured; `above_reference`: the same ratio of what lies above a contiguous message.
+        `auto_took` and `measure_took` name what carried. `chosen` is the row of the transport that
+        `measure` took, in parts of the best, and `same` is `measure` in parts of that row: the same
+        work twice, so what it differs from 1 is noise.
 
     Examples
     --------
@@ -90,8 +93,11 @@ def judge(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     (1.5, 'datamover:p2p')
     """
     cases: dict[str, dict[str, float]] = {}
+    took: dict[str, dict[str, str]] = {}
     for row in rows:
         cases.setdefault(row["case"], {})[row["contender"]] = row["seconds"]
+        if "carried_by" in row:
+            took.setdefault(row["case"], {})[row["contender"]] = row["carried_by"]
     choices = []
     for case, seconds in cases.items():
         chosen = {k: seconds.get(f"{OURS}{k}") for k in ("auto", "measure")}
@@ -105,6 +111,12 @@ def judge(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
         best = min(named, key=lambda c: named[c])
         choice: dict[str, Any] = {"case": case, "best": best, "best_seconds": named[best]}
         choice |= {k: s / named[best] for k, s in chosen.items() if s}
+        for k in chosen:
+            if f"{OURS}{k}" in took.get(case, {}):
+                choice[f"{k}_took"] = took[case][f"{OURS}{k}"]
+        twin = seconds.get(f"{OURS}{choice.get('measure_took')}")
+        if twin and chosen["measure"]:
+            choice |= {"chosen": twin / named[best], "same": chosen["measure"] / twin}
         ours = chosen["measure"] or chosen["auto"]
         by_hand = [seconds[c] for c in BY_HAND if c in seconds]
         if ours and by_hand:
@@ -142,6 +154,9 @@ def sum_up(choices: Iterable[dict[str, Any]]) -> dict[str, Any]:
         "measure_5": part("measure", 1.05),
         "measure_15": part("measure", 1.15),
         "auto_15": part("auto", 1.15),
+        "chosen_5": part("chosen", 1.05),
+        "chosen_15": part("chosen", 1.15),
+        "same_5": part("same", 1.05),
         "by_hand_median": median("by_hand"),
         "by_hand_worst": min((c["by_hand"] for c in counted if "by_hand" in c), default=None),
         "above_reference_median": median("above_reference"),
@@ -159,6 +174,9 @@ def _show(summary: dict[str, Any]) -> None:
         f"of {summary['cases']} cases of 5 µs or more: measure within 5 % of the best transport in "
         f"{percent('measure_5')}, within 15 % in {percent('measure_15')}; auto within 15 % in "
         f"{percent('auto_15')}\n"
+        f"what measure took, under its own name: within 5 % of the best in {percent('chosen_5')}, "
+        f"within 15 % in {percent('chosen_15')}; the same work twice within 5 % in "
+        f"{percent('same_5')}\n"
         f"times as fast as the best by hand: median {times('by_hand_median')}, worst "
         f"{times('by_hand_worst')}; of what lies above a contiguous message: median "
         f"{times('above_reference_median')}",
