@@ -2,7 +2,7 @@
 // How is a message of any 64-bit number of bytes described to an MPI with int counts?
 #include "byte_message.hpp"
 
-#include <unistd.h>
+#include <pthread.h>
 
 #include <atomic>
 #include <limits>
@@ -12,8 +12,13 @@
 namespace datamover::mpi {
 namespace {
 
-/// That uses MPI; 0 until known.
-std::atomic<pid_t> mpi_process{0};
+/// Whether this process was forked from one that used MPI.
+std::atomic<bool> is_forked{false};
+
+void notice_forks() {
+    [[maybe_unused]] static const int registered =
+        pthread_atfork(nullptr, nullptr, [] { is_forked.store(true); });
+}
 
 }  // namespace
 
@@ -97,14 +102,21 @@ bool is_running() {
     MPI_Initialized(&initialized);
     MPI_Finalized(&finalized);
     if (!initialized || finalized) return false;
-    const pid_t here = getpid();
-    pid_t owner = 0;
-    return mpi_process.compare_exchange_strong(owner, here) || owner == here;
+    notice_forks();
+    return !is_forked_child();
+}
+
+void check_running() {
+    if (is_running()) return;
+    throw Error(
+        ErrorCode::mpi,
+        is_forked_child()
+            ? "MPI is used by the process that this one was forked from, which cannot use it"
+            : "MPI is not running: call MPI_Init before, MPI_Finalize after");
 }
 
 bool is_forked_child() {
-    const pid_t owner = mpi_process.load();
-    return owner != 0 && owner != getpid();
+    return is_forked.load(std::memory_order_relaxed);
 }
 
 }  // namespace datamover::mpi
