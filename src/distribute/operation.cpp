@@ -23,7 +23,7 @@ void run(State& state, Operation& operation) {
 }
 
 void telling_failures(const State& state, const std::function<void()>& work) {
-    mpi::check_running();
+    mpi::check_still_running();
     state.group->check_alive();
     try {
         work();
