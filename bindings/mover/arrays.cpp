@@ -17,6 +17,7 @@
 #include "datamover/x_array.hpp"
 #include "errors.hpp"
 #include "module.hpp"
+#include "mpi/byte_message.hpp"
 #include "mpi/group_together.hpp"
 #include "mpi/process_group.hpp"
 #include "numpy_arrays.hpp"
@@ -140,6 +141,7 @@ void bind_arrays(nb::module_& m) {
         nb::arg("writable"), nb::arg("owner"),
         "The part that arrays of the user make up; blocks are (number, address, shape, byte "
         "strides, ghost_lower, ghost_upper). `owner` lives as long as the part. Local.");
+    m.def("check_running", &mpi::check_running, "Raises where MPI may not be called. Local.");
     m.def(
         "agree",
         [](std::uintptr_t comm, std::optional<std::string> code, const std::string& message) {

@@ -82,7 +82,7 @@ def comm_address(comm: MPI.Comm) -> int:
     InvalidArgument
         When `comm` is no mpi4py communicator.
     MpiError
-        When processes were started in a way that leaves each of them alone.
+        When processes were started in a way that leaves each of them alone, or MPI has ended.
     """
     from .mpi_modules import load_mpi4py
 
@@ -91,7 +91,7 @@ def comm_address(comm: MPI.Comm) -> int:
         raise InvalidArgument(f"comm is a {type(comm).__name__}, it must be an mpi4py communicator")
     if comm == MPI.COMM_NULL:
         raise InvalidArgument("comm is MPI.COMM_NULL, or a communicator that was freed")
-    core()
+    core().check_running()
     check_launch(comm)
     return MPI._addressof(comm)
 

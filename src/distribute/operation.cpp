@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // How is a move pushed on until it is complete, and what is kept where it fails?
 #include "distribution_state.hpp"
+#include "mpi/byte_message.hpp"
 
 namespace datamover::distribute {
 
@@ -22,6 +23,7 @@ void run(State& state, Operation& operation) {
 }
 
 void telling_failures(const State& state, const std::function<void()>& work) {
+    mpi::check_still_running();
     state.group->check_alive();
     try {
         work();

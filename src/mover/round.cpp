@@ -18,6 +18,7 @@ Round::~Round() {
 
 void Round::start() {
     if (in_flight()) throw Error(ErrorCode::invalid_state, "start was called twice without wait");
+    mpi::check_still_running();
     if (operation_.sends_messages()) mpi::check_thread();
     group_->check_alive();
     begun_ = false;
@@ -101,6 +102,7 @@ bool Round::finished() {
 void Round::require_in_flight(const char* call) const {
     if (!in_flight())
         throw Error(ErrorCode::invalid_state, std::string(call) + " was called without start");
+    mpi::check_still_running();
 }
 
 bool Round::test() {

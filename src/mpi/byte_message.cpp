@@ -2,7 +2,7 @@
 // How is a message of any 64-bit number of bytes described to an MPI with int counts?
 #include "byte_message.hpp"
 
-#include <unistd.h>
+#include <pthread.h>
 
 #include <atomic>
 #include <limits>
@@ -12,8 +12,30 @@
 namespace datamover::mpi {
 namespace {
 
-/// That uses MPI; 0 until known.
-std::atomic<pid_t> mpi_process{0};
+/// Whether this process was forked from one that used MPI, and whether MPI_Finalize was called.
+std::atomic<bool> is_forked{false}, has_ended{false};
+
+/// MPI calls this for MPI_COMM_SELF when it begins to end.
+int notice_end(MPI_Comm, int, void*, void*) {
+    has_ended.store(true);
+    return MPI_SUCCESS;
+}
+
+bool watch_process() {
+    pthread_atfork(nullptr, nullptr, [] { is_forked.store(true); });
+    int key = MPI_KEYVAL_INVALID;
+    return MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, notice_end, &key, nullptr) ==
+               MPI_SUCCESS &&
+           MPI_Comm_set_attr(MPI_COMM_SELF, key, nullptr) == MPI_SUCCESS;
+}
+
+[[noreturn]] void refuse() {
+    throw Error(
+        ErrorCode::mpi,
+        is_forked_child()
+            ? "MPI is used by the process that this one was forked from, which cannot use it"
+            : "MPI is not running: call MPI_Init before, MPI_Finalize after");
+}
 
 }  // namespace
 
@@ -97,14 +119,20 @@ bool is_running() {
     MPI_Initialized(&initialized);
     MPI_Finalized(&finalized);
     if (!initialized || finalized) return false;
-    const pid_t here = getpid();
-    pid_t owner = 0;
-    return mpi_process.compare_exchange_strong(owner, here) || owner == here;
+    [[maybe_unused]] static const bool watched = watch_process();
+    return !is_forked_child();
+}
+
+void check_running() {
+    if (!is_running()) refuse();
+}
+
+void check_still_running() {
+    if (has_ended.load(std::memory_order_relaxed) || is_forked_child()) refuse();
 }
 
 bool is_forked_child() {
-    const pid_t owner = mpi_process.load();
-    return owner != 0 && owner != getpid();
+    return is_forked.load(std::memory_order_relaxed);
 }
 
 }  // namespace datamover::mpi

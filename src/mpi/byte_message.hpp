@@ -62,6 +62,11 @@ bool end(MPI_Request& request, bool is_send) noexcept;
 
 /// True between MPI_Init and MPI_Finalize, but not in a child forked meanwhile.
 bool is_running();
+/// Throws where it is not: a call of MPI would end the process, or, in such a child, take messages
+/// from its parent.
+void check_running();
+/// The same where it was running before; takes no time.
+void check_still_running();
 /// In a child forked from the process that uses MPI: it has copies of objects whose memory and
 /// communicators are its parent's, and letting them go must change nothing there.
 bool is_forked_child();

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "byte_message.hpp"
 #include "checked_call.hpp"
 #include "process_group.hpp"
 #include "waiting.hpp"
@@ -49,6 +50,7 @@ void ProcessGroup::wait_until(const std::function<bool()>& done, Load load) cons
 void ProcessGroup::carry_out(const char* call, std::shared_ptr<const void> memory,
                              const std::function<int(MPI_Request*)>& begin, Load load) const {
     MPI_Request request = MPI_REQUEST_NULL;
+    check_still_running();
     if (board_) check_alive();
     try {
         check(begin(&request), call);
@@ -91,6 +93,7 @@ bool ProcessGroup::all_bring(std::uint32_t value) const {
         const auto most = maximum({number, -number});
         return most[0] == -most[1];
     }
+    check_still_running();
     check_alive();
     const std::uint64_t agreement = next_agreement_.fetch_add(1, std::memory_order_relaxed);
     try {

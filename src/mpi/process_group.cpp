@@ -40,8 +40,7 @@ int cache_key() {
 }
 
 void check_usable(MPI_Comm comm) {
-    if (!is_running())
-        throw Error(ErrorCode::mpi, "MPI is not running: call MPI_Init before, MPI_Finalize after");
+    check_running();
     if (comm == MPI_COMM_NULL)
         throw Error(ErrorCode::invalid_argument, "the communicator is MPI_COMM_NULL");
     int inter = 0;

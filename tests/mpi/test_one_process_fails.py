@@ -2,6 +2,7 @@
 """What happens when one process alone brings something wrong?"""
 
 import ctypes
+import functools
 import gc
 import os
 
@@ -248,12 +249,24 @@ def test_a_forked_child_leaves_movers_alone(comm, plan):
     if comm.rank == 0:
         child = os.fork()
         if child == 0:
+            refused = 0
             try:
-                del bound, flying, a, b
+                for call in (
+                    bound,
+                    bound.tune,
+                    flying.wait,
+                    flying.test,
+                    functools.partial(dm.XArray, comm, plan.source),
+                ):
+                    try:
+                        call()
+                    except dm.MpiError:
+                        refused += 1
+                del bound, flying, a, b, call
                 gc.collect()
             finally:
-                os._exit(0)
-        os.waitpid(child, 0)
+                os._exit(refused)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 5
     flying.wait()
     bound()
     assert (b.local == 5).all()

@@ -1392,12 +1392,13 @@ def test_somebody_else_listens():
 # The command.
 
 
-def command(*arguments):
+def command(*arguments, **said):
     return subprocess.Popen(
         [sys.executable, "-m", "datamover.cli", "stream", *map(str, arguments)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        **said,
     )
 
 
@@ -1449,6 +1450,41 @@ def test_arrays_that_were_not_recorded_are_an_error(tmp_path):
         out.close()
         _, errors = recorder.communicate()
     assert recorder.returncode == 1 and "not recorded" in errors and "['v']" in errors
+
+
+def few_bytes_in_a_file():
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
+
+
+@pytest.mark.parametrize("kind", ["npy", "zarr"])
+def test_a_recording_that_has_no_room_says_so_and_leaves_whole_steps(tmp_path, kind):
+    rng = np.random.default_rng(1)
+    line = dm.BlockCyclic(1 << 16, "block", nprocs=1)
+    with (
+        dm.Stream(None, HERE, consumers=1, timeout=LIMIT_SECONDS) as out,
+        command(
+            out.address, "--to", f"{kind}:{tmp_path / 'run'}", preexec_fn=few_bytes_in_a_file
+        ) as recorder,
+    ):
+        out.send("u", rng.integers(0, 256, 1 << 16, np.uint8), layout=line)
+        _, errors = recorder.communicate()
+    assert recorder.returncode == 1 and "20,000 bytes (ulimit -f)" in errors
+    assert "Traceback" not in errors and str(tmp_path) in errors
+    assert kind == "zarr" or list((tmp_path / "run" / "u").iterdir()) == []
+
+
+def test_arrays_that_have_one_name_in_zarr_are_refused(tmp_path):
+    with dm.Stream(None, HERE, timeout=LIMIT_SECONDS) as out:
+        names = [word for name in ("u", "u.steps") for word in ("--array", name)]
+        with command(out.address, "--to", f"zarr:{tmp_path / 'run'}", *names) as recorder:
+            step = 0
+            while is_running(recorder):
+                out.send("u", of_step(step), layout=LINE, step=step)
+                out.send("u.steps", of_step(step), layout=LINE, step=step)
+                step += 1
+            _, errors = recorder.communicate()
+    assert recorder.returncode == 1 and "'u.steps'" in errors and "Traceback" not in errors
+    assert not (tmp_path / "run").exists()
 
 
 def test_a_step_that_comes_again_does_not_replace_its_file(tmp_path):

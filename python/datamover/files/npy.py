@@ -57,6 +57,8 @@ def _header_of(file: BinaryIO, path: str) -> tuple[ArraySpec, int] | None:
         if read is None:
             return None
         shape, fortran, dtype = read(file)
+        if any(type(extent) is bool for extent in shape):  # which NumPy finds no fault with here
+            raise ValueError(f"shape is not valid: {shape}")
     except OSError:
         raise
     except Exception as e:  # a header of foreign bytes is evaluated: it fails in many ways

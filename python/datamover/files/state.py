@@ -644,5 +644,6 @@ def _check_conversion(name: str, stored: np.dtype, given: np.dtype) -> None:
     if not converts(stored, given):
         raise WrongType(
             f"{name!r} has elements of {stored} in the file, those given are {given}: "
-            'NumPy does not convert these under "same_kind"'
+            "only numbers in this machine's byte order are converted, as NumPy does under "
+            '"same_kind"'
         )

@@ -182,9 +182,7 @@ def move(
 def _settled(comm: MPI.Comm, settle: Callable[[], Any]) -> tuple[str, str, MoveOptions]:
     """Give what is to be done, the same on all processes. Collective."""
     from datamover.files.state_items import agree_on  # loads arrays, and layouts
-    from datamover.launch import check_launch
 
-    check_launch(comm)
     address = comm_address(comm)
 
     def checked() -> tuple[str, str, MoveOptions]:

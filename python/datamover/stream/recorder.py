@@ -3,16 +3,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import functools
 import time
 import urllib.parse
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 
 from datamover.errors import InvalidArgument, IoError, Unsupported
+from datamover.files import npy
+from datamover.files.formats import ArraySpec, MoveOptions
+from datamover.files.space import is_no_space, no_space
 from datamover.layouts import BlockCyclic
 from datamover.stream.array_info import ArrayInfo
 from datamover.stream.consumer import Consumer, connect
@@ -28,8 +33,8 @@ PATIENCE_SECONDS = 10.0
 class Recorder(Protocol):
     """What a format of recordings has to offer."""
 
-    def begin(self, info: ArrayInfo) -> None:
-        """Prepare for an array, before its first step."""
+    def begin(self, infos: Collection[ArrayInfo]) -> None:
+        """Prepare for all arrays, before their first step."""
 
     def write(self, name: str, step: int, array: np.ndarray) -> None:
         """Write one step of an array."""
@@ -101,18 +106,18 @@ def record(
     InvalidArgument
         A format that is not known, or an array that is not sent.
     IoError
-        There is something in the place already, or it cannot be written.
+        There is something in the place already, or it cannot be written, as where the disk is full.
     """
-    recorder = _recorder(to)
+    recorder, path = _recorder(to)
     with connect(address, timeout=timeout) as source:
         known = _known_arrays(source, timeout, names)
         missing = [name for name in names if name not in known]
         if missing or not known:
             raise InvalidArgument(f"the stream sends {sorted(known)}, not {missing}")
         wanted = {name: known[name] for name in names or known}
-        for info in wanted.values():
-            recorder.begin(info)
-        return _record(source, recorder, wanted, steps, timeout, known, names)
+        with _naming_full_disks(path):
+            recorder.begin(wanted.values())
+            return _record(source, recorder, wanted, steps, timeout, known, names)
 
 
 def _record(
@@ -146,13 +151,23 @@ def _record(
     return Recorded(count, nbytes, source.dropped)
 
 
-def _recorder(to: str) -> Recorder:
+@contextlib.contextmanager
+def _naming_full_disks(path: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        if is_no_space(error):
+            raise IoError(no_space(path, error)) from error
+        raise
+
+
+def _recorder(to: str) -> tuple[Recorder, str]:
     kind, colon, path = to.partition(":")
     if not colon or not path or kind not in _RECORDERS:
         raise InvalidArgument(f'--to is "{to}", it must be npy:DIRECTORY or zarr:PATH')
     if Path(path).exists():
         raise IoError(f"there is something already: {path}")
-    return _RECORDERS[kind](Path(path))
+    return _RECORDERS[kind](Path(path)), path
 
 
 def _file_name(name: str) -> str:
@@ -167,14 +182,28 @@ class _NpyRecorder:
     def __init__(self, path: Path):
         self._path = path
 
-    def begin(self, info: ArrayInfo) -> None:
-        (self._path / _file_name(info.name)).mkdir(parents=True)
+    def begin(self, infos: Collection[ArrayInfo]) -> None:
+        for info in infos:
+            (self._path / _file_name(info.name)).mkdir(parents=True)
 
     def write(self, name: str, step: int, array: np.ndarray) -> None:
         path = self._path / _file_name(name) / f"{step}.npy"
         if path.exists():
             raise IoError(f"step {step} of {name!r} came a second time; record to zarr: instead")
-        np.save(path, array)
+        partial = path.with_name(f".{path.name}.partial")
+        try:
+            self._write_file(str(partial), array)
+            partial.rename(path)
+        except BaseException:
+            partial.unlink(missing_ok=True)
+            raise
+
+    @staticmethod
+    def _write_file(path: str, array: np.ndarray) -> None:
+        spec, options = ArraySpec(array.shape, array.dtype), MoveOptions()
+        npy.create(path, spec, options)
+        with contextlib.closing(npy.open_writer(path, spec, options)) as writer:
+            writer.write((0,) * array.ndim, array)
 
 
 class _ZarrRecorder:
@@ -185,19 +214,36 @@ class _ZarrRecorder:
             import zarr
         except ImportError:
             raise Unsupported("recording to Zarr needs the package zarr") from None
-        self._group = zarr.open_group(str(path), mode="w-")
+        self._make_group = functools.partial(zarr.open_group, str(path), mode="w-")
         self._arrays: dict[str, tuple[Any, Any]] = {}
 
-    def begin(self, info: ArrayInfo) -> None:
+    def begin(self, infos: Collection[ArrayInfo]) -> None:
+        names = [name for info in infos for name in self._names(info)]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise InvalidArgument(
+                f"in Zarr an array and the steps of another one would both be {twice[0]!r}; "
+                "record to npy: instead, or one of them alone"
+            )
+        group = self._make_group()
+        for info in infos:
+            self._begin(group, info)
+
+    @staticmethod
+    def _names(info: ArrayInfo) -> tuple[str, str]:
         name = _file_name(info.name)
+        return name, f"{name}.steps"
+
+    def _begin(self, group: Any, info: ArrayInfo) -> None:
+        name, name_of_steps = self._names(info)
         chunk = list(info.shape)
         for d in range(len(chunk)):  # the slowest dimensions are cut first
             rest = int(np.prod(chunk[d + 1 :], dtype=object)) * info.dtype.itemsize
             chunk[d] = max(1, min(chunk[d], ZARR_CHUNK_BYTES // max(rest, 1)))
-        data = self._group.create_array(
+        data = group.create_array(
             name, shape=(0, *info.shape), chunks=(1, *chunk), dtype=info.dtype
         )
-        steps = self._group.create_array(f"{name}.steps", shape=(0,), chunks=(1024,), dtype="i8")
+        steps = group.create_array(name_of_steps, shape=(0,), chunks=(1024,), dtype="i8")
         self._arrays[info.name] = data, steps
 
     def write(self, name: str, step: int, array: np.ndarray) -> None:

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What do calls do once MPI has ended? MPI itself would end the process."""
+
+import os
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+from datamover.launch import outer_environment
+
+PROGRAM = textwrap.dedent("""
+    import numpy as np, datamover as dm
+    from datamover.files import move
+    from mpi4py import MPI
+    comm = MPI.COMM_WORLD
+    alone = comm.size == 1
+    rows = dm.BlockCyclic((40, 8), "(block, *)", comm.size)
+    tiles = dm.BlockCyclic((40, 8), "(cyclic(3), *)", comm.size)
+    plan = dm.redistribute(rows, tiles)
+    x, y = dm.XArray(comm, rows), dm.XArray(comm, tiles)
+    bound = dm.Mover(plan, x, y)
+    sent = dm.Mover(plan, x, y, transport="p2p")
+    flying = dm.Mover(plan, x, y, transport="p2p")
+    flying.start()
+    moves = dm.Distribution(comm, np.arange(6) % comm.size)
+    stream = dm.Stream(comm, "tcp://127.0.0.1:0")
+    MPI.Finalize()
+    calls = {
+        "XArray": lambda: dm.XArray(comm, rows),
+        "Mover": lambda: dm.Mover(plan, x, y),
+        "bound": bound,
+        "sent": sent,
+        "tune": bound.tune,
+        "wait": flying.wait,
+        "test": flying.test,
+        "move": lambda: moves.move(np.arange(6)),
+        "distribute": lambda: dm.distribute(comm, np.arange(6), target=np.zeros(6, int)),
+        "send": lambda: stream.send("x", x),
+        "Stream": lambda: dm.Stream(comm, "tcp://127.0.0.1:0"),
+        "save": lambda: dm.save("never.zarr", {"x": x}, comm=comm),
+        "files.move": lambda: move(comm, "a.npy", "b.npy"),
+        "index_lists": lambda: dm.index_lists(comm, 4, np.arange(4)),
+        "progress_thread": lambda: dm.progress_thread(),
+    }
+    if alone:
+        del calls["send"]  # nobody is to be asked
+    for name, call in calls.items():
+        try:
+            call()
+        except dm.MpiError as error:
+            assert "MPI" in str(error), name
+        else:
+            raise AssertionError(name)
+    for free in (sent, bound, x, y):
+        free.free()
+""")
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_calls_after_mpi_has_ended_are_errors(processes, tmp_path):
+    command = [os.environ.get("MPIEXEC", "mpiexec"), "-n", str(processes), sys.executable]
+    result = subprocess.run(
+        [*command, "-c", PROGRAM], env=outer_environment(), cwd=tmp_path,
+        capture_output=True, text=True, timeout=100, check=False,
+    )  # fmt: skip
+    assert result.returncode == 0, result.stdout + result.stderr
