@@ -272,10 +272,13 @@ void Audience::end() {
             consumer->asks_for_arrays = true;  // all learn of arrays that came later
         answer_about_arrays();
         for (const ConsumerPtr& consumer : consumers()) {
+            const std::int64_t steps = consumer->queue.next_place();
             consumer->queue.drop_all();
             dropped_ += consumer->queue.dropped();
-            consumer->say(
-                JsonObject().add("type", "end").add("dropped", consumer->queue.dropped()));
+            consumer->say(JsonObject()
+                              .add("type", "end")
+                              .add("dropped", consumer->queue.dropped())
+                              .add("steps", steps));
         }
         consumers_.clear();
         links = links_;

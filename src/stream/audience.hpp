@@ -139,6 +139,8 @@ private:
     void hear(const ConsumerPtr& consumer, std::int64_t rank, const Json& said);
     void subscribe(Consumer& consumer, const Json& said);
     void done(Consumer& consumer, std::int64_t rank, std::int64_t place);
+    void taken(Consumer& consumer, std::int64_t place);
+    static bool is_told_by_messages(const Consumer& consumer, const Step& step);
     void pump(Consumer& consumer);
     void send(Consumer& consumer, const Step& step);
     std::pair<ConsumerPtr, std::int64_t> join(const Json& words, const LinkPtr& link);

@@ -52,9 +52,13 @@ struct Audience::Consumer {
     StepQueue queue;
     Clock::time_point took = Clock::now();  ///< something; or something began to wait for it
     std::map<std::int64_t, std::set<std::int64_t>> missing;  ///< who has not taken a place's step
+    /// Who has, of steps that wait here for credits of others: their messages do not.
+    std::map<std::int64_t, std::set<std::int64_t>> early;
+    std::set<int> announced;                                 ///< arrays of steps that were announced
     std::map<int, std::int64_t> step_bytes;                  ///< by array
     std::set<int> told;                                      ///< arrays that it knows of
     int times_asked = 0;
+    bool hears_by_messages = false;  ///< of whole steps of arrays that were announced
     bool asks_for_arrays = false, is_active = false, is_gone = false;
 };
 

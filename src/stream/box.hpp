@@ -33,8 +33,9 @@ class Box {
 public:
     /// Memory for a message: such as was used before, where there is any. Throws no_memory.
     MessagePtr memory(std::size_t bytes);
-    /// Keeps a message, and has it sent.
-    void put(std::uint64_t place, std::uint32_t array, MessagePtr message);
+    /// Keeps a message, and has it sent. `number` is as ChunkHeader's.
+    void put(std::uint64_t place, std::uint32_t array, MessagePtr message,
+             std::int64_t number = no_number);
     /// Forgets what is kept of a step.
     void drop(std::uint64_t place);
     /// Forgets what is kept of all steps before a place.

@@ -11,6 +11,7 @@
 #include <new>
 #include <system_error>
 
+#include "stream/awake_poll.hpp"
 #include "stream/entered.hpp"
 #include "stream/said_error.hpp"
 #include "stream/signals_blocked.hpp"
@@ -130,7 +131,9 @@ bool Consumer::take_turn(Lock& lock, std::chrono::milliseconds time, bool is_pro
         if (is_program && steps_->has_unheard()) time = std::chrono::milliseconds(0);
     }
     lock.unlock();
-    const int found = ::poll(waiting.data(), waiting.size(), static_cast<int>(time.count()));
+    const int found = is_program
+                          ? awake_poll(waiting, time)
+                          : ::poll(waiting.data(), waiting.size(), static_cast<int>(time.count()));
     const bool was_interrupted = found < 0 && errno == EINTR;
     lock.lock();
     if (found < 0)

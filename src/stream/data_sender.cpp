@@ -193,7 +193,7 @@ void DataSender::begin_again(const Request& asked) {
                                        std::to_string(asked.offset) + " of array " +
                                        std::to_string(asked.array) + " of step " +
                                        std::to_string(asked.place));
-    sending_.emplace(box_, KeptMessage{asked.place, asked.array, std::move(message)});
+    sending_.emplace(box_, KeptMessage{asked.place, asked.array, std::move(message), no_number});
     sending_->at = asked.offset;
     sending_->end = asked.offset + asked.bytes;
     taken_ = Clock::now();
@@ -204,7 +204,7 @@ void DataSender::begin_chunk() {
     const std::uint64_t at = sending_->at;
     const std::uint64_t bytes = std::min(chunk_bytes, sending_->end - at);
     const std::span<const std::byte> chunk = kept.message->bytes().subspan(at, bytes);
-    ChunkHeader header{sending_->is_shared, crc32c(chunk), kept.array, kept.place, at, bytes, 0, 0};
+    ChunkHeader header{sending_->is_shared, crc32c(chunk), kept.array, kept.place, at, bytes, 0, 0, kept.number};
     if (sending_->is_shared) {
         const Segment& segment = *kept.message->segment();
         header.segment = segment.number();

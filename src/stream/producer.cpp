@@ -118,7 +118,8 @@ void Producer::begin(Listeners& listeners, std::string_view producers) {
             .add("pathways", options_.pathways)
             .add_json("producers", producers)
             .add_json("ahead", flow.policy != Policy::drop_oldest ? "true" : "false")
-            .add_json("pressed", is_pressed(flow) ? "true" : "false");
+            .add_json("pressed", is_pressed(flow) ? "true" : "false")
+            .add_json("tells_by_messages", flow.policy == Policy::block ? "true" : "false");
         audience_ = std::make_shared<Audience>(flow, options_.consumers, std::move(welcome),
                                                places_, name_);
     }

@@ -115,7 +115,12 @@ private:
         const auto found = arrays_.find(name);
         return found == arrays_.end() ? nullptr : &found->second;
     }
-    using Wanted = std::map<std::string, Layout>;  ///< by an array's name
+    /// What a consumer wants, and has got of a step.
+    struct Wanted {
+        std::map<std::string, Layout> layouts;  ///< by an array's name
+        std::int64_t place = -1;
+        std::size_t packed = 0;  ///< arrays of the step at this place
+    };
 
     void check_options() const;
     bool is_pressed(const Flow& flow) const;

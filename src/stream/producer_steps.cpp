@@ -2,6 +2,7 @@
 // How do the sending processes send an array of a step: who gets it, and what is packed for whom?
 #include <exception>
 #include <new>
+#include <utility>
 
 #include "plan/compile.hpp"
 #include "stream/agreed_words.hpp"
@@ -192,7 +193,7 @@ void Producer::hear(const Decision& decision) {
     for (const auto& one : decision.joined) {
         Wanted wanted;
         for (const auto& [name, layout] : one.wanted)
-            wanted.insert_or_assign(name, layout_of_text(layout, one.nprocs));
+            wanted.layouts.insert_or_assign(name, layout_of_text(layout, one.nprocs));
         wanted_.insert_or_assign(one.key, std::move(wanted));
         outbox_->open(one.key, static_cast<int>(one.nprocs));
     }
@@ -253,17 +254,20 @@ void Producer::pack(const std::string& name, std::int64_t sequence, const Decisi
 void Producer::pack_for(const Decision::Place& place, const std::string& name,
                         const SentPart& part) {
     const Array& array = arrays_.at(name);
+    Wanted& wanted = wanted_.at(place.first);
+    if (std::exchange(wanted.place, place.second) != place.second) wanted.packed = 0;
+    const bool is_whole = ++wanted.packed == wanted.layouts.size();
     const std::pair which{place.first, array.number};
     auto found = relations_.find(which);
     if (found == relations_.end())
         found =
             relations_
-                .emplace(which, OutgoingRelations(array.layout, wanted_.at(place.first).at(name),
+                .emplace(which, OutgoingRelations(array.layout, wanted.layouts.at(name),
                                                   together_->rank(), array.elem_bytes))
                 .first;
     outbox_->pack(place.first, static_cast<std::uint64_t>(place.second),
                   static_cast<std::uint32_t>(array.number), found->second.of(*part.memory),
-                  {part.data, part.bounds});
+                  {part.data, part.bounds}, is_whole ? *step_ : no_number);
 }
 
 Producer::Failures Producer::agreed_failures(const Failures& mine) {
