@@ -96,7 +96,9 @@ std::optional<Decision> Audience::try_to_decide(const Array& array, std::int64_t
     Decision decision = std::exchange(news_, {});
     decision.turn = places_->turn_of(*this);
     decision.ended = places_->take_ended();
+    decision.is_told_by_messages = decision.joined.empty();
     for (const auto& [consumer, bytes] : chosen) {
+        decision.is_told_by_messages &= consumer->is_told_by_messages();
         if (consumer->queue.is_empty()) consumer->took = Clock::now();
         decision.to.emplace_back(consumer->key,
                                  consumer->queue.add(sequence, number, array.sent.number, bytes));

@@ -210,7 +210,7 @@ void Audience::send(Consumer& consumer, const Step& step) {
         --consumer.credits[static_cast<std::size_t>(rank)];
         if (!early.contains(rank)) missing.insert(rank);
     }
-    if (is_told_by_messages(consumer, step)) {
+    if (consumer.is_told_by_messages() && step.arrays.size() == consumer.wanted->size()) {
         if (missing.empty()) taken(consumer, step.place);
         return;
     }
@@ -226,13 +226,6 @@ void Audience::send(Consumer& consumer, const Step& step) {
                      .add("step", step.number)
                      .add_json("arrays", "[" + arrays + "]")
                      .add("dropped", consumer.queue.dropped()));
-}
-
-/// Whether the messages of a step say all that there is to say of it. See IncomingSteps::find.
-bool Audience::is_told_by_messages(const Consumer& consumer, const Step& step) {
-    return consumer.hears_by_messages && step.arrays.size() == consumer.wanted->size() &&
-           std::all_of(step.arrays.begin(), step.arrays.end(),
-                       [&](int array) { return consumer.announced.contains(array); });
 }
 
 void Audience::lose(const ConsumerPtr& consumer, std::int64_t rank, const Error& why) {

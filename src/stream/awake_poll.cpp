@@ -4,19 +4,10 @@
 
 #include <sched.h>
 
-#include "stream/connection.hpp"
-
 namespace datamover::stream {
-namespace {
 
-/// A few times what it takes to wake a processor that has gone to sleep.
-constexpr std::chrono::microseconds awake_time{100};
-
-}  // namespace
-
-int awake_poll(std::span<pollfd> waiting, std::chrono::milliseconds time) {
-    const Clock::time_point end = Clock::now() + std::min<Clock::duration>(awake_time, time);
-    while (Clock::now() < end) {
+int awake_poll(std::span<pollfd> waiting, std::chrono::milliseconds time, Clock::time_point end) {
+    while (time.count() > 0 && Clock::now() < end) {
         if (const int found = ::poll(waiting.data(), waiting.size(), 0); found != 0) return found;
         ::sched_yield();
     }

@@ -7,10 +7,15 @@
 
 #include <poll.h>
 
+#include "stream/connection.hpp"
+
 namespace datamover::stream {
 
-/// As poll, but stays awake at first and gives way to others that want its processor. To be woken
-/// takes whoever sends longer than to send a short message.
-int awake_poll(std::span<pollfd> waiting, std::chrono::milliseconds time);
+/// A few times what it takes to wake a processor that has gone to sleep. Whoever sends pays for
+/// that, more than for a short message.
+inline constexpr std::chrono::microseconds awake_time{100};
+
+/// As poll, but stays awake up to `end`, and gives way to others that want its processor.
+int awake_poll(std::span<pollfd> waiting, std::chrono::milliseconds time, Clock::time_point end);
 
 }  // namespace datamover::stream

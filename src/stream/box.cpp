@@ -93,13 +93,12 @@ bool Box::takes_segments(std::size_t bytes) const {
 }
 
 void Box::put(std::uint64_t place, std::uint32_t array, MessagePtr message, std::int64_t number) {
-    const std::size_t bytes = message->bytes().size();
     const std::lock_guard telling(telling_);
     {
         const std::lock_guard lock(lock_);
         kept_.emplace(count_++, KeptMessage{place, array, std::move(message), number});
     }
-    for (BoxReader* reader : readers_) reader->sends_more(bytes);
+    for (BoxReader* reader : readers_) reader->sends_more();
 }
 
 void Box::drop(std::uint64_t place) {

@@ -22,8 +22,8 @@ namespace datamover::stream {
 class BoxReader {
 public:
     virtual ~BoxReader() = default;
-    /// A message of so many bytes was put; called by who put it. Does not wait, nor throw.
-    virtual void sends_more(std::size_t bytes) = 0;
+    /// A message was put; called by who put it. Does not wait, nor throw.
+    virtual void sends_more() = 0;
     /// Called under the box's lock.
     virtual void end() = 0;
 };

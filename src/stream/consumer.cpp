@@ -291,13 +291,13 @@ void Consumer::subscribe(std::vector<WantedArray> wanted) {
     habits_.tells_by_messages = habits_.tells_by_messages && all_get_messages(wanted);
     steps_->want(std::move(wanted), options_.ahead, habits_);
     if (rank() == 0)
-        control_->say(JsonObject()
-                          .add("type", "subscribe")
-                          .add_json("arrays", "[" + words + "]")
-                          .add_json("newest", options_.newest ? "true" : "false")
-                          .add_json("hears_by_messages",
-                                    habits_.tells_by_messages ? "true" : "false")
-                          .text());
+        control_->say(
+            JsonObject()
+                .add("type", "subscribe")
+                .add_json("arrays", "[" + words + "]")
+                .add_json("newest", options_.newest ? "true" : "false")
+                .add_json("hears_by_messages", habits_.tells_by_messages ? "true" : "false")
+                .text());
     steps_->give_credit();
     start_thread();
 }

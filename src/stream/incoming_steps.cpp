@@ -224,6 +224,7 @@ void IncomingSteps::hear_of_step(const Json& said) {
     step.place = static_cast<std::uint64_t>(said.number("place"));
     step.number = said.number("step");
     step.arrays = arrays_of(said);
+    announce_all_before(step.place);
     std::set<std::uint32_t> different;
     bool has_begun = false;
     for (const std::uint32_t number : step.arrays) {
@@ -251,8 +252,8 @@ bool IncomingSteps::is_told_by_messages() const {
            arrays_announced_.size() == wanted_.size();
 }
 
-/// Takes the steps for announced whose messages say that they are whole, or that came before the
-/// end.
+/// Takes the steps for announced whose messages say that they are whole, or that are before
+/// `places_`.
 void IncomingSteps::announce_what_came() {
     if (!is_told_by_messages()) return;
     const auto is_whole = [this] {
@@ -284,8 +285,15 @@ void IncomingSteps::announce(Announced step) {
 
 void IncomingSteps::hear_of_end(const Json& said) {
     dropped_ = static_cast<std::uint64_t>(said.number("dropped"));
-    if (is_told_by_messages()) places_ = static_cast<std::uint64_t>(said.number("steps"));
+    if (is_told_by_messages())
+        announce_all_before(static_cast<std::uint64_t>(said.number("steps")));
     has_ended_ = true;
+}
+
+/// What is announced comes behind the steps before it whose messages are still to come.
+void IncomingSteps::announce_all_before(std::uint64_t place) {
+    if (is_told_by_messages()) places_ = std::max(places_, place);
+    announce_what_came();
 }
 
 /// Hands over the steps that are complete.
@@ -300,8 +308,10 @@ void IncomingSteps::deliver() {
         if (coming.count > step.messages)
             throw Error(ErrorCode::io, "more came of step " + std::to_string(step.number) +
                                            " than the stream says it has");
-        const std::int64_t number = step.number != no_number ? step.number : coming.number;
-        ArrivedStep arrived{step.place, number, {}};
+        ArrivedStep arrived{step.place, step.number, {}};
+        if (step.number == no_number) arrived.number = coming.number;
+        if (arrived.number == no_number)
+            throw Error(ErrorCode::io, "a step that neither the stream nor its messages tell of");
         for (const std::uint32_t number : step.arrays) {
             Messages& messages = coming.messages[number];
             if (messages.size() != begun_.at(number)->sizes().size())

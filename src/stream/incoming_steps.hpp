@@ -130,6 +130,7 @@ private:
     void hear_of_end(const Json& said);
     bool is_told_by_messages() const;
     void announce_what_came();
+    void announce_all_before(std::uint64_t place);
     void announce(Announced step);
     void deliver();
     void look_for_ended(const Announced& step, Coming& coming) const;
@@ -154,8 +155,8 @@ private:
     std::map<std::uint64_t, Coming> coming_;  ///< by place
     std::deque<Announced> announced_;
     std::set<std::uint32_t> arrays_announced_;
-    std::uint64_t next_ = 0;    ///< place behind all that were announced
-    std::uint64_t places_ = 0;  ///< that are announced before the stream has ended
+    std::uint64_t next_ = 0;              ///< place behind all that were announced
+    std::uint64_t places_ = 0;            ///< of steps that come, as far as is known
     std::vector<std::uint64_t> awaited_;  ///< places announced and not taken
     std::deque<ArrivedStep> ready_;
     std::vector<std::uint64_t> unsaid_;  ///< places taken

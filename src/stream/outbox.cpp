@@ -39,8 +39,7 @@ void Outbox::open(const std::string& key, int nprocs) {
 }
 
 void Outbox::pack(const std::string& key, std::uint64_t place, std::uint32_t array,
-                  std::span<const Outgoing> outgoing, SourceMemory source,
-                  std::int64_t number) {
+                  std::span<const Outgoing> outgoing, SourceMemory source, std::int64_t number) {
     const Boxes boxes = boxes_of(key);
     std::vector<MessagePtr> messages;
     for (const Outgoing& one : outgoing)

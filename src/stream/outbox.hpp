@@ -39,8 +39,8 @@ public:
     /// Lets a consumer of so many processes connect, under a key that it alone knows.
     void open(const std::string& key, int nprocs);
     /// Packs an array for a consumer and has it sent as soon as that is granted; `number` is as
-    /// ChunkHeader's. On an error nothing of it is kept. Throws as AddressRelation::bind_gather, and
-    /// no_memory.
+    /// ChunkHeader's. On an error nothing of it is kept. Throws as AddressRelation::bind_gather,
+    /// and no_memory.
     void pack(const std::string& key, std::uint64_t place, std::uint32_t array,
               std::span<const Outgoing> outgoing, SourceMemory source,
               std::int64_t number = no_number);

@@ -243,6 +243,63 @@ def array_told(layout):
 STEP_TOLD = said({"type": "step", "place": 0, "step": 0, "arrays": [0], "dropped": 0})
 
 
+def test_messages_say_all_of_a_step_but_the_first():
+    """Also of one that comes after the end was said."""
+    sent = [0, 7, 9, 20]
+
+    def message(place):
+        data = of_step(sent[place]).tobytes()
+        words = _plan.crc32c(data), 0, place, 0, len(data)
+        head = stream_words.chunk_header(stream_words.CHUNK_MAGIC, *words, number=sent[place])
+        return head + data
+
+    def sending(stream):
+        control = stream.control(tells_by_messages=True)
+        assert stream_words.heard(control, "subscribe")["hears_by_messages"]
+        control.sendall(array_told(LINE) + STEP_TOLD)
+        link = stream.data()
+        for place in (1, 0, 2):  # the second waits for the first
+            link.sendall(message(place))
+        for place in range(3):
+            assert stream_words.heard(control, "done")["place"] == place
+        control.sendall(said({"type": "end", "dropped": 0, "steps": len(sent)}))
+        link.sendall(message(3))
+        assert stream_words.heard(control, "done")["place"] == 3
+
+    with (
+        stream_words.HandmadeStream(sending) as stream,
+        dm.stream.connect(stream.address) as consumer,
+    ):
+        assert numbers(consumer.steps({"u": LINE}, LIMIT_SECONDS)) == sent
+
+
+@pytest.mark.parametrize("local", [False, True])
+def test_steps_without_some_of_the_arrays_come_in_order(local):
+    """Announced they are, beside others that their messages tell of."""
+    rng = random.Random(SEED)
+    sent = [rng.sample(["u", "v"], rng.randrange(1, 3)) for _ in range(60)]
+    with (
+        dm.Stream(None, HERE, consumers=1) as out,
+        dm.stream.connect(out.address, local=local) as consumer,
+    ):
+        steps = consumer.steps({"u": LINE, "v": LINE}, LIMIT_SECONDS)
+
+        def sending():
+            for step, names in enumerate(sent):
+                for name in names:
+                    out.send(name, of_step(step), layout=LINE, step=3 * step)
+                if rng.random() < 0.5:
+                    out.end_step()
+            out.close(LIMIT_SECONDS)
+
+        with thread(sending):
+            for n, (step, arrays) in enumerate(steps):
+                assert (step, set(arrays)) == (3 * n, set(sent[n]))
+                for array in arrays.values():
+                    np.testing.assert_array_equal(array, of_step(n))
+        assert n == len(sent) - 1
+
+
 @pytest.mark.parametrize("times", [1, 4])
 def test_what_is_damaged_in_shared_memory_is_asked_for_again(times):
     """The second chunk, so many times."""

@@ -146,7 +146,7 @@ TEST(StreamBox, UsesMemoryAgainThatNobodyReads) {
 /// A connection that only shares the machine.
 class LocalReader : public BoxReader {
 public:
-    void sends_more(std::size_t) override {}
+    void sends_more() override {}
     void end() override {}
 };
 
