@@ -3,9 +3,13 @@
 //
 // Non-blocking collectives, polled: whoever waits looks at the board of failures between the polls.
 // An operation that a failed process never joins cannot end; its buffers are kept.
+#include <algorithm>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "byte_message.hpp"
 #include "checked_call.hpp"
@@ -170,6 +174,26 @@ std::vector<std::vector<std::int64_t>> ProcessGroup::gather(
     return gather_in(comm_, static_cast<std::size_t>(size_), values);
 }
 
+namespace {
+
+/// Of up to so many processes, each brings so many numbers at once, the first their count.
+constexpr std::size_t most_in_slots = 64, slot_numbers = 48;
+
+/// What each process brings; none where one brings more than a slot holds.
+std::optional<std::vector<std::vector<std::int64_t>>> in_slots(
+    std::span<const std::int64_t> slots) {
+    std::vector<std::vector<std::int64_t>> result;
+    for (; !slots.empty(); slots = slots.subspan(slot_numbers)) {
+        const auto count = static_cast<std::size_t>(slots[0]);
+        if (count >= slot_numbers) return std::nullopt;
+        const auto values = slots.subspan(1, count);
+        result.emplace_back(values.begin(), values.end());
+    }
+    return result;
+}
+
+}  // namespace
+
 std::vector<std::vector<std::int64_t>> ProcessGroup::gather_in(
     MPI_Comm comm, std::size_t n, const std::vector<std::int64_t>& values) const {
     struct Buffers {
@@ -179,6 +203,19 @@ std::vector<std::vector<std::int64_t>> ProcessGroup::gather_in(
     };
     const auto buffers = std::make_shared<Buffers>();
     Buffers& b = *buffers;
+    if (n <= most_in_slots) {
+        // A few numbers of each come with their count, and where they are all, that is all.
+        b.mine.assign(slot_numbers, 0);
+        b.mine[0] = static_cast<std::int64_t>(values.size());
+        std::copy_n(values.begin(), std::min(values.size(), slot_numbers - 1), b.mine.begin() + 1);
+        b.all.resize(n * slot_numbers);
+        carry_out("MPI_Iallgather", buffers, [&](MPI_Request* request) {
+            constexpr int count = slot_numbers;
+            return MPI_Iallgather(b.mine.data(), count, MPI_INT64_T, b.all.data(), count,
+                                  MPI_INT64_T, comm, request);
+        });
+        if (auto all = in_slots(b.all)) return *std::move(all);
+    }
     b.count = to_int(static_cast<std::int64_t>(values.size()), "count");
     b.counts.resize(n);
     carry_out("MPI_Iallgather", buffers, [&](MPI_Request* request) {

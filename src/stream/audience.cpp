@@ -96,7 +96,9 @@ std::optional<Decision> Audience::try_to_decide(const Array& array, std::int64_t
     Decision decision = std::exchange(news_, {});
     decision.turn = places_->turn_of(*this);
     decision.ended = places_->take_ended();
+    decision.is_told_by_messages = decision.joined.empty();
     for (const auto& [consumer, bytes] : chosen) {
+        decision.is_told_by_messages &= consumer->is_told_by_messages();
         if (consumer->queue.is_empty()) consumer->took = Clock::now();
         decision.to.emplace_back(consumer->key,
                                  consumer->queue.add(sequence, number, array.sent.number, bytes));
@@ -272,10 +274,13 @@ void Audience::end() {
             consumer->asks_for_arrays = true;  // all learn of arrays that came later
         answer_about_arrays();
         for (const ConsumerPtr& consumer : consumers()) {
+            const std::int64_t steps = consumer->queue.next_place();
             consumer->queue.drop_all();
             dropped_ += consumer->queue.dropped();
-            consumer->say(
-                JsonObject().add("type", "end").add("dropped", consumer->queue.dropped()));
+            consumer->say(JsonObject()
+                              .add("type", "end")
+                              .add("dropped", consumer->queue.dropped())
+                              .add("steps", steps));
         }
         consumers_.clear();
         links = links_;

@@ -54,6 +54,8 @@ struct Decision {
     std::vector<std::string> gone;
     std::vector<Place> dropped;
     std::vector<Place> to;
+    /// Everyone in `to` hears of the step by its messages: nobody waits for all to have packed.
+    bool is_told_by_messages = false;
     std::int64_t turn = -1;   ///< of the stream's place among those of its manager
     std::vector<Turn> ended;  ///< of its manager's streams
 };
@@ -139,6 +141,7 @@ private:
     void hear(const ConsumerPtr& consumer, std::int64_t rank, const Json& said);
     void subscribe(Consumer& consumer, const Json& said);
     void done(Consumer& consumer, std::int64_t rank, std::int64_t place);
+    void taken(Consumer& consumer, std::int64_t place);
     void pump(Consumer& consumer);
     void send(Consumer& consumer, const Step& step);
     std::pair<ConsumerPtr, std::int64_t> join(const Json& words, const LinkPtr& link);

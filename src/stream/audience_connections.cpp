@@ -164,18 +164,29 @@ void Audience::subscribe(Consumer& consumer, const Json& said) {
         throw Error(ErrorCode::invalid_argument, "a consumer has to want at least one array");
     consumer.wanted = std::move(wanted);
     consumer.wanted_words = std::move(words);
-    if (const Json* const newest = said.find("newest"); newest != nullptr && newest->is_true())
-        consumer.queue = StepQueue(Policy::drop_oldest, 1, flow_.queue_bytes);
+    const auto is_said = [&said](const char* name) {
+        const Json* const found = said.find(name);
+        return found != nullptr && found->is_true();
+    };
+    consumer.hears_by_messages = is_said("hears_by_messages") && flow_.policy == Policy::block;
+    if (is_said("newest")) consumer.queue = StepQueue(Policy::drop_oldest, 1, flow_.queue_bytes);
 }
 
 void Audience::done(Consumer& consumer, std::int64_t rank, std::int64_t place) {
     const auto found = consumer.missing.find(place);
-    if (found == consumer.missing.end() || found->second.erase(rank) == 0)
+    const bool is_on_its_way = found != consumer.missing.end();
+    if (is_on_its_way ? found->second.erase(rank) == 0
+                      : !consumer.hears_by_messages || !consumer.queue.is_waiting(place) ||
+                            !consumer.early[place].insert(rank).second)
         throw Error(ErrorCode::io, "step " + std::to_string(place) +
                                        " is not on its way to process " + std::to_string(rank));
     ++consumer.credits[static_cast<std::size_t>(rank)];
-    if (!found->second.empty()) return;
-    consumer.missing.erase(found);
+    if (is_on_its_way && found->second.empty()) taken(consumer, place);
+}
+
+/// All processes of a consumer have taken a step.
+void Audience::taken(Consumer& consumer, std::int64_t place) {
+    consumer.missing.erase(place);
     consumer.queue.taken(place);
     consumer.took = Clock::now();
     // A consumer that says this here alone, and not to those that keep the step, has it no longer.
@@ -192,13 +203,20 @@ void Audience::pump(Consumer& consumer) {
 }
 
 void Audience::send(Consumer& consumer, const Step& step) {
+    const std::set<std::int64_t> early = consumer.early[step.place];
+    consumer.early.erase(step.place);
     std::set<std::int64_t>& missing = consumer.missing[step.place];
     for (std::int64_t rank = 0; rank < consumer.nprocs; ++rank) {
         --consumer.credits[static_cast<std::size_t>(rank)];
-        missing.insert(rank);
+        if (!early.contains(rank)) missing.insert(rank);
+    }
+    if (consumer.is_told_by_messages() && step.arrays.size() == consumer.wanted->size()) {
+        if (missing.empty()) taken(consumer, step.place);
+        return;
     }
     std::string arrays;
     for (const int array : step.arrays) {
+        consumer.announced.insert(array);
         tell_array(consumer, arrays_[static_cast<std::size_t>(array)]);
         arrays += (arrays.empty() ? "" : ",") + std::to_string(array);
     }

@@ -32,6 +32,10 @@ struct Audience::Consumer {
     /// Whether it has said what it wants, and all its processes have granted credits.
     bool is_ready() const { return wanted.has_value() && least_credit() > 0; }
     std::int64_t least_credit() const { return *std::min_element(credits.begin(), credits.end()); }
+    /// Whether nothing is to be announced of a step with all arrays that it wants.
+    bool is_told_by_messages() const {
+        return hears_by_messages && announced.size() == wanted->size();
+    }
     /// Whether there is a step that it has not taken, and that does not wait for its sender.
     bool could_take() const {
         const auto& waiting = queue.waiting();
@@ -52,9 +56,13 @@ struct Audience::Consumer {
     StepQueue queue;
     Clock::time_point took = Clock::now();  ///< something; or something began to wait for it
     std::map<std::int64_t, std::set<std::int64_t>> missing;  ///< who has not taken a place's step
-    std::map<int, std::int64_t> step_bytes;                  ///< by array
-    std::set<int> told;                                      ///< arrays that it knows of
+    /// Who has, of steps that wait here for credits of others: their messages do not.
+    std::map<std::int64_t, std::set<std::int64_t>> early;
+    std::set<int> announced;                 ///< arrays of steps that were announced
+    std::map<int, std::int64_t> step_bytes;  ///< by array
+    std::set<int> told;                      ///< arrays that it knows of
     int times_asked = 0;
+    bool hears_by_messages = false;  ///< of whole steps of arrays that were announced
     bool asks_for_arrays = false, is_active = false, is_gone = false;
 };
 

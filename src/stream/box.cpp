@@ -92,14 +92,13 @@ bool Box::takes_segments(std::size_t bytes) const {
            segments_ < Segment::max_of_connection;
 }
 
-void Box::put(std::uint64_t place, std::uint32_t array, MessagePtr message) {
-    const std::size_t bytes = message->bytes().size();
+void Box::put(std::uint64_t place, std::uint32_t array, MessagePtr message, std::int64_t number) {
     const std::lock_guard telling(telling_);
     {
         const std::lock_guard lock(lock_);
-        kept_.emplace(count_++, KeptMessage{place, array, std::move(message)});
+        kept_.emplace(count_++, KeptMessage{place, array, std::move(message), number});
     }
-    for (BoxReader* reader : readers_) reader->sends_more(bytes);
+    for (BoxReader* reader : readers_) reader->sends_more();
 }
 
 void Box::drop(std::uint64_t place) {

@@ -22,8 +22,8 @@ namespace datamover::stream {
 class BoxReader {
 public:
     virtual ~BoxReader() = default;
-    /// A message of so many bytes was put; called by who put it. Does not wait, nor throw.
-    virtual void sends_more(std::size_t bytes) = 0;
+    /// A message was put; called by who put it. Does not wait, nor throw.
+    virtual void sends_more() = 0;
     /// Called under the box's lock.
     virtual void end() = 0;
 };
@@ -33,8 +33,9 @@ class Box {
 public:
     /// Memory for a message: such as was used before, where there is any. Throws no_memory.
     MessagePtr memory(std::size_t bytes);
-    /// Keeps a message, and has it sent.
-    void put(std::uint64_t place, std::uint32_t array, MessagePtr message);
+    /// Keeps a message, and has it sent. `number` is as ChunkHeader's.
+    void put(std::uint64_t place, std::uint32_t array, MessagePtr message,
+             std::int64_t number = no_number);
     /// Forgets what is kept of a step.
     void drop(std::uint64_t place);
     /// Forgets what is kept of all steps before a place.

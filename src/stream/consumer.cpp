@@ -56,6 +56,15 @@ void check_seconds(const std::optional<double>& seconds) {
                                                      " s was given; it must be above 0 s");
 }
 
+/// Whether each process that receives gets elements of each array.
+bool all_get_messages(const std::vector<WantedArray>& wanted) {
+    return std::all_of(wanted.begin(), wanted.end(), [](const WantedArray& one) {
+        for (std::int64_t rank = 0; rank < one.layout.nprocs(); ++rank)
+            if (one.layout.local_elems(rank) == 0) return false;
+        return true;
+    });
+}
+
 /// As a frame can say it, and whoever reads the frame takes it.
 void check_name(const std::string& name) {
     try {
@@ -149,6 +158,8 @@ void Consumer::read_welcome(const Json& said, const Address& address) {
     habits_.goes_ahead = ahead->is_true() && !options_.newest;
     const Json* const pressed = said.find("pressed");
     habits_.is_pressed = pressed != nullptr && pressed->is_true();
+    const Json* const tells = said.find("tells_by_messages");
+    habits_.tells_by_messages = tells != nullptr && tells->is_true() && habits_.goes_ahead;
 }
 
 /// Has all processes know what the first was told.
@@ -156,6 +167,7 @@ void Consumer::share_welcome() {
     WordWriter mine;
     if (rank() == 0) {
         mine.add(key_).add(pathways_).add(habits_.goes_ahead).add(habits_.is_pressed);
+        mine.add(habits_.tells_by_messages);
         mine.add(static_cast<std::int64_t>(senders_.size()));
         for (const Sender& sender : senders_)
             mine.add(sender.address.host).add(sender.address.port).add(sender.local_name);
@@ -165,6 +177,7 @@ void Consumer::share_welcome() {
     pathways_ = static_cast<int>(said.number());
     habits_.goes_ahead = said.number() != 0;
     habits_.is_pressed = said.number() != 0;
+    habits_.tells_by_messages = said.number() != 0;
     senders_.resize(static_cast<std::size_t>(said.number()));
     for (Sender& sender : senders_) {
         sender.address.host = said.text();
@@ -275,13 +288,16 @@ void Consumer::subscribe(std::vector<WantedArray> wanted) {
             fail_here(Error(ErrorCode::mismatch,
                             "the processes of the consumer want different arrays or layouts"));
     raise_error();
+    habits_.tells_by_messages = habits_.tells_by_messages && all_get_messages(wanted);
     steps_->want(std::move(wanted), options_.ahead, habits_);
     if (rank() == 0)
-        control_->say(JsonObject()
-                          .add("type", "subscribe")
-                          .add_json("arrays", "[" + words + "]")
-                          .add_json("newest", options_.newest ? "true" : "false")
-                          .text());
+        control_->say(
+            JsonObject()
+                .add("type", "subscribe")
+                .add_json("arrays", "[" + words + "]")
+                .add_json("newest", options_.newest ? "true" : "false")
+                .add_json("hears_by_messages", habits_.tells_by_messages ? "true" : "false")
+                .text());
     steps_->give_credit();
     start_thread();
 }

@@ -141,6 +141,7 @@ private:
     std::atomic<int> wanting_{0};  ///< calls of the program that want the lock
     int waiting_ = 0;              ///< calls of the program that wait for the stream
     Clock::time_point left_;       ///< when the last of them returned
+    Clock::time_point awake_end_;  ///< until then the program that waits stays awake
     bool thread_rests_ = false;    ///< until a call returns
     std::optional<Error> error_;
     std::optional<Error> failing_;  ///< an error whose reason is looked for

@@ -11,6 +11,7 @@
 #include <new>
 #include <system_error>
 
+#include "stream/awake_poll.hpp"
 #include "stream/entered.hpp"
 #include "stream/said_error.hpp"
 #include "stream/signals_blocked.hpp"
@@ -85,6 +86,7 @@ bool Consumer::wait(Lock& lock, const Deadline& deadline, const IsDone& is_done)
     };
     const Present present(*this);
     Clock::time_point looked = Clock::now();
+    awake_end_ = looked + awake_time;
     while (true) {
         raise_error();
         if (is_done()) return true;
@@ -129,10 +131,14 @@ bool Consumer::take_turn(Lock& lock, std::chrono::milliseconds time, bool is_pro
         // The thread beside has left what takes connecting to the program: nothing else may come.
         if (is_program && steps_->has_unheard()) time = std::chrono::milliseconds(0);
     }
+    const Clock::time_point awake_end = awake_end_;
     lock.unlock();
-    const int found = ::poll(waiting.data(), waiting.size(), static_cast<int>(time.count()));
+    const int found = is_program
+                          ? awake_poll(waiting, time, awake_end)
+                          : ::poll(waiting.data(), waiting.size(), static_cast<int>(time.count()));
     const bool was_interrupted = found < 0 && errno == EINTR;
     lock.lock();
+    if (found > 0 && is_program) awake_end_ = Clock::now() + awake_time;
     if (found < 0)
         for (pollfd& one : waiting) one.revents = 0;
     if (is_finished() || (!is_program && waiting_ > 0)) return !was_interrupted;

@@ -134,7 +134,7 @@ void DataReceiver::keep_files(void* control, std::size_t bytes) {
 /// Looks at a header: where do its bytes belong?
 void DataReceiver::begin(MessageFinder& finder) {
     const ChunkHeader header = ChunkHeader::read(header_);
-    const auto message = finder.find(producer_, header.array, header.place);
+    const auto message = finder.find(producer_, header);
     if (message == nullptr) {
         is_paused_ = true;
         return;

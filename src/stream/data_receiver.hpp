@@ -23,10 +23,9 @@ namespace datamover::stream {
 class MessageFinder {
 public:
     virtual ~MessageFinder() = default;
-    /// Null: it is not known yet whether there is such a message. Throws peer_failed where there is
-    /// none.
-    virtual std::shared_ptr<IncomingMessage> find(int producer, std::uint32_t array,
-                                                  std::uint64_t place) = 0;
+    /// The message that a chunk belongs to. Null: it is not known yet whether there is such a
+    /// message. Throws peer_failed where there is none.
+    virtual std::shared_ptr<IncomingMessage> find(int producer, const ChunkHeader& chunk) = 0;
     /// One is whole.
     virtual void finished(std::uint64_t place) = 0;
 };

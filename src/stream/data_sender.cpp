@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <limits>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -25,7 +26,7 @@ namespace {
 constexpr std::chrono::minutes stalled_time{10};
 /// What the sending program sends of a message itself: a thread takes more time to be woken than
 /// this takes to be sent, and finds it in the caches of another processor.
-constexpr std::size_t most_sent_at_once = 1 << 20;
+constexpr std::uint64_t most_sent_at_once = 1 << 20;
 /// What the system keeps of short messages, and of others, where it only copies them to another
 /// process: more than that goes out of the processor's caches before it is received.
 constexpr int kept_of_short = 320 << 10, kept_of_long = 512 << 10;
@@ -68,18 +69,17 @@ void DataSender::wake() {
     [[maybe_unused]] const int result = ::eventfd_write(wake_, 1);
 }
 
-void DataSender::sends_more(std::size_t bytes) {
+void DataSender::sends_more() {
     const std::unique_lock lock(lock_, std::try_to_lock);
     if (!lock) return wake();  // its thread may not have seen the message
-    if (sending_) return;      // its thread waits for the system to take more, then looks
-    const bool is_short = bytes / static_cast<std::size_t>(pathways_) <= most_sent_at_once;
+    if (sending_) return;      // its thread goes on with that, then looks
     try {
-        if (is_short) send_what_goes();
+        send_what_goes(most_sent_at_once);
     } catch (...) {
         connection_.end();  // its thread finds it so, and says why
         return;
     }
-    if (sending_ || !is_short) wake();
+    if (sending_) wake();
 }
 
 void DataSender::serve() {
@@ -91,7 +91,7 @@ void DataSender::serve() {
 
 bool DataSender::is_held_up() {
     const std::lock_guard lock(lock_);
-    send_what_goes();
+    send_what_goes(std::numeric_limits<std::uint64_t>::max());
     return sending_.has_value();
 }
 
@@ -147,9 +147,11 @@ void DataSender::advance(const Request& request) {
     box_.advance(request.place);
 }
 
-/// Sends until there is no more to be sent now, or the system takes no more: then `sending_` stays.
-void DataSender::send_what_goes() {
+/// Sends until there is no more to be sent now, or the system takes no more, or what comes next is
+/// longer than `most`: then `sending_` stays.
+void DataSender::send_what_goes(std::uint64_t most) {
     while (sending_ || begin_next()) {
+        if (sending_->end - sending_->at > most) return;
         while (!chunk_.is_sent()) {
             if (!chunk_.send_more(connection_)) return;
             taken_ = Clock::now();
@@ -193,7 +195,7 @@ void DataSender::begin_again(const Request& asked) {
                                        std::to_string(asked.offset) + " of array " +
                                        std::to_string(asked.array) + " of step " +
                                        std::to_string(asked.place));
-    sending_.emplace(box_, KeptMessage{asked.place, asked.array, std::move(message)});
+    sending_.emplace(box_, KeptMessage{asked.place, asked.array, std::move(message), no_number});
     sending_->at = asked.offset;
     sending_->end = asked.offset + asked.bytes;
     taken_ = Clock::now();
@@ -204,7 +206,8 @@ void DataSender::begin_chunk() {
     const std::uint64_t at = sending_->at;
     const std::uint64_t bytes = std::min(chunk_bytes, sending_->end - at);
     const std::span<const std::byte> chunk = kept.message->bytes().subspan(at, bytes);
-    ChunkHeader header{sending_->is_shared, crc32c(chunk), kept.array, kept.place, at, bytes, 0, 0};
+    ChunkHeader header{sending_->is_shared, crc32c(chunk), kept.array, kept.place, at, bytes, 0, 0,
+                       kept.number};
     if (sending_->is_shared) {
         const Segment& segment = *kept.message->segment();
         header.segment = segment.number();

@@ -32,7 +32,7 @@ public:
     /// Goes on until the connection ends: returns by an error alone.
     [[noreturn]] void serve();
 
-    void sends_more(std::size_t bytes) override;
+    void sends_more() override;
     void end() override { connection_.end(); }
 
 private:
@@ -58,7 +58,7 @@ private:
     // Under the lock.
     void obey(const Request& request);
     void advance(const Request& request);
-    void send_what_goes();
+    void send_what_goes(std::uint64_t most);
     bool begin_next();
     void limit_kept(std::uint64_t bytes);
     void begin_again(const Request& asked);

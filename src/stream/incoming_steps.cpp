@@ -104,6 +104,7 @@ void IncomingSteps::take_in(const std::vector<pollfd>& waiting, bool may_connect
         }
     }
     hear_frames(may_connect);
+    announce_what_came();
     deliver();
 }
 
@@ -140,8 +141,7 @@ void IncomingSteps::hear(const Json& said) {
     } else if (is_of_type(said, "step")) {
         hear_of_step(said);
     } else if (is_of_type(said, "end")) {
-        dropped_ = static_cast<std::uint64_t>(said.number("dropped"));
-        has_ended_ = true;
+        hear_of_end(said);
     } else if (is_of_type(said, "failed")) {
         const Error error = said_error(said);
         was_told_ = true;
@@ -224,6 +224,7 @@ void IncomingSteps::hear_of_step(const Json& said) {
     step.place = static_cast<std::uint64_t>(said.number("place"));
     step.number = said.number("step");
     step.arrays = arrays_of(said);
+    announce_all_before(step.place);
     std::set<std::uint32_t> different;
     bool has_begun = false;
     for (const std::uint32_t number : step.arrays) {
@@ -238,17 +239,61 @@ void IncomingSteps::hear_of_step(const Json& said) {
             has_begun = true;
         }
         connect(*begun_.at(number));
-        step.messages += begun_.at(number)->sizes().size();
+        arrays_announced_.insert(number);
     }
+    announce(std::move(step));
+    if (has_begun) resume_paused();
+}
+
+/// Whether a step of which all wanted arrays come is not announced but by its messages. The stream
+/// finds the same: see Audience::is_told_by_messages.
+bool IncomingSteps::is_told_by_messages() const {
+    return habits_.tells_by_messages && !wanted_.empty() &&
+           arrays_announced_.size() == wanted_.size();
+}
+
+/// Takes the steps for announced whose messages say that they are whole, or that are before
+/// `places_`.
+void IncomingSteps::announce_what_came() {
+    if (!is_told_by_messages()) return;
+    const auto is_whole = [this] {
+        const auto found = coming_.find(next_);
+        return next_ < places_ || (found != coming_.end() && found->second.number != no_number);
+    };
+    while (is_whole()) {
+        Announced step;
+        step.place = next_;
+        for (const auto& [number, array] : begun_) step.arrays.push_back(number);
+        announce(std::move(step));
+    }
+}
+
+/// Takes note of a step that comes next.
+void IncomingSteps::announce(Announced step) {
+    for (const std::uint32_t number : step.arrays)
+        step.messages += begun_.at(number)->sizes().size();
     const bool comes_next = announced_.empty() || step.place > announced_.back().place;
     if (!comes_next || step.place < taken_ || steps_open_ >= ahead_)
         throw Error(ErrorCode::io, "the stream sends step " + std::to_string(step.place) +
                                        ", for which it has no credit");
     ++steps_open_;
+    next_ = step.place + 1;
     if (!habits_.goes_ahead) awaited_.push_back(step.place);
     announced_.push_back(std::move(step));
     if (!habits_.goes_ahead) grant();
-    if (has_begun) resume_paused();
+}
+
+void IncomingSteps::hear_of_end(const Json& said) {
+    dropped_ = static_cast<std::uint64_t>(said.number("dropped"));
+    if (is_told_by_messages())
+        announce_all_before(static_cast<std::uint64_t>(said.number("steps")));
+    has_ended_ = true;
+}
+
+/// What is announced comes behind the steps before it whose messages are still to come.
+void IncomingSteps::announce_all_before(std::uint64_t place) {
+    if (is_told_by_messages()) places_ = std::max(places_, place);
+    announce_what_came();
 }
 
 /// Hands over the steps that are complete.
@@ -264,6 +309,9 @@ void IncomingSteps::deliver() {
             throw Error(ErrorCode::io, "more came of step " + std::to_string(step.number) +
                                            " than the stream says it has");
         ArrivedStep arrived{step.place, step.number, {}};
+        if (step.number == no_number) arrived.number = coming.number;
+        if (arrived.number == no_number)
+            throw Error(ErrorCode::io, "a step that neither the stream nor its messages tell of");
         for (const std::uint32_t number : step.arrays) {
             Messages& messages = coming.messages[number];
             if (messages.size() != begun_.at(number)->sizes().size())
@@ -367,8 +415,8 @@ void IncomingSteps::grant_to(DataReceiver& link) const {
     if (awaited_.empty()) link.grant(taken_, 0, false);
 }
 
-std::shared_ptr<IncomingMessage> IncomingSteps::find(int producer, std::uint32_t array,
-                                                     std::uint64_t place) {
+std::shared_ptr<IncomingMessage> IncomingSteps::find(int producer, const ChunkHeader& chunk) {
+    const auto [array, place] = std::pair(chunk.array, chunk.place);
     const auto begun = begun_.find(array);
     if (begun == begun_.end()) {
         const auto known = known_.find(array);
@@ -384,7 +432,7 @@ std::shared_ptr<IncomingMessage> IncomingSteps::find(int producer, std::uint32_t
         throw Error(ErrorCode::peer_failed,
                     "it sent step " + std::to_string(place) + ", which was not granted");
     Coming& coming = coming_[place];
-    if (coming.is_delivered)
+    if (coming.is_delivered || chunk.number < no_number)
         throw Error(ErrorCode::peer_failed, "what it sent is not what comes next");
     std::shared_ptr<IncomingMessage>& message = coming.messages[array][producer];
     if (message == nullptr) {
@@ -396,6 +444,7 @@ std::shared_ptr<IncomingMessage> IncomingSteps::find(int producer, std::uint32_t
         message = std::make_shared<IncomingMessage>(size->second, memory_);
         ++coming.count;
     }
+    if (chunk.number != no_number) coming.number = chunk.number;
     return message;
 }
 

@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -36,6 +37,9 @@ struct StreamHabits {
     bool goes_ahead = false;
     /// It waits for steps to be taken that could be many more by its credits.
     bool is_pressed = false;
+    /// It announces no step that has all arrays that are wanted, where each was in one that it has
+    /// announced: their messages say what there is to say.
+    bool tells_by_messages = false;
 };
 
 class IncomingSteps final : public MessageFinder {
@@ -79,7 +83,9 @@ public:
     /// Says what was taken; to be called before anybody waits, or soon after.
     void say_taken();
     /// Whether no more steps come.
-    bool is_over() const { return has_ended_ && announced_.empty() && ready_.empty(); }
+    bool is_over() const {
+        return has_ended_ && announced_.empty() && ready_.empty() && next_ >= places_;
+    }
     bool has_ready() const { return !ready_.empty(); }
     /// Whether the error that was thrown is one that the stream told.
     bool was_told() const { return was_told_; }
@@ -92,14 +98,13 @@ public:
     bool arrays_are_known() const { return arrays_are_known_ || has_ended_; }
     std::uint64_t dropped() const { return dropped_; }
 
-    std::shared_ptr<IncomingMessage> find(int producer, std::uint32_t array,
-                                          std::uint64_t place) override;
+    std::shared_ptr<IncomingMessage> find(int producer, const ChunkHeader& chunk) override;
     void finished(std::uint64_t place) override { ++coming_[place].finished; }
 
 private:
     struct Announced {
         std::uint64_t place = 0;
-        std::int64_t number = 0;
+        std::int64_t number = no_number;  ///< else its messages say it
         std::vector<std::uint32_t> arrays;
         std::size_t messages = 0;  ///< of all sending processes and arrays
     };
@@ -107,6 +112,7 @@ private:
     struct Coming {
         std::map<std::uint32_t, Messages> messages;  ///< by array
         std::size_t count = 0, finished = 0;         ///< of messages
+        std::int64_t number = no_number;             ///< as ChunkHeader's
         bool is_delivered = false;
     };
 
@@ -121,6 +127,11 @@ private:
     void say_credit(std::uint64_t steps) const;
     void resume_paused();
     void hear_of_step(const Json& said);
+    void hear_of_end(const Json& said);
+    bool is_told_by_messages() const;
+    void announce_what_came();
+    void announce_all_before(std::uint64_t place);
+    void announce(Announced step);
     void deliver();
     void look_for_ended(const Announced& step, Coming& coming) const;
     void grant();
@@ -143,6 +154,9 @@ private:
     std::uint64_t taken_ = 0, steps_open_ = 0;
     std::map<std::uint64_t, Coming> coming_;  ///< by place
     std::deque<Announced> announced_;
+    std::set<std::uint32_t> arrays_announced_;
+    std::uint64_t next_ = 0;              ///< place behind all that were announced
+    std::uint64_t places_ = 0;            ///< of steps that come, as far as is known
     std::vector<std::uint64_t> awaited_;  ///< places announced and not taken
     std::deque<ArrivedStep> ready_;
     std::vector<std::uint64_t> unsaid_;  ///< places taken

@@ -7,6 +7,7 @@
 #include <memory>
 #include <span>
 
+#include "stream/message_words.hpp"
 #include "stream/segment.hpp"
 
 namespace datamover::stream {
@@ -36,6 +37,7 @@ struct KeptMessage {
     std::uint64_t place = 0;
     std::uint32_t array = 0;
     MessagePtr message;
+    std::int64_t number = no_number;  ///< as ChunkHeader's
 };
 
 }  // namespace datamover::stream

@@ -11,8 +11,8 @@ namespace datamover::stream {
 namespace {
 
 constexpr std::uint32_t request_magic = 0x444d5232;  // "DMR2"
-constexpr std::uint32_t chunk_magic = 0x444d4332;    // "DMC2"
-constexpr std::uint32_t shared_magic = 0x444d5332;   // "DMS2"
+constexpr std::uint32_t chunk_magic = 0x444d4333;    // "DMC3"
+constexpr std::uint32_t shared_magic = 0x444d5333;   // "DMS3"
 
 template <class Integer>
 Integer take(std::span<const std::byte>& words) {
@@ -68,6 +68,7 @@ ChunkHeader ChunkHeader::read(std::span<const std::byte, size_bytes> words) {
     for (std::uint64_t* const value :
          {&header.place, &header.offset, &header.bytes, &header.segment, &header.position})
         *value = take<std::uint64_t>(rest);
+    header.number = static_cast<std::int64_t>(take<std::uint64_t>(rest));
     return header;
 }
 
@@ -78,6 +79,7 @@ std::array<std::byte, ChunkHeader::size_bytes> ChunkHeader::write() const {
     put(at, checksum);
     put(at, array);
     for (const std::uint64_t value : {place, offset, bytes, segment, position}) put(at, value);
+    put(at, static_cast<std::uint64_t>(number));
     return words;
 }
 

@@ -36,9 +36,12 @@ struct Request {
     std::array<std::byte, size_bytes> write() const;
 };
 
+/// Of a step of which more comes, or perhaps.
+inline constexpr std::int64_t no_number = -1;
+
 /// What stands before a chunk: its bytes follow, or lie in a segment that both ends share.
 struct ChunkHeader {
-    static constexpr std::size_t size_bytes = 52;
+    static constexpr std::size_t size_bytes = 60;
 
     bool is_shared = false;
     std::uint32_t checksum = 0;
@@ -48,6 +51,8 @@ struct ChunkHeader {
     std::uint64_t bytes = 0;
     std::uint64_t segment = 0;
     std::uint64_t position = 0;  ///< in the segment
+    /// Of the step, where it has all arrays that are wanted with this one; else `no_number`.
+    std::int64_t number = no_number;
 
     /// Throws peer_failed where the words are none.
     static ChunkHeader read(std::span<const std::byte, size_bytes> words);

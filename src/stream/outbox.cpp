@@ -39,15 +39,15 @@ void Outbox::open(const std::string& key, int nprocs) {
 }
 
 void Outbox::pack(const std::string& key, std::uint64_t place, std::uint32_t array,
-                  std::span<const Outgoing> outgoing, SourceMemory source) {
+                  std::span<const Outgoing> outgoing, SourceMemory source, std::int64_t number) {
     const Boxes boxes = boxes_of(key);
     std::vector<MessagePtr> messages;
     for (const Outgoing& one : outgoing)
         messages.push_back(
             packed(*boxes.at(static_cast<std::size_t>(one.peer)), *one.relation, source));
     for (std::size_t n = 0; n < messages.size(); ++n)
-        boxes[static_cast<std::size_t>(outgoing[n].peer)]->put(place, array,
-                                                               std::move(messages[n]));
+        boxes[static_cast<std::size_t>(outgoing[n].peer)]->put(place, array, std::move(messages[n]),
+                                                               number);
 }
 
 void Outbox::drop(const std::string& key, std::uint64_t place) {

@@ -38,10 +38,12 @@ public:
 
     /// Lets a consumer of so many processes connect, under a key that it alone knows.
     void open(const std::string& key, int nprocs);
-    /// Packs an array for a consumer and has it sent as soon as that is granted. On an error
-    /// nothing of it is kept. Throws as AddressRelation::bind_gather, and no_memory.
+    /// Packs an array for a consumer and has it sent as soon as that is granted; `number` is as
+    /// ChunkHeader's. On an error nothing of it is kept. Throws as AddressRelation::bind_gather,
+    /// and no_memory.
     void pack(const std::string& key, std::uint64_t place, std::uint32_t array,
-              std::span<const Outgoing> outgoing, SourceMemory source);
+              std::span<const Outgoing> outgoing, SourceMemory source,
+              std::int64_t number = no_number);
     /// Forgets what is kept of a step.
     void drop(const std::string& key, std::uint64_t place);
     /// Forgets a consumer that has gone, and ends its connections.

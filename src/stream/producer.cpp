@@ -118,7 +118,8 @@ void Producer::begin(Listeners& listeners, std::string_view producers) {
             .add("pathways", options_.pathways)
             .add_json("producers", producers)
             .add_json("ahead", flow.policy != Policy::drop_oldest ? "true" : "false")
-            .add_json("pressed", is_pressed(flow) ? "true" : "false");
+            .add_json("pressed", is_pressed(flow) ? "true" : "false")
+            .add_json("tells_by_messages", flow.policy == Policy::block ? "true" : "false");
         audience_ = std::make_shared<Audience>(flow, options_.consumers, std::move(welcome),
                                                places_, name_);
     }
@@ -174,14 +175,16 @@ void Producer::add(const std::string& name, const SentPart& part) {
     const std::string layout = text_of_layout(part.layout);
     const std::int64_t sum = crc32c(std::as_bytes(std::span(layout.data(), layout.size())));
     WordWriter mine;
-    mine.add(static_cast<std::int64_t>(Call::add)).add(name).add(sum);
-    mine.add(part.dtype).add(part.elem_bytes);
+    mine.add(static_cast<std::int64_t>(Call::add));
+    write_failures(mine);
+    mine.add(name).add(sum).add(part.dtype).add(part.elem_bytes);
     const auto everyone = together_->gather(mine.numbers());
+    std::vector<WordReader> said_by = after_failures(everyone);
     Array array{static_cast<int>(arrays_.size()), part.layout, "", 0};
     bool types_differ = false;
     for (std::size_t rank = 0; rank < everyone.size(); ++rank) {
-        WordReader said(everyone[rank]);
-        if (said.number() != static_cast<std::int64_t>(Call::add) || said.text() != name ||
+        WordReader& said = said_by[rank];
+        if (everyone[rank].at(0) != static_cast<std::int64_t>(Call::add) || said.text() != name ||
             said.number() != sum)
             throw Error(ErrorCode::mismatch, "process " + std::to_string(rank) +
                                                  " makes another call, or sends another array or "
@@ -216,7 +219,9 @@ void Producer::end_step() {
     });
     WordWriter mine;
     mine.add(static_cast<std::int64_t>(Call::end_step));
+    write_failures(mine);
     const auto everyone = together_->gather(mine.numbers());
+    after_failures(everyone);
     for (std::size_t rank = 0; rank < everyone.size(); ++rank)
         if (WordReader(everyone[rank]).number() != static_cast<std::int64_t>(Call::end_step))
             throw Error(ErrorCode::mismatch, "process " + std::to_string(rank) +
@@ -275,15 +280,16 @@ void Producer::wait_until_taken(std::optional<double> timeout_seconds) {
 
 bool Producer::all_close(std::int64_t state) {
     WordWriter mine;
-    mine.add(static_cast<std::int64_t>(Call::close)).add(state);
+    mine.add(static_cast<std::int64_t>(Call::close));
+    write_failures(mine);
+    mine.add(state);
     const auto everyone = together_->gather(mine.numbers());
+    const std::vector<WordReader> said_by = after_failures(everyone);
     for (std::size_t rank = 0; rank < everyone.size(); ++rank)
         if (WordReader(everyone[rank]).number() != static_cast<std::int64_t>(Call::close))
             throw Error(ErrorCode::mismatch, "process " + std::to_string(rank) +
                                                  " still sends, here the stream is closed");
-    WordReader first(everyone[0]);
-    first.number();
-    const std::int64_t said = first.number();
+    const std::int64_t said = WordReader(said_by[0]).number();
     if (said == was_interrupted && !is_first())
         throw Error(ErrorCode::peer_failed, "process 0 was interrupted while it closed the stream");
     return said != goes_on;

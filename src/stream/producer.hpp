@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <map>
 #include <memory>
@@ -21,6 +22,7 @@
 #include "datamover/memory_layout.hpp"
 #include "datamover/motion_plan.hpp"
 #include "datamover/stream_options.hpp"
+#include "stream/agreed_words.hpp"
 #include "stream/audience.hpp"
 #include "stream/listening.hpp"
 #include "stream/outbox.hpp"
@@ -109,13 +111,22 @@ private:
         std::string dtype;
         std::int64_t elem_bytes = 0;
     };
-    struct Failures;
+    /// For which consumers packing failed here, and whether it was broken off.
+    struct Failures {
+        std::map<std::string, Error> by_key;
+        std::exception_ptr ended;
+    };
     /// Null for one that was not sent yet.
     const Array* find(const std::string& name) const {
         const auto found = arrays_.find(name);
         return found == arrays_.end() ? nullptr : &found->second;
     }
-    using Wanted = std::map<std::string, Layout>;  ///< by an array's name
+    /// What a consumer wants, and has got of a step.
+    struct Wanted {
+        std::map<std::string, Layout> layouts;  ///< by an array's name
+        std::int64_t place = -1;
+        std::size_t packed = 0;  ///< arrays of the step at this place
+    };
 
     void check_options() const;
     bool is_pressed(const Flow& flow) const;
@@ -131,7 +142,9 @@ private:
     void pack(const std::string& name, std::int64_t sequence, const Decision& decision,
               const SentPart& part);
     void pack_for(const Decision::Place& place, const std::string& name, const SentPart& part);
-    Failures agreed_failures(const Failures& mine);
+    void tell_failures();
+    void write_failures(WordWriter& words) const;
+    std::vector<WordReader> after_failures(const std::vector<Together::Numbers>& everyone);
     /// Waits, in parts, until `wait` says that it is there; false where the round is over first.
     bool wait_in_round(const std::function<bool(std::chrono::milliseconds)>& wait);
     void wait_until_taken(std::optional<double> timeout_seconds);
@@ -149,6 +162,7 @@ private:
     std::map<std::string, Array> arrays_;                                 ///< by name
     std::map<std::string, Wanted> wanted_;                                ///< by a consumer's key
     std::map<std::pair<std::string, int>, OutgoingRelations> relations_;  ///< by key and array
+    Failures failures_;  ///< that the other processes have not heard of
     std::int64_t sequence_ = -1;
     std::optional<std::int64_t> step_;
     std::set<std::string> names_of_step_;

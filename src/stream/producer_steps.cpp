@@ -2,6 +2,7 @@
 // How do the sending processes send an array of a step: who gets it, and what is packed for whom?
 #include <exception>
 #include <new>
+#include <utility>
 
 #include "plan/compile.hpp"
 #include "stream/agreed_words.hpp"
@@ -35,7 +36,7 @@ void write(WordWriter& words, const Decision& decision) {
     for (const std::string& key : decision.gone) words.add(key);
     write(words, decision.dropped);
     write(words, decision.to);
-    words.add(decision.turn);
+    words.add(decision.is_told_by_messages).add(decision.turn);
     write(words, decision.ended);
 }
 
@@ -52,6 +53,7 @@ Decision decision_in(WordReader& words) {
     for (std::string& key : decision.gone) key = words.text();
     decision.dropped = places_in(words);
     decision.to = places_in(words);
+    decision.is_told_by_messages = words.number() != 0;
     decision.turn = words.number();
     decision.ended = places_in(words);
     return decision;
@@ -152,15 +154,17 @@ Decision Producer::decide(const std::string& name, std::int64_t sequence, std::i
             }
         }
         WordWriter words;
-        words.add(static_cast<std::int64_t>(Call::decide)).add(name).add(sequence).add(number);
-        words.add(state);
+        words.add(static_cast<std::int64_t>(Call::decide));
+        write_failures(words);
+        words.add(name).add(sequence).add(number).add(state);
         if (mine) write(words, *mine);
         if (refusal) words.add(static_cast<std::int64_t>(refusal->code())).add(refusal->what());
         const auto everyone = together_->gather(words.numbers());
         if (ended) std::rethrow_exception(ended);
+        const std::vector<WordReader> said_by = after_failures(everyone);
         for (std::size_t rank = 0; rank < everyone.size(); ++rank) {
-            WordReader said(everyone[rank]);
-            const std::int64_t call = said.number();
+            WordReader said = said_by[rank];
+            const std::int64_t call = everyone[rank].at(0);
             if (call == static_cast<std::int64_t>(Call::decide) && said.text() == name &&
                 said.number() == sequence && said.number() == number)
                 continue;
@@ -170,8 +174,8 @@ Decision Producer::decide(const std::string& name, std::int64_t sequence, std::i
                                                                             : " sends another") +
                             ", here it is " + call_text(name, number));
         }
-        WordReader first(everyone[0]);
-        first.number(), first.text(), first.number(), first.number();
+        WordReader first = said_by[0];
+        first.text(), first.number(), first.number();
         const std::int64_t said = first.number();
         if (said == is_done) return decision_in(first);
         if (said == was_refused) {
@@ -192,7 +196,7 @@ void Producer::hear(const Decision& decision) {
     for (const auto& one : decision.joined) {
         Wanted wanted;
         for (const auto& [name, layout] : one.wanted)
-            wanted.insert_or_assign(name, layout_of_text(layout, one.nprocs));
+            wanted.layouts.insert_or_assign(name, layout_of_text(layout, one.nprocs));
         wanted_.insert_or_assign(one.key, std::move(wanted));
         outbox_->open(one.key, static_cast<int>(one.nprocs));
     }
@@ -207,13 +211,8 @@ void Producer::hear(const Decision& decision) {
     places_->begin_turn({name_, decision.turn});
 }
 
-/// For which consumers packing failed, and whether it was broken off.
-struct Producer::Failures {
-    std::map<std::string, Error> by_key;
-    std::exception_ptr ended;
-};
-
-/// Packs an array for each consumer. One for which that fails anywhere is refused.
+/// Packs an array for each consumer. One for which that fails anywhere is refused: now, or, where
+/// the messages say all of the step, with the next call.
 void Producer::pack(const std::string& name, std::int64_t sequence, const Decision& decision,
                     const SentPart& part) {
     Failures mine;
@@ -236,58 +235,71 @@ void Producer::pack(const std::string& name, std::int64_t sequence, const Decisi
         if (mine.ended) std::rethrow_exception(mine.ended);
         return;
     }
-    const Failures all = agreed_failures(mine);
+    const auto ended = mine.ended;
+    failures_ = std::move(mine);
+    if (!decision.is_told_by_messages) tell_failures();
+    if (ended) std::rethrow_exception(ended);
+    if (audience_ == nullptr) return;
     std::vector<std::string> sent;
-    for (const auto& [key, place] : decision.to) {
-        const auto failed = all.by_key.find(key);
-        if (failed == all.by_key.end()) {
-            sent.push_back(key);
-            continue;
-        }
-        outbox_->drop(key, static_cast<std::uint64_t>(place));
-        if (audience_ != nullptr) audience_->refuse(key, failed->second);
-    }
-    if (audience_ != nullptr) audience_->sent(sent, sequence);
+    for (const auto& [key, place] : decision.to)
+        if (!failures_.by_key.contains(key)) sent.push_back(key);
+    audience_->sent(sent, sequence);
 }
 
 void Producer::pack_for(const Decision::Place& place, const std::string& name,
                         const SentPart& part) {
     const Array& array = arrays_.at(name);
+    Wanted& wanted = wanted_.at(place.first);
+    if (std::exchange(wanted.place, place.second) != place.second) wanted.packed = 0;
+    const bool is_whole = ++wanted.packed == wanted.layouts.size();
     const std::pair which{place.first, array.number};
     auto found = relations_.find(which);
     if (found == relations_.end())
-        found =
-            relations_
-                .emplace(which, OutgoingRelations(array.layout, wanted_.at(place.first).at(name),
-                                                  together_->rank(), array.elem_bytes))
-                .first;
+        found = relations_
+                    .emplace(which, OutgoingRelations(array.layout, wanted.layouts.at(name),
+                                                      together_->rank(), array.elem_bytes))
+                    .first;
     outbox_->pack(place.first, static_cast<std::uint64_t>(place.second),
                   static_cast<std::uint32_t>(array.number), found->second.of(*part.memory),
-                  {part.data, part.bounds});
+                  {part.data, part.bounds}, is_whole ? *step_ : no_number);
 }
 
-Producer::Failures Producer::agreed_failures(const Failures& mine) {
+/// Has all processes hear at once.
+void Producer::tell_failures() {
     WordWriter words;
-    words.add(static_cast<std::int64_t>(Call::pack)).add(mine.ended ? 1 : 0);
-    words.add(static_cast<std::int64_t>(mine.by_key.size()));
-    for (const auto& [key, error] : mine.by_key)
-        words.add(key).add(static_cast<std::int64_t>(error.code())).add(error.what());
+    words.add(static_cast<std::int64_t>(Call::pack));
+    write_failures(words);
     const auto everyone = together_->gather(words.numbers());
-    if (mine.ended) std::rethrow_exception(mine.ended);
-    Failures all;
+    const auto ended = std::exchange(failures_, {}).ended;
+    if (ended) std::rethrow_exception(ended);
+    after_failures(everyone);
+}
+
+/// Says for whom this process has failed to pack since it said so last.
+void Producer::write_failures(WordWriter& words) const {
+    words.add(failures_.ended ? 1 : 0).add(static_cast<std::int64_t>(failures_.by_key.size()));
+    for (const auto& [key, error] : failures_.by_key)
+        words.add(key).add(static_cast<std::int64_t>(error.code())).add(error.what());
+}
+
+/// Refuses the consumers for which any process has failed; gives what each says behind that.
+std::vector<WordReader> Producer::after_failures(const std::vector<Together::Numbers>& everyone) {
+    failures_ = {};
+    std::vector<WordReader> rest;
     for (std::size_t rank = 0; rank < everyone.size(); ++rank) {
-        WordReader said(everyone[rank]);
-        said.number();
+        WordReader& said = rest.emplace_back(everyone[rank]);
+        said.number();  // the call
         if (said.number() != 0)
             throw Error(ErrorCode::peer_failed,
                         "process " + std::to_string(rank) + " was interrupted while it sent");
         for (std::int64_t n = said.number(); n > 0; --n) {
             const std::string key = said.text();
             const auto code = static_cast<ErrorCode>(said.number());
-            all.by_key.emplace(key, Error(code, said.text()));
+            const Error why(code, said.text());
+            if (audience_ != nullptr) audience_->refuse(key, why);
         }
     }
-    return all;
+    return rest;
 }
 
 }  // namespace datamover::stream

@@ -21,16 +21,25 @@ FRAME_MAGIC = b"DMS1"
 REQUEST = struct.Struct("!4sIIQQQ")
 REQUEST_MAGIC = b"DMR2"
 FETCH, ADVANCE = 1, 2
-#: Magic, CRC32C, number of the array, place of the step, offset, bytes, segment, position.
-CHUNK = struct.Struct("!4sIIQQQQQ")
-CHUNK_MAGIC, SHARED_MAGIC = b"DMC2", b"DMS2"
+#: Magic, CRC32C, number of the array, place of the step, offset, bytes, segment, position, number of
+#: the step.
+CHUNK = struct.Struct("!4sIIQQQQQQ")
+CHUNK_MAGIC, SHARED_MAGIC = b"DMC3", b"DMS3"
 CHUNK_BYTES = 1 << 20
+#: Where more comes of a step, or perhaps.
+NO_NUMBER = 2**64 - 1
 
 
 def said(words):
     """A frame of which anything may be wrong."""
     body = json.dumps(words).encode()
     return FRAME.pack(FRAME_MAGIC, len(body), crc32c(body)) + body
+
+
+def chunk_header(magic, checksum, array, place, offset, count, segment=0, position=0,
+                 number=NO_NUMBER):  # fmt: skip
+    """What stands before a chunk; anything may be wrong."""
+    return CHUNK.pack(magic, checksum, array, place, offset, count, segment, position, number)
 
 
 def read_exactly(sock, count):
@@ -116,11 +125,12 @@ class HandmadeStream:
         self.hello = read_frame(sock)
         return sock
 
-    def control(self, ahead=True):
+    def control(self, ahead=True, tells_by_messages=False):
         """The control connection of a consumer, which has been welcomed."""
         sock = self._greeted(self._control)
         sock.sendall(
             said({"type": "welcome", "key": "k", "pathways": 1, "ahead": ahead,
+                  "tells_by_messages": tells_by_messages,
                   "producers": [["127.0.0.1", self._port, self._name]]})
         )  # fmt: skip
         return sock

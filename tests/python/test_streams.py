@@ -230,7 +230,7 @@ def shared_chunk(data, offset, checksum):
     """The header of a chunk of step 0 of array 0 that lies in segment 0, which is its message."""
     count = min(stream_words.CHUNK_BYTES, len(data) - offset)
     header = stream_words.SHARED_MAGIC, checksum, 0, 0, offset, count, 0, offset
-    return stream_words.CHUNK.pack(*header)
+    return stream_words.chunk_header(*header)
 
 
 def array_told(layout):
@@ -241,6 +241,63 @@ def array_told(layout):
 
 
 STEP_TOLD = said({"type": "step", "place": 0, "step": 0, "arrays": [0], "dropped": 0})
+
+
+def test_messages_say_all_of_a_step_but_the_first():
+    """Also of one that comes after the end was said."""
+    sent = [0, 7, 9, 20]
+
+    def message(place):
+        data = of_step(sent[place]).tobytes()
+        words = _plan.crc32c(data), 0, place, 0, len(data)
+        head = stream_words.chunk_header(stream_words.CHUNK_MAGIC, *words, number=sent[place])
+        return head + data
+
+    def sending(stream):
+        control = stream.control(tells_by_messages=True)
+        assert stream_words.heard(control, "subscribe")["hears_by_messages"]
+        control.sendall(array_told(LINE) + STEP_TOLD)
+        link = stream.data()
+        for place in (1, 0, 2):  # the second waits for the first
+            link.sendall(message(place))
+        for place in range(3):
+            assert stream_words.heard(control, "done")["place"] == place
+        control.sendall(said({"type": "end", "dropped": 0, "steps": len(sent)}))
+        link.sendall(message(3))
+        assert stream_words.heard(control, "done")["place"] == 3
+
+    with (
+        stream_words.HandmadeStream(sending) as stream,
+        dm.stream.connect(stream.address) as consumer,
+    ):
+        assert numbers(consumer.steps({"u": LINE}, LIMIT_SECONDS)) == sent
+
+
+@pytest.mark.parametrize("local", [False, True])
+def test_steps_without_some_of_the_arrays_come_in_order(local):
+    """Announced they are, beside others that their messages tell of."""
+    rng = random.Random(SEED)
+    sent = [rng.sample(["u", "v"], rng.randrange(1, 3)) for _ in range(60)]
+    with (
+        dm.Stream(None, HERE, consumers=1) as out,
+        dm.stream.connect(out.address, local=local) as consumer,
+    ):
+        steps = consumer.steps({"u": LINE, "v": LINE}, LIMIT_SECONDS)
+
+        def sending():
+            for step, names in enumerate(sent):
+                for name in names:
+                    out.send(name, of_step(step), layout=LINE, step=3 * step)
+                if rng.random() < 0.5:
+                    out.end_step()
+            out.close(LIMIT_SECONDS)
+
+        with thread(sending):
+            for n, (step, arrays) in enumerate(steps):
+                assert (step, set(arrays)) == (3 * n, set(sent[n]))
+                for array in arrays.values():
+                    np.testing.assert_array_equal(array, of_step(n))
+        assert n == len(sent) - 1
 
 
 @pytest.mark.parametrize("times", [1, 4])
@@ -269,7 +326,7 @@ def test_what_is_damaged_in_shared_memory_is_asked_for_again(times):
             assert asked == [0, 0, stream_words.CHUNK_BYTES, stream_words.CHUNK_BYTES]
             checksum = right[1] ^ (again < times)
             header = stream_words.CHUNK_MAGIC, checksum, *asked, 0, 0
-            link.sendall(stream_words.CHUNK.pack(*header) + chunk)
+            link.sendall(stream_words.chunk_header(*header) + chunk)
         stream_words.heard(control, "done")
         control.sendall(said({"type": "end", "dropped": 0}))
 
@@ -298,7 +355,7 @@ def refused_segment(file, match, position=0):
         control.sendall(array_told(LINE) + STEP_TOLD)
         header = stream_words.SHARED_MAGIC, _plan.crc32c(data), 0, 0, 0, len(data), 0, position
         files = [] if file is None else [file]
-        socket.send_fds(stream.data(), [stream_words.CHUNK.pack(*header)], files)
+        socket.send_fds(stream.data(), [stream_words.chunk_header(*header)], files)
         assert stream_words.heard(control, "bye")["code"] in ("io", "peer_failed")
 
     with (
@@ -332,7 +389,7 @@ def test_memory_that_could_shrink_or_is_none_is_not_mapped(tmp_path):
 def test_hostile_data_is_an_error_and_no_wrong_value(local):
     rng = random.Random(SEED)
     data = of_step(0).tobytes()
-    right = [_plan.crc32c(data), 0, 0, 0, len(data), 0, 0]
+    right = [_plan.crc32c(data), 0, 0, 0, len(data), 0, 0, stream_words.NO_NUMBER]
     odd = [0, 1, 7, 47, 49, 2**20, 2**31, 2**32 - 1, 2**63, 2**64 - 48, 2**64 - 1]
 
     def chunk(link):
@@ -342,7 +399,7 @@ def test_hostile_data_is_an_error_and_no_wrong_value(local):
             at = rng.randrange(len(fields))
             fields[at] = rng.choice(odd) % (2**32 if at < 2 else 2**64)
         magic = stream_words.SHARED_MAGIC if shares else stream_words.CHUNK_MAGIC
-        message = stream_words.CHUNK.pack(magic, *fields) + (b"" if shares else data)
+        message = stream_words.chunk_header(magic, *fields) + (b"" if shares else data)
         if rng.random() < 0.2:
             message = mutated(rng, message)
         files = [sealed(data) for _ in range(rng.choice([0, 1, 1, 1, 3]))] if local else []
@@ -353,13 +410,13 @@ def test_hostile_data_is_an_error_and_no_wrong_value(local):
                 os.close(file)
 
     def sending(stream):
-        control = stream.control(rng.random() < 0.5)
+        control = stream.control(rng.random() < 0.5, rng.random() < 0.5)
         stream_words.heard(control, "credit")
         control.sendall(array_told(LINE) + STEP_TOLD)
         with contextlib.suppress(OSError):
             link = stream.data()
             if next(streams) == 0:  # one is right, and does not end before it was taken
-                link.sendall(stream_words.CHUNK.pack(stream_words.CHUNK_MAGIC, *right) + data)
+                link.sendall(stream_words.chunk_header(stream_words.CHUNK_MAGIC, *right) + data)
                 stream_words.heard(control, "done")
             else:
                 for _ in range(rng.randrange(1, 4)):

@@ -260,6 +260,49 @@ TEST_F(Door, ConsumersGetWhatTheySubscribedTo) {
     EXPECT_EQ(audience_->counters().came, 1);
 }
 
+TEST_F(Door, StepsOfWhichMessagesSayAllAreNotAnnounced) {
+    const Stranger stranger = knock();
+    stranger.come_in(token_);
+    const Layout line = BlockCyclic({6}, "block", 1);
+    audience_->add_array({0, "u", "\"<f8\"", text_of_layout(line), 1, 8});
+    stranger.subscribe({{"u", line}}, true);
+    for (std::int64_t step = 0; step < 3; ++step) {
+        std::optional<Decision> decision;
+        while (!decision) decision = audience_->decide(0, step, 40, std::chrono::milliseconds(50));
+        ASSERT_EQ(decision->to.size(), 1u);
+        EXPECT_EQ(decision->is_told_by_messages, step > 0);
+        audience_->sent({decision->to[0].first}, step);
+    }
+    // It has taken the last step, and there was no credit to announce it, before it says so of the
+    // others.
+    for (const std::int64_t place : {2, 0, 1})
+        stranger.say(JsonObject().add("type", "done").add("place", place));
+    EXPECT_TRUE(audience_->wait_until_taken(std::chrono::minutes(1)));
+    audience_->end();
+    for (const char* type : {"array", "step", "arrays"})
+        EXPECT_EQ(stranger.heard().name("type"), type);
+    const Json end = stranger.heard();
+    EXPECT_EQ(end.name("type"), "end");
+    EXPECT_EQ(end.number("steps"), 3);
+}
+
+TEST_F(Door, IsClosedToWhoHasTakenAStepTwice) {
+    const Layout line = BlockCyclic({6}, "block", 1);
+    audience_->add_array({0, "u", "\"<f8\"", text_of_layout(line), 1, 8});
+    std::int64_t sequence = 0;
+    for (const bool hears_by_messages : {false, true}) {
+        const Stranger stranger = knock();
+        stranger.come_in(token_);
+        stranger.subscribe({{"u", line}}, hears_by_messages);
+        std::optional<Decision> decision;
+        while (!decision || decision->to.empty())
+            decision = audience_->decide(0, sequence++, 40, std::chrono::milliseconds(50));
+        for (int n = 0; n < 2; ++n) stranger.say(JsonObject().add("type", "done").add("place", 0));
+        EXPECT_THROW(while (true) stranger.heard(), Error);
+        EXPECT_EQ(audience_->counters().lost, 1 + hears_by_messages);
+    }
+}
+
 TEST_F(Door, TellsOfTheArraysOfAStepThatNobodyHasEnded) {
     const Stranger first = knock(), late = knock();
     first.come_in(token_);

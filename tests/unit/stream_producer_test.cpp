@@ -30,6 +30,7 @@ class InterruptedAlone : public Together {
 public:
     std::optional<Call> interrupted_in;
     bool other_closes = false;
+    std::string other_failed_for;  ///< a consumer's key
 
     std::vector<Numbers> gather(const Numbers& mine) override {
         WordReader words(mine);
@@ -40,12 +41,25 @@ public:
             throw Interrupted();
         }
         if (counts && call == Call::decide && std::exchange(other_closes, false))
-            return {mine, {static_cast<std::int64_t>(Call::close), goes_on}};
+            return {mine, {static_cast<std::int64_t>(Call::close), 0, 0, goes_on}};
+        if (counts && call == Call::decide && !other_failed_for.empty())
+            return {mine, failed(mine)};
         return {mine};
     }
 
 private:
+    /// What another process says that makes the same call, and failed in the last one.
+    Numbers failed(const Numbers& mine) {
+        WordWriter words;
+        words.add(mine[0]).add(0).add(1).add(std::exchange(other_failed_for, ""));
+        words.add(static_cast<std::int64_t>(ErrorCode::no_memory)).add("no memory there");
+        Numbers numbers = words.numbers();
+        numbers.insert(numbers.end(), mine.begin() + 3, mine.end());
+        return numbers;
+    }
+
     static bool is_decision(WordReader& words) {
+        words.number(), words.number();  // no failures
         words.text(), words.number(), words.number();
         return words.number() == is_done;
     }
@@ -68,12 +82,13 @@ struct Sender {
                         8},
                        step);
     }
-    std::unique_ptr<Stranger> consumer_of(const std::vector<std::string>& names) const {
+    std::unique_ptr<Stranger> consumer_of(const std::vector<std::string>& names,
+                                          bool hears_by_messages = false) const {
         auto consumer = std::make_unique<Stranger>(Address::of_text(producer->address()).port);
         EXPECT_EQ(consumer->come_in("").name("type"), "welcome");
         std::vector<std::pair<std::string, Layout>> wanted;
         for (const std::string& name : names) wanted.emplace_back(name, line);
-        consumer->subscribe(wanted);
+        consumer->subscribe(wanted, hears_by_messages);
         return consumer;
     }
 
@@ -139,6 +154,18 @@ TEST_P(StreamProducerWithConsumers, EndsThoseOfAnInterruptedStep) {
 
 INSTANTIATE_TEST_SUITE_P(Calls, StreamProducerWithConsumers,
                          ::testing::Values(Call::decide, Call::pack));
+
+TEST(StreamProducerBesideAnother, HearsWithItsNextCallForWhomTheOtherFailed) {
+    const Sender sender({}, 2);
+    const auto concerned = sender.consumer_of({"u"}, true), other = sender.consumer_of({"u"});
+    sender.send("u", 0);
+    sender.alone->other_failed_for = sender.producer->outbox().keys().front();
+    sender.send("u", 1);
+    sender.send("u", 2);
+    EXPECT_EQ(sender.producer->counters().consumers, 1);
+    EXPECT_EQ(sender.producer->counters().consumers_lost, 1);
+    EXPECT_EQ(sender.producer->outbox().keys().size(), 1u);
+}
 
 TEST(StreamProducerBesideAnother, DifferentCallsEndConsumersThatJustJoined) {
     const Sender sender({}, 2);

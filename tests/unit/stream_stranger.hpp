@@ -55,12 +55,16 @@ public:
         return heard();
     }
     /// Wants arrays, each in a layout, and grants a step.
-    void subscribe(const std::vector<std::pair<std::string, Layout>>& wanted) const {
+    void subscribe(const std::vector<std::pair<std::string, Layout>>& wanted,
+                   bool hears_by_messages = false) const {
         std::string words;
         for (const auto& [name, layout] : wanted)
             words += (words.empty() ? "[" : ",[") + json_text(name) + "," +
                      json_text(text_of_layout(layout)) + "]";
-        say(JsonObject().add("type", "subscribe").add_json("arrays", "[" + words + "]"));
+        say(JsonObject()
+                .add("type", "subscribe")
+                .add_json("arrays", "[" + words + "]")
+                .add_json("hears_by_messages", hears_by_messages ? "true" : "false"));
         say(JsonObject().add("type", "credit").add("steps", 1));
     }
 

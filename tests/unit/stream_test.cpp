@@ -146,7 +146,7 @@ TEST(StreamBox, UsesMemoryAgainThatNobodyReads) {
 /// A connection that only shares the machine.
 class LocalReader : public BoxReader {
 public:
-    void sends_more(std::size_t) override {}
+    void sends_more() override {}
     void end() override {}
 };
 
@@ -265,7 +265,7 @@ void expect_chunk(const Served& served, const Bytes& message, std::uint64_t plac
     const Bytes header = served.read(ChunkHeader::size_bytes);
     ASSERT_EQ(header.size(), ChunkHeader::size_bytes);
     const Bytes chunk = served.read(count);
-    ASSERT_EQ(number_at(header, 0, 4), 0x444d4332u);
+    ASSERT_EQ(number_at(header, 0, 4), 0x444d4333u);
     EXPECT_EQ(number_at(header, 4, 4), by_definition(chunk));
     EXPECT_EQ(number_at(header, 12, 8), place);
     EXPECT_EQ(number_at(header, 20, 8), offset);
