@@ -23,7 +23,7 @@
 namespace datamover::stream {
 namespace {
 
-constexpr int protocol_version = 2;
+constexpr int protocol_version = 3;
 constexpr std::chrono::milliseconds retry_time{50};
 /// A connection that takes nothing for so long has failed.
 constexpr int stalled_seconds = 600;

@@ -25,7 +25,7 @@
 namespace datamover::stream {
 namespace {
 
-constexpr int protocol_version = 2;
+constexpr int protocol_version = 3;
 constexpr int greeting_seconds = 10;
 /// Connections at the same time; those above are closed at once.
 constexpr std::size_t max_connections = 1024;

@@ -12,7 +12,7 @@ import threading
 
 from datamover._plan import crc32c
 
-VERSION = 2
+VERSION = 3
 LIMIT_SECONDS = 60
 #: Magic, bytes that follow, their CRC32C.
 FRAME = struct.Struct("!4sII")
