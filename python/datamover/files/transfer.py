@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from datamover.errors import InvalidArgument, NoMemory, Unsupported
-from datamover.files import address_place, addresses, formats, hierarchy, placing
+from datamover.files import address_place, addresses, formats, hierarchy, placing, write_back
 from datamover.files.agreement import Alarm, threads_here, together
 from datamover.files.at_work import cores, share_of_cores
 from datamover.files.checksums import Checksums
@@ -460,6 +460,7 @@ class _Job:
             if file is not None:
                 with contextlib.suppress(OSError):
                     file.close()
+        write_back.give_up()
         self.place.give_back()
 
     @contextlib.contextmanager
