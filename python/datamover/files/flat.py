@@ -224,6 +224,10 @@ class FlatObject(FlatFile):
         self._max_gap_bytes = MAX_GAP_AT_ADDRESS_BYTES
         self._data = data
 
+    def check_unchanged(self) -> None:
+        """Refuse what is not the same any more as it was when it was opened."""
+        self._data.check_unchanged()
+
     def reopened_to_write(self) -> FlatFile:
         """Nothing at an address is written in place."""
         raise Unsupported(f"{self._path}: what lies at an address is only read; copy it here first")
