@@ -21,6 +21,7 @@ MIN_BYTES = 1 << 18
 #: So many pieces may wait for the disk; where there are more it is busy anyway.
 MOST_WAITING = 64
 SYNC_FILE_RANGE_WRITE = 2
+THREAD = "datamover write-back"
 
 
 def begin(fd: int, position: int, nbytes: int) -> None:
@@ -98,7 +99,7 @@ class _Queue:
             if self._is_served:
                 return
             self._is_served = True
-        threading.Thread(target=self._serve).start()
+        threading.Thread(target=self._serve, name=THREAD).start()
 
     def empty(self) -> None:
         with self._changed:
