@@ -10,7 +10,7 @@ import sys
 import sysconfig
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 from datamover import lifeline
 from datamover.errors import MpiError
@@ -42,6 +42,8 @@ SINGLETON_PREFIXES = (
     "OMPI_MCA_pmix",
 )
 
+#: Set by the process that starts the others of a move, so that it can clean up after them.
+MOVE_TOKEN = "DATAMOVER_MOVE_TOKEN"
 STATUS_FILE = "DATAMOVER_STATUS_FILE"
 TERMINAL_WIDTHS = "DATAMOVER_TERMINAL_WIDTHS"
 
@@ -225,17 +227,20 @@ def _fitting_mpiexec() -> str:
 
 
 def _environment() -> dict[str, str]:
-    from rich.console import Console
-
     widths = [
-        str(Console(file=stream).width) if stream.isatty() else "0"
-        for stream in (sys.stdout, sys.stderr)
+        str(_width(stream)) if stream.isatty() else "0" for stream in (sys.stdout, sys.stderr)
     ]
     return {
         **outer_environment(),
         TERMINAL_WIDTHS: ",".join(widths),
         **open_mpi_environment(),
     }
+
+
+def _width(stream: TextIO) -> int:
+    from rich.console import Console
+
+    return Console(file=stream).width
 
 
 def open_mpi_environment() -> dict[str, str]:

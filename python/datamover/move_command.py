@@ -177,17 +177,19 @@ def _run(said: argparse.Namespace, several: bool) -> int:
 
 def _start_processes(nprocs: int, output: str) -> int:
     """Move by processes that are started for it; return the code to exit with."""
-    from datamover.files import addresses, formats, placing
+    from datamover.files import addresses, names
 
     token = os.urandom(6).hex()
-    os.environ[placing.TOKEN] = token
+    os.environ[launch.MOVE_TOKEN] = token
     with lifeline.signals_interrupt() as caught:
         before = _identity(output)
         try:
-            path = formats.place_of(formats.split_member(output)[0])
+            path = names.place_of(names.split_member(output)[0])
             before = _identity(path)
             end = launch.run_processes(nprocs, sys.argv[1:])
             if end.status != 0 and not addresses.is_address(path):  # also where they were killed
+                from datamover.files import placing
+
                 placing.clean_up(placing.temporary_path(path, token), path)
         except (Error, OSError) as e:
             print_error(e)

@@ -46,6 +46,7 @@ class Ranges(Silent):
         said = self.headers.get("Range")
         with open(self.translate_path(self.path), "rb") as file:
             data = file.read()
+        self.has_read()
         first, last = said.removeprefix("bytes=").split("-")
         part = data[int(first) : int(last) + 1]
         self.asked.append(len(part))
@@ -54,6 +55,9 @@ class Ranges(Silent):
         self.send_header("Content-Range", f"bytes {first}-{last}/{len(data)}")
         self.end_headers()
         self.wfile.write(part)
+
+    def has_read(self):
+        """What is sent is settled."""
 
 
 @pytest.fixture
@@ -174,6 +178,73 @@ def test_npy_that_cannot_be_read_is_one_clear_line(tmp_path, library):
             assert "\n" not in str(caught.value) and not (tmp_path / "b.npy").exists()
     with serving(tmp_path, Silent) as server, pytest.raises(dm.IoError, match=r"a\.npy"):
         move(None, f"{server}/a.npy", tmp_path / "b.npy", region=((1, 2), (None, None)))
+
+
+class Replaced(Ranges):
+    """Has another object of the same length, and says so, when most of the first one was read."""
+
+    left: typing.ClassVar[int] = 0
+    marks: typing.ClassVar[bool] = False
+
+    def has_read(self):
+        type(self).left -= 1
+        if self.left == 0:
+            path = self.translate_path(self.path)
+            written = os.stat(path).st_mtime
+            np.save(path, -np.load(path))
+            os.utime(path, (written, written + (0 if self.marks else 10)))
+
+    def end_headers(self):
+        if self.marks:
+            self.send_header("ETag", f'"{type(self).left > 0}"')
+        super().end_headers()
+
+
+@pytest.mark.parametrize("marks", [False, True], ids=["by time", "by mark"])
+def test_npy_that_is_replaced_while_it_is_read_is_noticed(tmp_path, library, marks, monkeypatch):
+    monkeypatch.setattr(Replaced, "marks", marks)
+    array = np.arange(1.0, 1001)
+    np.save(tmp_path / "a.npy", array)
+    os.utime(tmp_path / "a.npy", (0, 0))
+    rows = dm.BlockCyclic(array.shape, "(block)", nprocs=1)
+    with serving(tmp_path, Replaced) as server:
+        address = f"{server}/a.npy"
+        monkeypatch.setattr(Replaced, "left", 10**6)
+        move(None, address, tmp_path / "b.npy")
+        requests = 10**6 - Replaced.left
+        monkeypatch.setattr(Replaced, "left", requests)  # with the last piece of the elements
+        with pytest.raises(dm.IoError, match=f"{address} changed while it was read"):
+            move(None, address, tmp_path / "c.npy")
+        monkeypatch.setattr(Replaced, "left", 10**6)
+        f = dm.files.open(address, rows, comm=MPI.COMM_SELF)
+        monkeypatch.setattr(Replaced, "left", 1)
+        dm.Mover(dm.redistribute(rows, rows), f, np.empty_like(array))()
+        with pytest.raises(dm.IoError, match=f"{address} changed while it was read"):
+            f.close()
+    np.testing.assert_array_equal(np.load(tmp_path / "b.npy"), array)
+    assert not (tmp_path / "c.npy").exists()
+
+
+class Counting(Silent):
+    """Gives no ranges, and counts what it could send."""
+
+    sent_bytes: typing.ClassVar[int] = 0
+
+    def copyfile(self, source, outputfile):
+        with contextlib.suppress(ConnectionError):
+            while data := source.read(1 << 16):
+                outputfile.write(data)
+                type(self).sent_bytes += len(data)
+
+
+def test_npy_of_a_server_without_ranges_is_refused_before_it_is_fetched(
+    tmp_path, library, monkeypatch
+):
+    monkeypatch.setattr(Counting, "sent_bytes", 0)
+    np.lib.format.open_memmap(tmp_path / "a.npy", "w+", "f8", (1 << 23,))
+    with serving(tmp_path, Counting) as server, pytest.raises(dm.IoError, match=r"a\.npy"):
+        move(None, f"{server}/a.npy", tmp_path / "b.npy")
+    assert Counting.sent_bytes < 1 << 25 and not (tmp_path / "b.npy").exists()
 
 
 def test_npy_in_a_bucket(bucket, library, tmp_path):

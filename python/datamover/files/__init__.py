@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """How do arrays go between files, and between files and memory? `move`, `open`, and formats."""
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
-
-from datamover.files import hdf5_format, npy, raw, zarr  # noqa: F401  (each registers its format)
-from datamover.files.formats import MoveOptions
-from datamover.files.planning import FilePlan, plan
-from datamover.files.transfer import Intention, MoveReport, intend, move
 
 if TYPE_CHECKING:
     from datamover.files.file_array import FileArray, open
+    from datamover.files.formats import MoveOptions
+    from datamover.files.planning import FilePlan, plan
+    from datamover.files.transfer import Intention, MoveReport, intend, move
 
 __all__ = [
     "FileArray",
@@ -23,14 +22,25 @@ __all__ = [
     "plan",
 ]
 
+# The module of each, which is loaded when the name is first used.
+_MODULES = {
+    "FileArray": "file_array",
+    "FilePlan": "planning",
+    "Intention": "transfer",
+    "MoveOptions": "formats",
+    "MoveReport": "transfer",
+    "intend": "transfer",
+    "move": "transfer",
+    "open": "file_array",
+    "plan": "planning",
+}
+
 
 def __dir__() -> list[str]:
     return sorted(set(globals()) | set(__all__))
 
 
 def __getattr__(name: str) -> Any:
-    if name not in ("FileArray", "open"):  # these load MPI's parts
+    if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from datamover.files import file_array
-
-    return getattr(file_array, name)
+    return getattr(import_module(f".{_MODULES[name]}", __name__), name)

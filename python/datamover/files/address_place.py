@@ -8,7 +8,6 @@ by its name, to an array or group of which the marker or readable metadata tell.
 
 from __future__ import annotations
 
-import asyncio
 import functools
 import json
 import logging
@@ -109,6 +108,8 @@ async def _keys(store: Any) -> list[str]:
 
 async def _remove(store: Any, keys: list[str]) -> None:
     """Remove objects, first what makes it an array or group."""
+    import asyncio
+
     for key in METADATA:
         if key in keys:
             await store.delete(key)
@@ -131,6 +132,8 @@ async def _document(store: Any, key: str) -> dict[str, Any]:
 
 async def _nodes(store: Any, keys: list[str]) -> Nodes:
     """Read what metadata and markers tell of."""
+    import asyncio
+
     telling = [key for key in keys if key.rpartition("/")[2] in (*METADATA, MARKER)]
     found = Nodes({})
     for i in range(0, len(telling), AT_ONCE):

@@ -7,7 +7,6 @@ last: until then there is no array under the address, and what was written is re
 
 from __future__ import annotations
 
-import asyncio
 import atexit
 import contextlib
 import datetime
@@ -19,7 +18,7 @@ from typing import Any
 
 from datamover.errors import InvalidArgument, IoError, Unsupported
 
-#: Of addresses; those of files are paths (`formats.local_path`).
+#: Of addresses; those of files are paths (`names.local_path`).
 SCHEMES = ("http", "https", "s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "memory")
 READ_ONLY = ("http", "https")
 #: Other names of the same places.
@@ -120,6 +119,8 @@ def _settle_at_exit() -> None:
 
 
 def _settle() -> None:
+    import asyncio
+
     async def end() -> None:
         left = asyncio.all_tasks() - {asyncio.current_task()}
         if left:

@@ -12,7 +12,6 @@ passes is read in each of them. Several processes share the passes out; each wor
 from __future__ import annotations
 
 import dataclasses
-import heapq
 import itertools
 import math
 from collections.abc import Iterable, Iterator
@@ -148,8 +147,9 @@ class ChunkPlan:
     @property
     def cost_bytes(self) -> float:
         """What the process with the most to do reads and writes, in bytes that are read."""
-        cost = _cost_bytes(self.shape, self.itemsize, self.source, self.output, self.box)
-        return cost * _greatest_share(self.shape, self.box, self.processes)
+        extents = [(b,) for b in self.box]
+        sides = (self.source, self.output)
+        return float(_costs(self.shape, self.itemsize, *sides, extents, self.processes).item())
 
     def boxes(self, rank: int | None = None) -> Iterator[tuple[Shape, Shape]]:
         """Go through the passes, as (lo, hi): all, or those of one process."""
@@ -169,13 +169,6 @@ class ChunkPlan:
         places = [self.order.index(d) for d in range(len(self.shape))]
         for cell in itertools.product(*ranges):
             yield tuple(cell[p] for p in places)
-
-
-def _greatest_share(shape: Shape, box: Shape, processes: int) -> float:
-    """Bound the part of all elements that one process has, where they share the passes."""
-    passes = math.prod(_counts(shape, box))
-    share = math.prod(box) * -(-passes // processes) / math.prod(shape)
-    return min(max(share, 1 / processes), 1.0)
 
 
 def _counts(shape: Shape, chunk: Shape) -> Shape:
@@ -336,19 +329,52 @@ def runs(box: Shape, shape: Shape, axes: Shape) -> int:
     return pieces
 
 
-def _cost_bytes(shape: Shape, itemsize: int, source: Side, output: Side, box: Shape) -> int:
-    """What it costs to read and write all, in bytes that are read."""
+def _costs(
+    shape: Shape,
+    itemsize: int,
+    source: Side,
+    output: Side,
+    extents: list[Shape],
+    processes: int,
+) -> np.ndarray:
+    """What the process with the most to do reads and writes, in bytes that are read.
+
+    Parameters
+    ----------
+    extents : list of tuple of int
+        Extents of passes, per dimension: all combinations are looked at.
+
+    Returns
+    -------
+    ndarray of float, a dimension for each of the array
+    """
+    boxes = np.meshgrid(*(np.array(n, float) for n in extents), indexing="ij", sparse=True)
+    reads, passes, elems = 1.0, 1.0, 1.0
+    for d, (n, c, box) in enumerate(zip(shape, source.chunk, boxes, strict=True)):
+        reads = reads * np.reshape([float(reads_of(n, c, b)) for b in extents[d]], box.shape)
+        passes = passes * np.ceil(n / box)
+        elems = elems * box
     nbytes = math.prod(shape) * itemsize
-    reads = math.prod(map(reads_of, shape, source.chunk, box))
     if source.is_flat:
-        part = tuple(map(min, source.chunk, box))
-        cost = nbytes + reads * runs(part, shape, source.axes) * RUN_COST_BYTES
+        part = [np.minimum(c, box) for c, box in zip(source.chunk, boxes, strict=True)]
+        cost = nbytes + reads * _runs(part, shape, source.axes) * RUN_COST_BYTES
     else:
-        cost = reads * math.prod(source.chunk) * itemsize
+        cost = reads * (math.prod(source.chunk) * itemsize)
     if output.is_flat:
-        pieces = runs(output.chunk, shape, output.axes)
-        cost += math.prod(_counts(shape, output.chunk)) * pieces * RUN_COST_BYTES
-    return cost + nbytes
+        pieces = math.prod(_counts(shape, output.chunk)) * runs(output.chunk, shape, output.axes)
+        cost = cost + pieces * RUN_COST_BYTES
+    # Passes are whole, but an array has no more elements than it has.
+    share = elems * np.ceil(passes / processes) / math.prod(shape)
+    return (cost + nbytes) * np.clip(share, 1 / processes, 1.0)
+
+
+def _runs(box: list[np.ndarray], shape: Shape, axes: Shape) -> np.ndarray:
+    """As `runs`, of all combinations of extents."""
+    pieces, whole = np.array(1.0), np.array(True)
+    for d in reversed(axes):
+        pieces = np.where(whole, pieces, pieces * np.minimum(box[d], shape[d]))
+        whole = whole & (box[d] >= shape[d])
+    return pieces
 
 
 def _copy_cost_bytes(shape: Shape, itemsize: int, source: Side, output: Side) -> int:
@@ -449,19 +475,13 @@ def _cheapest(
         _box_extents(n, s, c, min(tries, 24))
         for n, s, c in zip(shape, source.chunk, output.chunk, strict=True)
     ]
-    costed = [
-        (
-            _cost_bytes(shape, itemsize, source, output, box)
-            * _greatest_share(shape, box, processes),
-            -math.prod(box),
-            box,
-        )
-        for box in itertools.product(*extents)
-    ]
-    heapq.heapify(costed)
+    costs = _costs(shape, itemsize, source, output, extents, processes).ravel()
+    boxes = list(itertools.product(*extents))
+    sizes = np.array([math.prod(box) for box in boxes], float)
     orders = _orders(shape, source.chunk)
-    while costed:
-        cost, _, box = heapq.heappop(costed)
+    # Of those that cost the same the largest; of these the one that is long in late dimensions.
+    for at in np.lexsort((-np.arange(len(boxes)), -sizes, costs)):
+        cost, box = float(costs[at]), boxes[at]
         group = tuple(map(_group_extent, shape, source.chunk, output.chunk, box))
         fitting = room_bytes // (math.prod(group) * itemsize)
         if fitting < 1:

@@ -12,16 +12,19 @@ import contextlib
 import dataclasses
 import json
 import math
+import mmap
 import os
+import threading
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from datamover.errors import IoError, Unsupported
+from datamover.files import write_back
 from datamover.files.chunk_boxes import ChunkedArray
 from datamover.files.formats import ArraySpec, MoveOptions, Shape
-from datamover.files.space import is_no_space, no_space, sync_file_system
+from datamover.files.space import is_no_space, no_space
 from datamover.files.zarr_traits import (
     DIMENSIONS_V2,
     ZarrTraits,
@@ -283,6 +286,8 @@ class OrdinaryArray(ChunkedArray):
         self._path = path
         self._codec = _codec(layout.codec)
         self.is_encoded = self._codec is not None
+        self._writing = threading.Lock()
+        self._file_system: write_back.FileSystem | None = None  # since the first chunk was written
         #: Whether chunks that are there are replaced, each at once.
         self.replaces = False
         self._elems = math.prod(layout.chunks)
@@ -319,6 +324,8 @@ class OrdinaryArray(ChunkedArray):
                 with contextlib.suppress(FileNotFoundError):
                     os.unlink(path)
             return
+        with self._writing:
+            self._file_system = self._file_system or write_back.FileSystem(self._path)
         if self._codec is not None:
             data = self._codec.encode(data.view(self.layout.dtype))
         if self.replaces:
@@ -371,6 +378,8 @@ class OrdinaryArray(ChunkedArray):
                 view = memoryview(data).cast("B")
                 while view:
                     view = view[os.write(fd, view) :]
+                nbytes = memoryview(data).nbytes
+                write_back.begin(fd, 0, nbytes + -nbytes % mmap.PAGESIZE)
             finally:
                 os.close(fd)
         except OSError as e:
@@ -399,10 +408,16 @@ class OrdinaryArray(ChunkedArray):
 
     def sync(self) -> None:
         """Bring the file system that holds the array to the disk."""
-        sync_file_system(self._path)
+        if self._file_system is None:
+            write_back.sync_file_system(self._path)
+        else:
+            self._file_system.sync()
 
     def close(self) -> None:
-        """Nothing is open between calls."""
+        """Close the directory."""
+        if self._file_system is not None:
+            self._file_system.close()
+            self._file_system = None
 
 
 def _read_all(fd: int) -> bytes:

@@ -32,11 +32,11 @@ from datamover.errors import (
     Unsupported,
     WrongType,
 )
-from datamover.files import addresses, dealing, formats, placing
+from datamover.files import addresses, dealing, formats, names, placing
 from datamover.files.agreement import threads_here, together
 from datamover.files.at_work import boxes, do_all, threads_within
 from datamover.files.direct_zarr import OrdinaryArray
-from datamover.files.flat import FlatFile
+from datamover.files.flat import FlatFile, FlatObject
 from datamover.files.formats import ArraySpec, MoveOptions, Shape
 from datamover.files.state import MAX_BYTES, native_dtype
 from datamover.files.state_items import agree_on
@@ -167,8 +167,8 @@ class _Request:
             )
         if mode not in MODES:
             raise InvalidArgument(f"mode is {mode!r}, it must be one of {', '.join(MODES)}")
-        name, member = formats.split_member(path)
-        self.path, self.layout, self.mode = formats.place_of(name), layout, mode
+        name, member = names.split_member(path)
+        self.path, self.layout, self.mode = names.place_of(name), layout, mode
         if mode != "r" and addresses.is_address(self.path):
             raise Unsupported(
                 f'{self.path}: at addresses arrays are opened with mode "r"; new ones are written '
@@ -412,7 +412,8 @@ class FileArray:
         Raises
         ------
         IoError
-            On all processes; there is no new file then. Also where a mover failed to write it.
+            On all processes; there is no new file then. Also where a mover failed to write it, or
+            an .npy at an address is not the one any more that was opened.
         InvalidState
             A mover is in flight here. It is given up, which all processes hear.
         """
@@ -425,6 +426,9 @@ class FileArray:
             if self.mode != "r":
                 with together(self.comm):
                     self._file.sync()
+            if isinstance(self._file, FlatObject):
+                with together(self.comm):
+                    self._file.check_unchanged()
             if self._temporary is not None:
                 with together(self.comm):
                     if self.comm.rank == 0:

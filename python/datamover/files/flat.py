@@ -10,6 +10,7 @@ import os
 import numpy as np
 
 from datamover.errors import IoError, Unsupported
+from datamover.files import write_back
 from datamover.files.address_bytes import AddressBytes
 from datamover.files.formats import ArraySpec, Shape
 from datamover.files.space import is_no_space, no_space
@@ -195,15 +196,16 @@ class FlatFile(FlatBoxes):
             view, position = view[done:], position + done
 
     def _write_run(self, position: int, data: np.ndarray) -> None:
-        view = memoryview(data)
-        while len(view):
-            try:
-                done = os.pwritev(self._fd, [view], position)
-            except OSError as e:
-                if is_no_space(e):
-                    raise IoError(no_space(self._path, e, self._offset + self.spec.nbytes)) from e
-                raise
-            view, position = view[done:], position + done
+        view, at = memoryview(data), position
+        try:
+            while len(view):
+                done = os.pwritev(self._fd, [view], at)
+                view, at = view[done:], at + done
+            write_back.begin(self._fd, position, len(data))
+        except OSError as e:
+            if is_no_space(e):
+                raise IoError(no_space(self._path, e, self._offset + self.spec.nbytes)) from e
+            raise
 
 
 class FlatObject(FlatFile):
@@ -221,6 +223,10 @@ class FlatObject(FlatFile):
         super().__init__(path, spec, offset, writable=False, opens=False)
         self._max_gap_bytes = MAX_GAP_AT_ADDRESS_BYTES
         self._data = data
+
+    def check_unchanged(self) -> None:
+        """Refuse what is not the same any more as it was when it was opened."""
+        self._data.check_unchanged()
 
     def reopened_to_write(self) -> FlatFile:
         """Nothing at an address is written in place."""

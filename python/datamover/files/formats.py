@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import math
 import os
 import stat
-import urllib.parse
 from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
@@ -192,24 +192,32 @@ class Format:
         return self.by_chunk if by_chunk and self.by_chunk is not None else self
 
 
-FORMATS: dict[str, Format] = {}
+_registered: dict[str, Format] = {}
 
 
 def register(file_format: Format) -> None:
     """Make a format known."""
-    FORMATS[file_format.name] = file_format
+    _registered[file_format.name] = file_format
+
+
+@functools.cache
+def known() -> dict[str, Format]:
+    """Return all formats by their names."""
+    from datamover.files import hdf5_format, npy, raw, zarr  # noqa: F401  (each registers its own)
+
+    return _registered
 
 
 def named(name: str) -> Format:
     """Return a format by its name."""
-    if name not in FORMATS:
-        raise InvalidArgument(f"unknown format {name!r}; there are {', '.join(sorted(FORMATS))}")
-    return FORMATS[name]
+    if name not in known():
+        raise InvalidArgument(f"unknown format {name!r}; there are {', '.join(sorted(known()))}")
+    return known()[name]
 
 
 def by_suffix(path: str) -> Format | None:
     """Return the format that a name stands for."""
-    for candidate in FORMATS.values():
+    for candidate in known().values():
         if os.path.normpath(path).lower().endswith(candidate.suffixes):
             return candidate
     return None
@@ -222,7 +230,7 @@ def of_input(path: str, options: MoveOptions) -> Format:
     check_input_kind(path)
     if options.input_format is not None:
         return named(options.input_format)
-    for candidate in FORMATS.values():
+    for candidate in known().values():
         if candidate.recognizes(path):
             return candidate
     by_name = by_suffix(path)
@@ -277,9 +285,10 @@ def of_output(path: str, options: MoveOptions) -> Format:
         return named(options.output_format)
     by_name = by_suffix(path)
     if by_name is None:
-        known = ", ".join(suffix for f in FORMATS.values() for suffix in f.suffixes)
+        suffixes = ", ".join(suffix for f in known().values() for suffix in f.suffixes)
         raise InvalidArgument(
-            f"{path} does not say its format; end it in {known}, or use {option('output_format')}"
+            f"{path} does not say its format; end it in {suffixes}, or use "
+            f"{option('output_format')}"
         )
     return by_name
 
@@ -374,66 +383,3 @@ def check_options(options: MoveOptions, input_format: Format, output_format: For
     for field in ("order", "output_order"):
         if getattr(options, field) not in (None, "C", "F"):
             raise InvalidArgument(f"{field} is {getattr(options, field)!r}, neither C nor F")
-
-
-def split_member(name: str | os.PathLike[str]) -> tuple[str, str | None]:
-    """Take `run.h5:/fields/u` apart into file and dataset; None where none is named.
-
-    Examples
-    --------
-    >>> from datamover.files.formats import split_member
-    >>> split_member("run.h5:/fields/u"), split_member("run.h5")
-    (('run.h5', 'fields/u'), ('run.h5', None))
-    """
-    text = os.fspath(name)
-    path, found, member = text.rpartition(":/")
-    if not found or member.startswith("/") or os.path.lexists(text):
-        return text, None
-    member = member.strip("/")
-    if not path.lower().endswith(named("hdf5").suffixes) and not os.path.isfile(path):
-        return text, None
-    if not member:
-        return path, None
-    if any(part in ("", ".", "..") for part in member.split("/")) or "\0" in member:
-        raise InvalidArgument(f"{member!r} is no name of a dataset")
-    return path, member
-
-
-def place_of(name: str | os.PathLike[str]) -> str:
-    """Return the real path of a name, or the address that it is.
-
-    Raises
-    ------
-    InvalidArgument
-        No name at all, or an address of a kind that is not known.
-    """
-    text = os.fspath(name)
-    if addresses.is_address(text):
-        return addresses.checked(text)
-    scheme, found, _ = text.partition("://")
-    if found and scheme.isalnum() and scheme != "file" and not os.path.lexists(text):
-        known = ", ".join(addresses.SCHEMES)
-        raise InvalidArgument(f"{text}: no {scheme} addresses are known; there are file, {known}")
-    return local_path(name)
-
-
-def local_path(name: str | os.PathLike[str]) -> str:
-    """Return the real path of a name, which may also be given as file:// address.
-
-    Raises
-    ------
-    InvalidArgument
-        An address of something else, or no name at all.
-    """
-    text = os.fspath(name)
-    scheme, found, rest = text.partition("://")
-    if found and scheme == "file":
-        host, slash, path = rest.partition("/")
-        if host not in ("", "localhost") or not slash:
-            raise InvalidArgument(f"{text} is no file of this machine; write file:///path")
-        text = urllib.parse.unquote("/" + path)
-    elif found and scheme.isalnum() and not os.path.lexists(text):
-        raise InvalidArgument(f"{text}: a file is needed here, no {scheme} address")
-    if not text or "\0" in text:
-        raise InvalidArgument(f"{text!r} is no name of a file")
-    return os.path.realpath(text)

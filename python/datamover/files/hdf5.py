@@ -24,7 +24,6 @@ from datamover.files.space import is_no_space, no_space
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
 #: So many virtual datasets may stand one behind the other; HDF5 goes through them by recursion.
 MAX_VIRTUAL_DEPTH = 16
-SUFFIXES = (".h5", ".hdf5", ".he5", ".nc", ".nc4")
 
 
 def h5py() -> Any:

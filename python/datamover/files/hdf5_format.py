@@ -18,6 +18,7 @@ from datamover.files import hdf5, hdf5_output, hdf5_parts, zarr
 from datamover.files.direct_zarr import Kept, ordinary_metadata
 from datamover.files.flat import FlatFile, check_flat_dtype
 from datamover.files.formats import ArraySpec, ChunkFunctions, Format, MoveOptions, Shape, register
+from datamover.files.names import HDF5_SUFFIXES
 from datamover.files.zarr_traits import (
     FILL_VALUE,
     ZarrTraits,
@@ -181,7 +182,7 @@ def preview(spec: ArraySpec, options: MoveOptions) -> hdf5_output.ChunkedOutput 
 register(
     Format(
         "hdf5",
-        hdf5.SUFFIXES,
+        HDF5_SUFFIXES,
         hdf5.recognizes,
         open_reader,
         check_output,

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from datamover.errors import InvalidArgument, Unsupported
-from datamover.files import addresses, formats, hdf5, placing
+from datamover.files import addresses, formats, hdf5, names, placing
 from datamover.files.agreement import together
 from datamover.files.formats import MoveOptions
 from datamover.mpi import comm_address
@@ -158,7 +158,7 @@ def _make_groups(source: str, place: str) -> None:
         of_netcdf = is_netcdf(file)
         make(place, json_attributes(file.attrs, of_netcdf))
         for name, held in hdf5.tree(file).groups.items():
-            folder = formats.local_path(os.path.join(place, name))
+            folder = names.local_path(os.path.join(place, name))
             os.mkdir(folder)
             make(folder, json_attributes(held.attrs, of_netcdf))
 

@@ -18,12 +18,11 @@ from typing import Any
 
 from datamover.errors import InvalidArgument, IoError
 from datamover.files import addresses, formats, hdf5, parts
+from datamover.launch import MOVE_TOKEN
 from datamover.mpi import gathered
 
 log = logging.getLogger("datamover")
 
-#: Set by the process that starts the others of a move, so that it can clean up after them.
-TOKEN = "DATAMOVER_MOVE_TOKEN"
 AT_FDCWD = -100
 RENAME_NOREPLACE = 1
 RENAME_EXCHANGE = 2
@@ -36,7 +35,7 @@ def token(address: int | None) -> str:
 
     `address` is that of the communicator; None where this process is alone.
     """
-    mine = os.environ.get(TOKEN) or os.urandom(6).hex()
+    mine = os.environ.get(MOVE_TOKEN) or os.urandom(6).hex()
     if address is None:
         return mine
     return bytes(gathered(address, list(mine.encode()))[0].tolist()).decode()

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import errno
 import os
 import resource
@@ -38,14 +37,3 @@ def _free(directory: str) -> str:
     if found.f_files > 0 and found.f_favail == 0:
         return "no inodes are free there"
     return f"{found.f_bavail * found.f_frsize:,} bytes are free"
-
-
-def sync_file_system(path: str) -> None:
-    """Bring the file system that holds a directory to the disk: one call for all files in it."""
-    fd = os.open(path, os.O_RDONLY)
-    try:
-        if ctypes.CDLL(None, use_errno=True).syncfs(fd) != 0:
-            code = ctypes.get_errno()
-            raise OSError(code, os.strerror(code), path)
-    finally:
-        os.close(fd)

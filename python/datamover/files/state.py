@@ -19,7 +19,7 @@ import numpy as np
 from datamover.arguments import memory_limit
 from datamover.collective_calls import agreeing, refused_by
 from datamover.errors import InvalidArgument, InvalidState, Mismatch, NoMemory, WrongType
-from datamover.files import address_place, addresses, formats, placing, state_addresses
+from datamover.files import address_place, addresses, formats, names, placing, state_addresses
 from datamover.files.agreement import threads_here, together
 from datamover.files.at_work import boxes, do_all, threads_within
 from datamover.files.state_items import (
@@ -133,7 +133,7 @@ def save(
     address = comm_address(comm)
 
     def prepare() -> _Save:
-        output = formats.place_of(path)
+        output = names.place_of(path)
         if addresses.is_address(output):
             state_addresses.check_saved(output, comm.size)
         found = _Save(comm, address, output, state_of(arrays))
@@ -225,7 +225,7 @@ def load(
 
 
 def _origin(path: str | os.PathLike[str], processes: int) -> Any:
-    found = formats.place_of(path)
+    found = names.place_of(path)
     if addresses.is_address(found):
         state_addresses.check_shared(found, processes)
         return state_addresses.AddressOrigin(found)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from datamover.errors import Error, InvalidArgument, IoError, Unsupported
-from datamover.files import addresses, formats
+from datamover.files import addresses, formats, names
 from datamover.files.formats import MoveOptions
 from datamover.files.state_stores import ZarrTarget, group_metadata, whole
 
@@ -90,7 +90,7 @@ class AddressOrigin:
         """Open an array to be read; errors as of `move`."""
         if not self._is_group():
             return self._functions.open_reader(self.path, MoveOptions())
-        return self._functions.open_reader(formats.place_of(f"{self.path}/{name}"), MoveOptions())
+        return self._functions.open_reader(names.place_of(f"{self.path}/{name}"), MoveOptions())
 
     def values(self) -> dict[str, Any]:
         """Read attributes of the group, and arrays of no dimension where the server lists them."""

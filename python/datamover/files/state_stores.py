@@ -19,8 +19,9 @@ import numpy as np
 from datamover.errors import Error, InvalidArgument, IoError, Unsupported
 from datamover.files import formats, hdf5, npy
 from datamover.files.formats import ArraySpec, MoveOptions, Shape
-from datamover.files.space import is_no_space, no_space, sync_file_system
+from datamover.files.space import is_no_space, no_space
 from datamover.files.state_items import State
+from datamover.files.write_back import FileSystem
 
 #: Chunks of distributed arrays in Zarr are about this large when nobody says how large.
 CHUNK_BYTES = 4 << 20
@@ -60,6 +61,7 @@ class ZarrTarget:
         self._functions = formats.named("zarr").functions(by_chunk=True)
         self.specs: dict[str, ArraySpec] = {}
         self._options: dict[str, MoveOptions] = {}
+        self._file_system: FileSystem | None = None  # since the first array was opened
         unknown = sorted(set(options.chunks) - set(state.items))
         if unknown:
             raise InvalidArgument(f"chunks are said for {unknown[0]!r}, which is not saved")
@@ -95,12 +97,15 @@ class ZarrTarget:
 
     def open(self, path: str, name: str) -> Any:
         """Open an array to be written."""
+        self._file_system = self._file_system or FileSystem(path)
         folder = os.path.join(path, *name.split("/"))
         return self._functions.open_writer(folder, self.specs[name], self._options[name])
 
     def sync(self, path: str) -> None:
         """Bring all that is in the group to the disk."""
-        sync_file_system(path)
+        file_system = self._file_system or FileSystem(path)
+        file_system.sync()
+        file_system.close()
 
 
 def group_metadata(attributes: dict[str, Any]) -> bytes:

@@ -22,13 +22,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from datamover.errors import InvalidArgument, NoMemory, Unsupported
-from datamover.files import address_place, addresses, formats, hierarchy, placing
+from datamover.files import address_place, addresses, formats, hierarchy, names, placing, write_back
 from datamover.files.agreement import Alarm, threads_here, together
 from datamover.files.at_work import cores, share_of_cores
 from datamover.files.checksums import Checksums
 from datamover.files.chunk_plan import ChunkPlan
 from datamover.files.chunk_sides import Sink, Source, file_axes, plan_between
-from datamover.files.flat import FlatBoxes
+from datamover.files.flat import FlatBoxes, FlatObject
 from datamover.files.formats import ArraySpec, MoveOptions, Reader, Shape, Writer
 from datamover.files.handover import Described, Handover, needs_handover
 from datamover.files.pipeline import GivenUp, Pipeline
@@ -342,14 +342,14 @@ def _places(
     source: str | os.PathLike[str], output: str | os.PathLike[str], options: MoveOptions
 ) -> tuple[str, str, MoveOptions]:
     """Give the real paths, and options with the datasets that were named behind them."""
-    source, member = formats.split_member(source)
-    output, output_member = formats.split_member(output)
+    source, member = names.split_member(source)
+    output, output_member = names.split_member(output)
     options = dataclasses.replace(
         options,
         member=member or options.member,
         output_member=output_member or options.output_member,
     )
-    return formats.place_of(source), formats.place_of(output), options
+    return names.place_of(source), names.place_of(output), options
 
 
 def _is_hierarchy(source: str, output: str, options: MoveOptions) -> bool:
@@ -426,6 +426,9 @@ class _Job:
             self._move_chunks(progress)
         elif self.slabs is not None:
             self._move_slabs(progress)
+        if isinstance(self.reader, FlatObject):
+            with together(self.comm):
+                self.reader.check_unchanged()
         with together(self.comm), self._timed("sync"):
             if self.writer is not None:
                 self.writer.sync()
@@ -458,6 +461,7 @@ class _Job:
             if file is not None:
                 with contextlib.suppress(OSError):
                     file.close()
+        write_back.give_up()
         self.place.give_back()
 
     @contextlib.contextmanager

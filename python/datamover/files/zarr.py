@@ -28,7 +28,8 @@ from datamover.files.formats import (
     check_shape,
     register,
 )
-from datamover.files.space import is_no_space, no_space, sync_file_system
+from datamover.files.space import is_no_space, no_space
+from datamover.files.write_back import sync_file_system
 from datamover.files.zarr_traits import ZarrTraits, traits_of
 
 COMPRESSORS = ("auto", "none", "zstd", "gzip", "blosc")

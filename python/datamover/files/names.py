@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Which file, dataset or address does a name mean?
+
+It loads little: the process that starts others for a move needs no more of files than this.
+"""
+
+from __future__ import annotations
+
+import os
+import urllib.parse
+
+from datamover.errors import InvalidArgument
+from datamover.files import addresses
+
+HDF5_SUFFIXES = (".h5", ".hdf5", ".he5", ".nc", ".nc4")
+
+
+def split_member(name: str | os.PathLike[str]) -> tuple[str, str | None]:
+    """Take `run.h5:/fields/u` apart into file and dataset; None where none is named.
+
+    Examples
+    --------
+    >>> from datamover.files.names import split_member
+    >>> split_member("run.h5:/fields/u"), split_member("run.h5")
+    (('run.h5', 'fields/u'), ('run.h5', None))
+    """
+    text = os.fspath(name)
+    path, found, member = text.rpartition(":/")
+    if not found or member.startswith("/") or os.path.lexists(text):
+        return text, None
+    member = member.strip("/")
+    if not path.lower().endswith(HDF5_SUFFIXES) and not os.path.isfile(path):
+        return text, None
+    if not member:
+        return path, None
+    if any(part in ("", ".", "..") for part in member.split("/")) or "\0" in member:
+        raise InvalidArgument(f"{member!r} is no name of a dataset")
+    return path, member
+
+
+def place_of(name: str | os.PathLike[str]) -> str:
+    """Return the real path of a name, or the address that it is.
+
+    Raises
+    ------
+    InvalidArgument
+        No name at all, or an address of a kind that is not known.
+    """
+    text = os.fspath(name)
+    if addresses.is_address(text):
+        return addresses.checked(text)
+    scheme, found, _ = text.partition("://")
+    if found and scheme.isalnum() and scheme != "file" and not os.path.lexists(text):
+        known = ", ".join(addresses.SCHEMES)
+        raise InvalidArgument(f"{text}: no {scheme} addresses are known; there are file, {known}")
+    return local_path(name)
+
+
+def local_path(name: str | os.PathLike[str]) -> str:
+    """Return the real path of a name, which may also be given as file:// address.
+
+    Raises
+    ------
+    InvalidArgument
+        An address of something else, or no name at all.
+    """
+    text = os.fspath(name)
+    scheme, found, rest = text.partition("://")
+    if found and scheme == "file":
+        host, slash, path = rest.partition("/")
+        if host not in ("", "localhost") or not slash:
+            raise InvalidArgument(f"{text} is no file of this machine; write file:///path")
+        text = urllib.parse.unquote("/" + path)
+    elif found and scheme.isalnum() and not os.path.lexists(text):
+        raise InvalidArgument(f"{text}: a file is needed here, no {scheme} address")
+    if not text or "\0" in text:
+        raise InvalidArgument(f"{text!r} is no name of a file")
+    return os.path.realpath(text)

@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How is what was written brought to the disk, if possible while more is made?
+
+The system keeps what is written in memory for a while. Told to begin at once, the disk is at work
+during the move and not only in the sync at its end, which stays what makes the output durable, and
+tells of all errors.
+"""
+
+from __future__ import annotations
+
+import collections
+import ctypes
+import functools
+import mmap
+import os
+import threading
+from collections.abc import Callable
+
+#: Pieces shorter than this are left to the sync at the end: a call for each would cost too much.
+MIN_BYTES = 1 << 18
+#: So many pieces may wait for the disk; where there are more it is busy anyway.
+MOST_WAITING = 64
+SYNC_FILE_RANGE_WRITE = 2
+THREAD = "datamover write-back"
+
+
+def begin(fd: int, position: int, nbytes: int) -> None:
+    """Have the system begin to write a piece of a file to the disk; does not wait.
+
+    Only whole pages: those at the ends may be written to once more. Where a piece ends with its
+    file, the rest of the page may be counted as of it.
+    """
+    first = -(-position // mmap.PAGESIZE) * mmap.PAGESIZE
+    length = (position + nbytes) // mmap.PAGESIZE * mmap.PAGESIZE - first
+    if length >= MIN_BYTES and _sync_file_range() is not None:
+        _queue.add(fd, first, length)
+
+
+def give_up() -> None:
+    """Leave the rest to the sync; when this returns, nothing here has a file open."""
+    _queue.empty()
+
+
+class FileSystem:
+    """The file system that holds a directory, to be synced.
+
+    Parameters
+    ----------
+    path : str
+    """
+
+    def __init__(self, path: str):
+        self._path = path
+        self._fd = -1
+        # The system tells this one of errors since now, also of those before `sync`.
+        self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+
+    def sync(self) -> None:
+        """Bring all its files to the disk."""
+        if ctypes.CDLL(None, use_errno=True).syncfs(self._fd) != 0:
+            code = ctypes.get_errno()
+            raise OSError(code, os.strerror(code), self._path)
+
+    def close(self) -> None:
+        """Close the directory."""
+        if self._fd >= 0:
+            os.close(self._fd)
+        self._fd = -1
+
+    def __del__(self) -> None:
+        self.close()
+
+
+def sync_file_system(path: str) -> None:
+    """Bring the file system that holds a directory to the disk: one call for all files in it."""
+    file_system = FileSystem(path)
+    try:
+        file_system.sync()
+    finally:
+        file_system.close()
+
+
+class _Queue:
+    """Pieces that a thread of their own, which is there while there are any, hands to the disk.
+
+    The call waits where the disk has much to do: those who make more shall not.
+    """
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._waiting: collections.deque[tuple[int, int, int]] = collections.deque()
+        self._is_served = False
+
+    def add(self, fd: int, first: int, length: int) -> None:
+        with self._changed:
+            if len(self._waiting) == MOST_WAITING:
+                return
+            self._waiting.append((os.dup(fd), first, length))
+            if self._is_served:
+                return
+            self._is_served = True
+        threading.Thread(target=self._serve, name=THREAD).start()
+
+    def empty(self) -> None:
+        with self._changed:
+            for fd, _, _ in self._waiting:
+                os.close(fd)
+            self._waiting.clear()
+            self._changed.wait_for(lambda: not self._is_served)
+
+    def _serve(self) -> None:
+        while True:
+            with self._changed:
+                if not self._waiting:
+                    self._is_served = False
+                    self._changed.notify_all()
+                    return
+                fd, first, length = self._waiting.popleft()
+            # An error shows in the sync at the end.
+            _sync_file_range()(fd, first, length, SYNC_FILE_RANGE_WRITE)
+            os.close(fd)
+
+
+_queue = _Queue()
+
+
+def _forget() -> None:
+    """Begin anew in a forked process, where the thread is not."""
+    global _queue
+    _queue = _Queue()
+
+
+os.register_at_fork(after_in_child=_forget)
+
+
+@functools.cache
+def _sync_file_range() -> Callable[..., int] | None:
+    """Give Linux' call; None where the C library has none."""
+    function = getattr(ctypes.CDLL(None), "sync_file_range", None)
+    if function is not None:
+        function.argtypes = (ctypes.c_int, ctypes.c_int64, ctypes.c_int64, ctypes.c_uint)
+    return function
