@@ -23,6 +23,7 @@ public:
           sends_(*state.group, slot.tag()),
           receives_(*state.group, slot.tag()),
           stable_(stable),
+          holes_(state.all_elems(), static_cast<std::uint32_t>(state.rank())),
           end_(state.elems) {}
 
     void begin() override {
@@ -62,8 +63,8 @@ private:
         s_.counters.staged_bytes = starts_.back();
         std::vector<std::byte*> places(starts_.size());
         for (std::size_t r = 0; r < places.size(); ++r) places[r] = staging_->data + starts_[r];
-        holes_ = fan_out_leaving(s_.all_elems(), {data_, elem_bytes_, elem_bytes_},
-                                 static_cast<std::uint32_t>(s_.rank()), places.data());
+        fan_out_leaving(s_.all_elems(), {data_, elem_bytes_, elem_bytes_},
+                        static_cast<std::uint32_t>(s_.rank()), places.data());
     }
 
     void offer() {
@@ -128,27 +129,32 @@ private:
     }
 
     void fill(const std::byte* from, std::int64_t elems) {
-        const std::int64_t holes = static_cast<std::int64_t>(holes_.size()) - next_hole_;
-        const std::int64_t filled = std::min(elems, holes);
-        for (std::int64_t i = 0; i < filled; ++i) {
-            std::memcpy(data_ + bytes_of(holes_[at(next_hole_ + i)]), from, at(elem_bytes_));
-            from += elem_bytes_;
+        while (elems > 0) {
+            const auto holes = holes_.next(elems);
+            if (holes.empty()) break;
+            put_at(holes, from, data_, elem_bytes_);
+            from += bytes_of(static_cast<std::int64_t>(holes.size()));
+            elems -= static_cast<std::int64_t>(holes.size());
         }
-        next_hole_ += filled;
-        std::memcpy(data_ + bytes_of(end_), from, at(bytes_of(elems - filled)));
-        end_ += elems - filled;
+        std::memcpy(data_ + bytes_of(end_), from, at(bytes_of(elems)));
+        end_ += elems;
     }
 
     void close_holes() {
-        if (next_hole_ == static_cast<std::int64_t>(holes_.size())) return;
-        std::int64_t to = holes_[at(next_hole_)];
-        for (std::int64_t h = next_hole_; h < static_cast<std::int64_t>(holes_.size()); ++h) {
-            const std::int64_t from = holes_[at(h)] + 1;
-            const bool last = h + 1 == static_cast<std::int64_t>(holes_.size());
-            const std::int64_t elems = (last ? s_.elems : holes_[at(h + 1)]) - from;
-            std::memmove(data_ + bytes_of(to), data_ + bytes_of(from), at(bytes_of(elems)));
-            to += elems;
-        }
+        const auto first = holes_.next(1);
+        if (first.empty()) return;
+        std::int64_t to = first.front();
+        std::int64_t from = to + 1;
+        const auto move_up = [&](std::int64_t end) {
+            std::memmove(data_ + bytes_of(to), data_ + bytes_of(from), at(bytes_of(end - from)));
+            to += end - from;
+        };
+        for (auto holes = holes_.next(s_.elems); !holes.empty(); holes = holes_.next(s_.elems))
+            for (const std::int64_t hole : holes) {
+                move_up(hole);
+                from = hole + 1;
+            }
+        move_up(s_.elems);
     }
 
     std::byte* data_;
@@ -157,13 +163,12 @@ private:
     bool stable_, closed_ = false;
     memory::AllocationPtr staging_;
     std::vector<std::int64_t> starts_;  ///< bytes into the staging memory, per rank
-    std::vector<std::int64_t> holes_;   ///< numbers of the elements that left, ascending
-    std::int64_t next_hole_ = 0;
-    std::int64_t end_;               ///< elements before it are filled or holes
-    std::vector<int> readers_;       ///< positions on the node
-    std::vector<int> sources_;       ///< ranks
-    std::size_t taken_ = 0;          ///< sources whose elements have come
-    memory::AllocationPtr arrived_;  ///< what the next one sends in message `number_`
+    LeavingElems holes_;                ///< the places of those that left, not yet filled
+    std::int64_t end_;                  ///< elements before it are filled or holes
+    std::vector<int> readers_;          ///< positions on the node
+    std::vector<int> sources_;          ///< ranks
+    std::size_t taken_ = 0;             ///< sources whose elements have come
+    memory::AllocationPtr arrived_;     ///< what the next one sends in message `number_`
     std::size_t number_ = 0;
 };
 

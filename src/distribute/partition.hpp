@@ -6,10 +6,10 @@
 // addresses per element, while a code is one byte and the places follow from counting.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <vector>
 
 #include "target_codes.hpp"
 
@@ -49,10 +49,33 @@ void collect(const ElementRange& range, const std::byte** places, std::byte* res
 void collect_combined(const ElementRange& range, const std::byte** places, std::byte* result,
                       std::int64_t elem_bytes, Op op, ScalarType type);
 
-/// Finds the elements in order that do not go to `kept`, at `places` as in `fan_out`; returns their
-/// numbers. Only for one target per element.
-std::vector<std::int64_t> fan_out_leaving(const ElementRange& range, const ElementColumn& column,
-                                          std::uint32_t kept, std::byte** places);
+/// The numbers of the elements that do not go to `kept`, ascending, found a block at a time. Only
+/// for one target per element.
+class LeavingElems {
+public:
+    LeavingElems(const ElementRange& range, std::uint32_t kept) : range_(range), kept_(kept) {}
+
+    /// The next ones, at most so many; none at the end.
+    std::span<const std::int64_t> next(std::int64_t most);
+
+private:
+    static constexpr std::int64_t block_elems = 2048;
+
+    void find_block();
+
+    ElementRange range_;  ///< what has not been looked at
+    std::uint32_t kept_;
+    std::array<std::int64_t, block_elems + 1> found_;
+    std::int64_t given_ = 0, end_ = 0;  ///< of those found
+};
+
+/// Copies the elements that do not go to `kept` to `places` as in `fan_out`.
+void fan_out_leaving(const ElementRange& range, const ElementColumn& column, std::uint32_t kept,
+                     std::byte** places);
+
+/// Copies packed elements to the places of those with the given numbers.
+void put_at(std::span<const std::int64_t> numbers, const std::byte* from, std::byte* data,
+            std::int64_t elem_bytes);
 
 /// Counts entries per rank in a range of elements, added to `counts`.
 void count_range(const ElementRange& range, std::int64_t* counts);

@@ -18,8 +18,9 @@ struct LoopShape {
     std::int64_t inner = 1;
     std::int64_t inner_source = 0;
     std::int64_t inner_destination = 0;
-    std::int64_t outer_tile = 0;  ///< edges of the tiles that `tiles` cuts the loops into
-    std::int64_t inner_tile = 0;
+    /// `tiles` asks for the lines of the next tile, one at every so many inner positions; 0: for
+    /// none.
+    std::int64_t fetch_every = 0;
 };
 
 /// One contiguous piece.
@@ -63,6 +64,7 @@ constexpr int size_classes = 5;  ///< elements of 1, 2, 4, 8 and 16 bytes
 constexpr int listed_classes = 8;
 constexpr int longest_fixed_piece = 64;
 constexpr int longest_short_row = 7;  ///< elements
+constexpr int tile_edge = 8;          ///< elements
 
 /// The loops compiled for one instruction set level.
 struct CopyLoops {
@@ -70,7 +72,8 @@ struct CopyLoops {
     ShapeLoop fixed_pieces[longest_fixed_piece + 1];  ///< by number of bytes
     ShapeLoop long_pieces;
     ShapeLoop strided[size_classes];
-    ShapeLoop tiles[size_classes];       ///< strided, cut into tiles
+    ShapeLoop tiles[size_classes];  ///< strided, cut into tiles of `tile_edge` squared
+    ShapeLoop low_tiles[size_classes];  ///< of half as many rows, for rows that become packed
     ShapeLoop short_rows[size_classes];  ///< strided, the inner rows of 2 to `longest_short_row`
     ShapeLoop transpose[size_classes];
     ShapeLoop transpose_streaming[size_classes];  ///< nullptr where stores cannot stream

@@ -14,20 +14,9 @@ namespace {
 
 /// Above this many bytes, stores of a transposition go around the caches (measured).
 constexpr std::int64_t streaming_bytes = std::int64_t{3} << 19;
-/// Above this span, several strided rows are gone through at once: more of them are then on their
-/// way from memory (measured).
-constexpr std::int64_t far_bytes = std::int64_t{1} << 24;
-constexpr std::int64_t far_tile_elems = 8;
-constexpr std::int64_t far_packing_tile_elems = 4;  ///< rows, where they become packed ones
-/// Edges of the tiles in which two strided axes are gone through, in elements: along the axis that
-/// the source and the one that the destination is fastest along. Beyond the second-level cache,
-/// where the source is contiguous along its axis, tiles are one line of the source wide and follow
-/// its rows, so that every line is fetched once (all measured).
-constexpr std::int64_t source_tile_elems = 32;
-constexpr std::int64_t destination_tile_elems = 16;
-constexpr std::int64_t far_span_bytes = std::int64_t{1} << 24;
-constexpr std::int64_t far_source_tile_bytes = 64;
-constexpr std::int64_t far_destination_tile_elems = 16;
+/// Above this span (a second-level cache), several strided rows are gone through at once: more of
+/// them are then on their way from memory (measured).
+constexpr std::int64_t far_bytes = std::int64_t{1} << 21;
 /// Edges of the tiles of an update: a line of the source, a row long enough for its loop.
 constexpr std::int64_t update_tile_rows = 8;
 constexpr std::int64_t update_tile_columns = 64;
@@ -170,13 +159,12 @@ std::int64_t span_bytes(const LoopShape& l) {
 ShapeLeaf shape_leaf(LoopShape shape) {
     const CopyLoops& loops = copy_loops();
     const int size = size_class(shape.bytes);
-    const bool far = span_bytes(shape) >= far_bytes && shape.inner >= 4 * far_tile_elems &&
-                     shape.outer >= far_tile_elems;
+    const bool far =
+        span_bytes(shape) >= far_bytes && shape.inner >= 4 * tile_edge && shape.outer >= tile_edge;
     if (size >= 0 && far) {
         const bool packs = shape.inner_destination == shape.bytes;
-        shape.outer_tile = packs ? far_packing_tile_elems : far_tile_elems;
-        shape.inner_tile = far_tile_elems;
-        return {loops.tiles[size], shape, "strided rows, several at once, "};
+        return {packs ? loops.low_tiles[size] : loops.tiles[size], shape,
+                "strided rows, several at once, "};
     }
     if (size >= 0) return {loops.strided[size], shape, "strided "};
     if (shape.bytes <= longest_fixed_piece)
@@ -295,11 +283,9 @@ bool has_short_rows(const CanonicalNest& nest) {
            nest.axes[n - 2].table == nullptr && nest.axes[n - 1].count <= longest_short_row;
 }
 
-/// The bytes that two axes span on the side where they span more.
-std::int64_t reach_bytes(const NestAxis& a, const NestAxis& b) {
-    return std::max(
-        a.count * std::abs(a.source_stride) + b.count * std::abs(b.source_stride),
-        a.count * std::abs(a.destination_stride) + b.count * std::abs(b.destination_stride));
+/// Elements at a stride that share a line of 64 bytes.
+std::int64_t elems_of_line(std::int64_t stride) {
+    return std::max<std::int64_t>(1, 64 / std::max<std::int64_t>(1, std::abs(stride)));
 }
 
 /// The source is fastest along one axis, the destination along another.
@@ -336,21 +322,10 @@ void compile_tiles(const CanonicalNest& nest, std::size_t source_axis, StepList&
                     1,
                     along_destination.source_stride,
                     along_destination.destination_stride,
-                    source_tile_elems,
-                    destination_tile_elems};
-    NestAxis rows = along_source;
-    NestAxis columns = along_destination;
-    if (along_source.source_stride == nest.elem_bytes &&
-        reach_bytes(along_source, along_destination) >= far_span_bytes) {
-        std::swap(rows, columns);
-        std::swap(shape.outer_source, shape.inner_source);
-        std::swap(shape.outer_destination, shape.inner_destination);
-        shape.outer_tile = far_destination_tile_elems;
-        shape.inner_tile = far_source_tile_bytes / nest.elem_bytes;
-    }
-    add_step(
-        steps, nest, outer,
-        TilesLeaf{loops.tiles[size], shape, AxisLoop(rows), AxisLoop(columns), "strided tiles "});
+                    elems_of_line(along_destination.destination_stride)};
+    add_step(steps, nest, outer,
+             TilesLeaf{loops.tiles[size], shape, AxisLoop(along_source),
+                       AxisLoop(along_destination), "strided tiles "});
 }
 
 std::int64_t longest_block(const NestAxis& axis) {

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Do strided copies in tiles of every element size, shape and stride give what a plain loop gives,
+// at every instruction set level that this processor has?
+#include <gtest/gtest.h>
+
+#include "loop_levels.hpp"
+#include "relation_oracle.hpp"
+
+using namespace datamover;
+using namespace relation_oracle;
+
+namespace {
+
+/// Rows outside or inside, gaps between elements, either side's axes in either direction.
+LoopShape random_shape(Random& random) {
+    LoopShape l;
+    l.bytes = std::int64_t{1} << between(random, 0, 4);
+    l.outer = between(random, 1, 35);
+    l.inner = between(random, 1, 35);
+    const auto strides = [&](std::int64_t& outer, std::int64_t& inner) {
+        const bool by_rows = between(random, 0, 1) == 0;
+        const std::int64_t near = l.bytes * between(random, 1, 4);
+        const std::int64_t far = near * (by_rows ? l.inner : l.outer) + between(random, 0, 9);
+        outer = (by_rows ? far : near) * (between(random, 0, 1) * 2 - 1);
+        inner = (by_rows ? near : far) * (between(random, 0, 1) * 2 - 1);
+    };
+    strides(l.outer_source, l.inner_source);
+    strides(l.outer_destination, l.inner_destination);
+    if (between(random, 0, 9) == 0) l.inner_source = 0;
+    l.fetch_every = between(random, 0, 9);
+    return l;
+}
+
+void expect_copied(const LoopShape& l, ShapeLoop loop, const char* name, Random& random) {
+    constexpr std::int64_t origin = std::int64_t{1} << 18;
+    const std::vector<char> source = random_bytes(random, 2 * origin);
+    std::vector<char> expected = random_bytes(random, 2 * origin);
+    std::vector<char> actual = expected;
+    for (std::int64_t o = 0; o < l.outer; ++o)
+        for (std::int64_t i = 0; i < l.inner; ++i)
+            std::memcpy(
+                expected.data() + origin + o * l.outer_destination + i * l.inner_destination,
+                source.data() + origin + o * l.outer_source + i * l.inner_source,
+                static_cast<std::size_t>(l.bytes));
+    loop(l, source.data() + origin, actual.data() + origin);
+    EXPECT_TRUE(actual == expected)
+        << name << ": " << l.outer << " x " << l.inner << " of " << l.bytes << " B, from "
+        << l.outer_source << ", " << l.inner_source << " to " << l.outer_destination << ", "
+        << l.inner_destination;
+}
+
+}  // namespace
+
+TEST(RelationTiles, EveryLevelSizeAndStride) {
+    Random random(53);
+    for (int k = 0; k < 60; ++k) {
+        const LoopShape l = random_shape(random);
+        const int size = size_class(l.bytes);
+        for (const CopyLoops* loops : levels()) {
+            expect_copied(l, loops->tiles[size], loops->level, random);
+            expect_copied(l, loops->low_tiles[size], loops->level, random);
+        }
+        if (HasFailure()) FAIL() << "case " << k;
+    }
+}
+
+/// Both sides strided along different axes, over more than the second-level cache, by relations.
+TEST(RelationTiles, LargeOnesByRelations) {
+    Random random(54);
+    for (const std::int64_t elem : {2, 8}) {
+        const std::int64_t ni = 301;
+        const std::int64_t nj = 1203;
+        const auto axis = [](std::int64_t n) {
+            return std::make_shared<AxisTable>(AxisTable::interval(0, 0, n));
+        };
+        Product product;
+        product.axes.push_back({axis(nj), 3 * ni * elem, 2 * elem});
+        product.axes.push_back({axis(ni), 3 * elem, 2 * nj * elem});
+        const AddressRelation relation = AddressRelation::from_products({product}, elem, elem);
+        const std::vector<char> source = random_bytes(random, 3 * ni * nj * elem);
+        std::vector<char> expected(static_cast<std::size_t>(2 * ni * nj * elem));
+        std::vector<char> actual(expected.size());
+        for (std::int64_t i = 0; i < ni; ++i)
+            for (std::int64_t j = 0; j < nj; ++j)
+                std::memcpy(expected.data() + 2 * (i * nj + j) * elem,
+                            source.data() + 3 * (j * ni + i) * elem,
+                            static_cast<std::size_t>(elem));
+        relation.copy(source.data(), actual.data());
+        EXPECT_TRUE(actual == expected) << relation.kernel().describe();
+    }
+}
