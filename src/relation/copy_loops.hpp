@@ -72,8 +72,8 @@ struct CopyLoops {
     ShapeLoop fixed_pieces[longest_fixed_piece + 1];  ///< by number of bytes
     ShapeLoop long_pieces;
     ShapeLoop strided[size_classes];
-    ShapeLoop tiles[size_classes];  ///< strided, cut into tiles of `tile_edge` squared
-    ShapeLoop low_tiles[size_classes];  ///< of half as many rows, for rows that become packed
+    ShapeLoop tiles[size_classes];       ///< strided, cut into tiles of `tile_edge` squared
+    ShapeLoop low_tiles[size_classes];   ///< of half as many rows, for rows that become packed
     ShapeLoop short_rows[size_classes];  ///< strided, the inner rows of 2 to `longest_short_row`
     ShapeLoop transpose[size_classes];
     ShapeLoop transpose_streaming[size_classes];  ///< nullptr where stores cannot stream
