@@ -21,8 +21,8 @@ FRAME_MAGIC = b"DMS1"
 REQUEST = struct.Struct("!4sIIQQQ")
 REQUEST_MAGIC = b"DMR2"
 FETCH, ADVANCE = 1, 2
-#: Magic, CRC32C, number of the array, place of the step, offset, bytes, segment, position, number of
-#: the step.
+#: Magic, CRC32C, number of the array, place of the step, offset, bytes, segment, position, number
+#: of the step.
 CHUNK = struct.Struct("!4sIIQQQQQQ")
 CHUNK_MAGIC, SHARED_MAGIC = b"DMC3", b"DMS3"
 CHUNK_BYTES = 1 << 20
