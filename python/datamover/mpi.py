@@ -6,6 +6,7 @@ It loads `mpi4py` and the library's own MPI module on first use, so that plannin
 
 from __future__ import annotations
 
+import contextlib
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -23,7 +24,7 @@ from .errors import (
 from .launch import check_launch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from types import ModuleType
 
     import numpy as np
@@ -149,4 +150,27 @@ def take_part_with(
     except Error as agreed:
         if isinstance(error, Exception):
             raise agreed from (None if isinstance(error, Error) else error)
+    error.is_told = True  # see left_by_none
     raise error
+
+
+@contextlib.contextmanager
+def left_by_none(address: int) -> Iterator[None]:
+    """Run a collective call of several agreements; where it ends between them, the others hear it.
+
+    An interrupt may come at any time. Where no agreement tells of it, nobody knows how far the
+    others are, so from then on they raise PeerFailed in whatever they do on this communicator.
+
+    Parameters
+    ----------
+    address : int
+        Of the communicator.
+    """
+    try:
+        yield
+    except Error:
+        raise  # agreed on
+    except BaseException as error:
+        if not getattr(error, "is_told", False):
+            core().fail(address, f"{type(error).__name__} in a call of all processes")
+        raise

@@ -6,6 +6,7 @@ zarr-python, h5py and NumPy read what is saved and write what is loaded.
 
 import errno
 import os
+import sys
 
 import drawn
 import h5py
@@ -469,3 +470,74 @@ def test_broken_files_are_an_error_on_all(comm, place):
         with pytest.raises(dm.IoError):
             dm.load(f"{place}/a.{end}", {"u": array.layout}, comm=comm)
     comm.Barrier()
+
+
+class Interrupter:
+    """Interrupts at the n-th call of a function of `datamover.files`, as Ctrl-C could.
+
+    It counts from where processes first agree: before, a call has not begun for the others.
+    """
+
+    def __init__(self, n=None):
+        self.n, self.calls, self.has_begun = n, 0, False
+
+    def __enter__(self):
+        sys.settrace(self._called)
+        return self
+
+    def __exit__(self, *_):
+        sys.settrace(None)
+
+    def _called(self, frame, *_):
+        self.has_begun = self.has_begun or frame.f_code.co_name == "collectively"
+        if self.has_begun and "/datamover/files/" in frame.f_code.co_filename:
+            self.calls += 1
+            if self.calls == self.n:
+                raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("call", ["save", "load", "move"])
+@pytest.mark.parametrize("end", ENDS)
+def test_an_interrupt_anywhere_ends_all_processes_and_the_output_is_whole(
+    comm, rng, place, cases, call, end
+):
+    rows = dm.BlockCyclic((4 * comm.size, 3), "(block, *)", nprocs=comm.size)
+    u = dm.XArray(comm, rows, "f8")
+    u.local[...] = comm.rank
+    whole = np.repeat(np.arange(comm.size, dtype="f8"), 4)[:, None] * np.ones(3)
+    old = f"{place}/old.{end}"
+    dm.save(old, {"u": u})
+
+    def run(on, output):
+        if call == "save":
+            dm.save(output, {"u": (u.local, rows)}, comm=on)
+        elif call == "load":
+            dm.load(old, {"u": rows}, comm=on)["u"].free()
+        else:
+            where = "" if end == "npy" else "/u" if end == "zarr" else ":/u"
+            dm.files.move(on, old + where, output.replace(end, "npy"))
+
+    run(comm, f"{place}/first.{end}")  # imports more than the next
+    with Interrupter() as counted:
+        run(comm, f"{place}/second.{end}")
+    last = comm.rank == comm.size - 1
+    for case in range(4 * cases):
+        alone = comm.Dup()
+        output = f"{place}/{case}.{end}"
+        n = comm.bcast(int(rng.integers(1, counted.calls + 1)), comm.size - 1)
+        with Interrupter(n if last else None) as interrupter:
+            try:
+                run(alone, output)
+                outcome = "done"
+            except (KeyboardInterrupt, dm.Error) as error:
+                outcome = type(error).__name__
+        assert not last or interrupter.calls >= n
+        # Python ends nothing for what is raised where an object is destroyed.
+        assert outcome in ("KeyboardInterrupt" if last else "PeerFailed", "done"), n
+        comm.Barrier()
+        written = output.replace(end, "npy") if call == "move" else output
+        if call != "load" and os.path.exists(written):
+            np.testing.assert_array_equal(stored(written, "u"), whole)
+        comm.Barrier()
+        alone.Free()
+    u.free()

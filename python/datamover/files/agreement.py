@@ -48,7 +48,8 @@ class Alarm:
 
     def __init__(self, comm: MPI.Comm):
         # MPI waits where nobody can interrupt it, or look at deadlines: let all have come before.
-        core().agree(comm_address(comm), None, "")
+        self._address = comm_address(comm)
+        core().agree(self._address, None, "")
         self._comm = comm.Dup()
         self._sent: list[Any] = []
 
@@ -63,7 +64,8 @@ class Alarm:
 
     def free(self) -> None:
         """Take in what was sent, all of which is under way by then. Collective."""
-        rang = gathered(comm_address(self._comm), [int(bool(self._sent))])
+        # On the communicator by which all hear of a process that does not come.
+        rang = gathered(self._address, [int(bool(self._sent))])
         for rank, sent in enumerate(rang):
             if sent[0] and rank != self._comm.rank:
                 self._comm.Recv(bytearray(), rank)

@@ -35,7 +35,7 @@ from datamover.files.state_items import (
 )
 from datamover.files.state_steps import Slab, Staging, batches, file_ranks, slabs_of
 from datamover.files.state_stores import Origin, StoreOptions, target_of, whole
-from datamover.mpi import collectively, comm_address
+from datamover.mpi import collectively, comm_address, left_by_none
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -141,9 +141,10 @@ def save(
         found.set_options(overwrite, chunks, compressor, writers, max_bytes, wait)
         return found
 
-    job = collectively(address, prepare)
-    job.agree()
-    return job.run()
+    with left_by_none(address):
+        job = collectively(address, prepare)
+        job.agree()
+        return job.run()
 
 
 @refused_by(agreeing)
@@ -217,9 +218,10 @@ def load(
         found.look()
         return found
 
-    job = collectively(address, prepare)
-    job.agree()
-    arrays = job.run()
+    with left_by_none(address):
+        job = collectively(address, prepare)
+        job.agree()
+        arrays = job.run()
     given = {name: target[0] for name, target in targets.items() if isinstance(target, tuple)}
     return {**job.values, **arrays, **given}
 
@@ -495,10 +497,11 @@ class Saving:
         self._written.wait()
         self._job = None
         try:
-            with together(job.comm):
-                if self._failure is not None:
-                    raise self._failure
-            job.finish()
+            with left_by_none(job.address):
+                with together(job.comm):
+                    if self._failure is not None:
+                        raise self._failure
+                job.finish()
         finally:
             if self._staging is not None:
                 self._staging.free()

@@ -34,7 +34,7 @@ from datamover.files.handover import Described, Handover, needs_handover
 from datamover.files.pipeline import GivenUp, Pipeline
 from datamover.files.region import limited
 from datamover.files.slabs import SlabMove, Slabs
-from datamover.mpi import collectively, comm_address, gathered
+from datamover.mpi import collectively, comm_address, gathered, left_by_none
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -147,10 +147,24 @@ def move(
     def settle() -> tuple[str, str, MoveOptions]:
         return _places(source, output, options or MoveOptions(**said))
 
-    source, output, options = settle() if comm is None else _settled(comm, settle)
+    if comm is None:
+        return _move(None, None, *settle(), progress)
+    address = comm_address(comm)
+    with left_by_none(address):
+        return _move(comm, address, *_settled(comm, settle), progress)
+
+
+def _move(
+    comm: MPI.Comm | None,
+    address: int | None,
+    source: str,
+    output: str,
+    options: MoveOptions,
+    progress: Callable[[int], Progress] | None,
+) -> MoveReport:
+    """Move between places, with options that were looked at. Collective."""
     if _is_hierarchy(source, output, options):
         return hierarchy.move(comm, source, output, options, progress)
-    address = None if comm is None else comm_address(comm)
     token = placing.token(address)
     job = _Job(comm, source, output, options, token)
     try:
