@@ -148,9 +148,9 @@ def take_part_with(
     try:
         agree(address, *told(error))
     except Error as agreed:
+        error.is_told = True  # see left_by_none
         if isinstance(error, Exception):
             raise agreed from (None if isinstance(error, Error) else error)
-    error.is_told = True  # see left_by_none
     raise error
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Is the disk told of all large pieces while they are written, and is nothing left open?"""
 
+import errno
 import itertools
 import mmap
 import os
@@ -101,6 +102,45 @@ def test_a_forked_process_begins_anew(tmp_path, monkeypatch):
         goes_on.set()
     assert os.waitpid(child, 0)[1] == 0
     write_back.give_up()
+
+
+def test_without_a_thread_or_a_descriptor_the_rest_is_left_to_the_sync(tmp_path, monkeypatch):
+    def no_thread(*_):
+        raise RuntimeError("can't start new thread")
+
+    def no_descriptor(*_):
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(write_back, "_sync_file_range", lambda: lambda *_: 0)
+    before = open_files()
+    with open(tmp_path / "a", "wb") as file:
+        for what, name, fails in [
+            (threading.Thread, "start", no_thread),
+            (os, "dup", no_descriptor),
+        ]:
+            with monkeypatch.context() as patched:
+                patched.setattr(what, name, fails)
+                write_back.begin(file.fileno(), 0, 1 << 20)
+            write_back.give_up()
+    assert open_files() == before
+
+
+def test_an_error_at_the_close_of_a_duplicate_ends_nothing(tmp_path, monkeypatch):
+    close, closed, failures = os.close, [], []
+
+    def failing(fd):
+        close(fd)
+        closed.append(fd)
+        raise OSError(errno.EDQUOT, "Disk quota exceeded")
+
+    monkeypatch.setattr(write_back, "_sync_file_range", lambda: lambda *_: 0)
+    monkeypatch.setattr(threading, "excepthook", failures.append)
+    with open(tmp_path / "a", "wb") as file:
+        monkeypatch.setattr(os, "close", failing)
+        write_back.begin(file.fileno(), 0, 1 << 20)
+        write_back.give_up()
+        monkeypatch.setattr(os, "close", close)
+    assert len(closed) == 1 and failures == []
 
 
 def test_a_sync_that_fails_is_told(tmp_path):

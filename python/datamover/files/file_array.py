@@ -32,7 +32,7 @@ from datamover.errors import (
     Unsupported,
     WrongType,
 )
-from datamover.files import addresses, dealing, formats, names, placing
+from datamover.files import addresses, dealing, formats, names, placing, write_back
 from datamover.files.agreement import threads_here, together
 from datamover.files.at_work import boxes, do_all, threads_within
 from datamover.files.direct_zarr import OrdinaryArray
@@ -443,6 +443,7 @@ class FileArray:
             self._file.close()
         if self._removes:
             self._removes = False
+            write_back.give_up()
             try:
                 placing.clean_up(self._temporary, self.path)
             except OSError as e:

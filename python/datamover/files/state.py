@@ -19,7 +19,15 @@ import numpy as np
 from datamover.arguments import memory_limit
 from datamover.collective_calls import agreeing, refused_by
 from datamover.errors import InvalidArgument, InvalidState, Mismatch, NoMemory, WrongType
-from datamover.files import address_place, addresses, formats, names, placing, state_addresses
+from datamover.files import (
+    address_place,
+    addresses,
+    formats,
+    names,
+    placing,
+    state_addresses,
+    write_back,
+)
 from datamover.files.agreement import threads_here, together
 from datamover.files.at_work import boxes, do_all, threads_within
 from datamover.files.state_items import (
@@ -430,6 +438,7 @@ class _Save(_Work):
     def close(self) -> None:
         """Remove the old output, or a new one that is not complete. Local."""
         if self._place is not None:
+            write_back.give_up()
             self._place.give_back()
             self._place = None
 

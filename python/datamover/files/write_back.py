@@ -9,6 +9,7 @@ tells of all errors.
 from __future__ import annotations
 
 import collections
+import contextlib
 import ctypes
 import functools
 import mmap
@@ -28,12 +29,14 @@ def begin(fd: int, position: int, nbytes: int) -> None:
     """Have the system begin to write a piece of a file to the disk; does not wait.
 
     Only whole pages: those at the ends may be written to once more. Where a piece ends with its
-    file, the rest of the page may be counted as of it.
+    file, the rest of the page may be counted as of it. Where the system has no descriptor or thread
+    for it, the piece is left to the sync.
     """
     first = -(-position // mmap.PAGESIZE) * mmap.PAGESIZE
     length = (position + nbytes) // mmap.PAGESIZE * mmap.PAGESIZE - first
     if length >= MIN_BYTES and _sync_file_range() is not None:
-        _queue.add(fd, first, length)
+        with contextlib.suppress(OSError, RuntimeError):
+            _queue.add(fd, first, length)
 
 
 def give_up() -> None:
@@ -96,16 +99,26 @@ class _Queue:
             if len(self._waiting) == MOST_WAITING:
                 return
             self._waiting.append((os.dup(fd), first, length))
-            if self._is_served:
-                return
+            if not self._is_served:
+                self._start()
+
+    def _start(self) -> None:
+        """Start the thread, which comes to the pieces when the caller lets go of them."""
+        try:
+            threading.Thread(target=self._serve, name=THREAD).start()
             self._is_served = True
-        threading.Thread(target=self._serve, name=THREAD).start()
+        except RuntimeError:
+            self.drop()
+            raise
+
+    def drop(self) -> None:
+        """Forget what waits; the caller holds the pieces."""
+        while self._waiting:
+            _close(self._waiting.popleft()[0])
 
     def empty(self) -> None:
         with self._changed:
-            for fd, _, _ in self._waiting:
-                os.close(fd)
-            self._waiting.clear()
+            self.drop()
             self._changed.wait_for(lambda: not self._is_served)
 
     def _serve(self) -> None:
@@ -118,7 +131,13 @@ class _Queue:
                 fd, first, length = self._waiting.popleft()
             # An error shows in the sync at the end.
             _sync_file_range()(fd, first, length, SYNC_FILE_RANGE_WRITE)
-            os.close(fd)
+            _close(fd)
+
+
+def _close(fd: int) -> None:
+    """Close a duplicate; what a file system says then, it says at the close of the file too."""
+    with contextlib.suppress(OSError):
+        os.close(fd)
 
 
 _queue = _Queue()
@@ -127,6 +146,7 @@ _queue = _Queue()
 def _forget() -> None:
     """Begin anew in a forked process, where the thread is not."""
     global _queue
+    _queue.drop()
     _queue = _Queue()
 
 
