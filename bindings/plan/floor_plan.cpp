@@ -217,7 +217,7 @@ Examples
 >>> import datamover as dm
 >>> plan = dm.FloorPlan.uniform(dm.Region(0, 9), 3, nprocs=3).with_owners([0, 0, 1])
 >>> plan.nprocs, plan.region(2), plan.owner(2)
-(2, Region(6, 9), 1)
+(2, Region((6,), (9,)), 1)
 )doc",
              nb::sig("def with_owners(self, owners: collections.abc.Sequence[int] | "
                      "numpy.typing.ArrayLike, nprocs: int | None = None) -> FloorPlan"))
