@@ -29,9 +29,14 @@ public:
         faces_ = Mover(MPI_COMM_WORLD, faces, u_, u_);
         const MotionPlan from_below = halo(boxes_, one, none, {}, {}, false);
         const MotionPlan from_above = halo(boxes_, none, one, {}, {}, false);
+        // Through slots or messages, after which the sender computes on; a direct copy would have
+        // it wait for those behind it.
+        const MoverOptions ahead{.transport = "staged+p2p"};
         for (std::int64_t step = 0; step < steps(); ++step) {
-            up_.emplace_back(MPI_COMM_WORLD, front(from_below, Sweep::up, step), rsd_, rsd_);
-            down_.emplace_back(MPI_COMM_WORLD, front(from_above, Sweep::down, step), rsd_, rsd_);
+            const MotionPlan up = front(from_below, Sweep::up, step);
+            const MotionPlan down = front(from_above, Sweep::down, step);
+            up_.emplace_back(MPI_COMM_WORLD, up, rsd_, rsd_, ahead);
+            down_.emplace_back(MPI_COMM_WORLD, down, rsd_, rsd_, ahead);
         }
         // communication: end
     }
