@@ -15,7 +15,9 @@ void Datatype::commit() {
     check(MPI_Type_commit(&type_), "MPI_Type_commit");
 }
 
-Datatype sequence(const std::vector<PlacedDatatype>& parts) {
+Datatype sequence(std::vector<PlacedDatatype> parts) {
+    if (parts.size() == 1 && parts.front().displacement_bytes == 0)
+        return std::move(parts.front().type);
     const std::vector<int> lengths(parts.size(), 1);
     std::vector<MPI_Aint> displacements;
     std::vector<MPI_Datatype> types;

@@ -37,7 +37,7 @@ struct PlacedDatatype {
 };
 
 /// One of each, in this order.
-Datatype sequence(const std::vector<PlacedDatatype>& parts);
+Datatype sequence(std::vector<PlacedDatatype> parts);
 
 /// The bytes at a place in memory, counted from MPI_BOTTOM, committed.
 Datatype bytes_at(const void* memory, std::int64_t bytes);

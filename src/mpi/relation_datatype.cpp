@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "mpi/checked_call.hpp"
@@ -36,16 +37,28 @@ Datatype one_byte_back(std::int64_t count, MPI_Datatype of) {
     std::vector<Part> two, parts;
     two.push_back({0, vector_of(1, 0, of)});
     two.push_back({-1, vector_of(1, 0, of)});
-    parts.push_back({0, vector_of(count / 2, -2, sequence(two).get())});
+    parts.push_back({0, vector_of(count / 2, -2, sequence(std::move(two)).get())});
     if (count % 2 != 0) parts.push_back({1 - count, vector_of(1, 0, of)});
-    return sequence(parts);
+    return sequence(std::move(parts));
+}
+
+std::int64_t extent_of(MPI_Datatype type) {
+    MPI_Aint lower = 0, extent = 0;
+    check(MPI_Type_get_extent(type, &lower, &extent), "MPI_Type_get_extent");
+    return extent;
 }
 
 Datatype vector_of(std::int64_t count, std::int64_t stride, MPI_Datatype of) {
-    if (count == 1) stride = 0;
-    if (stride == -1) return one_byte_back(count, of);
     MPI_Datatype made = MPI_DATATYPE_NULL;
+    if (count == 1) {
+        check(MPI_Type_dup(of, &made), "MPI_Type_dup");
+        return Datatype(made);
+    }
+    if (stride == -1) return one_byte_back(count, of);
     if (count <= longest_list) {
+        // MPICH does not see by itself that the elements of a vector lie one behind the other, and
+        // then packs each alone.
+        if (stride == extent_of(of)) return contiguous(count, of);
         check(MPI_Type_create_hvector(static_cast<int>(count), 1, static_cast<MPI_Aint>(stride), of,
                                       &made),
               "MPI_Type_create_hvector");
@@ -57,7 +70,7 @@ Datatype vector_of(std::int64_t count, std::int64_t stride, MPI_Datatype of) {
     if (count % longest_list != 0)
         parts.push_back({count / longest_list * longest_list * stride,
                          vector_of(count % longest_list, stride, of)});
-    return sequence(parts);
+    return sequence(std::move(parts));
 }
 
 /// Appends the runs of a table, in order, at the strides of one side.
@@ -76,11 +89,11 @@ Datatype table_of(const AxisTable& table, Side side, std::int64_t stride, MPI_Da
     if (table.periods() > 0 && !table.runs().empty()) {
         std::vector<Part> once;
         append_runs(table.runs(), side, stride, of, 0, once);
-        const Datatype one = sequence(once);
+        const Datatype one = sequence(std::move(once));
         all.push_back({0, vector_of(table.periods(), table.period(side) * stride, one.get())});
     }
     append_runs(table.tail(), side, stride, of, 0, all);
-    return sequence(all);
+    return sequence(std::move(all));
 }
 
 Datatype nest_of(const Nest& nest, Side side, MPI_Datatype element) {
@@ -111,7 +124,7 @@ public:
 
     Datatype finish() {
         flush();
-        return sequence(parts_);
+        return sequence(std::move(parts_));
     }
 
 private:
@@ -162,7 +175,7 @@ Datatype made_of(const AddressRelation::Storage& storage, Side side, std::int64_
     static_cast<const ProductStorage&>(storage).for_each_nest([&](const Nest& nest) {
         nests.push_back({nest.offset(side), nest_of(nest, side, element)});
     });
-    return sequence(nests);
+    return sequence(std::move(nests));
 }
 
 void require_element(MPI_Datatype element, std::int64_t elem_bytes) {

@@ -15,7 +15,7 @@ mpi::Datatype elements_of(const PairProgram& program, std::size_t chunk) {
     for (const auto& [relation, base] : program.arrays(chunk))
         arrays.push_back({mpi::displacement_of(base),
                           mpi::Datatype(relation_datatype(*relation, program.array_side()))});
-    mpi::Datatype all = mpi::sequence(arrays);
+    mpi::Datatype all = mpi::sequence(std::move(arrays));
     all.commit();
     return all;
 }
