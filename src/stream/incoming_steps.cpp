@@ -40,6 +40,17 @@ std::vector<std::uint32_t> arrays_of(const Json& said) {
     return arrays;
 }
 
+/// Whether any of the connections to a sending process has.
+bool has_ended(const IncomingSteps::Links& links) {
+    return std::any_of(links.begin(), links.end(),
+                       [](const auto& link) { return link->has_ended(); });
+}
+
+Error ended(int producer) {
+    return Error(ErrorCode::peer_failed,
+                 "sending process " + std::to_string(producer) + ": it closed the connection");
+}
+
 }  // namespace
 
 void IncomingSteps::want(std::vector<WantedArray> wanted, std::int64_t ahead, StreamHabits habits) {
@@ -329,18 +340,21 @@ void IncomingSteps::deliver() {
 /// Throws peer_failed where what is missing cannot come any more.
 void IncomingSteps::look_for_ended(const Announced& step, Coming& coming) const {
     for (const auto& [producer, links] : links_) {
-        if (std::none_of(links.begin(), links.end(),
-                         [](const auto& link) { return link->has_ended(); }))
-            continue;
+        if (!has_ended(links)) continue;
         for (const std::uint32_t number : step.arrays) {
             if (!begun_.at(number)->sizes().contains(producer)) continue;
             const Messages& messages = coming.messages[number];
             const auto message = messages.find(producer);
-            if (message == messages.end() || !message->second->is_whole())
-                throw Error(ErrorCode::peer_failed, "sending process " + std::to_string(producer) +
-                                                        ": it closed the connection");
+            if (message == messages.end() || !message->second->is_whole()) throw ended(producer);
         }
     }
+}
+
+std::optional<Error> IncomingSteps::lost() const {
+    if (has_ended_ || !is_told_by_messages()) return std::nullopt;
+    for (const auto& [producer, links] : links_)
+        if (has_ended(links)) return ended(producer);
+    return std::nullopt;
 }
 
 void IncomingSteps::end_data() {
