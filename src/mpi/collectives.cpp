@@ -204,7 +204,8 @@ std::vector<std::vector<std::int64_t>> ProcessGroup::gather_in(
     const auto buffers = std::make_shared<Buffers>();
     Buffers& b = *buffers;
     if (n <= most_in_slots) {
-        // A few numbers of each come with their count, and where they are all, that is all.
+        // A few numbers of each come with their count; where no process brings more, nothing else
+        // is exchanged.
         b.mine.assign(slot_numbers, 0);
         b.mine[0] = static_cast<std::int64_t>(values.size());
         std::copy_n(values.begin(), std::min(values.size(), slot_numbers - 1), b.mine.begin() + 1);

@@ -273,20 +273,29 @@ void Audience::end() {
         for (const ConsumerPtr& consumer : consumers())
             consumer->asks_for_arrays = true;  // all learn of arrays that came later
         answer_about_arrays();
-        for (const ConsumerPtr& consumer : consumers()) {
-            const std::int64_t steps = consumer->queue.next_place();
-            consumer->queue.drop_all();
-            dropped_ += consumer->queue.dropped();
-            consumer->say(JsonObject()
-                              .add("type", "end")
-                              .add("dropped", consumer->queue.dropped())
-                              .add("steps", steps));
-        }
+        for (const ConsumerPtr& consumer : consumers()) end(consumer);
         consumers_.clear();
         links = links_;
     }
     const Clock::time_point deadline = Clock::now() + finish_time;  // for all of them together
     for (const LinkPtr& link : links) link->finish(deadline);
+}
+
+/// Tells a consumer that this was all; that this is an error where its processes have perhaps not
+/// got the same steps: of those that wait here, each takes what it has credits for.
+void Audience::end(const ConsumerPtr& consumer) {
+    StepQueue& queue = consumer->queue;
+    const bool may_differ = consumer->nprocs > 1 && !queue.waiting().empty() &&
+                            consumer->is_told_by_messages(queue.waiting().front());
+    const std::int64_t steps = queue.next_place();
+    queue.drop_all();
+    if (may_differ)
+        return leave(consumer, Error(ErrorCode::timeout,
+                                     "the stream was closed before all "
+                                     "processes of the consumer had its steps"));
+    dropped_ += queue.dropped();
+    consumer->say(
+        JsonObject().add("type", "end").add("dropped", queue.dropped()).add("steps", steps));
 }
 
 AudienceCounters Audience::counters() {

@@ -149,6 +149,7 @@ private:
     void make_place();
     void lose(const ConsumerPtr& consumer, std::int64_t rank, const Error& why);
     void leave(const ConsumerPtr& consumer, const Error& error);
+    void end(const ConsumerPtr& consumer);
     std::vector<ConsumerPtr> consumers() const;
 
     void listen(ControlLink& link, const ConsumerPtr& consumer, std::int64_t rank);

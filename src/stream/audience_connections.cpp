@@ -191,6 +191,7 @@ void Audience::taken(Consumer& consumer, std::int64_t place) {
     consumer.took = Clock::now();
     // A consumer that says this here alone, and not to those that keep the step, has it no longer.
     news_.dropped.emplace_back(consumer.key, place);
+    changed_.notify_all();  // another stream may have the place
 }
 
 /// Sends a consumer what it has credits for.
@@ -210,7 +211,7 @@ void Audience::send(Consumer& consumer, const Step& step) {
         --consumer.credits[static_cast<std::size_t>(rank)];
         if (!early.contains(rank)) missing.insert(rank);
     }
-    if (consumer.is_told_by_messages() && step.arrays.size() == consumer.wanted->size()) {
+    if (consumer.is_told_by_messages(step)) {
         if (missing.empty()) taken(consumer, step.place);
         return;
     }

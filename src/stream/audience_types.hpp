@@ -36,6 +36,9 @@ struct Audience::Consumer {
     bool is_told_by_messages() const {
         return hears_by_messages && announced.size() == wanted->size();
     }
+    bool is_told_by_messages(const Step& step) const {
+        return is_told_by_messages() && step.arrays.size() == wanted->size();
+    }
     /// Whether there is a step that it has not taken, and that does not wait for its sender.
     bool could_take() const {
         const auto& waiting = queue.waiting();

@@ -115,6 +115,7 @@ private:
     bool wait(Lock& lock, const Deadline& deadline, const IsDone& is_done);
     bool take_turn(Lock& lock, std::chrono::milliseconds time, bool is_program);
     void take_in(const std::vector<pollfd>& waiting, bool is_program);
+    void look_for_lost();
     bool is_finished() const { return error_ || closed_ || steps_->is_over(); }
 
     void wait_for_arrays(std::optional<double> timeout_seconds);
@@ -146,6 +147,7 @@ private:
     std::optional<Error> error_;
     std::optional<Error> failing_;  ///< an error whose reason is looked for
     Clock::time_point reason_end_;
+    std::optional<Clock::time_point> lost_end_;  ///< until then a lost connection may be explained
     std::atomic<bool> closed_{false};
     bool is_subscribed_ = false;
 };

@@ -151,6 +151,7 @@ void Consumer::take_in(const std::vector<pollfd>& waiting, bool is_program) {
     try {
         if (!failing_) {
             steps_->take_in(waiting, is_program);
+            look_for_lost();
         } else if (const auto reason = steps_->reason(waiting)) {
             fail_here(*reason);
         } else if (Clock::now() >= reason_end_) {
@@ -175,6 +176,16 @@ void Consumer::take_in(const std::vector<pollfd>& waiting, bool is_program) {
         fail_here(Error(ErrorCode::peer_failed, "it was interrupted while it connected"));
         throw;
     }
+}
+
+/// A connection that has ended is an error, but at the end of the stream, which is told over
+/// another one and may be heard later.
+void Consumer::look_for_lost() {
+    const std::optional<Error> lost = steps_->lost();
+    if (!lost) return;
+    const Clock::time_point now = Clock::now();
+    if (!lost_end_) lost_end_ = now + std::chrono::milliseconds(reason_milliseconds.load());
+    if (now >= *lost_end_) fail_here(*lost);
 }
 
 void Consumer::raise_error() const {

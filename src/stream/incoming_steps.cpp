@@ -40,6 +40,17 @@ std::vector<std::uint32_t> arrays_of(const Json& said) {
     return arrays;
 }
 
+/// Whether any of the connections to a sending process has.
+bool has_ended(const IncomingSteps::Links& links) {
+    return std::any_of(links.begin(), links.end(),
+                       [](const auto& link) { return link->has_ended(); });
+}
+
+Error ended(int producer) {
+    return Error(ErrorCode::peer_failed,
+                 "sending process " + std::to_string(producer) + ": it closed the connection");
+}
+
 }  // namespace
 
 void IncomingSteps::want(std::vector<WantedArray> wanted, std::int64_t ahead, StreamHabits habits) {
@@ -246,7 +257,7 @@ void IncomingSteps::hear_of_step(const Json& said) {
 }
 
 /// Whether a step of which all wanted arrays come is not announced but by its messages. The stream
-/// finds the same: see Audience::is_told_by_messages.
+/// finds the same: see Audience::Consumer::is_told_by_messages.
 bool IncomingSteps::is_told_by_messages() const {
     return habits_.tells_by_messages && !wanted_.empty() &&
            arrays_announced_.size() == wanted_.size();
@@ -272,8 +283,7 @@ void IncomingSteps::announce_what_came() {
 void IncomingSteps::announce(Announced step) {
     for (const std::uint32_t number : step.arrays)
         step.messages += begun_.at(number)->sizes().size();
-    const bool comes_next = announced_.empty() || step.place > announced_.back().place;
-    if (!comes_next || step.place < taken_ || steps_open_ >= ahead_)
+    if (step.place < next_ || steps_open_ >= ahead_)
         throw Error(ErrorCode::io, "the stream sends step " + std::to_string(step.place) +
                                        ", for which it has no credit");
     ++steps_open_;
@@ -306,16 +316,20 @@ void IncomingSteps::deliver() {
             return;
         }
         if (coming.count > step.messages)
-            throw Error(ErrorCode::io, "more came of step " + std::to_string(step.number) +
+            throw Error(ErrorCode::io, "more came of the step at place " +
+                                           std::to_string(step.place) +
                                            " than the stream says it has");
         ArrivedStep arrived{step.place, step.number, {}};
         if (step.number == no_number) arrived.number = coming.number;
         if (arrived.number == no_number)
-            throw Error(ErrorCode::io, "a step that neither the stream nor its messages tell of");
+            throw Error(ErrorCode::io,
+                        "neither the stream nor its messages tell the number of "
+                        "the step at place " +
+                            std::to_string(step.place));
         for (const std::uint32_t number : step.arrays) {
             Messages& messages = coming.messages[number];
             if (messages.size() != begun_.at(number)->sizes().size())
-                throw Error(ErrorCode::io, "of step " + std::to_string(step.number) +
+                throw Error(ErrorCode::io, "of step " + std::to_string(arrived.number) +
                                                " other arrays came than the stream says");
             arrived.arrays.emplace_back(begun_.at(number).get(), std::move(messages));
         }
@@ -329,18 +343,21 @@ void IncomingSteps::deliver() {
 /// Throws peer_failed where what is missing cannot come any more.
 void IncomingSteps::look_for_ended(const Announced& step, Coming& coming) const {
     for (const auto& [producer, links] : links_) {
-        if (std::none_of(links.begin(), links.end(),
-                         [](const auto& link) { return link->has_ended(); }))
-            continue;
+        if (!has_ended(links)) continue;
         for (const std::uint32_t number : step.arrays) {
             if (!begun_.at(number)->sizes().contains(producer)) continue;
             const Messages& messages = coming.messages[number];
             const auto message = messages.find(producer);
-            if (message == messages.end() || !message->second->is_whole())
-                throw Error(ErrorCode::peer_failed, "sending process " + std::to_string(producer) +
-                                                        ": it closed the connection");
+            if (message == messages.end() || !message->second->is_whole()) throw ended(producer);
         }
     }
+}
+
+std::optional<Error> IncomingSteps::lost() const {
+    if (has_ended_ || !is_told_by_messages()) return std::nullopt;
+    for (const auto& [producer, links] : links_)
+        if (has_ended(links)) return ended(producer);
+    return std::nullopt;
 }
 
 void IncomingSteps::end_data() {

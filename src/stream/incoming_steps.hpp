@@ -72,6 +72,9 @@ public:
     /// add_control_to made it. Throws peer_failed where it says no more.
     std::optional<Error> reason(const std::vector<pollfd>& waiting);
     void add_control_to(std::vector<pollfd>& waiting) const;
+    /// peer_failed where a sending process has ended its connection although more steps come that
+    /// only messages tell of, unless the stream says soon that it has ended, too.
+    std::optional<Error> lost() const;
 
     /// The next step, with all its messages.
     std::optional<ArrivedStep> next();

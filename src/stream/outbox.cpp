@@ -54,6 +54,10 @@ void Outbox::drop(const std::string& key, std::uint64_t place) {
     for (const auto& box : boxes_of(key)) box->drop(place);
 }
 
+void Outbox::end(const std::string& key) {
+    for (const auto& box : boxes_of(key)) box->end_all();
+}
+
 void Outbox::forget(const std::string& key) {
     const Boxes boxes = boxes_of(key);
     {

@@ -46,6 +46,8 @@ public:
               std::int64_t number = no_number);
     /// Forgets what is kept of a step.
     void drop(const std::string& key, std::uint64_t place);
+    /// Ends the connections of a consumer.
+    void end(const std::string& key);
     /// Forgets a consumer that has gone, and ends its connections.
     void forget(const std::string& key);
 

@@ -60,6 +60,7 @@ Producer::Producer(std::shared_ptr<Together> together, const std::string& addres
                    StreamOptions options, std::shared_ptr<Places> places, std::string name)
     : together_(std::move(together)),
       options_(std::move(options)),
+      has_manager_(places != nullptr),
       places_(places ? std::move(places) : std::make_shared<Places>(StreamManagerOptions())),
       name_(std::move(name)) {
     std::optional<Listeners> listeners;
@@ -103,7 +104,7 @@ void Producer::check_options() const {
 /// Whether it waits for steps to be taken although there are credits for more: for the sake of
 /// other streams, or of what it may keep.
 bool Producer::is_pressed(const Flow& flow) const {
-    return !name_.empty() || flow.queue_bytes < least_free_bytes;
+    return has_manager_ || flow.queue_bytes < least_free_bytes;
 }
 
 /// Lets consumers connect.

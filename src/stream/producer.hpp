@@ -142,6 +142,7 @@ private:
     void pack(const std::string& name, std::int64_t sequence, const Decision& decision,
               const SentPart& part);
     void pack_for(const Decision::Place& place, const std::string& name, const SentPart& part);
+    void end_failed(const Decision& decision);
     void tell_failures();
     void write_failures(WordWriter& words) const;
     std::vector<WordReader> after_failures(const std::vector<Together::Numbers>& everyone);
@@ -152,6 +153,7 @@ private:
 
     const std::shared_ptr<Together> together_;
     const StreamOptions options_;
+    const bool has_manager_;  ///< whose other streams may wait for its place
     const std::shared_ptr<Places> places_;
     const std::string name_;  ///< among the streams that share the places
     std::unique_ptr<Places::Listed> listed_;

@@ -212,7 +212,8 @@ void Producer::hear(const Decision& decision) {
 }
 
 /// Packs an array for each consumer. One for which that fails anywhere is refused: now, or, where
-/// the messages say all of the step, with the next call.
+/// the messages say all of the step, with the next call. That may be long after one of another
+/// stream of the same manager, which waits for the place of this one.
 void Producer::pack(const std::string& name, std::int64_t sequence, const Decision& decision,
                     const SentPart& part) {
     Failures mine;
@@ -237,7 +238,10 @@ void Producer::pack(const std::string& name, std::int64_t sequence, const Decisi
     }
     const auto ended = mine.ended;
     failures_ = std::move(mine);
-    if (!decision.is_told_by_messages) tell_failures();
+    if (decision.is_told_by_messages && !has_manager_)
+        end_failed(decision);
+    else
+        tell_failures();
     if (ended) std::rethrow_exception(ended);
     if (audience_ == nullptr) return;
     std::vector<std::string> sent;
@@ -262,6 +266,16 @@ void Producer::pack_for(const Decision::Place& place, const std::string& name,
     outbox_->pack(place.first, static_cast<std::uint64_t>(place.second),
                   static_cast<std::uint32_t>(array.number), found->second.of(*part.memory),
                   {part.data, part.bounds}, is_whole ? *step_ : no_number);
+}
+
+/// Has consumers for which packing failed here know that a message does not come.
+void Producer::end_failed(const Decision& decision) {
+    for (const auto& [key, place] : decision.to) {
+        const auto failure = failures_.by_key.find(key);
+        const bool has_failed = failure != failures_.by_key.end();
+        if (has_failed && audience_ != nullptr) audience_->refuse(key, failure->second);
+        if (has_failed || failures_.ended) outbox_->end(key);
+    }
 }
 
 /// Has all processes hear at once.

@@ -243,15 +243,19 @@ def array_told(layout):
 STEP_TOLD = said({"type": "step", "place": 0, "step": 0, "arrays": [0], "dropped": 0})
 
 
+def whole_step(place, number):
+    """The message that says all of a step."""
+    data = of_step(number).tobytes()
+    words = _plan.crc32c(data), 0, place, 0, len(data)
+    return stream_words.chunk_header(stream_words.CHUNK_MAGIC, *words, number=number) + data
+
+
 def test_messages_say_all_of_a_step_but_the_first():
     """Also of one that comes after the end was said."""
     sent = [0, 7, 9, 20]
 
     def message(place):
-        data = of_step(sent[place]).tobytes()
-        words = _plan.crc32c(data), 0, place, 0, len(data)
-        head = stream_words.chunk_header(stream_words.CHUNK_MAGIC, *words, number=sent[place])
-        return head + data
+        return whole_step(place, sent[place])
 
     def sending(stream):
         control = stream.control(tells_by_messages=True)
@@ -271,6 +275,53 @@ def test_messages_say_all_of_a_step_but_the_first():
         dm.stream.connect(stream.address) as consumer,
     ):
         assert numbers(consumer.steps({"u": LINE}, LIMIT_SECONDS)) == sent
+
+
+def after_a_step_told_by_messages(go_on, reason_milliseconds):
+    """Receive what comes of a stream that goes on by hand after its first step."""
+
+    def sending(stream):
+        control = stream.control(tells_by_messages=True)
+        stream_words.heard(control, "credit")
+        control.sendall(array_told(LINE) + STEP_TOLD)
+        link = stream.data()
+        link.sendall(whole_step(0, 0))
+        stream_words.heard(control, "done")
+        go_on(control, link)
+        stream_words.heard(control, "bye")
+
+    with (
+        stream_words.HandmadeStream(sending) as stream,
+        dm.stream.connect(stream.address) as consumer,
+    ):
+        consumer._end.reason_milliseconds = reason_milliseconds
+        return numbers(consumer.steps({"u": LINE}, LIMIT_SECONDS))
+
+
+@pytest.mark.parametrize("begun", [0, 17])
+def test_a_data_connection_that_ends_after_a_step_is_an_error(begun):
+    """Between steps, or within the header of the next, of which nobody says anything else."""
+
+    def go_on(_, link):
+        link.sendall(whole_step(1, 1)[:begun])
+        stream_words.close(link)
+
+    with pytest.raises(dm.PeerFailed, match=r"process 0.*closed the connection"):
+        after_a_step_told_by_messages(go_on, 0)
+
+
+def test_a_data_connection_may_end_before_the_stream_says_why():
+    def end(control, link):
+        stream_words.close(link)
+        control.sendall(said({"type": "end", "dropped": 0, "steps": 1}))
+
+    def fail(control, link):
+        stream_words.close(link)
+        control.sendall(said({"type": "failed", "code": "no_memory", "words": "some reason"}))
+
+    assert after_a_step_told_by_messages(end, 10**9) == [0]
+    with pytest.raises(dm.NoMemory, match="some reason"):
+        after_a_step_told_by_messages(fail, 10**9)
 
 
 @pytest.mark.parametrize("local", [False, True])

@@ -9,8 +9,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <condition_variable>
+#include <mutex>
 #include <random>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "datamover/error.hpp"
@@ -214,17 +217,51 @@ protected:
         ::getsockname(listener_, reinterpret_cast<sockaddr*>(&address_), &bytes);
         JsonObject welcome;
         welcome.add("type", "welcome");
-        audience_ = std::make_shared<Audience>(Flow(), 1, welcome);
+        audience_ = std::make_shared<Audience>(Flow(), 1, welcome, places_);
         outbox_ = std::make_shared<Outbox>(1);
         reception_ =
             std::make_unique<Reception>(std::span(&listener_, 1), token_, outbox_, audience_);
     }
 
     Stranger knock() const { return Stranger(ntohs(address_.sin_port)); }
+    Decision decided(std::int64_t sequence) const {
+        std::optional<Decision> decision;
+        while (!decision)
+            decision = audience_->decide(0, sequence, 40, std::chrono::milliseconds(50));
+        return *decision;
+    }
+    /// What both processes of a consumer hear at the end of a stream of two steps, of which the
+    /// second process has granted so many.
+    Json last_of_two_processes(std::int64_t granted) const {
+        const Layout line = BlockCyclic({6}, "block", 2);
+        audience_->add_array({0, "u", "\"<f8\"", text_of_layout(line), 2, 8});
+        const Stranger first = knock(), second = knock();
+        const std::string key = first.come_in(token_, 2).name("key");
+        second.introduce(token_,
+                         JsonObject().add("role", "control").add("key", key).add("rank", 1));
+        second.say(JsonObject().add("type", "credit").add("steps", granted));
+        first.say(JsonObject().add("type", "credit").add("steps", 1));
+        first.subscribe({{"u", line}}, true);
+        for (const std::int64_t sequence : {0, 1}) {
+            EXPECT_EQ(decided(sequence).to.size(), 1u);
+            audience_->sent({key}, sequence);
+        }
+        audience_->end();
+        const auto last_of = [](const Stranger& stranger) {
+            Json said = stranger.heard();
+            while (!said.find("type")->is("end") && !said.find("type")->is("failed"))
+                said = stranger.heard();
+            return said;
+        };
+        const Json last = last_of(first);
+        EXPECT_EQ(last_of(second).name("type"), last.name("type"));
+        return last;
+    }
 
     const std::string token_ = "a token of the stream";
     int listener_ = -1;
     sockaddr_in address_{};
+    const std::shared_ptr<Places> places_ = std::make_shared<Places>(StreamManagerOptions());
     std::shared_ptr<Audience> audience_;
     std::shared_ptr<Outbox> outbox_;
     std::unique_ptr<Reception> reception_;
@@ -284,6 +321,51 @@ TEST_F(Door, StepsOfWhichMessagesSayAllAreNotAnnounced) {
     const Json end = stranger.heard();
     EXPECT_EQ(end.name("type"), "end");
     EXPECT_EQ(end.number("steps"), 3);
+}
+
+TEST_F(Door, ProcessesOfAConsumerHaveTheSameStepsAtTheEnd) {
+    const Json end = last_of_two_processes(2);
+    EXPECT_EQ(end.name("type"), "end");
+    EXPECT_EQ(end.number("steps"), 2);
+}
+
+TEST_F(Door, ProcessesOfAConsumerThatMayHaveDifferentStepsAreToldAnError) {
+    const Json end = last_of_two_processes(1);
+    EXPECT_EQ(end.name("type"), "failed");
+    EXPECT_EQ(end.name("code"), "timeout");
+    EXPECT_EQ(audience_->counters().lost, 1);
+    EXPECT_EQ(audience_->counters().steps_dropped, 1);
+}
+
+TEST_F(Door, AStepThatWasTakenBeforeItWasSaidToBeSentWakesWhoWaitsForItsPlace) {
+    const Stranger stranger = knock();
+    stranger.come_in(token_);
+    const Layout line = BlockCyclic({6}, "block", 1);
+    audience_->add_array({0, "u", "\"<f8\"", text_of_layout(line), 1, 8});
+    stranger.subscribe({{"u", line}}, true);
+    const std::string key = decided(0).to.at(0).first;
+    audience_->sent({key}, 0);
+    decided(1);
+    for (const std::int64_t place : {0, 1})
+        stranger.say(JsonObject().add("type", "done").add("place", place));
+    stranger.say(JsonObject().add("type", "arrays"));
+    while (stranger.heard().name("type") != "arrays") {
+    }
+    std::unique_lock lock(places_->lock);
+    bool waits = false;
+    std::cv_status woken{};
+    std::thread other([&] {
+        std::unique_lock held(places_->lock);
+        waits = true;
+        places_->changed.notify_all();
+        woken = places_->changed.wait_for(held, std::chrono::minutes(1));
+    });
+    places_->changed.wait(lock, [&] { return waits; });
+    lock.unlock();
+    audience_->sent({key}, 1);
+    other.join();
+    EXPECT_EQ(woken, std::cv_status::no_timeout);
+    EXPECT_TRUE(audience_->wait_until_taken(std::chrono::milliseconds(0)));
 }
 
 TEST_F(Door, IsClosedToWhoHasTakenAStepTwice) {

@@ -31,6 +31,7 @@ public:
     std::optional<Call> interrupted_in;
     bool other_closes = false;
     std::string other_failed_for;  ///< a consumer's key
+    Call other_says_so_in = Call::decide;
 
     std::vector<Numbers> gather(const Numbers& mine) override {
         WordReader words(mine);
@@ -42,7 +43,7 @@ public:
         }
         if (counts && call == Call::decide && std::exchange(other_closes, false))
             return {mine, {static_cast<std::int64_t>(Call::close), 0, 0, goes_on}};
-        if (counts && call == Call::decide && !other_failed_for.empty())
+        if (counts && call == other_says_so_in && !other_failed_for.empty())
             return {mine, failed(mine)};
         return {mine};
     }
@@ -67,17 +68,22 @@ private:
 
 /// The only process of a stream, and a consumer of some of its arrays.
 struct Sender {
-    explicit Sender(StreamManagerOptions manager = {}, std::int64_t consumers = 0)
-        : places(std::make_shared<Places>(manager)) {
+    explicit Sender(std::int64_t consumers = 0, std::shared_ptr<Places> places = nullptr,
+                    const std::string& name = "") {
         options.consumers = consumers;
-        producer = std::make_unique<Producer>(alone, "tcp://127.0.0.1:0", options, places, "one");
+        producer = std::make_unique<Producer>(alone, "tcp://127.0.0.1:0", options,
+                                              std::move(places), name);
     }
     void send(const std::string& name, std::int64_t step) const {
+        send(name, step, static_cast<std::int64_t>(values.size()) * 8);
+    }
+    /// Packing fails where fewer bytes may be read than the array has.
+    void send(const std::string& name, std::int64_t step, std::int64_t bytes) const {
         producer->send(name,
                        {line,
                         reinterpret_cast<const std::byte*>(values.data()),
                         &memory,
-                        {0, static_cast<std::int64_t>(values.size()) * 8},
+                        {0, bytes},
                         "\"<f8\"",
                         8},
                        step);
@@ -97,7 +103,6 @@ struct Sender {
     const std::vector<double> values = std::vector<double>(6, 1.0);
     const std::shared_ptr<InterruptedAlone> alone = std::make_shared<InterruptedAlone>();
     StreamOptions options;
-    std::shared_ptr<Places> places;
     std::unique_ptr<Producer> producer;
 };
 
@@ -133,7 +138,7 @@ INSTANTIATE_TEST_SUITE_P(Calls, StreamProducer, ::testing::Values(Call::add, Cal
 class StreamProducerWithConsumers : public ::testing::TestWithParam<Call> {};
 
 TEST_P(StreamProducerWithConsumers, EndsThoseOfAnInterruptedStep) {
-    const Sender sender({}, 2);
+    const Sender sender(2);
     const auto concerned = sender.consumer_of({"u", "v"}), other = sender.consumer_of({"w"});
     sender.alone->interrupted_in = GetParam();
     EXPECT_THROW(sender.send("u", 0), Interrupted);
@@ -156,7 +161,7 @@ INSTANTIATE_TEST_SUITE_P(Calls, StreamProducerWithConsumers,
                          ::testing::Values(Call::decide, Call::pack));
 
 TEST(StreamProducerBesideAnother, HearsWithItsNextCallForWhomTheOtherFailed) {
-    const Sender sender({}, 2);
+    const Sender sender(2);
     const auto concerned = sender.consumer_of({"u"}, true), other = sender.consumer_of({"u"});
     sender.send("u", 0);
     sender.alone->other_failed_for = sender.producer->outbox().keys().front();
@@ -167,8 +172,47 @@ TEST(StreamProducerBesideAnother, HearsWithItsNextCallForWhomTheOtherFailed) {
     EXPECT_EQ(sender.producer->outbox().keys().size(), 1u);
 }
 
+TEST(StreamProducerBesideAnother, HearsAtOnceWhereAnotherStreamMayWaitForItsPlace) {
+    StreamManagerOptions one_place;
+    one_place.active = 1;
+    const auto places = std::make_shared<Places>(one_place);
+    const Sender first(1, places, "first"), second(1, places, "second");
+    const auto concerned = first.consumer_of({"u"}, true), other = second.consumer_of({"u"});
+    first.send("u", 0);
+    concerned->say(JsonObject().add("type", "done").add("place", 0));
+    first.alone->other_failed_for = first.producer->outbox().keys().front();
+    first.alone->other_says_so_in = Call::pack;
+    first.send("u", 1);
+    ASSERT_EQ(first.producer->counters().consumers_lost, 1);
+    second.send("u", 0);
+    EXPECT_EQ(second.producer->counters().consumers, 1);
+}
+
+TEST(StreamProducerAlone, HasItsConsumerKnowWhereItCannotPack) {
+    const Sender sender(1);
+    const auto consumer = sender.consumer_of({"u"}, true);
+    sender.send("u", 0);
+    const Stranger data(Address::of_text(sender.producer->address()).port);
+    data.introduce("", JsonObject()
+                           .add("role", "data")
+                           .add("key", sender.producer->outbox().keys().front())
+                           .add("rank", 0)
+                           .add("pathway", 0));
+    sender.send("u", 1, 8);
+    EXPECT_EQ(heard_up_to("failed", *consumer).back(), "failed");
+    try {
+        data.heard();
+        FAIL();
+    } catch (const Error& error) {
+        EXPECT_EQ(error.code(), ErrorCode::peer_failed) << error.what();
+    }
+    sender.send("u", 2);
+    EXPECT_EQ(sender.producer->counters().consumers_lost, 1);
+    EXPECT_TRUE(sender.producer->outbox().keys().empty());
+}
+
 TEST(StreamProducerBesideAnother, DifferentCallsEndConsumersThatJustJoined) {
-    const Sender sender({}, 2);
+    const Sender sender(2);
     const auto concerned = sender.consumer_of({"u"}), other = sender.consumer_of({"w"});
     sender.alone->other_closes = true;
     EXPECT_THROW(sender.send("u", 0), Error);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How does a test speak to a stream as a consumer of one process?
+// How does a test speak to a stream as a process of a consumer?
 #pragma once
 
 #include <arpa/inet.h>
@@ -45,14 +45,14 @@ public:
         const std::string frame = frame_of(words.text());
         connection_->send(std::as_bytes(std::span(frame.data(), frame.size())));
     }
-    /// Comes in as the only process of a consumer; what it is welcomed with.
-    Json come_in(const std::string& token) const {
-        const std::string nonce = heard().name("nonce");
-        say(JsonObject()
-                .add("role", "control")
-                .add("nprocs", 1)
-                .add("answer", keyed_hash(token, nonce)));
+    /// Comes in as the first process of a consumer; what it is welcomed with.
+    Json come_in(const std::string& token, int nprocs = 1) const {
+        introduce(token, JsonObject().add("role", "control").add("nprocs", nprocs));
         return heard();
+    }
+    /// Says who it is, and that it knows the token.
+    void introduce(const std::string& token, JsonObject words) const {
+        say(words.add("answer", keyed_hash(token, heard().name("nonce"))));
     }
     /// Wants arrays, each in a layout, and grants a step.
     void subscribe(const std::vector<std::pair<std::string, Layout>>& wanted,

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What does a receiving process make of connections that end and of steps that come twice, in the
+// order in which it hears of them?
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "datamover/block_cyclic.hpp"
+#include "datamover/error.hpp"
+#include "stream/crc32c.hpp"
+#include "stream/incoming_steps.hpp"
+#include "stream/plan_between.hpp"
+
+namespace datamover::stream {
+namespace {
+
+constexpr std::size_t message_bytes = 48;
+
+/// Both ends of a connection.
+struct Ends {
+    Ends() {
+        int sockets[2];
+        EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets), 0);
+        here = std::make_shared<Connection>(sockets[0]);
+        there = std::make_unique<Connection>(sockets[1]);
+    }
+    std::shared_ptr<Connection> here;
+    std::unique_ptr<Connection> there;
+};
+
+/// A process that wants an array of one sending process, by hand at both ends.
+struct Receiver {
+    Receiver() {
+        steps.want({{"u", line, ""}}, 4, {true, false, true});
+        say(JsonObject()
+                .add("type", "array")
+                .add("number", 0)
+                .add("name", "u")
+                .add_json("dtype", "\"<f8\"")
+                .add("nprocs", 1)
+                .add("layout", text_of_layout(line)));
+        say_step(0);
+    }
+    void say(const JsonObject& words) const {
+        const std::string frame = frame_of(words.text());
+        control.there->send(std::as_bytes(std::span(frame.data(), frame.size())));
+    }
+    void say_step(std::int64_t place) const {
+        say(JsonObject()
+                .add("type", "step")
+                .add("place", place)
+                .add("step", 10 + place)
+                .add_json("arrays", "[0]")
+                .add("dropped", 0));
+    }
+    void say_end(std::int64_t count) const {
+        say(JsonObject().add("type", "end").add("dropped", 0).add("steps", count));
+    }
+    void send(std::uint64_t place) const {
+        const std::vector<std::byte> message(message_bytes);
+        const ChunkHeader header{false,
+                                 crc32c(message),
+                                 0,
+                                 place,
+                                 0,
+                                 message_bytes,
+                                 0,
+                                 0,
+                                 10 + static_cast<std::int64_t>(place)};
+        data.there->send(header.write());
+        data.there->send(message);
+    }
+    /// Takes in what has come, which is said to come on both connections.
+    void take_in() {
+        const std::vector<pollfd> come{{control.here->socket(), POLLIN, POLLIN},
+                                       {data.here->socket(), POLLIN, POLLIN}};
+        steps.take_in(come, true);
+    }
+    /// The number of the next step, which is taken.
+    std::int64_t take() {
+        const std::optional<ArrivedStep> step = steps.next();
+        if (!step) return no_number;
+        steps.taken(*step);
+        return step->number;
+    }
+
+    const Layout line = BlockCyclic({6}, "(block)", 1);
+    const Ends control, data;
+    FrameLink link{control.here};
+    ReceptionCounters counters;
+    IncomingSteps steps{
+        link, 0,
+        [this](int producer) {
+            IncomingSteps::Links links;
+            links.push_back(std::make_unique<DataReceiver>(data.here, producer, 0, 1, counters));
+            return links;
+        },
+        counters};
+};
+
+TEST(StreamIncoming, AConnectionThatEndsBetweenStepsIsLost) {
+    Receiver receiver;
+    receiver.send(0);
+    receiver.take_in();  // connects
+    receiver.take_in();
+    EXPECT_EQ(receiver.take(), 10);
+    EXPECT_FALSE(receiver.steps.lost());
+    receiver.data.there->end();
+    receiver.take_in();
+    ASSERT_TRUE(receiver.steps.lost());
+    EXPECT_EQ(receiver.steps.lost()->code(), ErrorCode::peer_failed);
+}
+
+TEST(StreamIncoming, AConnectionThatEndsBeforeTheEndIsSaidIsNone) {
+    Receiver receiver;
+    for (const std::uint64_t place : {0, 1}) receiver.send(place);
+    receiver.data.there->end();
+    receiver.take_in();
+    receiver.take_in();
+    receiver.take_in();
+    EXPECT_TRUE(receiver.steps.lost());
+    receiver.say_end(2);
+    receiver.take_in();
+    EXPECT_FALSE(receiver.steps.lost());
+    EXPECT_EQ(receiver.take(), 10);
+    EXPECT_EQ(receiver.take(), 11);
+    EXPECT_TRUE(receiver.steps.is_over());
+}
+
+TEST(StreamIncoming, StepsThatAreMissingAtTheEndAreAnError) {
+    Receiver receiver;
+    receiver.send(0);
+    receiver.data.there->end();
+    receiver.take_in();
+    receiver.take_in();
+    receiver.take_in();
+    receiver.say_end(2);
+    try {
+        receiver.take_in();
+        FAIL();
+    } catch (const Error& error) {
+        EXPECT_EQ(error.code(), ErrorCode::peer_failed) << error.what();
+    }
+}
+
+TEST(StreamIncoming, AStepIsAnnouncedOnce) {
+    for (const bool is_taken : {false, true}) {
+        Receiver receiver;
+        receiver.send(0);
+        receiver.take_in();
+        receiver.take_in();
+        ASSERT_TRUE(receiver.steps.has_ready());
+        if (is_taken) receiver.take();
+        receiver.say_step(0);
+        try {
+            receiver.take_in();
+            FAIL();
+        } catch (const Error& error) {
+            EXPECT_STREQ(error.what(), "the stream sends step 0, for which it has no credit");
+        }
+    }
+}
+
+}  // namespace
+}  // namespace datamover::stream
