@@ -149,11 +149,12 @@ public:
     /// Measures which transports are the fastest here and goes over to them. Those that can carry
     /// the plan are tried for about `seconds` in all, besides binding each of them, three to nine
     /// rounds of each, and 6 to 60 of those that seem faster than "auto", until one is; the arrays
-    /// are not touched: memory of their size stands in for them meanwhile. Where there is none, nothing changes. All processes agree; this program remembers
-    /// the result for movers with transport "auto", and later programs find it for "measure" in the
-    /// file that DATAMOVER_TUNING_FILE names (empty: none; else datamover/tuning in the user's
-    /// cache folder). Collective. Throws invalid_state in flight, unsupported for a mover with
-    /// "poison:", invalid_argument unless `seconds` is above 0, and as a round does.
+    /// are not touched: memory of their size stands in for them meanwhile. Where there is none,
+    /// nothing changes. All processes agree; this program remembers the result for movers with
+    /// transport "auto", and later programs find it for "measure" in the file that
+    /// DATAMOVER_TUNING_FILE names (empty: none; else datamover/tuning in the user's cache folder).
+    /// Collective. Throws invalid_state in flight, unsupported for a mover with "poison:",
+    /// invalid_argument unless `seconds` is above 0, and as a round does.
     void tune(double seconds = 0.2);
     /// What tune tried, or "measure"; empty where nothing was. Local.
     std::vector<MoverTrial> trials() const;
