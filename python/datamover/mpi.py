@@ -155,22 +155,17 @@ def take_part_with(
 
 
 @contextlib.contextmanager
-def left_by_none(address: int) -> Iterator[None]:
+def left_by_none(comm: MPI.Comm) -> Iterator[None]:
     """Run a collective call of several agreements; where it ends between them, the others hear it.
 
     An interrupt may come at any time. Where no agreement tells of it, nobody knows how far the
     others are, so from then on they raise PeerFailed in whatever they do on this communicator.
-
-    Parameters
-    ----------
-    address : int
-        Of the communicator.
     """
     try:
         yield
     except Error:
         raise  # agreed on
     except BaseException as error:
-        if not getattr(error, "is_told", False):
-            core().fail(address, f"{type(error).__name__} in a call of all processes")
+        if comm.size > 1 and not getattr(error, "is_told", False):
+            core().fail(comm_address(comm), f"{type(error).__name__} in a call of all processes")
         raise

@@ -149,7 +149,7 @@ def save(
         found.set_options(overwrite, chunks, compressor, writers, max_bytes, wait)
         return found
 
-    with left_by_none(address):
+    with left_by_none(comm):
         job = collectively(address, prepare)
         job.agree()
         return job.run()
@@ -226,7 +226,7 @@ def load(
         found.look()
         return found
 
-    with left_by_none(address):
+    with left_by_none(comm):
         job = collectively(address, prepare)
         job.agree()
         arrays = job.run()
@@ -506,7 +506,7 @@ class Saving:
         self._written.wait()
         self._job = None
         try:
-            with left_by_none(job.address):
+            with left_by_none(job.comm):
                 with together(job.comm):
                     if self._failure is not None:
                         raise self._failure

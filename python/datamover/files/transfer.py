@@ -150,7 +150,7 @@ def move(
     if comm is None:
         return _move(None, None, *settle(), progress)
     address = comm_address(comm)
-    with left_by_none(address):
+    with left_by_none(comm):
         return _move(comm, address, *_settled(comm, settle), progress)
 
 
