@@ -148,15 +148,13 @@ def move(
         return _places(source, output, options or MoveOptions(**said))
 
     if comm is None:
-        return _move(None, None, *settle(), progress)
-    address = comm_address(comm)
+        return _move(None, *settle(), progress)
     with left_by_none(comm):
-        return _move(comm, address, *_settled(comm, settle), progress)
+        return _move(comm, *_settled(comm, settle), progress)
 
 
 def _move(
     comm: MPI.Comm | None,
-    address: int | None,
     source: str,
     output: str,
     options: MoveOptions,
@@ -165,6 +163,7 @@ def _move(
     """Move between places, with options that were looked at. Collective."""
     if _is_hierarchy(source, output, options):
         return hierarchy.move(comm, source, output, options, progress)
+    address = None if comm is None else comm_address(comm)
     token = placing.token(address)
     job = _Job(comm, source, output, options, token)
     try:
