@@ -201,6 +201,8 @@ void run_phase(const std::string& name, bool with_use, const BlockGrid& grid, do
     const bench::Faces faces = grid.faces();
     for (const auto& [contender, make] : by_hand)
         contest.add(contender, wrap(make(comm, faces, blocks)), check_of(grid, rank, block_of));
+    // What no exchange can save.
+    if (with_use) contest.add("use:alone", wrap([] {}), {[] {}, [] { return true; }});
     contest.run();
 }
 

@@ -91,10 +91,11 @@ public:
         contenders_.push_back({contender, std::move(work), 1, {}, setup_seconds, {}});
     }
 
-    /// Calls a contender a few times before each of its turns, without timing that: where the work
-    /// is longer than a turn, who shares memory with the contender before would find it in the
-    /// caches, and the others not. One call is not enough for memory beyond the second cache.
-    void warm_turns() { warm_calls_ = 3; }
+    /// Calls a contender before each of its turns, without counting that, until calls get no
+    /// faster: where the work is longer than a turn, who shares memory with the contender before
+    /// would find it in the caches, and the others not. What lies in the last cache takes up to ten
+    /// calls.
+    void warm_turns() { warms_ = true; }
 
     /// Figures and words that stand in a contender's row beside its times.
     using Facts = std::vector<std::pair<std::string, std::variant<double, std::string>>>;
@@ -154,13 +155,28 @@ private:
 
     /// Seconds per call on the slowest process.
     double time(const Contender& c) const {
-        for (int i = 0; i < warm_calls_; ++i) c.work();
+        if (warms_) warm(c);
+        return seconds_of(c, c.repeats);
+    }
+
+    double seconds_of(const Contender& c, std::int64_t calls) const {
         MPI_Barrier(comm_);
         const double start = MPI_Wtime();
-        for (std::int64_t i = 0; i < c.repeats; ++i) c.work();
-        double elapsed = (MPI_Wtime() - start) / static_cast<double>(c.repeats);
+        for (std::int64_t i = 0; i < calls; ++i) c.work();
+        double elapsed = (MPI_Wtime() - start) / static_cast<double>(calls);
         MPI_Allreduce(MPI_IN_PLACE, &elapsed, 1, MPI_DOUBLE, MPI_MAX, comm_);
         return elapsed;
+    }
+
+    /// Until the last three calls were none by a twentieth faster than those before.
+    void warm(const Contender& c) const {
+        constexpr int most_calls = 24, calm_calls = 3;
+        double fastest = seconds_of(c, 1);
+        for (int calls = 1, calm = 0; calls < most_calls && calm < calm_calls; ++calls) {
+            const double seconds = seconds_of(c, 1);
+            calm = seconds < 0.95 * fastest ? 0 : calm + 1;
+            fastest = std::min(fastest, seconds);
+        }
     }
 
     /// Chooses how many calls make a repetition, so long that the barrier before it does not count.
@@ -196,7 +212,7 @@ private:
     std::int64_t bytes_;
     double seconds_;
     int rank_ = 0, size_ = 1;
-    int warm_calls_ = 0;
+    bool warms_ = false;
     std::vector<Contender> contenders_;
 };
 

@@ -63,13 +63,15 @@ private:
         std::vector<double> seconds;
     };
 
+    /// Its own turn comes before the one that is timed: what another contender leaves in the caches
+    /// depends on the order in which that one goes.
     static double time(const Contender& c) {
+        c.work();
         const double start = seconds_now();
         for (std::int64_t i = 0; i < c.repeats; ++i) c.work();
         return (seconds_now() - start) / static_cast<double>(c.repeats);
     }
     static void calibrate(Contender& c) {
-        c.work();
         while (time(c) * static_cast<double>(c.repeats) < shortest_seconds) c.repeats *= 2;
     }
     static double median(const Contender& c) { return c.seconds[c.seconds.size() / 2]; }

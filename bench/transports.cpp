@@ -301,10 +301,16 @@ public:
             add_by_hand(name, [&, way = way](const auto& transfers, const StepArrays& arrays) {
                 return bench::messages(comm_, way, transfers, arrays);
             });
-        if (pattern_.steps.size() == 1)
+        if (pattern_.steps.size() == 1) {
             add_by_hand("alltoallw", [&](const auto& transfers, const StepArrays& arrays) {
                 return bench::one_alltoallw(comm_, transfers, arrays);
             });
+            const auto alltoallv = [&](const auto& transfers, const StepArrays& arrays) {
+                return bench::one_alltoallv(comm_, transfers, arrays);
+            };
+            if (alltoallv(pattern_.transfers(0, rank_), own_.addresses(0)))
+                add_by_hand("alltoallv", alltoallv);
+        }
         contest_.run();
     }
 

@@ -2,6 +2,7 @@
 // How are the transfers of a step written by hand, with MPI?
 #include "transports_messages.hpp"
 
+#include <limits>
 #include <utility>
 
 namespace bench {
@@ -201,6 +202,60 @@ private:
     std::vector<int> zeros_;
 };
 
+class OneAlltoallv final : public HandWritten {
+public:
+    OneAlltoallv(MPI_Comm comm, const std::vector<Transfer>& transfers, const StepArrays& arrays)
+        : comm_(comm) {
+        int size = 1;
+        MPI_Comm_size(comm, &size);
+        for (Half* half : {&sent_, &received_}) {
+            half->counts.assign(static_cast<std::size_t>(size), 0);
+            half->starts = half->counts;
+        }
+        for (const Transfer& t : transfers) {
+            set(sent_, t.peer, t.sent, arrays.source);
+            set(received_, t.peer, t.received, arrays.destination);
+        }
+    }
+
+    /// Whether each message of this process is one run, all of them in one array.
+    bool fits() const { return sent_.fits && received_.fits; }
+
+    void run() override {
+        MPI_Alltoallv(sent_.array, sent_.counts.data(), sent_.starts.data(), MPI_BYTE,
+                      received_.array, received_.counts.data(), received_.starts.data(), MPI_BYTE,
+                      comm_);
+    }
+
+private:
+    struct Half {
+        bool fits = true;
+        std::byte* array = nullptr;
+        std::vector<int> counts, starts;
+    };
+
+    static void set(Half& half, int peer, const std::vector<Piece>& pieces,
+                    const std::vector<std::byte*>& arrays) {
+        std::int64_t start = -1, end = -1;
+        for (const Piece& p : pieces) {
+            half.fits = half.fits && (!half.array || half.array == arrays[p.array]);
+            half.array = arrays[p.array];
+            for_each_run(p, [&](std::int64_t at, std::int64_t bytes) {
+                if (start < 0) start = end = at;
+                half.fits = half.fits && at == end;
+                end = at + bytes;
+            });
+        }
+        half.fits = half.fits && end <= std::numeric_limits<int>::max();
+        if (!half.fits || start < 0) return;
+        half.starts[static_cast<std::size_t>(peer)] = static_cast<int>(start);
+        half.counts[static_cast<std::size_t>(peer)] = static_cast<int>(end - start);
+    }
+
+    MPI_Comm comm_;
+    Half sent_, received_;
+};
+
 }  // namespace
 
 std::unique_ptr<HandWritten> messages(MPI_Comm comm, Way way,
@@ -212,6 +267,15 @@ std::unique_ptr<HandWritten> messages(MPI_Comm comm, Way way,
 std::unique_ptr<HandWritten> one_alltoallw(MPI_Comm comm, const std::vector<Transfer>& transfers,
                                            const StepArrays& arrays) {
     return std::make_unique<OneAlltoallw>(comm, transfers, arrays);
+}
+
+std::unique_ptr<HandWritten> one_alltoallv(MPI_Comm comm, const std::vector<Transfer>& transfers,
+                                           const StepArrays& arrays) {
+    auto made = std::make_unique<OneAlltoallv>(comm, transfers, arrays);
+    int fits = made->fits() ? 1 : 0;
+    MPI_Allreduce(MPI_IN_PLACE, &fits, 1, MPI_INT, MPI_MIN, comm);
+    if (fits == 0) return nullptr;
+    return made;
 }
 
 }  // namespace bench

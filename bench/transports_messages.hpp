@@ -39,4 +39,9 @@ std::unique_ptr<HandWritten> messages(MPI_Comm comm, Way way,
 std::unique_ptr<HandWritten> one_alltoallw(MPI_Comm comm, const std::vector<Transfer>& transfers,
                                            const StepArrays& arrays);
 
+/// One MPI_Alltoallv between the arrays; null, on all processes, where a message of any is not one
+/// run of bytes on both sides. Collective.
+std::unique_ptr<HandWritten> one_alltoallv(MPI_Comm comm, const std::vector<Transfer>& transfers,
+                                           const StepArrays& arrays);
+
 }  // namespace bench

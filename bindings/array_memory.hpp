@@ -16,6 +16,7 @@
 
 #include "datamover/element_update.hpp"
 #include "datamover/error.hpp"
+#include "numpy_arrays.hpp"
 
 namespace datamover::bindings {
 
@@ -45,7 +46,7 @@ inline ScalarType scalar_type_of(std::string_view typestr) {
 class ArrayMemory {
 public:
     /// `name` stands for the array in messages. Throws wrong_type where there is no such memory,
-    /// and for Python objects as elements.
+    /// for masked arrays, and for Python objects as elements.
     ArrayMemory(nanobind::handle array, std::string name)
         : name_(std::move(name)), array_(as_array(nanobind::borrow(array))) {
         namespace nb = nanobind;
@@ -131,6 +132,7 @@ private:
     /// A NumPy array over the same memory. Scalars of NumPy are buffers too, and read-only.
     nanobind::object as_array(const nanobind::object& object) const {
         namespace nb = nanobind;
+        refuse_mask(object, name_);
         const nb::module_ numpy = nb::module_::import_("numpy");
         if (nb::isinstance(object, numpy.attr("ndarray"))) return object;
         if (PyObject_CheckBuffer(object.ptr())) {

@@ -38,6 +38,19 @@ inline NumpyArray<std::int64_t> array_of(std::span<const std::int64_t> values) {
     return array_of(std::vector<std::int64_t>(values.begin(), values.end()));
 }
 
+/// Throws wrong_type for a masked array, of which only the elements would be looked at; `name`
+/// stands for it in the message.
+inline void refuse_mask(nanobind::handle object, const std::string& name) {
+    namespace nb = nanobind;
+    const nb::module_ numpy = nb::module_::import_("numpy");
+    if (object.type().is(numpy.attr("ndarray"))) return;
+    if (nb::isinstance(object, numpy.attr("ma").attr("MaskedArray")))
+        throw Error(ErrorCode::wrong_type,
+                    name +
+                        " is a masked array, and its mask would be lost: give .filled(value), "
+                        "or .data and .mask as two arrays");
+}
+
 /// Integers of any array-like object as a dense int64 array; copied only where they are not that
 /// already. Keeps them alive.
 class Integers {
@@ -45,6 +58,7 @@ public:
     /// Throws wrong_type when they are no integers; `what` names them in the message.
     Integers(nanobind::handle object, const char* what) {
         namespace nb = nanobind;
+        refuse_mask(object, what);
         const nb::module_ numpy = nb::module_::import_("numpy");
         nb::object array = numpy.attr("asarray")(object);
         const auto kind = nb::cast<std::string>(array.attr("dtype").attr("kind"));

@@ -17,9 +17,6 @@
 #include "datamover/x_array.hpp"
 #include "errors.hpp"
 #include "module.hpp"
-#include "mpi/byte_message.hpp"
-#include "mpi/group_together.hpp"
-#include "mpi/process_group.hpp"
 #include "numpy_arrays.hpp"
 
 namespace nb = nanobind;
@@ -141,47 +138,6 @@ void bind_arrays(nb::module_& m) {
         nb::arg("writable"), nb::arg("owner"),
         "The part that arrays of the user make up; blocks are (number, address, shape, byte "
         "strides, ghost_lower, ghost_upper). `owner` lives as long as the part. Local.");
-    m.def("check_running", &mpi::check_running, "Raises where MPI may not be called. Local.");
-    m.def(
-        "agree",
-        [](std::uintptr_t comm, std::optional<std::string> code, const std::string& message) {
-            std::optional<Error> mine;
-            if (code) mine = Error(error_code_from_name(*code), message);
-            mpi::ProcessGroup::of(comm_at(comm))->agree(mine);
-        },
-        nb::arg("comm_address"), nb::arg("code").none(), nb::arg("message"),
-        nb::call_guard<nb::gil_scoped_release>(),
-        "Raises on all processes the error that the lowest of them brings; none brings: returns. "
-        "Collective.");
-    m.def(
-        "fail",
-        [](std::uintptr_t comm, const std::string& message) {
-            mpi::ProcessGroup::of(comm_at(comm))->fail(Error(ErrorCode::peer_failed, message));
-        },
-        nb::arg("comm_address"), nb::arg("message"), nb::call_guard<nb::gil_scoped_release>(),
-        "Has all processes raise peer_failed in whatever they do together from now on. Local.");
-    m.def(
-        "together",
-        [](std::uintptr_t comm) -> std::shared_ptr<stream::Together> {
-            return std::make_shared<mpi::GroupTogether>(mpi::ProcessGroup::of(comm_at(comm)));
-        },
-        nb::arg("comm_address"), nb::call_guard<nb::gil_scoped_release>(),
-        "The processes of a communicator, as a stream's sending ones. Collective as `agree`.");
-    m.def(
-        "gather",
-        [](std::uintptr_t comm, nb::object numbers) {
-            const std::vector<std::int64_t> mine = Integers(numbers, "numbers").to_vector();
-            std::vector<std::vector<std::int64_t>> all;
-            {
-                nb::gil_scoped_release released;
-                all = mpi::ProcessGroup::of(comm_at(comm))->gather(mine);
-            }
-            nb::list arrays;
-            for (auto& values : all) arrays.append(array_of(std::move(values)));
-            return arrays;
-        },
-        nb::arg("comm_address"), nb::arg("numbers"),
-        "Every process's int64 numbers, in order of rank; waits as movers do. Collective.");
 }
 
 }  // namespace datamover::bindings

@@ -53,6 +53,7 @@ NB_MODULE(DATAMOVER_MODULE, m) {
         "The MPI library that this module is linked with, in its own words. Local.");
     m.attr("comm_handle_bytes") = sizeof(MPI_Comm);
     datamover::bindings::bind_arrays(m);
+    datamover::bindings::bind_groups(m);
     datamover::bindings::bind_movers(m);
     datamover::bindings::bind_distribution(m);
     datamover::bindings::bind_datatypes(m);

@@ -10,6 +10,7 @@
 namespace datamover::bindings {
 
 void bind_arrays(nanobind::module_& m);
+void bind_groups(nanobind::module_& m);
 void bind_movers(nanobind::module_& m);
 void bind_distribution(nanobind::module_& m);
 void bind_datatypes(nanobind::module_& m);

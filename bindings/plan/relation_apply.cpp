@@ -6,6 +6,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <cstdlib>
 #include <memory>
 #include <optional>
 #include <string>
@@ -127,7 +128,7 @@ void scatter(const AddressRelation& relation, nb::handle buffer, nb::handle dest
 
 /// The whole of one array to the whole of another, whatever their strides. Whether the two overlap
 /// has been asked before.
-void copy_strided(nb::handle source, nb::handle destination, const OpName& op) {
+void copy_strided(nb::handle source, nb::handle destination, const OpName& op, bool around_caches) {
     const ArrayMemory from(source, "source"), to(destination, "destination");
     to.require_writable();
     if (from.shape() != to.shape())
@@ -147,12 +148,13 @@ void copy_strided(nb::handle source, nb::handle destination, const OpName& op) {
                                 from.strides_bytes()[d], to.strides_bytes()[d]});
     }
     const auto update = bindings::update_between(from, to, op);
-    const BoundCopy bound =
-        AddressRelation::from_products({std::move(product)}, from.elem_bytes(), to.elem_bytes())
-            .bind(from.data(), bindings::bounds_of(from), to.data(), bindings::bounds_of(to),
-                  update);
+    const auto relation =
+        AddressRelation::from_products({std::move(product)}, from.elem_bytes(), to.elem_bytes());
+    relation.require_unambiguous(update);
+    const CopyKernel kernel =
+        relation.kernel(update, around_caches ? Stores::around_caches : Stores::chosen);
     nb::gil_scoped_release release;
-    bound();
+    kernel(from.data(), to.data());
 }
 
 }  // namespace
@@ -274,6 +276,7 @@ As `copy` does.
              "Disassemble a message: the elements of a buffer, in order, go to the destinations. "
              "Arguments and errors as for `copy`.");
     m.def("copy_strided", &copy_strided, "source"_a, "destination"_a, "op"_a = nb::none(),
+          "around_caches"_a = false,
           nb::sig("def copy_strided(source: typing.Any, destination: typing.Any, "
-                  "op: str | None = None) -> None"));
+                  "op: str | None = None, around_caches: bool = False) -> None"));
 }

@@ -262,6 +262,11 @@ address, token, timeout, ahead, local, newest
         .def("subscribe", &subscribe, "wanted"_a,
              nb::sig("def subscribe(self, wanted: list[tuple[str, object, str]]) -> None"),
              "Say what is wanted: names, layouts, dtypes as JSON or \"\" for any. Collective.")
+        .def("subscribe_to_all", &Consumer::subscribe_to_all, Released(),
+             "Want each array, whole, also those that are sent first later. Of a process alone.")
+        .def("layout", &Consumer::layout_of, "name"_a,
+             nb::sig("def layout(self, name: str) -> object"),
+             "How an array of the step is wanted.")
         .def("next", &next, "timeout"_a.none(),
              "Wait for the next step: its number, and names and dtypes of its arrays.")
         .def("unpack", &unpack, "name"_a, "destination"_a, "memory"_a,

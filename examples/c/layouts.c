@@ -57,6 +57,8 @@ static void floor_plans(int size) {
     succeed(datamover_layout_uniform(&layout, 2, lo, hi, grid, size));
     succeed(datamover_layout_num_blocks(layout, &num_blocks));
     expect(num_blocks == 8, "2 x 4 blocks");
+    succeed(datamover_layout_block_region(layout, 5, first, last));
+    expect(first[0] == 4 && last[0] == 8 && first[1] == 2 && last[1] == 4, "block 5 is the sixth");
     succeed(datamover_layout_free(&layout));
 
     succeed(datamover_layout_tiles(&layout, 2, lo, hi, tile, size, "cyclic"));

@@ -75,6 +75,13 @@ struct MemoryPiece {
     std::size_t bytes = 0;
 };
 
+/// How a kernel stores rows of elements that lie side by side.
+enum class Stores {
+    chosen,         ///< around the caches where more is moved than they hold
+    around_caches,  ///< so from 256 bytes on: the source lies in caches, and what all such kernels
+                    ///< write together is more than these hold (parts of a file that is read)
+};
+
 /// A relation made ready to run: canonical form, kernels chosen. Calling it allocates nothing and
 /// looks at nothing but its own program. Copies of it share the program. The two memories must not
 /// overlap, except where the relation itself reads and writes different addresses.
@@ -207,7 +214,7 @@ public:
     /// do not have the relation's element sizes, unsupported for types that cannot be combined so.
     /// Where destinations repeat and the update replaces, any of the elements may remain:
     /// require_unambiguous is the caller's.
-    CopyKernel kernel(const ElementUpdate& update = {}) const;
+    CopyKernel kernel(const ElementUpdate& update = {}, Stores stores = Stores::chosen) const;
     /// The same, made at the first call and kept with the relation: for relations that several
     /// users share, such as those of a RelationCache. The last few updates are kept.
     CopyKernel kept_kernel(const ElementUpdate& update = {}) const;

@@ -105,6 +105,6 @@ private:
 
 /// Folds equal, equally spaced neighbouring blocks of a list of runs into runs with a count,
 /// keeping the order of the pairs. O(number of runs).
-std::vector<AxisRun> fold_runs(const std::vector<AxisRun>& blocks);
+std::vector<AxisRun> fold_runs(std::vector<AxisRun> blocks);
 
 }  // namespace datamover

@@ -93,6 +93,10 @@ int datamover_layout_block_cyclic(datamover_layout** layout, int dims, const int
 int datamover_layout_floor_plan(datamover_layout** layout, int dims, int64_t num_blocks,
                                 const int64_t* lo, const int64_t* hi, const int64_t* owners,
                                 int64_t nprocs);
+/* The blocks of `floor_plan` with other owners, one each, as after balancing the load anew.
+ * nprocs = -1: the largest owner + 1. O(num_blocks). */
+int datamover_layout_with_owners(datamover_layout** layout, const datamover_layout* floor_plan,
+                                 const int64_t* owners, int64_t nprocs);
 /* The region [lo, hi) cut into `grid` blocks per dimension; block i (row-major) belongs to rank
  * i % nprocs. O(blocks). */
 int datamover_layout_uniform(datamover_layout** layout, int dims, const int64_t* lo,
@@ -135,6 +139,11 @@ int datamover_layout_blocks_of(const datamover_layout* layout, int64_t rank, int
                                int64_t capacity, int64_t* count);
 /* Extents of a block's local array; one extent for an index list, else one per dimension. */
 int datamover_layout_block_extents(const datamover_layout* layout, int64_t block, int64_t* extents);
+/* The indices that a block holds, [lo, hi), of a floor plan, or of a block-cyclic layout of which
+ * everybody holds one interval in each dimension; zeros for an empty block. DATAMOVER_UNSUPPORTED
+ * for other layouts. O(1), but O(P) in the first call for a block-cyclic layout. */
+int datamover_layout_block_region(const datamover_layout* layout, int64_t block, int64_t* lo,
+                                  int64_t* hi);
 /* Number of elements that a rank holds. */
 int datamover_layout_local_elems(const datamover_layout* layout, int64_t rank, int64_t* elems);
 /* `equal` is set to 1 where both say the same, else to 0. */
@@ -242,6 +251,16 @@ int datamover_plan_copy_strided(datamover_plan* plan, int64_t source_block,
 int datamover_plan_merge(datamover_plan** plan, const datamover_plan* a, const datamover_plan* b);
 /* The way back: source and destination exchanged. */
 int datamover_plan_reverse(datamover_plan** plan, const datamover_plan* forth);
+/* Each pair of elements the other way, also where several blocks hold an element: what was received
+ * by several comes back from all of them, so that a mover with op "add" sums it. */
+int datamover_plan_adjoint(datamover_plan** plan, const datamover_plan* forth);
+/* What `first` and then `next` do, in one: first's destination layout is next's source layout, else
+ * DATAMOVER_MISMATCH. What `next` reads and `first` does not write is left out. Takes time and
+ * memory in the pairs of sections that share a block in between: DATAMOVER_OUT_OF_RANGE where these
+ * are more than 2^24. DATAMOVER_UNSUPPORTED for index lists, and for sections that change their
+ * shape or have steps. */
+int datamover_plan_compose(datamover_plan** plan, const datamover_plan* first,
+                           const datamover_plan* next);
 /* Its source layout (side DATAMOVER_SOURCE) or destination layout, as a handle of the caller's. */
 int datamover_plan_layout(const datamover_plan* plan, datamover_side side,
                           datamover_layout** layout);
@@ -367,7 +386,7 @@ typedef struct datamover_mover_counters {
     int64_t bytes_sent;        /* per round, to other processes */
     int64_t bytes_received;    /* per round, from other processes */
     int64_t bytes_kept;        /* per round, copied within this process */
-    double wait_seconds;       /* spent in wait since binding */
+    double wait_seconds;       /* in wait since binding, each without its first microsecond */
     int64_t extra_bytes;       /* of buffers besides the arrays */
 } datamover_mover_counters;
 
@@ -627,6 +646,11 @@ int datamover_stream_array(const datamover_stream_source* source, int64_t number
  * layout is for other processes; DATAMOVER_INVALID_STATE where it was said before. */
 int datamover_stream_subscribe(datamover_stream_source* source, int64_t count,
                                const char* const* names, const datamover_array* const* arrays);
+/* The same of a process alone that wants all arrays whole, also those that are sent first later:
+ * each comes as a step of its own, with the number of its step, and datamover_stream_whole_array
+ * gives it. Collective. DATAMOVER_INVALID_ARGUMENT where several processes receive;
+ * DATAMOVER_INVALID_STATE. */
+int datamover_stream_subscribe_to_all(datamover_stream_source* source);
 /* Waits for the next step, at most `timeout_seconds` (below 0: for ever), puts its arrays where
  * they belong and gives its number; DATAMOVER_NO_STEP where the stream has ended. Each process gets
  * the same steps. Local. DATAMOVER_TIMEOUT; DATAMOVER_MISMATCH or DATAMOVER_WRONG_TYPE where the
@@ -635,6 +659,14 @@ int datamover_stream_subscribe(datamover_stream_source* source, int64_t count,
 int datamover_stream_next(datamover_stream_source* source, double timeout_seconds, int64_t* step);
 /* Whether an array was sent in the last step: 1 or 0. Local. */
 int datamover_stream_has(const datamover_stream_source* source, const char* name, int* has);
+/* The array that came in the last step, to a program that wants all: its name, dtype and bytes of
+ * an element as datamover_stream_array's, its elements, the last dimension fastest, their bytes,
+ * and a new handle of its layout on this process; each may be NULL. The strings and the elements
+ * live until the next call of datamover_stream_next. Local. DATAMOVER_INVALID_STATE where there is
+ * none. */
+int datamover_stream_whole_array(const datamover_stream_source* source, const char** name,
+                                 const char** dtype, int64_t* elem_bytes, void** elements,
+                                 int64_t* nbytes, datamover_layout** layout);
 /* Steps that the stream's policy has dropped for this program. Local. */
 int datamover_stream_dropped(const datamover_stream_source* source, int64_t* steps);
 /* Leaves the stream and gives the handle back. Local; where other processes of this program still

@@ -100,9 +100,12 @@ public:
               std::int64_t destination_block, const Region& destination_region,
               const std::vector<int>& axes = {}, const Point& source_step = {},
               const Point& destination_step = {});
+    /// Adds a term. Throws what `copy` throws, of any term, and unsupported where the layouts have
+    /// no such regions or halos.
     void add(PlanTerm term);
 
     std::int64_t size() const { return static_cast<std::int64_t>(terms_.size()); }
+    /// These three throw out_of_range where there is no term `i`; replace also what `add` throws.
     const PlanTerm& operator[](std::int64_t i) const;
     void erase(std::int64_t i);
     void replace(std::int64_t i, PlanTerm term);

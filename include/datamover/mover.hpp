@@ -55,7 +55,7 @@ struct MoverCounters {
     std::int64_t bytes_sent = 0;  ///< per round, to other processes
     std::int64_t bytes_received = 0;
     std::int64_t bytes_kept = 0;  ///< per round, copied within this process
-    double wait_seconds = 0;      ///< spent in wait, all rounds
+    double wait_seconds = 0;      ///< spent in wait, all rounds, each without its first microsecond
 };
 
 /// How what goes to or comes from one process is carried, for explain.

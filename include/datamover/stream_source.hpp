@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -21,7 +22,8 @@ namespace datamover DATAMOVER_PUBLIC {
 
 namespace stream {
 class Consumer;
-}
+class IncomingArray;
+}  // namespace stream
 
 /// An array that a stream sends.
 struct StreamArray {
@@ -35,6 +37,16 @@ struct StreamArray {
 struct StreamStep {
     std::int64_t number = 0;         ///< as the sending program counts
     std::vector<std::string> names;  ///< of the arrays that were sent in it
+};
+
+/// An array of a step that came whole, to a process that wants all.
+struct WholeStreamArray {
+    std::string name;
+    Layout layout;      ///< of the one process that receives
+    std::string dtype;  ///< as StreamArray's
+    std::int64_t elem_bytes = 0;
+    /// Its elements, the last dimension fastest; until the next step is waited for.
+    std::span<std::byte> elements;
 };
 
 /// The receiving end of a stream (`Stream`, or one of Python). Each process gets its part of an
@@ -63,6 +75,10 @@ public:
     /// arrays), invalid_argument (memory that cannot be written), invalid_state (said before, or
     /// closed), unsupported (a list of indices that no process knows whole).
     void subscribe(std::map<std::string, ArrayPart> wanted);
+    /// The same of a process alone that wants all arrays whole, also those that are sent first
+    /// later: each comes as a step of its own, with the number of its step. Collective. Throws
+    /// invalid_argument where several processes receive, invalid_state.
+    void subscribe_to_all();
     /// Waits so long (nothing: for ever) for the next step and puts its arrays into their memory;
     /// none where the stream has ended. Each process gets the same steps. Local. Throws timeout,
     /// mismatch (layouts that do not fit what is sent), wrong_type (another type is sent),
@@ -73,7 +89,11 @@ public:
     /// cannot make it; throws it here, too.
     [[noreturn]] void refuse(const Error& why);
 
-    // Local. Both throw invalid_state where there is no stream.
+    // Local. They throw invalid_state where there is no stream.
+
+    /// The array that `next` gave last. Throws invalid_state where it gave none, or not all are
+    /// wanted.
+    const WholeStreamArray& whole_array() const;
 
     /// Leaves the stream. Where other processes of this program still want steps, they fail.
     void close();
@@ -82,8 +102,13 @@ public:
 private:
     stream::Consumer& consumer() const;
 
+    void unpack_whole(const stream::IncomingArray& array);
+
     std::unique_ptr<stream::Consumer> consumer_;
     std::map<std::string, ArrayPart> wanted_;
+    bool wants_all_ = false;
+    std::vector<std::byte> whole_memory_;
+    std::optional<WholeStreamArray> whole_;
 };
 
 }  // namespace datamover

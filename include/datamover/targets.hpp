@@ -43,10 +43,12 @@ struct CellBox {
 /// A map from keys to target ranks, evaluated once per element, in loops without calls.
 class TargetMap {
 public:
-    /// Integer keys: key modulo the number of processes, never negative.
+    /// Integer keys: key modulo the number of processes, never negative. Throws invalid_argument
+    /// where that is not 1 to 2^31 - 1.
     static TargetMap modulo(std::int64_t nprocs);
     /// `total` integer keys from `first_key` on, in blocks of ceil(total / nprocs), HPF's BLOCK;
-    /// others have no target and are an error.
+    /// others have no target and are an error. Throws invalid_argument (a negative total, a number
+    /// of processes as for modulo), out_of_range (keys beyond 64 bits).
     static TargetMap block(std::int64_t total, std::int64_t nprocs, std::int64_t first_key = 0);
     /// Keys up to (not including) values[0] go to process 0, and so on. Number is double,
     /// std::int64_t or std::uint64_t; integers, as values or as keys, are compared exactly. By

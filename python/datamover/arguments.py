@@ -54,10 +54,22 @@ def integers(value: Any, name: str) -> tuple[int, ...]:
         ) from None
 
 
-def as_array(value: Any, name: str) -> np.ndarray:
-    """Give an array, or refuse what is none, by its name."""
+def refuse_mask(value: Any, name: str) -> None:
+    """Refuse a masked array: bytes are moved and kept, and the mask would be lost."""
     import numpy as np  # late: plans are made without it
 
+    if isinstance(value, np.ma.MaskedArray):
+        raise WrongType(
+            f"{name} is a masked array, and its mask would be lost: give .filled(value), or .data "
+            "and .mask as two arrays"
+        )
+
+
+def as_array(value: Any, name: str) -> np.ndarray:
+    """Give an array, or refuse what is none or has a mask, by its name."""
+    import numpy as np
+
+    refuse_mask(value, name)
     try:
         return np.asarray(value)
     except ValueError:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
-from .arguments import as_array
+from .arguments import as_array, refuse_mask
 from .collective_calls import agreeing, refused_by
 from .errors import InvalidArgument, InvalidState, Mismatch, OutOfRange, WrongType
 from .mpi import collectively, comm_address, core
@@ -211,6 +211,11 @@ class XArray:
         sides = zip(self._ghost_lower, self._ghost_upper, grid.shape, strict=True)
         return grid[tuple(slice(lower, n - upper) for lower, upper, n in sides)]
 
+    def interiors(self, layout: Layout, rank: int) -> Iterator[tuple[int, np.ndarray]]:
+        """Iterate over this process's blocks as (number, view without ghosts); not for users."""
+        for block in self._places:
+            yield block, self.interior(block)
+
     def grids(self) -> Iterator[tuple[int, np.ndarray]]:
         """Iterate over this process's blocks as (number, view with ghosts)."""
         for block in self._places:
@@ -275,7 +280,8 @@ class UserArrays:
     ----------
     arrays : ndarray or mapping of block to ndarray
         One array (for a process with one block), or one per local block, by its number. Any
-        strides; ghosts included. None, or an empty mapping, where a process has no block.
+        strides; ghosts included. None, or an empty mapping, where a process has no block. Masked
+        arrays are a `WrongType`: elements travel without masks.
     ghost : int, sequence of int, or sequence of (int, int)
         As for `XArray`.
 
@@ -295,20 +301,20 @@ class UserArrays:
         # Asked once: a mapping may make its arrays when it is asked, and those have to live.
         self._given = dict(arrays.items()) if isinstance(arrays, Mapping) else arrays
         self._ghost = ghost
-        listed = self.listed()
+        listed = self._listed()
         for array in listed:
             if not isinstance(array, np.ndarray):
                 raise WrongType(
                     f"a {type(array).__name__} was given, it must be a NumPy array"
                     " (or a mapping {block: array}, for the blocks of one array)"
                 )
+            refuse_mask(array, "an array")
         dtypes = {array.dtype for array in listed}
         if len(dtypes) > 1:
             raise WrongType(f"the blocks have different dtypes: {', '.join(map(str, dtypes))}")
         self.dtype = element_dtype(dtypes.pop()) if dtypes else None
 
-    def listed(self) -> list[Any]:
-        """Give the arrays of all blocks; not for users."""
+    def _listed(self) -> list[Any]:
         if self._given is None:
             return []
         if isinstance(self._given, Mapping):
@@ -327,7 +333,7 @@ class UserArrays:
                     f"it holds {blocks}"
                 )
             return {int(block): array for block, array in self._given.items()}
-        listed = self.listed()
+        listed = self._listed()
         if not blocks and all(array.size == 0 for array in listed):
             return {}
         if len(listed) != len(blocks):
@@ -341,10 +347,17 @@ class UserArrays:
         """Give what movers bind; not for users."""
         dtype = self.dtype or default_dtype
         described = [place for place, _ in self.places(layout, rank)]
-        writable = all(array.flags.writeable for array in self.listed())
+        writable = all(array.flags.writeable for array in self._listed())
         return core().user_part(
-            layout, described, dtype.itemsize, number_name(dtype), writable, self.listed()
+            layout, described, dtype.itemsize, number_name(dtype), writable, self._listed()
         )
+
+    def interiors(self, layout: Layout, rank: int) -> Iterator[tuple[int, np.ndarray]]:
+        """Iterate over the blocks as (number, view without ghosts); not for users."""
+        lower, upper = _per_side(self._ghost, _block_dims(layout))
+        for block, array in self._by_block(layout, rank).items():
+            sides = zip(lower, upper, array.shape, strict=True)
+            yield block, array[tuple(slice(below, n - above) for below, above, n in sides)]
 
     def places(self, layout: Layout, rank: int) -> list[tuple[tuple, Any]]:
         """Give (block, address, shape, byte strides, ghosts below, above) each; not for users.

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How do others hear of a collective call whose arguments its function does not take?
+"""How do others hear of a collective call that ends where no agreement tells of it?
 
-Python refuses such a call (a keyword that there is not, an argument too few) before a line of the
-function runs. So the functions are wrapped, where that costs nothing but a frame.
+Python refuses a call whose arguments its function does not take (a keyword that there is not, an
+argument too few) before a line of the function runs, and an interrupt may come at any line. So the
+functions are wrapped, where that costs nothing but a frame.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ import functools
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TypeVar
 
-from .mpi import comm_address, core, take_part_with
+from .errors import Error
+from .mpi import comm_address, core, take_part_with, tell_that_left
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -23,17 +25,26 @@ Refuse = Callable[[tuple[Any, ...], Mapping[str, Any], BaseException], NoReturn]
 
 
 def refused_by(refuse: Refuse) -> Callable[[Callable[Arguments, Result]], Callable]:
-    """Decorate a collective function: `refuse` is called where it does not take its arguments."""
+    """Decorate a collective function: `refuse` is called where it does not take its arguments.
+
+    What else is raised, and is no error that was agreed on, the others hear as from a process that
+    has left the call.
+    """
 
     def decorate(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
         @functools.wraps(function)
         def called(*given: Arguments.args, **said: Arguments.kwargs) -> Result:
             try:
                 return function(*given, **said)
-            except TypeError as error:
-                if error.__traceback__.tb_next is not None:
-                    raise  # by the function
-                refuse(given, said, error)
+            except Error:
+                raise  # agreed on
+            except BaseException as error:
+                if isinstance(error, TypeError) and error.__traceback__.tb_next is None:
+                    refuse(given, said, error)  # not by the function
+                comm = _communicator(given, said)
+                if comm is not None:
+                    tell_that_left(comm, error)
+                raise
 
         return called
 
@@ -44,12 +55,20 @@ def _telling(entry: str) -> Refuse:
     """Tell the others by an entry of the core, where they make the call that it belongs to."""
 
     def refuse(given: tuple[Any, ...], said: Mapping[str, Any], error: BaseException) -> NoReturn:
-        comm = next(_communicators((said.get("comm"), *given, *said.values())), None)
+        comm = _communicator(given, said)
         if comm is None:
             raise error  # there is nobody to tell it to
         take_part_with(getattr(core(), entry), comm_address(comm), error)
 
     return refuse
+
+
+def leaving(given: tuple[Any, ...], said: Mapping[str, Any], error: BaseException) -> NoReturn:
+    """Leave the call: it has nothing in which a refusal could be told."""
+    comm = _communicator(given, said)
+    if comm is not None:
+        tell_that_left(comm, error)
+    raise error
 
 
 #: The others agree on their arguments first.
@@ -60,6 +79,12 @@ binding = _telling("refuse_binding")
 listing = _telling("refuse_index_lists")
 
 
+def _communicator(given: tuple[Any, ...], said: Mapping[str, Any]) -> MPI.Comm | None:
+    """Give the one that a call is for: a file's, what is said, those that arrays live on."""
+    files = [v for v in (*given, *said.values()) if getattr(v, "is_file_array", False)]
+    return next(_communicators((*files, said.get("comm"), *given, *said.values())), None)
+
+
 def _communicators(values: Any) -> Iterator[MPI.Comm]:
     """Find them among arguments, also those of arrays, alone and in lists."""
     from mpi4py import MPI
@@ -67,7 +92,9 @@ def _communicators(values: Any) -> Iterator[MPI.Comm]:
     for value in values:
         if isinstance(value, MPI.Comm):
             yield value
-        elif isinstance(comm := getattr(value, "comm", None), MPI.Comm):
+        elif isinstance(comm := getattr(value, "comm", getattr(value, "_comm", None)), MPI.Comm):
             yield comm
         elif isinstance(value, (list, tuple)):
             yield from _communicators(value)
+        elif isinstance(value, Mapping):
+            yield from _communicators(value.values())

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from . import notebook
 from .arguments import as_array, memory_limit, seconds
-from .collective_calls import agreeing, refused_by
+from .collective_calls import agreeing, leaving, refused_by
 from .element_arrays import Arrays, Column, TargetArray, is_several, writable
 from .errors import Error, InvalidArgument, InvalidState, Mismatch, OutOfRange
 from .layouts import IndexList
@@ -126,7 +126,7 @@ class Distribution:
         self.comm = comm
         self.method = method
         #: What was started and not given yet; an error where this process could not take part.
-        self._moving: _Moving | Exception | None = None
+        self._moving: _Moving | BaseException | None = None
         self._core = core().Distribution(
             address,
             targets.elems,
@@ -214,6 +214,14 @@ class Distribution:
             self._core.move_into(*moving.arguments)
         return moving.results()
 
+    def _refuse_start(self, error: BaseException) -> NoReturn:
+        """Begin a move as one that cannot, which `wait` and `test` then tell on all processes."""
+        if self._moving is None:
+            self._core.start_refused(*told(error))
+            self._moving = error
+        raise error
+
+    @refused_by(lambda given, _, error: given[0]._refuse_start(error))
     def start(self, *columns: Any, out: Any = None) -> None:
         """Begin to move, by "partition" in stable order; never wait for others. Collective.
 
@@ -431,6 +439,7 @@ class Distribution:
         self._core.reverse(*arguments)
         return given.container_of([result[: self.elems] for result in results])
 
+    @refused_by(leaving)
     def layouts(self) -> tuple[IndexList, IndexList]:
         """Give where all elements lie before and after, as layouts. Collective.
 
@@ -471,6 +480,7 @@ class Distribution:
         column = Column(numbers, self.elems)
         return column.view(self._core.move_stably(column.described), self.received).copy()
 
+    @refused_by(leaving)
     def explain(self, elem_bytes: int = 8) -> dict[str, Any]:
         """Tell what carries elements of a size, and why. Collective.
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.lib.format import dtype_to_descr
 from numpy.typing import ArrayLike
 
-from .arguments import as_array
+from .arguments import as_array, refuse_mask
 from .arrays import element_dtype
 from .errors import InvalidArgument, Mismatch, WrongType
 from .targets import integers
@@ -156,6 +156,7 @@ def is_several(given: Any) -> bool:
 
 def writable(array: np.ndarray, like: Column, elems: int) -> tuple[int, int]:
     """Describe memory that results are written to."""
+    refuse_mask(array, "out")
     if (
         not isinstance(array, np.ndarray)
         or array.dtype != like.dtype

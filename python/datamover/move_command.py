@@ -24,6 +24,9 @@ from datamover.errors import Error, InvalidArgument
 #: A progress bar appears when the work has taken this long.
 PATIENCE_SECONDS = 1.0
 
+#: Of processes that share a core nearly all only wait; many more than this are a slip of the pen.
+MOST_PROCESSES_PER_CORE = 64
+
 DESCRIPTION = """Move an array from one file to another, in parallel. The output appears under its
 name when it is complete. One process with a thread per core, and no MPI, unless -n starts several;
 under mpiexec or srun it uses those that were started."""
@@ -134,6 +137,7 @@ def run(words: list[str]) -> int:
             print_error(f"{name}: memory ends with this command; it is for programs")
             return 1
     if not said.dry_run and not launch.inside_launcher() and several:
+        _check_count(parser, said.nprocs)
         return _start_processes(said.nprocs, said.output)
     if any("://" in name for name in (said.source, said.output)):
         _leave_one_error()
@@ -141,6 +145,17 @@ def run(words: list[str]) -> int:
 
     with speaking_of_options():
         return _run(said, several)
+
+
+def _check_count(parser: argparse.ArgumentParser, nprocs: int) -> None:
+    """Refuse so many processes that starting them would only bring the machine down."""
+    cores = os.cpu_count() or 1
+    if nprocs > MOST_PROCESSES_PER_CORE * cores:
+        parser.error(
+            f"argument -n/--nprocs: {nprocs:,} processes would be started on {cores} cores; at "
+            f"most {MOST_PROCESSES_PER_CORE * cores:,} are. Without -n each core has a thread; "
+            "for several machines say mpiexec or srun"
+        )
 
 
 def _leave_one_error() -> None:

@@ -12,7 +12,7 @@ import numpy as np
 from ._plan import MotionPlan
 from .arguments import memory_limit, number, seconds, text
 from .arrays import UserArrays, XArray, number_name
-from .collective_calls import binding, refused_by
+from .collective_calls import agreeing, binding, leaving, refused_by
 from .errors import InvalidArgument, Mismatch, Unsupported, WrongType
 from .mover_pairs import MoverPairs
 from .mpi import comm_address, core, take_part_with
@@ -214,6 +214,7 @@ class MoverSet:
             in_phases=self._in_phases,
         )
 
+    @refused_by(lambda given, _, error: given[0]._refuse_binding(error))
     def rebind(self, *arrays: tuple[Arrays, Arrays]) -> None:
         """Go over to other arrays of the same plans, without planning again. Collective.
 
@@ -241,6 +242,7 @@ class MoverSet:
     def _refuse_binding(self, error: BaseException) -> NoReturn:
         take_part_with(core().refuse_binding, self._address, error)
 
+    @refused_by(agreeing)
     def tune(self, seconds: float = 0.2) -> None:
         """Measure which transports are the fastest here and go over to them. Collective.
 
@@ -472,6 +474,7 @@ class Mover(MoverSet):
            [2., 5.]])
     """
 
+    @refused_by(leaving)
     def __new__(cls, *given: Any, **said: Any) -> Mover:
         """Make one that reads or writes a file where an array on the disk is given."""
         ends = (*given[1:3], said.get("source"), said.get("destination"))

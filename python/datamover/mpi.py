@@ -6,7 +6,6 @@ It loads `mpi4py` and the library's own MPI module on first use, so that plannin
 
 from __future__ import annotations
 
-import contextlib
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -24,7 +23,7 @@ from .errors import (
 from .launch import check_launch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from types import ModuleType
 
     import numpy as np
@@ -141,6 +140,18 @@ def gathered(address: int, numbers: Any) -> list[np.ndarray]:
     return core().gather(address, numbers)
 
 
+def duplicated(comm: MPI.Comm) -> MPI.Comm:
+    """Give a communicator of the same processes, to be freed. Collective; waits as movers do.
+
+    Where MPI's own `Dup` waits for one that was killed, or for ever, nobody can end it.
+    """
+    from mpi4py import MPI
+
+    made = MPI.Intracomm()
+    core().duplicate(comm_address(comm), MPI._addressof(made))
+    return made
+
+
 def take_part_with(
     agree: Callable[[int, str, str], None], address: int, error: BaseException
 ) -> NoReturn:
@@ -148,24 +159,18 @@ def take_part_with(
     try:
         agree(address, *told(error))
     except Error as agreed:
-        error.is_told = True  # see left_by_none
+        error.is_told = True  # see tell_that_left
         if isinstance(error, Exception):
             raise agreed from (None if isinstance(error, Error) else error)
     raise error
 
 
-@contextlib.contextmanager
-def left_by_none(comm: MPI.Comm) -> Iterator[None]:
-    """Run a collective call of several agreements; where it ends between them, the others hear it.
+def tell_that_left(comm: MPI.Comm, error: BaseException) -> None:
+    """Tell the others that this process has left a collective call, unless they were told. Local.
 
-    An interrupt may come at any time. Where no agreement tells of it, nobody knows how far the
-    others are, so from then on they raise PeerFailed in whatever they do on this communicator.
+    An interrupt may come at any time, and nobody knows then how far the others are. So from now on
+    they raise PeerFailed in whatever they do on this communicator.
     """
-    try:
-        yield
-    except Error:
-        raise  # agreed on
-    except BaseException as error:
-        if comm.size > 1 and not getattr(error, "is_told", False):
-            core().fail(comm_address(comm), f"{type(error).__name__} in a call of all processes")
-        raise
+    if comm.size > 1 and not getattr(error, "is_told", False):
+        core().fail(comm_address(comm), f"{type(error).__name__} in a call of all processes")
+        error.is_told = True

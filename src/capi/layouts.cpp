@@ -71,6 +71,20 @@ int datamover_layout_floor_plan(datamover_layout** layout, int dims, int64_t num
     });
 }
 
+int datamover_layout_with_owners(datamover_layout** layout, const datamover_layout* floor_plan,
+                                 const int64_t* owners, int64_t nprocs) {
+    return guarded([&] {
+        const Layout& blocks = value_of(floor_plan, "floor_plan");
+        if (!blocks.floor_plan())
+            throw Error(ErrorCode::unsupported,
+                        "owners are given to the blocks of a floor plan, not of one that is " +
+                            blocks.describe());
+        hand_out(layout, "layout",
+                 blocks.floor_plan()->with_owners(values(owners, blocks.num_blocks(), "owners"),
+                                                  nprocs));
+    });
+}
+
 int datamover_layout_uniform(datamover_layout** layout, int dims, const int64_t* lo,
                              const int64_t* hi, const int64_t* grid, int64_t nprocs) {
     return guarded([&] {
@@ -185,6 +199,21 @@ int datamover_layout_block_extents(const datamover_layout* layout, int64_t block
                                    int64_t* extents) {
     return guarded(
         [&] { write_point(value_of(layout, "layout").block_extents(block), extents, "extents"); });
+}
+
+int datamover_layout_block_region(const datamover_layout* layout, int64_t block, int64_t* lo,
+                                  int64_t* hi) {
+    return guarded([&] {
+        const Layout& asked = value_of(layout, "layout");
+        const FloorPlan* boxes = asked.boxes();
+        if (!boxes)
+            throw Error(ErrorCode::unsupported,
+                        "the blocks of a layout that is " + asked.describe() + " are no boxes");
+        const Region region = boxes->region(block);
+        given(lo, "lo"), given(hi, "hi");
+        write_point(region.lo(), lo, "lo");
+        write_point(region.hi(), hi, "hi");
+    });
 }
 
 int datamover_layout_local_elems(const datamover_layout* layout, int64_t rank, int64_t* elems) {

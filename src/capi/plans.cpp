@@ -160,6 +160,18 @@ int datamover_plan_reverse(datamover_plan** plan, const datamover_plan* forth) {
     return guarded([&] { hand_out(plan, "plan", value_of(forth, "forth").reversed()); });
 }
 
+int datamover_plan_adjoint(datamover_plan** plan, const datamover_plan* forth) {
+    return guarded([&] { hand_out(plan, "plan", value_of(forth, "forth").adjoint()); });
+}
+
+int datamover_plan_compose(datamover_plan** plan, const datamover_plan* first,
+                           const datamover_plan* next) {
+    return guarded([&] {
+        given(plan, "plan");
+        hand_out(plan, "plan", value_of(first, "first").composed(value_of(next, "next")));
+    });
+}
+
 int datamover_plan_layout(const datamover_plan* plan, datamover_side side,
                           datamover_layout** layout) {
     return guarded([&] {

@@ -94,6 +94,10 @@ int datamover_stream_subscribe(datamover_stream_source* source, int64_t count,
     });
 }
 
+int datamover_stream_subscribe_to_all(datamover_stream_source* source) {
+    return guarded([&] { value_of(source, "source").subscribe_to_all(); });
+}
+
 int datamover_stream_next(datamover_stream_source* source, double timeout_seconds, int64_t* step) {
     return guarded([&] {
         StreamSource& from = value_of(source, "source");
@@ -113,6 +117,20 @@ int datamover_stream_has(const datamover_stream_source* source, const char* name
         const std::string wanted = &given(name, "name");
         const auto& names = source->names;
         given(has, "has") = std::find(names.begin(), names.end(), wanted) != names.end();
+    });
+}
+
+int datamover_stream_whole_array(const datamover_stream_source* source, const char** name,
+                                 const char** dtype, int64_t* elem_bytes, void** elements,
+                                 int64_t* nbytes, datamover_layout** layout) {
+    return guarded([&] {
+        const WholeStreamArray& array = value_of(source, "source").whole_array();
+        if (layout) hand_out(layout, "layout", Layout(array.layout));
+        if (name) *name = array.name.c_str();
+        if (dtype) *dtype = array.dtype.c_str();
+        if (elem_bytes) *elem_bytes = array.elem_bytes;
+        if (elements) *elements = array.elements.data();
+        if (nbytes) *nbytes = static_cast<std::int64_t>(array.elements.size());
     });
 }
 

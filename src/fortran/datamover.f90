@@ -28,11 +28,13 @@ module datamover
     contains
         procedure, public :: block_cyclic
         procedure, public :: floor_plan
+        procedure, public :: with_owners
         procedure, public :: uniform
         procedure, public :: num_blocks
         procedure, public :: owner
         procedure, public :: blocks_of
         procedure, public :: block_extents
+        procedure, public :: block_region
         procedure, public :: local_shape
         procedure, public :: global_index
         procedure, public :: free => free_layout
@@ -49,6 +51,10 @@ module datamover
         procedure, public :: copy
         procedure, public :: merge => merge_plans
         procedure, public :: reverse
+        procedure, public :: adjoint
+        procedure, public :: compose
+        procedure, public :: save => save_plan
+        procedure, public :: load => load_plan
         procedure, public :: free => free_plan
     end type
 
@@ -159,6 +165,16 @@ module datamover
             character(*), intent(inout), optional :: errmsg
         end subroutine
 
+        ! The blocks of `blocks`, a floor plan, with other owners, one each, as after balancing the
+        ! load anew. Local.
+        module subroutine with_owners(self, blocks, owners, nprocs, stat, errmsg)
+            class(datamover_layout), intent(inout) :: self
+            type(datamover_layout), intent(in) :: blocks
+            integer, intent(in) :: owners(:), nprocs
+            integer, intent(out), optional :: stat
+            character(*), intent(inout), optional :: errmsg
+        end subroutine
+
         ! The indices lo:hi cut into `grid` blocks per dimension; block i belongs to rank
         ! mod(i - 1, nprocs). Blocks are numbered with the last dimension fastest. Local.
         module subroutine uniform(self, lo, hi, grid, nprocs, stat, errmsg)
@@ -169,6 +185,7 @@ module datamover
             character(*), intent(inout), optional :: errmsg
         end subroutine
 
+        ! How many blocks the layout has, of all ranks together.
         module subroutine num_blocks(self, count, stat, errmsg)
             class(datamover_layout), intent(in) :: self
             integer(int64), intent(out) :: count
@@ -203,6 +220,16 @@ module datamover
             character(*), intent(inout), optional :: errmsg
         end subroutine
 
+        ! The indices lo:hi that a block holds, both ends in them; hi is lo - 1 where it holds none. Of
+        ! a floor plan, or a block-cyclic layout in which nobody holds two blocks along a dimension.
+        module subroutine block_region(self, block, lo, hi, stat, errmsg)
+            class(datamover_layout), intent(in) :: self
+            integer, intent(in) :: block
+            integer, allocatable, intent(out) :: lo(:), hi(:)
+            integer, intent(out), optional :: stat
+            character(*), intent(inout), optional :: errmsg
+        end subroutine
+
         ! Extents of a rank's local array, of a block-cyclic layout; zeros for a rank without any.
         module subroutine local_shape(self, rank, extents, stat, errmsg)
             class(datamover_layout), intent(in) :: self
@@ -222,6 +249,7 @@ module datamover
             character(*), intent(inout), optional :: errmsg
         end subroutine
 
+        ! Gives the layout back; plans made from it live on.
         module subroutine free_layout(self)
             class(datamover_layout), intent(inout) :: self
         end subroutine
@@ -292,6 +320,42 @@ module datamover
             character(*), intent(inout), optional :: errmsg
         end subroutine
 
+        ! Each pair of elements of `forth` the other way, also where several blocks hold an element:
+        ! what was received by several comes back from all of them, so that a mover with op='add'
+        ! sums it. Local.
+        module subroutine adjoint(self, forth, stat, errmsg)
+            class(datamover_plan), intent(inout) :: self
+            type(datamover_plan), intent(in) :: forth
+            integer, intent(out), optional :: stat
+            character(*), intent(inout), optional :: errmsg
+        end subroutine
+
+        ! What `first` and then `next` do, in one; the destination layout of the first is the source
+        ! layout of the next. Not for index lists, nor where sections change their shape. Local.
+        module subroutine compose(self, first, next, stat, errmsg)
+            class(datamover_plan), intent(inout) :: self
+            type(datamover_plan), intent(in) :: first, next
+            integer, intent(out), optional :: stat
+            character(*), intent(inout), optional :: errmsg
+        end subroutine
+
+        ! Layouts and terms in a file, which appears under its name when it is complete. Local.
+        module subroutine save_plan(self, path, stat, errmsg)
+            class(datamover_plan), intent(in) :: self
+            character(*), intent(in) :: path
+            integer, intent(out), optional :: stat
+            character(*), intent(inout), optional :: errmsg
+        end subroutine
+
+        ! The plan of such a file. Local.
+        module subroutine load_plan(self, path, stat, errmsg)
+            class(datamover_plan), intent(inout) :: self
+            character(*), intent(in) :: path
+            integer, intent(out), optional :: stat
+            character(*), intent(inout), optional :: errmsg
+        end subroutine
+
+        ! Gives the plan back; movers made from it live on.
         module subroutine free_plan(self)
             class(datamover_plan), intent(inout) :: self
         end subroutine
@@ -539,6 +603,7 @@ module datamover
             character(*), intent(inout), optional :: errmsg
         end subroutine
 
+        ! Gives the map back; distributions made with it live on.
         module subroutine free_target_map(self)
             class(datamover_target_map), intent(inout) :: self
         end subroutine

@@ -32,6 +32,15 @@ submodule (datamover) datamover_layouts
             integer(c_int64_t), intent(in) :: lo(*), hi(*), owners(*)
             integer(c_int) :: code
         end function
+        function c_with_owners(layout, floor_plan, owners, nprocs) &
+            bind(c, name='datamover_layout_with_owners') result(code)
+            import :: c_ptr, c_int, c_int64_t
+            type(c_ptr), intent(inout) :: layout
+            type(c_ptr), value :: floor_plan
+            integer(c_int64_t), intent(in) :: owners(*)
+            integer(c_int64_t), value :: nprocs
+            integer(c_int) :: code
+        end function
         function c_uniform(layout, dims, lo, hi, grid, nprocs) &
             bind(c, name='datamover_layout_uniform') result(code)
             import :: c_ptr, c_int, c_int64_t
@@ -69,6 +78,14 @@ submodule (datamover) datamover_layouts
             type(c_ptr), value :: layout
             integer(c_int64_t), value :: block
             integer(c_int64_t), intent(out) :: extents(*)
+            integer(c_int) :: code
+        end function
+        function c_block_region(layout, block, lo, hi) &
+            bind(c, name='datamover_layout_block_region') result(code)
+            import :: c_ptr, c_int, c_int64_t
+            type(c_ptr), value :: layout
+            integer(c_int64_t), value :: block
+            integer(c_int64_t), intent(out) :: lo(*), hi(*)
             integer(c_int) :: code
         end function
         function c_local_shape(layout, rank, extents) &
@@ -134,6 +151,20 @@ contains
         call conclude(code, stat, errmsg)
     end procedure
 
+    module procedure with_owners
+        integer(int64) :: blocks_there
+        type(c_ptr) :: made
+        integer(c_int) :: code
+        made = c_null_ptr
+        code = c_num_blocks(blocks%handle, blocks_there)
+        if (code == 0 .and. size(owners, kind=int64) /= blocks_there) &
+            code = refused(datamover_mismatch, 'owners are of another number of blocks than there are')
+        if (code == 0) code = c_with_owners(made, blocks%handle, int(owners, c_int64_t), &
+            int(nprocs, c_int64_t))
+        call replace_layout(self, made, code)
+        call conclude(code, stat, errmsg)
+    end procedure
+
     module procedure uniform
         integer(c_int64_t), allocatable :: first(:), end(:), blocks(:)
         type(c_ptr) :: made
@@ -195,6 +226,19 @@ contains
         dims = dims_of(self%handle, code)
         if (code == 0) code = c_block_extents(self%handle, int(block, c_int64_t) - 1, found)
         extents = int(found(1:dims))
+        call conclude(code, stat, errmsg)
+    end procedure
+
+    module procedure block_region
+        integer(c_int64_t) :: first(8), end(8)
+        integer(c_int) :: code, dims
+        code = 0
+        first = 0
+        end = 0
+        dims = dims_of(self%handle, code)
+        if (code == 0) code = c_block_region(self%handle, int(block, c_int64_t) - 1, first, end)
+        lo = int(first(1:dims)) + 1
+        hi = int(end(1:dims))
         call conclude(code, stat, errmsg)
     end procedure
 

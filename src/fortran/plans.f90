@@ -58,6 +58,31 @@ submodule (datamover) datamover_plans
             type(c_ptr), value :: forth
             integer(c_int) :: code
         end function
+        function c_plan_adjoint(plan, forth) bind(c, name='datamover_plan_adjoint') result(code)
+            import :: c_ptr, c_int
+            type(c_ptr), intent(inout) :: plan
+            type(c_ptr), value :: forth
+            integer(c_int) :: code
+        end function
+        function c_plan_compose(plan, first, next) bind(c, name='datamover_plan_compose') &
+            result(code)
+            import :: c_ptr, c_int
+            type(c_ptr), intent(inout) :: plan
+            type(c_ptr), value :: first, next
+            integer(c_int) :: code
+        end function
+        function c_plan_save(plan, path) bind(c, name='datamover_plan_save') result(code)
+            import :: c_ptr, c_int, c_char
+            type(c_ptr), value :: plan
+            character(kind=c_char), intent(in) :: path(*)
+            integer(c_int) :: code
+        end function
+        function c_plan_load(plan, path) bind(c, name='datamover_plan_load') result(code)
+            import :: c_ptr, c_int, c_char
+            type(c_ptr), intent(inout) :: plan
+            character(kind=c_char), intent(in) :: path(*)
+            integer(c_int) :: code
+        end function
         function c_plan_layout(plan, side, layout) bind(c, name='datamover_plan_layout') &
             result(code)
             import :: c_ptr, c_int
@@ -218,6 +243,37 @@ contains
         integer(c_int) :: code
         made = c_null_ptr
         code = c_plan_reverse(made, forth%handle)
+        call replace_plan(self, made, code)
+        call conclude(code, stat, errmsg)
+    end procedure
+
+    module procedure adjoint
+        type(c_ptr) :: made
+        integer(c_int) :: code
+        made = c_null_ptr
+        code = c_plan_adjoint(made, forth%handle)
+        call replace_plan(self, made, code)
+        call conclude(code, stat, errmsg)
+    end procedure
+
+    module procedure compose
+        type(c_ptr) :: made
+        integer(c_int) :: code
+        made = c_null_ptr
+        code = c_plan_compose(made, first%handle, next%handle)
+        call replace_plan(self, made, code)
+        call conclude(code, stat, errmsg)
+    end procedure
+
+    module procedure save_plan
+        call conclude(c_plan_save(self%handle, trim(path)//c_null_char), stat, errmsg)
+    end procedure
+
+    module procedure load_plan
+        type(c_ptr) :: made
+        integer(c_int) :: code
+        made = c_null_ptr
+        code = c_plan_load(made, trim(path)//c_null_char)
         call replace_plan(self, made, code)
         call conclude(code, stat, errmsg)
     end procedure

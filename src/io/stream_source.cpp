@@ -45,22 +45,65 @@ void StreamSource::subscribe(std::map<std::string, ArrayPart> wanted) {
     wanted_ = std::move(wanted);
 }
 
+void StreamSource::subscribe_to_all() {
+    consumer().subscribe_to_all();
+    wants_all_ = true;
+}
+
+/// Puts an array of the open step into memory of this object.
+void StreamSource::unpack_whole(const stream::IncomingArray& array) {
+    const std::int64_t elem_bytes = array.type().elem_bytes;
+    const MemoryLayout memory = dense_memory(array.wanted(), 0, elem_bytes);
+    try {
+        const auto bytes = static_cast<std::size_t>(memory.end_bytes);
+        if (whole_memory_.size() < bytes) {  // nothing of the last array is kept meanwhile
+            std::vector<std::byte>().swap(whole_memory_);
+            whole_memory_.resize(bytes);
+        }
+    } catch (const std::exception&) {
+        throw Error(ErrorCode::no_memory,
+                    "an array of " + std::to_string(memory.end_bytes) + " bytes cannot be kept");
+    }
+    consumer().unpack(array.name(),
+                      {whole_memory_.data(), &memory, {memory.begin_bytes, memory.end_bytes}});
+    const auto bytes = static_cast<std::size_t>(array.wanted().local_elems(0)) *
+                       static_cast<std::size_t>(elem_bytes);
+    whole_ = WholeStreamArray{array.name(), array.wanted(), array.type().text, elem_bytes,
+                              std::span(whole_memory_).first(bytes)};
+}
+
+const WholeStreamArray& StreamSource::whole_array() const {
+    consumer();
+    if (!whole_)
+        throw Error(ErrorCode::invalid_state,
+                    "there is no whole array: no step has come, or not all arrays are wanted");
+    return *whole_;
+}
+
 std::optional<StreamStep> StreamSource::next(std::optional<double> timeout_seconds) {
     stream::Consumer& from = consumer();
+    whole_.reset();
     const std::optional<stream::Consumer::Step> step = from.next(timeout_seconds);
     if (!step) return std::nullopt;
     StreamStep arrived{step->number, {}};
     try {
         for (const stream::IncomingArray* array : step->arrays) {
+            arrived.names.push_back(array->name());
+            if (wants_all_) {
+                unpack_whole(*array);
+                continue;
+            }
             const ArrayPart& part = wanted_.at(array->name());
             from.unpack(
                 array->name(),
                 {part.base, &part.memory, {part.memory.begin_bytes, part.memory.end_bytes}});
-            arrived.names.push_back(array->name());
         }
         from.taken();
     } catch (const Error& error) {
         from.fail(error);
+        throw;
+    } catch (const std::exception&) {
+        from.fail(Error(ErrorCode::no_memory, "no memory to put a step where it belongs"));
         throw;
     }
     return arrived;

@@ -91,7 +91,7 @@ std::vector<AxisRun> meet(const Periodic& source, const Periodic& destination, c
     const std::int64_t last = outer.block_at_or_before(w.hi - 1);
     for (std::int64_t k = outer.block_at_or_before(w.lo); k <= last; ++k)
         meet_block(outer, k, inner, w, emit);
-    return fold_runs(runs);
+    return fold_runs(std::move(runs));
 }
 
 /// The first t of the window at which the two sets meet, or w.hi.
@@ -129,7 +129,7 @@ AxisTable folded_table(std::vector<AxisRun> runs, std::int64_t periods, std::int
     }
     if (periods == 1) {
         runs.insert(runs.end(), tail.begin(), tail.end());
-        return AxisTable(fold_runs(runs));
+        return AxisTable(fold_runs(std::move(runs)));
     }
     return AxisTable(std::move(runs), periods, source_period, destination_period, tail);
 }
@@ -170,7 +170,7 @@ AxisTable intersect(const AxisSet& source, std::int64_t source_lo, const AxisSet
         std::vector<AxisRun> runs;
         meet_block(outer, outer.block_at_or_before(w.lo), inner, w,
                    [&](const AxisRun& r) { runs.push_back(a_single ? r : exchanged(r)); });
-        return runs.empty() ? AxisTable{} : AxisTable(fold_runs(runs));
+        return runs.empty() ? AxisTable{} : AxisTable(fold_runs(std::move(runs)));
     }
 
     // What does not meet within one period never meets.

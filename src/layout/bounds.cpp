@@ -15,8 +15,7 @@ void check_nprocs(std::int64_t nprocs) {
                         " processes; 1 to 2^31 - 1 are possible, as many as MPI can number");
 }
 
-void check_number(const char* what, std::int64_t number, std::int64_t end) {
-    if (number >= 0 && number < end) return;
+void refuse_number(const char* what, std::int64_t number, std::int64_t end) {
     throw Error(ErrorCode::out_of_range,
                 std::string(what) + " " + std::to_string(number) +
                     (end > 0 ? " is not in 0.." + std::to_string(end - 1) : " of none"));

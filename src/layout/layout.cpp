@@ -115,6 +115,7 @@ Point Layout::block_extents(std::int64_t block) const {
 
 std::vector<AxisSet> Layout::axis_sets(std::int64_t block) const {
     std::vector<AxisSet> sets;
+    sets.reserve(static_cast<std::size_t>(dims()));
     if (const auto* bc = block_cyclic()) {
         const Point c = bc->grid_coordinates(block);
         for (int d = 0; d < dims(); ++d) sets.push_back(bc->axis_set(d, c[d]));

@@ -5,6 +5,7 @@
 #include <sys/types.h>
 #include <sys/uio.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -29,6 +30,8 @@ public:
                 const std::vector<MemoryPiece>& there);
     /// Throws io when the system refuses or stops short.
     void run() const;
+    /// On the side that has more of them.
+    std::size_t pieces() const { return std::max(here_.size(), there_.size()); }
 
 private:
     struct Batch {

@@ -15,8 +15,10 @@
 
 #include "check.hpp"
 #include "choice.hpp"
+#include "geometry/checked.hpp"
 #include "mpi/byte_message.hpp"
 #include "plan/in_place.hpp"
+#include "plan/run_length.hpp"
 #include "slot_offers.hpp"
 #include "survey.hpp"
 #include "transport/signal_lines.hpp"
@@ -136,12 +138,15 @@ ElementUpdate update_of(const PerSide<ArrayPart>& array, const MoverOptions& opt
     return update.is_plain_copy() ? ElementUpdate{} : update;
 }
 
-/// What one round moves. Elements that cross a pair are counted as they cross it.
+/// What one round moves. Elements that cross a pair are counted as they cross it. What does not
+/// fit 64 bits is refused where it is compiled.
 void count(MoverCounters& c, const PlannedParts& parts, std::int64_t me, std::int64_t wire_bytes) {
+    const auto add = [&](std::int64_t& bytes, const PeerPart& p) {
+        bytes = geometry::bounded_add(bytes, geometry::bounded_multiply(p.part.size(), wire_bytes));
+    };
     for (const PeerPart& p : parts.outgoing)
-        if (p.rank != me) c.bytes_sent += p.part.size() * wire_bytes;
-    for (const PeerPart& p : parts.incoming)
-        (p.rank == me ? c.bytes_kept : c.bytes_received) += p.part.size() * wire_bytes;
+        if (p.rank != me) add(c.bytes_sent, p);
+    for (const PeerPart& p : parts.incoming) add(p.rank == me ? c.bytes_kept : c.bytes_received, p);
 }
 
 std::int64_t wire_bytes(const Motion& motion) {
@@ -271,7 +276,10 @@ private:
     void fill_survey() {
         survey_ = {};
         motions_.assign(moves_.motions.size(), {});
-        if (error_) return;
+        alone([&] { take_own(); });
+    }
+
+    void take_own() {
         survey_.plans.take(digest_of(moves_));
         survey_.options.take(digest_of(options_));
         survey_.motions.take(static_cast<std::int64_t>(moves_.motions.size()));
@@ -282,9 +290,11 @@ private:
         survey_.needs_nodes.take(replicated(moves_) && !group_->knows_nodes());
         survey_.has_limit.take(options_.max_bytes > 0);
         survey_.lacks_signals.take(group_->node_ranks().size() > 1 && !signals_);
-        for (std::size_t m = 0; m < motions_.size(); ++m)
+        for (std::size_t m = 0; m < motions_.size(); ++m) {
+            motions_[m].two_arrays.take(!in_place(moves_.motions[m]));
             for (const Side side : both_sides)
                 motions_[m].take(side, moves_.motions[m].array[side]);
+        }
         if (!motions_.empty()) survey_.first_motion = motions_.front();
         take_loads();
     }
@@ -295,9 +305,42 @@ private:
             count(c, moves_.parts_of(m), group_->rank(), wire_bytes(moves_.motions[m]));
         survey_.sent_bytes.take(c.bytes_sent);
         survey_.received_bytes.take(c.bytes_received);
-        survey_.exchanged_bytes.take(c.bytes_sent + c.bytes_received);
-        survey_.sent_and_kept_bytes.take(c.bytes_sent + c.bytes_kept);
-        survey_.received_and_kept_bytes.take(c.bytes_received + c.bytes_kept);
+        survey_.exchanged_bytes.take(geometry::bounded_add(c.bytes_sent, c.bytes_received));
+        survey_.packs.take(packs());
+        survey_.rewrites.take(rewrites());
+        survey_.sent_and_kept_bytes.take(geometry::bounded_add(c.bytes_sent, c.bytes_kept));
+        survey_.received_and_kept_bytes.take(geometry::bounded_add(c.bytes_received, c.bytes_kept));
+    }
+
+    /// Whether a few pages of an array go to another process in place.
+    bool rewrites() const {
+        const auto motions = static_cast<std::int64_t>(moves_.motions.size());
+        for (const Motion& motion : moves_.motions) {
+            if (!in_place(motion)) continue;
+            for (const PeerPart& p : moves_.plans[motion.plan].outgoing)
+                if (p.rank != group_->rank() && is_few_pages(geometry::bounded_multiply(
+                                                    p.part.size(), wire_bytes(motion) * motions)))
+                    return true;
+        }
+        return false;
+    }
+
+    /// Whether a message of this process needs a buffer. Once one does, it does not look further.
+    bool packs() const {
+        const auto scattered = [&](std::size_t m, const PeerPart& p, Side side) {
+            if (p.rank == group_->rank()) return false;
+            const ArrayPart& part = moves_.motions[m].array[side];
+            return plan::mean_run_bytes(p.part, part.memory, side, part.elem_bytes) <
+                   geometry::bounded_multiply(p.part.size(), part.elem_bytes);
+        };
+        if (moves_.motions.size() > 1) return true;
+        for (std::size_t m = 0; m < moves_.motions.size(); ++m) {
+            for (const PeerPart& p : moves_.parts_of(m).outgoing)
+                if (scattered(m, p, Side::source)) return true;
+            for (const PeerPart& p : moves_.parts_of(m).incoming)
+                if (scattered(m, p, Side::destination)) return true;
+        }
+        return false;
     }
 
     void settle_types() {
@@ -319,12 +362,11 @@ private:
         const std::size_t lines = group_->node_ranks().size() * transport::transport_kinds().size();
         if (group_->node_ranks().size() == 1) return nullptr;
         try {
-            const auto memory = group_->pool().allocate_shared(
-                static_cast<std::int64_t>(lines * sizeof(transport::SignalLine)));
+            const auto memory =
+                group_->pool().allocate_shared(transport::signal_memory_bytes(lines));
             transport::clear_signal_lines(memory->data, lines, number_);
-            return {memory.get(), [memory, lines](const memory::Allocation*) {
-                        if (!mpi::is_forked_child())
-                            transport::retire_signal_lines(memory->data, lines);
+            return {memory.get(), [memory](const memory::Allocation*) {
+                        if (!mpi::is_forked_child()) transport::retire_signal_lines(memory->data);
                     }};
         } catch (const Error&) {
             return nullptr;
@@ -349,7 +391,8 @@ private:
                                     update_of(motion.array, options_),
                                     motions_[m].prefers_row_major.holds()
                                         ? plan::MessageOrder::row_major
-                                        : plan::MessageOrder::column_major});
+                                        : plan::MessageOrder::column_major,
+                                    !motions_[m].two_arrays.holds()});
         }
         return made;
     }
@@ -361,12 +404,14 @@ private:
         auto node = exchange_offers();
         context.node = &node;
         const FactFinder facts(context,
-                               {shares, survey_.sent_bytes.value, survey_.received_bytes.value,
-                                survey_.exchanged_bytes.value});
+                               {shares, !survey_.has_limit.holds(), survey_.sent_bytes.value,
+                                survey_.received_bytes.value, survey_.exchanged_bytes.value});
         const MessageSizes sizes = message_sizes(
             context, moves_, facts, {options_.max_bytes, transports_}, survey_.has_limit.holds());
         context.chunk_bytes = sizes.chunk_bytes;
         context.buffers = sizes.buffers;
+        context.packs = survey_.packs.holds();
+        context.one_way = facts.one_way();
         const SlotOffers slots = exchange_slots(context, facts, sizes);
         context.rings_in = slots.in;
         context.rings_out = slots.out;
@@ -401,11 +446,13 @@ private:
         return {*group_, std::move(offers), moves_.motions.size()};
     }
 
-    /// Whether any pair may need slots: where both its arrays may be private, or on request.
-    bool may_need_slots(const BindContext& context) const {
+    /// Whether any pair may need slots: where both its arrays may be private, where ghosts are
+    /// exchanged, or on request.
+    bool may_need_slots(const BindContext& context, const FactFinder& facts) const {
         if (group_->node_ranks().size() == 1) return false;
         if (transport::names_transport(transports_, "staged")) return true;
         if (!transport::names_transport(transports_, "auto")) return false;
+        if (survey_.rewrites.holds() && facts.may_be_rewritten()) return true;
         for (std::size_t m = 0; m < motions_.size(); ++m) {
             const bool plain = context.motions[m].update.is_plain_copy();
             if (motions_[m].in_private_memory.source.holds() &&
@@ -417,7 +464,7 @@ private:
 
     SlotOffers exchange_slots(const BindContext& context, const FactFinder& facts,
                               const MessageSizes& sizes) {
-        if (!may_need_slots(context)) return SlotOffers::none(group_->node_ranks().size());
+        if (!may_need_slots(context, facts)) return SlotOffers::none(group_->node_ranks().size());
         std::vector<std::int64_t> bytes(group_->node_ranks().size(), 0);
         alone([&] { bytes = bytes_through_slots(context, moves_, facts, transports_); });
         if (error_) std::fill(bytes.begin(), bytes.end(), 0);

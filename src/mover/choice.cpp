@@ -6,6 +6,7 @@
 #include <limits>
 #include <string_view>
 
+#include "geometry/checked.hpp"
 #include "plan/run_length.hpp"
 
 namespace datamover {
@@ -83,6 +84,11 @@ std::int64_t share_of_limit(const BindContext& context, const Moves& moves, cons
 
 }  // namespace
 
+bool is_few_pages(std::int64_t bytes) {
+    constexpr std::int64_t least_bytes = 8 << 10, most_bytes = 48 << 10;
+    return bytes >= least_bytes && bytes <= most_bytes;
+}
+
 PairFacts FactFinder::operator()(std::size_t motion, std::int64_t from, std::int64_t to,
                                  const PairPart& part) const {
     const mpi::ProcessGroup& group = *context_.group;
@@ -97,6 +103,7 @@ PairFacts FactFinder::operator()(std::size_t motion, std::int64_t from, std::int
     facts.same_node = true;
     if (facts.same_process || !use_.shares) return facts;
     add_sharing(facts, motion);
+    facts.rewritten = rewritten(facts, motion, part);
     if (group.peers_readable()) add_reading(facts, motion, part);
     return facts;
 }
@@ -117,6 +124,20 @@ void FactFinder::add_sharing(PairFacts& facts, std::size_t motion) const {
     }
 }
 
+/// All arrays go in one message; most have the same plan.
+bool FactFinder::rewritten(const PairFacts& facts, std::size_t motion, const PairPart& part) const {
+    return may_be_rewritten() && facts.plain_copy && facts.shared.source &&
+           facts.shared.destination && context_.motions[motion].in_place &&
+           is_few_pages(geometry::bounded_multiply(
+               part.size(),
+               wire_bytes(context_, motion) * static_cast<std::int64_t>(context_.motions.size())));
+}
+
+bool FactFinder::one_way() const {
+    const std::int64_t most = geometry::bounded_add(use_.most_sent_bytes, use_.most_received_bytes);
+    return most - use_.most_exchanged_bytes > most / 4;
+}
+
 /// Both sides know both memories, and so come to the same decision.
 void FactFinder::add_reading(PairFacts& facts, std::size_t motion, const PairPart& part) const {
     const bool sends = facts.source_rank == context_.group->rank();
@@ -131,8 +152,7 @@ void FactFinder::add_reading(PairFacts& facts, std::size_t motion, const PairPar
         plan::mean_run_bytes(part, source, Side::source, bound.array.source->elem_bytes);
     const std::int64_t destination_run = plan::mean_run_bytes(part, destination, Side::destination,
                                                               bound.array.destination->elem_bytes);
-    const std::int64_t most = use_.most_sent_bytes + use_.most_received_bytes;
-    facts.balanced = most - use_.most_exchanged_bytes <= most / 4;
+    facts.balanced = !one_way();
     facts.readable = true;
     // Two writers could meet in one element: elements are combined by their owner. Between equals,
     // long runs belong on the far side.
@@ -173,8 +193,10 @@ std::vector<std::int64_t> bytes_through_slots(const BindContext& context, const 
         [&](std::size_t m, const PairFacts& f, transport::Direction d, const PeerPart& p) {
             if (d == transport::outgoing || !f.same_node || f.same_process) return;
             if (kind_with_slots(f, transport).memory != MessageMemory::slots) return;
-            bytes[static_cast<std::size_t>(context.group->node_position(p.rank))] +=
-                p.part.size() * wire_bytes(context, m);
+            std::int64_t& of_peer =
+                bytes[static_cast<std::size_t>(context.group->node_position(p.rank))];
+            of_peer = geometry::bounded_add(
+                of_peer, geometry::bounded_multiply(p.part.size(), wire_bytes(context, m)));
         });
     return bytes;
 }

@@ -15,9 +15,14 @@ namespace datamover {
 /// What all processes have come to know of the binding together.
 struct NodeUse {
     bool shares = true;                                         ///< memory of others may be mapped
+    bool spends = true;                                         ///< memory has no limit
     std::int64_t most_sent_bytes = 0, most_received_bytes = 0;  ///< of one process
     std::int64_t most_exchanged_bytes = 0;                      ///< both together
 };
+
+/// Whether a message is one of those for which PairFacts::rewritten may hold (measured,
+/// docs/decisions/0020).
+bool is_few_pages(std::int64_t bytes);
 
 /// The facts of the direction from one rank to another, one of which is this process.
 class FactFinder {
@@ -27,9 +32,15 @@ public:
 
     transport::PairFacts operator()(std::size_t motion, std::int64_t from, std::int64_t to,
                                     const PairPart& part) const;
+    /// Whether the processes with the most to do mostly send or mostly receive.
+    bool one_way() const;
+    /// Whether any pair may be found to be rewritten.
+    bool may_be_rewritten() const { return use_.spends && !one_way(); }
 
 private:
     void add_sharing(transport::PairFacts& facts, std::size_t motion) const;
+    bool rewritten(const transport::PairFacts& facts, std::size_t motion,
+                   const PairPart& part) const;
     void add_reading(transport::PairFacts& facts, std::size_t motion, const PairPart& part) const;
 
     const transport::BindContext& context_;

@@ -69,7 +69,7 @@ void ProgressEngine::add(Round& round) {
         round.previous_ = nullptr;
         if (first_) first_->previous_ = &round;
         first_ = &round;
-        count_.fetch_add(1, std::memory_order_relaxed);
+        count_.store(count_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     }
     if (thread_runs()) {
         const std::lock_guard lock(thread_->mutex);
@@ -87,7 +87,7 @@ void ProgressEngine::unlink(Round& round) {
     (round.previous_ ? round.previous_->next_ : first_) = round.next_;
     if (round.next_) round.next_->previous_ = round.previous_;
     round.next_ = round.previous_ = nullptr;
-    count_.fetch_sub(1, std::memory_order_relaxed);
+    count_.store(count_.load(std::memory_order_relaxed) - 1, std::memory_order_relaxed);
 }
 
 bool ProgressEngine::thread_may_push(const Round& round) const {
@@ -140,6 +140,10 @@ void ProgressEngine::begin_thread() {
                     std::string("the system has no thread for progress: ") + e.what());
     }
     thread_runs_.store(true, std::memory_order_release);
+    // Who has added a round before this has been heard, who does after it sees the thread.
+    {
+        const ListLock lock_list(list_lock_);
+    }
     // A thread that has work at once may stay on the core that computes, though another one is
     // idle; one that has slept before is woken on that.
     thread_->wake.wait(lock, [&] { return thread_->begun; });

@@ -11,6 +11,13 @@
 #include "mpi/waiting.hpp"
 
 namespace datamover {
+namespace {
+
+/// A wait begins with so many looks, about a microsecond: a message that comes then has not waited
+/// for a clock to be read.
+constexpr int quick_looks = 16;
+
+}  // namespace
 
 Round::~Round() {
     give_up();
@@ -23,7 +30,6 @@ void Round::start() {
     group_->check_alive();
     begun_ = false;
     error_.reset();
-    claimed_.store(true, std::memory_order_relaxed);
     status_.store(Status::in_flight, std::memory_order_relaxed);
     ProgressEngine& engine = ProgressEngine::of_process();
     try {
@@ -34,8 +40,8 @@ void Round::start() {
     if (!engine.has_thread(operation_)) push();
     const Status status = status_.load(std::memory_order_relaxed);
     if (status == Status::in_flight) engine.add(*this);
+    if (status == Status::failed) end();
     release();
-    if (status == Status::failed) finished();
 }
 
 bool Round::push() noexcept {
@@ -65,37 +71,46 @@ void Round::fail(const Error& why) noexcept {
 }
 
 /// Another holder of the claim only pushes, which never waits.
-void Round::claim_for_good() {
-    while (!claim()) std::this_thread::yield();
+bool Round::claim_in_flight() {
+    while (!claim()) {
+        if (!in_flight()) return false;
+        std::this_thread::yield();
+    }
+    return true;
 }
 
-bool Round::push_if_free() {
-    if (!claim()) return false;
+Round::Look Round::look() {
+    if (!claim()) return {false, was_ended()};
     const bool moved = push();
+    if (status_.load(std::memory_order_relaxed) != Status::in_flight) return {moved, end()};
     release();
-    return moved;
+    return {moved, false};
 }
 
 /// Once a process of the group has failed, nothing more will come: the round is over.
-template <typename Look>
-void Round::unless_failed(Look look) {
+template <typename Check>
+void Round::unless_failed(Check check) {
     try {
-        look();
+        check();
     } catch (const Error&) {
         give_up();
         throw;
     }
 }
 
-bool Round::finished() {
-    const Status status = status_.load(std::memory_order_acquire);
-    if (status == Status::in_flight) return false;
-    claim_for_good();
+bool Round::end() {
+    const Status status = status_.load(std::memory_order_relaxed);
     ProgressEngine::of_process().remove(*this);
-    status_.store(Status::idle, std::memory_order_relaxed);
-    release();
+    if (status == Status::complete)
+        completed_.store(completed() + 1, std::memory_order_relaxed);  // no other thread writes it
+    status_.store(Status::idle, std::memory_order_release);
     if (status == Status::failed) throw *error_;
-    ++completed_;
+    return true;
+}
+
+bool Round::was_ended() const {
+    if (in_flight()) return false;
+    if (error_) throw *error_;
     return true;
 }
 
@@ -107,8 +122,7 @@ void Round::require_in_flight(const char* call) const {
 
 bool Round::test() {
     require_in_flight("test");
-    push_if_free();
-    if (finished()) return true;
+    if (look().finished) return true;
     unless_failed([&] { group_->check_alive_while_waiting(); });
     // Peers may be testing another round, which has to go on here before they come to this one.
     ProgressEngine::of_process().push_others(this, false);
@@ -118,26 +132,32 @@ bool Round::test() {
 
 void Round::wait(std::optional<double> timeout_seconds) {
     require_in_flight("wait");
-    push_if_free();
-    if (finished()) return;
+    for (int looks = 0; looks < quick_looks; ++looks) {
+        const Look made = look();
+        if (made.finished) return;
+        if (made.moved) break;  // that took time
+    }
     mpi::Waiting waiting(*group_, timeout_seconds);
     if (operation_.needs_polls()) waiting.stay_awake();
     struct Account {
-        double& sum;
+        std::atomic<double>& sum;
         mpi::Waiting& waiting;
-        ~Account() { sum += waiting.seconds(); }
+        ~Account() {
+            sum.store(sum.load(std::memory_order_relaxed) + waiting.seconds(),
+                      std::memory_order_relaxed);
+        }
     } account{wait_seconds_, waiting};
     while (true) {
-        unless_failed([&] { waiting.pause(); });
-        if (push_if_free()) waiting.restart();
-        if (finished()) return;
-        if (ProgressEngine::of_process().push_others(this, false)) waiting.restart();
+        const Look made = look();
+        if (made.finished) return;
+        if (ProgressEngine::of_process().push_others(this, false) || made.moved) waiting.restart();
         if (waiting.expired()) throw_timeout(waiting.timeout_seconds());
+        unless_failed([&] { waiting.pause(); });
     }
 }
 
 void Round::throw_timeout(double seconds) {
-    claim_for_good();
+    if (!claim_in_flight()) return;
     std::vector<std::int64_t> peers = operation_.waiting_for();
     release();
     std::sort(peers.begin(), peers.end());
@@ -154,7 +174,7 @@ void Round::give_up() noexcept {
     if (!in_flight()) return;
     if (mpi::is_forked_child()) return;
     try {
-        claim_for_good();
+        if (!claim_in_flight()) return;
         ProgressEngine::of_process().remove(*this);
         if (mpi::is_running()) push();
         if (mpi::is_running() && status_.load(std::memory_order_relaxed) == Status::in_flight)
@@ -164,7 +184,6 @@ void Round::give_up() noexcept {
         // Only the memory for a message can be missing here; peers have their deadlines.
     }
     status_.store(Status::idle, std::memory_order_release);
-    release();
 }
 
 }  // namespace datamover

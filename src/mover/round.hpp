@@ -3,7 +3,8 @@
 //
 // A round is pushed on by its owner's test and wait, by any other test or wait of the same process,
 // or by the progress thread. Whoever pushes it holds its claim, so nobody else does at the same
-// time.
+// time. Of several threads that wait for it one takes note of its end, and keeps the claim: that of
+// an idle round is nobody's to take.
 #pragma once
 
 #include <atomic>
@@ -59,8 +60,8 @@ public:
     /// Ends a round in flight, telling all processes that it was given up. Never waits for peers.
     void give_up() noexcept;
     bool in_flight() const { return status_.load(std::memory_order_acquire) != Status::idle; }
-    double wait_seconds() const { return wait_seconds_; }
-    std::int64_t completed() const { return completed_; }
+    double wait_seconds() const { return wait_seconds_.load(std::memory_order_relaxed); }
+    std::int64_t completed() const { return completed_.load(std::memory_order_relaxed); }
 
 private:
     friend class ProgressEngine;
@@ -68,28 +69,37 @@ private:
 
     bool claim() { return !claimed_.exchange(true, std::memory_order_acquire); }
     void release() { claimed_.store(false, std::memory_order_release); }
-    void claim_for_good();
+    /// Claims as soon as nobody else pushes; false where the round is over.
+    bool claim_in_flight();
     /// Pushes on; only for the holder of the claim. Never throws. True when anything was done.
     bool push() noexcept;
     void fail(const Error& why) noexcept;
-    /// Takes note of an end; false while in flight.
-    bool finished();
+    struct Look {
+        bool moved = false, finished = false;
+    };
+    /// Pushes on where nobody else does, and takes note of an end: then it throws what went wrong.
+    Look look();
+    /// Takes note of the end, for the holder of the claim, who keeps it; true.
+    bool end();
+    /// Whether another thread has taken note of the end; throws what went wrong.
+    bool was_ended() const;
     void require_in_flight(const char* call) const;
-    bool push_if_free();
-    /// Gives the round up where `look` throws what an other process's failure throws.
-    template <typename Look>
-    void unless_failed(Look look);
-    [[noreturn]] void throw_timeout(double seconds);
+    /// Gives the round up where `check` throws what an other process's failure throws.
+    template <typename Check>
+    void unless_failed(Check check);
+    /// Returns where the round is over meanwhile.
+    void throw_timeout(double seconds);
 
     mpi::ProcessGroupPtr group_;
     Operation& operation_;
     const char* what_;
     std::atomic<Status> status_{Status::idle};
-    std::atomic<bool> claimed_{false};
+    std::atomic<bool> claimed_{true};
     bool begun_ = false;  ///< guarded by the claim
+    /// Guarded by the claim; once set it stays, since the group of what has failed starts nothing.
     std::optional<Error> error_;
-    double wait_seconds_ = 0;
-    std::int64_t completed_ = 0;
+    std::atomic<double> wait_seconds_{0};     ///< some are lost where several threads wait at once
+    std::atomic<std::int64_t> completed_{0};  ///< written with the claim
     Round *next_ = nullptr, *previous_ = nullptr;  ///< among the rounds in flight
 };
 

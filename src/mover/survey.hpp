@@ -43,6 +43,7 @@ struct MotionSurvey {
     PerSide<Common> element;
     PerSide<Largest> in_private_memory;
     Largest prefers_row_major;
+    Largest two_arrays;  ///< source and destination are not the same
 
     void take(Side side, const ArrayPart& part);
     /// Gives a process that holds no elements the type of those that do.
@@ -61,6 +62,8 @@ struct Survey {
     Largest has_limit;      ///< whether any process limits memory
     Largest lacks_signals;  ///< whether a process has no shared memory for signals
     Largest sent_bytes, received_bytes, exchanged_bytes;  ///< to and from others, and both
+    Largest rewrites;  ///< whether a few pages go to another process in place
+    Largest packs;     ///< whether elements of any message lie otherwise in some process's arrays
     Largest sent_and_kept_bytes, received_and_kept_bytes;
     Largest node_words;  ///< length of the longest offer to a node
     MotionSurvey first_motion;

@@ -12,7 +12,18 @@ void ActiveRequests::assign(std::size_t count) {
     statuses_.resize(count);
 }
 
+/// MPI says of a persistent request that is not under way that it has ended: forgotten here once it
+/// has.
+bool ActiveRequests::has_ended(MPI_Request& request) {
+    if (request == MPI_REQUEST_NULL) return false;
+    int ended = 0;
+    check(MPI_Test(&request, &ended, MPI_STATUS_IGNORE), "MPI_Test");
+    if (ended != 0) request = MPI_REQUEST_NULL;
+    return ended != 0;
+}
+
 std::span<const int> ActiveRequests::ended() {
+    if (requests_.size() == 1) return std::span(ended_).first(has_ended(requests_.front()) ? 1 : 0);
     int count = 0;
     const int code = MPI_Testsome(static_cast<int>(requests_.size()), requests_.data(), &count,
                                   ended_.data(), statuses_.data());

@@ -22,6 +22,8 @@ public:
     std::span<const int> ended();
 
 private:
+    static bool has_ended(MPI_Request& request);
+
     std::vector<MPI_Request> requests_;
     std::vector<int> ended_;
     std::vector<MPI_Status> statuses_;

@@ -89,6 +89,13 @@ bool works(const ProcessGroup& group, const NeighbourGraph& graph, const Neighbo
     return true;
 }
 
+/// MPI makes communicators in a call that cannot be given up, so nobody goes there before all
+/// others have come: whose reduction failed does not come, and has told so. On one node no call of
+/// MPI is needed for that, which could fail in turn.
+void wait_for_all(const ProcessGroup& group) {
+    group.all_bring(0);
+}
+
 }  // namespace
 
 NeighbourGraph::NeighbourGraph(const ProcessGroup& group, const Neighbours& neighbours) {
@@ -150,6 +157,7 @@ std::shared_ptr<const NeighbourGraph> neighbour_graph(const ProcessGroup& group,
                         std::to_string(NeighbourGraphs::most) +
                         " other graphs of neighbours are in use on this communicator");
     std::shared_ptr<const NeighbourGraph> made;
+    wait_for_all(group);
     collectively(group, [&] { made = std::make_shared<NeighbourGraph>(group, neighbours); });
     const bool wrong = !works(group, *made, neighbours);
     if (group.maximum({wrong})[0] > 0) {
@@ -171,6 +179,7 @@ std::shared_ptr<const NeighbourGraph> part_graph(const ProcessGroup& group, int 
     if (auto known = kept->find(digest)) return known;
     if (!kept->make_room(group)) return nullptr;
     std::shared_ptr<const NeighbourGraph> made;
+    wait_for_all(group);
     collectively(group, [&] { made = std::make_shared<NeighbourGraph>(group, part); });
     kept->entries_.push_back({digest, made});
     return made;

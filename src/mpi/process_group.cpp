@@ -130,6 +130,9 @@ void ProcessGroup::find_node() {
     int position = 0, processes = 0;
     check(MPI_Comm_rank(real_node, &position), "MPI_Comm_rank");
     check(MPI_Comm_size(real_node, &processes), "MPI_Comm_size");
+    machine_ranks_.resize(static_cast<std::size_t>(processes));
+    check(MPI_Allgather(&rank_, 1, MPI_INT, machine_ranks_.data(), 1, MPI_INT, real_node),
+          "MPI_Allgather");
     processors_ =
         processes > sysconf(_SC_NPROCESSORS_ONLN) ? Processors::shared : Processors::one_each;
     const std::int64_t pretend = pretend_node_size();
@@ -141,9 +144,8 @@ void ProcessGroup::find_node() {
     int node_size = 0;
     check(MPI_Comm_size(node_comm_, &node_size), "MPI_Comm_size");
     check(MPI_Comm_rank(node_comm_, &my_node_position_), "MPI_Comm_rank");
-    node_ranks_.resize(static_cast<std::size_t>(node_size));
-    check(MPI_Allgather(&rank_, 1, MPI_INT, node_ranks_.data(), 1, MPI_INT, node_comm_),
-          "MPI_Allgather");
+    const auto first = machine_ranks_.begin() + (position - my_node_position_);
+    node_ranks_.assign(first, first + node_size);
 }
 
 void ProcessGroup::let_mpi_progress() const noexcept {
@@ -221,6 +223,10 @@ int ProcessGroup::node_position(std::int64_t rank) const {
     return it != node_ranks_.end() && *it == rank ? static_cast<int>(it - node_ranks_.begin()) : -1;
 }
 
+bool ProcessGroup::on_same_machine(std::int64_t rank) const {
+    return std::binary_search(machine_ranks_.begin(), machine_ranks_.end(), rank);
+}
+
 void ProcessGroup::find_nodes() {
     std::vector<std::int64_t> nodes(static_cast<std::size_t>(size_), 0);
     nodes[static_cast<std::size_t>(rank_)] = node_ranks_.front();
@@ -247,13 +253,16 @@ void ProcessGroup::try_reading() {
         peers_readable_ = peers_readable_ && vote[0] == 1;
 }
 
-void ProcessGroup::prepare_turns() {
-    if (turns_comm_ != MPI_COMM_NULL) return;
+MPI_Comm ProcessGroup::duplicate() const {
     const auto made = std::make_shared<MPI_Comm>(MPI_COMM_NULL);
     carry_out("MPI_Comm_idup", made,
               [&](MPI_Request* request) { return MPI_Comm_idup(comm_, made.get(), request); });
     check(MPI_Comm_set_errhandler(*made, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
-    turns_comm_ = *made;
+    return *made;
+}
+
+void ProcessGroup::prepare_turns() {
+    if (turns_comm_ == MPI_COMM_NULL) turns_comm_ = duplicate();
 }
 
 int ProcessGroup::next_tags(int count) {

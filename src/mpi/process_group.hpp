@@ -55,6 +55,8 @@ public:
     /// Position of a rank among node_ranks, or -1 when it is on another node. O(log n).
     int node_position(std::int64_t rank) const;
     int my_node_position() const { return my_node_position_; }
+    /// Whether a process runs on the same machine, whatever DATAMOVER_NODE_SIZE says.
+    bool on_same_machine(std::int64_t rank) const;
 
     /// Shared where there are more processes on the real node than processors.
     Processors processors() const { return processors_; }
@@ -88,6 +90,9 @@ public:
     /// all processes that call it in the same order.
     int next_tags(int count);
     int next_tag() { return next_tags(1); }
+
+    /// A communicator of the same processes, the caller's to free. Collective.
+    MPI_Comm duplicate() const;
 
     /// Operations in which all processes of the group take part come one after the other, in the
     /// order of the movers' starts. Makes the communicator that they have for themselves.
@@ -169,7 +174,7 @@ private:
     std::atomic<std::uint64_t> next_turn_{0}, current_turn_{0};
     mutable std::atomic<std::uint64_t> next_agreement_{0};
     int rank_ = 0, size_ = 1, my_node_position_ = 0, tag_count_ = 0, tag_limit_ = 32767;
-    std::vector<int> node_ranks_;
+    std::vector<int> node_ranks_, machine_ranks_;
     Processors processors_ = Processors::shared;
     std::string why_no_shared_memory_;
     std::unique_ptr<FailureBoard> board_;

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <numeric>
-#include <set>
 #include <utility>
 
 #include "coverage.hpp"
@@ -108,6 +107,7 @@ template <class MakePeers, class Visit>
 void match_block_cyclic(const BlockCyclic& grid, const std::vector<int>& grid_dims,
                         MakePeers&& make_peers, Visit&& visit) {
     std::vector<std::vector<AxisPeer>> peers;
+    peers.reserve(grid_dims.size());
     for (std::size_t k = 0; k < grid_dims.size(); ++k)
         peers.push_back(make_peers(static_cast<int>(k)));
     Point coordinates = grid.grid();
@@ -147,8 +147,9 @@ const BlockCyclic* replicated_or_null(const Layout& layout) {
     return bc && bc->replicas() > 1 ? bc : nullptr;
 }
 
-std::vector<std::int64_t> sorted(std::vector<std::int64_t> numbers) {
+std::vector<std::int64_t> sorted_once(std::vector<std::int64_t> numbers) {
     std::sort(numbers.begin(), numbers.end());
+    numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
     return numbers;
 }
 
@@ -248,13 +249,12 @@ std::vector<std::int64_t> peer_coordinates(const AxisSet& set, std::int64_t set_
     std::vector<std::int64_t> found;
     if (lo >= hi) return found;
     if (p == 1) return {0};
-    // As many as there are coordinates, or, where fewer can be met, as those: grids may be huge.
+    // Grids may be huge: where fewer coordinates can be met than there are, only those are kept.
     const bool few = hi - lo < p;
     std::vector<bool> seen(few ? 0 : static_cast<std::size_t>(p), false);
-    std::set<std::int64_t> met;
     const auto note = [&](std::int64_t index) {
         const std::int64_t c = other.coordinate_of_index(d, index);
-        if (few ? !met.insert(c).second : seen[static_cast<std::size_t>(c)]) return;
+        if (few ? !found.empty() && found.back() == c : seen[static_cast<std::size_t>(c)]) return;
         if (!few) seen[static_cast<std::size_t>(c)] = true;
         found.push_back(c);
     };
@@ -273,11 +273,14 @@ std::vector<std::int64_t> peer_coordinates(const AxisSet& set, std::int64_t set_
             const std::int64_t into = (x + set_lo - set.first) % set.period;
             if (into < set.length || set.period - into < y - x) note(other_lo + x);
         }
-        return sorted(std::move(found));
+        return sorted_once(std::move(found));
     }
     const Wide first = Wide{set.first} - set_lo;
-    for (Wide begin = first + (lo - first) / set.period * set.period; begin < stop && !full();
-         begin += set.period) {
+    // Not negative, so that 64 bits are enough, whose division is quick.
+    const auto past = static_cast<std::uint64_t>(lo - first);
+    const auto set_period = static_cast<std::uint64_t>(set.period);
+    for (Wide begin = first + static_cast<Wide>(past / set_period * set_period);
+         begin < stop && !full(); begin += set.period) {
         const auto x = static_cast<std::int64_t>(std::max<Wide>(lo, begin));
         const auto y = static_cast<std::int64_t>(std::min<Wide>(hi, begin + set.length));
         for (Wide i = (other_lo + x) / b * b - other_lo; i < y && x < y && !full(); i += b) {
@@ -285,7 +288,7 @@ std::vector<std::int64_t> peer_coordinates(const AxisSet& set, std::int64_t set_
             note(other_lo + static_cast<std::int64_t>(std::max<Wide>(i, x)));
         }
     }
-    return sorted(std::move(found));
+    return sorted_once(std::move(found));
 }
 
 void pieces_from_source(const Layout& source, const Layout& destination, const Redistribution& term,

@@ -84,7 +84,7 @@ std::vector<AxisRun> join_runs(const std::vector<AxisRun>& a, const std::vector<
     RunCursor right(b, Side::destination);
     std::vector<AxisRun> joined;
     while (!left.done() && !right.done()) joined.push_back(next_run(left, right));
-    return fold_runs(joined);
+    return fold_runs(std::move(joined));
 }
 
 /// All runs of a table with its periods written out.

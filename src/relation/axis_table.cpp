@@ -53,9 +53,13 @@ std::vector<AxisRun> moved(std::vector<AxisRun> runs, std::int64_t ds, std::int6
     return runs;
 }
 
-bool continues(const AxisRun& a, const AxisRun& b) {
-    return a.count == 1 && b.count == 1 && a.source + a.length == b.source &&
-           a.destination + a.length == b.destination;
+/// Appends block b to block a when it goes on where a ends, on both sides.
+bool join(AxisRun& a, const AxisRun& b) {
+    if (a.count != 1 || b.count != 1 || a.source + a.length != b.source ||
+        a.destination + a.length != b.destination)
+        return false;
+    a.length += b.length;
+    return true;
 }
 
 /// Appends run b to run a when b holds the next equally spaced blocks.
@@ -70,6 +74,15 @@ bool extend(AxisRun& a, const AxisRun& b) {
     a.destination_step = dd;
     a.count += b.count;
     return true;
+}
+
+/// Keeps, in place, the runs that `append` did not append to the run before them.
+template <class Append>
+void keep_unless(std::vector<AxisRun>& runs, Append&& append) {
+    std::size_t kept = 0;
+    for (std::size_t i = 0; i < runs.size(); ++i)
+        if (kept == 0 || !append(runs[kept - 1], runs[i])) runs[kept++] = runs[i];
+    runs.resize(kept);
 }
 
 }  // namespace
@@ -122,18 +135,12 @@ std::int64_t AxisTable::nbytes() const {
     return runs * static_cast<std::int64_t>(sizeof(AxisRun)) + 3 * 8;
 }
 
-std::vector<AxisRun> fold_runs(const std::vector<AxisRun>& blocks) {
-    std::vector<AxisRun> joined;
-    for (const AxisRun& b : blocks) {
-        if (!joined.empty() && continues(joined.back(), b))
-            joined.back().length += b.length;
-        else
-            joined.push_back(b);
-    }
-    std::vector<AxisRun> folded;
-    for (const AxisRun& b : joined)
-        if (folded.empty() || !extend(folded.back(), b)) folded.push_back(b);
-    return folded;
+std::vector<AxisRun> fold_runs(std::vector<AxisRun> blocks) {
+    keep_unless(blocks, join);
+    keep_unless(blocks, extend);
+    // Tables are kept: not with the room of the blocks that they fold.
+    if (blocks.size() < blocks.capacity() / 4) blocks.shrink_to_fit();
+    return blocks;
 }
 
 }  // namespace datamover

@@ -18,9 +18,6 @@ struct LoopShape {
     std::int64_t inner = 1;
     std::int64_t inner_source = 0;
     std::int64_t inner_destination = 0;
-    /// `tiles` asks for the lines of the next tile, one at every so many inner positions; 0: for
-    /// none.
-    std::int64_t fetch_every = 0;
 };
 
 /// One contiguous piece.
@@ -59,10 +56,13 @@ using OffsetLoop = void (*)(const OffsetRow& row, const char* source, char* dest
 using RowLoop = void (*)(const char* source, std::int64_t source_step, char* destination,
                          std::int64_t destination_step, std::int64_t n);
 
-constexpr int size_classes = 5;  ///< elements of 1, 2, 4, 8 and 16 bytes
-/// And, for lists of elements, of 12, 24 and 32 bytes: a point in space, a complex pair.
-constexpr int listed_classes = 8;
+constexpr int size_classes = 5;    ///< elements of 1, 2, 4, 8 and 16 bytes
+constexpr int listed_classes = 8;  ///< those, and in lists: a point in space, a complex pair
+constexpr std::int64_t class_bytes[listed_classes] = {1, 2, 4, 8, 16, 12, 24, 32};
 constexpr int longest_fixed_piece = 64;
+/// Pieces that begin within a line are streamed from so many bytes on: their ends are not
+/// (measured).
+constexpr std::int64_t least_streamed_piece = 256;
 constexpr int longest_short_row = 7;  ///< elements
 constexpr int tile_edge = 8;          ///< elements
 
@@ -71,9 +71,11 @@ struct CopyLoops {
     const char* level;
     ShapeLoop fixed_pieces[longest_fixed_piece + 1];  ///< by number of bytes
     ShapeLoop long_pieces;
+    ShapeLoop pieces_streaming;  ///< around the caches; nullptr where stores cannot stream
     ShapeLoop strided[size_classes];
-    ShapeLoop tiles[size_classes];       ///< strided, cut into tiles of `tile_edge` squared
-    ShapeLoop low_tiles[size_classes];   ///< of half as many rows, for rows that become packed
+    ShapeLoop rows_streaming[size_classes];  ///< that become packed; nullptr likewise
+    ShapeLoop tiles[size_classes];           ///< strided, cut into tiles of `tile_edge` squared
+    ShapeLoop low_tiles[size_classes];       ///< of half as many rows, for rows that become packed
     ShapeLoop short_rows[size_classes];  ///< strided, the inner rows of 2 to `longest_short_row`
     ShapeLoop transpose[size_classes];
     ShapeLoop transpose_streaming[size_classes];  ///< nullptr where stores cannot stream
@@ -85,36 +87,17 @@ struct CopyLoops {
     ScanLoops scan;
 };
 
-/// The class of an element size, or -1.
-constexpr int size_class(std::int64_t bytes) {
-    switch (bytes) {
-        case 1:
-            return 0;
-        case 2:
-            return 1;
-        case 4:
-            return 2;
-        case 8:
-            return 3;
-        case 16:
-            return 4;
-        default:
-            return -1;
-    }
+/// The class of an element size that may stand in lists, or -1.
+constexpr int listed_class(std::int64_t bytes) {
+    for (int k = 0; k < listed_classes; ++k)
+        if (class_bytes[k] == bytes) return k;
+    return -1;
 }
 
-/// The same for elements that stand in lists.
-constexpr int listed_class(std::int64_t bytes) {
-    switch (bytes) {
-        case 12:
-            return 5;
-        case 24:
-            return 6;
-        case 32:
-            return 7;
-        default:
-            return size_class(bytes);
-    }
+/// The class of an element size, or -1.
+constexpr int size_class(std::int64_t bytes) {
+    const int found = listed_class(bytes);
+    return found < size_classes ? found : -1;
 }
 
 /// The loops for this processor. O(1); the first call looks at the processor.

@@ -36,11 +36,12 @@ struct [[gnu::visibility("hidden")]] CopyKernel::Program {
 
 /// The program of a relation, without its storage. Throws as AddressRelation::kernel does.
 std::unique_ptr<CopyKernel::Program> compile_program(const AddressRelation::Storage& storage,
-                                                     const ElementUpdate& update);
+                                                     const ElementUpdate& update,
+                                                     Stores stores = Stores::chosen);
 
 /// Compiles a nest: folds, sorts and widens its axes and picks the loops, which depend on its
 /// offsets in nothing but where they begin. O(size of the tables).
-void compile_nest(const Nest& nest, const ElementMover& mover, StepList& steps);
+void compile_nest(const Nest& nest, const ElementMover& mover, Stores stores, StepList& steps);
 
 /// Steps that decode an encoding while they copy. The storage must outlive them.
 void compile_pairs(const PairsStorage& storage, const ElementMover& mover, StepList& steps);

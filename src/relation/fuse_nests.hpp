@@ -9,8 +9,9 @@
 namespace datamover {
 
 /// A list that moves the same elements in which two nests that take a few bytes of the same rows
-/// each, such as the lower and the upper side of a halo, are one: every line of memory is then
-/// touched once. nullptr where there are no such nests. Looks at short lists only.
+/// each, on either side, are one, such as what fills the lower and the upper ghosts of a block's
+/// rows, from one neighbour or from two: every line of those rows is then touched once. nullptr
+/// where there are no such nests. O(n log n) for n nests.
 std::shared_ptr<const ProductStorage> with_fused_nests(const ProductStorage& product);
 
 }  // namespace datamover

@@ -62,30 +62,31 @@ bool holds_differences(Encoding encoding) {
 }
 
 /// Each shape once, as a nest that begins at 0.
-std::vector<StepList> compile_shapes(const ProductStorage& product, const ElementMover& mover) {
+std::vector<StepList> compile_shapes(const ProductStorage& product, const ElementMover& mover,
+                                     Stores stores) {
     std::vector<StepList> steps(static_cast<std::size_t>(product.num_shapes()));
     Nest nest;
     for (std::int64_t shape = 0; shape < product.num_shapes(); ++shape) {
         product.read_shape(shape, nest.axes);
-        compile_nest(nest, mover, steps[static_cast<std::size_t>(shape)]);
+        compile_nest(nest, mover, stores, steps[static_cast<std::size_t>(shape)]);
     }
     return steps;
 }
 
 /// Regular runs and dictionaries are run as the nests that their symbols spell, for only nests can
 /// be gone through in another order than the message's; all else is decoded while it is copied.
-void compile(const AddressRelation::Storage& storage, const ElementMover& mover,
+void compile(const AddressRelation::Storage& storage, const ElementMover& mover, Stores stores,
              CopyKernel::Program& program) {
     if (storage.encoding() == Encoding::product) {
         program.product = static_cast<const ProductStorage*>(&storage);
         program.fused = with_fused_nests(*program.product);
         if (program.fused) program.product = program.fused.get();
-        program.steps_of_shape = compile_shapes(*program.product, mover);
+        program.steps_of_shape = compile_shapes(*program.product, mover, stores);
         return;
     }
     std::vector<Nest> nests;
     if (holds_differences(storage.encoding())) nests = folded(storage);
-    for (const Nest& nest : nests) compile_nest(nest, mover, program.steps);
+    for (const Nest& nest : nests) compile_nest(nest, mover, stores, program.steps);
     if (nests.empty()) compile_decoding(storage, mover, program.steps);
 }
 
@@ -124,15 +125,15 @@ std::string CopyKernel::describe() const {
 }
 
 std::unique_ptr<CopyKernel::Program> compile_program(const AddressRelation::Storage& storage,
-                                                     const ElementUpdate& update) {
+                                                     const ElementUpdate& update, Stores stores) {
     const ElementMover mover(update, storage.source_elem_bytes, storage.destination_elem_bytes);
     auto program = std::make_unique<CopyKernel::Program>();
-    if (storage.size() > 0) compile(storage, mover, *program);
+    if (storage.size() > 0) compile(storage, mover, stores, *program);
     return program;
 }
 
-CopyKernel AddressRelation::kernel(const ElementUpdate& update) const {
-    std::shared_ptr<CopyKernel::Program> program = compile_program(*storage_, update);
+CopyKernel AddressRelation::kernel(const ElementUpdate& update, Stores stores) const {
+    std::shared_ptr<CopyKernel::Program> program = compile_program(*storage_, update, stores);
     if (empty()) return CopyKernel();
     program->storage = storage_;
     return CopyKernel(std::move(program));

@@ -14,6 +14,12 @@ namespace {
 
 /// Above this many bytes, stores of a transposition go around the caches (measured).
 constexpr std::int64_t streaming_bytes = std::int64_t{3} << 19;
+/// Above this many bytes, pieces of whole lines do: more than the last cache holds.
+constexpr std::int64_t streaming_pieces_bytes = std::int64_t{1} << 25;
+/// Rows that are packed do where they lie over so many: about what the last cache holds.
+constexpr std::int64_t streaming_rows_bytes = std::int64_t{1} << 24;
+/// Longer pieces are copied by the C library, which goes around the caches by itself (measured).
+constexpr std::int64_t longest_streaming_piece = 2048;
 /// Above this span (a second-level cache), several strided rows are gone through at once: more of
 /// them are then on their way from memory (measured).
 constexpr std::int64_t far_bytes = std::int64_t{1} << 21;
@@ -128,6 +134,21 @@ struct TilesLeaf {
     std::string describe() const { return name + std::to_string(shape.bytes) + " B"; }
 };
 
+/// Pieces along the blocks of one axis.
+struct BlocksLeaf {
+    ShapeLeaf row;
+    AxisLoop along;
+
+    void operator()(const char* s, char* d) const {
+        along.for_each_block(s, d, [&](const char* from, char* to, std::int64_t count) {
+            LoopShape l = row.shape;
+            l.inner = count;
+            row.loop(l, from, to);
+        });
+    }
+    std::string describe() const { return row.describe(); }
+};
+
 std::vector<BytePiece> pieces_of(const std::vector<AxisBlock>& blocks, std::int64_t elem_bytes) {
     std::vector<BytePiece> pieces;
     for (const AxisBlock& b : blocks)
@@ -155,25 +176,86 @@ std::int64_t span_bytes(const LoopShape& l) {
     return std::max(source, destination);
 }
 
-/// The loop for pieces of any number of bytes at two nested strides.
-ShapeLeaf shape_leaf(LoopShape shape) {
+/// Whether no two elements share a line, on either side: no order of theirs then finds a line
+/// again, and the one in which they lie is the best (faces of a block across its rows).
+bool each_in_its_line(const LoopShape& l) {
+    constexpr std::int64_t line_bytes = 64;
+    const std::int64_t strides[] = {l.outer_source, l.inner_source, l.outer_destination,
+                                    l.inner_destination};
+    return std::all_of(std::begin(strides), std::end(strides),
+                       [](std::int64_t stride) { return std::abs(stride) >= line_bytes; });
+}
+
+/// Whether pieces fill lines of the destination, and are so many that no cache holds them.
+/// `times` is how often all of them go, to other places.
+bool streams(const LoopShape& l, std::int64_t times, Stores stores) {
+    if (copy_loops().pieces_streaming == nullptr) return false;
+    if (stores == Stores::around_caches && l.bytes >= least_streamed_piece) return true;
+    return l.bytes % 64 == 0 && l.bytes <= longest_streaming_piece &&
+           l.inner_destination % 64 == 0 && l.outer_destination % 64 == 0 &&
+           l.bytes * l.inner * l.outer >= streaming_pieces_bytes / times;
+}
+
+/// Whether the rows that are packed are longer than a line and come out of so much memory, without
+/// what lies between rows, that it is more than about what the last cache holds.
+bool packs_much(const LoopShape& l) {
+    const std::int64_t row_bytes = l.inner * std::max(std::abs(l.inner_source), l.bytes);
+    return l.inner * l.bytes >= 128 && row_bytes >= streaming_rows_bytes / l.outer;
+}
+
+/// Whether rows are packed from whole vectors of the source: quick enough one by one (measured).
+bool is_picked(const LoopShape& l) {
+    return (l.bytes == 4 || l.bytes == 8) && l.inner_destination == l.bytes &&
+           (l.inner_source == 2 * l.bytes || l.inner_source == 4 * l.bytes);
+}
+
+/// Whether rows are packed of which two elements share a line of the source. Further apart, several
+/// rows at once are quicker (measured).
+bool packs_near(const LoopShape& l) {
+    return l.inner_destination == l.bytes && std::abs(l.inner_source) <= 32;
+}
+
+/// One row that is far longer than caches as four, which can then be gone through at once.
+LoopShape with_long_row_cut(LoopShape l) {
+    constexpr std::int64_t parts = tile_edge / 2;
+    if (l.outer != 1 || l.inner % parts != 0 || span_bytes(l) < streaming_rows_bytes) return l;
+    l.inner /= parts;
+    l.outer = parts;
+    l.outer_source = l.inner * l.inner_source;
+    l.outer_destination = l.inner * l.inner_destination;
+    return l;
+}
+
+/// The loop for pieces of any number of bytes at two nested strides, around which others lie.
+ShapeLeaf shape_leaf(LoopShape shape, std::int64_t times = 1, Stores stores = Stores::chosen) {
     const CopyLoops& loops = copy_loops();
     const int size = size_class(shape.bytes);
-    const bool far =
-        span_bytes(shape) >= far_bytes && shape.inner >= 4 * tile_edge && shape.outer >= tile_edge;
+    const bool picked = is_picked(shape);
+    if (size >= 0 && packs_near(shape) && packs_much(shape) &&
+        loops.rows_streaming[size] != nullptr)
+        return {loops.rows_streaming[size], shape, "streamed rows, "};
+    if (size >= 0) shape = with_long_row_cut(shape);
+    const bool far = !picked && span_bytes(shape) >= far_bytes && shape.inner >= 4 * tile_edge &&
+                     shape.outer >= tile_edge / 2 && !each_in_its_line(shape);
     if (size >= 0 && far) {
-        const bool packs = shape.inner_destination == shape.bytes;
-        return {packs ? loops.low_tiles[size] : loops.tiles[size], shape,
+        const bool low = shape.inner_destination == shape.bytes || shape.outer < tile_edge;
+        return {low ? loops.low_tiles[size] : loops.tiles[size], shape,
                 "strided rows, several at once, "};
     }
     if (size >= 0) return {loops.strided[size], shape, "strided "};
+    if (streams(shape, times, stores))
+        return {loops.pieces_streaming, shape, "streamed pieces of "};
     if (shape.bytes <= longest_fixed_piece)
         return {loops.fixed_pieces[shape.bytes], shape, "pieces of "};
     return {loops.long_pieces, shape, "runs of "};
 }
 
+std::int64_t num_positions(const NestAxis& axis) {
+    return axis.table == nullptr ? axis.count : axis.table->size();
+}
+
 /// Innermost two plain axes, in the order of the destination.
-void compile_strided(const CanonicalNest& nest, StepList& steps) {
+void compile_strided(const CanonicalNest& nest, Stores stores, StepList& steps) {
     std::vector<NestAxis> outer = nest.axes;
     LoopShape shape;
     shape.bytes = nest.elem_bytes;
@@ -195,7 +277,9 @@ void compile_strided(const CanonicalNest& nest, StepList& steps) {
         std::swap(shape.inner_source, shape.outer_source);
         std::swap(shape.inner_destination, shape.outer_destination);
     }
-    add_step(steps, nest, outer, shape_leaf(shape));
+    std::int64_t times = 1;
+    for (const NestAxis& axis : outer) times *= num_positions(axis);
+    add_step(steps, nest, outer, shape_leaf(shape, times, stores));
 }
 
 void compile_pieces(const CanonicalNest& nest, StepList& steps) {
@@ -237,12 +321,32 @@ ElementsLeaf elements_leaf(const AxisLoop& axis, std::int64_t period_elems, int 
     return leaf;
 }
 
+/// The innermost axis is a table of pieces that are no single elements.
+void compile_blocks(const CanonicalNest& nest, StepList& steps) {
+    std::vector<NestAxis> outer = nest.axes;
+    const NestAxis along = outer.back();
+    outer.pop_back();
+    LoopShape shape;
+    shape.bytes = nest.elem_bytes;
+    shape.inner_source = along.source_stride;
+    shape.inner_destination = along.destination_stride;
+    AxisLoop blocks(along);
+    std::int64_t times = 1;
+    if (blocks.longest_block() >= least_unlisted_rows)
+        for (const NestAxis& axis : nest.axes) times *= num_positions(axis);
+    add_step(steps, nest, outer, BlocksLeaf{shape_leaf(shape, times), std::move(blocks)});
+}
+
 /// The innermost axis is a table whose positions do not touch.
 void compile_listed(const CanonicalNest& nest, StepList& steps) {
     std::vector<NestAxis> outer = nest.axes;
     const int size = size_class(nest.elem_bytes);
+    if (size < 0) {
+        compile_blocks(nest, steps);
+        return;
+    }
     const std::int64_t period_elems = nest.axes.back().table->period_size();
-    if (size < 0 || period_elems < 1 || period_elems > most_listed_elems) {
+    if (period_elems < 1 || period_elems > most_listed_elems) {
         add_step(steps, nest, outer, shape_leaf({nest.elem_bytes}));
         return;
     }
@@ -283,11 +387,6 @@ bool has_short_rows(const CanonicalNest& nest) {
            nest.axes[n - 2].table == nullptr && nest.axes[n - 1].count <= longest_short_row;
 }
 
-/// Elements at a stride that share a line of 64 bytes.
-std::int64_t elems_of_line(std::int64_t stride) {
-    return std::max<std::int64_t>(1, 64 / std::max<std::int64_t>(1, std::abs(stride)));
-}
-
 /// The source is fastest along one axis, the destination along another.
 void compile_tiles(const CanonicalNest& nest, std::size_t source_axis, StepList& steps) {
     std::vector<NestAxis> outer = nest.axes;
@@ -321,8 +420,7 @@ void compile_tiles(const CanonicalNest& nest, std::size_t source_axis, StepList&
                     along_source.destination_stride,
                     1,
                     along_destination.source_stride,
-                    along_destination.destination_stride,
-                    elems_of_line(along_destination.destination_stride)};
+                    along_destination.destination_stride};
     add_step(steps, nest, outer,
              TilesLeaf{loops.tiles[size], shape, AxisLoop(along_source),
                        AxisLoop(along_destination), "strided tiles "});
@@ -340,9 +438,9 @@ bool pays_tiles(const CanonicalNest& nest) {
            longest_block(nest.axes.back()) >= least_tile_elems;
 }
 
-void compile_copy(const CanonicalNest& nest, StepList& steps) {
+void compile_copy(const CanonicalNest& nest, Stores stores, StepList& steps) {
     if (nest.axes.empty()) {
-        compile_strided(nest, steps);
+        compile_strided(nest, stores, steps);
         return;
     }
     const NestAxis& inner = nest.axes.back();
@@ -355,7 +453,7 @@ void compile_copy(const CanonicalNest& nest, StepList& steps) {
     else if (has_short_rows(nest))
         compile_short_rows(nest, steps);
     else if (inner.table == nullptr)
-        compile_strided(nest, steps);
+        compile_strided(nest, stores, steps);
     else if (packed && (!element || longest_block(inner) * nest.elem_bytes > short_block_bytes))
         compile_pieces(nest, steps);
     else
@@ -430,12 +528,12 @@ void compile_update(const CanonicalNest& nest, const ElementMover& mover, StepLi
 
 }  // namespace
 
-void compile_nest(const Nest& nest, const ElementMover& mover, StepList& steps) {
+void compile_nest(const Nest& nest, const ElementMover& mover, Stores stores, StepList& steps) {
     for (const Nest& part : without_long_tables(nest)) {
         const CanonicalNest canonical =
             canonical_nest(part, mover.source_elem_bytes(), mover.copies_bytes());
         if (mover.copies_bytes())
-            compile_copy(canonical, steps);
+            compile_copy(canonical, stores, steps);
         else
             compile_update(canonical, mover, steps);
     }

@@ -48,6 +48,7 @@ public:
 
     std::int64_t elems() const { return made_->elems; }
     std::int64_t nests() const { return static_cast<std::int64_t>(made_->nests.size()); }
+    std::int64_t num_shapes() const { return made_->num_shapes(); }
     std::int64_t shape_elems(std::int64_t shape) const {
         return shape_elems_[static_cast<std::size_t>(shape)];
     }

@@ -91,25 +91,28 @@ void transpose_streaming(const LoopShape& l, const char* s, char* d) {
     store_fence();
 }
 
-constexpr CopyLoops with_streaming(CopyLoops loops) {
-    loops.transpose_streaming[0] = transpose_streaming<1>;
-    loops.transpose_streaming[1] = transpose_streaming<2>;
-    loops.transpose_streaming[2] = transpose_streaming<4>;
-    loops.transpose_streaming[3] = transpose_streaming<8>;
-    loops.transpose_streaming[4] = transpose_streaming<16>;
-    return loops;
+#include "stream_pieces_body.hpp"
+#include "stream_rows_body.hpp"
+
+template <std::size_t... k>
+constexpr void fill_streaming(CopyLoops& loops, std::index_sequence<k...>) {
+    loops.pieces_streaming = stream_pieces;
+    ((loops.rows_streaming[k] = stream_rows<class_bytes[k]>), ...);
+    ((loops.transpose_streaming[k] = transpose_streaming<class_bytes[k]>), ...);
 }
 #else
-constexpr CopyLoops with_streaming(CopyLoops loops) {
-    return loops;
-}
+template <class Sizes>
+constexpr void fill_streaming(CopyLoops&, Sizes) {}
 #endif
 
+template <std::size_t... k>
+constexpr void fill_transposes(CopyLoops& loops, std::index_sequence<k...>) {
+    ((loops.transpose[k] = transpose<class_bytes[k]>), ...);
+}
+
 constexpr CopyLoops with_transposes(CopyLoops loops) {
-    loops.transpose[0] = transpose<1>;
-    loops.transpose[1] = transpose<2>;
-    loops.transpose[2] = transpose<4>;
-    loops.transpose[3] = transpose<8>;
-    loops.transpose[4] = transpose<16>;
-    return with_streaming(loops);
+    constexpr std::make_index_sequence<size_classes> sizes;
+    fill_transposes(loops, sizes);
+    fill_streaming(loops, sizes);
+    return loops;
 }

@@ -57,7 +57,7 @@ std::optional<Decision> Audience::decide(int array, std::int64_t sequence, std::
     const Array& sent =
         arrays_.at(static_cast<std::size_t>(array));  // the caller alone adds others
     std::optional<Decision> decision = try_to_decide(sent, sequence, number);
-    if (!decision) {
+    if (!decision && time.count() > 0) {
         changed_.wait_for(lock, time);
         decision = try_to_decide(sent, sequence, number);
     }
@@ -79,7 +79,7 @@ std::optional<Decision> Audience::try_to_decide(const Array& array, std::int64_t
             queue.complete();
             pump(*consumer);
         }
-        if (!consumer->wanted->contains(array.sent.name) || !fits(consumer, array)) continue;
+        if (!wants(consumer, array) || !fits(consumer, array)) continue;
         const std::int64_t bytes = consumer->step_bytes[array.sent.number];
         if (!bounds(consumer, array, sequence, bytes)) continue;
         const StepQueue::Answer answer = queue.make_room(sequence, bytes);
@@ -160,7 +160,8 @@ bool Audience::admit(bool is_first) {
     for (const ConsumerPtr& consumer : ready) {
         consumer->is_active = true;
         ++came_;
-        news_.joined.push_back({consumer->key, consumer->nprocs, consumer->wanted_words});
+        news_.joined.push_back(
+            {consumer->key, consumer->nprocs, consumer->wanted_words, consumer->takes_all});
     }
     return true;
 }
@@ -191,6 +192,18 @@ JsonObject Audience::words_of(const Array& array) {
         .add_json("dtype", array.sent.dtype)
         .add("nprocs", array.sent.nprocs)
         .add("layout", array.sent.layout);
+}
+
+bool Audience::wants(const ConsumerPtr& consumer, const Array& array) {
+    if (consumer->wanted->contains(array.sent.name)) return true;
+    if (!consumer->takes_all) return false;
+    try {
+        consumer->wanted->emplace(array.sent.name, whole_of(array.layout));
+    } catch (const std::exception& error) {  // no concern of the others
+        leave(consumer, Error(ErrorCode::no_memory, error.what()));
+        return false;
+    }
+    return true;
 }
 
 /// Whether an array can go to a consumer at all; one to whom it cannot is refused.
@@ -239,8 +252,8 @@ void Audience::sent(const std::vector<std::string>& keys, std::int64_t sequence)
         Consumer& consumer = *found->second;
         const Step& newest = consumer.queue.waiting().back();
         // Each of its arrays is one that the consumer wants, and none is there twice.
-        if (newest.sequence == sequence &&
-            (newest.arrays.size() == consumer.wanted->size() || places_->ends_each_array()))
+        if (newest.sequence == sequence && (newest.arrays.size() == consumer.wanted->size() ||
+                                            consumer.takes_all || places_->ends_each_array()))
             consumer.queue.complete();
         pump(consumer);
     }

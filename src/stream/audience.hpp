@@ -48,6 +48,7 @@ struct Decision {
         std::string key;
         std::int64_t nprocs = 0;
         std::vector<std::pair<std::string, std::string>> wanted;  ///< names and layouts
+        bool takes_all = false;                                   ///< each array, whole
     };
     using Place = std::pair<std::string, std::int64_t>;  ///< of a consumer's key
     std::vector<Newcomer> joined;
@@ -111,6 +112,11 @@ public:
     /// what came makes no sense.
     void serve(std::shared_ptr<const Connection> connection, const Json& words);
 
+    /// A process of a consumer has taken all steps before a place, as it says over its data
+    /// connection; heard of consumers that have said that they say it so. Throws io where it
+    /// cannot have, and ends the consumer.
+    void taken_before(const std::string& key, std::int64_t rank, std::uint64_t place);
+
     // For tests: consumers at most, and how long one that wants nothing keeps its place from
     // others.
     std::atomic<std::size_t> max_consumers{256};
@@ -135,11 +141,14 @@ private:
     void tell_arrays(Consumer& consumer);
     void tell_array(Consumer& consumer, const Array& array);
     static JsonObject words_of(const Array& array);
+    bool wants(const ConsumerPtr& consumer, const Array& array);
     bool fits(const ConsumerPtr& consumer, const Array& array);
     bool bounds(const ConsumerPtr& consumer, const Array& array, std::int64_t sequence,
                 std::int64_t bytes);
     void hear(const ConsumerPtr& consumer, std::int64_t rank, const Json& said);
     void subscribe(Consumer& consumer, const Json& said);
+    bool says_all_by_data(const Consumer& consumer) const;
+    void take_all_before(Consumer& consumer, std::int64_t rank, std::uint64_t place);
     void done(Consumer& consumer, std::int64_t rank, std::int64_t place);
     void taken(Consumer& consumer, std::int64_t place);
     void pump(Consumer& consumer);

@@ -128,7 +128,12 @@ void Audience::hear(const ConsumerPtr& consumer, std::int64_t rank, const Json& 
     const auto is = [type](std::string_view name) { return type != nullptr && type->is(name); };
     std::int64_t& credit = consumer->credits[static_cast<std::size_t>(rank)];
     if (is("done")) {
-        done(*consumer, rank, said.number("place"));
+        consumer->has_said_done = true;
+        const std::int64_t place = said.number("place");
+        if (consumer->says_taken_by_data)
+            take_all_before(*consumer, rank, static_cast<std::uint64_t>(place) + 1);
+        else
+            done(*consumer, rank, place);
     } else if (is("credit")) {
         credit += said.number("steps", 1, max_credits - credit);
     } else if (is("subscribe") && rank == 0 && !consumer->wanted) {
@@ -160,16 +165,47 @@ void Audience::subscribe(Consumer& consumer, const Json& said) {
         wanted.insert_or_assign(name, layout_of_text(layout, consumer.nprocs));
         words.emplace_back(name, layout);
     }
-    if (wanted.empty())
-        throw Error(ErrorCode::invalid_argument, "a consumer has to want at least one array");
-    consumer.wanted = std::move(wanted);
-    consumer.wanted_words = std::move(words);
     const auto is_said = [&said](const char* name) {
         const Json* const found = said.find(name);
         return found != nullptr && found->is_true();
     };
-    consumer.hears_by_messages = is_said("hears_by_messages") && flow_.policy == Policy::block;
+    consumer.takes_all = is_said("all");
+    if (wanted.empty() != consumer.takes_all || (consumer.takes_all && consumer.nprocs != 1))
+        throw Error(ErrorCode::invalid_argument,
+                    "a consumer has to want at least one array, or be one process that wants all");
+    consumer.wanted = std::move(wanted);
+    consumer.wanted_words = std::move(words);
+    consumer.hears_by_messages =
+        is_said("hears_by_messages") && flow_.policy == Policy::block && !consumer.takes_all;
+    consumer.says_taken_by_data = is_said("says_taken_by_data") && consumer.hears_by_messages;
     if (is_said("newest")) consumer.queue = StepQueue(Policy::drop_oldest, 1, flow_.queue_bytes);
+}
+
+/// Whether it says only to those that keep a step, who are this process, that it was taken.
+bool Audience::says_all_by_data(const Consumer& consumer) const {
+    return consumer.says_taken_by_data && !consumer.has_said_done &&
+           arrays_.front().sent.nprocs == 1;
+}
+
+void Audience::taken_before(const std::string& key, std::int64_t rank, std::uint64_t place) {
+    const std::lock_guard lock(lock_);
+    const auto found = consumers_.find(key);
+    if (found == consumers_.end() || !found->second->says_taken_by_data) return;
+    const ConsumerPtr consumer = found->second;
+    try {
+        take_all_before(*consumer, rank, place);
+    } catch (const Error& error) {
+        leave(consumer, Error(ErrorCode::peer_failed, error.what()));
+        throw;
+    }
+    pump(*consumer);
+    changed_.notify_all();
+}
+
+/// What was said before over another connection is heard once.
+void Audience::take_all_before(Consumer& consumer, std::int64_t rank, std::uint64_t place) {
+    std::int64_t& before = consumer.taken_before[rank];
+    while (static_cast<std::uint64_t>(before) < place) done(consumer, rank, before++);
 }
 
 void Audience::done(Consumer& consumer, std::int64_t rank, std::int64_t place) {
@@ -190,7 +226,7 @@ void Audience::taken(Consumer& consumer, std::int64_t place) {
     consumer.queue.taken(place);
     consumer.took = Clock::now();
     // A consumer that says this here alone, and not to those that keep the step, has it no longer.
-    news_.dropped.emplace_back(consumer.key, place);
+    if (!says_all_by_data(consumer)) news_.dropped.emplace_back(consumer.key, place);
     changed_.notify_all();  // another stream may have the place
 }
 

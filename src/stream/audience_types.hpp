@@ -65,6 +65,10 @@ struct Audience::Consumer {
     std::map<int, std::int64_t> step_bytes;  ///< by array
     std::set<int> told;                      ///< arrays that it knows of
     int times_asked = 0;
+    std::map<std::int64_t, std::int64_t> taken_before;  ///< by rank: behind the last place taken
+    bool takes_all = false;  ///< each array is wanted, whole, as a step of its own
+    bool says_taken_by_data = false;
+    bool has_said_done = false;      ///< over its control connections
     bool hears_by_messages = false;  ///< of whole steps of arrays that were announced
     bool asks_for_arrays = false, is_active = false, is_gone = false;
 };

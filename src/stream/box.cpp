@@ -4,22 +4,29 @@
 
 #include <algorithm>
 #include <iterator>
-#include <new>
 #include <string>
 #include <utility>
 
-#include "datamover/error.hpp"
-
 namespace datamover::stream {
+namespace {
+
+/// Where so much is kept, it is looked what of it was taken: with more, messages leave the
+/// processor's caches before their memory is used again.
+constexpr std::uint64_t hearing_bytes = 1 << 18;
+
+}  // namespace
 
 Message::Message(std::size_t bytes)
-    : own_(new (std::nothrow) std::byte[bytes]), bytes_(own_.get(), bytes) {
-    if (own_ == nullptr)
-        throw Error(ErrorCode::no_memory, "a message of " + std::to_string(bytes) + " bytes");
-}
+    : own_(own_bytes(bytes)), bytes_(own_.get(), bytes), packed_(bytes) {}
 
 MessagePtr Box::memory(std::size_t bytes) {
     bool as_segment = false;
+    bool may_have_more = false;
+    {
+        const std::lock_guard lock(lock_);
+        may_have_more = kept_bytes_ >= hearing_bytes;
+    }
+    if (may_have_more) hear();
     {
         const std::lock_guard lock(lock_);
         keeps_memory_ = true;
@@ -96,9 +103,25 @@ void Box::put(std::uint64_t place, std::uint32_t array, MessagePtr message, std:
     const std::lock_guard telling(telling_);
     {
         const std::lock_guard lock(lock_);
+        kept_bytes_ += message->bytes().size();
         kept_.emplace(count_++, KeptMessage{place, array, std::move(message), number});
     }
     for (BoxReader* reader : readers_) reader->sends_more();
+}
+
+void Box::go_on(bool is_whole) {
+    const std::lock_guard telling(telling_);
+    for (BoxReader* reader : readers_) reader->sends_on(is_whole);
+}
+
+void Box::hear() {
+    const std::lock_guard telling(telling_);
+    for (BoxReader* reader : readers_) reader->hears();
+}
+
+void Box::leave() {
+    const std::lock_guard telling(telling_);
+    for (BoxReader* reader : readers_) reader->leaves();
 }
 
 void Box::drop(std::uint64_t place) {
@@ -118,6 +141,7 @@ void Box::forget(const std::function<bool(const KeptMessage&)>& which) {
         }
         MessagePtr& message = at->second.message;
         const std::size_t bytes = message->bytes().size();
+        kept_bytes_ -= bytes;
         unused_[bytes].push_back(std::move(message));
         at = kept_.erase(at);
     }
@@ -128,7 +152,7 @@ Box::Next Box::next(std::uint64_t number, std::uint64_t may,
     const std::lock_guard lock(lock_);
     for (auto at = kept_.lower_bound(number); at != kept_.end(); ++at) {
         const KeptMessage& kept = at->second;
-        if (kept.place >= may) return {at->first, std::nullopt};
+        if (kept.place >= may) return {at->first, std::nullopt, true};
         if (!alone || alone->contains(kept.place)) return {at->first, kept};
     }
     return {std::max(number, count_), std::nullopt};
@@ -169,9 +193,7 @@ void Box::end_all() {
 
 std::uint64_t Box::bytes_kept() {
     const std::lock_guard lock(lock_);
-    std::uint64_t bytes = 0;
-    for (const auto& [number, kept] : kept_) bytes += kept.message->bytes().size();
-    return bytes;
+    return kept_bytes_;
 }
 
 std::uint64_t Box::bytes_held() {

@@ -18,12 +18,24 @@
 
 namespace datamover::stream {
 
+/// Told that a receiving process has taken all steps before a place. Throws io where it cannot
+/// have.
+using TakenCall = std::function<void(std::uint64_t place)>;
+
 /// What a data connection is to the box.
 class BoxReader {
 public:
     virtual ~BoxReader() = default;
     /// A message was put; called by who put it. Does not wait, nor throw.
     virtual void sends_more() = 0;
+    /// More was packed of the message that was put last, or the rest of it; as sends_more.
+    virtual void sends_on(bool) {}
+    /// The sending program needs to know what the receiving process has said: it is heard, where
+    /// nobody else listens. Does not wait, nor throw.
+    virtual void hears() {}
+    /// The sending program waits for what the receiving process says: somebody else listens. Does
+    /// not wait, nor throw.
+    virtual void leaves() {}
     /// Called under the box's lock.
     virtual void end() = 0;
 };
@@ -31,13 +43,19 @@ public:
 /// Called by the sending program and by the threads of data connections.
 class Box {
 public:
-    /// Memory for a message: such as was used before, where there is any. Throws no_memory.
+    /// Memory for a message: such as was used before, where there is any; best of what was taken
+    /// just now, which is in the processor's caches. Throws no_memory.
     MessagePtr memory(std::size_t bytes);
     /// Keeps a message, and has it sent. `number` is as ChunkHeader's.
     void put(std::uint64_t place, std::uint32_t array, MessagePtr message,
              std::int64_t number = no_number);
+    /// More was packed of the message that was put last, or the rest of it.
+    void go_on(bool is_whole);
     /// Forgets what is kept of a step.
     void drop(std::uint64_t place);
+    /// As BoxReader::hears and BoxReader::leaves, for all connections.
+    void hear();
+    void leave();
     /// Forgets what is kept of all steps before a place.
     void advance(std::uint64_t taken);
 
@@ -48,6 +66,7 @@ public:
     struct Next {
         std::uint64_t number = 0;
         std::optional<KeptMessage> kept;
+        bool is_to_come = false;  ///< one that may not be sent yet
     };
     Next next(std::uint64_t number, std::uint64_t may,
               const std::optional<std::set<std::uint64_t>>& alone);
@@ -81,6 +100,7 @@ private:
     std::mutex telling_;  ///< held while readers are told; taken before the lock
     std::mutex lock_;
     std::map<std::uint64_t, KeptMessage> kept_;
+    std::uint64_t kept_bytes_ = 0;
     std::uint64_t count_ = 0;       ///< of all that were ever put
     std::set<BoxReader*> readers_;  ///< changed under both
     std::unordered_map<std::size_t, std::vector<MessagePtr>> unused_;

@@ -16,6 +16,7 @@
 #include <cerrno>
 #include <cstring>
 #include <string>
+#include <string_view>
 
 #include "datamover/error.hpp"
 
@@ -93,6 +94,11 @@ void Connection::look_after() const {
     set(IPPROTO_TCP, TCP_KEEPIDLE, silent_seconds);
     set(IPPROTO_TCP, TCP_KEEPINTVL, question_seconds);
     set(IPPROTO_TCP, TCP_KEEPCNT, questions);
+    // Others, as BBR, guess how much a network takes and wait in between: up to five times as long
+    // as the other end needs.
+    constexpr std::string_view unpaced = "reno";
+    if (loops_back())
+        ::setsockopt(socket_, IPPROTO_TCP, TCP_CONGESTION, unpaced.data(), unpaced.size());
 }
 
 bool Connection::loops_back() const {

@@ -46,8 +46,8 @@ public:
     bool is_local() const { return is_local_; }
     /// Whoever sends waits so long until the other end takes anything. Throws peer_failed.
     void limit_sending(int seconds) const;
-    /// Sends small things at once, and finds out when the other machine says nothing any more.
-    /// Throws peer_failed.
+    /// Sends small things at once, as fast as the other end takes them where that is on this
+    /// machine, and finds out when the other machine says nothing any more. Throws peer_failed.
     void look_after() const;
 
     /// Whether what is sent stays on this machine, though not by way of its memory.

@@ -160,6 +160,8 @@ void Consumer::read_welcome(const Json& said, const Address& address) {
     habits_.is_pressed = pressed != nullptr && pressed->is_true();
     const Json* const tells = said.find("tells_by_messages");
     habits_.tells_by_messages = tells != nullptr && tells->is_true() && habits_.goes_ahead;
+    const Json* const hears = said.find("hears_taken_by_data");
+    habits_.hears_taken_by_data = hears != nullptr && hears->is_true();
 }
 
 /// Has all processes know what the first was told.
@@ -167,7 +169,7 @@ void Consumer::share_welcome() {
     WordWriter mine;
     if (rank() == 0) {
         mine.add(key_).add(pathways_).add(habits_.goes_ahead).add(habits_.is_pressed);
-        mine.add(habits_.tells_by_messages);
+        mine.add(habits_.tells_by_messages).add(habits_.hears_taken_by_data);
         mine.add(static_cast<std::int64_t>(senders_.size()));
         for (const Sender& sender : senders_)
             mine.add(sender.address.host).add(sender.address.port).add(sender.local_name);
@@ -178,6 +180,7 @@ void Consumer::share_welcome() {
     habits_.goes_ahead = said.number() != 0;
     habits_.is_pressed = said.number() != 0;
     habits_.tells_by_messages = said.number() != 0;
+    habits_.hears_taken_by_data = said.number() != 0;
     senders_.resize(static_cast<std::size_t>(said.number()));
     for (Sender& sender : senders_) {
         sender.address.host = said.text();
@@ -249,11 +252,15 @@ std::vector<KnownArray> Consumer::arrays(std::optional<double> timeout_seconds) 
     return known;
 }
 
-void Consumer::check_wanted(const std::vector<WantedArray>& wanted) const {
+void Consumer::require_unsubscribed() const {
     require_own_process();
     if (closed_ || is_subscribed_)
         throw Error(ErrorCode::invalid_state,
                     "the connection is closed, or what is wanted was said already");
+}
+
+void Consumer::check_wanted(const std::vector<WantedArray>& wanted) const {
+    require_unsubscribed();
     if (wanted.empty() || wanted.size() > max_arrays)
         throw Error(ErrorCode::invalid_argument,
                     "1 to " + std::to_string(max_arrays) + " arrays can be wanted");
@@ -289,25 +296,56 @@ void Consumer::subscribe(std::vector<WantedArray> wanted) {
                             "the processes of the consumer want different arrays or layouts"));
     raise_error();
     habits_.tells_by_messages = habits_.tells_by_messages && all_get_messages(wanted);
+    habits_.hears_taken_by_data = habits_.hears_taken_by_data && habits_.tells_by_messages;
     steps_->want(std::move(wanted), options_.ahead, habits_);
+    begin_steps(words, false);
+}
+
+void Consumer::subscribe_to_all() {
+    collectively(*together_, [&] {
+        require_unsubscribed();
+        if (size() != 1)
+            throw Error(ErrorCode::invalid_argument, "all arrays come whole to one process; " +
+                                                         std::to_string(size()) + " receive");
+    });
+    is_subscribed_ = true;
+    const Entered entered(*this);
+    raise_error();
+    habits_.tells_by_messages = habits_.hears_taken_by_data = false;
+    steps_->want_all(options_.ahead, habits_);
+    begin_steps("", true);
+}
+
+/// Says what is wanted, and lets the stream send; under the lock.
+void Consumer::begin_steps(const std::string& words, bool takes_all) {
     if (rank() == 0)
         control_->say(
             JsonObject()
                 .add("type", "subscribe")
                 .add_json("arrays", "[" + words + "]")
+                .add_json("all", takes_all ? "true" : "false")
                 .add_json("newest", options_.newest ? "true" : "false")
                 .add_json("hears_by_messages", habits_.tells_by_messages ? "true" : "false")
+                .add_json("says_taken_by_data", habits_.hears_taken_by_data ? "true" : "false")
                 .text());
     steps_->give_credit();
-    start_thread();
+    try {
+        start_thread();
+    } catch (const Error& why) {  // it sends from now on, and hears that nobody takes it
+        fail_here(why);
+        throw;
+    }
 }
 
 void Consumer::unpack(const std::string& name, const DestinationMemory& destination) {
-    for (const auto& [array, messages] : open_ ? open_->arrays : decltype(open_->arrays)()) {
-        if (array->name() != name) continue;
-        array->unpack(messages, destination);
-        return;
-    }
+    const auto& [array, messages] = array_of(name);
+    array->unpack(messages, destination);
+}
+
+const std::pair<IncomingArray*, Messages>& Consumer::array_of(const std::string& name) const {
+    if (open_)
+        for (const auto& one : open_->arrays)
+            if (one.first->name() == name) return one;
     throw Error(ErrorCode::invalid_state, "the step has no array '" + name + "'");
 }
 

@@ -43,6 +43,9 @@ public:
     /// Says what is wanted, once: steps come from those on that begin from now on. Collective.
     /// Throws invalid_state, invalid_argument, mismatch, unsupported.
     void subscribe(std::vector<WantedArray> wanted);
+    /// As subscribe, of a process alone: it gets each array, also those that are sent first later,
+    /// whole, and each as a step of its own.
+    void subscribe_to_all();
 
     // Local.
 
@@ -59,6 +62,8 @@ public:
     /// Puts this process's part of an array of that step into memory. Throws invalid_state where
     /// the step does not have it, and as AddressRelation::bind_scatter.
     void unpack(const std::string& name, const DestinationMemory& destination);
+    /// How an array of that step is wanted. Throws invalid_state where the step does not have it.
+    Layout layout_of(const std::string& name) const { return array_of(name).first->wanted(); }
     /// All that is wanted of the step was unpacked: another one may come for it.
     void taken();
 
@@ -102,6 +107,9 @@ private:
     void read_welcome(const Json& said, const Address& address);
     void share_welcome();
     void check_wanted(const std::vector<WantedArray>& wanted) const;
+    void require_unsubscribed() const;
+    void begin_steps(const std::string& words, bool takes_all);
+    const std::pair<IncomingArray*, Messages>& array_of(const std::string& name) const;
     IncomingSteps::Links dial_to(int producer);
     Dialing dialing();
     bool is_own_process() const;

@@ -50,7 +50,10 @@ std::optional<Consumer::Step> Consumer::next(std::optional<double> timeout_secon
     Entered entered(*this);
     if (!is_subscribed_)
         throw Error(ErrorCode::invalid_state, "nobody has said yet what is wanted");
-    if (open_) throw Error(ErrorCode::invalid_state, "the last step was not taken");
+    if (open_) {
+        raise_error();
+        throw Error(ErrorCode::invalid_state, "the last step was not taken");
+    }
     if (!wait(entered.lock(), deadline_after(timeout_seconds),
               [this] { return steps_->has_ready() || steps_->is_over(); }))
         throw Error(ErrorCode::timeout, "no step came in " + text_of_seconds(*timeout_seconds));

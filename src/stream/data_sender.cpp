@@ -3,6 +3,7 @@
 #include "stream/data_sender.hpp"
 
 #include <poll.h>
+#include <sched.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -24,13 +25,21 @@ namespace {
 
 /// A consumer that takes none of a message for so long has failed.
 constexpr std::chrono::minutes stalled_time{10};
-/// What the sending program sends of a message itself: a thread takes more time to be woken than
-/// this takes to be sent, and finds it in the caches of another processor.
+/// What the sending program sends of a message to another machine itself: a thread takes more time
+/// to be woken than this takes to be sent, and finds it in the caches of another processor. Within
+/// a machine, where what is packed is best sent from the caches at once, it sends all that goes.
 constexpr std::uint64_t most_sent_at_once = 1 << 20;
+/// The program waits so long for the thread to have sent a short message.
+constexpr std::chrono::microseconds turn_time{50};
 /// What the system keeps of short messages, and of others, where it only copies them to another
 /// process: more than that goes out of the processor's caches before it is received.
 constexpr int kept_of_short = 320 << 10, kept_of_long = 512 << 10;
 constexpr std::uint64_t long_bytes = 1 << 19;
+/// Of such messages both ends have more in hand than their caches hold: to wait for each other
+/// rarely is worth more. Best is what the system finds by itself, which is lost where it was ever
+/// told.
+constexpr int kept_of_very_long = 2 << 20;
+constexpr std::uint64_t very_long_bytes = 2 << 20;
 /// Steps that a receiving process may have granted one by one and not taken.
 constexpr std::size_t max_granted = 1 << 12;
 /// What is read of requests at once.
@@ -43,13 +52,15 @@ Error broken(const char* what) {
 }  // namespace
 
 DataSender::DataSender(const Connection& connection, Box& box, int pathway, int pathways,
-                       std::atomic<std::uint64_t>& bytes_sent)
+                       bool may_rest, std::atomic<std::uint64_t>& bytes_sent, TakenCall taken)
     : connection_(connection),
       box_(box),
       loops_back_(connection.loops_back()),
       pathway_(pathway),
       pathways_(connection_.is_local() ? 1 : pathways),
+      may_rest_(may_rest),
       wake_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),
+      taken_call_(std::move(taken)),
       bytes_sent_(bytes_sent) {
     if (wake_ < 0) throw broken("a connection cannot be served");
     if (!may_keep(wake_)) {
@@ -69,59 +80,127 @@ void DataSender::wake() {
     [[maybe_unused]] const int result = ::eventfd_write(wake_, 1);
 }
 
+/// The lock, soon; none where the thread has it for longer. What the thread sends that the program
+/// could have sent goes on in the thread for as long as the program does not get its turn.
+std::unique_lock<std::mutex> DataSender::entered() {
+    std::unique_lock lock(lock_, std::try_to_lock);
+    if (lock || sends_long_) return lock;
+    const Clock::time_point end = Clock::now() + turn_time;
+    while (!lock.try_lock() && Clock::now() < end) ::sched_yield();
+    return lock;
+}
+
 void DataSender::sends_more() {
-    const std::unique_lock lock(lock_, std::try_to_lock);
+    std::unique_lock lock = entered();
     if (!lock) return wake();  // its thread may not have seen the message
-    if (sending_) return;      // its thread goes on with that, then looks
+    program_left_ = Clock::now();
+    if (sending_ && !chunk_.is_sent()) return;  // its thread goes on with that, then looks
     try {
-        send_what_goes(most_sent_at_once);
+        const std::uint64_t before = said_taken_;
+        send_what_goes(most_at_once());
+        if (rests_ && waits_ && hear_requests()) send_what_goes(most_at_once());
+        if ((sending_ && !waits_for_packing()) || (rests_ && waits_)) wake();
+        tell_taken(std::move(lock), before);
     } catch (...) {
-        connection_.end();  // its thread finds it so, and says why
-        return;
+        end();
     }
-    if (sending_) wake();
+}
+
+void DataSender::sends_on(bool is_whole) {
+    if (is_whole || loops_back_ || connection_.is_local()) sends_more();
+}
+
+std::uint64_t DataSender::most_at_once() const {
+    return loops_back_ || connection_.is_local() ? std::numeric_limits<std::uint64_t>::max()
+                                                 : most_sent_at_once;
+}
+
+void DataSender::hears() {
+    std::unique_lock lock(lock_, std::try_to_lock);
+    if (!lock || !rests_) return;
+    try {
+        hear(std::move(lock));
+    } catch (...) {
+        end();
+    }
+}
+
+void DataSender::leaves() {
+    program_left_ = long_ago;
+    const std::unique_lock lock(lock_, std::try_to_lock);
+    if (!lock || rests_) wake();  // its thread may not have seen it
+}
+
+void DataSender::end() {
+    program_left_ = long_ago;
+    connection_.end();
+    wake();  // its thread finds it so, and says why
 }
 
 void DataSender::serve() {
     while (true) {
-        wait(is_held_up());
-        hear();
+        wait(send_more());
+        std::unique_lock lock(lock_);
+        if (!rests_) hear(std::move(lock));
     }
 }
 
-bool DataSender::is_held_up() {
+DataSender::Awaited DataSender::send_more() {
     const std::lock_guard lock(lock_);
     send_what_goes(std::numeric_limits<std::uint64_t>::max());
-    return sending_.has_value();
+    // To be woken for what a receiving process says takes more time than to send a short message.
+    const std::chrono::milliseconds patience{patience_milliseconds};
+    rests_ = may_rest_ && !sending_ && !waits_ && program_left_.load() > Clock::now() - patience;
+    if (sending_ && !waits_for_packing()) return Awaited::room;
+    return rests_ ? Awaited::program : Awaited::what_comes;
 }
 
-void DataSender::wait(bool is_held_up) {
-    const short events = is_held_up ? POLLIN | POLLOUT : POLLIN;
-    std::array<pollfd, 2> waiting{pollfd{connection_.socket(), events, 0},
-                                  pollfd{wake_, POLLIN, 0}};
-    const int limit = static_cast<int>(std::chrono::milliseconds(stalled_time).count());
-    const int found = ::poll(waiting.data(), waiting.size(), is_held_up ? limit : -1);
+void DataSender::wait(Awaited awaited) {
+    const short events = awaited == Awaited::room ? POLLIN | POLLOUT : POLLIN;
+    std::array<pollfd, 2> waiting{pollfd{wake_, POLLIN, 0},
+                                  pollfd{connection_.socket(), events, 0}};
+    const auto limit = std::chrono::milliseconds(stalled_time).count();
+    const int found =
+        awaited == Awaited::program
+            ? ::poll(waiting.data(), 1, patience_milliseconds)
+            : ::poll(waiting.data(), 2, awaited == Awaited::room ? static_cast<int>(limit) : -1);
     if (found < 0 && errno != EINTR) throw broken("a connection cannot be waited for");
     if (found < 0) return;
     const std::lock_guard lock(lock_);
-    if (sending_ && Clock::now() - taken_ > stalled_time)
+    if (awaited == Awaited::room && sending_ && Clock::now() - taken_ > stalled_time)
         throw Error(ErrorCode::timeout, "the other end of the connection takes nothing");
     eventfd_t count = 0;
-    if (waiting[1].revents != 0) ::eventfd_read(wake_, &count);
+    if (waiting[0].revents != 0) ::eventfd_read(wake_, &count);
 }
 
-void DataSender::hear() {
+void DataSender::hear(std::unique_lock<std::mutex> lock) {
+    const std::uint64_t before = said_taken_;
+    hear_requests();
+    tell_taken(std::move(lock), before);
+}
+
+/// Tells what has been said to be taken since all before a place was.
+void DataSender::tell_taken(std::unique_lock<std::mutex> lock, std::uint64_t before) {
+    if (said_taken_ == before || !taken_call_) return;
+    const std::uint64_t taken = said_taken_;
+    lock.unlock();  // whoever is told has a lock of their own
+    taken_call_(taken);
+}
+
+/// Whether anything has come.
+bool DataSender::hear_requests() {
     std::array<std::byte, read_bytes> room;
     const auto come = connection_.receive(room);
-    if (!come) return;
+    if (!come) return false;
     requests_.insert(requests_.end(), come->begin(), come->end());
     std::span<const std::byte> rest = requests_;
-    const std::lock_guard lock(lock_);
     while (rest.size() >= Request::size_bytes) {
         obey(Request::read(rest.first<Request::size_bytes>()));
         rest = rest.subspan(Request::size_bytes);
     }
     requests_.erase(requests_.begin(), requests_.end() - static_cast<std::ptrdiff_t>(rest.size()));
+    if (asked_ && rests_) wake();
+    return true;
 }
 
 void DataSender::obey(const Request& request) {
@@ -136,6 +215,7 @@ void DataSender::obey(const Request& request) {
 
 void DataSender::advance(const Request& request) {
     may_ = std::max(may_, request.offset);
+    said_taken_ = std::max(said_taken_, request.place);
     if (request.bytes != 0) {
         if (!alone_) alone_.emplace();
         alone_->erase(alone_->begin(), alone_->lower_bound(request.place));
@@ -148,7 +228,7 @@ void DataSender::advance(const Request& request) {
 }
 
 /// Sends until there is no more to be sent now, or the system takes no more, or what comes next is
-/// longer than `most`: then `sending_` stays.
+/// longer than `most` or not packed yet: then `sending_` stays.
 void DataSender::send_what_goes(std::uint64_t most) {
     while (sending_ || begin_next()) {
         if (sending_->end - sending_->at > most) return;
@@ -156,11 +236,16 @@ void DataSender::send_what_goes(std::uint64_t most) {
             if (!chunk_.send_more(connection_)) return;
             taken_ = Clock::now();
         }
-        if (sending_->at < sending_->end)
-            begin_chunk();
-        else
+        if (sending_->at == sending_->end)
             sending_.reset();
+        else if (!begin_chunk())
+            return;
     }
+}
+
+bool DataSender::waits_for_packing() const {
+    return sending_ && chunk_.is_sent() && sending_->at < sending_->end &&
+           sending_->at >= sending_->kept.message->packed();
 }
 
 /// False where there is nothing to send now.
@@ -171,19 +256,24 @@ bool DataSender::begin_next() {
     }
     Box::Next next = box_.next(next_, may_, alone_);
     next_ = next.number;
+    waits_ = next.is_to_come;
     if (!next.kept) return false;
     ++next_;
     const std::uint64_t bytes = next.kept->message->bytes().size();
     sending_.emplace(box_, *std::move(next.kept));
     std::tie(sending_->at, sending_->end) = share_of(bytes, pathway_, pathways_);
     sending_->is_shared = connection_.is_local() && sending_->kept.message->segment() != nullptr;
+    sends_long_ = sending_->end - sending_->at > most_sent_at_once;
     taken_ = Clock::now();
     if (loops_back_) limit_kept(sending_->end - sending_->at);
     return true;
 }
 
 void DataSender::limit_kept(std::uint64_t bytes) {
-    const int limit = bytes < long_bytes ? kept_of_short : kept_of_long;
+    if (bytes >= very_long_bytes && kept_limit_ == 0) return;
+    const int limit = bytes < long_bytes        ? kept_of_short
+                      : bytes < very_long_bytes ? kept_of_long
+                                                : kept_of_very_long;
     if (std::exchange(kept_limit_, limit) != limit) connection_.limit_kept(limit);
 }
 
@@ -201,10 +291,13 @@ void DataSender::begin_again(const Request& asked) {
     taken_ = Clock::now();
 }
 
-void DataSender::begin_chunk() {
+/// False where no more of the message has been packed.
+bool DataSender::begin_chunk() {
     const KeptMessage& kept = sending_->kept;
     const std::uint64_t at = sending_->at;
-    const std::uint64_t bytes = std::min(chunk_bytes, sending_->end - at);
+    const std::uint64_t end = std::min<std::uint64_t>(sending_->end, kept.message->packed());
+    if (end <= at) return false;
+    const std::uint64_t bytes = std::min(chunk_bytes, end - at);
     const std::span<const std::byte> chunk = kept.message->bytes().subspan(at, bytes);
     ChunkHeader header{sending_->is_shared, crc32c(chunk), kept.array, kept.place, at, bytes, 0, 0,
                        kept.number};
@@ -218,6 +311,7 @@ void DataSender::begin_chunk() {
     }
     sending_->at += bytes;
     bytes_sent_ += bytes;
+    return true;
 }
 
 /// The segment is handed over when it is used first.

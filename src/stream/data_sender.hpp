@@ -19,12 +19,14 @@
 namespace datamover::stream {
 
 /// In its box from its beginning to its end. What is short and can be sent at once, the sending
-/// program sends itself; a thread sends what is left.
+/// program sends itself, and it hears then what it needs to hear; a thread sends what is left, and
+/// listens where the program does not come.
 class DataSender final : public BoxReader {
 public:
-    /// Adds what it sends to `bytes_sent`.
-    DataSender(const Connection& connection, Box& box, int pathway, int pathways,
-               std::atomic<std::uint64_t>& bytes_sent);
+    /// Adds what it sends to `bytes_sent`; calls `taken`, if any, where the receiving process says
+    /// that all steps before a place are.
+    DataSender(const Connection& connection, Box& box, int pathway, int pathways, bool may_rest,
+               std::atomic<std::uint64_t>& bytes_sent, TakenCall taken = {});
     ~DataSender() override;
     DataSender(const DataSender&) = delete;
     DataSender& operator=(const DataSender&) = delete;
@@ -33,7 +35,13 @@ public:
     [[noreturn]] void serve();
 
     void sends_more() override;
-    void end() override { connection_.end(); }
+    void sends_on(bool is_whole) override;
+    void hears() override;
+    void leaves() override;
+    void end() override;
+
+    // For tests: so long the thread leaves listening to a program that was here.
+    inline static std::atomic<int> patience_milliseconds{2};
 
 private:
     /// A message that is kept while a part of it is sent, and given back to the box.
@@ -49,30 +57,46 @@ private:
         bool is_shared = false;
     };
 
+    static constexpr Clock::time_point long_ago = Clock::time_point::min();
+
     void wake();
-    /// Whether the system takes no more for now.
-    bool is_held_up();
-    void wait(bool is_held_up);
-    void hear();
+    std::unique_lock<std::mutex> entered();
+    /// What the thread waits for.
+    enum class Awaited { what_comes, room, program };
+    Awaited send_more();
+    void wait(Awaited awaited);
+
+    void hear(std::unique_lock<std::mutex> lock);
+    void tell_taken(std::unique_lock<std::mutex> lock, std::uint64_t before);
 
     // Under the lock.
+    bool hear_requests();
     void obey(const Request& request);
     void advance(const Request& request);
     void send_what_goes(std::uint64_t most);
     bool begin_next();
     void limit_kept(std::uint64_t bytes);
     void begin_again(const Request& asked);
-    void begin_chunk();
+    bool begin_chunk();
+    /// Of the message that it sends no more has been packed yet.
+    bool waits_for_packing() const;
+    std::uint64_t most_at_once() const;
     int file_for(const Segment& segment);
 
     const Connection& connection_;
     Box& box_;
     const bool loops_back_;
     const int pathway_, pathways_;
-    int wake_;                         ///< an eventfd
-    std::vector<std::byte> requests_;  ///< of the thread alone
+    const bool may_rest_;
+    int wake_;  ///< an eventfd
 
     std::mutex lock_;
+    std::vector<std::byte> requests_;      ///< of which the last is not whole
+    bool rests_ = false;                   ///< the thread does not listen
+    bool waits_ = false;                   ///< there is a message that may not be sent yet
+    std::atomic<bool> sends_long_{false};  ///< more than the program sends itself
+    /// When it was here last; not under the lock.
+    std::atomic<Clock::time_point> program_left_{long_ago};
     std::uint64_t next_ = 0, may_ = 0;
     std::optional<std::set<std::uint64_t>> alone_;  ///< places, where each is granted by itself
     std::optional<Request> asked_;
@@ -81,6 +105,8 @@ private:
     Clock::time_point taken_ = Clock::now();  ///< when the system took something last
     int kept_limit_ = 0;                      ///< of what the system keeps; 0: its own
     std::set<std::uint64_t> known_segments_;
+    std::uint64_t said_taken_ = 0;  ///< all steps before this place
+    const TakenCall taken_call_;
     std::atomic<std::uint64_t>& bytes_sent_;
 };
 

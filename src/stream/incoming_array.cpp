@@ -11,6 +11,7 @@ namespace datamover::stream {
 IncomingArray::IncomingArray(const KnownArray& known, const WantedArray& wanted, int rank)
     : name_(known.name),
       type_(known.type),
+      wanted_(wanted.layout),
       rank_(rank),
       plan_(plan_between(known.layout, wanted.layout)) {
     if (!wanted.dtype.empty() && ArrayType::of_text(wanted.dtype).text != type_.text)

@@ -53,6 +53,8 @@ public:
 
     const std::string& name() const { return name_; }
     const ArrayType& type() const { return type_; }
+    /// Of the receiving processes.
+    const Layout& wanted() const { return wanted_; }
     /// Bytes of the message from each sending process.
     const std::map<int, std::uint64_t>& sizes() const { return sizes_; }
     /// Puts messages where their elements belong. Throws as AddressRelation::bind_scatter.
@@ -61,6 +63,7 @@ public:
 private:
     std::string name_;
     ArrayType type_;
+    Layout wanted_;
     int rank_;
     MotionPlan plan_;
     std::map<int, std::uint64_t> sizes_;

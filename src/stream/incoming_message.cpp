@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <new>
 #include <string>
 #include <utility>
 
@@ -19,10 +18,7 @@ MessageMemory::Bytes MessageMemory::take(std::size_t bytes) {
         found->second.pop_back();
         return memory;
     }
-    Bytes memory(new (std::nothrow) std::byte[bytes]);
-    if (memory == nullptr)
-        throw Error(ErrorCode::no_memory, "a message of " + std::to_string(bytes) + " bytes");
-    return memory;
+    return own_bytes(bytes);
 }
 
 IncomingMessage::~IncomingMessage() {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "stream/message_words.hpp"
+#include "stream/own_bytes.hpp"
 #include "stream/segment_view.hpp"
 
 namespace datamover::stream {
@@ -18,7 +19,7 @@ namespace datamover::stream {
 /// Memory for messages, used again: new pages cost more than what is done with them.
 class MessageMemory {
 public:
-    using Bytes = std::unique_ptr<std::byte[]>;
+    using Bytes = OwnBytes;
 
     /// Throws no_memory.
     Bytes take(std::size_t bytes);

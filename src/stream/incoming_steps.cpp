@@ -18,6 +18,8 @@ constexpr std::int64_t max_arrays = 1 << 12, max_processes = 1 << 16;
 /// Of a step, to make it worth while to say with the next one that both were taken: what is said
 /// costs more than such a step.
 constexpr std::uint64_t most_unsaid_bytes = 1 << 20;
+/// Of all of them: the sending program uses their memory again, best while it is in its caches.
+constexpr std::uint64_t most_unsaid_together = 1 << 17;
 /// Of a stream that was granted twice as many at least, that sends on without hearing of these.
 constexpr std::uint64_t least_unsaid_steps = 2;
 /// Steps that are granted where nobody said how many; and where all wanted arrays are known and
@@ -60,6 +62,11 @@ void IncomingSteps::want(std::vector<WantedArray> wanted, std::int64_t ahead, St
     habits_ = habits;
 }
 
+void IncomingSteps::want_all(std::int64_t ahead, StreamHabits habits) {
+    want({}, ahead == 0 ? static_cast<std::int64_t>(ahead_at_first) : ahead, habits);
+    takes_all_ = true;
+}
+
 void IncomingSteps::give_credit() {
     say_credit(ahead_);
 }
@@ -89,20 +96,23 @@ void IncomingSteps::add_to(std::vector<pollfd>& waiting) const {
 }
 
 void IncomingSteps::take_in(const std::vector<pollfd>& waiting, bool may_connect) {
-    std::map<int, short> events_by_socket;
-    for (const pollfd& one : waiting)
-        if (one.revents != 0) events_by_socket[one.fd] = one.revents;
-    const auto events_of = [&events_by_socket](int socket) {
-        const auto found = events_by_socket.find(socket);
-        return found != events_by_socket.end() ? found->second : short{0};
+    // Connections come in the order in which they were added, but for those that came or went.
+    auto at = waiting.begin();
+    const auto events_of = [&waiting, &at](int socket) -> short {
+        const auto is_it = [socket](const pollfd& one) { return one.fd == socket; };
+        auto found = std::find_if(at, waiting.end(), is_it);
+        if (found == waiting.end()) found = std::find_if(waiting.begin(), at, is_it);
+        if (found == waiting.end() || !is_it(*found)) return 0;
+        at = std::next(found);
+        return found->revents;
     };
     constexpr short comes = POLLIN | POLLHUP | POLLERR;
     for (const auto& [producer, links] : links_) {
         for (const auto& link : links) {
+            if (link->has_ended()) continue;
             const short events = events_of(link->socket());
             if ((events & POLLOUT) != 0) link->unsent().send_more();
-            if ((events & comes) != 0 && !link->has_ended() && !link->is_paused())
-                link->receive(*this);
+            if ((events & comes) != 0 && !link->is_paused()) link->receive(*this);
         }
     }
     const short events = events_of(control_.socket());
@@ -183,6 +193,8 @@ void IncomingSteps::learn(const Json& said) {
     if (known_.contains(number))
         throw Error(ErrorCode::io,
                     "the stream tells of array " + std::to_string(number) + " again");
+    if (takes_all_ && wanted_of(known.name) == nullptr)
+        wanted_.push_back({known.name, whole_of(known.layout), ""});
     const WantedArray* const wanted = wanted_of(known.name);
     known_.emplace(number, std::move(known));
     if (wanted != nullptr) begin(number, *wanted);
@@ -396,18 +408,24 @@ void IncomingSteps::taken(const ArrivedStep& step) {
     taken_ = step.place + 1;
     --steps_open_;
     unsaid_.push_back(step.place);
+    unsaid_bytes_ += bytes;
     if (bytes > most_unsaid_bytes || !(has_ready() || may_say_later())) say_taken();
 }
 
 bool IncomingSteps::may_say_later() const {
     const bool has_many = ahead_ >= 2 * least_unsaid_steps;
     return habits_.goes_ahead && !habits_.is_pressed && has_many && !unsaid_.empty() &&
-           2 * unsaid_.size() < ahead_;
+           2 * unsaid_.size() < ahead_ && unsaid_bytes_ < most_unsaid_together;
 }
 
 void IncomingSteps::say_taken() {
     if (unsaid_.empty()) return;
+    unsaid_bytes_ = 0;
     grant();
+    if (habits_.hears_taken_by_data && links_.contains(0)) {
+        unsaid_.clear();
+        return;
+    }
     std::vector<std::string> frames;
     for (const std::uint64_t place : unsaid_)
         frames.push_back(

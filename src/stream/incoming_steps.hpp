@@ -40,6 +40,8 @@ struct StreamHabits {
     /// It announces no step that has all arrays that are wanted, where each was in one that it has
     /// announced: their messages say what there is to say.
     bool tells_by_messages = false;
+    /// Its first process hears over data connections to it what was taken.
+    bool hears_taken_by_data = false;
 };
 
 class IncomingSteps final : public MessageFinder {
@@ -55,6 +57,8 @@ public:
     /// Says what is wanted, before the stream hears of it. Memory may be taken for `ahead` steps;
     /// 0: for as many as suit the arrays.
     void want(std::vector<WantedArray> wanted, std::int64_t ahead, StreamHabits habits);
+    /// As want: all arrays are wanted, whole, also those that are told of later.
+    void want_all(std::int64_t ahead, StreamHabits habits);
     /// Lets the stream send, once it knows what is wanted.
     void give_credit();
 
@@ -149,7 +153,7 @@ private:
     std::vector<WantedArray> wanted_;
     std::uint64_t ahead_ = 0;
     StreamHabits habits_;
-    bool suits_arrays_ = false;
+    bool suits_arrays_ = false, takes_all_ = false;
     std::deque<Json> frames_;  ///< heard later
     std::map<std::uint32_t, KnownArray> known_;
     std::map<std::uint32_t, std::unique_ptr<IncomingArray>> begun_;  ///< of what is wanted
@@ -163,6 +167,7 @@ private:
     std::vector<std::uint64_t> awaited_;  ///< places announced and not taken
     std::deque<ArrivedStep> ready_;
     std::vector<std::uint64_t> unsaid_;  ///< places taken
+    std::uint64_t unsaid_bytes_ = 0;
     std::atomic<std::uint64_t> dropped_{0};
     bool has_ended_ = false, asks_for_arrays_ = false, arrays_are_known_ = false;
     bool was_told_ = false;

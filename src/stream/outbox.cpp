@@ -4,6 +4,7 @@
 
 #include <limits>
 #include <utility>
+#include <vector>
 
 #include "datamover/error.hpp"
 #include "stream/data_sender.hpp"
@@ -12,19 +13,47 @@
 namespace datamover::stream {
 namespace {
 
-/// Packs what goes to one process.
-MessagePtr packed(Box& box, const AddressRelation& relation, SourceMemory source) {
+/// A message, with what of it is still to be packed.
+struct Packing {
+    MessagePtr message;
+    std::vector<PackingPieces::Bound> left;
+};
+
+/// Packs what goes to one process, but for a long message, which is packed after it was put.
+Packing packed(Box& box, const Outgoing& outgoing, SourceMemory source) {
+    const AddressRelation& relation = *outgoing.relation;
     const auto bytes = static_cast<std::size_t>(relation.size()) *
                        static_cast<std::size_t>(relation.source_elem_bytes());
-    MessagePtr message = box.memory(bytes);
-    const AddressBounds all{0, static_cast<std::int64_t>(bytes)};
-    relation.bind_gather(source.data, source.bounds, message->bytes().data(), all)();
-    return message;
+    Packing packing{box.memory(bytes), {}};
+    const std::span<std::byte> memory = packing.message->bytes();
+    const bool is_sent = packing.message->segment() == nullptr;
+    if (outgoing.pieces != nullptr &&
+        !(is_sent && bytes < static_cast<std::size_t>(PackingPieces::least_sent_bytes))) {
+        packing.left = outgoing.pieces->bind(source, memory);
+    } else {
+        const AddressBounds all{0, static_cast<std::int64_t>(bytes)};
+        relation.bind_gather(source.data, source.bounds, memory.data(), all)();
+    }
+    return packing;
+}
+
+/// Puts a message, and packs what is left of it while it is sent. What could fail is done before.
+void put(Box& box, std::uint64_t place, std::uint32_t array, Packing packing, std::int64_t number) {
+    const MessagePtr message = packing.message;
+    if (packing.left.empty()) return box.put(place, array, std::move(packing.message), number);
+    message->set_packed(0);
+    box.put(place, array, std::move(packing.message), number);
+    for (const PackingPieces::Bound& piece : packing.left) {
+        piece.pack();
+        message->set_packed(piece.end);
+        box.go_on(piece.end == message->bytes().size());
+    }
 }
 
 }  // namespace
 
-Outbox::Outbox(int pathways) : pathways_(pathways) {
+Outbox::Outbox(int pathways, bool may_hear_later)
+    : pathways_(pathways), may_hear_later_(may_hear_later) {
     if (pathways < 1 || pathways > max_pathways)
         throw Error(ErrorCode::invalid_argument, "pathways are " + std::to_string(pathways) +
                                                      ", they must be 1 to " +
@@ -41,13 +70,20 @@ void Outbox::open(const std::string& key, int nprocs) {
 void Outbox::pack(const std::string& key, std::uint64_t place, std::uint32_t array,
                   std::span<const Outgoing> outgoing, SourceMemory source, std::int64_t number) {
     const Boxes boxes = boxes_of(key);
-    std::vector<MessagePtr> messages;
+    std::vector<Packing> messages;
     for (const Outgoing& one : outgoing)
-        messages.push_back(
-            packed(*boxes.at(static_cast<std::size_t>(one.peer)), *one.relation, source));
+        messages.push_back(packed(*boxes.at(static_cast<std::size_t>(one.peer)), one, source));
     for (std::size_t n = 0; n < messages.size(); ++n)
-        boxes[static_cast<std::size_t>(outgoing[n].peer)]->put(place, array, std::move(messages[n]),
-                                                               number);
+        put(*boxes[static_cast<std::size_t>(outgoing[n].peer)], place, array,
+            std::move(messages[n]), number);
+}
+
+void Outbox::hear() {
+    for (const auto& box : all_boxes()) box->hear();
+}
+
+void Outbox::leave() {
+    for (const auto& box : all_boxes()) box->leave();
 }
 
 void Outbox::drop(const std::string& key, std::uint64_t place) {
@@ -68,11 +104,13 @@ void Outbox::forget(const std::string& key) {
 }
 
 void Outbox::serve(const Connection& connection, const std::string& key, std::int64_t rank,
-                   std::int64_t pathway) {
+                   std::int64_t pathway, TakenCall taken) {
     if (pathway < 0 || pathway >= pathways_)
         throw Error(ErrorCode::io, "the stream has no such pathway");
     const std::shared_ptr<Box> box = box_of(key, rank);
-    DataSender(connection, *box, static_cast<int>(pathway), pathways_, bytes_sent_).serve();
+    DataSender(connection, *box, static_cast<int>(pathway), pathways_, may_hear_later_, bytes_sent_,
+               std::move(taken))
+        .serve();
 }
 
 std::shared_ptr<Box> Outbox::box_of(const std::string& key, std::int64_t rank) {

@@ -14,6 +14,7 @@
 #include "datamover/address_relation.hpp"
 #include "stream/box.hpp"
 #include "stream/connection.hpp"
+#include "stream/packing_pieces.hpp"
 
 namespace datamover::stream {
 
@@ -21,20 +22,17 @@ namespace datamover::stream {
 struct Outgoing {
     int peer = 0;
     const AddressRelation* relation = nullptr;
-};
-
-/// Where an array lies.
-struct SourceMemory {
-    const std::byte* data = nullptr;
-    AddressBounds bounds;
+    /// Of a long message, which is sent while it is packed; else null.
+    const PackingPieces* pieces = nullptr;
 };
 
 /// Packed messages by consumer and receiving process. `serve` is called by a thread for each data
 /// connection, all else by the sending program. No call needs MPI.
 class Outbox {
 public:
-    /// Throws invalid_argument unless pathways are 1 to max_pathways.
-    explicit Outbox(int pathways);
+    /// Throws invalid_argument unless pathways are 1 to max_pathways. What receiving processes say
+    /// the sending program may hear later, where it comes often.
+    explicit Outbox(int pathways, bool may_hear_later = false);
 
     /// Lets a consumer of so many processes connect, under a key that it alone knows.
     void open(const std::string& key, int nprocs);
@@ -44,6 +42,10 @@ public:
     void pack(const std::string& key, std::uint64_t place, std::uint32_t array,
               std::span<const Outgoing> outgoing, SourceMemory source,
               std::int64_t number = no_number);
+    /// The sending program hears what receiving processes have said, where nobody else listens; or
+    /// has others listen, since it waits for that.
+    void hear();
+    void leave();
     /// Forgets what is kept of a step.
     void drop(const std::string& key, std::uint64_t place);
     /// Ends the connections of a consumer.
@@ -56,9 +58,9 @@ public:
     void free_unused();
 
     /// Sends over a data connection until it ends, which is always an error: peer_failed, timeout,
-    /// or io where what came makes no sense.
+    /// or io where what came makes no sense. `taken` is called as DataSender's.
     void serve(const Connection& connection, const std::string& key, std::int64_t rank,
-               std::int64_t pathway);
+               std::int64_t pathway, TakenCall taken = {});
 
     /// The consumers that may connect.
     std::vector<std::string> keys();
@@ -76,6 +78,7 @@ private:
     std::shared_ptr<Box> box_of(const std::string& key, std::int64_t rank);
 
     const int pathways_;
+    const bool may_hear_later_;
     std::mutex lock_;
     std::map<std::string, Boxes> boxes_;
     std::atomic<std::uint64_t> bytes_sent_{0};

@@ -106,6 +106,13 @@ MotionPlan plan_between(const Layout& source, const Layout& destination) {
     return redistribute(filled_up(source, nprocs), filled_up(destination, nprocs));
 }
 
+Layout whole_of(const Layout& layout) {
+    const Point shape = layout.domain().shape();
+    std::string distribution;
+    for (int d = 0; d < shape.dims(); ++d) distribution += d == 0 ? "(*" : ", *";
+    return BlockCyclic(shape, distribution + ")", 1);
+}
+
 std::string text_of_layout(const Layout& layout) {
     return text_of(MotionPlan(layout, layout).to_bytes());
 }

@@ -17,6 +17,9 @@ namespace datamover::stream {
 /// mismatch where the arrays have different shapes.
 MotionPlan plan_between(const Layout& source, const Layout& destination);
 
+/// The layout of the same array of which one process holds all.
+Layout whole_of(const Layout& layout);
+
 /// A layout as a text. Throws unsupported where no process knows all of it.
 std::string text_of_layout(const Layout& layout);
 

@@ -103,13 +103,13 @@ void Producer::check_options() const {
 
 /// Whether it waits for steps to be taken although there are credits for more: for the sake of
 /// other streams, or of what it may keep.
-bool Producer::is_pressed(const Flow& flow) const {
-    return has_manager_ || flow.queue_bytes < least_free_bytes;
+bool Producer::is_pressed() const {
+    return has_manager_ || flow_of(options_).queue_bytes < least_free_bytes;
 }
 
 /// Lets consumers connect.
 void Producer::begin(Listeners& listeners, std::string_view producers) {
-    outbox_ = std::make_shared<Outbox>(static_cast<int>(options_.pathways));
+    outbox_ = std::make_shared<Outbox>(static_cast<int>(options_.pathways), !is_pressed());
     listed_ = std::make_unique<Places::Listed>(places_, name_,
                                                [outbox = outbox_] { outbox->free_all(); });
     if (is_first()) {
@@ -119,21 +119,31 @@ void Producer::begin(Listeners& listeners, std::string_view producers) {
             .add("pathways", options_.pathways)
             .add_json("producers", producers)
             .add_json("ahead", flow.policy != Policy::drop_oldest ? "true" : "false")
-            .add_json("pressed", is_pressed(flow) ? "true" : "false")
-            .add_json("tells_by_messages", flow.policy == Policy::block ? "true" : "false");
+            .add_json("pressed", is_pressed() ? "true" : "false")
+            .add_json("tells_by_messages", flow.policy == Policy::block ? "true" : "false")
+            .add_json("hears_taken_by_data", is_pressed() ? "false" : "true");
         audience_ = std::make_shared<Audience>(flow, options_.consumers, std::move(welcome),
                                                places_, name_);
     }
     reception_ = std::make_unique<Reception>(listeners.take(), token_, outbox_, audience_);
 }
 
+void Producer::check_open() const {
+    if (!reception_->is_of_this_process())
+        throw Error(ErrorCode::invalid_state,
+                    "the stream is of the process that this one was forked from");
+    if (closed_) throw Error(ErrorCode::invalid_state, "the stream is closed");
+}
+
 std::int64_t Producer::checked(const std::string& name, const SentPart& part,
                                std::optional<std::int64_t> step) const {
-    if (closed_) throw Error(ErrorCode::invalid_state, "the stream is closed");
-    check_name(name);
-    if (arrays_.size() >= max_arrays && !arrays_.contains(name))
-        throw Error(ErrorCode::invalid_argument,
-                    "a stream sends at most " + std::to_string(max_arrays) + " arrays");
+    check_open();
+    if (!arrays_.contains(name)) {
+        check_name(name);
+        if (arrays_.size() >= max_arrays)
+            throw Error(ErrorCode::invalid_argument,
+                        "a stream sends at most " + std::to_string(max_arrays) + " arrays");
+    }
     constexpr std::int64_t last = std::numeric_limits<std::int64_t>::max();
     if (!step && step_ == last)
         throw Error(ErrorCode::invalid_argument,
@@ -215,9 +225,7 @@ void Producer::refuse(const Error& why) {
 }
 
 void Producer::end_step() {
-    collectively(*together_, [&] {
-        if (closed_) throw Error(ErrorCode::invalid_state, "the stream is closed");
-    });
+    collectively(*together_, [&] { check_open(); });
     WordWriter mine;
     mine.add(static_cast<std::int64_t>(Call::end_step));
     write_failures(mine);
@@ -232,7 +240,8 @@ void Producer::end_step() {
 }
 
 void Producer::close(std::optional<double> timeout_seconds) {
-    if (closed_) return;
+    // What a forked process said its parent's consumers would take for the end.
+    if (closed_ || !reception_->is_of_this_process()) return;
     closed_ = true;
     try {
         collectively(*together_, [&] { check_seconds(timeout_seconds); });
@@ -256,6 +265,7 @@ bool Producer::wait_in_round(const std::function<bool(std::chrono::milliseconds)
 
 void Producer::wait_until_taken(std::optional<double> timeout_seconds) {
     const auto deadline = deadline_after(timeout_seconds);
+    outbox_->leave();
     if (audience_ != nullptr) audience_->finish_steps();
     bool done = false;
     while (!done) {

@@ -57,7 +57,12 @@ private:
     int rank_;
     std::int64_t elem_bytes_;
     std::optional<MemoryLayout> memory_;
-    std::vector<std::pair<int, AddressRelation>> relations_;
+    struct Packed {
+        int peer = 0;
+        AddressRelation relation;
+        PackingPieces pieces;
+    };
+    std::vector<Packed> relations_;
 };
 
 /// The sending end of a stream. Every call but the last ones is collective: where it fails on one
@@ -80,7 +85,8 @@ public:
     /// Nothing more comes of the step that was sent last. Throws mismatch, invalid_state.
     void end_step();
     /// Waits until consumers have what was sent to them, or so long (nothing: for ever); then ends
-    /// the stream. A second call does nothing. Throws mismatch.
+    /// the stream. A second call does nothing, nor does one in a forked process, whose parent the
+    /// connections belong to. Throws mismatch.
     void close(std::optional<double> timeout_seconds);
 
     /// Has the others throw `why` from the call that they make, and throws it here.
@@ -124,13 +130,15 @@ private:
     /// What a consumer wants, and has got of a step.
     struct Wanted {
         std::map<std::string, Layout> layouts;  ///< by an array's name
+        bool takes_all = false;                 ///< each array, whole
         std::int64_t place = -1;
         std::size_t packed = 0;  ///< arrays of the step at this place
     };
 
     void check_options() const;
-    bool is_pressed(const Flow& flow) const;
+    bool is_pressed() const;
     void begin(Listeners& listeners, std::string_view producers);
+    void check_open() const;
     std::int64_t checked(const std::string& name, const SentPart& part,
                          std::optional<std::int64_t> step) const;
     void check_part(const std::string& name, const SentPart& part) const;
@@ -143,6 +151,7 @@ private:
               const SentPart& part);
     void pack_for(const Decision::Place& place, const std::string& name, const SentPart& part);
     void end_failed(const Decision& decision);
+    bool has_failures() const { return failures_.ended || !failures_.by_key.empty(); }
     void tell_failures();
     void write_failures(WordWriter& words) const;
     std::vector<WordReader> after_failures(const std::vector<Together::Numbers>& everyone);

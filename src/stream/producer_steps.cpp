@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // How do the sending processes send an array of a step: who gets it, and what is packed for whom?
+#include <sched.h>
+
 #include <exception>
 #include <new>
 #include <utility>
 
 #include "plan/compile.hpp"
 #include "stream/agreed_words.hpp"
+#include "stream/awake_poll.hpp"
 #include "stream/plan_between.hpp"
 #include "stream/producer.hpp"
 #include "stream/producer_words.hpp"
@@ -29,7 +32,8 @@ Keyed places_in(WordReader& words) {
 void write(WordWriter& words, const Decision& decision) {
     words.add(static_cast<std::int64_t>(decision.joined.size()));
     for (const auto& one : decision.joined) {
-        words.add(one.key).add(one.nprocs).add(static_cast<std::int64_t>(one.wanted.size()));
+        words.add(one.key).add(one.nprocs).add(one.takes_all);
+        words.add(static_cast<std::int64_t>(one.wanted.size()));
         for (const auto& [name, layout] : one.wanted) words.add(name).add(layout);
     }
     words.add(static_cast<std::int64_t>(decision.gone.size()));
@@ -46,6 +50,7 @@ Decision decision_in(WordReader& words) {
     for (auto& one : decision.joined) {
         one.key = words.text();
         one.nprocs = words.number();
+        one.takes_all = words.number() != 0;
         one.wanted.resize(static_cast<std::size_t>(words.number()));
         for (auto& [name, layout] : one.wanted) name = words.text(), layout = words.text();
     }
@@ -76,13 +81,15 @@ std::vector<Outgoing> OutgoingRelations::of(const MemoryLayout& memory) {
         const plan::RelationSide from{&plan_.source(), &memory, elem_bytes_, rank_};
         for (const PeerPart& peer : plan_.outgoing(rank_)) {
             const plan::RelationSide message{&plan_.destination(), nullptr, elem_bytes_, peer.rank};
-            relations_.emplace_back(static_cast<int>(peer.rank),
-                                    plan::compile(peer.part, from, message));
+            relations_.push_back({static_cast<int>(peer.rank),
+                                  plan::compile(peer.part, from, message),
+                                  PackingPieces(peer.part, from, message)});
         }
         memory_ = memory;
     }
     std::vector<Outgoing> outgoing;
-    for (const auto& [peer, relation] : relations_) outgoing.push_back({peer, &relation});
+    for (const auto& [peer, relation, pieces] : relations_)
+        outgoing.push_back({peer, &relation, pieces.empty() ? nullptr : &pieces});
     return outgoing;
 }
 
@@ -133,6 +140,7 @@ void Producer::withdraw(const char* why) {
 /// Learns from process 0 who gets an array; waits where a consumer must not miss it.
 Decision Producer::decide(const std::string& name, std::int64_t sequence, std::int64_t number) {
     const Deadline deadline = deadline_after(options_.timeout_seconds);
+    const Clock::time_point awake_end = Clock::now() + awake_time;
     while (true) {
         std::optional<Decision> mine;
         std::optional<Error> refusal;
@@ -141,7 +149,16 @@ Decision Producer::decide(const std::string& name, std::int64_t sequence, std::i
         if (audience_ != nullptr) {
             try {
                 wait_in_round([&](std::chrono::milliseconds time) {
-                    mine = audience_->decide(arrays_.at(name).number, sequence, number, time);
+                    const int array = arrays_.at(name).number;
+                    mine = audience_->decide(array, sequence, number, {});
+                    while (!mine && Clock::now() < awake_end) {
+                        outbox_->hear();
+                        mine = audience_->decide(array, sequence, number, {});
+                        if (!mine) ::sched_yield();
+                    }
+                    if (mine) return true;
+                    outbox_->leave();
+                    mine = audience_->decide(array, sequence, number, time);
                     return mine.has_value();
                 });
                 state = mine ? is_done : is_over(deadline) ? was_late : goes_on;
@@ -153,6 +170,8 @@ Decision Producer::decide(const std::string& name, std::int64_t sequence, std::i
                 state = was_interrupted;
             }
         }
+        // Nobody else is to hear of it, nor has anything to say.
+        if (mine && together_->is_alone() && !has_failures()) return *std::move(mine);
         WordWriter words;
         words.add(static_cast<std::int64_t>(Call::decide));
         write_failures(words);
@@ -195,6 +214,7 @@ Decision Producer::decide(const std::string& name, std::int64_t sequence, std::i
 void Producer::hear(const Decision& decision) {
     for (const auto& one : decision.joined) {
         Wanted wanted;
+        wanted.takes_all = one.takes_all;
         for (const auto& [name, layout] : one.wanted)
             wanted.layouts.insert_or_assign(name, layout_of_text(layout, one.nprocs));
         wanted_.insert_or_assign(one.key, std::move(wanted));
@@ -258,11 +278,13 @@ void Producer::pack_for(const Decision::Place& place, const std::string& name,
     const bool is_whole = ++wanted.packed == wanted.layouts.size();
     const std::pair which{place.first, array.number};
     auto found = relations_.find(which);
-    if (found == relations_.end())
+    if (found == relations_.end()) {
+        const Layout to = wanted.takes_all ? whole_of(array.layout) : wanted.layouts.at(name);
         found = relations_
-                    .emplace(which, OutgoingRelations(array.layout, wanted.layouts.at(name),
-                                                      together_->rank(), array.elem_bytes))
+                    .emplace(which, OutgoingRelations(array.layout, to, together_->rank(),
+                                                      array.elem_bytes))
                     .first;
+    }
     outbox_->pack(place.first, static_cast<std::uint64_t>(place.second),
                   static_cast<std::uint32_t>(array.number), found->second.of(*part.memory),
                   {part.data, part.bounds}, is_whole ? *step_ : no_number);

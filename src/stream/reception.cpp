@@ -167,7 +167,13 @@ void Reception::State::serve(const ConnectionPtr& connection) {
     const Json* const role = words.find("role");
     if (role != nullptr && role->is("data")) {
         const std::string& key = words.name("key");
-        outbox->serve(*connection, key, words.number("rank"), words.number("pathway"));
+        const std::int64_t rank = words.number("rank"), pathway = words.number("pathway");
+        TakenCall taken;
+        if (audience != nullptr && pathway == 0)
+            taken = [this, &key, rank](std::uint64_t place) {
+                audience->taken_before(key, rank, place);
+            };
+        outbox->serve(*connection, key, rank, pathway, std::move(taken));
     } else if (role != nullptr && role->is("control") && audience != nullptr) {
         audience->serve(connection, words);
     } else {

@@ -73,8 +73,9 @@ public:
     std::int64_t bytes_of(std::int64_t sequence) const;
 
 private:
+    /// Where the newest is complete, what comes of the same step is another one for the consumer.
     bool is_newest(std::int64_t sequence) const {
-        return !waiting_.empty() && waiting_.back().sequence == sequence;
+        return is_within_step() && waiting_.back().sequence == sequence;
     }
     /// Whether so many bytes more are too many, or a step that has not begun is.
     bool is_full(std::int64_t bytes, bool has_begun) const;

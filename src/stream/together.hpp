@@ -27,6 +27,8 @@ public:
 
     virtual int rank() const { return 0; }
     virtual int size() const { return 1; }
+    /// Whether there is nobody to agree with.
+    virtual bool is_alone() const { return size() == 1; }
     /// All processes call it; if any brings an error, all throw that of the lowest rank.
     virtual void agree(const std::optional<Error>& mine) {
         if (mine) throw *mine;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "geometry/checked.hpp"
 #include "transport.hpp"
 
 namespace datamover::transport {
@@ -50,6 +51,10 @@ SignalLine& BindContext::peer_signal_line(std::int64_t peer) const {
                        first + static_cast<std::size_t>(group->my_node_position()));
 }
 
+const BindingLine& BindContext::peer_binding_line(std::int64_t peer) const {
+    return binding_line(node->signals(peer));
+}
+
 /// One side of a motion in this process's memory.
 plan::RelationSide BindContext::own_side(const BoundMotion& motion, Side side) const {
     const ArrayPart& part = *motion.array[side];
@@ -67,6 +72,15 @@ ArrayMotion BindContext::own_motion(const PairShare& share) const {
         made.base[side] = motion.array[side]->base;
     }
     return made;
+}
+
+std::int64_t BindContext::message_bytes(const Pair& pair) const {
+    std::int64_t bytes = 0;
+    for (const PairShare& share : pair.shares)
+        bytes = geometry::bounded_add(
+            bytes,
+            geometry::bounded_multiply(share.part->size(), motions[share.motion].wire().bytes));
+    return bytes;
 }
 
 PairProgram BindContext::message_program(const Pair& pair, const ChunkRules& rules) const {

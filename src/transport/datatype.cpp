@@ -1,21 +1,26 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // How does data move by messages that nobody packs? MPI is told by a derived datatype, made from
 // the relation, where the elements lie. What is converted or combined on the way is packed.
+#include <cstdint>
 #include <string>
 #include <utility>
+#include <vector>
 
-#include "datamover/relation_datatype.hpp"
 #include "message_transport.hpp"
+#include "mpi/relation_words.hpp"
 
 namespace datamover::transport {
 namespace {
 
 mpi::Datatype elements_of(const PairProgram& program, std::size_t chunk) {
-    std::vector<mpi::PlacedDatatype> arrays;
-    for (const auto& [relation, base] : program.arrays(chunk))
-        arrays.push_back({mpi::displacement_of(base),
-                          mpi::Datatype(relation_datatype(*relation, program.array_side()))});
-    mpi::Datatype all = mpi::sequence(std::move(arrays));
+    // One list for all arrays: MPI looks at each level of a datatype for every element.
+    std::vector<mpi::PlacedDatatype> parts;
+    for (const auto& [relation, base] : program.arrays(chunk)) {
+        const std::int64_t start = mpi::displacement_of(base);
+        for (auto& part : mpi::relation_in_words(*relation, program.array_side(), base))
+            parts.push_back({start + part.displacement_bytes, std::move(part.type)});
+    }
+    mpi::Datatype all = mpi::sequence(std::move(parts));
     all.commit();
     return all;
 }

@@ -12,12 +12,27 @@
 #include "mpi/active_requests.hpp"
 #include "mpi/byte_message.hpp"
 #include "mpi/checked_call.hpp"
+#include "plan/piece_length.hpp"
 
 namespace datamover::transport {
 namespace {
 
 /// Messages of one pair under way at the same time where no buffers are needed.
 constexpr std::size_t unbuffered_width = 4;
+
+/// How long packed messages are at the most. The receiver takes one apart while the sender puts the
+/// next one together, which pays where each of them has one of the two to do; a process that has
+/// both loses what the calls take. On one machine MPI hands short messages over at once, also with
+/// its own few bytes before them, and takes longer ones out of the sender's memory, which is better
+/// for much, and where nothing is packed (measured, docs/decisions/0011).
+std::int64_t longest_message(const BindContext& context, const Pair& pair) {
+    const bool near = context.group->on_same_machine(pair.peer);
+    if (!context.packs || (near && !context.one_way)) return context.chunk_bytes;
+    const std::int64_t bytes = context.message_bytes(pair);
+    if (near && bytes <= mpi::quick_total_bytes)
+        return std::min(context.chunk_bytes, mpi::quick_message_bytes);
+    return plan::pipelined_piece_bytes(bytes, context.chunk_bytes);
+}
 
 /// One direction of one pair.
 struct ChunkMessages {
@@ -54,8 +69,9 @@ public:
         const bool by_datatype = form.datatype && pair.plain_copy();
         made_.peer = pair.peer;
         made_.sends = pair.sends();
-        made_.program = context.message_program(
-            pair, by_datatype ? whole_without_kernels() : ChunkRules{context.chunk_bytes});
+        made_.program =
+            context.message_program(pair, by_datatype ? whole_without_kernels()
+                                                      : ChunkRules{longest_message(context, pair)});
         made_.first_request = requests.size();
         const std::size_t chunks = made_.program.chunks();
         const bool in_place = made_.program.all_in_place();

@@ -15,21 +15,21 @@
 
 namespace datamover::transport {
 
-/// The line of a peer, for as long as the peer keeps its side of the mover.
-class PeerLine {
+/// The signal lines of a peer, for as long as the peer keeps its side of the mover.
+class PeerLines {
 public:
-    explicit PeerLine(const SignalLine& line)
-        : line_(&line), binding_(line.binding.load(std::memory_order_acquire)) {}
+    explicit PeerLines(const BindingLine& line)
+        : line_(&line), binding_(line.number.load(std::memory_order_acquire)) {}
 
-    /// Throws peer_failed where the peer has given the line back.
+    /// Throws peer_failed where the peer has given the lines back.
     void require(std::int64_t peer) const {
-        if (line_->binding.load(std::memory_order_acquire) == binding_) return;
+        if (line_->number.load(std::memory_order_acquire) == binding_) return;
         throw Error(ErrorCode::peer_failed, "process " + std::to_string(peer) +
                                                 " has freed its side of the mover, or gave it up");
     }
 
 private:
-    const SignalLine* line_;
+    const BindingLine* line_;
     std::uint64_t binding_;
 };
 
@@ -98,17 +98,15 @@ protected:
     bool add_pair(const BindContext& context, const Pair& pair, bool receiver_copies) {
         SignalLine& mine = context.own_signal_line(pair.peer);
         SignalLine& theirs = context.peer_signal_line(pair.peer);
+        const PeerLines lines(context.peer_binding_line(pair.peer));
         const Direction here = pair.direction;
         const Direction there = pair.sends() ? incoming : outgoing;
         if (receiver_copies != pair.sends()) {
-            copies_.push_back({pair.peer, PeerLine(theirs), &mine.go[here], &theirs.done[there]});
+            copies_.push_back({pair.peer, lines, &mine.go[here], &theirs.done[there]});
             return true;
         }
-        std::int64_t bytes = 0;
-        for (const PairShare& share : pair.shares)
-            bytes += share.part->size() * context.motions[share.motion].wire().bytes;
-        offers_.push_back({pair.peer, PeerLine(theirs), pair.sends(), pair.elems(), bytes,
-                           &theirs.go[there], &mine.done[here]});
+        offers_.push_back({pair.peer, lines, pair.sends(), pair.elems(),
+                           context.message_bytes(pair), &theirs.go[there], &mine.done[here]});
         return false;
     }
 
@@ -116,7 +114,7 @@ private:
     /// A pair in which this process copies.
     struct OwnCopy {
         std::int64_t peer = 0;
-        PeerLine theirs;
+        PeerLines theirs;
         std::atomic<std::uint64_t>* go = nullptr;    ///< own line: the peer has begun
         std::atomic<std::uint64_t>* done = nullptr;  ///< the peer's line: written when copied
         bool pending = false;
@@ -124,7 +122,7 @@ private:
     /// A pair in which the other process copies.
     struct Offer {
         std::int64_t peer = 0;
-        PeerLine theirs;
+        PeerLines theirs;
         bool sends = false;
         std::int64_t elems = 0, bytes = 0;
         std::atomic<std::uint64_t>* go = nullptr;    ///< the peer's line: written at the start

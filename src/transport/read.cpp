@@ -5,6 +5,7 @@
 // Where runs are short, or elements are combined or converted, they go through a buffer that fits
 // the cache.
 #include <algorithm>
+#include <string>
 #include <utility>
 
 #include "memory/process_memory.hpp"
@@ -60,7 +61,9 @@ private:
     MoverPair copy_line(std::size_t i) const override {
         const Copy& c = copies_[i];
         MoverPair line = pair_line(c.peer, c.sends, "read", c.program);
-        if (c.direct) line.kernel = "the system's copy";
+        if (c.direct)
+            line.kernel =
+                "the system's copy, pieces: " + std::to_string(c.steps.front().transfer.pieces());
         line.chunks = static_cast<std::int64_t>(c.steps.size());
         return line;
     }
@@ -90,15 +93,25 @@ private:
         return copy.sends ? ProcessCopy::Direction::write : ProcessCopy::Direction::read;
     }
 
-    static void add_direct_step(const BindContext& context, const Pair& pair, Copy& copy) {
-        const Side far = copy.sends ? Side::destination : Side::source;
+    /// What goes between a peer and this process, in the order of the peer's memory, so that its
+    /// runs are whole. `parts` holds the plans' parts in that order.
+    static std::vector<ArrayMotion> motions_along(const BindContext& context, const Pair& pair,
+                                                  Side far, std::vector<PairPart>& parts) {
         std::vector<ArrayMotion> motions =
             context.motions_to_peer(pair, BindContext::Reach::by_address);
-        std::vector<PairPart> ordered(motions.size());
+        parts.resize(motions.size());
         for (std::size_t i = 0; i < motions.size(); ++i) {
-            ordered[i] = plan::ordered_along(*motions[i].part, *motions[i].side[far].memory, far);
-            motions[i].part = &ordered[i];
+            parts[i] = plan::ordered_along(*motions[i].part, *motions[i].side[far].memory, far);
+            motions[i].part = &parts[i];
+            motions[i].order = plan::MessageOrder::row_major;
         }
+        return motions;
+    }
+
+    static void add_direct_step(const BindContext& context, const Pair& pair, Copy& copy) {
+        const Side far = copy.sends ? Side::destination : Side::source;
+        std::vector<PairPart> parts;
+        const std::vector<ArrayMotion> motions = motions_along(context, pair, far, parts);
         copy.program = PairProgram::for_copies(motions);
         copy.steps.push_back(
             {ProcessCopy(context.node->peer(pair.peer).pid, direction(copy),
@@ -109,14 +122,8 @@ private:
     /// Chunk by chunk through the buffer, which holds elements as the source has them.
     void add_steps(const BindContext& context, const Pair& pair, Copy& copy) {
         const Side far = copy.sends ? Side::destination : Side::source;
-        std::vector<ArrayMotion> near =
-            context.motions_to_peer(pair, BindContext::Reach::by_address);
-        std::vector<PairPart> ordered(near.size());
-        for (std::size_t i = 0; i < near.size(); ++i) {
-            ordered[i] = plan::ordered_along(*near[i].part, *near[i].side[far].memory, far);
-            near[i].part = &ordered[i];
-            near[i].order = plan::MessageOrder::row_major;
-        }
+        std::vector<PairPart> parts;
+        std::vector<ArrayMotion> near = motions_along(context, pair, far, parts);
         std::vector<ArrayMotion> there = near;
         for (std::size_t i = 0; i < near.size(); ++i) {
             const auto& source = near[i].side.source;

@@ -54,7 +54,7 @@ const TransportKind shared_kind{
     [](const PairFacts& facts) {
         return facts.same_node && !facts.same_process && facts.in_one_copy();
     },
-    [](const PairFacts&) { return true; },
+    [](const PairFacts& facts) { return !facts.rewritten || !facts.slots; },
     [](const PairFacts& facts) {
         return std::string(facts.shared.source ? "the source array is in shared memory"
                                                : "the destination array is in shared memory");

@@ -18,27 +18,38 @@ enum Direction : std::size_t { incoming = 0, outgoing = 1 };
 struct alignas(64) SignalLine {
     std::atomic<std::uint64_t> go[2];
     std::atomic<std::uint64_t> done[2];
-    std::atomic<std::uint64_t> binding;  ///< the owner's number of the binding; 0: it is gone
+};
+/// The line before them, the owner's number of the binding; 0: the lines are given back. Peers read
+/// it in every round, so it has a line of its own, which nobody writes meanwhile: the look at it
+/// then costs nothing.
+struct alignas(64) BindingLine {
+    std::atomic<std::uint64_t> number;
 };
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
-static_assert(sizeof(SignalLine) == 64);
+static_assert(sizeof(SignalLine) == 64 && sizeof(BindingLine) == 64);
 
-inline SignalLine& signal_line(std::byte* lines, std::size_t number) {
-    return reinterpret_cast<SignalLine*>(lines)[number];
+inline std::int64_t signal_memory_bytes(std::size_t lines) {
+    return static_cast<std::int64_t>(sizeof(BindingLine) + lines * sizeof(SignalLine));
+}
+
+inline BindingLine& binding_line(std::byte* memory) {
+    return *reinterpret_cast<BindingLine*>(memory);
+}
+
+inline SignalLine& signal_line(std::byte* memory, std::size_t number) {
+    return reinterpret_cast<SignalLine*>(memory + sizeof(BindingLine))[number];
 }
 
 /// Puts zeroed lines of a binding into fresh memory.
-inline void clear_signal_lines(std::byte* lines, std::size_t count, std::uint64_t binding) {
-    for (std::size_t i = 0; i < count; ++i) {
-        auto* line = new (lines + sizeof(SignalLine) * i) SignalLine{};
-        line->binding.store(binding, std::memory_order_relaxed);
-    }
+inline void clear_signal_lines(std::byte* memory, std::size_t count, std::uint64_t binding) {
+    new (memory) BindingLine{binding};
+    for (std::size_t i = 0; i < count; ++i)
+        new (memory + sizeof(BindingLine) + sizeof(SignalLine) * i) SignalLine{};
 }
 
 /// Marks lines as given back: a peer that has not heard must not write there any more.
-inline void retire_signal_lines(std::byte* lines, std::size_t count) {
-    for (std::size_t i = 0; i < count; ++i)
-        signal_line(lines, i).binding.store(0, std::memory_order_release);
+inline void retire_signal_lines(std::byte* memory) {
+    binding_line(memory).number.store(0, std::memory_order_release);
 }
 
 }  // namespace datamover::transport

@@ -11,8 +11,9 @@
 namespace datamover::transport {
 
 /// Memory of the receiver: two lines of signals, then slots of equal size, used in turn. The sender
-/// counts the chunks that it has filled, the receiver those that it has drained; beside that it
-/// keeps its number of the binding, 0 once the ring is gone.
+/// counts the chunks that it has filled, the receiver those that it has drained. Beside the
+/// sender's count stands the receiver's number of the binding, 0 once the ring is gone: the sender
+/// looks at it in every round, and has that line at hand.
 struct SlotRing {
     static constexpr std::int64_t line_bytes = 64;
     static constexpr std::int64_t signal_bytes = 2 * line_bytes;
@@ -27,7 +28,7 @@ struct SlotRing {
     std::int64_t bytes() const { return signal_bytes + slots * slot_bytes; }
     Count& filled() const { return *reinterpret_cast<Count*>(data); }
     Count& drained() const { return *reinterpret_cast<Count*>(data + line_bytes); }
-    Count& binding() const { return *reinterpret_cast<Count*>(data + line_bytes + sizeof(Count)); }
+    Count& binding() const { return *reinterpret_cast<Count*>(data + sizeof(Count)); }
     std::byte* slot(std::uint64_t chunk) const {
         return data + signal_bytes +
                static_cast<std::int64_t>(chunk % static_cast<std::uint64_t>(slots)) * slot_bytes;
@@ -36,7 +37,7 @@ struct SlotRing {
     void clear_counts(std::uint64_t number) const {
         new (data) Count(0);
         new (data + line_bytes) Count(0);
-        new (data + line_bytes + sizeof(Count)) Count(number);
+        new (data + sizeof(Count)) Count(number);
     }
 };
 

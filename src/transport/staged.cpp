@@ -4,53 +4,107 @@
 //
 // The memory is the receiver's, so a sender is through when it has packed, and may even free its
 // mover before the receiver has begun. Chunks are so small that they are unpacked out of the cache.
+// A message of a few pages goes into its slot around the caches: the other core still has the lines
+// of the slot, and ordinary stores would wait for each of them.
+#include <algorithm>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "datamover/error.hpp"
+#include "memory/segment_pool.hpp"
+#include "memory/streamed_copy.hpp"
 #include "slot_ring.hpp"
 #include "transport.hpp"
 
 namespace datamover::transport {
 namespace {
 
-/// One direction of one pair. Numbers of chunks count on from round to round.
-struct ChunkStream {
+/// A message that is streamed is cut into pieces of this length, packed in the first cache.
+constexpr std::int64_t piece_bytes = 4096;
+/// Messages that are streamed (measured, docs/decisions/0020): shorter ones and longer ones lose
+/// where the two cores share a cache, these do not; where they share none, all gain.
+constexpr std::int64_t least_streamed_bytes = 4 << 10, most_streamed_bytes = 128 << 10;
+
+/// One direction of one pair. What is handed over at once is a chunk or, where they are streamed,
+/// all chunks of the message. Numbers of what was handed over count on from round to round.
+struct SlotStream {
     std::int64_t peer = 0;
     SlotRing ring;
     std::uint64_t binding = 0;  ///< the receiver's number of it
     PairProgram program;
-    std::size_t next = 0;     ///< chunk of this round to be moved
-    std::uint64_t moved = 0;  ///< chunks moved in all rounds
-    std::uint64_t seen = 0;   ///< of the other side's chunks, at the last look
-    bool complete() const { return next == program.chunks(); }
+    std::vector<std::int64_t> piece_at;  ///< of what is streamed: where chunks are in the slot
+    std::size_t next = 0;                ///< in this round
+    std::uint64_t moved = 0;             ///< in all rounds
+    std::uint64_t seen = 0;              ///< by the other side, at the last look
+
+    std::size_t hand_overs() const { return piece_at.empty() ? program.chunks() : 1; }
+    bool complete() const { return next == hand_overs(); }
+
+    void pack(std::byte* slot, std::byte* piece) const {
+        if (piece_at.empty()) return program.pack(next, slot);
+        for (std::size_t i = 0; i < piece_at.size(); ++i) {
+            program.pack(i, piece);
+            memory::streamed_copy(slot + piece_at[i], piece, program.chunk_bytes(i));
+        }
+        memory::end_streaming();
+    }
+
+    void unpack(const std::byte* slot) const {
+        if (piece_at.empty()) return program.unpack(next, slot);
+        for (std::size_t i = 0; i < piece_at.size(); ++i) program.unpack(i, slot + piece_at[i]);
+    }
 };
+
+/// Where the chunks of a message lie in a slot, each in lines of its own; nothing where they do not
+/// fit.
+std::vector<std::int64_t> places_in_slot(const PairProgram& program, const SlotRing& ring) {
+    std::vector<std::int64_t> places;
+    std::int64_t end = 0;
+    for (std::size_t i = 0; i < program.chunks(); ++i) {
+        places.push_back(end);
+        end += (program.chunk_bytes(i) + SlotRing::line_bytes - 1) / SlotRing::line_bytes *
+               SlotRing::line_bytes;
+    }
+    if (end > ring.slot_bytes) places.clear();
+    return places;
+}
 
 class StagedTransport final : public Transport {
 public:
     StagedTransport(const BindContext& context, const std::vector<Pair>& pairs)
         : group_(context.group) {
+        std::int64_t most_piece_bytes = 0;
         for (const Pair& pair : pairs) {
             const auto& rings = pair.sends() ? context.rings_out : context.rings_in;
-            ChunkStream stream;
+            SlotStream stream;
             stream.peer = pair.peer;
             stream.ring = rings[static_cast<std::size_t>(context.group->node_position(pair.peer))];
-            stream.program =
-                context.message_program(pair, {stream.ring.slot_bytes, plan::ChunkForm::tiles});
+            const std::int64_t bytes = context.message_bytes(pair);
+            if (bytes >= least_streamed_bytes && bytes <= most_streamed_bytes) {
+                stream.program = context.message_program(pair, {piece_bytes});
+                stream.piece_at = places_in_slot(stream.program, stream.ring);
+            }
+            if (stream.piece_at.empty())
+                stream.program =
+                    context.message_program(pair, {stream.ring.slot_bytes, plan::ChunkForm::tiles});
+            else if (pair.sends())
+                most_piece_bytes = std::max(most_piece_bytes, stream.program.most_chunk_bytes());
             stream.binding = stream.ring.binding().load(std::memory_order_acquire);
-            stream.next = stream.program.chunks();
+            stream.next = stream.hand_overs();
             (pair.sends() ? sends_ : receives_).push_back(std::move(stream));
         }
+        if (most_piece_bytes > 0) piece_ = memory::SegmentPool::allocate_private(most_piece_bytes);
     }
 
     /// After a round that failed, a sender may still be filling slots.
     ~StagedTransport() override {
-        for (const ChunkStream& stream : receives_)
+        for (const SlotStream& stream : receives_)
             if (!stream.complete()) group_->abandon(stream.ring.memory);
     }
 
     void announce() override {
-        for (const ChunkStream& stream : sends_)
+        for (const SlotStream& stream : sends_)
             if (stream.ring.binding().load(std::memory_order_acquire) != stream.binding)
                 throw Error(ErrorCode::peer_failed,
                             "process " + std::to_string(stream.peer) +
@@ -58,8 +112,8 @@ public:
     }
 
     void start() override {
-        for (ChunkStream& stream : sends_) stream.next = 0;
-        for (ChunkStream& stream : receives_) stream.next = 0;
+        for (SlotStream& stream : sends_) stream.next = 0;
+        for (SlotStream& stream : receives_) stream.next = 0;
         progress();
     }
 
@@ -68,11 +122,11 @@ public:
         while (moved && !complete) {
             moved = false;
             complete = true;
-            for (ChunkStream& stream : sends_) {
+            for (SlotStream& stream : sends_) {
                 moved |= pack_one(stream);
                 complete &= stream.complete();
             }
-            for (ChunkStream& stream : receives_) {
+            for (SlotStream& stream : receives_) {
                 moved |= unpack_one(stream);
                 complete &= stream.complete();
             }
@@ -85,54 +139,58 @@ public:
     std::vector<std::int64_t> waiting_for() const override {
         std::vector<std::int64_t> peers;
         for (const auto* streams : {&sends_, &receives_})
-            for (const ChunkStream& stream : *streams)
+            for (const SlotStream& stream : *streams)
                 if (!stream.complete()) peers.push_back(stream.peer);
         return peers;
     }
 
     void report(std::vector<MoverPair>& lines) const override {
         for (const auto* streams : {&sends_, &receives_})
-            for (const ChunkStream& s : *streams)
+            for (const SlotStream& s : *streams)
                 lines.push_back(pair_line(s.peer, streams == &sends_, "staged", s.program));
     }
 
     std::int64_t extra_bytes() const override {
         std::int64_t bytes = 0;
-        for (const ChunkStream& stream : receives_) bytes += stream.ring.bytes();
+        for (const SlotStream& stream : receives_) bytes += stream.ring.bytes();
         return bytes;
     }
 
 private:
     /// Packs the next chunk if a slot is free.
-    static bool pack_one(ChunkStream& s) {
+    bool pack_one(SlotStream& s) const {
         if (s.complete()) return false;
         const auto slots = static_cast<std::uint64_t>(s.ring.slots);
         if (s.moved - s.seen >= slots) {
             s.seen = s.ring.drained().load(std::memory_order_acquire);
             if (s.moved - s.seen >= slots) return false;
         }
-        s.program.pack(s.next++, s.ring.slot(s.moved));
+        s.pack(s.ring.slot(s.moved), piece_ ? piece_->data : nullptr);
+        ++s.next;
         s.ring.filled().store(++s.moved, std::memory_order_release);
         return true;
     }
 
     /// Unpacks the next chunk if it has come.
-    static bool unpack_one(ChunkStream& s) {
+    static bool unpack_one(SlotStream& s) {
         if (s.complete()) return false;
         if (s.seen == s.moved) {
             s.seen = s.ring.filled().load(std::memory_order_acquire);
             if (s.seen == s.moved) return false;
         }
-        s.program.unpack(s.next++, s.ring.slot(s.moved));
+        s.unpack(s.ring.slot(s.moved));
+        ++s.next;
         s.ring.drained().store(++s.moved, std::memory_order_release);
         return true;
     }
 
     mpi::ProcessGroupPtr group_;
-    std::vector<ChunkStream> sends_, receives_;
+    std::vector<SlotStream> sends_, receives_;
+    memory::AllocationPtr piece_;  ///< one at a time, on its way into a slot
 };
 
 std::string reason(const PairFacts& facts) {
+    if (facts.rewritten) return "little is exchanged in place, both ways";
     if (!facts.readable) return "neither array can be reached";
     if (!facts.plain_copy) return "elements are combined or converted";
     if (!facts.balanced) return "both sides share the work of the busier one";

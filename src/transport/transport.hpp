@@ -31,7 +31,10 @@ struct PairFacts {
     bool plain_copy = true;  ///< no update, no conversion
     bool slots = false;      ///< the destination has set slots of shared memory aside
     bool readable = false;   ///< the system lets each access the other's memory
-    bool balanced = true;    ///< those who send most also receive most
+    /// A few pages of arrays that both sides rewrite, such as ghosts: straight copies would wait
+    /// for each line that the other core has.
+    bool rewritten = false;
+    bool balanced = true;        ///< those who send most also receive most
     bool receiver_reads = true;  ///< then: the receiver reads, else the sender writes
     /// Where the other's memory is readable: the shorter of the mean runs on both sides, where runs
     /// come in the same order; else 0.
@@ -74,6 +77,7 @@ struct BoundMotion {
     PerSide<const ArrayPart*> array;
     ElementUpdate update;
     plan::MessageOrder order = plan::MessageOrder::row_major;
+    bool in_place = false;  ///< on every process, source and destination are one array
 
     WireElement wire() const;
     /// What happens to elements on the way into a message, and out of it.
@@ -90,9 +94,11 @@ public:
     std::size_t kind = 0;        ///< number of the transport that binds
     int first_tag = 0;           ///< of the messages of this mover; tags_per_kind for each kind
     NodeMemory* node = nullptr;
-    memory::AllocationPtr signals;    ///< this process's signal lines: per kind, per process
-    std::int64_t chunk_bytes = 0;     ///< longest message
-    std::int64_t buffers = 1;         ///< per direction of a pair, where messages need buffers
+    memory::AllocationPtr signals;  ///< this process's signal lines: per kind, per process
+    std::int64_t chunk_bytes = 0;   ///< longest message
+    bool packs = true;              ///< whether any process has to pack messages, or to unpack them
+    bool one_way = false;           ///< whether processes that send much receive little
+    std::int64_t buffers = 1;       ///< per direction of a pair, where messages need buffers
     std::vector<SlotRing> rings_in;   ///< from each process of the node, in order of node_ranks
     std::vector<SlotRing> rings_out;  ///< to each process of the node
 
@@ -103,7 +109,10 @@ public:
     /// The line that a peer writes for this transport, and the peer's line that is written here.
     SignalLine& own_signal_line(std::int64_t peer) const;
     SignalLine& peer_signal_line(std::int64_t peer) const;
+    const BindingLine& peer_binding_line(std::int64_t peer) const;
 
+    /// Of all messages of a pair together.
+    std::int64_t message_bytes(const Pair& pair) const;
     /// Packing (for a pair that sends) or unpacking.
     PairProgram message_program(const Pair& pair, const ChunkRules& rules) const;
     /// Copying between the arrays here and those of the peer (or of this process), which are

@@ -32,6 +32,7 @@ program moves
     call halo_of_field()
     call lower_bounds()
     call copies_of_blocks()
+    call regions_of_blocks()
     call several_arrays()
     call records()
     call refusals()
@@ -77,6 +78,27 @@ contains
         my_block = 0
         if (size(blocks) > 0) my_block = blocks(1)
     end function
+
+    ! Where blocks begin and end: with any lower bounds, and of block-cyclic layouts.
+    subroutine regions_of_blocks()
+        type(datamover_layout) :: boxes, rows, dealt
+        integer, allocatable :: lo(:), hi(:)
+        integer :: code
+        call boxes%uniform([-3, 2], [4, 11], [2, 3], nprocs)
+        call boxes%block_region(6, lo, hi)
+        call expect(all(lo == [1, 9]) .and. all(hi == [4, 11]), 'the last of six blocks')
+        call boxes%block_region(7, lo, hi, stat=code)
+        call expect(code == datamover_out_of_range, 'there are six')
+        call rows%block_cyclic([nprocs, 5], '(block, *)', nprocs)
+        call rows%block_region(rank + 1, lo, hi)
+        call expect(all(lo == [rank + 1, 1]) .and. all(hi == [rank + 1, 5]), 'one row each')
+        call dealt%block_cyclic([4*nprocs], '(cyclic)', nprocs)
+        call dealt%block_region(1, lo, hi, stat=code)
+        call expect((code == datamover_unsupported) .eqv. (nprocs > 1), 'blocks that are no boxes')
+        call boxes%free()
+        call rows%free()
+        call dealt%free()
+    end subroutine
 
     ! Strided memory on both sides, across start and wait: what lies between stays.
     subroutine every_second_row()
@@ -310,12 +332,12 @@ contains
 
     ! Blocks whose indices start anywhere; ghosts of one side only, without corners.
     subroutine lower_bounds()
-        type(datamover_layout) :: line
+        type(datamover_layout) :: line, turned
         type(datamover_plan) :: plan
         type(datamover_array) :: part
         type(datamover_mover) :: mover
         integer, allocatable, target :: a(:)
-        integer :: lo(1, nprocs), hi(1, nprocs), owners(nprocs), p, first
+        integer :: lo(1, nprocs), hi(1, nprocs), owners(nprocs), p, first, owner, code
         do p = 1, nprocs
             lo(1, p) = -7 + 2 * (p - 1)
             hi(1, p) = lo(1, p) + 1
@@ -331,6 +353,12 @@ contains
         call mover%bind(comm, plan, part, part)
         call mover%move()
         call expect(a(first - 1) == merge(99, first - 1, rank == 0), 'the ghost below')
+        call turned%with_owners(line, owners(nprocs:1:-1), nprocs)
+        call turned%owner(1, owner)
+        call expect(owner == nprocs - 1, 'another owner')
+        call turned%with_owners(line, owners(2:), nprocs, stat=code)
+        call expect(code == datamover_mismatch, 'an owner too few')
+        call turned%free()
         call mover%free()
         call part%detach()
         call plan%free()
@@ -345,7 +373,8 @@ contains
         type(datamover_mover) :: mover
         integer(int64) :: blocks
         integer, target :: a(5), b(5)
-        integer :: p, next, rank_of_last, before
+        integer :: p, next, rank_of_last, before, unit, code
+        character(40) :: path
         call line%block_cyclic([5 * int(nprocs)], '(block)', nprocs)
         call line%num_blocks(blocks)
         call expect(blocks == nprocs, 'the number of blocks')
@@ -374,6 +403,22 @@ contains
         call mover%move()
         call expect(all(a(4:) == -[10 * rank + 4, 10 * rank + 5]), 'copied back')
         call mover%free()
+
+        ! There and back as one plan, kept in a file; the way back as the adjoint.
+        call back%adjoint(both)
+        call other%compose(both, back)
+        write (path, '(a, i0, a, i0, a)') 'moves-', nprocs, '-', rank, '.plan'
+        call other%save(path)
+        call plan%load(path)
+        open (newunit=unit, file=path)
+        close (unit, status='delete')
+        b = 0
+        call mover%bind(comm, plan, from, to)
+        call mover%move()
+        call expect(all(b == [0, 0, 0, a(4:)]), 'there and back')
+        call mover%free()
+        call plan%load(path, stat=code)
+        call expect(code == datamover_io, 'a plan that is not there')
         call from%detach()
         call to%detach()
         call plan%free()

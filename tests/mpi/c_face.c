@@ -270,6 +270,9 @@ static void test_layouts(void) {
     SUCCEEDS(datamover_layout_block_extents(layout, 0, extents));
     CHECK(lo[0] == 0 && lo[1] == 0 && hi[0] == 10 && hi[1] == 12 && extents[0] == 10 &&
           extents[1] == 12);
+    SUCCEEDS(datamover_layout_block_region(layout, 0, lo, hi));
+    CHECK(lo[0] == 0 && lo[1] == 0 && hi[0] == 10 && hi[1] == 12);
+    FAILS(DATAMOVER_OUT_OF_RANGE, datamover_layout_block_region(layout, 1, lo, hi));
     SUCCEEDS(datamover_layout_blocks_of(layout, size - 1, NULL, 0, &number_of));
     CHECK(number_of == 1);
     SUCCEEDS(datamover_layout_blocks_of(layout, size - 1, blocks, 4, &number_of));
@@ -281,6 +284,7 @@ static void test_layouts(void) {
     SUCCEEDS(datamover_layout_local_elems(list, 0, &number_of));
     CHECK(number_of == 2);
     FAILS(DATAMOVER_UNSUPPORTED, datamover_layout_owner_of(list, offsets, &owner));
+    FAILS(DATAMOVER_UNSUPPORTED, datamover_layout_block_region(list, 0, lo, hi));
 
     SUCCEEDS(datamover_layout_from_descriptor(&matrix, descriptor, &one, size));
     SUCCEEDS(datamover_layout_to_descriptor(matrix, 0, 4, 11, described));

@@ -114,6 +114,9 @@ static void test_asking_layouts(void) {
     REFUSES(DATAMOVER_OUT_OF_RANGE, datamover_layout_blocks_of(rows, 0, two, -1, &number));
     REFUSES_NULL(datamover_layout_block_extents(NULL, 0, two));
     REFUSES_NULL(datamover_layout_block_extents(rows, 0, NULL));
+    REFUSES_NULL(datamover_layout_block_region(NULL, 0, two, two));
+    REFUSES_NULL(datamover_layout_block_region(rows, 0, NULL, two));
+    REFUSES_NULL(datamover_layout_block_region(rows, 0, two, NULL));
     REFUSES_NULL(datamover_layout_local_elems(NULL, 0, &number));
     REFUSES_NULL(datamover_layout_local_elems(rows, 0, NULL));
     REFUSES_NULL(datamover_layout_equal(NULL, rows, &small));
@@ -183,6 +186,11 @@ static void test_plans(void) {
     REFUSES_NULL(datamover_plan_merge(&plan, good, NULL));
     REFUSES_NULL(datamover_plan_reverse(NULL, good));
     REFUSES_NULL(datamover_plan_reverse(&plan, NULL));
+    REFUSES_NULL(datamover_plan_adjoint(NULL, good));
+    REFUSES_NULL(datamover_plan_adjoint(&plan, NULL));
+    REFUSES_NULL(datamover_plan_compose(NULL, good, good));
+    REFUSES_NULL(datamover_plan_compose(&plan, NULL, good));
+    REFUSES_NULL(datamover_plan_compose(&plan, good, NULL));
     REFUSES_NULL(datamover_plan_num_terms(NULL, &number));
     REFUSES_NULL(datamover_plan_num_terms(good, NULL));
     REFUSES_NULL(datamover_plan_outgoing(NULL, 0, peers, peers, 8, &number));

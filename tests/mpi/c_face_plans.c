@@ -5,6 +5,10 @@
 static void number(void* element, int64_t row, int64_t column) {
     *(int64_t*)element = 1000 * row + column;
 }
+static void nothing(void* element, int64_t row, int64_t column) {
+    (void)row, (void)column;
+    *(int64_t*)element = 0;
+}
 static void expect_number(void* element, int64_t row, int64_t column) {
     CHECK(*(int64_t*)element == 1000 * row + column);
 }
@@ -80,6 +84,70 @@ static void test_replicas(void) {
     FAILS(DATAMOVER_INVALID_ARGUMENT,
           datamover_layout_block_cyclic(&copies, 2, shape, "(*, *)", size, &options));
     datamover_plan_free(&there), datamover_plan_free(&back), datamover_layout_free(&rows);
+}
+
+static void expect_sum(void* element, int64_t row, int64_t column) {
+    CHECK(*(int64_t*)element == size * (1000 * row + column));
+}
+
+/* Everybody's copy of a row back to who had it, summed; and two plans in one. */
+static void test_adjoints_and_compositions(void) {
+    const int64_t shape[2] = {8, 6};
+    datamover_block_cyclic_options options = {0};
+    datamover_mover_options sums = {0};
+    datamover_layout *copies = NULL, *rows = block_cyclic(8, 6, "(cyclic, *)"),
+                     *columns = block_cyclic(8, 6, "(*, block)");
+    datamover_plan *there = NULL, *adjoint = NULL, *turn = NULL, *both = NULL;
+    datamover_mover* mover = NULL;
+    options.replicas = size;
+    SUCCEEDS(datamover_layout_block_cyclic(&copies, 2, shape, "(*, *)", size, &options));
+    SUCCEEDS(datamover_redistribute(&there, rows, copies, NULL));
+    SUCCEEDS(datamover_plan_adjoint(&adjoint, there));
+    datamover_array *a = array_of(copies, 0), *b = array_of(rows, 0);
+    visit_elements(copies, a, number);
+    visit_elements(rows, b, nothing);
+    sums.op = "add";
+    SUCCEEDS(datamover_mover_new(&mover, MPI_COMM_WORLD, adjoint, a, b, &sums));
+    SUCCEEDS(datamover_mover_move(mover));
+    visit_elements(rows, b, expect_sum);
+    SUCCEEDS(datamover_mover_free(&mover));
+
+    SUCCEEDS(datamover_redistribute(&turn, columns, rows, NULL));
+    SUCCEEDS(datamover_plan_compose(&both, turn, there));
+    move_checked(both, columns, copies);
+    datamover_plan_free(&both);
+    if (size > 1) FAILS(DATAMOVER_MISMATCH, datamover_plan_compose(&both, there, there));
+    CHECK(both == NULL);
+    datamover_plan_free(&there), datamover_plan_free(&adjoint), datamover_plan_free(&turn);
+    datamover_array_free(&a), datamover_array_free(&b);
+    datamover_layout_free(&copies), datamover_layout_free(&rows), datamover_layout_free(&columns);
+}
+
+/* Blocks go to other processes. */
+static void test_other_owners(void) {
+    const int64_t lo[2] = {0, 0}, hi[2] = {4 * (int64_t)size, 5}, grid[2] = {size, 1};
+    datamover_layout *blocks = NULL, *balanced = NULL, *none = NULL,
+                     *rows = block_cyclic(8, 6, "(block, *)");
+    datamover_plan* plan = NULL;
+    int64_t* owners = malloc((size_t)size * sizeof *owners);
+    int64_t owner = -1, peer = -1, elems = -1, count = -1;
+    for (int b = 0; b < size; ++b) owners[b] = size - 1 - b;
+    SUCCEEDS(datamover_layout_uniform(&blocks, 2, lo, hi, grid, size));
+    SUCCEEDS(datamover_layout_with_owners(&balanced, blocks, owners, size));
+    SUCCEEDS(datamover_layout_owner(balanced, 0, &owner));
+    CHECK(owner == size - 1);
+    SUCCEEDS(datamover_redistribute(&plan, blocks, balanced, NULL));
+    SUCCEEDS(datamover_plan_outgoing(plan, rank, &peer, &elems, 1, &count));
+    CHECK(count == 1 && peer == size - 1 - rank && elems == 20);
+    owners[0] = size;
+    FAILS(DATAMOVER_OUT_OF_RANGE, datamover_layout_with_owners(&none, blocks, owners, size));
+    FAILS(DATAMOVER_UNSUPPORTED, datamover_layout_with_owners(&none, rows, owners, size));
+    FAILS(DATAMOVER_INVALID_ARGUMENT, datamover_layout_with_owners(&none, NULL, owners, size));
+    FAILS(DATAMOVER_INVALID_ARGUMENT, datamover_layout_with_owners(&none, blocks, NULL, size));
+    CHECK(none == NULL);
+    free(owners);
+    datamover_plan_free(&plan), datamover_layout_free(&rows);
+    datamover_layout_free(&blocks), datamover_layout_free(&balanced);
 }
 
 static void test_checks_and_reports(void) {
@@ -172,6 +240,8 @@ int main(int argc, char** argv) {
     begin(&argc, &argv);
     test_saved_plans();
     test_replicas();
+    test_adjoints_and_compositions();
+    test_other_owners();
     test_checks_and_reports();
     test_tuning();
     return finish();

@@ -137,6 +137,76 @@ static void expect_wrong_type(const datamover_stream_options* options,
     SUCCEEDS(datamover_array_free(&narrow));
 }
 
+/* The next step is one array, whole; its numbers begin at `first`. */
+static void expect_whole(datamover_stream_source* source, const char* expected_name, int64_t first,
+                         const datamover_layout* whole) {
+    const char *name = NULL, *dtype = NULL;
+    void* elements = NULL;
+    int64_t step = -1, elem_bytes = 0, nbytes = 0, i, j;
+    int equal = 0;
+    datamover_layout* layout = NULL;
+    SUCCEEDS(datamover_stream_next(source, 60, &step));
+    CHECK(step == 4);
+    SUCCEEDS(datamover_stream_whole_array(source, &name, &dtype, &elem_bytes, &elements, &nbytes,
+                                          &layout));
+    CHECK(strcmp(name, expected_name) == 0 && strcmp(dtype, "\"<i8\"") == 0 && elem_bytes == 8);
+    SUCCEEDS(datamover_layout_equal(layout, whole, &equal));
+    CHECK(equal == 1 && nbytes == 8 * rows * columns);
+    SUCCEEDS(datamover_layout_free(&layout));
+    wrong = 0;
+    for (i = 0; i < rows; ++i)
+        for (j = 0; j < columns; ++j)
+            wrong += ((const int64_t*)elements)[i * columns + j] != first + 100 * i + j;
+    CHECK(wrong == 0);
+    SUCCEEDS(datamover_stream_whole_array(source, NULL, NULL, NULL, NULL, NULL, NULL));
+}
+
+/* All arrays, also one that is sent first later, whole, to the first process alone. */
+static void want_all(const datamover_stream_options* options,
+                     const datamover_source_options* known) {
+    const char* address = NULL;
+    datamover_stream* stream = NULL;
+    datamover_stream_source *source = NULL, *several = NULL;
+    datamover_array *u = array_of(by_rows, 0), *v = array_of(by_columns, 1);
+    datamover_layout* whole = NULL;
+    const int64_t shape[2] = {rows, columns};
+    SUCCEEDS(datamover_layout_block_cyclic(&whole, 2, shape, "(*, *)", 1, NULL));
+    SUCCEEDS(datamover_stream_open(&stream, MPI_COMM_WORLD, "tcp://127.0.0.1:0", options));
+    SUCCEEDS(datamover_stream_address(stream, &address));
+    if (size > 1) {
+        SUCCEEDS(datamover_stream_connect(&several, MPI_COMM_WORLD, address, known));
+        FAILS(DATAMOVER_INVALID_ARGUMENT, datamover_stream_subscribe_to_all(several));
+        SUCCEEDS(datamover_stream_disconnect(&several));
+    }
+    if (rank == 0) {
+        FAILS(DATAMOVER_INVALID_ARGUMENT, datamover_stream_subscribe_to_all(source));
+        SUCCEEDS(datamover_stream_connect(&source, MPI_COMM_SELF, address, known));
+        FAILS(DATAMOVER_INVALID_STATE,
+              datamover_stream_whole_array(source, NULL, NULL, NULL, NULL, NULL, NULL));
+        SUCCEEDS(datamover_stream_subscribe_to_all(source));
+        FAILS(DATAMOVER_INVALID_STATE, datamover_stream_subscribe_to_all(source));
+    }
+    fill(by_rows, u, 10000);
+    fill(by_columns, v, -10000);
+    SUCCEEDS(datamover_stream_send(stream, "u", u, 4));
+    SUCCEEDS(datamover_stream_send(stream, "v", v, 4));
+    if (rank == 0) {
+        expect_whole(source, "u", 10000, whole);
+        expect_whole(source, "v", -10000, whole);
+    }
+    SUCCEEDS(datamover_stream_close(stream, 60));
+    if (rank == 0) {
+        expect_end(source);
+        FAILS(DATAMOVER_INVALID_STATE,
+              datamover_stream_whole_array(source, NULL, NULL, NULL, NULL, NULL, NULL));
+        SUCCEEDS(datamover_stream_disconnect(&source));
+    }
+    SUCCEEDS(datamover_stream_free(&stream));
+    SUCCEEDS(datamover_layout_free(&whole));
+    SUCCEEDS(datamover_array_free(&u));
+    SUCCEEDS(datamover_array_free(&v));
+}
+
 static void be_both_ends(const datamover_array* const* into) {
     const datamover_stream_options options = {2, "block", 2, 0, 1, token, 60, 0};
     const datamover_source_options known = {token, 0, 0, 0, 0};
@@ -170,6 +240,7 @@ static void be_both_ends(const datamover_array* const* into) {
     SUCCEEDS(datamover_stream_free(&stream));
 
     expect_wrong_type(&options, &known, u);
+    want_all(&options, &known);
     SUCCEEDS(datamover_array_free(&u));
     SUCCEEDS(datamover_array_free(&v));
 }

@@ -158,6 +158,25 @@ def test_a_destination_whose_elements_lie_on_each_other(comm, check):
     assert (memory == 0).all()
 
 
+def test_sizes_beyond_64_bits_on_one_process(comm):
+    """All hear it, though it shows only where the destination lies; no element has memory."""
+    if comm.size == 1:
+        pytest.skip("takes several processes")
+    n, last = 1 << 60, comm.size - 1
+    whole, halves = dm.Region((0,), (n,)), [dm.Region((0,), (n // 2,)), dm.Region((n // 2,), (n,))]
+    plan = dm.redistribute(
+        dm.FloorPlan([whole], [0], comm.size), dm.FloorPlan(halves, [last] * 2, comm.size)
+    )
+
+    def array(dtype, elems):
+        return np.lib.stride_tricks.as_strided(np.zeros(1, dtype), (elems,), (0,))
+
+    source = array("u1", n) if comm.rank == 0 else None
+    blocks = {block: array("f8", n // 2) for block in (0, 1)} if comm.rank == last else None
+    with pytest.raises(dm.OutOfRange, match="64 bits"):
+        dm.Mover(plan, source, blocks, op="add", transport="p2p", comm=comm)
+
+
 @CHECK
 def test_one_array_reads_what_another_one_writes(comm, check):
     line = dm.BlockCyclic(3 * comm.size, "block", nprocs=comm.size)

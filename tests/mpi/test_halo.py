@@ -4,6 +4,7 @@
 import drawn
 import numpy as np
 import pytest
+from mpi4py import MPI
 
 import datamover as dm
 from datamover.mpi import core
@@ -148,3 +149,47 @@ def test_shared_nodes_are_summed_and_told_in_place(comm, transport):
     dm.Mover(tell, array, array, transport=transport, check=True)()
     for block, grid in array.grids():
         np.testing.assert_array_equal(grid, expected[regions[block].slices()])
+
+
+@pytest.mark.parametrize("transport", ["auto", "staged", "poison:auto"])
+@pytest.mark.parametrize("edge", [8, 20, 32, 65])
+def test_ghosts_of_a_few_pages_go_through_slots(comm, edge, transport):
+    """From less than a page to more than is streamed; in lines that begin nowhere in particular."""
+    domain = dm.Region((0, 0, 0), (edge * comm.size, edge, edge + 1))
+    floorplan = dm.FloorPlan.uniform(domain, (comm.size, 1, 1), comm.size)
+    check_halo(comm, floorplan, domain, [(1, 1)] * 3, True, True, transport)
+    if comm.size == 1 or transport != "auto" or drawn.NODE_SIZE:
+        return
+    array = dm.XArray(comm, floorplan, "f8", ghost=1)
+    if not comm.allreduce(int(array.shared), op=MPI.MIN):
+        return
+    used = {
+        p["transport"]
+        for p in dm.Mover(dm.halo(floorplan, 1, periodic=domain), array, array).explain()
+    } - {"self"}
+    sides = 2 if comm.size == 2 else 1  # faces to the same process go in one message
+    bytes_sent = sides * (edge + 2) * (edge + 3) * 8
+    assert used == {"staged" if 8 << 10 <= bytes_sent <= 48 << 10 else "shared"}
+
+
+def test_several_arrays_exchange_ghosts_through_slots(comm):
+    """Each begins anew in the message; the two types have elements of different lengths."""
+    edge = 16
+    domain = dm.Region((0, 0, 0), (edge * comm.size, edge, edge))
+    floorplan = dm.FloorPlan.uniform(domain, (comm.size, 1, 1), comm.size)
+    whole = np.arange(domain.size).reshape(domain.shape)
+    arrays = [dm.XArray(comm, floorplan, dtype, ghost=1) for dtype in ("f4", "i8", "i2")]
+    mover = dm.Mover(dm.halo(floorplan, 1, periodic=domain), arrays, arrays)
+    for step in range(3):
+        for a in arrays:
+            for block, grid in a.grids():
+                grid[...] = NOTHING
+                a.interior(block)[...] = wrapped(
+                    whole + step, floorplan.region(block), domain, True
+                )
+        mover()
+        for a in arrays:
+            for block, grid in a.grids():
+                region = floorplan.region(block).grown((1, 1, 1), (1, 1, 1))
+                want = wrapped(whole + step, region, domain, True).astype(a.dtype)
+                np.testing.assert_array_equal(grid, want)

@@ -11,7 +11,8 @@ import zarr
 from others import drawn_input, least_reads, stored
 
 import datamover as dm
-from datamover.files import direct_zarr, hdf5_output, move, slabs
+from datamover import collective_calls
+from datamover.files import direct_zarr, handover, hdf5_output, move, slabs, transfer
 from datamover.files.handover import Handover
 
 WAYS = ["chunks", "slabs"]
@@ -140,4 +141,37 @@ def test_a_failure_of_any_process_reaches_all_and_the_old_output_stays(
     comm.barrier()
     move(comm, *places, **said)  # nothing is under way any more that would be in its way
     np.testing.assert_array_equal(stored(places[1]), array)
+    comm.barrier()
+
+
+@pytest.mark.parametrize("compressor", ["none", "gzip"])
+def test_who_waits_for_one_that_is_lost_hears_the_deadline(comm, place, monkeypatch, compressor):
+    """As where it is killed when all have agreed on the plan: nobody waits in MPI itself."""
+    if comm.size == 1:
+        pytest.skip("takes several processes")
+
+    class LostError(BaseException):
+        pass
+
+    def lost(*_):
+        raise LostError
+
+    if comm.rank == 0:
+        np.save(f"{place}/a.npy", np.zeros((8, 8)))
+    comm.barrier()
+    alone = comm.Dup()
+    is_lost = comm.rank == comm.size - 1
+    if is_lost:
+        monkeypatch.setattr(collective_calls, "tell_that_left", lambda *_: None)
+        monkeypatch.setattr(transfer, "Alarm", lost)
+        monkeypatch.setattr(handover, "duplicated", lost)
+    else:
+        dm.set_timeout(0.3)
+    try:
+        with pytest.raises(LostError if is_lost else dm.Error, match="" if is_lost else "waited"):
+            move(alone, f"{place}/a.npy", f"{place}/b.h5:/u", chunks=(2, 8), compressor=compressor)
+    finally:
+        dm.set_timeout(None)
+    comm.barrier()
+    assert os.listdir(place) == ["a.npy"]
     comm.barrier()

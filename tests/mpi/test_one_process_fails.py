@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What happens when one process alone brings something wrong?"""
 
+import contextlib
 import ctypes
 import functools
 import gc
@@ -286,9 +287,12 @@ def test_calls_that_python_refuses(comm, plan, place):
     )
     own = np.array([comm.rank])
     mover = dm.Mover(plan, a, b)
+    several = dm.MoverSet([(plan, a, b)])
     moves = dm.Distribution(comm, own)
     dm.save(place + "/in.npy", {"a": a}, comm=comm)
     stream = dm.Stream(comm, "tcp://127.0.0.1:0")
+    file = dm.files.open(place + "/in.npy", plan.source, comm=comm)
+    reader = dm.Mover(plan, file, b)
     calls = {
         "XArray": lambda: dm.XArray(comm, plan.source, **said),
         "Mover": lambda: dm.Mover(plan, a, b, **said),
@@ -296,6 +300,11 @@ def test_calls_that_python_refuses(comm, plan, place):
         "MoverSet": lambda: dm.MoverSet([(plan, a, b)], **said),
         "Phases": lambda: dm.Phases([(plan, a, b)], **said),
         "rebind": lambda: mover.rebind(a, b, **said),
+        "rebind of several": lambda: several.rebind((a, b), **said),
+        "tune": lambda: mover.tune(**said),
+        "Mover of a file": lambda: dm.Mover(plan, file, b, **said),
+        "rebind of a file": lambda: reader.rebind(file, b, **said),
+        "tune of a file": lambda: reader.tune(**said),
         "Distribution": lambda: dm.Distribution(comm, own, **said),
         "move": lambda: moves.move(own, **said),
         "move_in_place": lambda: moves.move_in_place(own.copy(), **said),
@@ -316,9 +325,26 @@ def test_calls_that_python_refuses(comm, plan, place):
         assert isinstance(caught.value, TypeError | ValueError), name
         assert comm.size == 1 or f"process {comm.size - 1}" in str(caught.value), name
     stream.close()
+    reader.free()
+    file.close()
     a.local[...] = 3
     mover()
     assert (b.local == 3).all() and os.listdir(place) == ["in.npy"]
+
+
+def test_a_start_that_python_refuses(comm):
+    """The others hear of it where they wait; then all go on."""
+    own = np.array([comm.rank])
+    moves = dm.Distribution(comm, own)
+    said = unknown_on_last(comm)
+    with pytest.raises(TypeError, match="bogus") if said else contextlib.nullcontext():
+        moves.start(own, **said)
+    with pytest.raises(dm.WrongType, match="bogus"):
+        moves.wait()
+    moves.start(own)
+    assert moves.wait() == [comm.rank]
+    with pytest.raises(TypeError if said else dm.PeerFailed):
+        dm.Distribution(comm.Dup(), own).layouts(**said)
 
 
 def test_a_call_that_nobody_hears_of_is_pythons_own_error(comm):

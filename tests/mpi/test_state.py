@@ -5,17 +5,20 @@ zarr-python, h5py and NumPy read what is saved and write what is loaded.
 """
 
 import errno
+import gc
 import os
-import sys
+import threading
 
 import drawn
 import h5py
 import numpy as np
 import pytest
 import zarr
+from interrupter import Interrupter
+from mpi4py import MPI
 
 import datamover as dm
-from datamover.files import flat, state_stores
+from datamover.files import flat, state, state_direct, state_stores
 
 DTYPES = ["f8", "i4", "u1", "c16", "f4", ">i8", "S3", [("a", "<u1"), ("b", "<f8")]]
 ENDS = ["zarr", "h5", "npy"]
@@ -75,8 +78,14 @@ def limits(rng, arrays):
 
 
 @pytest.mark.parametrize("end", ENDS)
-def test_what_n_processes_save_m_load(comm, rng, local_rng, place, cases, end):
+def test_what_n_processes_save_m_load(comm, rng, local_rng, place, cases, end, monkeypatch):
     for case in range(cases):
+        # Chunks may be larger than a step.
+        monkeypatch.setattr(state, "STEP_BYTES", int(rng.choice([1 << 26, 1000, 1])))
+        monkeypatch.setattr(flat, "MIN_STREAMED_BYTES", int(rng.choice([1 << 20, 1])))
+        # What is long enough, and dealt evenly enough, to go straight to the file.
+        monkeypatch.setattr(state_direct, "MIN_RUN_BYTES", int(rng.choice([1 << 16, 20, 1])))
+        monkeypatch.setattr(state_direct, "MOST_SHARES", float(rng.choice([1.5, 100])))
         count = 1 if end == "npy" else int(rng.integers(1, 5))
         names = ["u", "fields/p", "fields/deep/q", "éä z"][:count]
         wholes = {n: drawn.numbered(drawn.shape(rng), dtype_for(rng, end)) for n in names}
@@ -215,6 +224,42 @@ def test_a_block_that_fails_gives_no_output_and_frees_the_place(comm, place, end
     comm.Barrier()
 
 
+@pytest.mark.parametrize("error", [KeyError, KeyboardInterrupt])
+def test_a_block_that_fails_on_one_process_alone_fails_on_all(comm, place, error):
+    alone = comm.Dup()  # after an interrupt nothing moves on it
+    layout = dm.BlockCyclic((12, 10), "(block, *)", nprocs=comm.size)
+    given = {"u": (np.ones(layout.local_shape(comm.rank)), layout)}
+    last = comm.rank == comm.size - 1
+
+    def run():
+        with dm.save(f"{place}/a.npy", given, comm=alone, wait=False):
+            if last:
+                raise error("of the program")
+
+    with pytest.raises(error if last else dm.Error, match=r"of the program|KeyboardInterrupt"):
+        run()
+    comm.Barrier()
+    assert os.listdir(place) == []
+    comm.Barrier()
+    if error is KeyError:
+        dm.save(f"{place}/a.npy", given, comm=alone)
+    comm.Barrier()
+    alone.Free()
+
+
+def test_a_save_that_nobody_waits_for_leaves_nothing(comm, place):
+    array, _ = rows(comm)
+    others = threading.enumerate()
+    saving = dm.save(f"{place}/a.npy", {"u": array}, wait=False)
+    del saving  # its thread has it until it is done
+    for thread in set(threading.enumerate()).difference(others):
+        thread.join()
+    gc.collect()
+    comm.Barrier()
+    assert os.listdir(place) == []
+    comm.Barrier()
+
+
 def test_arrays_that_all_have_alike(comm, place):
     array, whole = rows(comm)
     table = np.arange(6.0).reshape(2, 3)
@@ -250,6 +295,37 @@ def test_an_old_output_is_replaced_only_when_said_and_when_the_new_is_whole(comm
     comm.Barrier()
 
 
+def test_two_names_are_not_loaded_into_one_memory(comm, place):
+    array, whole = rows(comm)
+    path = f"{place}/a.zarr"
+    dm.save(path, {"u": array, "v": array})
+    layout = array.layout
+    both = np.zeros((*layout.local_shape(comm.rank), 2))
+    dm.load(path, {"u": (both[..., 0], layout), "v": (both[..., 1], layout)}, comm=comm)
+    for _, index in drawn.indices_of_blocks(layout, comm.rank):
+        np.testing.assert_array_equal(both, np.stack([whole[index]] * 2, axis=-1))
+    with pytest.raises(dm.InvalidArgument, match="'u' and 'v' would be loaded into one memory"):
+        dm.load(path, {"u": array, "v": array})
+    comm.Barrier()
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_a_forked_child_leaves_a_save_to_its_parent(comm, place, end):
+    array, whole = rows(comm)
+    path = f"{place}/a.{end}"
+    saving = dm.save(path, {"u": array}, wait=False)
+    while not saving.done:
+        os.sched_yield()
+    child = os.fork()
+    if child == 0:
+        del saving
+        os._exit(0)
+    assert os.waitpid(child, 0) == (child, 0)
+    saving.wait()
+    np.testing.assert_array_equal(stored(path, "u"), whole)
+    comm.Barrier()
+
+
 def full(*_):
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
@@ -265,7 +341,7 @@ def test_one_process_without_space_leaves_the_old_output(comm, place, monkeypatc
     path = f"{place}/a.{end}"
     dm.save(path, {"u": array})
     comm.Barrier()
-    if comm.rank == comm.size - 1:
+    if comm.rank == comm.size // 2:  # one that has rows: of seven processes the last has none
         monkeypatch.setattr(flat.os, "pwritev", full)
         monkeypatch.setattr("datamover.files.direct_zarr.os.write", full)
     chunks = {"u": (2, 5)} if end == "zarr" else None
@@ -337,7 +413,7 @@ WRONG = [
 def test_masks_are_not_lost_in_silence(comm, place):
     layout = dm.BlockCyclic((3 * comm.size,), "(block)", nprocs=comm.size)
     masked = np.ma.masked_equal([1.0, 2.0, 3.0], 2.0)
-    for given_as in (masked, {comm.rank: masked}, dm.UserArrays(masked)):
+    for given_as in (masked, {comm.rank: masked}):
         with pytest.raises(dm.WrongType, match="masked"):
             dm.save(f"{place}/a.npy", {"u": (given_as, layout)}, comm=comm)
     assert os.listdir(place) == []
@@ -472,31 +548,29 @@ def test_broken_files_are_an_error_on_all(comm, place):
     comm.Barrier()
 
 
-class Interrupter:
-    """Interrupts at the n-th call of a function of `datamover.files`, as Ctrl-C could.
+@pytest.mark.parametrize("end", ENDS)
+def test_what_is_replaced_while_it_is_loaded_is_an_error(comm, place, monkeypatch, end):
+    array, _ = rows(comm)
+    path = f"{place}/a.{end}"
+    dm.save(path, {"u": array})
+    first, tried = os.stat(path).st_ino, []
 
-    It counts from where processes first agree: before, a call has not begun for the others.
-    """
+    def replace(*_):
+        while not tried or (os.stat(path).st_ino != first and len(tried) < 8):
+            layout = dm.BlockCyclic((12, 10), "(block, *)", nprocs=1)
+            given = (np.zeros((12, 10)), layout)
+            dm.save(path, {"u": given}, comm=MPI.COMM_SELF, overwrite=True)
+            tried.append(path)
 
-    def __init__(self, n=None):
-        self.n, self.calls, self.has_begun = n, 0, False
-
-    def __enter__(self):
-        sys.settrace(self._called)
-        return self
-
-    def __exit__(self, *_):
-        sys.settrace(None)
-
-    def _called(self, frame, *_):
-        self.has_begun = self.has_begun or frame.f_code.co_name == "collectively"
-        if self.has_begun and "/datamover/files/" in frame.f_code.co_filename:
-            self.calls += 1
-            if self.calls == self.n:
-                raise KeyboardInterrupt
+    # The system may give the numbers of files that were removed to new ones.
+    if comm.rank == 0:
+        monkeypatch.setattr(state_stores.Origin, "values", lambda _: replace() or {})
+    with pytest.raises(dm.IoError, match="was replaced"):
+        dm.load(path, {"u": array.layout}, comm=comm)
+    comm.Barrier()
 
 
-@pytest.mark.parametrize("call", ["save", "load", "move"])
+@pytest.mark.parametrize("call", ["save", "load", "move", "move to chunks"])
 @pytest.mark.parametrize("end", ENDS)
 def test_an_interrupt_anywhere_ends_all_processes_and_the_output_is_whole(
     comm, rng, place, cases, call, end
@@ -508,38 +582,41 @@ def test_an_interrupt_anywhere_ends_all_processes_and_the_output_is_whole(
     old = f"{place}/old.{end}"
     dm.save(old, {"u": u})
 
+    written = {"move": "npy", "move to chunks": "h5"}.get(call, end)
+
     def run(on, output):
         if call == "save":
             dm.save(output, {"u": (u.local, rows)}, comm=on)
         elif call == "load":
             dm.load(old, {"u": rows}, comm=on)["u"].free()
         else:
+            # One process writes the chunks of HDF5 that all encode.
+            to = ("", {}) if call == "move" else (":/u", dict(chunks=(3, 3), compressor="gzip"))
             where = "" if end == "npy" else "/u" if end == "zarr" else ":/u"
-            dm.files.move(on, old + where, output.replace(end, "npy"))
+            dm.files.move(on, old + where, output + to[0], **to[1])
 
-    run(comm, f"{place}/first.{end}")  # imports more than the next
+    run(comm, f"{place}/first.{written}")  # imports more than the next
     with Interrupter() as counted:
-        run(comm, f"{place}/second.{end}")
+        run(comm, f"{place}/second.{written}")
     last = comm.rank == comm.size - 1
     for case in range(4 * cases):
         alone = comm.Dup()
-        output = f"{place}/{case}.{end}"
-        n = comm.bcast(int(rng.integers(1, counted.calls + 1)), comm.size - 1)
+        output = f"{place}/{case}.{written}"
+        n = comm.bcast(int(rng.integers(1, counted.lines + 1)), comm.size - 1)
         with Interrupter(n if last else None) as interrupter:
             try:
                 run(alone, output)
+                dm.Distribution(alone, [0] * 3, method="partition")  # the others are told by now
                 outcome = "done"
             except (KeyboardInterrupt, dm.Error) as error:
                 outcome = type(error).__name__
-        assert not last or interrupter.calls >= n
-        # Python ends nothing for what is raised where an object is destroyed.
-        assert outcome in ("KeyboardInterrupt" if last else "PeerFailed", "done"), n
+        ended = "KeyboardInterrupt" if last else "PeerFailed"
+        assert outcome == (ended if comm.bcast(interrupter.came, comm.size - 1) else "done"), n
         if comm.size == 1:  # nobody is left behind: it goes on
-            run(alone, f"{place}/again{case}.{end}")
+            run(alone, f"{place}/again{case}.{written}")
         comm.Barrier()
-        written = output.replace(end, "npy") if call == "move" else output
-        if call != "load" and os.path.exists(written):
-            np.testing.assert_array_equal(stored(written, "u"), whole)
+        if call != "load" and os.path.exists(output):
+            np.testing.assert_array_equal(stored(output, "u"), whole)
         comm.Barrier()
         alone.Free()
     u.free()

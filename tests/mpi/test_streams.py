@@ -115,6 +115,82 @@ def test_arrays_are_asked_for_before_they_are_wanted(comm, ends_step):
         ends.run(send, receive)
 
 
+def test_one_process_gets_all_arrays_whole_whoever_sends_them(comm):
+    shape = (12, 6)
+    whole = drawn.numbered(shape, np.dtype("i8"))
+    ends = Ends(comm, max(comm.size - 1, 1))
+    layouts = {
+        "u": dm.BlockCyclic(shape, "(block, *)", nprocs=ends.senders),
+        "v": dm.BlockCyclic(shape, "(*, cyclic)", nprocs=ends.senders),
+    }
+
+    def send(out):
+        for step in range(3):
+            for name, sent in list(layouts.items())[: step + 1]:
+                indices = drawn.indices_of_blocks(sent, ends.part.rank)
+                blocks = {b: of_step(whole, step)[index] for b, index in indices}
+                out.send(name, blocks, layout=sent, step=step)
+
+    def receive(consumer):
+        seen = []
+        for step, arrays in consumer.steps(timeout=LIMIT_SECONDS):
+            for name, array in arrays.items():
+                np.testing.assert_array_equal(array, of_step(whole, step))
+                seen.append((step, name))
+        assert seen == [(0, "u"), (1, "u"), (1, "v"), (2, "u"), (2, "v")]
+
+    ends.run(send, receive)
+
+
+def test_several_processes_cannot_get_all_arrays_whole(comm):
+    if comm.size < 3:
+        pytest.skip("takes two processes that receive")
+    ends = Ends(comm, 1)
+
+    def receive(consumer):
+        with pytest.raises(dm.InvalidArgument):
+            consumer.steps()
+        wanted = dm.BlockCyclic(6, "block", nprocs=ends.receivers)
+        assert [step for step, _ in consumer.steps({"u": wanted}, LIMIT_SECONDS)] == [7]
+
+    sent = dm.BlockCyclic(6, "block", nprocs=1)
+    ends.run(lambda out: out.send("u", np.arange(6), layout=sent, step=7), receive)
+
+
+def test_who_is_connected_to_the_first_sender_late_loses_nothing(comm, rng):
+    """Until then it says over its control connection what it has taken."""
+    shape = (12, 6)
+    whole = drawn.numbered(shape, np.dtype("i8"))
+    has_v = [False] * 5 + [bool(n) for n in rng.integers(0, 2, 60)] + [True]
+    for senders in range(1, max(comm.size, 2)):
+        ends = Ends(comm, senders)
+        box = [dm.Region((0, 0), shape)]
+        sent = {
+            "u": dm.FloorPlan(box, [ends.senders - 1], nprocs=ends.senders),
+            "v": dm.FloorPlan(box, [0], nprocs=ends.senders),
+        }
+        wanted = dm.BlockCyclic(shape, "(block, *)", nprocs=ends.receivers)
+
+        def send(out, ends=ends, sent=sent):
+            for step, v in enumerate(has_v):
+                for name in ["u", "v"] if v else ["u"]:
+                    holds = sent[name].blocks_of(ends.part.rank)
+                    blocks = {b: of_step(whole, step).copy() for b in holds}
+                    out.send(name, blocks, layout=sent[name], step=step)
+
+        def receive(consumer, ends=ends, wanted=wanted):
+            rank = 0 if comm.size == 1 else ends.part.rank
+            seen = []
+            for step, arrays in consumer.steps({"u": wanted, "v": wanted}, LIMIT_SECONDS):
+                assert set(arrays) == ({"u", "v"} if has_v[step] else {"u"})
+                for array in arrays.values():
+                    assert_is_part(array, wanted, rank, of_step(whole, step))
+                seen.append(step)
+            assert seen == list(range(len(has_v)))
+
+        ends.run(send, receive, queue_steps=1)
+
+
 def test_random_layouts(comm, rng, cases):
     local_rng = np.random.default_rng(comm.rank)
     for _ in range(4 * cases):

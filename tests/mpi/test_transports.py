@@ -541,3 +541,30 @@ class TestMeasure:
         mover = dm.Mover(plan, a, b, transport="measure")
         mover()
         assert (b.local == 3).all()
+
+
+@pytest.mark.parametrize("strided", [(), ("source",), ("destination",), ("source", "destination")])
+def test_messages_in_pieces(comm, rng, strided):
+    """One process sends, one receives; each knows of itself alone whether elements lie in order."""
+    rows, columns = int(rng.integers(50, 200)), int(rng.integers(3, 300))
+    shape = (rows, columns)
+    first, last = ([rank] for rank in (0, comm.size - 1))
+    plan = dm.redistribute(
+        *(dm.FloorPlan([dm.Region((0, 0), shape)], w, comm.size) for w in (first, last))
+    )
+
+    def array(side, owner):
+        wide = columns + 5 if side in strided else columns
+        return np.full((rows, wide), -1.0)[:, :columns] if comm.rank == owner[0] else None
+
+    sent, received = array("source", first), array("destination", last)
+    values = rng.random(shape)
+    if sent is not None:
+        sent[...] = values
+    for transport in ("p2p", "datatype"):
+        if received is not None:
+            received[...] = -1
+        mover = dm.Mover(plan, sent, received, transport=transport, comm=comm)
+        mover()
+        if received is not None:
+            np.testing.assert_array_equal(received, values)

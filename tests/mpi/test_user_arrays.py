@@ -190,3 +190,25 @@ def test_where_reading_is_not_wanted_others_carry(comm, rng, monkeypatch):
     if comm.size > 1:
         with pytest.raises(dm.Unsupported):
             case.mover(transport="read")
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_whole_runs_are_read_in_either_order(comm, order):
+    """A run is one piece for the system: single elements would take hundreds of times as long."""
+    n = 256 * comm.size
+    rows = dm.BlockCyclic((n, n), "(block, *)", comm.size)
+    columns = dm.BlockCyclic((n, n), "(*, block)", comm.size)
+    plan = dm.redistribute(rows, columns)
+    arrays = [user_array(layout, comm.rank, "f8", order) for layout in (rows, columns)]
+    try:
+        mover = dm.Mover(plan, *arrays, comm=comm, transport="read")
+    except dm.Unsupported:
+        assert comm.allreduce(1) == comm.size  # between nodes, or where the system refuses
+        return
+    read = [pair["kernel"] for pair in mover.explain() if pair["transport"] == "read"]
+    assert set(read) <= {"the system's copy, pieces: 256", "copied by the peer"}
+    assert comm.allreduce(len(read)) == 2 * comm.size * (comm.size - 1)
+    whole = np.arange(n * n, dtype="f8").reshape(n, n)
+    arrays[0][...] = part_of(whole, rows, comm.rank)
+    mover()
+    np.testing.assert_array_equal(arrays[1], part_of(whole, columns, comm.rank))

@@ -35,6 +35,7 @@ public:
     void start() { mover_.start(); }
     bool test() { return mover_.test(); }
     void wait() { mover_.wait(60.0); }
+    std::int64_t rounds() const { return mover_.counters().rounds; }
 
     /// Element (i, j) of the rows was step + its number among those of its process.
     bool arrived(std::int64_t step) const {
@@ -161,6 +162,30 @@ TEST_P(Threads, TwoThreadsAndTheProgressThreadMoveAtOnce) {
     work(0);
     other.join();
     for (const auto& c : comparisons) c.expect_all();
+}
+
+TEST_P(Threads, SeveralThreadsWaitForOneMover) {
+    const OwnComm comm;
+    RowsToColumns moved(comm, options());
+    mpi_test::Comparisons comparisons;
+    const auto wait = [&] {
+        try {
+            moved.wait();
+        } catch (const datamover::Error& e) {
+            // Another thread was through before this one began to wait.
+            if (e.code() != datamover::ErrorCode::invalid_state) throw;
+        }
+    };
+    for (int step = 0; step < steps(); ++step) {
+        moved.fill(step);
+        moved.start();
+        std::thread others[] = {std::thread(wait), std::thread(wait)};
+        wait();
+        for (std::thread& other : others) other.join();
+        comparisons.note(moved.arrived(step), "step " + std::to_string(step));
+    }
+    comparisons.expect_all();
+    EXPECT_EQ(moved.rounds(), steps());
 }
 
 TEST(ThreadsAndElements, TheProgressThreadCarriesADistribution) {

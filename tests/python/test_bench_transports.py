@@ -122,3 +122,28 @@ def test_choices_are_judged_against_the_best_that_was_named():
     assert (total["cases"], total["measure_5"], total["auto_15"]) == (1, 1.0, 0.0)
     assert total["by_hand_worst"] == a["by_hand"]
     assert sum_up([b])["auto_15"] is None
+
+
+def test_rows_of_the_same_transports_are_judged_as_one():
+    carried = {
+        "datamover:shared": "shared",
+        "datamover:p2p": "p2p",
+        "datamover:auto": "shared+p2p",
+        "datamover:measure": "p2p",
+    }
+    rows = [row("a", c, 20e-6) | {"carried_by": by} for c, by in carried.items()]
+    samples = {
+        ("a", "datamover:shared"): [22e-6, 23e-6, 21e-6],
+        ("a", "datamover:p2p"): [19e-6, 18e-6, 20e-6],
+        ("a", "datamover:measure"): [24e-6, 20e-6, 21e-6],
+        ("a", "datamover:auto"): [30e-6, 30e-6, 30e-6],
+        ("b", "datamover:p2p"): [1e-6],
+    }
+    (a,) = judge(rows, samples)
+    # p2p and measure together: 18, 19, 20, 20, 21, 24
+    assert a["measure_work"] == pytest.approx(1.0)
+    assert a["auto_work"] == pytest.approx(30 / 20)
+    total = sum_up([a])
+    assert (total["measure_work_5"], total["auto_work_15"]) == (1.0, 0.0)
+    assert total["same_median"] == pytest.approx(1.0)
+    assert "measure_work" not in judge(rows)[0]

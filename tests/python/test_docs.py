@@ -87,6 +87,7 @@ def run(command, directory):
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
+        errors="replace",  # a launcher may cut a letter of several bytes by the lines of another
         timeout=LIMIT_SECONDS,
     )
     assert done.returncode == 0, f"{shlex.join(map(str, command))}\n{done.stdout}\n{done.stderr}"

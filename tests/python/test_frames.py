@@ -541,6 +541,7 @@ def test_range_of_the_page():
     for case, found in zip(cases, json.loads(done.stdout), strict=True):
         finite = case[np.isfinite(case)].tolist() or [0.0]
         expected = {"low": min(finite), "high": max(finite), "nans": int(np.isnan(case).sum())}
+        expected["areFinite"] = case.size > 0 and bool(np.isfinite(case).all())
         assert found == expected
 
 

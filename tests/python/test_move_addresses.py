@@ -3,22 +3,19 @@
 
 import asyncio
 import contextlib
-import functools
 import gc
-import http.server
 import itertools
 import logging
 import os
 import signal
 import subprocess
 import sys
-import threading
 import typing
-import urllib.request
 
 import numpy as np
 import pytest
 import zarr
+from loopback import Ranges, Silent, serving
 from mpi4py import MPI
 from zarr.storage import FsspecStore, ObjectStore
 
@@ -32,34 +29,6 @@ fsspec = pytest.importorskip("fsspec")
 ARRAY = np.arange(7 * 11, dtype="f4").reshape(7, 11)
 
 
-class Silent(http.server.SimpleHTTPRequestHandler):
-    def log_message(self, *words):
-        """Be quiet."""
-
-
-class Ranges(Silent):
-    """Gives ranges of bytes, which the library's own handler does not."""
-
-    asked: typing.ClassVar[list[int]] = []  # lengths
-
-    def do_GET(self):
-        said = self.headers.get("Range")
-        with open(self.translate_path(self.path), "rb") as file:
-            data = file.read()
-        self.has_read()
-        first, last = said.removeprefix("bytes=").split("-")
-        part = data[int(first) : int(last) + 1]
-        self.asked.append(len(part))
-        self.send_response(206)
-        self.send_header("Content-Length", str(len(part)))
-        self.send_header("Content-Range", f"bytes {first}-{last}/{len(data)}")
-        self.end_headers()
-        self.wfile.write(part)
-
-    def has_read(self):
-        """What is sent is settled."""
-
-
 @pytest.fixture
 def served(tmp_path):
     """The address of a directory, which holds a.zarr."""
@@ -69,43 +38,6 @@ def served(tmp_path):
     kept.attrs["units"] = "m"
     with serving(tmp_path, Silent) as address:
         yield address
-
-
-@contextlib.contextmanager
-def serving(directory, handler):
-    handler = functools.partial(handler, directory=directory)
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
-        thread.join()
-
-
-@pytest.fixture(scope="module")
-def s3_server():
-    moto = pytest.importorskip("moto.server")
-    server = moto.ThreadedMotoServer("127.0.0.1", port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    yield f"http://{host}:{port}"
-    server.stop()
-
-
-@pytest.fixture
-def bucket(s3_server, monkeypatch, request):
-    """The address of an empty bucket; who asks for it finds the server in the environment."""
-    for name, value in {
-        "AWS_ACCESS_KEY_ID": "a",
-        "AWS_SECRET_ACCESS_KEY": "b",
-        "AWS_ENDPOINT_URL": s3_server,
-        "AWS_ALLOW_HTTP": "true",
-        "AWS_REGION": "us-east-1",
-    }.items():
-        monkeypatch.setenv(name, value)
-    name = f"b{abs(hash(request.node.name))}"
-    urllib.request.urlopen(urllib.request.Request(f"{s3_server}/{name}", method="PUT"))
-    return f"s3://{name}"
 
 
 def names(address):
@@ -221,6 +153,13 @@ def test_npy_that_is_replaced_while_it_is_read_is_noticed(tmp_path, library, mar
         dm.Mover(dm.redistribute(rows, rows), f, np.empty_like(array))()
         with pytest.raises(dm.IoError, match=f"{address} changed while it was read"):
             f.close()
+        monkeypatch.setattr(Replaced, "left", 10**6)
+        got = dm.load(address, {"a": rows}, comm=MPI.COMM_SELF)["a"]
+        np.testing.assert_array_equal(got.local, np.load(tmp_path / "a.npy"))
+        requests = 10**6 - Replaced.left
+        monkeypatch.setattr(Replaced, "left", requests)
+        with pytest.raises(dm.IoError, match=f"{address} changed while it was read"):
+            dm.load(address, {"a": rows}, comm=MPI.COMM_SELF)
     np.testing.assert_array_equal(np.load(tmp_path / "b.npy"), array)
     assert not (tmp_path / "c.npy").exists()
 
@@ -281,7 +220,7 @@ def test_an_array_at_an_address_is_open_to_be_read(served, bucket, tmp_path):
 
 @pytest.mark.parametrize(
     ("source", "output", "words"),
-    [("s3://b/a.h5", "b.npy", "copy it here"), ("a.npy", "s3://b/b.npy", "end it in .zarr"),
+    [("s3://b/a.raw", "b.npy", "copy it here"), ("a.npy", "s3://b/b.npy", "end it in .zarr"),
      ("a.npy", "s3://b/b.h5", "end it in .zarr"), ("http://h/a.raw", "b.npy", "copy it here")],
 )  # fmt: skip
 def test_what_is_not_done_at_addresses_is_said(tmp_path, monkeypatch, source, output, words):
@@ -322,6 +261,14 @@ def test_s3_and_back(bucket, tmp_path, served):
     assert intend(f"{bucket}/x/b.zarr", tmp_path / "c.npy").spec.shape == ARRAY.shape
     move(None, f"{bucket}/x/b.zarr/", tmp_path / "c.npy")
     np.testing.assert_array_equal(np.load(tmp_path / "c.npy"), ARRAY)
+
+
+def test_what_an_array_here_has_besides_goes_there_too(bucket, served, tmp_path):
+    move(None, tmp_path / "a.zarr", f"{bucket}/b.zarr", dtype="f8")
+    found = opened(f"{bucket}/b.zarr")
+    np.testing.assert_array_equal(found[...], ARRAY.astype("f8"))
+    assert dict(found.attrs) == {"units": "m"} and found.chunks == (3, 4)
+    assert found.metadata.dimension_names == ("y", "x")
 
 
 def test_what_is_there_is_replaced_only_where_that_is_said(bucket, tmp_path):
@@ -567,8 +514,8 @@ def test_what_cannot_be_saved_or_loaded_there(bucket, served):
             dm.save(name, saved_arrays(), comm=MPI.COMM_SELF)
     for name, error, words in [
         (f"{bucket}/none.zarr", dm.IoError, "none.zarr"),
-        (f"{bucket}/b.h5", dm.Unsupported, "only Zarr"),
-        (f"{bucket}/b.npy", dm.Unsupported, "files.open"),
+        (f"{bucket}/b.h5", dm.Unsupported, "copy it here"),
+        (f"{bucket}/b.npy", dm.IoError, "b.npy"),
         ("http://127.0.0.1:9/b.zarr", dm.IoError, "127.0.0.1:9"),
     ]:
         with pytest.raises(error, match=words):

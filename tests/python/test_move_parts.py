@@ -137,6 +137,22 @@ def test_an_old_output_goes_with_its_files(place, monkeypatch, exchanges):
     assert read(place / "b.h5").tolist() == [0, 1, 2, 3]
 
 
+def test_an_old_output_goes_with_its_files_when_another_process_ends_first(place):
+    np.save(place / "n.npy", np.arange(4))
+    move(None, place / "n.npy", f"{place}/b.h5:/u", writers=2)
+    said = (None, f"{place}/b.h5", "0123456789ab", True, False, "u")
+    first, second = (placing.LocalPlace(*said) for _ in range(2))
+    first.claim(is_directory=False, dims={})
+    second.hold()
+    with h5py.File(first.path, "w", locking=False) as file:
+        file["u"] = np.arange(3)
+    first.finish(None)
+    second.give_back()
+    first.give_back()
+    assert visible(place) == ["a.npy", "b.h5", "n.npy"]
+    assert read(place / "b.h5").tolist() == [0, 1, 2]
+
+
 def test_files_of_others_stay(place):
     """Those of an output that was renamed, and what somebody has put beside them."""
     move(None, place / "a.npy", f"{place}/b.h5:/u", writers=2)
@@ -178,10 +194,14 @@ class Killed(BaseException):
     """Ends a move where it is, as SIGKILL would."""
 
 
+#: The move below does fewer things to files than these.
+MOMENTS = 16
+
+
 @pytest.mark.parametrize(
     ("replaces", "exchanges"), [(False, True), (True, True), (True, False)], ids=str
 )
-@pytest.mark.parametrize("moment", range(15))
+@pytest.mark.parametrize("moment", range(MOMENTS))
 def test_what_is_killed_is_removed_by_the_next_move(
     place, monkeypatch, replaces, exchanges, moment
 ):
@@ -226,7 +246,7 @@ def test_what_is_killed_is_removed_by_the_next_move(
         assert found.tolist() == [0, 1, 2, 3, 4] or (replaces and found.shape == (7, 30))
     else:
         assert not replaces or not exchanges  # then the old one waits under its hidden name
-    if moment == 14:
+    if moment == MOMENTS - 1:
         assert steps[0] <= moment  # all moments were tried
     move(None, place / "a.npy", f"{place}/b.h5:/u", writers=2, overwrite=True)
     assert visible(place) == ["a.npy", "b.h5", "b.h5.*.parts", "n.npy"]

@@ -138,3 +138,18 @@ def test_cleaning_up_after_a_kill(two, killed_after):
     placing.clean_up(new, output)
     assert content(output) == ("new" if killed_after == "second step" else "old")
     assert os.listdir(directory) == ["out"]
+
+
+def test_a_directory_may_be_removed_by_two_at_once(tmp_path, monkeypatch):
+    for k in range(3):
+        (tmp_path / "old" / f"{k}").mkdir(parents=True)
+        (tmp_path / "old" / f"{k}" / "data").write_text("old")
+    unlink = os.unlink
+
+    def unlink_after_another(*arguments, **options):
+        unlink(*arguments, **options)
+        unlink(*arguments, **options)
+
+    monkeypatch.setattr(os, "unlink", unlink_after_another)
+    placing.remove(str(tmp_path / "old"))
+    assert os.listdir(tmp_path) == []

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import datamover as dm
+from datamover import _plan
 
 ENCODINGS = ["pairs", "blocks", "runs", "dictionary", "product", "offsets"]
 MOST = 60
@@ -311,6 +312,44 @@ class TestCopy:
         expected[(..., *(slice(None, 2 * n, 2) for n in shape))] = a
         dm.copy(a, view)
         np.testing.assert_array_equal(base, expected)
+
+    @pytest.mark.parametrize("seed", range(40))
+    def test_rows_around_the_caches_go_where_others_do(self, seed):
+        random = np.random.default_rng(seed)
+        dtype = np.dtype(str(random.choice(["u1", "f4", "f8", "V16"])))
+        shape = (*random.integers(1, 6, random.integers(0, 4)), random.integers(1, 400))
+        wide = tuple(n + random.integers(0, 3) for n in shape)
+        nbytes = int(np.prod(wide)) * dtype.itemsize
+        memory = np.frombuffer(random.bytes(nbytes + 64), "u1").copy()
+        expected = memory.copy()
+        begin = int(random.integers(0, 65))
+        backwards = int(random.choice([1, -1]))
+        into = []
+        for all_bytes in (memory, expected):
+            whole = all_bytes[begin : begin + nbytes].view(dtype).reshape(wide)
+            into.append(whole[tuple(map(slice, shape))][::backwards])
+        source = np.frombuffer(random.bytes(into[0].nbytes), dtype).reshape(shape)
+        _plan.copy_strided(source, into[0], around_caches=True)
+        into[1][...] = source
+        np.testing.assert_array_equal(memory, expected)
+
+    def test_rows_around_the_caches_are_refused_as_others_are(self):
+        a = np.arange(1000.0)
+        frozen = np.zeros(1000)
+        frozen.flags.writeable = False
+        twice = np.lib.stride_tricks.as_strided(np.zeros(500), (2, 500), (0, 8))
+        for source, destination, error in [
+            (a, np.zeros(999), dm.Mismatch),
+            (a, frozen, dm.InvalidArgument),
+            (a.reshape(2, 500), twice, dm.InvalidArgument),
+        ]:
+            with pytest.raises(error):
+                _plan.copy_strided(source, destination, around_caches=True)
+            assert not destination.any()
+        converted = np.zeros(1000, "i8")
+        _plan.copy_strided(a, converted, around_caches=True)
+        np.testing.assert_array_equal(converted, a)
+        _plan.copy_strided(np.zeros((3, 0, 200)), np.zeros((3, 0, 200)), around_caches=True)
 
     @given(shapes, st.sampled_from(sorted(UFUNCS)), st.data())
     def test_combines_and_converts_as_numpy_does(self, shape, op, data):

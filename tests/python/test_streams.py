@@ -129,6 +129,31 @@ def test_the_queue_is_bounded_in_bytes():
             assert numbers(steps) == [0, 4, 5]
 
 
+@pytest.mark.parametrize(("local", "pathways"), [(True, 1), (False, 1), (False, 3)])
+@pytest.mark.parametrize("columns", [37, 1])
+def test_long_messages_are_sent_while_they_are_packed(local, pathways, columns):
+    layout = dm.BlockCyclic(((3 << 19) // columns, columns), "(block, *)", nprocs=1)
+    with (
+        dm.Stream(None, HERE, consumers=1, pathways=pathways) as out,
+        dm.stream.connect(out.address, local=local) as consumer,
+    ):
+        steps = consumer.steps({"u": layout}, LIMIT_SECONDS)
+        field = np.arange(3 << 19, dtype="f4")[: np.prod(layout.shape)].reshape(columns, -1).T
+        expected = field.copy()
+
+        def send_all():
+            for step in range(6):
+                out.send("u", field, step=step, layout=layout)
+                field[...] += 1  # it may be written again
+
+        with thread(send_all):
+            for step in range(6):
+                number, arrays = next(steps)
+                assert number == step
+                assert np.array_equal(arrays["u"], expected + step)
+        assert consumer.counters()["checksum_errors"] == 0
+
+
 def test_a_step_larger_than_the_queue_is_refused_for_its_consumer():
     with (
         dm.Stream(None, HERE, queue_bytes=40, consumers=1) as out,
@@ -1157,6 +1182,9 @@ def hostile(rng, out):
             ([hello], lambda g: said({"type": "subscribe", "arrays": [[odd, layout]]})),
             ([hello], lambda g: said({"type": "subscribe", "arrays": [["u", odd]]})),
             ([hello], lambda g: mutated(rng, said(subscription))),
+            ([rng.choice([hello, lambda g: hello(g, nprocs=2)])],
+             lambda g: said({"type": "subscribe", "arrays": rng.choice([[], [["u", layout]]]),
+                             "all": rng.choice([True, odd])})),
             ([hello], lambda g: said(dict(subscription, arrays=[["u", mutated(
                 rng, layout.encode()).decode("latin1")]]))),
             ([hello], lambda g: said({"type": rng.choice(["credit", "done"]), "steps": odd,
@@ -1223,6 +1251,75 @@ def test_who_says_that_all_is_taken_and_takes_nothing_fills_no_memory(policy):
                 send(out, [step])
                 assert out.counters()["bytes_kept"] <= 4 * 48
                 sock.sendall(said({"type": "done", "place": next(steps)["place"]}))
+
+
+@contextlib.contextmanager
+def saying_taken_by_data(out):
+    """Be a consumer by hand, to which step 0 was sent; its control and data connections."""
+    sock, greeting = raw(out)
+    with sock:
+        sock.sendall(hello(greeting))
+        key = stream_words.read_frame(sock)["key"]
+        wanted = [["u", _plan.text_of_layout(LINE)]]
+        ways = {"hears_by_messages": True, "says_taken_by_data": True}
+        sock.sendall(said({"type": "subscribe", "arrays": wanted, **ways}))
+        sock.sendall(said({"type": "credit", "steps": 1}))
+        send(out, [0])
+        link, greeting = raw(out)
+        with link:
+            words = {"role": "data", "key": key, "rank": 0, "pathway": 0}
+            link.sendall(stream_words.answer(greeting, **words))
+            yield sock, link
+
+
+def advanced(taken, granted=0):
+    words = stream_words.REQUEST_MAGIC, stream_words.ADVANCE, 0, taken, granted, 0
+    return stream_words.REQUEST.pack(*words)
+
+
+def test_who_says_over_data_that_all_is_taken_and_takes_nothing_fills_no_memory():
+    with (
+        dm.Stream(None, HERE, consumers=1, timeout=LIMIT_SECONDS) as out,
+        saying_taken_by_data(out) as (_, link),
+    ):
+        for step in range(1, 50):
+            link.sendall(advanced(step))
+            send(out, [step])
+            assert out.counters()["bytes_kept"] <= 4 * 48
+        assert out.counters()["consumers_lost"] == 0
+        link.sendall(advanced(2**64 - 1))
+        send(out, range(50, 60))  # who said that is waited for no more
+        assert out.counters()["consumers_lost"] == 1
+        assert out.counters()["bytes_kept"] == 0
+
+
+@pytest.mark.parametrize("granted", [0, 100])
+def test_a_consumer_that_ends_before_it_has_said_what_it_took_is_not_waited_for(granted):
+    with (
+        dm.Stream(None, HERE, consumers=1, timeout=LIMIT_SECONDS) as out,
+        saying_taken_by_data(out) as (control, link),
+    ):
+        link.sendall(advanced(0, granted))
+        with thread(lambda: send(out, range(1, 20))):  # it cannot send them all before
+            stream_words.close(link)
+            stream_words.close(control)
+        assert out.counters()["consumers_lost"] == 1
+
+
+@pytest.mark.parametrize("says_it", [True, False])
+def test_at_the_end_is_waited_for_what_was_taken(says_it):
+    with (
+        dm.Stream(None, HERE, consumers=1, timeout=LIMIT_SECONDS) as out,
+        saying_taken_by_data(out) as (control, link),
+    ):
+        send(out, [1])
+        with thread(lambda: out.close(LIMIT_SECONDS if says_it else 0.1)):
+            link.sendall(advanced(int(says_it), 2))
+            link.sendall(advanced(2 * says_it, 2))
+            end = stream_words.heard(control, "end")
+        # The second step was on its way, where there were credits for it.
+        assert end["steps"] == 1 + says_it
+        assert end["dropped"] == int(not says_it)
 
 
 def test_who_has_said_what_it_wants_cannot_say_much_more():
@@ -1381,7 +1478,7 @@ def test_wrong_calls():
         with pytest.raises(dm.WrongType):
             out.send("o", np.array([None] * 6), layout=LINE, step=0)
         with dm.stream.connect(out.address) as consumer:
-            for targets in (None, {}, {"u": 3}, {5: LINE}, [LINE]):
+            for targets in ({}, {"u": 3}, {5: LINE}, [LINE]):
                 with pytest.raises(dm.WrongType):
                     consumer.steps(targets)
             with pytest.raises(dm.Mismatch):
@@ -1546,18 +1643,55 @@ def test_the_command_records(tmp_path, kind):
         np.testing.assert_array_equal(array, np.full((2, 3), -number // 2, "f4"))
 
 
-def test_arrays_that_were_not_recorded_are_an_error(tmp_path):
-    """The stream waits for its consumer with the first array: the recorder cannot know of `v`."""
+@pytest.mark.parametrize("kind", ["npy", "zarr"])
+def test_arrays_that_are_sent_first_later_are_recorded(tmp_path, kind):
+    """The stream waits for the recorder with the first array; others come later."""
+    path = tmp_path / "run"
     with (
         dm.Stream(None, HERE, consumers=1, timeout=LIMIT_SECONDS) as out,
-        command(out.address, "--to", f"npy:{tmp_path / 'run'}") as recorder,
+        command(out.address, "--to", f"{kind}:{path}") as recorder,
     ):
-        for step in range(2):
+        for step in range(4):
             out.send("u", of_step(step), layout=LINE, step=step)
-            out.send("v", of_step(step), layout=LINE, step=step)
+            out.send("v", of_step(10 + step), layout=LINE, step=step)
+            if step >= 2:
+                out.send("w", of_step(step).astype("f4"), layout=LINE, step=step)
         out.close()
-        _, errors = recorder.communicate()
-    assert recorder.returncode == 1 and "not recorded" in errors and "['v']" in errors
+        output, errors = recorder.communicate()
+    assert recorder.returncode == 0, errors
+    assert output.startswith("4 steps, ")
+    expected = {"u": {s: s for s in range(4)}, "v": {s: 10 + s for s in range(4)}}
+    expected["w"] = {2: 2, 3: 3}
+    for name, steps in expected.items():
+        if kind == "npy":
+            found = {int(p.stem): np.load(p) for p in (path / name).iterdir()}
+        else:
+            import zarr
+
+            group = zarr.open_group(str(path), mode="r")
+            found = dict(zip(group[f"{name}.steps"][:].tolist(), group[name][:], strict=True))
+        assert found.keys() == steps.keys()
+        for step, value in steps.items():
+            np.testing.assert_array_equal(found[step], of_step(value))
+
+
+def test_all_arrays_come_whole_each_as_a_step(tmp_path):
+    square = dm.BlockCyclic((2, 3), "(block, *)", nprocs=1)
+    with (
+        dm.Stream(None, HERE, consumers=1, timeout=LIMIT_SECONDS) as out,
+        dm.stream.connect(out.address, timeout=LIMIT_SECONDS) as source,
+    ):
+        steps = source.steps(timeout=LIMIT_SECONDS)
+        for step in range(2):
+            for k, name in enumerate("ab"[: step + 1]):
+                out.send(name, np.full((2, 3), 10 * step + k, "i2"), layout=square, step=step)
+        with thread(out.close):
+            found = [(step, {n: a.tolist() for n, a in arrays.items()}) for step, arrays in steps]
+    assert found == [
+        (0, {"a": [[0] * 3] * 2}),
+        (1, {"a": [[10] * 3] * 2}),
+        (1, {"b": [[11] * 3] * 2}),
+    ]
 
 
 def few_bytes_in_a_file():
@@ -1617,6 +1751,7 @@ def test_a_forked_process_that_ends_leaves_the_stream_to_its_parent():
                 try:
                     out.send("u", np.zeros(6), layout=line)
                 except dm.InvalidState:
+                    out.close()  # before anybody has come
                     sys.exit(0)  # leaves the block, and ends its copy of the stream
                 os._exit(1)  # nobody would get it
             assert os.waitpid(child, 0)[1] == 0
@@ -1627,6 +1762,13 @@ def test_a_forked_process_that_ends_leaves_the_stream_to_its_parent():
                     out.send("u", np.full(6, step), layout=line, step=step)
                     step += 1
                 assert next(steps)[0] == step - 1
+                child = os.fork()
+                if child == 0:
+                    out.close()  # while somebody listens
+                    os._exit(0)
+                assert os.waitpid(child, 0)[1] == 0
+                out.send("u", np.full(6, step), layout=line, step=step)
+                assert next(steps)[0] == step
         """
     subprocess.run([sys.executable, "-c", textwrap.dedent(code)], check=True, timeout=LIMIT_SECONDS)
 

@@ -144,8 +144,10 @@ def test_an_error_at_the_close_of_a_duplicate_ends_nothing(tmp_path, monkeypatch
 
 
 def test_a_sync_that_fails_is_told(tmp_path):
-    file_system = write_back.FileSystem(str(tmp_path))
-    file_system.sync()
-    file_system.close()
+    file_system = write_back.FileSystem()
+    file_system.open(str(tmp_path))
+    file_system.sync(str(tmp_path))
+    os.close(file_system._fd)
     with pytest.raises(OSError, match="Bad file descriptor"):
-        file_system.sync()
+        file_system.sync(str(tmp_path))
+    file_system._fd = -1

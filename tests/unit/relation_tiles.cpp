@@ -27,7 +27,6 @@ LoopShape random_shape(Random& random) {
     strides(l.outer_source, l.inner_source);
     strides(l.outer_destination, l.inner_destination);
     if (between(random, 0, 9) == 0) l.inner_source = 0;
-    l.fetch_every = between(random, 0, 9);
     return l;
 }
 

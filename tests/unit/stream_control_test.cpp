@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <condition_variable>
+#include <map>
 #include <mutex>
 #include <random>
 #include <string>
@@ -258,6 +259,29 @@ protected:
         return last;
     }
 
+    /// Sends so many steps of one array to those who want it; the places that are dropped in the
+    /// last decision.
+    std::vector<Decision::Place> send(std::int64_t steps) {
+        std::vector<Decision::Place> dropped;
+        for (; steps > 0; --steps) {
+            const Decision decision = decided(sequence_);
+            std::vector<std::string> keys;
+            for (const auto& [key, place] : decision.to) keys.push_back(key);
+            audience_->sent(keys, sequence_++);
+            dropped = decision.dropped;
+        }
+        return dropped;
+    }
+    /// A consumer that says over its data connections what it has taken; its key.
+    std::string come_in_and_say_taken_by_data(const Stranger& stranger) const {
+        std::string key = stranger.come_in(token_).name("key");
+        stranger.subscribe({{"u", line_}}, true, true);
+        return key;
+    }
+    bool all_is_taken() const { return audience_->wait_until_taken(std::chrono::milliseconds(0)); }
+
+    const Layout line_ = BlockCyclic({6}, "block", 1);
+    std::int64_t sequence_ = 0;
     const std::string token_ = "a token of the stream";
     int listener_ = -1;
     sockaddr_in address_{};
@@ -383,6 +407,107 @@ TEST_F(Door, IsClosedToWhoHasTakenAStepTwice) {
         EXPECT_THROW(while (true) stranger.heard(), Error);
         EXPECT_EQ(audience_->counters().lost, 1 + hears_by_messages);
     }
+}
+
+TEST_F(Door, HearsOverDataWhatWasTakenOfStepsThatWaitHereToo) {
+    const Stranger stranger = knock();
+    const std::string key = come_in_and_say_taken_by_data(stranger);
+    audience_->add_array({0, "u", "\"<f8\"", text_of_layout(line_), 1, 8});
+    send(3);
+    for (const std::uint64_t place : {0, 2, 1, 2}) audience_->taken_before(key, 0, place);
+    EXPECT_FALSE(all_is_taken());
+    audience_->taken_before("another", 0, 3);
+    EXPECT_FALSE(all_is_taken());
+    audience_->taken_before(key, 0, 3);
+    EXPECT_TRUE(all_is_taken());
+    // Whoever said so has forgotten the messages; nobody is told of each of them.
+    EXPECT_TRUE(send(1).empty());
+    audience_->taken_before(key, 0, 4);
+    EXPECT_TRUE(all_is_taken());
+    EXPECT_EQ(audience_->counters().lost, 0);
+}
+
+TEST_F(Door, EndsWhoSaysOverDataThatItTookMoreThanWasSent) {
+    for (const std::uint64_t place :
+         {std::uint64_t{3}, std::uint64_t{1} << 63, ~std::uint64_t{0}}) {
+        const Stranger stranger = knock(), other = knock();
+        const std::string key = come_in_and_say_taken_by_data(stranger);
+        const std::string other_key = come_in_and_say_taken_by_data(other);
+        if (sequence_ == 0) audience_->add_array({0, "u", "\"<f8\"", text_of_layout(line_), 1, 8});
+        std::map<std::string, std::uint64_t> taken;
+        while (taken.size() < 2) {  // both are in
+            const Decision decision = decided(sequence_);
+            for (const auto& [one, at] : decision.to) {
+                audience_->sent({one}, sequence_);
+                audience_->taken_before(one, 0, taken[one] = static_cast<std::uint64_t>(at) + 1);
+            }
+            ++sequence_;
+        }
+        const std::int64_t lost = audience_->counters().lost;
+        EXPECT_THROW(audience_->taken_before(key, 0, place == 3 ? taken[key] + 3 : place), Error);
+        Json said = stranger.heard();
+        while (said.name("type") != "failed") said = stranger.heard();
+        EXPECT_EQ(said.name("code"), "peer_failed");
+        EXPECT_EQ(audience_->counters().lost, lost + 1);
+        audience_->taken_before(key, 0, ~std::uint64_t{0});  // it is not known any more
+        send(2);
+        audience_->taken_before(other_key, 0, taken[other_key] + 2);
+        EXPECT_TRUE(all_is_taken());
+        other.say(JsonObject().add("type", "bye"));
+        while (audience_->counters().lost < lost + 2) std::this_thread::yield();
+    }
+}
+
+TEST_F(Door, DoesNotHearOverDataWhatAConsumerSaysOtherwise) {
+    const Stranger stranger = knock();
+    const std::string key = stranger.come_in(token_).name("key");
+    stranger.subscribe({{"u", line_}}, true);
+    audience_->add_array({0, "u", "\"<f8\"", text_of_layout(line_), 1, 8});
+    send(2);
+    audience_->taken_before(key, 0, 2);
+    EXPECT_FALSE(all_is_taken());
+    for (const std::int64_t place : {0, 1})
+        stranger.say(JsonObject().add("type", "done").add("place", place));
+    EXPECT_TRUE(audience_->wait_until_taken(std::chrono::minutes(1)));
+}
+
+TEST_F(Door, HearsOnceWhatWasTakenInWhateverOrderTwoConnectionsSayIt) {
+    // As of a consumer whose connection to the first sending process comes later, or is lost.
+    const Stranger stranger = knock();
+    const std::string key = come_in_and_say_taken_by_data(stranger);
+    audience_->add_array({0, "u", "\"<f8\"", text_of_layout(line_), 1, 8});
+    send(3);
+    audience_->taken_before(key, 0, 2);
+    for (const std::int64_t place : {0, 1, 2})
+        stranger.say(JsonObject().add("type", "done").add("place", place));
+    EXPECT_TRUE(audience_->wait_until_taken(std::chrono::minutes(1)));
+    audience_->taken_before(key, 0, 3);
+    EXPECT_EQ(audience_->counters().lost, 0);
+    // What keeps the last step has heard of it from nobody else.
+    const std::vector<Decision::Place> dropped = send(1);
+    ASSERT_EQ(dropped.size(), 1u);
+    EXPECT_EQ(dropped[0], Decision::Place(key, 2));
+    stranger.say(JsonObject().add("type", "done").add("place", 17));
+    while (audience_->counters().lost == 0) std::this_thread::yield();
+}
+
+TEST_F(Door, AStepIsTakenWhenAllProcessesHaveSaidSo) {
+    const Layout line = BlockCyclic({6}, "block", 2);
+    audience_->add_array({0, "u", "\"<f8\"", text_of_layout(line_), 1, 8});
+    const Stranger first = knock(), second = knock();
+    const std::string key = first.come_in(token_, 2).name("key");
+    second.introduce(token_, JsonObject().add("role", "control").add("key", key).add("rank", 1));
+    second.say(JsonObject().add("type", "credit").add("steps", 1));
+    first.subscribe({{"u", line}}, true, true);
+    send(2);
+    audience_->taken_before(key, 1, 2);
+    EXPECT_FALSE(all_is_taken());
+    audience_->taken_before(key, 0, 1);
+    EXPECT_FALSE(all_is_taken());
+    audience_->taken_before(key, 0, 2);
+    EXPECT_TRUE(all_is_taken());
+    EXPECT_THROW(audience_->taken_before(key, 1, 3), Error);
+    EXPECT_EQ(audience_->counters().lost, 1);
 }
 
 TEST_F(Door, TellsOfTheArraysOfAStepThatNobodyHasEnded) {

@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 
+#include <array>
 #include <cstddef>
 #include <memory>
 #include <optional>
@@ -15,6 +16,7 @@
 
 #include "datamover/block_cyclic.hpp"
 #include "datamover/error.hpp"
+#include "datamover/floor_plan.hpp"
 #include "stream/crc32c.hpp"
 #include "stream/incoming_steps.hpp"
 #include "stream/plan_between.hpp"
@@ -30,23 +32,23 @@ struct Ends {
         int sockets[2];
         EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets), 0);
         here = std::make_shared<Connection>(sockets[0]);
-        there = std::make_unique<Connection>(sockets[1]);
+        there = std::make_shared<Connection>(sockets[1]);
     }
     std::shared_ptr<Connection> here;
-    std::unique_ptr<Connection> there;
+    std::shared_ptr<Connection> there;
 };
 
 /// A process that wants an array of one sending process, by hand at both ends.
 struct Receiver {
-    Receiver() {
-        steps.want({{"u", line, ""}}, 4, {true, false, true});
+    explicit Receiver(bool says_by_data = false, int producers = 1) {
+        steps.want({{"u", line, ""}}, 4, {true, false, true, says_by_data});
         say(JsonObject()
                 .add("type", "array")
                 .add("number", 0)
                 .add("name", "u")
                 .add_json("dtype", "\"<f8\"")
-                .add("nprocs", 1)
-                .add("layout", text_of_layout(line)));
+                .add("nprocs", producers)
+                .add("layout", text_of_layout(layout_of_last(producers))));
         say_step(0);
     }
     void say(const JsonObject& words) const {
@@ -84,6 +86,24 @@ struct Receiver {
                                        {data.here->socket(), POLLIN, POLLIN}};
         steps.take_in(come, true);
     }
+    /// Of several sending processes the last holds all.
+    Layout layout_of_last(int producers) const {
+        return FloorPlan({Region({0}, {6})}, {producers - 1}, producers);
+    }
+    /// The places of which is said over the control connection that they were taken.
+    std::vector<std::int64_t> said_done() {
+        std::vector<std::int64_t> places;
+        for (const Json& said : control_there.receive(max_frame_bytes))
+            if (said.find("type")->is("done")) places.push_back(said.number("place"));
+        return places;
+    }
+    /// Before which place all was taken, as is said last over the data connection.
+    std::uint64_t said_taken() const {
+        std::array<std::byte, 1 << 12> room{};
+        const auto come = data.there->receive(room);
+        if (!come) return 0;
+        return Request::read(come->last<Request::size_bytes>()).place;
+    }
     /// The number of the next step, which is taken.
     std::int64_t take() {
         const std::optional<ArrivedStep> step = steps.next();
@@ -95,6 +115,7 @@ struct Receiver {
     const Layout line = BlockCyclic({6}, "(block)", 1);
     const Ends control, data;
     FrameLink link{control.here};
+    FrameLink control_there{control.there};
     ReceptionCounters counters;
     IncomingSteps steps{
         link, 0,
@@ -167,6 +188,38 @@ TEST(StreamIncoming, AStepIsAnnouncedOnce) {
             EXPECT_STREQ(error.what(), "the stream sends step 0, for which it has no credit");
         }
     }
+}
+
+TEST(StreamIncoming, WhatWasTakenIsSaidOverTheDataConnectionToTheFirstSendingProcess) {
+    for (const bool says_by_data : {false, true}) {
+        for (const int producers : {1, 2}) {
+            Receiver receiver(says_by_data, producers);
+            receiver.send(0);
+            receiver.take_in();  // connects
+            receiver.take_in();
+            EXPECT_EQ(receiver.take(), 10);
+            receiver.steps.say_taken();
+            EXPECT_EQ(receiver.said_taken(), 1u);
+            const bool is_said_again = !says_by_data || producers == 2;
+            EXPECT_EQ(receiver.said_done(),
+                      is_said_again ? std::vector<std::int64_t>{0} : std::vector<std::int64_t>());
+        }
+    }
+}
+
+TEST(StreamIncoming, WhatIsTakenAfterTheDataConnectionsHaveEndedIsSaidAllTheSame) {
+    Receiver receiver(true);
+    receiver.send(0);
+    receiver.send(1);
+    receiver.take_in();
+    receiver.take_in();
+    EXPECT_EQ(receiver.take(), 10);
+    receiver.steps.say_taken();
+    EXPECT_TRUE(receiver.said_done().empty());
+    receiver.steps.end_data();
+    EXPECT_EQ(receiver.take(), 11);
+    receiver.steps.say_taken();
+    EXPECT_EQ(receiver.said_done(), std::vector<std::int64_t>{1});
 }
 
 }  // namespace

@@ -2,6 +2,8 @@
 // What becomes of a step of a stream, and of who listens, when the call that sends an array of it
 // is interrupted, or when the sending processes make different calls?
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cstddef>
 #include <exception>
@@ -33,6 +35,7 @@ public:
     std::string other_failed_for;  ///< a consumer's key
     Call other_says_so_in = Call::decide;
 
+    bool is_alone() const override { return false; }
     std::vector<Numbers> gather(const Numbers& mine) override {
         WordReader words(mine);
         const auto call = static_cast<Call>(words.number());
@@ -211,6 +214,26 @@ TEST(StreamProducerAlone, HasItsConsumerKnowWhereItCannotPack) {
     EXPECT_TRUE(sender.producer->outbox().keys().empty());
 }
 
+TEST(StreamProducerAlone, SaysWhetherItWaitsForStepsToBeTaken) {
+    struct Case {
+        std::int64_t queue_bytes;
+        bool has_manager, waits;
+    };
+    for (const Case& c : {Case{0, false, false}, Case{std::int64_t{1} << 30, false, false},
+                          Case{1 << 20, false, true}, Case{0, true, true}}) {
+        StreamOptions options;
+        options.queue_bytes = c.queue_bytes;
+        const auto places =
+            c.has_manager ? std::make_shared<Places>(StreamManagerOptions()) : nullptr;
+        const Producer producer(std::make_shared<Together>(), "tcp://127.0.0.1:0", options, places,
+                                "name");
+        const Stranger stranger(Address::of_text(producer.address()).port);
+        const Json welcome = stranger.come_in("");
+        EXPECT_EQ(welcome.find("pressed")->is_true(), c.waits) << c.queue_bytes;
+        EXPECT_EQ(welcome.find("hears_taken_by_data")->is_true(), !c.waits) << c.queue_bytes;
+    }
+}
+
 TEST(StreamProducerBesideAnother, DifferentCallsEndConsumersThatJustJoined) {
     const Sender sender(2);
     const auto concerned = sender.consumer_of({"u"}), other = sender.consumer_of({"w"});
@@ -225,6 +248,31 @@ TEST(StreamProducerBesideAnother, DifferentCallsEndConsumersThatJustJoined) {
     std::int64_t step = 1;
     while (sender.producer->counters().consumers == 0) sender.send("w", step++);
     EXPECT_EQ(heard_up_to("step", *later), (std::vector<std::string>{"array", "step"}));
+}
+
+TEST(StreamProducerForked, LeavesTheStreamToItsParent) {
+    const Sender sender(1);
+    const auto consumer = sender.consumer_of({"u"});
+    sender.send("u", 0);
+    const pid_t child = ::fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+        int refused = 1;
+        try {
+            sender.producer->end_step();
+        } catch (const Error& error) {
+            refused = error.code() == ErrorCode::invalid_state ? 0 : 2;
+        }
+        sender.producer->close(1.0);
+        ::_exit(refused);
+    }
+    int status = -1;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+    consumer->say(JsonObject().add("type", "credit").add("steps", 1));
+    sender.send("u", 1);
+    EXPECT_EQ(heard_up_to("step", *consumer), (std::vector<std::string>{"array", "step"}));
+    EXPECT_EQ(heard_up_to("step", *consumer), (std::vector<std::string>{"step"}));
 }
 
 }  // namespace

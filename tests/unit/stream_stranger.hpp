@@ -56,7 +56,7 @@ public:
     }
     /// Wants arrays, each in a layout, and grants a step.
     void subscribe(const std::vector<std::pair<std::string, Layout>>& wanted,
-                   bool hears_by_messages = false) const {
+                   bool hears_by_messages = false, bool says_taken_by_data = false) const {
         std::string words;
         for (const auto& [name, layout] : wanted)
             words += (words.empty() ? "[" : ",[") + json_text(name) + "," +
@@ -64,7 +64,8 @@ public:
         say(JsonObject()
                 .add("type", "subscribe")
                 .add_json("arrays", "[" + words + "]")
-                .add_json("hears_by_messages", hears_by_messages ? "true" : "false"));
+                .add_json("hears_by_messages", hears_by_messages ? "true" : "false")
+                .add_json("says_taken_by_data", says_taken_by_data ? "true" : "false"));
         say(JsonObject().add("type", "credit").add("steps", 1));
     }
 

@@ -20,18 +20,10 @@
 #include "stream/message_words.hpp"
 #include "stream/outbox.hpp"
 #include "stream/segment.hpp"
+#include "stream_served.hpp"
 
 namespace datamover::stream {
 namespace {
-
-using Bytes = std::vector<std::byte>;
-
-Bytes bytes_of(std::size_t count, std::uint32_t seed) {
-    std::mt19937 draw(seed);
-    Bytes bytes(count);
-    for (std::byte& byte : bytes) byte = static_cast<std::byte>(draw());
-    return bytes;
-}
 
 /// As RFC 3720 defines it, a bit at a time.
 std::uint32_t by_definition(std::span<const std::byte> bytes) {
@@ -171,86 +163,6 @@ TEST(StreamBox, FreesWhatIsReadAsSoonAsItIsGivenBack) {
     EXPECT_EQ(box.bytes_held(), bytes);
     box.remove(&reader);
 }
-
-/// Bytes that go into a message as they lie.
-AddressRelation in_order(std::size_t count) {
-    std::vector<std::int64_t> places(count);
-    std::iota(places.begin(), places.end(), 0);
-    return AddressRelation::from_pairs(places, places, 1, 1);
-}
-
-/// One consumer of one process, and both ends of its only data connection.
-class Served {
-public:
-    explicit Served(std::size_t elems) {
-        EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends_), 0);
-        outbox_.open("key", 1);
-        relation_ = in_order(elems);
-        connection_ = std::make_unique<Connection>(ends_[0]);
-        thread_ = std::thread([this] {
-            try {
-                outbox_.serve(*connection_, "key", 0, 0);
-            } catch (const Error& error) {
-                code_ = error.code();
-            }
-            connection_->end();
-        });
-    }
-    ~Served() {
-        ::close(ends_[1]);
-        if (thread_.joinable()) thread_.join();
-    }
-
-    void pack(std::uint64_t place, const Bytes& bytes) {
-        const Outgoing outgoing{0, &relation_};
-        outbox_.pack("key", place, 0, {&outgoing, 1},
-                     {bytes.data(), {0, static_cast<std::int64_t>(bytes.size())}});
-    }
-    void ask(std::uint32_t operation, std::uint64_t place, std::uint64_t offset,
-             std::uint64_t bytes, std::uint32_t magic = 0x444d5232) {
-        Bytes words;
-        const auto put = [&](std::uint64_t value, int count) {
-            for (int n = count; n-- > 0;) words.push_back(static_cast<std::byte>(value >> 8 * n));
-        };
-        put(magic, 4);
-        put(operation, 4);
-        put(0, 4);
-        for (const std::uint64_t value : {place, offset, bytes}) put(value, 8);
-        // In two parts: what comes need not come at once. The other end may have ended.
-        const auto half = static_cast<ssize_t>(words.size() / 2);
-        if (::send(ends_[1], words.data(), words.size() / 2, MSG_NOSIGNAL) == half)
-            static_cast<void>(::send(ends_[1], words.data() + half, words.size() - words.size() / 2,
-                                     MSG_NOSIGNAL));
-    }
-    /// The next bytes; fewer where the connection has ended.
-    Bytes read(std::size_t count) const {
-        Bytes bytes(count);
-        std::size_t have = 0;
-        while (have < count) {
-            const ssize_t more = ::recv(ends_[1], bytes.data() + have, count - have, 0);
-            if (more <= 0) break;
-            have += static_cast<std::size_t>(more);
-        }
-        bytes.resize(have);
-        return bytes;
-    }
-    /// By which error serving ended.
-    ErrorCode ended() {
-        thread_.join();
-        return code_;
-    }
-    /// The receiving process ends.
-    void leave() { ::shutdown(ends_[1], SHUT_RDWR); }
-    Outbox& outbox() { return outbox_; }
-
-private:
-    Outbox outbox_{1};
-    AddressRelation relation_;
-    int ends_[2]{};
-    ErrorCode code_{};
-    std::unique_ptr<Connection> connection_;
-    std::thread thread_;
-};
 
 std::uint64_t number_at(const Bytes& words, std::size_t at, std::size_t count) {
     std::uint64_t value = 0;

@@ -13,14 +13,20 @@ import itertools
 import json
 import math
 import os
+import shutil
+import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 
 CORES = len(os.sched_getaffinity(0))
+#: Of HDF5 files: the name of the array, and what h5py and datamover compress with.
+DATASET = "a"
+GZIP_LEVEL = 4
 
 
 def mapped(case: dict[str, Any], side: str) -> np.ndarray:
@@ -63,6 +69,19 @@ def sync(path: str) -> None:
     fd = os.open(path, os.O_RDONLY)
     ctypes.CDLL(None).syncfs(fd)
     os.close(fd)
+
+
+def have_memory_at_hand(path: str, nbytes: int) -> None:
+    """Write a file of so many bytes, and remove it.
+
+    A virtual machine gives memory back that it does not use; when it is used again, the one that
+    happens to be the first would pay for it.
+    """
+    zeros = bytes(1 << 20)
+    with open(path, "wb", buffering=0) as file:
+        for _ in range(nbytes >> 20):
+            file.write(zeros)
+    os.unlink(path)
 
 
 def move_by_slabs(case: dict[str, Any], source: Any, output: Any, read: Any) -> None:
@@ -161,16 +180,100 @@ def by_dask(case: dict[str, Any]) -> None:
     da.store(source.rechunk(tuple(case["chunks"])), output, lock=False)
 
 
+def by_rechunker(case: dict[str, Any]) -> None:
+    """Move with rechunker, by dask, from and to Zarr v2: it knows no other."""
+    import rechunker
+    import zarr
+    from numcodecs import Zstd
+
+    if (case["source_kind"], case["output_kind"]) != ("zarr", "zarr"):
+        raise ImportError("it moves from Zarr to Zarr only")
+    target = case["output"]
+    codec = {"compressor": Zstd(0) if case["codec"] == "zstd" else None}
+    os.mkdir(target)  # for both, so that both are removed with it
+    rechunker.rechunk(
+        zarr.open_array(case["source_v2"], mode="r"),
+        tuple(case["chunks"]),
+        case["max_bytes"] // CORES,  # of each thread
+        os.path.join(target, "a.zarr"),
+        target_options=codec,
+        temp_store=os.path.join(target, "between.zarr"),
+        temp_options=codec,
+    ).execute()
+
+
+def dataset_of(file: Any, case: dict[str, Any], shape: Sequence[int], chunks: Sequence[int]) -> Any:
+    """Make the dataset of an HDF5 file, with the case's codec."""
+    packed = {"compression": "gzip", "compression_opts": GZIP_LEVEL, "shuffle": True}
+    codec = packed if case["codec"] == "gzip" else {}
+    return file.create_dataset(DATASET, tuple(shape), case["dtype"], chunks=tuple(chunks), **codec)
+
+
+def by_h5py(case: dict[str, Any]) -> None:
+    """Move between HDF5 files with h5py."""
+    import h5py
+
+    with h5py.File(case["source"], "r") as source, h5py.File(case["output"], "w") as output:
+        made = dataset_of(output, case, case["output_shape"], case["chunks"])
+        move_by_slabs(case, source[DATASET], made, lambda part: part)
+
+
+def by_h5repack(case: dict[str, Any]) -> None:
+    """Move between HDF5 files with the program h5repack, of HDF5's own tools."""
+    if shutil.which("h5repack") is None:
+        raise ImportError("no h5repack; it is in hdf5-tools")
+    filters = ["-f", "SHUF", "-f", f"GZIP={GZIP_LEVEL}"] if case["codec"] == "gzip" else []
+    chunks = f"{DATASET}:CHUNK={'x'.join(map(str, case['chunks']))}"
+    command = ["h5repack", *filters, "-l", chunks, case["source"], case["output"]]
+    subprocess.run(command, check=True)
+
+
+class Chain:
+    """Codecs one after the other."""
+
+    def __init__(self, *codecs: Any):
+        self._codecs = codecs
+
+    def encode(self, data: Any) -> Any:
+        """Encode by the first, then the next."""
+        for codec in self._codecs:
+            data = codec.encode(data)
+        return data
+
+    def decode(self, data: Any) -> Any:
+        """Decode in the other order."""
+        for codec in reversed(self._codecs):
+            data = codec.decode(data)
+        return data
+
+
+def codec_of(name: str, dtype: str) -> Chain | None:
+    """Give what encodes and decodes; None where nothing does."""
+    import numcodecs
+
+    if name == "gzip":  # as HDF5 does it
+        return Chain(numcodecs.Shuffle(np.dtype(dtype).itemsize), numcodecs.Zlib(GZIP_LEVEL))
+    return Chain(numcodecs.Zstd(0)) if name == "zstd" else None
+
+
+def whole_source(case: dict[str, Any]) -> np.ndarray:
+    """Read all of the source, as an array of the output's dimensions."""
+    if case["source_kind"] == "zarr":
+        import zarr
+
+        return zarr.open_array(case["source"], mode="r")[...]
+    if case["source_kind"] == "h5":
+        import h5py
+
+        with h5py.File(case["source"], "r") as source:
+            return source[DATASET][...]
+    return np.array(mapped(case, "source").transpose(case["axes"]))
+
+
 def limit(case: dict[str, Any]) -> float:
     """Decode and encode all chunks in memory on all cores, write and sync the bytes; seconds."""
-    import numcodecs
-    import zarr
-
-    codec = numcodecs.Zstd(0) if case["codec"] == "zstd" else None
-    if case["source_kind"] == "zarr":
-        array = zarr.open_array(case["source"], mode="r")[...]
-    else:
-        array = np.array(mapped(case, "source").transpose(case["axes"]))
+    codec = codec_of(case["codec"], case["dtype"])
+    array = whole_source(case)
 
     def chunks_of(extents: list[int] | None) -> list[np.ndarray]:
         box = extents or [1, *array.shape[1:]]
@@ -180,8 +283,8 @@ def limit(case: dict[str, Any]) -> float:
             for lo in itertools.product(*starts)
         ]
 
-    encodes = codec is not None and case["output_kind"] == "zarr"
-    decodes = codec is not None and case["source_kind"] == "zarr"
+    encodes = codec is not None and case["chunks"] is not None
+    decodes = codec is not None and case["source_chunks"] is not None
     with ThreadPoolExecutor(CORES) as pool:
         given = list(pool.map(codec.encode, chunks_of(case["source_chunks"]))) if decodes else []
         made: list[Any] = chunks_of(case["chunks"])
@@ -201,6 +304,9 @@ CONTENDERS = {
     "zarr-python": by_zarr,
     "zarrs": by_zarrs,
     "dask": by_dask,
+    "rechunker": by_rechunker,
+    "h5py": by_h5py,
+    "h5repack": by_h5repack,
 }
 
 

@@ -7,15 +7,12 @@ peak memory is the proportional set size of the tree, looked at every 20 ms.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
-import threading
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,16 +21,20 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from datamover.bench import options
-from datamover.bench.file_contenders import sync
+from datamover.bench import options, process_trees, restart
+from datamover.bench.file_contenders import DATASET, dataset_of, have_memory_at_hand, sync
 from datamover.bench.report import Style
 from datamover.bench.rows import Results
+from datamover.errors import IoError
 
-STYLE = Style(references=("limit", "tensorstore", "zarrs", "zarr-python", "dask"))
 OTHERS = ("tensorstore", "zarrs", "zarr-python", "dask")
-NOT_INSTALLED = 3
-LOOK_SECONDS = 0.02
+OTHERS_OF_HDF5 = ("h5py", "h5repack")
+STYLE = Style(references=("limit", *OTHERS, *OTHERS_OF_HDF5, "rechunker", "mpi-io"))
 DTYPE = "float32"
+#: What a process of ours may take beside its limit, and what it has before any array is opened.
+BESIDE_BYTES = 30_000_000
+#: What rechunker takes: it knows no later Zarr.
+RECHUNKER = ("rechunker", "zarr<3", "numcodecs<0.16", "dask[array]")
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,7 @@ class Case:
         return {
             "source": str(place / f"source-{self.name}.{self.source}"),
             "output": str(place / f"output.{self.output}"),
+            "source_v2": str(place / f"source-{self.name}-v2.zarr"),
             "source_kind": self.source,
             "output_kind": self.output,
             "source_shape": shape,
@@ -94,7 +96,10 @@ def all_cases() -> list[Case]:
             Case(f"cube-npy-{codec}", "zarr", "npy", CUBE, None, codec=codec),
             Case(f"slices-pencils-{codec}", "zarr", "zarr", SLICE, PENCIL, codec=codec),
         ]
-    return [*cases, Case("raw-npy-permuted", "raw", "npy", axes=(2, 1, 0))]
+    cases.append(Case("raw-npy-permuted", "raw", "npy", axes=(2, 1, 0)))
+    for codec in ("gzip", "none"):
+        cases.append(Case(f"hdf5-plates-{codec}", "h5", "h5", CUBE, PLATE, codec=codec))
+    return cases
 
 
 def sample_array(gigabytes: float) -> np.ndarray:
@@ -106,101 +111,76 @@ def sample_array(gigabytes: float) -> np.ndarray:
     return tiled + np.linspace(0, 1, edge, dtype="f4").round(2)[:, None, None]
 
 
-def _write_source(case: dict[str, Any], array: np.ndarray) -> None:
+def _write_source(case: dict[str, Any], array: np.ndarray, rechunker: str | None) -> None:
     if case["source_kind"] == "npy":
         np.save(case["source"], array)
     elif case["source_kind"] == "raw":
         array.tofile(case["source"])
+    elif case["source_kind"] == "h5":
+        _write_hdf5(case, array)
     else:
-        import zarr
+        _write_zarr(case, array, case["source"], 3)
+        if rechunker:
+            _write_zarr(case, array, case["source_v2"], 2)
 
-        codec = zarr.codecs.ZstdCodec() if case["codec"] == "zstd" else None
-        zarr.create_array(
-            case["source"],
-            shape=array.shape,
-            chunks=tuple(case["source_chunks"]),
-            dtype=array.dtype,
-            compressors=codec,
-        )[...] = array
+
+def _write_zarr(case: dict[str, Any], array: np.ndarray, path: str, zarr_format: int) -> None:
+    import numcodecs
+    import zarr
+
+    codec = zarr.codecs.ZstdCodec() if zarr_format == 3 else numcodecs.Zstd(0)
+    zarr.create_array(
+        path,
+        shape=array.shape,
+        chunks=tuple(case["source_chunks"]),
+        dtype=array.dtype,
+        compressors=codec if case["codec"] == "zstd" else None,
+        zarr_format=zarr_format,
+    )[...] = array
+
+
+def _write_hdf5(case: dict[str, Any], array: np.ndarray) -> None:
+    import h5py
+
+    with h5py.File(case["source"], "w") as file:
+        dataset_of(file, case, array.shape, case["source_chunks"])[...] = array
 
 
 def _our_command(case: dict[str, Any], processes: int) -> list[str]:
-    words = ["move", case["source"], case["output"], "--max-bytes", str(case["max_bytes"]), "-q"]
+    ends = [
+        f"{case[end]}:/{DATASET}" if case[f"{end}_kind"] == "h5" else case[end]
+        for end in ("source", "output")
+    ]
+    words = ["move", *ends, "--max-bytes", str(case["max_bytes"]), "-q"]
     if processes > 1:
         words += ["-n", str(processes)]
-    if case["output_kind"] == "zarr":
+    if case["chunks"] is not None:
         words += ["--chunks", ",".join(map(str, case["chunks"])), "--compressor", case["codec"]]
     if case["source_kind"] == "raw":
         words += ["--shape", ",".join(map(str, case["source_shape"])), "--dtype", case["dtype"]]
-    if case["source_kind"] != "zarr":
+    if case["source_kind"] in ("npy", "raw"):
         words += ["--axes", ",".join(map(str, case["axes"]))]
     return [sys.executable, "-m", "datamover", *words]
 
 
-class _Watch(threading.Thread):
-    """Looks at the memory of a process and all below it."""
-
-    def __init__(self, pid: int):
-        super().__init__(daemon=True)
-        self._pid = pid
-        self._over = threading.Event()
-        self.peak_bytes = 0
-        self.start()
-
-    def run(self) -> None:
-        while not self._over.wait(LOOK_SECONDS):
-            self.peak_bytes = max(self.peak_bytes, sum(map(_pss_bytes, _tree(self._pid))))
-
-    def end(self) -> int:
-        self._over.set()
-        self.join()
-        return self.peak_bytes
-
-
-def _tree(pid: int) -> list[int]:
-    found = [pid]
-    for parent in found:
-        with contextlib.suppress(OSError):
-            for task in os.listdir(f"/proc/{parent}/task"):
-                children = Path(f"/proc/{parent}/task/{task}/children").read_text()
-                found += map(int, children.split())
-    return found
-
-
-def _pss_bytes(pid: int) -> int:
-    with contextlib.suppress(OSError), open(f"/proc/{pid}/smaps_rollup", encoding="ascii") as file:
-        for line in file:
-            if line.startswith("Pss:"):
-                return int(line.split()[1]) * 1024
-    return 0
-
-
-def _run(command: list[str]) -> tuple[float, int, subprocess.CompletedProcess[str]]:
-    """Run a program; give its seconds, its peak memory in bytes, and how it ended."""
-    begin = time.perf_counter()
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as process:
-        watch = _Watch(process.pid)
-        printed, words = process.communicate()
-        seconds = time.perf_counter() - begin
-        peak_bytes = watch.end()
-    return (
-        seconds,
-        peak_bytes,
-        subprocess.CompletedProcess(command, process.returncode, printed, words),
-    )
-
-
 def _is_right(case: dict[str, Any], array: np.ndarray) -> bool:
     """Compare some of the output, spread over all of it, with what it should be."""
+    if case["output_kind"] == "h5":
+        import h5py
+
+        with h5py.File(case["output"], "r") as file:
+            return _holds(file[DATASET], array)
     if case["output_kind"] == "npy":
         found = np.load(case["output"], mmap_mode="r")
     else:
         import zarr
 
-        found = zarr.open_array(case["output"], mode="r")
-    expected = array.transpose(case["axes"])
+        within = os.path.join(case["output"], "a.zarr")  # rechunker's
+        found = zarr.open_array(within if os.path.isdir(within) else case["output"], mode="r")
+    return _holds(found, array.transpose(case["axes"]))
+
+
+def _holds(found: Any, expected: np.ndarray) -> bool:
     step = max(1, len(expected) // 5)
     return found.shape == expected.shape and all(
         np.array_equal(found[i], expected[i]) for i in range(0, len(expected), step)
@@ -211,33 +191,41 @@ def _clear(path: str) -> None:
     shutil.rmtree(path) if os.path.isdir(path) else Path(path).unlink(missing_ok=True)
 
 
-def _turns(case: dict[str, Any], processes: int, python: str) -> Iterator[tuple[str, list[str]]]:
+def _turns(
+    case: dict[str, Any], processes: int, python: str, rechunker: str | None
+) -> Iterator[tuple[str, list[str]]]:
     """Give the contenders' commands, in turn."""
     program = str(Path(__file__).with_name("file_contenders.py"))
     description = json.dumps(case)
     yield "datamover", _our_command(case, 1)
     if processes > 1:
         yield f"datamover:{processes}", _our_command(case, processes)
-    for name in OTHERS:
+    for name in OTHERS_OF_HDF5 if case["source_kind"] == "h5" else OTHERS:
         yield name, [python, program, name, description]
+    if rechunker and case["source_kind"] == case["output_kind"] == "zarr":
+        yield "rechunker", [rechunker, program, "rechunker", description]
     yield "limit", [python, program, "limit", description]
 
 
 def _measure(
-    results: Results, name: str, case: dict[str, Any], array: np.ndarray, turn: tuple[str, list]
+    results: Results,
+    name: str,
+    case: dict[str, Any],
+    array: np.ndarray,
+    turn: tuple[str, list],
+    base_bytes: dict[str, int],
 ) -> None:
     contender, command = turn
-    seconds, peak_bytes, done = _run(command)
-    if done.returncode == NOT_INSTALLED:
-        results.leave_out(contender, done.stderr.strip(), name)
-    elif done.returncode != 0:
-        last = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
-        results.leave_out(contender, f"failed: {last}", name)
+    have_memory_at_hand(case["output"] + ".memory", 2 * array.nbytes)
+    ended = process_trees.run(command)
+    seconds = ended.seconds
+    if (reason := ended.failure()) is not None:
+        results.leave_out(contender, reason, name)
     elif contender != "limit" and not _is_right(case, array):
         results.leave_out(contender, "wrong data", name)
     else:
         if contender == "limit":
-            seconds = json.loads(done.stdout)["seconds"]
+            seconds = json.loads(ended.printed)["seconds"]
         row = {
             "case": name,
             "phase": "move",
@@ -245,10 +233,42 @@ def _measure(
             "processes": int(contender.partition(":")[2] or 1),
             "bytes": array.nbytes,
             "samples": [seconds],
-            "peak_bytes": peak_bytes,
+            "peak_bytes": ended.peak_bytes,
         }
+        if contender in base_bytes:
+            each = case["max_bytes"] + BESIDE_BYTES
+            row["allowed_bytes"] = base_bytes[contender] + row["processes"] * each
         results.add(row, mpi="")
     _clear(case["output"])
+
+
+def _base_bytes(place: Path, processes: int, max_bytes: int) -> dict[str, int]:
+    """Give what ours take for next to nothing: imports, and MPI's start."""
+    case = Case("base", "npy", "zarr", output_parts=CUBE).description(
+        place, (16, 16, 16), max_bytes
+    )
+    np.save(case["source"], np.zeros((16, 16, 16), DTYPE))
+    found = {}
+    for p in {1, processes}:
+        ended = process_trees.run(_our_command(case, p))
+        found["datamover" if p == 1 else f"datamover:{p}"] = ended.peak_bytes
+        _clear(case["output"])
+    _clear(case["source"])
+    return found
+
+
+def _rechunker_environment(place: Path) -> str:
+    """Make a virtual environment that has rechunker; give its interpreter."""
+    python = str(place / "rechunker" / "bin" / "python")
+    for command in (
+        [sys.executable, "-m", "venv", str(place / "rechunker")],
+        [python, "-m", "pip", "install", "-q", *RECHUNKER],
+    ):
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            last = (done.stderr.strip().splitlines() or ["no reason said"])[-1]
+            raise IoError(f"rechunker cannot be installed: {last}")
+    return python
 
 
 def bench(
@@ -266,24 +286,38 @@ def bench(
     python: Annotated[
         str, typer.Option(help="Interpreter that has the other contenders installed.")
     ] = sys.executable,
+    rechunker: Annotated[
+        bool,
+        typer.Option(
+            "--rechunker",
+            help="Have rechunker too, which needs zarr < 3: it is installed in an environment of "
+            "its own, beside the files.",
+        ),
+    ] = False,
 ) -> None:
-    """Measure `datamover move` beside tensorstore, zarr-python, zarrs and dask.
+    """Measure `datamover move` beside tensorstore, zarr-python, zarrs, dask, h5py and h5repack.
 
     With -n above 1 also by several processes. `limit` is decoding and encoding all chunks in memory
     on all cores, and writing and syncing the bytes.
     """
     results = Results()
     with options.errors_to_exit():
-        cases = options.choose(all_cases(), case)
+        cases = options.choose([*all_cases(), *restart.CASES], case)
         with tempfile.TemporaryDirectory(dir=directory) as place:
             array = sample_array(gigabytes)
+            base_bytes = _base_bytes(Path(place), processes, max_bytes)
+            with_rechunker = _rechunker_environment(Path(place)) if rechunker else None
             for chosen in cases:
+                if isinstance(chosen, restart.Case):
+                    restart.measure(results, chosen, Path(place), gigabytes, rounds, python)
+                    continue
                 described = chosen.description(Path(place), array.shape, max_bytes)
-                _write_source(described, array)
+                _write_source(described, array, with_rechunker)
                 sync(place)  # else the first contender waits for what was written here
-                turns = list(_turns(described, processes, python))
+                turns = list(_turns(described, processes, python, with_rechunker))
                 for k in range(rounds):
                     for turn in turns[k % len(turns) :] + turns[: k % len(turns)]:
-                        _measure(results, chosen.name, described, array, turn)
+                        _measure(results, chosen.name, described, array, turn, base_bytes)
                 _clear(described["source"])
+                _clear(described["source_v2"])
         options.finish(results, STYLE, json_file)

@@ -24,8 +24,9 @@ COLOURS = {
     "sst": "tab:green",
     "sockets:contiguous": "black",
     "memcpy": "tab:gray",
+    "memcpy:checked": "tab:olive",
 }
-BOUNDS = ("sockets:contiguous", "memcpy")
+BOUNDS = ("sockets:contiguous", "memcpy", "memcpy:checked")
 
 
 def draw(rows: Rows, path: Path) -> None:

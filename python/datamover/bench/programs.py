@@ -41,6 +41,10 @@ class Mpi:
         mpiexec, *words = shlex.split(launcher)
         return replace(self, mpiexec=mpiexec, options=tuple(words))
 
+    def settings(self, processes: int) -> dict[str, str]:
+        """Return what is set in the environment of a launcher of so many processes."""
+        return {**_open_mpi_settings(processes), **self.environment}
+
 
 @dataclass(frozen=True)
 class Printed:
@@ -143,7 +147,7 @@ def run(
     variables = {**os.environ, **(environment or {})}
     if mpi is not None:
         full = [mpi.mpiexec, *mpi.options, "-n", str(processes), *command]
-        variables |= {**_open_mpi_settings(processes), **mpi.environment}
+        variables |= mpi.settings(processes)
     # A session of its own, so that all processes can be ended together.
     started = subprocess.Popen(
         full,

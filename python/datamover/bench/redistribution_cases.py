@@ -131,9 +131,21 @@ def fixed_cases(processes: int, n: int = 4096) -> list[Case]:
         ),
         Case("transpose", square(64, wide), square(64, wide), axes=(1, 0)),
         Case("transpose-rows", rows, rows, axes=(1, 0)),
+        contiguous(processes, n),
         pencils(processes, n),
         Case("large-32-128", square(32, wide, 3 * n), square(128, tall, 3 * n)),
     ]
+
+
+def contiguous(processes: int, n: int) -> Case:
+    """Return a transpose of blocks whose messages are contiguous on both sides, n² elements."""
+    part = n * n // processes**2
+    shape = (part * processes, processes)
+    return Case(
+        "contiguous",
+        Side(shape, (0, 1), (1, processes)),
+        Side(shape, (part, 0), (processes, 1)),
+    )
 
 
 def pencils(processes: int, n: int) -> Case:

@@ -145,6 +145,9 @@ def _case_table(case: str, phase: str, rows: list[dict[str, Any]], style: Style)
     per_peer = any("seconds_per_peer" in row for row in rows)
     if per_peer:
         table.add_column("per peer", justify="right", no_wrap=True)
+    peaks = [key for key in ("peak_bytes", "allowed_bytes") if any(key in row for row in rows)]
+    for key in peaks:
+        table.add_column(key.replace("_bytes", " MiB"), justify="right", no_wrap=True)
     seconds = {row["contender"]: row["seconds"] for row in rows}
     for row in rows:
         ours = row["contender"].startswith(style.judged)
@@ -156,6 +159,7 @@ def _case_table(case: str, phase: str, rows: list[dict[str, Any]], style: Style)
             *(f"{seconds[r] / row['seconds']:.2f}" for r in references),
             *([f"{row['nbytes']:,}" if "nbytes" in row else ""] if sizes else []),
             *([_per_peer(row)] if per_peer else []),
+            *(f"{row[key] >> 20:,}" if key in row else "" for key in peaks),
         )
     return table
 

@@ -98,6 +98,10 @@ class Results:
         """Return one row per contender, with `seconds` (median) and `runs`."""
         return [self._row(key) for key in self._facts]
 
+    def samples(self) -> dict[tuple[str, str], list[float]]:
+        """Return all samples by case and contender, of one phase, number of processes and MPI."""
+        return {(key[0], key[2]): list(samples) for key, samples in self._samples.items()}
+
     def _row(self, key: Key) -> dict[str, Any]:
         row = dict(zip(("case", "phase", "contender", "processes"), key, strict=False))
         samples = self._samples.get(key)

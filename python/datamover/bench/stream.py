@@ -16,7 +16,16 @@ from datamover.bench import options, programs
 from datamover.bench.report import Style
 from datamover.bench.rows import Results
 
-STYLE = Style(references=("sockets:packed", "sockets:contiguous", "gather", "sst", "memcpy"))
+STYLE = Style(
+    references=(
+        "sockets:packed",
+        "sockets:contiguous",
+        "gather",
+        "sst",
+        "memcpy",
+        "memcpy:checked",
+    )
+)
 #: Bytes of a message, and of the blocks that it is gathered from.
 MESSAGES = {"4K": 4 << 10, "64K": 64 << 10, "1M": 1 << 20, "8M": 8 << 20}
 BLOCK_BYTES = (128, 1024, 8192)

@@ -24,6 +24,7 @@ import numpy as np
 
 import datamover as dm
 from datamover.bench import stream_sockets
+from datamover.stream.wire import crc32c
 
 FIELDS = 16
 #: What the system calls the question for an interface's address; how the loopback's begins.
@@ -179,6 +180,26 @@ class Memcpy:
         """Nothing is open."""
 
 
+class CheckedMemcpy(Memcpy):
+    """The same, with a checksum of it at each end: what shared memory cannot do without."""
+
+    def __init__(self, ends: Ends):
+        super().__init__(ends)
+        if ends.sends:
+            self._messages = [np.ascontiguousarray(ends.array[r]) for r in ends.pieces.values()]
+
+    def send(self, step: int) -> None:
+        """Take the checksums of what a sending process has."""
+        for message in self._messages:
+            crc32c(message)
+
+    def receive(self) -> None:
+        """Copy, and take the checksums of the copy."""
+        super().receive()
+        for rows in self._ends.pieces.values():
+            crc32c(self._ends.array[rows])
+
+
 def contenders(ends: Ends) -> Iterator[tuple[str, Any]]:
     """Give the name of each contender and what opens it, or why it cannot take part."""
     yield "datamover", lambda: Datamover(ends)
@@ -188,6 +209,7 @@ def contenders(ends: Ends) -> Iterator[tuple[str, Any]]:
     yield "sockets:packed", lambda: stream_sockets.Sockets(ends, packs=True)
     yield "gather", lambda: stream_sockets.Gather(ends)
     yield "memcpy", lambda: Memcpy(ends)
+    yield "memcpy:checked", lambda: CheckedMemcpy(ends)
     if importlib.util.find_spec("adios2") is None:
         yield "sst", "adios2 is not installed (pip install adios2)"
     else:

@@ -35,6 +35,8 @@ def connected(ends: Any, pairs: dict[int, Any]) -> dict[int, socket.socket]:
         listener.close()
     for sock in sockets.values():
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if sock.getsockname()[0] == sock.getpeername()[0]:  # as the library does
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b"reno")
     return dict(sorted(sockets.items()))
 
 
@@ -50,11 +52,16 @@ def send_all(sock: socket.socket, *parts: Any) -> None:
 
 
 def receive_all(sock: socket.socket, *parts: Any) -> None:
-    """Fill all bytes of some parts."""
-    for part in parts:
-        view = memoryview(part).cast("B")
-        while view:
-            view = view[sock.recv_into(view) :]
+    """Fill all bytes of some parts. The system wakes whoever waits for all of them once."""
+    views = [memoryview(part).cast("B") for part in parts]
+    while views:
+        count = sock.recvmsg_into(views, 0, socket.MSG_WAITALL)[0]
+        if count == 0:
+            raise ConnectionError("the other end closed the connection")
+        while views and count >= len(views[0]):
+            count -= len(views.pop(0))
+        if count:
+            views[0] = views[0][count:]
 
 
 class Sockets:

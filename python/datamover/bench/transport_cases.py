@@ -135,6 +135,7 @@ REDISTRIBUTIONS = (
     "section",
     "transpose",
     "transpose-rows",
+    "contiguous",
 )
 
 Range = tuple[int, int]

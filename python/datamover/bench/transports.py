@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import statistics
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -59,20 +59,25 @@ def bench(
         results = Results()
         for line in printed.lines:
             results.add(line, printed.mpi)
-        choices = judge(results.rows())
+        choices = judge(results.rows(), results.samples())
         set_up = {"node_size": node_size, "movers_arrays": whose}
         more = {"setting": set_up, "choices": choices, "choices_summary": sum_up(choices)}
         options.finish(results, STYLE, json_file, [printed.compiler], more)
         _show(sum_up(choices))
 
 
-def judge(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+Samples = Mapping[tuple[str, str], list[float]]
+
+
+def judge(rows: Iterable[dict[str, Any]], samples: Samples | None = None) -> list[dict[str, Any]]:
     """Set what was chosen beside the best transport and the best by hand, case by case.
 
     Parameters
     ----------
     rows : iterable of dict
         Of `Results.rows`.
+    samples : mapping, optional
+        Of `Results.samples`.
 
     Returns
     -------
@@ -82,7 +87,9 @@ def judge(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
         measured; `above_reference`: the same ratio of what lies above a contiguous message.
         `auto_took` and `measure_took` name what carried. `chosen` is the row of the transport that
         `measure` took, in parts of the best, and `same` is `measure` in parts of that row: the same
-        work twice, so what it differs from 1 is noise.
+        work twice, so what it differs from 1 is noise. `auto_work` and `measure_work` are without
+        it: all rows that the same transports carried count as one, with the median of their
+        samples together, and what was taken is set beside the best of these.
 
     Examples
     --------
@@ -117,6 +124,7 @@ def judge(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
         twin = seconds.get(f"{OURS}{choice.get('measure_took')}")
         if twin and chosen["measure"]:
             choice |= {"chosen": twin / named[best], "same": chosen["measure"] / twin}
+        choice |= _judge_works(case, took.get(case, {}), samples or {})
         ours = chosen["measure"] or chosen["auto"]
         by_hand = [seconds[c] for c in BY_HAND if c in seconds]
         if ours and by_hand:
@@ -126,6 +134,19 @@ def judge(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
                 choice["above_reference"] = (min(by_hand) - bound) / (ours - bound)
         choices.append(choice)
     return choices
+
+
+def _judge_works(case: str, took: Mapping[str, str], samples: Samples) -> dict[str, float]:
+    """Return `auto_work` and `measure_work`, where there are samples of the rows."""
+    works: dict[str, list[float]] = {}
+    for contender, carriers in took.items():
+        works.setdefault(carriers, []).extend(samples.get((case, contender), []))
+    seconds = {carriers: statistics.median(s) for carriers, s in works.items() if s}
+    return {
+        f"{k}_work": seconds[took[f"{OURS}{k}"]] / min(seconds.values())
+        for k in ("auto", "measure")
+        if took.get(f"{OURS}{k}") in seconds
+    }
 
 
 def sum_up(choices: Iterable[dict[str, Any]]) -> dict[str, Any]:
@@ -157,6 +178,10 @@ def sum_up(choices: Iterable[dict[str, Any]]) -> dict[str, Any]:
         "chosen_5": part("chosen", 1.05),
         "chosen_15": part("chosen", 1.15),
         "same_5": part("same", 1.05),
+        "same_median": median("same"),
+        "measure_work_5": part("measure_work", 1.05),
+        "measure_work_15": part("measure_work", 1.15),
+        "auto_work_15": part("auto_work", 1.15),
         "by_hand_median": median("by_hand"),
         "by_hand_worst": min((c["by_hand"] for c in counted if "by_hand" in c), default=None),
         "above_reference_median": median("above_reference"),
@@ -176,7 +201,10 @@ def _show(summary: dict[str, Any]) -> None:
         f"{percent('auto_15')}\n"
         f"what measure took, under its own name: within 5 % of the best in {percent('chosen_5')}, "
         f"within 15 % in {percent('chosen_15')}; the same work twice within 5 % in "
-        f"{percent('same_5')}\n"
+        f"{percent('same_5')}, in the median {times('same_median')} of it\n"
+        f"rows of the same transports as one: measure within 5 % of the best in "
+        f"{percent('measure_work_5')}, within 15 % in {percent('measure_work_15')}; auto within "
+        f"15 % in {percent('auto_work_15')}\n"
         f"times as fast as the best by hand: median {times('by_hand_median')}, worst "
         f"{times('by_hand_worst')}; of what lies above a contiguous message: median "
         f"{times('above_reference_median')}",

@@ -23,6 +23,7 @@ class AddressBytes:
     Parameters
     ----------
     address : str
+        Also an attribute.
 
     Raises
     ------
@@ -31,7 +32,7 @@ class AddressBytes:
     """
 
     def __init__(self, address: str):
-        self._address = address
+        self.address = address
         place, _, self._name = address.rpartition("/")
         self._store = addresses.store_at(place, read_only=True)
         if addresses.scheme_of(address) in addresses.READ_ONLY and hasattr(self._store, "store"):
@@ -54,7 +55,7 @@ class AddressBytes:
         IoError
         """
         if self._described() != self._told:
-            raise IoError(f"{self._address} changed while it was read; move it again")
+            raise IoError(f"{self.address} changed while it was read; read it again")
 
     def read(self, begin: int, end: int) -> memoryview:
         """Read the bytes from `begin` up to `end`, all of them."""
@@ -65,13 +66,19 @@ class AddressBytes:
 
         asked = RangeByteRequest(begin, end)
         found = self._ask(self._store.get(self._name, default_buffer_prototype(), asked))
-        data = memoryview(b"" if found is None else found.to_bytes())
+        return self._complete(begin, end, memoryview(b"" if found is None else found.to_bytes()))
+
+    def _complete(self, begin: int, end: int, data: memoryview) -> memoryview:
         if len(data) != end - begin:
             raise IoError(
-                f"{self._address}: {end - begin:,} bytes from {begin:,} on were asked for, "
+                f"{self.address}: {end - begin:,} bytes from {begin:,} on were asked for, "
                 f"{len(data):,} came; has it changed, or does the server give no ranges of bytes?"
             )
         return data
+
+    def _unread(self, e: Exception) -> IoError:
+        """Say what a library or a server said: each has its own words."""
+        return IoError(f"{self.address} cannot be read: {addresses.words_of(e)}")
 
     def _described(self) -> dict[str, Any]:
         """Ask for length, time and marks of the object."""
@@ -104,6 +111,6 @@ class AddressBytes:
         try:
             return addresses.done(question)
         except IoError as e:
-            raise IoError(f"{self._address} cannot be read: {e}") from e
-        except Exception as e:  # each library and each server has its own
-            raise IoError(f"{self._address} cannot be read: {addresses.words_of(e)}") from e
+            raise IoError(f"{self.address} cannot be read: {e}") from e
+        except Exception as e:
+            raise self._unread(e) from e

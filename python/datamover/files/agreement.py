@@ -7,12 +7,12 @@ import contextlib
 import os
 import zlib
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from datamover.errors import Error, IoError, NoMemory, class_of
+from datamover.errors import Error, IoError, NoMemory, PeerFailed, Timeout, class_of
 from datamover.files.at_work import share_of_cores
 from datamover.files.space import is_no_space, no_space
-from datamover.mpi import comm_address, core, gathered, take_part_with
+from datamover.mpi import comm_address, core, gathered, take_part_with, tell_that_left, told
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -41,41 +41,64 @@ def threads_here(address: int) -> int:
 class Alarm:
     """By which a process that fails has the others stop what they do by themselves. Collective.
 
+    A context: at its end what was sent is taken in, so that the communicator can be used on.
+
     Parameters
     ----------
     comm : MPI.Comm
     """
 
     def __init__(self, comm: MPI.Comm):
-        # MPI waits where nobody can interrupt it, or look at deadlines: let all have come before.
-        self._address = comm_address(comm)
-        core().agree(self._address, None, "")
-        self._comm = comm.Dup()
-        self._sent: list[Any] = []
+        self._core = core().Alarm(comm_address(comm))
 
     def ring(self) -> None:
         """Tell all others. Local."""
-        others = (rank for rank in range(self._comm.size) if rank != self._comm.rank)
-        self._sent = [self._comm.Isend(b"", rank) for rank in others]
+        self._core.ring()
 
     def rings(self) -> bool:
-        """Tell whether another process has failed. Local."""
-        return self._comm.Iprobe()
+        """Tell whether another process has failed. PeerFailed where one has left. Local."""
+        return self._core.rings()
 
-    def free(self) -> None:
-        """Take in what was sent, all of which is under way by then. Collective."""
-        # On the communicator by which all hear of a process that does not come.
-        rang = gathered(self._address, [int(bool(self._sent))])
-        for rank, sent in enumerate(rang):
-            if sent[0] and rank != self._comm.rank:
-                self._comm.Recv(bytearray(), rank)
-        for request in self._sent:
-            request.Wait()
-        self._comm.Free()
+    def settle(self) -> None:
+        """Take in what was sent. Collective, when all have stopped."""
+        self._core.settle()
+
+    def __enter__(self) -> Alarm:
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, where: object) -> None:
+        if is_agreed(error):
+            with contextlib.suppress(PeerFailed):  # by one that has left meanwhile
+                self.settle()
+
+
+def is_agreed(error: BaseException | None) -> bool:
+    """Tell whether all processes know what has ended a block, and can go on together.
+
+    Else this one has left the others, who may be anywhere: it must not wait for them. See
+    `refused_by`, which tells them.
+    """
+    if isinstance(error, Timeout):  # of this one alone
+        return False
+    return error is None or isinstance(error, Error) or getattr(error, "is_told", False)
+
+
+def tell_at_end(comm: MPI.Comm, error: BaseException) -> None:
+    """Tell the others, who end a `with` block by an agreement, that it failed here. Collective.
+
+    Not of what leaves others late, or gone: nothing can be awaited then.
+    """
+    if isinstance(error, (Timeout, PeerFailed)):
+        return
+    if not isinstance(error, Exception):  # an interrupt: nobody knows how far the others are
+        tell_that_left(comm, error)
+        return
+    with contextlib.suppress(Error):
+        core().agree(comm_address(comm), *told(error))
 
 
 @contextlib.contextmanager
-def together(comm: MPI.Comm | None) -> Iterator[None]:
+def together(comm: MPI.Comm | None, alarm: Alarm | None = None) -> Iterator[None]:
     """Run a block that communicates nothing; when it fails on one process, it fails on all.
 
     Collective: one small reduction at the end of the block.
@@ -84,6 +107,8 @@ def together(comm: MPI.Comm | None) -> Iterator[None]:
     ----------
     comm : MPI.Comm or None
         None: this process is alone, and there is no MPI.
+    alarm : Alarm, optional
+        Rings where the block fails, before this process waits for the others.
 
     Raises
     ------
@@ -101,8 +126,12 @@ def together(comm: MPI.Comm | None) -> Iterator[None]:
     try:
         yield
     except (Error, OSError, MemoryError) as error:
+        if alarm is not None:
+            alarm.ring()
         take_part_with(core().agree, address, _told(error, comm))
     except BaseException as error:
+        if alarm is not None:
+            alarm.ring()
         with contextlib.suppress(Error):
             take_part_with(core().agree, address, error)
         raise

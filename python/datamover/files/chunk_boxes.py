@@ -23,12 +23,15 @@ class ChunkedArray:
         An element that is nowhere written, as stored.
     is_encoded : bool
         Whether chunks have a codec.
+    reads_parts : bool
+        Whether a part of a chunk is read without the rest.
     """
 
     spec: ArraySpec
     granule: Shape
     fill_bytes: bytes
     is_encoded: bool
+    reads_parts = False
 
     def read_chunk(self, cell: Shape) -> np.ndarray | None:
         """Read and decode a chunk, whole, as opaque elements; None where there is none."""
@@ -57,12 +60,19 @@ class ChunkedArray:
         for cell, first in self.cells(lo, hi):
             begin = tuple(map(max, first, lo))
             end = tuple(min(f + c, h) for f, c, h in zip(first, self.granule, hi, strict=True))
-            here = out[within(begin, end, lo)]
-            found = self.read_chunk(cell)
-            if found is None:
-                here[...] = np.frombuffer(self.fill_bytes, out.dtype)[0]
-            else:
-                here[...] = found[within(begin, end, first)]
+            self.read_part(cell, within(begin, end, first), out[within(begin, end, lo)])
+
+    def read_part(self, cell: Shape, part: tuple[slice, ...], out: np.ndarray) -> None:
+        """Fill `out`, of opaque elements, with a part of a chunk."""
+        found = self.read_chunk(cell)
+        self.fill(out) if found is None else np.copyto(out, found[part])
+
+    def fill(self, out: np.ndarray) -> None:
+        """Fill `out` with what is nowhere written."""
+        out[...] = np.frombuffer(self.fill_bytes, out.dtype)[0]
+
+    def check_unchanged(self) -> None:
+        """Nothing tells of all chunks whether they are those that were opened."""
 
     def write(self, lo: Shape, array: np.ndarray) -> None:
         """Write `array` to the elements from index `lo` on: whole chunks, or what is there of them.
@@ -75,12 +85,16 @@ class ChunkedArray:
             end = tuple(min(f + c, h) for f, c, h in zip(first, self.granule, hi, strict=True))
             part = array[within(first, end, lo)]
             if part.shape == self.granule:
-                self.write_chunk(cell, np.ascontiguousarray(part))
+                self.write_view(cell, part)
                 continue
             chunk = np.empty(self.granule, array.dtype)
             chunk[...] = np.frombuffer(self.fill_bytes, array.dtype)[0]
             chunk[tuple(map(slice, part.shape))] = part
             self.write_chunk(cell, chunk)
+
+    def write_view(self, cell: Shape, chunk: np.ndarray) -> None:
+        """Encode and write a whole chunk that lies anyhow in memory."""
+        self.write_chunk(cell, np.ascontiguousarray(chunk))
 
     def cells(self, lo: Shape, hi: Shape) -> Iterator[tuple[Shape, Shape]]:
         """Go through the chunks that a box meets: (index, first element)."""

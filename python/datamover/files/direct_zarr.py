@@ -14,16 +14,18 @@ import json
 import math
 import mmap
 import os
-import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 
 from datamover.errors import IoError, Unsupported
 from datamover.files import write_back
+from datamover.files.at_work import keep_large_blocks
 from datamover.files.chunk_boxes import ChunkedArray
+from datamover.files.flat import FlatFile
 from datamover.files.formats import ArraySpec, MoveOptions, Shape
+from datamover.files.scratch import contiguous_pieces
 from datamover.files.space import is_no_space, no_space
 from datamover.files.zarr_traits import (
     DIMENSIONS_V2,
@@ -286,8 +288,10 @@ class OrdinaryArray(ChunkedArray):
         self._path = path
         self._codec = _codec(layout.codec)
         self.is_encoded = self._codec is not None
-        self._writing = threading.Lock()
-        self._file_system: write_back.FileSystem | None = None  # since the first chunk was written
+        self.reads_parts = not self.is_encoded
+        if self.is_encoded:
+            keep_large_blocks()
+        self._file_system = write_back.FileSystem()
         #: Whether chunks that are there are replaced, each at once.
         self.replaces = False
         self._elems = math.prod(layout.chunks)
@@ -308,12 +312,47 @@ class OrdinaryArray(ChunkedArray):
             if flat.size != self._chunk_bytes:
                 raise ValueError(f"it holds {flat.size:,} bytes, not {self._chunk_bytes:,}")
         except Exception as e:  # whatever a codec says of bytes that it cannot decode
-            words = f"{type(e).__name__}: {e}" if str(e) else type(e).__name__
-            raise IoError(f"{self._path} cannot be read in chunk {key}: {words}") from e
+            raise self._unreadable(key, e) from e
         finally:
             os.close(fd)
         elements = flat.view(np.dtype((np.void, self.layout.dtype.itemsize)))
         return elements.reshape(self.layout.chunks, order=self.layout.order)
+
+    def read_part(self, cell: Shape, part: tuple[slice, ...], out: np.ndarray) -> None:
+        """Fill `out`, of opaque elements, with a part of a chunk: by itself where it stands so."""
+        if self.is_encoded:
+            super().read_part(cell, part, out)
+            return
+        key = self.layout.key(cell)
+        try:
+            with contextlib.closing(self._chunk_as_file(key)) as file:
+                file.read(tuple(s.start for s in part), out)
+        except FileNotFoundError:
+            self.fill(out)
+        except (ValueError, OSError, IoError) as e:
+            raise self._unreadable(key, e) from e
+
+    def _chunk_as_file(self, key: str) -> FlatFile:
+        spec = ArraySpec(self.layout.chunks, self.layout.dtype, self.layout.order)
+        path = os.path.join(self._path, key)
+        file = FlatFile(path, spec, 0, writable=False)
+        if (size := os.stat(path).st_size) != self._chunk_bytes:
+            file.close()
+            raise ValueError(f"it holds {size:,} bytes, not {self._chunk_bytes:,}")
+        return file
+
+    def _unreadable(self, key: str, e: Exception) -> IoError:
+        words = f"{type(e).__name__}: {e}" if str(e) else type(e).__name__
+        return IoError(f"{self._path} cannot be read in chunk {key}: {words}")
+
+    def write_view(self, cell: Shape, chunk: np.ndarray) -> None:
+        """Encode and write a whole chunk that lies anyhow in memory."""
+        plain = not self.is_encoded and not self.replaces and self.layout.order == "C"
+        if chunk.flags.c_contiguous or not plain or self._may_be_fill(chunk):
+            super().write_view(cell, chunk)
+            return
+        self._file_system.open(self._path)
+        self._write_file(os.path.join(self._path, self.layout.key(cell)), contiguous_pieces(chunk))
 
     def write_chunk(self, cell: Shape, chunk: np.ndarray) -> None:
         """Encode and write a chunk, contiguous in C order; none where all is fill value."""
@@ -324,14 +363,13 @@ class OrdinaryArray(ChunkedArray):
                 with contextlib.suppress(FileNotFoundError):
                     os.unlink(path)
             return
-        with self._writing:
-            self._file_system = self._file_system or write_back.FileSystem(self._path)
+        self._file_system.open(self._path)
         if self._codec is not None:
             data = self._codec.encode(data.view(self.layout.dtype))
         if self.replaces:
             self._replace(path, data)
         else:
-            self._write_file(path, data)
+            self._write_file(path, [data])
 
     def _replace(self, path: str, data: Any) -> None:
         """Write a chunk under a hidden name, and give it its own when it is whole.
@@ -344,7 +382,7 @@ class OrdinaryArray(ChunkedArray):
         beside = placing.temporary_path(self._beside(), os.urandom(6).hex())
         lock = placing.claim(beside, is_directory=False)
         try:
-            self._write_file(beside, data)
+            self._write_file(beside, [data])
             try:
                 os.replace(beside, path)
             except FileNotFoundError:
@@ -366,7 +404,7 @@ class OrdinaryArray(ChunkedArray):
 
         return placing.remove_leftovers(self._beside())
 
-    def _write_file(self, path: str, data: Any) -> None:
+    def _write_file(self, path: str, pieces: Iterable[Any]) -> None:
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
         try:
             try:
@@ -375,10 +413,12 @@ class OrdinaryArray(ChunkedArray):
                 os.makedirs(os.path.dirname(path), exist_ok=True)
                 fd = os.open(path, flags, 0o666)
             try:
-                view = memoryview(data).cast("B")
-                while view:
-                    view = view[os.write(fd, view) :]
-                nbytes = memoryview(data).nbytes
+                nbytes = 0
+                for piece in pieces:
+                    view = memoryview(piece).cast("B")
+                    nbytes += len(view)
+                    while view:
+                        view = view[os.write(fd, view) :]
                 write_back.begin(fd, 0, nbytes + -nbytes % mmap.PAGESIZE)
             finally:
                 os.close(fd)
@@ -390,8 +430,7 @@ class OrdinaryArray(ChunkedArray):
 
     def _is_fill(self, data: np.ndarray) -> bool:
         """Tell whether every element has the bytes of the fill value."""
-        ends = (0, len(data) // 2, len(data) - 1)
-        if any(data[i].tobytes() != self.fill_bytes for i in ends):
+        if not self._may_be_fill(data):
             return False
         octets = data.view(np.uint8)
         if not any(self.fill_bytes):
@@ -406,18 +445,18 @@ class OrdinaryArray(ChunkedArray):
             for i in range(0, len(octets) - size, step)
         )
 
+    def _may_be_fill(self, data: np.ndarray) -> bool:
+        """Look at the first, the middle and the last element."""
+        corners = ([0 for n in data.shape], [n // 2 for n in data.shape], [-1 for n in data.shape])
+        return all(data[tuple(i)].tobytes() == self.fill_bytes for i in corners)
+
     def sync(self) -> None:
         """Bring the file system that holds the array to the disk."""
-        if self._file_system is None:
-            write_back.sync_file_system(self._path)
-        else:
-            self._file_system.sync()
+        self._file_system.sync(self._path)
 
     def close(self) -> None:
         """Close the directory."""
-        if self._file_system is not None:
-            self._file_system.close()
-            self._file_system = None
+        self._file_system.close()
 
 
 def _read_all(fd: int) -> bytes:

@@ -7,7 +7,6 @@ and `file_mover` carry plans out; here files are opened, read and written in box
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import logging
 import os
@@ -20,30 +19,27 @@ from numpy.typing import DTypeLike
 
 from datamover.arguments import memory_limit
 from datamover.arrays import element_dtype
-from datamover.collective_calls import agreeing, refused_by
+from datamover.collective_calls import agreeing, leaving, refused_by
 from datamover.errors import (
-    Error,
     InvalidArgument,
     InvalidState,
     IoError,
     Mismatch,
-    PeerFailed,
-    Timeout,
     Unsupported,
     WrongType,
 )
 from datamover.files import addresses, dealing, formats, names, placing, write_back
-from datamover.files.agreement import threads_here, together
+from datamover.files.agreement import tell_at_end, threads_here, together
 from datamover.files.at_work import boxes, do_all, threads_within
 from datamover.files.direct_zarr import OrdinaryArray
-from datamover.files.flat import FlatFile, FlatObject
+from datamover.files.flat import FlatFile
 from datamover.files.formats import ArraySpec, MoveOptions, Shape
 from datamover.files.state import MAX_BYTES, native_dtype
 from datamover.files.state_items import agree_on
 from datamover.files.state_steps import file_ranks
 from datamover.files.zarr import ZarrArray
 from datamover.layouts import BlockCyclic, FlatCyclic, FloorPlan, Layout
-from datamover.mpi import collectively, comm_address, core, told
+from datamover.mpi import collectively, comm_address
 from datamover.plans import redistribute
 
 if TYPE_CHECKING:
@@ -406,6 +402,7 @@ class FileArray:
         )
         do_all(tasks, work, threads_within(self._threads, [file], self.max_bytes // 4))
 
+    @refused_by(leaving)
     def close(self) -> None:
         """Bring what was written to the disk, and give a new file its name. Collective.
 
@@ -423,12 +420,11 @@ class FileArray:
             if self._give_up():
                 raise InvalidState(f"a mover of {self.path} was in flight when it was closed")
             collectively(self._address, self._check_complete)
-            if self.mode != "r":
-                with together(self.comm):
-                    self._file.sync()
-            if isinstance(self._file, FlatObject):
-                with together(self.comm):
+            with together(self.comm):
+                if self.mode == "r":
                     self._file.check_unchanged()
+                else:
+                    self._file.sync()
             if self._temporary is not None:
                 with together(self.comm):
                     if self.comm.rank == 0:
@@ -455,23 +451,16 @@ class FileArray:
     def __enter__(self) -> FileArray:
         return self
 
+    @refused_by(leaving)
     def __exit__(self, kind: type | None, error: BaseException | None, _: object) -> None:
         """Close; where the block failed on any process, all fail, and there is no new file."""
         try:
             if kind is None:
                 self.close()
-            elif not self.closed:
-                self._tell(error)
+            elif not self.closed and not self._give_up():
+                tell_at_end(self.comm, error)
         finally:
             self._drop()
-
-    def _tell(self, error: BaseException | None) -> None:
-        """Have the other processes hear of an error here, which goes on. Collective, mostly."""
-        # Where others are late, or gone, nothing can be awaited.
-        late = isinstance(error, (Timeout, PeerFailed)) or not isinstance(error, Exception)
-        if not self._give_up() and not late:
-            with contextlib.suppress(Error):
-                core().agree(self._address, *told(error))
 
     def __repr__(self) -> str:
         return f"FileArray({self.path!r}, {self.layout!r}, mode={self.mode!r})"

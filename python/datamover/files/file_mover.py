@@ -14,11 +14,12 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
 from datamover.arrays import XArray
+from datamover.collective_calls import agreeing, refused_by
 from datamover.errors import (
     InvalidArgument,
     InvalidState,
@@ -156,6 +157,7 @@ class FileMover(Mover):
     file, no other reads or writes it.
     """
 
+    @refused_by(agreeing)
     def __init__(
         self,
         plan: MotionPlan,
@@ -365,6 +367,7 @@ class FileMover(Mover):
         """Whether started and not yet complete."""
         return self._round is not None
 
+    @refused_by(agreeing)
     def rebind(self, source: Arrays | FileArray, destination: Arrays | FileArray) -> None:
         """Go over to another array of the same plan; the file stays. Collective."""
         file, array = (destination, source) if self._to_file else (source, destination)
@@ -381,10 +384,16 @@ class FileMover(Mover):
             mover.rebind(*ends)
         self._array = array
 
+    @refused_by(lambda given, said, error: given[0]._refuse_tuning(given, said, error))
     def tune(self, seconds: float = 0.2) -> None:
         """Measure transports between the arrays and staging memory; see `Mover`. Collective."""
         for mover in self._movers.values():
             mover.tune(seconds)
+
+    def _refuse_tuning(self, given: Any, said: Any, error: BaseException) -> NoReturn:
+        if not self._movers:  # nobody waits for anybody
+            raise error
+        agreeing(given, said, error)
 
     def explain(self) -> MoverPairs:
         """Tell for each pair of the first step that is bound how it is carried. Local."""

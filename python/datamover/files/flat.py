@@ -9,10 +9,12 @@ import os
 
 import numpy as np
 
+from datamover import _plan
 from datamover.errors import IoError, Unsupported
 from datamover.files import write_back
 from datamover.files.address_bytes import AddressBytes
 from datamover.files.formats import ArraySpec, Shape
+from datamover.files.scratch import PIECE_BYTES, scratch
 from datamover.files.space import is_no_space, no_space
 
 #: Runs at least this long are written by calls of their own, shorter ones through a mapping.
@@ -21,8 +23,11 @@ MIN_RUN_BYTES = 64 * 1024
 #: much as a call, or as a request to a server.
 MAX_GAP_BYTES = 16 * 1024
 MAX_GAP_AT_ADDRESS_BYTES = 1 << 20
-#: At most so much is read together before it is dealt out.
-MAX_SPAN_BYTES = 4 << 20
+#: At most so much is asked for together at an address.
+MAX_SPAN_AT_ADDRESS_BYTES = 4 << 20
+#: What is at least so large has left the caches before anybody looks at it: it is stored around
+#: them.
+MIN_STREAMED_BYTES = 1 << 20
 #: Slabs are dealt in at least this many pieces per process.
 PIECES_PER_PROCESS = 8
 
@@ -70,6 +75,7 @@ class FlatFile(FlatBoxes):
         #: Whether short runs are written through a mapping, which counts as memory of the process.
         self.maps_short_runs = True
         self._max_gap_bytes = MAX_GAP_BYTES
+        self._max_span_bytes = PIECE_BYTES
         self._path = path
         self._offset = offset
         # A Fortran array is a C array with its dimensions reversed.
@@ -117,6 +123,9 @@ class FlatFile(FlatBoxes):
             self._mapped.flush()
         os.fsync(self._fd)
 
+    def check_unchanged(self) -> None:
+        """What was opened is what is read, whatever gets its name."""
+
     def close(self) -> None:
         """Close the file."""
         self._mapped = None
@@ -144,17 +153,21 @@ class FlatFile(FlatBoxes):
         if out.flags.c_contiguous and (len(out) - 1) * strides[0] + inner_bytes == out.nbytes:
             self._read_run(position, out.reshape(-1).view(np.uint8))
         elif out.ndim > 1 and (
-            strides[0] > MAX_SPAN_BYTES or strides[0] - inner_bytes > self._max_gap_bytes
+            strides[0] > self._max_span_bytes or strides[0] - inner_bytes > self._max_gap_bytes
         ):
             for i, part in enumerate(out):
                 self._read_box(position + i * strides[0], part, strides[1:])
         else:
-            rows = max(1, MAX_SPAN_BYTES // strides[0])
+            rows = max(1, self._max_span_bytes // strides[0])
             for i in range(0, len(out), rows):
                 part = out[i : i + rows]
-                span = np.empty((len(part) - 1) * strides[0] + inner_bytes, np.uint8)
+                span = scratch((len(part) - 1) * strides[0] + inner_bytes)
                 self._read_run(position + i * strides[0], span)
-                part[...] = np.ndarray(part.shape, part.dtype, span, strides=strides)
+                read = np.ndarray(part.shape, part.dtype, span, strides=strides)
+                if out.nbytes < MIN_STREAMED_BYTES:
+                    part[...] = read
+                else:
+                    _plan.copy_strided(read, part, around_caches=True)
 
     def _write_box(self, lo: Shape, array: np.ndarray) -> None:
         shape, strides = array.shape, self._strides_bytes()
@@ -222,6 +235,7 @@ class FlatObject(FlatFile):
     def __init__(self, path: str, spec: ArraySpec, offset: int, data: AddressBytes):
         super().__init__(path, spec, offset, writable=False, opens=False)
         self._max_gap_bytes = MAX_GAP_AT_ADDRESS_BYTES
+        self._max_span_bytes = MAX_SPAN_AT_ADDRESS_BYTES
         self._data = data
 
     def check_unchanged(self) -> None:
@@ -233,8 +247,8 @@ class FlatObject(FlatFile):
         raise Unsupported(f"{self._path}: what lies at an address is only read; copy it here first")
 
     def _read_run(self, position: int, out: np.ndarray) -> None:
-        for begin in range(0, len(out), MAX_SPAN_BYTES):
-            end = min(begin + MAX_SPAN_BYTES, len(out))
+        for begin in range(0, len(out), MAX_SPAN_AT_ADDRESS_BYTES):
+            end = min(begin + MAX_SPAN_AT_ADDRESS_BYTES, len(out))
             out[begin:end] = np.frombuffer(
                 self._data.read(position + begin, position + end), np.uint8
             )

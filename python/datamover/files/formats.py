@@ -114,6 +114,9 @@ class Reader(Protocol):
     def read(self, lo: Shape, out: np.ndarray) -> None:
         """Fill `out` with the elements from index `lo` on."""
 
+    def check_unchanged(self) -> None:
+        """Refuse an input that is not the one any more that was opened, where that can be told."""
+
     def close(self) -> None:
         """Close the file."""
 
@@ -245,12 +248,12 @@ def of_input(path: str, options: MoveOptions) -> Format:
 
 
 def _input_at_address(path: str, said: str | None) -> Format:
-    """Give what is read at addresses: Zarr arrays, and .npy by ranges of its bytes."""
+    """Give what is read at addresses: Zarr arrays, and .npy and HDF5 by ranges of their bytes."""
     by_name = by_suffix(path)
     name = said or (by_name.name if by_name else "zarr")
-    if named(name).name not in ("zarr", "npy"):
+    if named(name).name not in ("zarr", "npy", "hdf5"):
         raise Unsupported(
-            f"{path}: at addresses only Zarr arrays and .npy are read, no {name}; "
+            f"{path}: at addresses Zarr arrays, HDF5 and .npy are read, no {name}; "
             "copy it here first"
         )
     return named(name)

@@ -10,6 +10,7 @@ one chunk after the other, from whoever has one, and writes it beside its own th
 from __future__ import annotations
 
 import collections
+import contextlib
 import math
 import struct
 import threading
@@ -18,12 +19,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from datamover.errors import Unsupported
-from datamover.files.agreement import Alarm, together
+from datamover.errors import PeerFailed, Unsupported
+from datamover.files.agreement import Alarm, is_agreed, together
 from datamover.files.chunk_boxes import ChunkedArray
 from datamover.files.formats import Shape
 from datamover.files.pipeline import GivenUp
-from datamover.mpi import comm_address, gathered
+from datamover.mpi import comm_address, duplicated, gathered
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -87,12 +88,15 @@ class Handover(Described):
     comm : MPI.Comm
     output : ChunkedArray
         With `encode` and `put`; on all processes but the first it only encodes.
+
+    Attributes
+    ----------
+    alarm : Alarm
+        Rings where this process will hand nothing over any more.
     """
 
     def __init__(self, comm: MPI.Comm, output: Any):
         super().__init__(output)
-        self._alarm = Alarm(comm)
-        self._comm = comm.Dup()
         self._is_writer = comm.rank == WRITER
         self._header = struct.Struct(f"<{len(self.granule)}q")
         self._changed = threading.Condition()
@@ -102,8 +106,12 @@ class Handover(Described):
         most_bytes = self._header.size + self.chunk_bytes + self.chunk_bytes // 1000 + 64
         with together(comm):
             self._buffer = np.empty(most_bytes if self._is_writer else 0, np.uint8)
+        self._address = comm_address(comm)
+        self._comm = duplicated(comm)
+        self.alarm = Alarm(comm)
         self._posted = 0  # messages, on this process
         self._taken = [0] * comm.size  # messages, of each process
+        self._is_torn = False  # by what may come between a message and its count
         self._gives_up = True
         self._is_done = True
         self._failure: BaseException | None = None
@@ -144,9 +152,10 @@ class Handover(Described):
         try:
             self._start(work)
             self._carry()
-        except BaseException:
+        except BaseException as error:
+            self._is_torn = self._is_torn or not isinstance(error, Exception)
             self._give_up()
-            self._alarm.ring()
+            self.alarm.ring()
             self._wait()
             raise
 
@@ -171,7 +180,7 @@ class Handover(Described):
         ends_missing = self._comm.size - 1 if self._is_writer else 0
         has_ended = self._is_writer
         while True:
-            if self._alarm.rings():
+            if self.alarm.rings():
                 self._give_up()
                 self._wait()
                 return
@@ -252,17 +261,32 @@ class Handover(Described):
             while not self._is_done:
                 self._changed.wait(PATIENCE_SECONDS)
 
-    def free(self) -> None:
-        """Take in what was sent to who had given up already. Collective."""
-        posted = gathered(comm_address(self._comm), [self._posted])
+    def __enter__(self) -> Handover:
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, where: object) -> None:
+        """Take in what was sent to who had given up already. Collective, unless one has left."""
+        if not is_agreed(error):
+            return
+        with contextlib.suppress(PeerFailed):  # by one that has left meanwhile
+            self._settle()
+            self.alarm.settle()
+
+    def _settle(self) -> None:
+        posted = [
+            int(n[0]) for n in gathered(self._address, [-1 if self._is_torn else self._posted])
+        ]
+        if min(posted) < 0:
+            return  # nobody knows what is under way: the communicator stays with it
         if self._is_writer:
             for rank, count in enumerate(posted):
-                for _ in range(int(count[0]) - self._taken[rank]):
+                for _ in range(count - self._taken[rank]):
                     self._drop(rank)
+        # MPI waits where nobody can interrupt it, or look at deadlines: let all be taken before.
+        gathered(self._address, [])
         for request, _ in self._sent:
             request.Wait()
         self._comm.Free()
-        self._alarm.free()
 
     def _drop(self, rank: int) -> None:
         from mpi4py import MPI

@@ -3,7 +3,7 @@
 
 A contiguous dataset is a range of bytes of its file: all processes read and write it as they do a
 flat file, at its offset. Chunks are read at their places too (`hdf5_chunks`), where their filters
-are known; all else is read by h5py.
+are known; all else is read by h5py. What lies at an address is read in the same ways.
 """
 
 from __future__ import annotations
@@ -16,9 +16,11 @@ from typing import Any
 import numpy as np
 
 from datamover.errors import Error, IoError, Unsupported
+from datamover.files import addresses
 from datamover.files.chunk_boxes import ChunkedArray
-from datamover.files.flat import FlatFile, check_flat_dtype, reserve
+from datamover.files.flat import FlatFile, FlatObject, check_flat_dtype, reserve
 from datamover.files.formats import ArraySpec, Shape, check_shape
+from datamover.files.hdf5_address import AddressBlocks, AddressFile
 from datamover.files.space import is_no_space, no_space
 
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
@@ -50,16 +52,32 @@ def recognizes(path: str) -> bool:
     return False
 
 
-def open_file(path: str) -> Any:
-    """Open a file to be read.
+def bytes_at(path: str) -> AddressBlocks | None:
+    """Give the bytes of what has an address; None for a file.
+
+    Raises
+    ------
+    IoError
+        Nothing is there.
+    """
+    return AddressBlocks(path) if addresses.is_address(path) else None
+
+
+def open_file(path: str, data: AddressBlocks | None = None) -> Any:
+    """Open a file to be read; one at an address by its `data`, if they are there already.
 
     Raises
     ------
     IoError
         It is none of HDF5, or broken.
     """
+    data = data or bytes_at(path)
     try:
+        if data is not None:
+            return h5py().File(AddressFile(data), "r")
         return h5py().File(path, "r", locking="best-effort")
+    except Error:
+        raise
     except (OSError, RuntimeError, ValueError) as e:
         raise IoError(f"{path} is no HDF5 file that can be read: {e}") from e
 
@@ -145,9 +163,9 @@ class DatasetReader:
     The file is closed with it. Any number of threads may read; h5py lets them one by one.
     """
 
-    def __init__(self, path: str, name: str):
-        self._path, self._name = path, name
-        self._file = open_file(path)
+    def __init__(self, path: str, name: str, data: AddressBlocks | None = None):
+        self._path, self._name, self._data = path, name, data
+        self._file = open_file(path, data)
         self._dataset = self._file[name]
         self.spec = ArraySpec(tuple(self._dataset.shape), self._dataset.dtype)
         self.granule: Shape = tuple(self._dataset.chunks or (1,) * len(self.spec.shape))
@@ -165,13 +183,20 @@ class DatasetReader:
             where = f"{self._path}:/{self._name}"
             raise IoError(f"{where} cannot be read at {lo}: {type(e).__name__}: {e}") from e
 
+    def check_unchanged(self) -> None:
+        """Refuse what lies at an address and is not what was opened; a file that is open is."""
+        if self._data is not None:
+            self._data.check_unchanged()
+
     def close(self) -> None:
         """Close the file."""
         self._file.close()
 
 
-def open_reader(path: str, name: str) -> FlatFile | ChunkedArray | DatasetReader:
-    """Open a dataset to be read.
+def open_reader(
+    path: str, name: str, data: AddressBlocks | None = None
+) -> FlatFile | ChunkedArray | DatasetReader:
+    """Open a dataset to be read; of what lies at an address, by its `data`.
 
     Raises
     ------
@@ -182,13 +207,15 @@ def open_reader(path: str, name: str) -> FlatFile | ChunkedArray | DatasetReader
     """
     from datamover.files import hdf5_chunks
 
-    with open_file(path) as file:
-        dataset = _dataset(file, path, name)
+    with open_file(path, data) as file:
+        dataset = _dataset(file, path, name, is_here=data is None)
         where = f"{path}:/{name}"
         if dataset.shape is None:
             raise Unsupported(f"{where} holds no elements (a null dataspace)")
         check_flat_dtype(dataset.dtype, where)
         check_shape(dataset.shape, dataset.dtype, where)
+        if data is not None and (dataset.is_virtual or dataset.external):
+            raise Unsupported(f"{where} has its elements in other files; copy all of them here")
         if dataset.is_virtual:
             _check_sources(path, dataset, where)
         plain = _is_plain(file, dataset)
@@ -196,23 +223,40 @@ def open_reader(path: str, name: str) -> FlatFile | ChunkedArray | DatasetReader
         direct = plain and dataset.chunks and hdf5_chunks.can_read(dataset)
         spec = ArraySpec(tuple(dataset.shape), dataset.dtype)
     if direct:
-        return hdf5_chunks.ChunkedDataset(path, name, spec)
+        return hdf5_chunks.ChunkedDataset(path, name, spec, data)
     if offset is None:
-        return DatasetReader(path, name)
-    if os.path.getsize(path) < offset + spec.nbytes:
+        return DatasetReader(path, name, data)
+    if (data.size if data else os.path.getsize(path)) < offset + spec.nbytes:
         raise IoError(f"{where} is truncated: the file ends within it")
+    if data is not None:
+        return FlatObject(path, spec, offset, data)
     return FlatFile(path, spec, offset, writable=False)
 
 
-def _dataset(file: Any, path: str, name: str) -> Any:
+def _dataset(file: Any, path: str, name: str, is_here: bool) -> Any:
     try:
-        found = file[name]
+        found = file[name] if is_here else _by_hard_links(file, path, name)
+    except Error:
+        raise
     except (KeyError, OSError, RuntimeError) as e:
         there = ", ".join(datasets(file)) or "none"
         raise IoError(f"{path} has no dataset {name!r}; there are {there}") from e
     if not isinstance(found, h5py().Dataset):
         below = ", ".join(f"{name}/{n}" for n in datasets(found)) or "none"
         raise IoError(f"{path}:/{name} is a group; name one of its datasets: {below}")
+    return found
+
+
+def _by_hard_links(file: Any, path: str, name: str) -> Any:
+    """Find what is in a file at an address: of a link to another file, HDF5 would open this one."""
+    found = file
+    for part in name.split("/"):
+        link = found.get(part, getlink=True) if isinstance(found, h5py().Group) else None
+        if link is None:
+            raise KeyError(name)
+        if not isinstance(link, h5py().HardLink):
+            raise Unsupported(f"{path}:/{name} is, or is behind, a link: name what it leads to")
+        found = found[part]
     return found
 
 
@@ -321,6 +365,8 @@ def values_of(attributes: Any) -> Iterator[tuple[str, Any]]:
     for name in attributes:
         try:
             value = attributes[name]
+        except Error:  # of a server
+            raise
         except (OSError, TypeError, RuntimeError):  # of a type that NumPy does not have
             continue
         if isinstance(value, bytes):

@@ -17,6 +17,7 @@ from datamover.errors import IoError
 from datamover.files import hdf5
 from datamover.files.chunk_boxes import ChunkedArray
 from datamover.files.formats import ArraySpec, Shape
+from datamover.files.hdf5_address import AddressBlocks
 
 
 class ChunkedDataset(ChunkedArray):
@@ -26,11 +27,14 @@ class ChunkedDataset(ChunkedArray):
     ----------
     path, name : str
     spec : ArraySpec
+    data : AddressBlocks, optional
+        Of what lies at an address.
     """
 
-    def __init__(self, path: str, name: str, spec: ArraySpec):
+    def __init__(self, path: str, name: str, spec: ArraySpec, data: AddressBlocks | None = None):
         self._where = f"{path}:/{name}"
-        self._file = hdf5.open_file(path)
+        self._data = data
+        self._file = hdf5.open_file(path, data)
         self._dataset = self._file[name]
         self.spec = spec
         self.granule: Shape = tuple(self._dataset.chunks)
@@ -39,7 +43,7 @@ class ChunkedDataset(ChunkedArray):
         self.fill_bytes = np.asarray(self._dataset.fillvalue, spec.dtype).tobytes()
         self._opaque = np.dtype((np.void, spec.dtype.itemsize))
         self._chunk_bytes = math.prod(self.granule) * spec.dtype.itemsize
-        self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        self._fd = -1 if data is not None else os.open(path, os.O_RDONLY | os.O_CLOEXEC)
 
     def read_chunk(self, cell: Shape) -> np.ndarray | None:
         """Read and decode a chunk, whole; None if it is not there and holds the fill value."""
@@ -48,9 +52,7 @@ class ChunkedDataset(ChunkedArray):
             info = self._dataset.id.get_chunk_info_by_coord(first)
             if info.byte_offset is None:
                 return None
-            data = os.pread(self._fd, info.size, info.byte_offset)
-            if len(data) < info.size:
-                raise ValueError("the file ends within it")
+            data = self._stored(info.byte_offset, info.size)
             for k in reversed(range(len(self._filters))):
                 if not info.filter_mask >> k & 1:
                     data = self._decoded(self._filters[k], data)
@@ -60,6 +62,19 @@ class ChunkedDataset(ChunkedArray):
             words = f"{type(e).__name__}: {e}"
             raise IoError(f"{self._where} cannot be read in the chunk at {first}: {words}") from e
         return np.frombuffer(data, self._opaque).reshape(self.granule)
+
+    def _stored(self, offset: int, size: int) -> Any:
+        if self._data is not None:
+            return self._data.read(offset, offset + size)
+        data = os.pread(self._fd, size, offset)
+        if len(data) < size:
+            raise ValueError("the file ends within it")
+        return data
+
+    def check_unchanged(self) -> None:
+        """Refuse what lies at an address and is not what was opened."""
+        if self._data is not None:
+            self._data.check_unchanged()
 
     def _decoded(self, code: int, data: Any) -> Any:
         if code == hdf5.h5py().h5z.FILTER_DEFLATE:

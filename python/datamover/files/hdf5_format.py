@@ -18,6 +18,7 @@ from datamover.files import hdf5, hdf5_output, hdf5_parts, zarr
 from datamover.files.direct_zarr import Kept, ordinary_metadata
 from datamover.files.flat import FlatFile, check_flat_dtype
 from datamover.files.formats import ArraySpec, ChunkFunctions, Format, MoveOptions, Shape, register
+from datamover.files.hdf5_address import AddressBlocks
 from datamover.files.names import HDF5_SUFFIXES
 from datamover.files.zarr_traits import (
     FILL_VALUE,
@@ -44,14 +45,16 @@ def open_reader(path: str, options: MoveOptions) -> Any:
     """Open the dataset that was named, or the only one."""
     if os.path.isdir(path):
         raise IoError(f"{path} is a directory, no HDF5 file")
-    name = options.member or _only_dataset(path)
-    found = hdf5.open_reader(path, name)
-    found.spec = dataclasses.replace(found.spec, kept=_kept(path, name, found.spec))
+    data = hdf5.bytes_at(path)
+    name = options.member or _only_dataset(path, data)
+    found = hdf5.open_reader(path, name, data)
+    with hdf5.open_file(path, data) as file:
+        found.spec = dataclasses.replace(found.spec, kept=_kept(file, name, found.spec))
     return found
 
 
-def _only_dataset(path: str) -> str:
-    with hdf5.open_file(path) as file:
+def _only_dataset(path: str, data: AddressBlocks | None) -> str:
+    with hdf5.open_file(path, data) as file:
         names = list(hdf5.datasets(file))
     if len(names) != 1:
         there = ", ".join(names) or "none"
@@ -59,15 +62,14 @@ def _only_dataset(path: str) -> str:
     return names[0]
 
 
-def _kept(path: str, name: str, spec: ArraySpec) -> Kept | ZarrTraits:
-    with hdf5.open_file(path) as file:
-        dataset = file[name]
-        attributes = json_attributes(dataset.attrs, is_netcdf(file))
-        if FILL_VALUE in attributes:
-            attributes[FILL_VALUE] = missing_to_zarr(attributes[FILL_VALUE], dataset.dtype)
-        names = _dimension_names(dataset, name)
-        fill = dataset.fillvalue if dataset.dtype.names is None else None
-        chunks: Shape = dataset.chunks or zarr.chunk_shape(spec, MoveOptions())
+def _kept(file: Any, name: str, spec: ArraySpec) -> Kept | ZarrTraits:
+    dataset = file[name]
+    attributes = json_attributes(dataset.attrs, is_netcdf(file))
+    if FILL_VALUE in attributes:
+        attributes[FILL_VALUE] = missing_to_zarr(attributes[FILL_VALUE], dataset.dtype)
+    names = _dimension_names(dataset, name)
+    fill = dataset.fillvalue if dataset.dtype.names is None else None
+    chunks: Shape = dataset.chunks or zarr.chunk_shape(spec, MoveOptions())
     metadata = ordinary_metadata(spec.dtype, fill, attributes, names)
     others: dict[str, Any] = {"attributes": attributes}
     if fill is not None:

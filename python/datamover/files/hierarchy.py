@@ -48,24 +48,32 @@ def move(
     lock = None
     removes = False
     try:
-        names: list[str] = []
         with together(comm):
             _check(options, output)
-            names = _names(source)
-            if is_first:
-                placing.check_places(source, output, overwrite, options.overwrite_group)
-                _tell_of_links(source)
-                for left in placing.remove_leftovers(output):
-                    log.warning("removed %s, left by a move that was killed", left)
-                removes = True
-                lock = placing.claim(temporary, is_directory=True)
-                _make_groups(source, temporary)
+            data = hdf5.bytes_at(source)
+            with hdf5.open_file(source, data) as file:
+                names = _names(source, file)
+                if is_first:
+                    placing.check_places(source, output, overwrite, options.overwrite_group)
+                    _tell_of_links(source, file)
+                    for left in placing.remove_leftovers(output):
+                        log.warning("removed %s, left by a move that was killed", left)
+                    removes = True
+                    lock = placing.claim(temporary, is_directory=True)
+                    _make_groups(file, temporary)
+        if address is not None:
+            from datamover.files.state_items import agree_on  # loads arrays, and layouts
+
+            agree_on(address, {"the names of the datasets": names}, "see")
         with together(comm):
             if lock is None:
                 lock = placing.hold(temporary)
         for name in names:
             each = _of_one(options, name)
             reports.append(_move_one(comm, source, f"{temporary}/{name}", each, progress))
+        with together(comm):
+            if data is not None:  # of one file all datasets are to be
+                data.check_unchanged()
         with together(comm):
             if is_first:
                 placing.place(temporary, output, overwrite)
@@ -87,7 +95,8 @@ def intend(source: str, output: str, options: MoveOptions, intend_one: Callable[
     """
     with together(None):
         _check(options, output)
-        names = _names(source)
+        with hdf5.open_file(source) as file:
+            names = _names(source, file)
         overwrite = options.overwrite or options.overwrite_group
         placing.check_places(source, output, overwrite, options.overwrite_group)
     return {name: intend_one(source, output, _of_one(options, name)) for name in names}
@@ -101,10 +110,9 @@ def _of_one(options: MoveOptions, name: str) -> MoveOptions:
     )  # fmt: skip
 
 
-def _tell_of_links(source: str) -> None:
+def _tell_of_links(source: str, file: Any) -> None:
     """Say what is left out, and what is there twice."""
-    with hdf5.open_file(source) as file:
-        found = hdf5.tree(file)
+    found = hdf5.tree(file)
     for name, what in found.links.items():
         log.warning("%s:/%s is left out: it is %s", source, name, what)
     for name in found.copies:
@@ -131,21 +139,20 @@ def _check(options: MoveOptions, output: str) -> None:
             )
 
 
-def _names(source: str) -> list[str]:
-    with hdf5.open_file(source) as file:
-        found = hdf5.datasets(file)
-        for name, dataset in found.items():
-            if dataset.dtype.hasobject or dataset.shape is None:
-                raise Unsupported(
-                    f"{source}:/{name} has elements of {dataset.dtype} without a fixed size; move "
-                    "the other datasets one by one"
-                )
+def _names(source: str, file: Any) -> list[str]:
+    found = hdf5.datasets(file)
+    for name, dataset in found.items():
+        if dataset.dtype.hasobject or dataset.shape is None:
+            raise Unsupported(
+                f"{source}:/{name} has elements of {dataset.dtype} without a fixed size; move "
+                "the other datasets one by one"
+            )
     if not found:
         raise InvalidArgument(f"{source} has no datasets")
     return list(found)
 
 
-def _make_groups(source: str, place: str) -> None:
+def _make_groups(file: Any, place: str) -> None:
     """Make the groups of a file as Zarr's, with their attributes."""
     from datamover.files.hdf5_format import is_netcdf, json_attributes
 
@@ -154,13 +161,12 @@ def _make_groups(source: str, place: str) -> None:
         with open(os.path.join(folder, "zarr.json"), "w", encoding="utf-8") as file:
             json.dump(metadata, file, indent=2)
 
-    with hdf5.open_file(source) as file:
-        of_netcdf = is_netcdf(file)
-        make(place, json_attributes(file.attrs, of_netcdf))
-        for name, held in hdf5.tree(file).groups.items():
-            folder = names.local_path(os.path.join(place, name))
-            os.mkdir(folder)
-            make(folder, json_attributes(held.attrs, of_netcdf))
+    of_netcdf = is_netcdf(file)
+    make(place, json_attributes(file.attrs, of_netcdf))
+    for name, held in hdf5.tree(file).groups.items():
+        folder = names.local_path(os.path.join(place, name))
+        os.mkdir(folder)
+        make(folder, json_attributes(held.attrs, of_netcdf))
 
 
 def _together(reports: list[Any]) -> Any:

@@ -69,7 +69,7 @@ def _header_of(file: BinaryIO, path: str) -> tuple[ArraySpec, int] | None:
 def open_reader(path: str, options: MoveOptions) -> FlatFile:
     """Open an .npy file after a look at its header and its length."""
     if addresses.is_address(path):
-        return _open_at_address(path)
+        return open_at_address(AddressBytes(path))
     if os.path.isdir(path):
         raise IoError(f"{path} is a directory, no .npy file")
     spec, offset = _header(path)
@@ -77,8 +77,9 @@ def open_reader(path: str, options: MoveOptions) -> FlatFile:
     return FlatFile(path, spec, offset, writable=False)
 
 
-def _open_at_address(address: str) -> FlatObject:
-    data = AddressBytes(address)
+def open_at_address(data: AddressBytes) -> FlatObject:
+    """Open an .npy file that is an object at an address."""
+    address = data.address
     begin = io.BytesIO(data.read(0, min(data.size, HEADER_BYTES)))
     found = _header_of(begin, address)
     if found is None:

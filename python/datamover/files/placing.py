@@ -13,6 +13,7 @@ import os
 import re
 import shutil
 import stat
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -82,11 +83,7 @@ class LocalPlace:
 
     def check(self) -> None:
         """Check, before anything is written, that the output can be put there."""
-        source, *of_output = self._said
-        if source is None or addresses.is_address(source):
-            check_place(*of_output)
-        else:
-            check_places(*self._said)
+        check_places(*self._said)
 
     def claim(self, is_directory: bool, dims: Mapping[str, int]) -> None:
         """Make the empty unfinished output; remove what moves left that were killed."""
@@ -116,12 +113,30 @@ class LocalPlace:
             except OSError as e:
                 log.warning("%s could not be removed: %s", self.path, e)
         if self._lock is not None:
-            os.close(self._lock)
-            self._lock = None
+            lock, self._lock = self._lock, None
+            try:
+                if not self._removes and not self._is_there(lock):
+                    remove(self.path)  # it was removed, and made again by chunks that came later
+            except OSError as e:
+                log.warning("%s could not be removed: %s", self.path, e)
+            finally:
+                os.close(lock)
+
+    def _is_there(self, lock: int) -> bool:
+        """Tell whether what was written is there, by either name.
+
+        Where it has the output's name, the hidden one is the old output's: that goes with its parts,
+        which the process that removes it has to ask it for.
+        """
+        return _is_still(lock, self.path) or _is_still(lock, self._output)
 
 
 def check_places(
-    source: str, output: str, overwrite: bool, overwrite_group: bool, member: str | None = None
+    source: str | None,
+    output: str,
+    overwrite: bool,
+    overwrite_group: bool,
+    member: str | None = None,
 ) -> None:
     """Check, before anything is written, that the output can be put where it shall be.
 
@@ -133,6 +148,12 @@ def check_places(
         The output is there and not to be replaced, or it is a Zarr group and that was not said, or
         its directory is missing or not writable.
     """
+    if source is not None and not addresses.is_address(source):
+        _check_apart(source, output)
+    check_place(output, overwrite, overwrite_group, member)
+
+
+def _check_apart(source: str, output: str) -> None:
     inside = os.path.commonpath([source, output])
     if source == output or (os.path.exists(output) and os.path.samefile(source, output)):
         raise InvalidArgument(f"input and output are the same, {output}")
@@ -140,7 +161,6 @@ def check_places(
         raise InvalidArgument(f"of input {source} and output {output}, one lies within the other")
     if os.path.dirname(source) in (parts.named_by(output, output) or ()):
         raise InvalidArgument(f"input {source} is a part of output {output}")
-    check_place(output, overwrite, overwrite_group, member)
 
 
 def check_place(
@@ -375,12 +395,22 @@ def clean_up(temporary: str, output: str) -> None:
 
 
 def remove(path: str) -> None:
-    """Remove a file or a directory with all that is in it, if it is there."""
+    """Remove a file or a directory with all that is in it, if it is there.
+
+    Somebody else may remove it at the same time: of what was replaced, nobody has a lock.
+    """
     if os.path.isdir(path) and not os.path.islink(path):
-        with contextlib.suppress(FileNotFoundError):  # somebody else removes it too
-            shutil.rmtree(path)
-    if os.path.lexists(path):
-        if os.path.isdir(path) and not os.path.islink(path):
-            shutil.rmtree(path)
-        else:
+        shutil.rmtree(path, **{_ON_ERROR: _let_be_gone})
+    else:
+        with contextlib.suppress(FileNotFoundError):
             os.unlink(path)
+
+
+_ON_ERROR = "onexc" if sys.version_info >= (3, 12) else "onerror"
+
+
+def _let_be_gone(function: Any, path: str, error: Any) -> None:
+    """Raise what goes wrong in the removal of a directory, except that something is gone."""
+    error = error[1] if isinstance(error, tuple) else error
+    if not isinstance(error, FileNotFoundError):
+        raise error

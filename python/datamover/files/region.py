@@ -70,6 +70,10 @@ class _RegionOfChunks(ChunkedArray):
         self.fill_bytes, self.is_encoded = reader.fill_bytes, reader.is_encoded
         self.close = reader.close
 
+    def check_unchanged(self) -> None:
+        """As of the input."""
+        self._reader.check_unchanged()
+
     def read_chunk(self, cell: Shape) -> np.ndarray | None:
         """Read and decode a chunk, whole."""
         return self._reader.read_chunk(tuple(map(sum, zip(cell, self._first, strict=True))))
@@ -86,6 +90,10 @@ class _RegionOfAny:
     def unit(self, shape: Shape, nprocs: int) -> Shape:
         """As of the input."""
         return self._reader.unit(shape, nprocs)
+
+    def check_unchanged(self) -> None:
+        """As of the input."""
+        self._reader.check_unchanged()
 
     def read(self, lo: Shape, out: np.ndarray) -> None:
         """Fill `out` with the elements from index `lo` of the region on."""

@@ -188,8 +188,9 @@ class SlabMove:
             self._do(self._slabs.to_source(lo), self._bound.source, self._slabs.reader, self._read)
         with self._timed("redistribute"):
             self._bound.mover()
-        with together(self._comm), self._timed("write"):
-            writer, output = self._slabs.writer, self._bound.output
+        writer, output = self._slabs.writer, self._bound.output
+        alarm = writer.alarm if isinstance(writer, Handover) else None
+        with together(self._comm, alarm), self._timed("write"):
             if isinstance(writer, Handover):
                 writer.run(lambda: self._do(lo, output, writer, self._write))
             else:

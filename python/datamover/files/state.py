@@ -9,6 +9,7 @@ and layouts that load need not be those that saved.
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import threading
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from datamover.arguments import memory_limit
-from datamover.collective_calls import agreeing, refused_by
+from datamover.collective_calls import agreeing, leaving, refused_by
 from datamover.errors import InvalidArgument, InvalidState, Mismatch, NoMemory, WrongType
 from datamover.files import (
     address_place,
@@ -26,9 +27,10 @@ from datamover.files import (
     names,
     placing,
     state_addresses,
+    state_direct,
     write_back,
 )
-from datamover.files.agreement import threads_here, together
+from datamover.files.agreement import tell_at_end, threads_here, together
 from datamover.files.at_work import boxes, do_all, threads_within
 from datamover.files.state_items import (
     Item,
@@ -38,18 +40,29 @@ from datamover.files.state_items import (
     bytes_digest,
     check_items,
     communicator,
+    refuse_shared_memory,
     state_of,
     targets_of,
 )
-from datamover.files.state_steps import Slab, Staging, batches, file_ranks, slabs_of
+from datamover.files.state_steps import (
+    Slab,
+    Staging,
+    batches,
+    check_fits,
+    file_ranks,
+    slabs_of,
+)
 from datamover.files.state_stores import Origin, StoreOptions, target_of, whole
-from datamover.mpi import collectively, comm_address, left_by_none
+from datamover.mpi import collectively, comm_address, gathered
 
 if TYPE_CHECKING:
     from mpi4py import MPI
 
 #: Memory of a process for its part of what is saved or loaded, when nobody says.
 MAX_BYTES = 1 << 28
+#: What a process holds of it at once, even where it may hold more: the same memory again costs less
+#: than fresh pages, each of which the system clears, and what it holds is still in the caches.
+STEP_BYTES = 1 << 26
 
 
 @refused_by(agreeing)
@@ -149,10 +162,9 @@ def save(
         found.set_options(overwrite, chunks, compressor, writers, max_bytes, wait)
         return found
 
-    with left_by_none(comm):
-        job = collectively(address, prepare)
-        job.agree()
-        return job.run()
+    job = collectively(address, prepare)
+    job.agree()
+    return job.run()
 
 
 @refused_by(agreeing)
@@ -172,7 +184,7 @@ def load(
     ----------
     path : path
         A Zarr group (v2 or v3), an HDF5 file; or a Zarr array or .npy file, whose one array is
-        loaded under any name. A Zarr group or array may have an address.
+        loaded under any name. A Zarr group or array, and an .npy file, may have an address.
     targets : mapping
         By name: a layout, for which an `XArray` is made; an `XArray`; a pair (array, layout) as for
         `save`; or None, for a whole NumPy array on each process. Arrays that are not named are not
@@ -198,6 +210,8 @@ def load(
         The array in the file has another shape than the layout.
     WrongType
         Its elements are not converted to those of the given array.
+    InvalidArgument
+        Two arrays would be loaded into the same memory.
     NoMemory
         `max_bytes` is too little for a chunk.
 
@@ -226,10 +240,9 @@ def load(
         found.look()
         return found
 
-    with left_by_none(comm):
-        job = collectively(address, prepare)
-        job.agree()
-        arrays = job.run()
+    job = collectively(address, prepare)
+    job.agree()
+    arrays = job.run()
     given = {name: target[0] for name, target in targets.items() if isinstance(target, tuple)}
     return {**job.values, **arrays, **given}
 
@@ -238,7 +251,7 @@ def _origin(path: str | os.PathLike[str], processes: int) -> Any:
     found = names.place_of(path)
     if addresses.is_address(found):
         state_addresses.check_shared(found, processes)
-        return state_addresses.AddressOrigin(found)
+        return state_addresses.origin_at(found)
     formats.check_input_kind(found)
     return Origin(found)
 
@@ -258,31 +271,69 @@ class _Work:
         self.ranks: tuple[int, ...] = ()
         self.max_bytes = MAX_BYTES
         self.threads = 1
+        self.items: dict[str, Item] = {}
+        self.splits: dict[str, state_direct.Split] = {}
+        self._suiting: set[str] = set()
+        self._to_file = False
 
     def open(self, name: str) -> Any:
         """Open an array of the file."""
         raise NotImplementedError
 
-    def slabs(self, names: list[str], most_bytes: int) -> list[Slab]:
-        """Cut all arrays into slabs. Local, the same everywhere."""
-        found = []
-        for name in names:
-            with contextlib.closing(self.open(name)) as file:
-                found += slabs_of(name, file, self.ranks, most_bytes)
-        return found
+    def agree_on_direct(self, specs: Mapping[str, Any], to_file: bool) -> None:
+        """Settle which arrays may go straight between memory and the file. Collective."""
 
-    def do(self, staging: Staging, work: Any) -> None:
-        """Call `work` with (file, index, array) for each box that this process holds."""
+        def look() -> list[int]:
+            return [
+                int(state_direct.suits(item, spec.dtype, spec.order, self.comm.rank, to_file))
+                for item, spec in ((item, specs[name]) for name, item in self.items.items())
+            ]
+
+        suits = gathered(self.address, collectively(self.address, look))
+        self._suiting = {
+            name for k, name in enumerate(self.items) if all(found[k] for found in suits)
+        }
+        self._to_file = to_file
+
+    def steps(self, step_bytes: int) -> list[list[Slab]]:
+        """Say what of the arrays goes straight; cut the rest into slabs, say which go at once.
+
+        No process holds more than `step_bytes` at once, where chunks are not larger. Local, the
+        same everywhere.
+        """
+        most_bytes = self.max_bytes // 2
+        found = []
+        for name, item in self.items.items():
+            with contextlib.closing(self.open(name)) as file:
+                chunk_bytes = math.prod(file.granule) * file.spec.dtype.itemsize
+                limit = min(most_bytes, max(step_bytes, chunk_bytes))
+                check_fits(name, file, self.ranks, limit)
+                if name not in self._suiting:
+                    found += slabs_of(name, file, self.ranks, limit)
+                    continue
+                split = state_direct.split(file, item.layout, self.ranks, self._to_file)
+                self.splits[name] = split
+                for box in split.rest:
+                    found += slabs_of(name, file, self.ranks, limit, box)
+        return batches(found, min(most_bytes, step_bytes))
+
+    def direct_parts(self) -> Iterator[tuple[str, Any, np.ndarray]]:
+        """Go through what goes straight: (name, index of the first element, array). Local."""
+        return state_direct.parts(self.splits, self.items, self.comm.rank)
+
+    def do(self, parts: Iterator[tuple[str, Any, np.ndarray]], work: Any) -> None:
+        """Call `work` with (file, index, array) for each box of these parts of arrays."""
+        found = list(parts)
         with contextlib.ExitStack() as opened:
             files: dict[str, Any] = {}
 
             def tasks() -> Iterator[tuple[Any, Any, np.ndarray]]:
-                for name, lo, part in staging.parts():
+                for name, lo, part in found:
                     file = files[name]
                     for at, piece in boxes(lo, part, file.granule, file.spec.order):
                         yield file, at, piece
 
-            for name, _, _ in staging.parts():
+            for name, _, _ in found:
                 if name not in files:
                     files[name] = opened.enter_context(contextlib.closing(self.open(name)))
             threads = threads_within(self.threads, files.values(), self.max_bytes // 4)
@@ -294,7 +345,7 @@ class _Save(_Work):
 
     def __init__(self, comm: MPI.Comm, address: int, output: str, state: State):
         super().__init__(comm, address)
-        self.output, self.state = output, state
+        self.output, self.state, self.items = output, state, state.items
         self.temporary = ""
         self.target: Any = None
         self._place: Any = None
@@ -348,6 +399,8 @@ class _Save(_Work):
             self.target = kind(state, self.options)
 
         collectively(self.address, settle)
+        if self.waits:  # else all is copied before this returns
+            self.agree_on_direct(self.target.specs, to_file=True)
         self.threads = threads_here(self.address)
 
     def open(self, name: str) -> Any:
@@ -370,11 +423,13 @@ class _Save(_Work):
             if not self.waits:
                 staging = self._capture(steps[0]) if steps else None
                 return Saving(self, staging)
+            with together(self.comm):
+                self.write(self.direct_parts())
             for step in steps:
                 staging = self._capture(step)
                 try:
                     with together(self.comm):
-                        self.write(staging)
+                        self.write(staging.parts())
                 finally:
                     staging.free()
             with together(self.comm):
@@ -398,13 +453,12 @@ class _Save(_Work):
 
     def _steps(self) -> list[list[Slab]]:
         """Say which slabs go at once. Collective."""
-        most_bytes = self.max_bytes // 2
         found: list[list[Slab]] = []
         with together(self.comm):
-            slabs = self.slabs(list(self.state.items), most_bytes)
-            found = batches(slabs, most_bytes)
+            step_bytes = STEP_BYTES if self.waits else self.max_bytes
+            found = self.steps(step_bytes)
             if not self.waits and len(found) > 1:
-                needed = 2 * sum(slab.most_bytes for slab in slabs)
+                needed = 2 * sum(slab.most_bytes for step in found for slab in step)
                 raise NoMemory(
                     f"to save without waiting, max_bytes must be {needed:,} at least: all is "
                     f"captured at once; it is {self.max_bytes:,}"
@@ -425,9 +479,9 @@ class _Save(_Work):
             raise
         return staging
 
-    def write(self, staging: Staging) -> None:
+    def write(self, parts: Iterator[tuple[str, Any, np.ndarray]]) -> None:
         """Write what this process holds. Local; no MPI."""
-        self.do(staging, lambda file, at, piece: file.write(at, piece))
+        self.do(parts, lambda file, at, piece: file.write(at, piece))
 
     def finish(self) -> None:
         """Give the complete output its name. Collective."""
@@ -468,8 +522,14 @@ class Saving:
     np.float64(24.0)
     """
 
+    # Of the class: an interrupt may leave one without its own.
+    _job: _Save | None = None
+    _staging: Staging | None = None
+    _process = -1
+
     def __init__(self, job: _Save, staging: Staging | None):
-        self._job: _Save | None = job
+        self._job, self._comm = job, job.comm
+        self._process = os.getpid()
         self._staging = staging
         self._failure: BaseException | None = None
         self._written = threading.Event()
@@ -478,7 +538,7 @@ class Saving:
     def _write(self) -> None:
         try:
             if self._staging is not None:
-                self._job.write(self._staging)
+                self._job.write(self._staging.parts())
             self._job.target.sync(self._job.temporary)
         except BaseException as e:
             self._failure = e
@@ -490,6 +550,7 @@ class Saving:
         """Whether all that this process writes is written, or has failed. Local."""
         return self._written.is_set()
 
+    @refused_by(leaving)
     def wait(self) -> None:
         """Wait until the output is complete on all processes, and give it its name. Collective.
 
@@ -504,33 +565,43 @@ class Saving:
         if job is None:
             raise InvalidState("this save was waited for before")
         self._written.wait()
-        self._job = None
         try:
-            with left_by_none(job.comm):
-                with together(job.comm):
-                    if self._failure is not None:
-                        raise self._failure
-                job.finish()
+            with together(job.comm):
+                if self._failure is not None:
+                    raise self._failure
+            job.finish()
         finally:
-            if self._staging is not None:
-                self._staging.free()
-            job.close()
+            self._job = None
+            self._drop(job)
+
+    def _drop(self, job: _Save) -> None:
+        """Give back memory and place. Local."""
+        if self._staging is not None:
+            self._staging.free()
+        job.close()
+
+    def __del__(self) -> None:
+        if self._job is not None and self._process == os.getpid():  # a child's is its parent's
+            self._drop(self._job)
 
     def __enter__(self) -> Saving:
         return self
 
-    def __exit__(self, kind: type | None, *_: object) -> None:
-        """Wait, unless the block failed: then all processes are to leave it so, without output."""
-        if self._job is None:
+    @refused_by(leaving)
+    def __exit__(self, kind: type | None, error: BaseException | None, _: object) -> None:
+        """Wait; where the block failed on any process, all fail, and there is no output."""
+        job = self._job
+        if job is None:
             return
         if kind is None:
             self.wait()
             return
         self._written.wait()
-        job, self._job = self._job, None
-        if self._staging is not None:
-            self._staging.free()
-        job.close()
+        try:
+            tell_at_end(job.comm, error)
+        finally:
+            self._job = None
+            self._drop(job)
 
 
 class _Load(_Work):
@@ -564,6 +635,7 @@ class _Load(_Work):
                 self.specs[name], self._granules[name] = file.spec, file.granule
         for name, item in self.items.items():
             self._check(name, item)
+        refuse_shared_memory(self.items, self.comm.rank)
         self.values = self.origin.values()
 
     def _check(self, name: str, item: Item) -> None:
@@ -589,6 +661,7 @@ class _Load(_Work):
             spec = self.specs[name]
             said[name] = (wanted, spec.shape, str(spec.dtype), spec.order, self._granules[name])
         agree_on(self.address, said, "load")
+        self.agree_on_direct(self.specs, to_file=False)
         self.threads = threads_here(self.address)
 
     def run(self) -> dict[str, Any]:
@@ -602,13 +675,16 @@ class _Load(_Work):
                     item.array = XArray(self.comm, item.layout, self.staged[name])
                     made[name] = item.array
             wholes = self._load_wholes()
-            for step in self._steps():
+            steps = self._steps()
+            with together(self.comm):
+                self.do(self.direct_parts(), self._read)
+            for step in steps:
                 staging = Staging(
                     self.comm, step, self.items, self.specs, self.staged, False, self.max_bytes // 4
                 )
                 try:
                     with together(self.comm):
-                        self.do(staging, self._read)
+                        self.do(staging.parts(), self._read)
                     staging.move()
                 finally:
                     staging.free()
@@ -623,8 +699,7 @@ class _Load(_Work):
 
     def _steps(self) -> list[list[Slab]]:
         with together(self.comm):
-            slabs = self.slabs(list(self.items), self.max_bytes // 2)
-            found = batches(slabs, self.max_bytes // 2)
+            found = self.steps(STEP_BYTES)
         return found
 
     def _load_wholes(self) -> dict[str, np.ndarray]:

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How are a program's arrays saved in, and loaded from, a Zarr group that has an address?
+"""How are a program's arrays saved in, and loaded from, what has an address?
 
-Metadata come last, the group's after those of its arrays: until then there is nothing to be loaded.
+They are saved in Zarr groups, and loaded from those, Zarr arrays and .npy files. Metadata come
+last, the group's after those of its arrays: until then there is nothing to be loaded.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from datamover.errors import Error, InvalidArgument, IoError, Unsupported
-from datamover.files import addresses, formats, names
+from datamover.files import addresses, formats, names, npy
+from datamover.files.address_bytes import AddressBytes
 from datamover.files.formats import MoveOptions
 from datamover.files.state_stores import ZarrTarget, group_metadata, whole
 
@@ -46,6 +48,42 @@ class AddressTarget(ZarrTarget):
         addresses.put(self._path, "zarr.json", group_metadata(self._state.values))
 
 
+def origin_at(path: str) -> AddressOrigin | NpyAddressOrigin:
+    """Choose how an address is read, by its name.
+
+    Raises
+    ------
+    Unsupported
+        Neither Zarr nor .npy.
+    """
+    kind = formats.of_input(path, MoveOptions()).name
+    if kind == "npy":
+        return NpyAddressOrigin(path)
+    if kind != "zarr":
+        raise Unsupported(f"{path}: at addresses Zarr and .npy are loaded; copy it here first")
+    return AddressOrigin(path)
+
+
+class NpyAddressOrigin:
+    """An .npy file at an address that is read; as `state_stores.Origin`."""
+
+    def __init__(self, path: str):
+        self.path, self.names = path, (None,)
+        self._data = AddressBytes(path)
+
+    def open(self, name: str) -> Any:
+        """Open its array to be read."""
+        return npy.open_at_address(self._data)
+
+    def values(self) -> dict[str, Any]:
+        """It has none."""
+        return {}
+
+    def check_still_there(self) -> None:
+        """Refuse what was replaced while it was read, as far as the server tells."""
+        self._data.check_unchanged()
+
+
 class AddressOrigin:
     """A Zarr array or group at an address that is read; as `state_stores.Origin`.
 
@@ -58,10 +96,6 @@ class AddressOrigin:
     """
 
     def __init__(self, path: str):
-        if formats.of_input(path, MoveOptions()).name != "zarr":
-            raise Unsupported(
-                f"{path}: at addresses only Zarr is loaded; datamover.files.open reads .npy there"
-            )
         self.path = path
         self._functions = formats.named("zarr").functions(by_chunk=True)
         self._root = self._node()

@@ -13,11 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from datamover.arguments import refuse_mask
+from datamover.array_copy import overlap
 from datamover.arrays import UserArrays, XArray
 from datamover.errors import InvalidArgument, Mismatch, Unsupported, WrongType
 from datamover.files.formats import Shape
 from datamover.layouts import Layout
 from datamover.mpi import collectively, gathered
+from datamover.windows import byte_bounds
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -85,7 +88,7 @@ def state_of(given: Any) -> State:
         elif _is_plain(value):
             found.values[name] = value.item()
         elif isinstance(value, (np.ndarray, np.generic, complex)):
-            _refuse_masks(name, [value])
+            refuse_mask(value, repr(name))
             found.arrays[name] = np.asarray(value)
             _check_dtype(name, found.arrays[name].dtype)
         elif isinstance(value, (bool, int, float, str)):
@@ -123,7 +126,6 @@ def _item(name: str, given: Any) -> Item:
     if isinstance(array, XArray):
         raise WrongType(f"{name!r} is an XArray, which has its layout: give it without one")
     array = array if isinstance(array, UserArrays) else UserArrays(array)
-    _refuse_masks(name, array.listed())
     return Item(layout, array, array.dtype)
 
 
@@ -131,15 +133,6 @@ def _is_plain(value: Any) -> bool:
     """Tell whether a NumPy scalar is a Python number or string as well; longdouble is not."""
     plain = isinstance(value, np.generic) and value.dtype.kind in "biufU"
     return plain and isinstance(value.item(), (bool, int, float, str))
-
-
-def _refuse_masks(name: str, arrays: list[Any]) -> None:
-    """Refuse masked arrays: files have no masks."""
-    if any(isinstance(array, np.ma.MaskedArray) for array in arrays):
-        raise WrongType(
-            f"{name!r} is a masked array, and files cannot hold the mask: give .filled(value), "
-            "or .data and .mask as two arrays"
-        )
 
 
 def _check_dtype(name: str, dtype: np.dtype) -> None:
@@ -196,6 +189,33 @@ def check_items(items: dict[str, Item], comm: MPI.Comm) -> None:
             >= 2**63
         ):
             raise InvalidArgument(f"{name!r} has the shape {item.shape}: 2**63 bytes or more")
+
+
+def refuse_shared_memory(items: dict[str, Item], rank: int) -> None:
+    """Refuse arrays of which two would be loaded into one place of memory. Local.
+
+    Sorts the blocks; looks closely at such alone whose bounds overlap.
+
+    Raises
+    ------
+    InvalidArgument
+    Error
+        As from a mover: arrays that do not fit their layout.
+    """
+    views = [
+        (*byte_bounds(view), name, view)
+        for name, item in items.items()
+        if item.array is not None
+        for _, view in item.array.interiors(item.layout, rank)
+        if view.size
+    ]
+    before: list[Any] = []
+    for low, high, name, view in sorted(views, key=lambda found: found[:2]):
+        before = [found for found in before if found[1] > low]
+        for _, _, other, beside in before:
+            if other != name and overlap(view, beside, unless_told=False):
+                raise InvalidArgument(f"{other!r} and {name!r} would be loaded into one memory")
+        before.append((low, high, name, view))
 
 
 def communicator(comm: MPI.Comm | None, given: Any) -> MPI.Comm:

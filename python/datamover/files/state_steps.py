@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from datamover._plan import Region
 from datamover.errors import InvalidArgument, NoMemory, WrongType
 from datamover.files import dealing
 from datamover.files.formats import Shape
@@ -78,8 +79,10 @@ def file_ranks(given: Any, name: str, nprocs: int) -> tuple[int, ...]:
     return tuple(sorted(ranks))
 
 
-def slabs_of(name: str, file: Any, ranks: tuple[int, ...], most_bytes: int) -> list[Slab]:
-    """Cut an array into slabs, of which no process holds more than so many bytes.
+def slabs_of(
+    name: str, file: Any, ranks: tuple[int, ...], most_bytes: int, box: Region | None = None
+) -> list[Slab]:
+    """Cut an array, or a box of it, into slabs, of which no process holds more than so many bytes.
 
     `file` is an open reader or writer; says `spec`, `granule` and `unit`.
 
@@ -91,24 +94,39 @@ def slabs_of(name: str, file: Any, ranks: tuple[int, ...], most_bytes: int) -> l
     spec = file.spec
     if spec.nbytes == 0:
         return []
-    count, itemsize = len(ranks), spec.dtype.itemsize
+    origin, shape = (box.lo, tuple(box.shape)) if box else ((0,) * len(spec.shape), spec.shape)
+    count, found = len(ranks), []
+    for lo, hi in dealing.slabs(shape, _slab_shape(name, file, count, most_bytes, shape)):
+        extents = tuple(b - a for a, b in zip(lo, hi, strict=True))
+        regions, owners = dealing.deal(extents, file.unit(extents, count), spec.order, count)
+        most = _share(file, extents, count) * spec.dtype.itemsize
+        ends = (tuple(a + o for a, o in zip(end, origin, strict=True)) for end in (lo, hi))
+        found.append(Slab(name, *ends, regions, np.asarray(ranks, np.int64)[owners], most))
+    return found
 
-    def share(slab: Shape) -> int:
-        return dealing.share_elems(slab, file.unit(slab, count), count)
 
+def check_fits(name: str, file: Any, ranks: tuple[int, ...], most_bytes: int) -> None:
+    """Refuse a limit that is too little for a chunk; raises NoMemory."""
+    if file.spec.nbytes:
+        _slab_shape(name, file, len(ranks), most_bytes, file.spec.shape)
+
+
+def _slab_shape(name: str, file: Any, count: int, most_bytes: int, shape: Shape) -> Shape:
+    spec = file.spec
     try:
-        slab = dealing.slab_shape(
-            spec.shape, file.granule, spec.order, most_bytes // itemsize, share
+        return dealing.slab_shape(
+            shape,
+            file.granule,
+            spec.order,
+            most_bytes // spec.dtype.itemsize,
+            lambda slab: _share(file, slab, count),
         )
     except NoMemory as e:
         raise NoMemory(f"{name!r}: {e}") from e
-    found = []
-    for lo, hi in dealing.slabs(spec.shape, slab):
-        extents = tuple(b - a for a, b in zip(lo, hi, strict=True))
-        regions, owners = dealing.deal(extents, file.unit(extents, count), spec.order, count)
-        most = share(extents) * itemsize
-        found.append(Slab(name, lo, hi, regions, np.asarray(ranks, np.int64)[owners], most))
-    return found
+
+
+def _share(file: Any, slab: Shape, count: int) -> int:
+    return dealing.share_elems(slab, file.unit(slab, count), count)
 
 
 def batches(slabs: list[Slab], most_bytes: int) -> list[list[Slab]]:

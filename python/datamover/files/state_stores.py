@@ -61,7 +61,7 @@ class ZarrTarget:
         self._functions = formats.named("zarr").functions(by_chunk=True)
         self.specs: dict[str, ArraySpec] = {}
         self._options: dict[str, MoveOptions] = {}
-        self._file_system: FileSystem | None = None  # since the first array was opened
+        self._file_system = FileSystem()
         unknown = sorted(set(options.chunks) - set(state.items))
         if unknown:
             raise InvalidArgument(f"chunks are said for {unknown[0]!r}, which is not saved")
@@ -97,15 +97,14 @@ class ZarrTarget:
 
     def open(self, path: str, name: str) -> Any:
         """Open an array to be written."""
-        self._file_system = self._file_system or FileSystem(path)
+        self._file_system.open(path)
         folder = os.path.join(path, *name.split("/"))
         return self._functions.open_writer(folder, self.specs[name], self._options[name])
 
     def sync(self, path: str) -> None:
         """Bring all that is in the group to the disk."""
-        file_system = self._file_system or FileSystem(path)
-        file_system.sync()
-        file_system.close()
+        self._file_system.sync(path)
+        self._file_system.close()
 
 
 def group_metadata(attributes: dict[str, Any]) -> bytes:
@@ -239,9 +238,12 @@ class Origin:
         Of all arrays; a file of one array has the name None, which stands for any.
     """
 
+    _fd = -1  # of the class: there may be nothing to open
+
     def __init__(self, path: str):
         self.path = path
-        self._identity = _identity(path)
+        # Kept open: what is removed gives its number to a new one else, which would look the same.
+        self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         if npy.recognizes(path):
             self.names, self._open = (None,), lambda name: npy.open_reader(path, MoveOptions())
         elif hdf5.recognizes(path):
@@ -250,13 +252,9 @@ class Origin:
             self._open = lambda name: hdf5.open_reader(path, name)
         elif formats.named("zarr").recognizes(path):
             self.names = (None,) if _is_zarr_array(path) else tuple(_zarr_arrays(path))
-            self._open = self._open_zarr
+            self._open = lambda name: _open_zarr(path, name)
         else:
             raise IoError(f"{path} is no Zarr store, HDF5 file or .npy file")
-
-    def _open_zarr(self, name: str | None) -> Any:
-        folder = self.path if name is None else os.path.join(self.path, *name.split("/"))
-        return formats.named("zarr").functions(by_chunk=True).open_reader(folder, MoveOptions())
 
     def open(self, name: str) -> Any:
         """Open an array to be read.
@@ -308,11 +306,20 @@ class Origin:
         IoError
         """
         try:
-            same = _identity(self.path) == self._identity
+            same = os.path.samestat(os.stat(self.path), os.fstat(self._fd))
         except FileNotFoundError:
             same = False
         if not same:
             raise IoError(f"{self.path} was replaced or removed while it was read")
+
+    def __del__(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+
+
+def _open_zarr(path: str, name: str | None) -> Any:
+    folder = path if name is None else os.path.join(path, *name.split("/"))
+    return formats.named("zarr").functions(by_chunk=True).open_reader(folder, MoveOptions())
 
 
 def whole(reader: Any) -> np.ndarray:
@@ -321,11 +328,6 @@ def whole(reader: Any) -> np.ndarray:
     if out.size:
         reader.read((0,) * out.ndim, out)
     return out
-
-
-def _identity(path: str) -> tuple[int, int]:
-    found = os.stat(path)
-    return found.st_dev, found.st_ino
 
 
 def _metadata(path: str) -> dict[str, Any]:

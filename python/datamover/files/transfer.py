@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from datamover.collective_calls import agreeing, refused_by
 from datamover.errors import InvalidArgument, NoMemory, Unsupported
 from datamover.files import address_place, addresses, formats, hierarchy, names, placing, write_back
 from datamover.files.agreement import Alarm, threads_here, together
@@ -28,13 +29,13 @@ from datamover.files.at_work import cores, share_of_cores
 from datamover.files.checksums import Checksums
 from datamover.files.chunk_plan import ChunkPlan
 from datamover.files.chunk_sides import Sink, Source, file_axes, plan_between
-from datamover.files.flat import FlatBoxes, FlatObject
+from datamover.files.flat import FlatBoxes
 from datamover.files.formats import ArraySpec, MoveOptions, Reader, Shape, Writer
 from datamover.files.handover import Described, Handover, needs_handover
 from datamover.files.pipeline import GivenUp, Pipeline
 from datamover.files.region import limited
 from datamover.files.slabs import SlabMove, Slabs
-from datamover.mpi import collectively, comm_address, gathered, left_by_none
+from datamover.mpi import collectively, comm_address, gathered
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -86,6 +87,7 @@ class MoveReport:
     read_bytes: int = 0
 
 
+@refused_by(agreeing)
 def move(
     comm: MPI.Comm | None,
     source: str | os.PathLike[str],
@@ -106,7 +108,8 @@ def move(
     source, output : path
         .npy, raw, Zarr or HDF5, seen under the same path by all processes; or the address of a Zarr
         array, such as ``s3://bucket/name.zarr``. There an output gets its metadata when it is
-        complete; one that is replaced is removed first. An input may be an .npy at an address too.
+        complete; one that is replaced is removed first. An input may be an .npy or HDF5 file at an
+        address too.
     options : MoveOptions, optional
     progress : callable, optional
         Called once with the bytes that this process will read and write; what it returns is called
@@ -149,8 +152,7 @@ def move(
 
     if comm is None:
         return _move(None, *settle(), progress)
-    with left_by_none(comm):
-        return _move(comm, *_settled(comm, settle), progress)
+    return _move(comm, *_settled(comm, settle), progress)
 
 
 def _move(
@@ -372,7 +374,11 @@ def _is_hierarchy(source: str, output: str, options: MoveOptions) -> bool:
     to_zarr = options.output_format in (None, "zarr") and (
         options.output_format == "zarr" or formats.by_suffix(output) is formats.named("zarr")
     )
-    return to_zarr and formats.named("hdf5").recognizes(source)
+    if not to_zarr:
+        return False
+    if addresses.is_address(source):
+        return formats.of_input(source, options).name == "hdf5"
+    return formats.named("hdf5").recognizes(source)
 
 
 def _slowest(address: int | None, seconds: list[float]) -> np.ndarray:
@@ -439,10 +445,8 @@ class _Job:
             self._move_chunks(progress)
         elif self.slabs is not None:
             self._move_slabs(progress)
-        if isinstance(self.reader, FlatObject):
-            with together(self.comm):
-                self.reader.check_unchanged()
         with together(self.comm), self._timed("sync"):
+            self.reader.check_unchanged()
             if self.writer is not None:
                 self.writer.sync()
                 self.writer.close()
@@ -594,24 +598,15 @@ class _Job:
         pipeline = Pipeline(
             plan, self._source(), sink, self.options.max_bytes, tell, rank, gives_up
         )
-        try:
-            with together(self.comm):
-                try:
-                    if handover:
-                        handover.run(pipeline.run)
-                    else:
-                        pipeline.run()
-                except GivenUp:  # for the reason that another process tells
-                    pass
-                except BaseException:
-                    if alarm is not None:
-                        alarm.ring()
-                    raise
-        finally:
-            if alarm is not None:
-                alarm.free()
+        with (
+            handover or alarm or contextlib.nullcontext(),
+            together(self.comm, handover.alarm if handover else alarm),
+            contextlib.suppress(GivenUp),  # for the reason that another process tells
+        ):
             if handover:
-                handover.free()
+                handover.run(pipeline.run)
+            else:
+                pipeline.run()
         busy = dataclasses.astuple(pipeline.busy)
         for phase, seconds in zip(("read", "redistribute", "write"), busy, strict=True):
             self.seconds[phase] += seconds / plan.threads
@@ -622,11 +617,8 @@ class _Job:
         slabs.writer = self.writer
         tell = progress(slabs.bytes_of(self.comm.rank)) if progress else lambda nbytes: None
         move = SlabMove(self.comm, slabs, self.sums, self.threads, self._timed, tell)
-        try:
+        with self.writer if isinstance(self.writer, Handover) else contextlib.nullcontext():
             self.slab_count = move.run()
-        finally:
-            if isinstance(self.writer, Handover):
-                self.writer.free()
 
     def _move_single_element(self) -> None:
         with together(self.comm):

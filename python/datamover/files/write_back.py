@@ -45,27 +45,31 @@ def give_up() -> None:
 
 
 class FileSystem:
-    """The file system that holds a directory, to be synced.
+    """The file system that holds a directory, to be synced; opened when first something is written.
 
-    Parameters
-    ----------
-    path : str
+    The system tells of all errors since it was opened.
     """
 
-    def __init__(self, path: str):
-        self._path = path
-        self._fd = -1
-        # The system tells this one of errors since now, also of those before `sync`.
-        self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    _fd = -1  # of the class: an interrupt may leave one without its own
 
-    def sync(self) -> None:
-        """Bring all its files to the disk."""
+    def __init__(self) -> None:
+        self._opening = threading.Lock()
+
+    def open(self, path: str) -> None:
+        """Be told of errors from now on, where that is not so yet."""
+        with self._opening:
+            if self._fd < 0:
+                self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+
+    def sync(self, path: str) -> None:
+        """Bring all its files to the disk: one call for all of them."""
+        self.open(path)
         if ctypes.CDLL(None, use_errno=True).syncfs(self._fd) != 0:
             code = ctypes.get_errno()
-            raise OSError(code, os.strerror(code), self._path)
+            raise OSError(code, os.strerror(code), path)
 
     def close(self) -> None:
-        """Close the directory."""
+        """Close the directory; it may be opened again."""
         if self._fd >= 0:
             os.close(self._fd)
         self._fd = -1
@@ -75,10 +79,10 @@ class FileSystem:
 
 
 def sync_file_system(path: str) -> None:
-    """Bring the file system that holds a directory to the disk: one call for all files in it."""
-    file_system = FileSystem(path)
+    """Bring the file system that holds a directory to the disk."""
+    file_system = FileSystem()
     try:
-        file_system.sync()
+        file_system.sync(path)
     finally:
         file_system.close()
 
@@ -119,7 +123,8 @@ class _Queue:
     def empty(self) -> None:
         with self._changed:
             self.drop()
-            self._changed.wait_for(lambda: not self._is_served)
+            if threading.current_thread().name != THREAD:  # garbage may be collected in that thread
+                self._changed.wait_for(lambda: not self._is_served)
 
     def _serve(self) -> None:
         while True:

@@ -182,6 +182,9 @@ class ZarrArray:
             box = tuple(slice(c * g, (c + 1) * g) for c, g in zip(cell, self.granule, strict=True))
             yield self._array.metadata.encode_chunk_key(cell), box
 
+    def check_unchanged(self) -> None:
+        """Chunks are files or objects of their own: nothing tells of all of them."""
+
     def write(self, lo: Shape, array: np.ndarray) -> None:
         """Write `array` to the elements from index `lo` on."""
         elements = array.view(self.spec.dtype)
@@ -251,10 +254,16 @@ def _check_dtype(dtype: Any, where: str) -> None:
         raise Unsupported(f"{where} has dtype {dtype.str}, whose elements have no bytes at all")
 
 
+def _with_traits(spec: ArraySpec) -> ArraySpec:
+    """Give a spec whose traits are as zarr-python has them."""
+    if isinstance(spec.kept, direct_zarr.Kept):
+        return dataclasses.replace(spec, kept=spec.kept.traits())
+    return spec
+
+
 def check_output(spec: ArraySpec, options: MoveOptions) -> ArraySpec:
     """Check chunks, shards, compressor and dtype."""
-    if isinstance(spec.kept, direct_zarr.Kept):
-        spec = dataclasses.replace(spec, kept=spec.kept.traits())
+    spec = _with_traits(spec)
     _check_dtype(spec.dtype, "the output")
     check_boxes("chunks", options.chunks, spec)
     check_boxes("shards", options.shards, spec)
@@ -410,7 +419,9 @@ def open_writer(path: str, spec: ArraySpec, options: MoveOptions) -> ZarrArray:
         warnings.simplefilter("ignore")
         if addresses.is_address(path):
             late = _late_store_class()(addresses.store_at(path, read_only=False))
-            return ZarrArray(_create(late, spec, options), path, spec.dtype, store=late)
+            return ZarrArray(
+                _create(late, _with_traits(spec), options), path, spec.dtype, store=late
+            )
         store = _store_class()(path)
         return ZarrArray(_zarr().open_array(store, mode="r+"), path, spec.dtype, store=store)
 

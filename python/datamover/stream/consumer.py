@@ -177,7 +177,9 @@ class Consumer:
         return set(self._end.names())
 
     def steps(
-        self, targets: Mapping[str, Layout | XArray], timeout: float | None = None
+        self,
+        targets: Mapping[str, Layout | XArray] | None = None,
+        timeout: float | None = None,
     ) -> Iterator[tuple[int, dict[str, Any]]]:
         """Say what is wanted, and iterate over the steps that begin from now on. Collective.
 
@@ -186,9 +188,11 @@ class Consumer:
 
         Parameters
         ----------
-        targets : mapping of name to layout or XArray
+        targets : mapping of name to layout or XArray, optional
             For each array that is wanted, how it is to lie on the processes of `comm`. An `XArray`
-            is written in every step; with a layout there are new arrays in each.
+            is written in every step; with a layout there are new arrays in each. Without it every
+            array is wanted, whole, also those that are sent first later, and each comes as a step
+            of its own, with the number of its step; only where one process receives.
         timeout : float, optional
             Seconds to wait for a step; for ever without it.
 
@@ -207,6 +211,8 @@ class Consumer:
             different things.
         WrongType
             An `XArray` of another dtype.
+        InvalidArgument
+            No targets, where several processes receive.
         PeerFailed
             A process of either program failed or left.
         Timeout
@@ -216,9 +222,12 @@ class Consumer:
         """
         with self._refusing():
             limit = seconds(timeout)
-            wanted = self._checked(targets)
+            wanted = {} if targets is None else self._checked(targets)
             words = [(name, one.layout, one.words_of_dtype()) for name, one in wanted.items()]
-        self._end.subscribe(words)
+        if targets is None:
+            self._end.subscribe_to_all()
+        else:
+            self._end.subscribe(words)
         self._wanted = wanted
         return _Steps(self, limit)
 
@@ -244,13 +253,19 @@ class Consumer:
         number, found = arrived
         try:
             arrays = {
-                name: self._wanted[name].unpack(self._end, name, dtype) for name, dtype in found
+                name: self._target(name).unpack(self._end, name, dtype) for name, dtype in found
             }
             self._end.taken()
         except BaseException as error:
             self._fail(error)
             raise
         return number, arrays
+
+    def _target(self, name: str) -> _Wanted:
+        """Give what is wanted of an array of the step; where all are, the first time too."""
+        if name not in self._wanted:
+            self._wanted[name] = _Wanted(self._end.layout(name), self._group.rank)
+        return self._wanted[name]
 
     def _fail(self, error: BaseException) -> None:
         """Have `steps` raise an error, and tell the other processes, by the stream."""

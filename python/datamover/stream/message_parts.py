@@ -82,21 +82,23 @@ class KnownMemory:
         self._dtype: np.dtype | None = None
         self._place: ArrayPlace | None = None
         self._local: LocalMemory | None = None
+        self.words = ("", 0)  #: of its dtype
 
     def find(self, array: Any) -> LocalMemory | None:
         """Give what is remembered, where a bare ndarray lies where the last one did."""
         is_bare = self._place is not None and type(array) is np.ndarray
-        if is_bare and array.dtype == self._dtype and self._place.is_of(array):
+        is_bare = is_bare and (array.dtype is self._dtype or array.dtype == self._dtype)
+        if is_bare and self._place.is_of(array):
             return self._local
         return None
 
-    def remember(self, array: Any, local: LocalMemory) -> None:
-        """Take note of where an array lies. The array is not kept."""
+    def remember(self, array: Any, local: LocalMemory, words: tuple[str, int]) -> None:
+        """Take note of where an array lies, and its dtype in words. The array is not kept."""
         self._place = None
         if type(array) is np.ndarray:
             with contextlib.suppress(WrongType):  # buffers have no dates
                 self._place = ArrayPlace(array)
-                self._dtype = array.dtype
+                self._dtype, self.words = array.dtype, words
                 self._local = LocalMemory(local.memory, local.layout)
 
 

@@ -19,7 +19,7 @@ from datamover._plan import Producer
 from datamover.arguments import memory_limit, seconds, text
 from datamover.arrays import UserArrays, XArray
 from datamover.collective_calls import agreeing, refused_by
-from datamover.errors import InvalidArgument, InvalidState, Mismatch, WrongType
+from datamover.errors import InvalidArgument, Mismatch, WrongType
 from datamover.layouts import Layout
 from datamover.stream import wire
 from datamover.stream.group import Group
@@ -201,7 +201,6 @@ class Stream:
 
     def _send(self, name: str, array: Any, step: Any, layout: Any) -> None:
         try:
-            self._check_process()
             said, local, words = self._part(name, array, layout)
             number = None if step is None else _count(step, "step")
         except BaseException as error:
@@ -212,10 +211,6 @@ class Stream:
             if name not in self._sent and self._end.knows(name):
                 self._sent[name] = SentArray(said)
 
-    def _check_process(self) -> None:
-        if os.getpid() != self._process:
-            raise InvalidState("the stream is of the process that this one was forked from")
-
     def _part(
         self, name: str, array: Any, layout: Any
     ) -> tuple[Layout | None, LocalMemory, tuple[str, int]]:
@@ -223,14 +218,18 @@ class Stream:
 
         Of the layout that the array had before nothing is said.
         """
-        if not text(name, "name").isprintable():
+        known = self._sent.get(name) if isinstance(name, str) else None
+        if known is not None and layout is known.layout and type(array) is np.ndarray:
+            local = known.memory.find(array)  # as most programs send it
+            if local is not None:
+                return None, local, known.memory.words
+        if known is None and not text(name, "name").isprintable():
             raise InvalidArgument(f"name is {name!r}, which cannot be printed")
-        known = self._sent.get(name)
         layout = self._layout_of(array, layout, known)
         said = None if known is not None and layout is known.layout else layout
         local = known.memory.find(array) if known is not None else None
         if local is not None:
-            return said, local, _said_of(array.dtype)
+            return said, local, known.memory.words
         given = array if isinstance(array, (XArray, UserArrays)) else UserArrays(array)
         dtype = given.dtype
         words = ("", 0) if dtype is None else _said_of(dtype)
@@ -238,7 +237,7 @@ class Stream:
             raise Mismatch(f"the layout is for {layout.nprocs} processes, {self._group.size} send")
         local = local_memory(given, layout, self._group.rank, dtype or np.dtype("u1"))
         if known is not None:
-            known.memory.remember(array, local)
+            known.memory.remember(array, local, words)
         return said, local, words
 
     def _layout_of(self, array: Any, layout: Any, known: SentArray | None) -> Layout:
@@ -269,8 +268,6 @@ class Stream:
         InvalidState
             The stream is closed.
         """
-        with self._refusing():
-            self._check_process()
         self._end.end_step()
 
     def counters(self) -> dict[str, int]:
@@ -287,7 +284,7 @@ class Stream:
         """Wait until consumers have what was sent to them, then end the stream. Collective.
 
         What they have not taken after `timeout` seconds (None: wait for ever) they do not get; it
-        counts as dropped. A second call does nothing.
+        counts as dropped. A second call does nothing, nor does one in a forked process.
         """
         if self._end.is_closed:
             return

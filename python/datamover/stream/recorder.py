@@ -34,10 +34,10 @@ class Recorder(Protocol):
     """What a format of recordings has to offer."""
 
     def begin(self, infos: Collection[ArrayInfo]) -> None:
-        """Prepare for all arrays, before their first step."""
+        """Prepare for the arrays that are known, before their first step."""
 
     def write(self, name: str, step: int, array: np.ndarray) -> None:
-        """Write one step of an array."""
+        """Write one step of an array, known before or not."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -96,7 +96,7 @@ def record(
         "npy:DIRECTORY" for a file NAME/STEP.npy for each, "zarr:PATH" for a group with an array for
         each name, steps along its first dimension.
     names : sequence of str
-        The arrays; without any, all that are known soon after the first has been sent.
+        The arrays; without any, all, also those that are sent first later.
     steps : int, optional
     timeout : float, optional
         Seconds to wait for the stream, and for each step.
@@ -110,29 +110,34 @@ def record(
     """
     recorder, path = _recorder(to)
     with connect(address, timeout=timeout) as source:
-        known = _known_arrays(source, timeout, names)
-        missing = [name for name in names if name not in known]
-        if missing or not known:
-            raise InvalidArgument(f"the stream sends {sorted(known)}, not {missing}")
-        wanted = {name: known[name] for name in names or known}
+        wanted = _wanted(source, timeout, names)
         with _naming_full_disks(path):
             recorder.begin(wanted.values())
-            return _record(source, recorder, wanted, steps, timeout, known, names)
+            layouts = {
+                name: BlockCyclic(info.shape, f"({', '.join('*' * len(info.shape))})", nprocs=1)
+                for name, info in wanted.items()
+            }
+            if names:
+                return _record(source, recorder, layouts, steps, timeout)
+            return _record_all(source, recorder, steps, timeout)
+
+
+def _wanted(source: Consumer, timeout: float | None, names: Sequence[str]) -> dict[str, ArrayInfo]:
+    """Find what is known of the arrays that were named."""
+    known = _known_arrays(source, timeout, names) if names else {}
+    missing = [name for name in names if name not in known]
+    if missing:
+        raise InvalidArgument(f"the stream sends {sorted(known)}, not {missing}")
+    return {name: known[name] for name in names}
 
 
 def _record(
     source: Consumer,
     recorder: Recorder,
-    wanted: dict[str, ArrayInfo],
+    layouts: dict[str, BlockCyclic],
     steps: int | None,
     timeout: float | None,
-    known: Collection[str],
-    names: Sequence[str],
 ) -> Recorded:
-    layouts = {
-        name: BlockCyclic(info.shape, f"({', '.join('*' * len(info.shape))})", nprocs=1)
-        for name, info in wanted.items()
-    }
     count = nbytes = 0
     for step, arrays in source.steps(layouts, timeout):
         for name, array in arrays.items():
@@ -141,13 +146,30 @@ def _record(
         count += 1
         if count == steps:
             break
-    else:
-        later = sorted(source.names() - set(known))
-        if later and not names:
-            raise IoError(
-                f"not recorded, as they were first sent after the recording had begun: {later}; "
-                "begin it after the first step of a stream that waits for nobody (consumers=0)"
-            )
+    return Recorded(count, nbytes, source.dropped)
+
+
+def _record_all(
+    source: Consumer, recorder: Recorder, steps: int | None, timeout: float | None
+) -> Recorded:
+    """Record every array; those of a step come one by one, with its number."""
+    count = nbytes = 0
+    last: int | None = None
+    seen: set[str] = set()  # in this step
+    known: set[str] = set()
+    for step, arrays in source.steps(timeout=timeout):
+        if step != last or seen & arrays.keys():
+            if count == steps:
+                break
+            count, last, seen = count + 1, step, set()
+        for name, array in arrays.items():
+            recorder.write(name, step, array)
+            nbytes += array.nbytes
+        seen |= arrays.keys()
+        # In the first step nobody knows yet whether another one comes.
+        if count == steps and count > 1 and seen >= known:
+            break
+        known |= seen
     return Recorded(count, nbytes, source.dropped)
 
 
@@ -183,10 +205,12 @@ class _NpyRecorder:
         self._path = path
 
     def begin(self, infos: Collection[ArrayInfo]) -> None:
+        self._path.mkdir(parents=True)
         for info in infos:
-            (self._path / _file_name(info.name)).mkdir(parents=True)
+            (self._path / _file_name(info.name)).mkdir()
 
     def write(self, name: str, step: int, array: np.ndarray) -> None:
+        (self._path / _file_name(name)).mkdir(exist_ok=True)
         path = self._path / _file_name(name) / f"{step}.npy"
         if path.exists():
             raise IoError(f"step {step} of {name!r} came a second time; record to zarr: instead")
@@ -215,38 +239,43 @@ class _ZarrRecorder:
         except ImportError:
             raise Unsupported("recording to Zarr needs the package zarr") from None
         self._make_group = functools.partial(zarr.open_group, str(path), mode="w-")
+        self._group: Any = None
         self._arrays: dict[str, tuple[Any, Any]] = {}
 
     def begin(self, infos: Collection[ArrayInfo]) -> None:
-        names = [name for info in infos for name in self._names(info)]
+        self._refuse_twice([info.name for info in infos])
+        self._group = self._make_group()
+        for info in infos:
+            self._begin(info.name, info.shape, info.dtype)
+
+    @staticmethod
+    def _names(name: str) -> tuple[str, str]:
+        name = _file_name(name)
+        return name, f"{name}.steps"
+
+    def _refuse_twice(self, arrays: Collection[str]) -> None:
+        names = [name for array in arrays for name in self._names(array)]
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
             raise InvalidArgument(
                 f"in Zarr an array and the steps of another one would both be {twice[0]!r}; "
                 "record to npy: instead, or one of them alone"
             )
-        group = self._make_group()
-        for info in infos:
-            self._begin(group, info)
 
-    @staticmethod
-    def _names(info: ArrayInfo) -> tuple[str, str]:
-        name = _file_name(info.name)
-        return name, f"{name}.steps"
-
-    def _begin(self, group: Any, info: ArrayInfo) -> None:
-        name, name_of_steps = self._names(info)
-        chunk = list(info.shape)
+    def _begin(self, array: str, shape: tuple[int, ...], dtype: np.dtype) -> None:
+        name, name_of_steps = self._names(array)
+        chunk = list(shape)
         for d in range(len(chunk)):  # the slowest dimensions are cut first
-            rest = int(np.prod(chunk[d + 1 :], dtype=object)) * info.dtype.itemsize
+            rest = int(np.prod(chunk[d + 1 :], dtype=object)) * dtype.itemsize
             chunk[d] = max(1, min(chunk[d], ZARR_CHUNK_BYTES // max(rest, 1)))
-        data = group.create_array(
-            name, shape=(0, *info.shape), chunks=(1, *chunk), dtype=info.dtype
-        )
-        steps = group.create_array(name_of_steps, shape=(0,), chunks=(1024,), dtype="i8")
-        self._arrays[info.name] = data, steps
+        data = self._group.create_array(name, shape=(0, *shape), chunks=(1, *chunk), dtype=dtype)
+        steps = self._group.create_array(name_of_steps, shape=(0,), chunks=(1024,), dtype="i8")
+        self._arrays[array] = data, steps
 
     def write(self, name: str, step: int, array: np.ndarray) -> None:
+        if name not in self._arrays:
+            self._refuse_twice([*self._arrays, name])
+            self._begin(name, array.shape, array.dtype)
         data, steps = self._arrays[name]
         data.append(array[None])
         steps.append(np.array([step]))

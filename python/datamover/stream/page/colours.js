@@ -70,11 +70,12 @@ const COLOUR_MAPS = {
 // In no map.
 const NAN_COLOUR = "ff2bd6";
 
-// Give the colours of a map as pixels of a canvas.
+// Give the colours of a map as pixels of a canvas; the last one twice, for the end of the range.
 function pixelsOfMap(name) {
   const digits = COLOUR_MAPS[name];
-  const pixels = new Uint32Array(256);
+  const pixels = new Uint32Array(257);
   for (let i = 0; i < 256; i++) pixels[i] = pixelOfColour(digits.slice(6 * i, 6 * i + 6));
+  pixels[256] = pixels[255];
   return pixels;
 }
 

@@ -58,7 +58,8 @@ function range(elems) {
   }
   const last = elems[end];
   if (rest !== 0 || last - last !== 0) return rangeOfFinite(elems);
-  return { low: Math.min(low, otherLow, last), high: Math.max(high, otherHigh, last), nans: 0 };
+  [low, high] = [Math.min(low, otherLow, last), Math.max(high, otherHigh, last)];
+  return { low, high, nans: 0, areFinite: true };
 }
 
 // The same where some values are NaN or infinite, or where there are none.
@@ -74,5 +75,5 @@ function rangeOfFinite(elems) {
       if (value > high) high = value;
     }
   }
-  return low <= high ? { low, high, nans } : { low: 0, high: 0, nans };
+  return { ...(low <= high ? { low, high } : { low: 0, high: 0 }), nans, areFinite: false };
 }

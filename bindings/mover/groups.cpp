@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How do the processes of a communicator agree, and hear of each other's failures, in Python?
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "errors.hpp"
+#include "module.hpp"
+#include "mpi/alarm.hpp"
+#include "mpi/byte_message.hpp"
+#include "mpi/group_together.hpp"
+#include "mpi/process_group.hpp"
+#include "numpy_arrays.hpp"
+
+namespace nb = nanobind;
+
+namespace datamover::bindings {
+
+void bind_groups(nb::module_& m) {
+    using Released = nb::call_guard<nb::gil_scoped_release>;
+    m.def("check_running", &mpi::check_running, "Raises where MPI may not be called. Local.");
+    m.def(
+        "agree",
+        [](std::uintptr_t comm, std::optional<std::string> code, const std::string& message) {
+            std::optional<Error> mine;
+            if (code) mine = Error(error_code_from_name(*code), message);
+            mpi::ProcessGroup::of(comm_at(comm))->agree(mine);
+        },
+        nb::arg("comm_address"), nb::arg("code").none(), nb::arg("message"), Released(),
+        "Raises on all processes the error that the lowest of them brings; none brings: returns. "
+        "Collective.");
+    m.def(
+        "fail",
+        [](std::uintptr_t comm, const std::string& message) {
+            mpi::ProcessGroup::of(comm_at(comm))->fail(Error(ErrorCode::peer_failed, message));
+        },
+        nb::arg("comm_address"), nb::arg("message"), Released(),
+        "Has all processes raise peer_failed in whatever they do together from now on. Local.");
+    m.def(
+        "together",
+        [](std::uintptr_t comm) -> std::shared_ptr<stream::Together> {
+            return std::make_shared<mpi::GroupTogether>(mpi::ProcessGroup::of(comm_at(comm)));
+        },
+        nb::arg("comm_address"), Released(),
+        "The processes of a communicator, as a stream's sending ones. Collective as `agree`.");
+    m.def(
+        "gather",
+        [](std::uintptr_t comm, nb::object numbers) {
+            const std::vector<std::int64_t> mine = Integers(numbers, "numbers").to_vector();
+            std::vector<std::vector<std::int64_t>> all;
+            {
+                nb::gil_scoped_release released;
+                all = mpi::ProcessGroup::of(comm_at(comm))->gather(mine);
+            }
+            nb::list arrays;
+            for (auto& values : all) arrays.append(array_of(std::move(values)));
+            return arrays;
+        },
+        nb::arg("comm_address"), nb::arg("numbers"),
+        "Every process's int64 numbers, in order of rank; waits as movers do. Collective.");
+    m.def(
+        "duplicate",
+        [](std::uintptr_t comm, std::uintptr_t made) {
+            *reinterpret_cast<MPI_Comm*>(made) = mpi::ProcessGroup::of(comm_at(comm))->duplicate();
+        },
+        nb::arg("comm_address"), nb::arg("made_address"), Released(),
+        "Makes a communicator of the same processes, to be freed by the caller, and puts its "
+        "handle at an address; waits as movers do. Collective.");
+    nb::class_<mpi::Alarm>(m, "Alarm", "By which a process has the others stop. See agreement.py.")
+        .def(
+            "__init__",
+            [](mpi::Alarm* self, std::uintptr_t comm) {
+                new (self) mpi::Alarm(mpi::ProcessGroup::of(comm_at(comm)));
+            },
+            nb::arg("comm_address"), Released())
+        .def("ring", &mpi::Alarm::ring, Released(), "Tells all others. Local.")
+        .def("rings", &mpi::Alarm::rings, Released(), "Whether another has failed. Local.")
+        .def("settle", &mpi::Alarm::settle, Released(), "Takes in what was sent. Collective.");
+}
+
+}  // namespace datamover::bindings

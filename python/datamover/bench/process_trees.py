@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How long does a program run, and how much memory do it and all that it starts take at most?"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+#: The exit code by which a contender says that it is not installed.
+NOT_INSTALLED = 3
+LOOK_SECONDS = 0.02
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a program ended: its code, what it printed, its seconds, its peak memory."""
+
+    code: int
+    printed: str
+    errors: str
+    seconds: float
+    peak_bytes: int
+
+    def failure(self) -> str | None:
+        """Say why it counts for nothing; None where it does count."""
+        if self.code == 0:
+            return None
+        if self.code == NOT_INSTALLED:
+            return self.errors.strip()
+        last = (self.errors.strip().splitlines() or [f"exit code {self.code}"])[-1]
+        return f"failed: {last}"
+
+
+def run(
+    command: Sequence[str], environment: Mapping[str, str] | None = None, looks: bool = True
+) -> Ended:
+    """Run a program until it and its output end.
+
+    Parameters
+    ----------
+    command : sequence of str
+    environment : mapping, optional
+        Variables besides those of this process.
+    looks : bool
+        Whether to look at memory, which takes some of a core's time; peak 0 where not.
+    """
+    begin = time.perf_counter()
+    with subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, **(environment or {})},
+    ) as process:
+        watch = _Watch(process.pid) if looks else None
+        printed, errors = process.communicate()
+        seconds = time.perf_counter() - begin
+        peak_bytes = watch.end() if watch else 0
+    return Ended(process.returncode, printed, errors, seconds, peak_bytes)
+
+
+class _Watch(threading.Thread):
+    """Looks at the memory of a process and all below it."""
+
+    def __init__(self, pid: int):
+        super().__init__(daemon=True)
+        self._pid = pid
+        self._over = threading.Event()
+        self.peak_bytes = 0
+        self.start()
+
+    def run(self) -> None:
+        while not self._over.wait(LOOK_SECONDS):
+            self.peak_bytes = max(self.peak_bytes, sum(map(_pss_bytes, _tree(self._pid))))
+
+    def end(self) -> int:
+        self._over.set()
+        self.join()
+        return self.peak_bytes
+
+
+def _tree(pid: int) -> list[int]:
+    found = [pid]
+    for parent in found:
+        with contextlib.suppress(OSError):
+            for task in os.listdir(f"/proc/{parent}/task"):
+                children = Path(f"/proc/{parent}/task/{task}/children").read_text()
+                found += map(int, children.split())
+    return found
+
+
+def _pss_bytes(pid: int) -> int:
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/smaps_rollup", encoding="ascii") as file:
+        for line in file:
+            if line.startswith("Pss:"):
+                return int(line.split()[1]) * 1024
+    return 0

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How does h5py read a file that has an address, with few requests?
+
+It asks for pieces of some bytes: blocks are fetched, and kept. It holds its lock meanwhile, for
+which every thread waits that frees one of its objects, as the garbage collector may do in any: so
+no other thread of Python may be needed to bring bytes. obstore has threads of its own.
+"""
+
+from __future__ import annotations
+
+import gc
+import io
+from typing import Any
+
+from datamover.errors import Unsupported
+from datamover.files.address_bytes import AddressBytes
+
+BLOCK_BYTES = 1 << 18
+KEPT_BLOCKS = 32
+
+
+class AddressBlocks(AddressBytes):
+    """The bytes of an object, of which blocks are kept; for as many open files as there are.
+
+    Parameters
+    ----------
+    address : str
+
+    Raises
+    ------
+    Unsupported
+        It is not reached by obstore.
+    """
+
+    def __init__(self, address: str):
+        super().__init__(address)
+        if not hasattr(self._store, "store"):
+            raise Unsupported(
+                f"{address}: HDF5 at addresses is read by obstore alone (pip install "
+                "'datamover[stores]'); copy it here first"
+            )
+        self._blocks: dict[int, memoryview] = {}  # the latest last; h5py lets one thread in
+
+    def read(self, begin: int, end: int) -> memoryview:
+        """Read the bytes from `begin` up to `end`; cannot be interrupted meanwhile."""
+        if begin == end:
+            return memoryview(b"")
+        import obstore
+
+        try:
+            found = obstore.get_range(self._store.store, self._name, start=begin, end=end)
+        except Exception as e:
+            raise self._unread(e) from e
+        return self._complete(begin, end, memoryview(found))
+
+    def block(self, number: int) -> memoryview:
+        """Give a block, which may end with the object."""
+        found = self._blocks.pop(number, None)
+        if found is None:
+            begin = number * BLOCK_BYTES
+            found = self.read(begin, min(begin + BLOCK_BYTES, self.size))
+            if len(self._blocks) == KEPT_BLOCKS:
+                del self._blocks[next(iter(self._blocks))]
+        self._blocks[number] = found
+        return found
+
+
+class AddressFile(io.RawIOBase):
+    """An object at an address, as a file that is read by h5py.
+
+    Parameters
+    ----------
+    data : AddressBlocks
+    """
+
+    def __init__(self, data: AddressBlocks):
+        super().__init__()
+        self._data = data
+        self._at = 0
+
+    def readable(self) -> bool:
+        """It is."""
+        return True
+
+    def seekable(self) -> bool:
+        """It is."""
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """Go to a byte."""
+        begins = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._data.size}
+        self._at = begins[whence] + offset
+        return self._at
+
+    def tell(self) -> int:
+        """Tell at which byte it is."""
+        return self._at
+
+    def readinto(self, out: Any) -> int:
+        """Read as many bytes as `out` has, or as there are."""
+        view = memoryview(out).cast("B")
+        end = min(self._at + len(view), self._data.size)
+        count = max(0, end - self._at)
+        collects = gc.isenabled()
+        gc.disable()  # where others free what they do not know to be h5py's, while they serve us
+        try:
+            self._fill(view[:count])
+        finally:
+            if collects:
+                gc.enable()
+        self._at += count
+        return count
+
+    def _fill(self, view: memoryview) -> None:
+        if len(view) > BLOCK_BYTES:
+            view[:] = self._data.read(self._at, self._at + len(view))
+            return
+        done = 0
+        while done < len(view):
+            number, first = divmod(self._at + done, BLOCK_BYTES)
+            part = self._data.block(number)[first : first + len(view) - done]
+            view[done : done + len(part)] = part
+            done += len(part)

@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What of an array goes straight between a process's own memory and a file?
+
+Whole chunks that lie in one block of one process, and long runs of flat files: nobody else has to
+do with them, so that they are not moved to another process, and nobody waits. All else goes by
+slabs (`state_steps`). What goes how is worked out from layouts alone, and the same everywhere.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from datamover._plan import BlockCyclic, FloorPlan, Region
+from datamover.files.formats import Shape
+from datamover.files.state_items import Item
+from datamover.layouts import Layout
+
+#: Runs of a flat file that are shorter are gathered to longer ones on the way.
+MIN_RUN_BYTES = 1 << 16
+#: Layouts of more blocks are not looked at: it would take time on every process.
+MOST_BLOCKS = 4096
+#: What is left between so many blocks can be said by few boxes.
+MOST_BLOCKS_OF_MIXED = 256
+#: A process may have so many times its share; where it has more, the others are to help it.
+MOST_SHARES = 1.5
+
+
+@dataclasses.dataclass(frozen=True)
+class Split:
+    """How an array goes.
+
+    Attributes
+    ----------
+    direct : list of (int, int, Region)
+        The process, its block, and the box of it that goes straight; in indices of the layout.
+    rest : list of Region
+        What goes by slabs, in indices of the file.
+    """
+
+    direct: list[tuple[int, int, Region]]
+    rest: list[Region]
+
+
+def split(file: Any, layout: Layout, ranks: Sequence[int], to_file: bool) -> Split:
+    """Say how an array goes between a layout and an open file. Local, the same everywhere.
+
+    Parameters
+    ----------
+    file : Reader or Writer
+        Says `spec`, `granule`, and perhaps `reads_parts`.
+    layout : Layout
+    ranks : sequence of int
+        The processes that read or write.
+    to_file : bool
+    """
+    domain = layout.domain
+    shape = Region.from_shape(domain.shape)
+    by_slabs = Split([], [] if shape.empty else [shape])
+    blocks = _blocks(layout)
+    if shape.empty or not blocks:
+        return by_slabs
+    allowed = set(ranks)
+    direct = []
+    for rank, block, region in blocks:
+        if rank in allowed:
+            box = _aligned(file, region.shifted([-a for a in domain.lo]), to_file)
+            if not box.empty:
+                direct.append((rank, block, box))
+    shares = dict.fromkeys(ranks, 0)
+    for rank, _, box in direct:
+        shares[rank] += box.size
+    total = sum(shares.values())
+    if total == 0 or max(shares.values()) * len(shares) > MOST_SHARES * total:
+        return by_slabs
+    rest: list[Region] = []
+    if total < shape.size:
+        if len(blocks) > MOST_BLOCKS_OF_MIXED:
+            return by_slabs
+        rest = [shape]
+        for _, _, box in direct:
+            rest = [part for left in rest for part in left.subtracted(box)]
+    placed = [(rank, block, box.shifted(domain.lo)) for rank, block, box in direct]
+    return Split(placed, rest)
+
+
+def parts(
+    splits: dict[str, Split], items: dict[str, Item], rank: int
+) -> Iterator[tuple[str, Shape, np.ndarray]]:
+    """Go through what goes straight here: (name, index of the first element, view)."""
+    for name, found in splits.items():
+        item = items[name]
+        views: dict[int, np.ndarray] = {}
+        for owner, block, box in found.direct:
+            if owner != rank:
+                continue
+            views = views or dict(item.array.interiors(item.layout, rank))
+            lo = _first(item.layout, rank, block)
+            here = tuple(slice(a - o, b - o) for a, b, o in zip(box.lo, box.hi, lo, strict=True))
+            first = tuple(a - o for a, o in zip(box.lo, item.origin, strict=True))
+            yield name, first, views[block][here]
+
+
+def suits(item: Item, dtype: np.dtype, order: str, rank: int, to_file: bool) -> bool:
+    """Tell whether this process's memory is as the file is; True where it has none. Local.
+
+    Elements that have to be converted, or to be turned, are better moved by the engine, and what
+    cannot be written to is refused by it.
+
+    Raises
+    ------
+    Error
+        As from a mover: arrays that do not fit their layout.
+    """
+    if item.array is None:  # it is made in C order
+        return order == "C"
+    if item.dtype is not None and item.dtype != dtype:
+        return False
+    if not isinstance(item.layout, (BlockCyclic, FloorPlan)):
+        return False
+    _check_arrays(item, rank)
+    views = [view for _, view in item.array.interiors(item.layout, rank) if view.size]
+    return all(_runs_along(view, -1 if order == "C" else 0) for view in views) and (
+        to_file or all(map(_takes_all, views))
+    )
+
+
+def _runs_along(view: np.ndarray, d: int) -> bool:
+    return view.shape[d] < 2 or view.strides[d] == view.itemsize
+
+
+def _takes_all(view: np.ndarray) -> bool:
+    """Tell whether each element has a place of its own that can be written to."""
+    lies_apart = all(s != 0 or n < 2 for n, s in zip(view.shape, view.strides, strict=True))
+    return view.flags.writeable and lies_apart
+
+
+def _check_arrays(item: Item, rank: int) -> None:
+    from datamover.arrays import UserArrays
+
+    if isinstance(item.array, UserArrays):
+        item.array.part(item.layout, rank, item.dtype or np.dtype("u1"))
+    else:
+        item.array.part()
+
+
+def _blocks(layout: Layout) -> list[tuple[int, int, Region]]:
+    """Give (process, block, region) of all blocks, if all are boxes and have nothing in common."""
+    if isinstance(layout, BlockCyclic):
+        return _boxes_of_block_cyclic(layout)
+    if isinstance(layout, FloorPlan) and layout.num_blocks <= MOST_BLOCKS:
+        found = [
+            (int(layout.owner(block)), block, layout.region(block))
+            for block in range(layout.num_blocks)
+        ]
+        alone = all(
+            region.empty or [(r.lo, r.hi) for r in layout.exclusive_regions(block)]
+            == [(region.lo, region.hi)]
+            for _, block, region in found
+        )  # fmt: skip
+        return [entry for entry in found if not entry[2].empty] if alone else []
+    return []
+
+
+def _boxes_of_block_cyclic(layout: BlockCyclic) -> list[tuple[int, int, Region]]:
+    if layout.replicas != 1 or layout.nprocs > MOST_BLOCKS:
+        return []
+    found = []
+    for rank in range(layout.nprocs):
+        for block in layout.blocks_of(rank):
+            extents = layout.local_shape(rank)
+            if 0 in extents:
+                continue
+            lo = layout.global_index(rank, [0] * layout.dims)
+            last = layout.global_index(rank, [n - 1 for n in extents])
+            if any(b - a + 1 != n for a, b, n in zip(lo, last, extents, strict=True)):
+                return []
+            found.append((rank, block, Region(lo, [b + 1 for b in last])))
+    return found
+
+
+def _first(layout: Layout, rank: int, block: int) -> Shape:
+    if isinstance(layout, FloorPlan):
+        return tuple(layout.region(block).lo)
+    return tuple(layout.global_index(rank, [0] * layout.dims))
+
+
+def _aligned(file: Any, region: Region, to_file: bool) -> Region:
+    """Give the part of a block, in indices of the file, that goes straight."""
+    spec, granule = file.spec, file.granule
+    if math.prod(granule) == 1:
+        return region if _run_bytes(spec, region) >= MIN_RUN_BYTES else _nothing(region)
+    if not to_file and getattr(file, "reads_parts", False):
+        wide = zip(region.shape, granule, spec.shape, strict=True)
+        if all(n >= g or n == whole for n, g, whole in wide):
+            return region
+    lo = [-(-a // g) * g for a, g in zip(region.lo, granule, strict=True)]
+    hi = [
+        b if b == n else b // g * g for b, g, n in zip(region.hi, granule, spec.shape, strict=True)
+    ]
+    return Region(lo, hi) if all(a < b for a, b in zip(lo, hi, strict=True)) else _nothing(region)
+
+
+def _nothing(region: Region) -> Region:
+    return Region.empty_region(region.dims)
+
+
+def _run_bytes(spec: Any, region: Region) -> int:
+    """Give the bytes that lie together in the file and in a box."""
+    extents = zip(region.shape, spec.shape, strict=True)
+    run = spec.dtype.itemsize
+    for n, whole in reversed(list(extents)) if spec.order == "C" else extents:
+        run *= n
+        if n < whole:
+            break
+    return run

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// By what does a process have the others stop what each of them does by itself?
+#pragma once
+
+#include "process_group.hpp"
+
+namespace datamover::mpi {
+
+/// An empty message to all others of a group, with a tag of its own. Unlike a failure of the group
+/// it leaves this usable. Destroyed without settle(), what was sent stays under way: for who leaves
+/// the group anyway.
+class Alarm {
+public:
+    /// Collective, though nobody waits: all processes make their alarms and movers in one order.
+    explicit Alarm(ProcessGroupPtr group);
+
+    /// Tells all others, at the first call. Never waits.
+    void ring();
+    /// Whether another process has rung. Throws peer_failed where one has left. Local.
+    bool rings() const;
+    /// Takes in what was sent. Collective, when all have stopped; waits as movers do.
+    void settle();
+
+private:
+    void send(int rank) const;
+
+    ProcessGroupPtr group_;
+    int tag_;
+    bool has_rung_ = false;
+};
+
+}  // namespace datamover::mpi

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How long are the pieces of a packed message that is put together while it is taken apart?
+#pragma once
+
+#include <cstdint>
+
+namespace datamover::plan {
+
+/// Of a message of `message_bytes`: 64 KiB, and more for messages so long that this would make more
+/// than 1,024 of them, since each piece costs time and memory while a mover is bound. Never more
+/// than `most_bytes`. Both sides of a pair know the two numbers, and so cut alike.
+std::int64_t pipelined_piece_bytes(std::int64_t message_bytes, std::int64_t most_bytes);
+
+}  // namespace datamover::plan

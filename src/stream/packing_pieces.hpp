@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// In which pieces is a long message packed, so that each is verified and sent while it is in the
+// processor's caches?
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "datamover/address_relation.hpp"
+#include "datamover/pair_part.hpp"
+#include "plan/compile.hpp"
+
+namespace datamover::stream {
+
+/// Where an array lies.
+struct SourceMemory {
+    const std::byte* data = nullptr;
+    AddressBounds bounds;
+};
+
+/// A message as pieces that lie one behind the other in it.
+class PackingPieces {
+public:
+    /// Shorter messages are packed at once: those that the receiver reads where they lie, and
+    /// those that are sent over a connection, whose ends wait for each other more often with
+    /// pieces.
+    static constexpr std::int64_t least_bytes = 1 << 19, least_sent_bytes = 2 << 20;
+    /// With what it is packed from, a piece fits into a processor's own cache.
+    static constexpr std::int64_t most_bytes = 1 << 18;
+
+    /// Of a message to a process: none where it is short. Throws as plan::compile.
+    PackingPieces(const PairPart& part, const plan::RelationSide& from,
+                  const plan::RelationSide& message);
+
+    bool empty() const { return pieces_.empty(); }
+    /// Packs one piece.
+    struct Bound {
+        BoundCopy pack;
+        std::size_t end = 0;  ///< of the message is packed after it
+    };
+    /// Throws as AddressRelation::bind_gather.
+    std::vector<Bound> bind(SourceMemory source, std::span<std::byte> message) const;
+
+private:
+    struct Piece {
+        std::size_t shape = 0;
+        std::int64_t source_shift_bytes = 0, bytes = 0;
+    };
+    std::vector<AddressRelation> shapes_;
+    std::vector<Piece> pieces_;
+};
+
+}  // namespace datamover::stream

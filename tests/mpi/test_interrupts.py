@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Does an interrupt anywhere within a collective call end it on all processes?"""
+
+import numpy as np
+import pytest
+from interrupter import Interrupter
+
+import datamover as dm
+
+
+def calls_of(comm, place):
+    """Collective calls of every kind."""
+    line = dm.BlockCyclic(4 * comm.size, "block", nprocs=comm.size)
+    same = dm.redistribute(line, line)
+    turned = dm.redistribute(line, dm.BlockCyclic(4 * comm.size, "cyclic", nprocs=comm.size))
+    a, b = np.arange(4.0), np.zeros(4)
+    ranks = np.arange(4) % comm.size
+
+    def distributed(on):
+        return dm.Distribution(on, ranks, method="partition")
+
+    def opened(on):
+        how = dict(mode="w", dtype="f8", overwrite=True)
+        return dm.files.open(f"{place}/new.npy", line, comm=on, **how)
+
+    def saving(on):
+        given = {"a": (a, line)}
+        return dm.save(f"{place}/a.npy", given, comm=on, overwrite=True, wait=False)
+
+    return {
+        "XArray": lambda on: dm.XArray(on, line),
+        "Mover": lambda on: dm.Mover(same, a, b, comm=on),
+        "MoverSet": lambda on: dm.MoverSet([(same, a, b)], comm=on),
+        "rebind": lambda on: dm.Mover(same, a, b, comm=on).rebind(a, b.copy()),
+        "rebind of several": lambda on: dm.MoverSet([(same, a, b)], comm=on).rebind((a, b.copy())),
+        "tune": lambda on: dm.Mover(turned, a, b, comm=on).tune(1e-3),
+        "Mover of a file": lambda on: dm.Mover(
+            turned, dm.files.open(f"{place}/in.npy", line, comm=on), b
+        ),
+        "index_lists": lambda on: dm.index_lists(on, 4 * comm.size, comm.rank * 4 + np.arange(4)),
+        "Distribution": distributed,
+        "move": lambda on: distributed(on).move(a),
+        "reverse": lambda on: distributed(on).reverse(a),
+        "distribute": lambda on: dm.distribute(on, a, ranks, method="partition"),
+        "save": lambda on: dm.save(f"{place}/a.npy", {"a": (a, line)}, comm=on, overwrite=True),
+        "close of a file": lambda on: opened(on).close(),
+        "end of a file's block": lambda on: opened(on).__exit__(None, None, None),
+        "wait of a save": lambda on: saving(on).wait(),
+        "end of a save's block": lambda on: saving(on).__exit__(None, None, None),
+    }
+
+
+@pytest.mark.parametrize("name", calls_of(type("Comm", (), {"size": 1, "rank": 0}), ""))
+def test_an_interrupt_at_any_line_ends_the_call_on_all(comm, rng, place, cases, name):
+    def call(on):
+        if name == "reverse":  # as many values as have arrived
+            d = dm.Distribution(on, np.full(4, comm.rank), method="partition")
+            return d.reverse(np.zeros(4))
+        return calls_of(comm, place)[name](on)
+
+    if comm.rank == 0:
+        np.save(f"{place}/in.npy", np.zeros(4 * comm.size))
+    comm.Barrier()
+    call(comm)  # imports more than the next
+    with Interrupter() as counted:
+        call(comm)
+    last = comm.rank == comm.size - 1
+    for _ in range(8 * cases):
+        alone = comm.Dup()
+        n = comm.bcast(int(rng.integers(1, counted.lines + 1)), comm.size - 1)
+        outcome = "done"
+        with Interrupter(n if last else None) as interrupter:
+            try:
+                call(alone)
+                dm.Distribution(alone, [0] * 3, method="partition")  # the others are told by now
+            except (KeyboardInterrupt, dm.Error) as error:
+                outcome = type(error).__name__
+        ended = "KeyboardInterrupt" if last else "PeerFailed"
+        assert outcome == (ended if comm.bcast(interrupter.came, comm.size - 1) else "done"), n
+        comm.Barrier()
+        alone.Free()
+
+
+def test_an_interrupt_at_any_line_of_start_is_heard_by_who_waits(comm):
+    last = comm.rank == comm.size - 1
+
+    def started(on, interrupter):
+        d = dm.Distribution(on, np.arange(4) % comm.size, method="partition")
+        with interrupter:
+            d.start(np.zeros(4))
+        d.wait()
+
+    counted = Interrupter()
+    started(comm, counted)
+    for n in range(1, comm.bcast(counted.lines, comm.size - 1) + 1):
+        alone = comm.Dup()
+        outcome = "done"
+        try:
+            started(alone, Interrupter(n if last else None))
+            dm.Distribution(alone, [0] * 3, method="partition")  # the others are told by now
+        except (KeyboardInterrupt, dm.Error) as error:
+            outcome = type(error).__name__
+        assert outcome == ("KeyboardInterrupt" if last else "PeerFailed"), n
+        comm.Barrier()
+        alone.Free()
+
+
+def test_who_moves_hears_it_and_not_where_the_arrays_live(comm):
+    """Of a mover on another communicator than that of its arrays."""
+    home = comm.Dup()
+    line = dm.BlockCyclic(4 * comm.size, "block", nprocs=comm.size)
+    same = dm.redistribute(line, line)
+    a, b = dm.XArray(home, line), dm.XArray(home, line)
+    last = comm.rank == comm.size - 1
+    for n in range(1, 9):  # from the first line on, before the mover knows where it is
+        alone = comm.Dup()
+        outcome = "done"
+        with Interrupter(n if last else None):
+            try:
+                dm.Mover(same, a, b, comm=alone)
+            except (KeyboardInterrupt, dm.Error) as error:
+                outcome = type(error).__name__
+        assert outcome == ("KeyboardInterrupt" if last else "PeerFailed"), n
+        comm.Barrier()
+        alone.Free()
+    a.local[...], b.local[...] = 1, 0
+    dm.Mover(same, a, b)()
+    assert (b.local == 1).all()

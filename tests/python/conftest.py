@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Which servers do tests in several files use?"""
+
+import subprocess
+import sys
+import urllib.request
+
+import pytest
+
+#: It ends with who started it.
+SERVER = """
+import sys
+from moto.server import ThreadedMotoServer
+server = ThreadedMotoServer("127.0.0.1", port=0, verbose=False)
+server.start()
+print("http://%s:%s" % server.get_host_and_port(), flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.fixture(scope="session")
+def s3_server():
+    """The address of a server, in a process of its own: h5py lets no other thread in meanwhile."""
+    pytest.importorskip("moto.server")
+    with subprocess.Popen(
+        [sys.executable, "-c", SERVER],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as server:
+        yield server.stdout.readline().strip()
+        server.stdin.close()
+
+
+@pytest.fixture
+def bucket(s3_server, monkeypatch, request):
+    """The address of an empty bucket; who asks for it finds the server in the environment."""
+    for name, value in {
+        "AWS_ACCESS_KEY_ID": "a",
+        "AWS_SECRET_ACCESS_KEY": "b",
+        "AWS_ENDPOINT_URL": s3_server,
+        "AWS_ALLOW_HTTP": "true",
+        "AWS_REGION": "us-east-1",
+    }.items():
+        monkeypatch.setenv(name, value)
+    name = f"b{abs(hash(request.node.nodeid))}"
+    urllib.request.urlopen(urllib.request.Request(f"{s3_server}/{name}", method="PUT"))
+    return f"s3://{name}"

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Does `bench files` measure contenders whose output is right, and say who is not there?"""
+
+from figures import bench
+
+from datamover.bench.files import all_cases
+from datamover.bench.restart import CASES
+
+
+def test_moves_and_restarts_are_measured_beside_others(tmp_path):
+    place = tmp_path / "place"
+    place.mkdir()
+    chosen = ["npy-cube-none", "hdf5-plates-gzip", "restart-columns-2-3"]
+    document = bench(
+        "files",
+        tmp_path / "figures.json",
+        *("--gigabytes", 0.001, "--rounds", 1, "--directory", place),
+        *(word for case in chosen for word in ("--case", case)),
+    )
+    found = {(row["case"], row["phase"], row["contender"]): row for row in document["rows"]}
+    for phase in ("save", "load"):
+        for contender in ("datamover", "datamover:numpy", "mpi-io"):
+            row = found["restart-columns-2-3", phase, contender]
+            assert row["processes"] == {"save": 2, "load": 3}[phase]
+            assert row["bytes"] == 8 * 32**3 * 8
+    for contender in ("datamover", "zarr-python", "limit"):
+        assert found["npy-cube-none", "move", contender]["peak_bytes"] > 0
+    for contender in ("datamover", "h5py", "limit"):
+        assert found["hdf5-plates-gzip", "move", contender]["peak_bytes"] > 0
+    assert found["npy-cube-none", "move", "datamover"]["allowed_bytes"] > 1 << 28
+    others = {row["contender"] for row in document["rows"]} | {
+        note["contender"] for note in document["left_out"]
+    }
+    ours = {"datamover", "datamover:numpy"}
+    of_zarr, of_hdf5 = {"tensorstore", "zarrs", "zarr-python", "dask"}, {"h5py", "h5repack"}
+    assert others == ours | of_zarr | of_hdf5 | {"mpi-io", "limit"}
+    reasons = [note["reason"] for note in document["left_out"]]
+    assert all("No module named" in reason or "no h5repack" in reason for reason in reasons)
+    assert list(place.iterdir()) == []
+
+
+def test_names_are_of_one_case_each():
+    names = [case.name for case in (*all_cases(), *CASES)]
+    assert len(set(names)) == len(names)

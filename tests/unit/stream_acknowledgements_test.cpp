@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Is heard what receiving processes say over their data connections, whether the sending program or
+// a thread listens, and does nothing wait for a thread that rests?
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "stream/data_sender.hpp"
+#include "stream/message_words.hpp"
+#include "stream_served.hpp"
+
+namespace datamover::stream {
+namespace {
+
+constexpr std::size_t elems = 100;
+constexpr std::uint32_t fetch = 1, advance = 2;
+constexpr std::uint64_t many = 1 << 20, all = ~std::uint64_t{0};
+
+/// So long threads rest; longer than any test waits, so that what needs one of them fails.
+class Patience {
+public:
+    explicit Patience(std::chrono::milliseconds time = std::chrono::minutes(30)) {
+        DataSender::patience_milliseconds = static_cast<int>(time.count());
+    }
+    ~Patience() { DataSender::patience_milliseconds = before_; }
+    Patience(const Patience&) = delete;
+    Patience& operator=(const Patience&) = delete;
+
+private:
+    const int before_ = DataSender::patience_milliseconds;
+};
+
+/// A data connection whose thread rests, after some steps that were sent and taken.
+struct Resting {
+    Resting() {
+        served.ask(advance, 0, many, 0);
+        do {
+            send();
+            served.ask(advance, steps, many, 0);
+            // Some part of what was said the thread may have heard before it rests.
+            while (served.taken() < steps) served.outbox().hear();
+        } while (!served.heard_here() && steps < 100'000);
+    }
+    /// A step is sent and received.
+    void send() {
+        served.pack(steps++, message);
+        EXPECT_TRUE(comes());
+    }
+    /// Whether the next chunk does, of so many bytes.
+    bool comes(std::size_t bytes = elems) const {
+        const std::size_t count = ChunkHeader::size_bytes + bytes;
+        return served.read(count).size() == count;
+    }
+
+    const Patience patience;
+    const Bytes message = bytes_of(elems, 1);
+    Served served{elems, true};
+    std::uint64_t steps = 0;
+};
+
+TEST(StreamAcknowledgements, AreHeardByTheProgramWhereTheThreadRests) {
+    Resting resting;
+    EXPECT_TRUE(resting.served.heard_here());
+    EXPECT_EQ(resting.served.taken(), resting.steps);
+    EXPECT_EQ(resting.served.outbox().bytes_kept(), 0u);
+}
+
+TEST(StreamAcknowledgements, AreHeardByTheThreadWhereTheProgramWaits) {
+    for (const bool says_it_first : {false, true}) {
+        Resting resting;
+        resting.send();
+        if (says_it_first) resting.served.ask(advance, resting.steps, many, 0);
+        resting.served.outbox().leave();
+        if (!says_it_first) resting.served.ask(advance, resting.steps, many, 0);
+        EXPECT_TRUE(resting.served.await_taken(resting.steps));
+        EXPECT_FALSE(resting.served.heard_here());
+        EXPECT_EQ(resting.served.outbox().bytes_kept(), 0u);
+    }
+}
+
+TEST(StreamAcknowledgements, AreHeardByTheThreadWhereAMessageMayNotBeSentYet) {
+    const Patience patience;
+    Served served(elems, true);
+    const Bytes message = bytes_of(elems, 1);
+    for (std::uint64_t place = 0; place < 300; ++place) {
+        served.pack(place, message);
+        served.ask(advance, place, place + 1, 0);  // nobody does anything else
+        ASSERT_EQ(served.read(ChunkHeader::size_bytes + elems).size(),
+                  ChunkHeader::size_bytes + elems)
+            << place;
+    }
+}
+
+TEST(StreamAcknowledgements, DoNotHideWhatIsAskedForAgain) {
+    for (const bool hears : {false, true}) {
+        Resting resting;
+        resting.send();
+        resting.served.ask(fetch, resting.steps - 1, 7, 50);
+        if (hears)
+            resting.served.outbox().hear();
+        else
+            resting.served.outbox().leave();
+        EXPECT_TRUE(resting.comes(50)) << hears;
+    }
+}
+
+TEST(StreamAcknowledgements, OfAnEndThatIsGoneAreNotWaitedFor) {
+    using Call = std::function<void(Resting&)>;
+    const std::vector<Call> calls{
+        [](Resting& resting) { resting.served.outbox().hear(); },
+        [](Resting& resting) { resting.served.outbox().leave(); },
+        [](Resting& resting) { resting.served.pack(resting.steps, resting.message); }};
+    for (const Call& call : calls) {
+        Resting resting;
+        resting.served.leave();
+        call(resting);
+        EXPECT_EQ(resting.served.ended(), ErrorCode::peer_failed);
+    }
+    for (const bool forgets : {false, true}) {
+        Resting resting;
+        if (forgets)
+            resting.served.outbox().forget("key");
+        else
+            resting.served.outbox().end("key");
+        EXPECT_EQ(resting.served.ended(), ErrorCode::peer_failed);
+    }
+}
+
+TEST(StreamAcknowledgements, ThatMakeNoSenseEndTheConnectionWhoeverHearsThem) {
+    for (const bool hears : {false, true}) {
+        for (const std::uint64_t place : {std::uint64_t{0}, all}) {
+            Resting resting;
+            resting.served.most_taken = resting.steps;
+            if (place == 0)
+                resting.served.ask(3, 0, 0, 0);
+            else
+                resting.served.ask(advance, place, many, 0);
+            if (hears)
+                resting.served.outbox().hear();
+            else
+                resting.served.outbox().leave();
+            resting.served.ended();
+            EXPECT_EQ(resting.served.taken(), resting.steps);
+        }
+    }
+}
+
+TEST(StreamAcknowledgements, DoNotGoBack) {
+    Resting resting;
+    const std::uint64_t steps = resting.steps;
+    resting.send();
+    for (const std::uint64_t place : {steps, std::uint64_t{0}, steps - 1})
+        resting.served.ask(advance, place, 0, 0);
+    resting.served.outbox().hear();
+    EXPECT_EQ(resting.served.taken(), steps);
+    EXPECT_EQ(resting.served.outbox().bytes_kept(), elems);
+    resting.send();  // it was granted before
+    resting.served.ask(advance, steps + 2, 0, 0);
+    resting.served.outbox().leave();
+    EXPECT_TRUE(resting.served.await_taken(steps + 2));
+    EXPECT_EQ(resting.served.outbox().bytes_kept(), 0u);
+}
+
+TEST(StreamAcknowledgements, AreNeverLost) {
+    constexpr std::uint64_t steps = 3000;
+    for (const int patience : {0, 1, 1'800'000}) {
+        const Patience given{std::chrono::milliseconds(patience)};
+        Served served(elems, true);
+        const Bytes message = bytes_of(elems, 2);
+        std::mt19937 draw(3);
+        std::thread receiving([&served] {
+            std::mt19937 here(4);
+            constexpr std::uint64_t ahead = 4;
+            served.ask(advance, 0, ahead, 0);
+            for (std::uint64_t place = 0; place < steps; ++place) {
+                constexpr std::size_t bytes = ChunkHeader::size_bytes + elems;
+                if (served.read(bytes).size() < bytes) return;
+                if (here() % 2 == 0) std::this_thread::yield();
+                served.ask(advance, place + 1, place + 1 + ahead, 0);
+            }
+        });
+        for (std::uint64_t place = 0; place < steps; ++place) {
+            served.pack(place, message);
+            const std::uint64_t wanted = place - std::min<std::uint64_t>(place, draw() % 6);
+            // As a program does that waits for credits.
+            if (served.taken() < wanted) served.outbox().hear();
+            if (served.taken() < wanted) served.outbox().leave();
+            if (!served.await_taken(wanted)) {
+                ADD_FAILURE() << "lost at " << place << " with a patience of " << patience;
+                break;
+            }
+        }
+        served.outbox().leave();
+        EXPECT_TRUE(served.await_taken(steps));
+        receiving.join();
+        EXPECT_EQ(served.outbox().bytes_kept(), 0u);
+    }
+}
+
+}  // namespace
+}  // namespace datamover::stream

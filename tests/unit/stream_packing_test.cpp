@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Do the pieces of a long message make up the message, whatever the partition, and are short ones
+// left whole?
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "layout_oracle.hpp"
+#include "stream/packing_pieces.hpp"
+
+namespace datamover::stream {
+namespace {
+
+using plan::RelationSide;
+
+/// So few elements are a long message already.
+constexpr std::int64_t elem_bytes = 4096;
+constexpr std::int64_t least_elems = PackingPieces::least_bytes / elem_bytes;
+
+std::vector<std::byte> numbered(std::int64_t bytes) {
+    std::vector<std::byte> memory(static_cast<std::size_t>(bytes));
+    for (std::size_t n = 0; n < memory.size(); n += sizeof n) std::memcpy(&memory[n], &n, sizeof n);
+    return memory;
+}
+
+TEST(StreamPacking, PiecesMakeUpTheMessage) {
+    std::size_t long_ones = 0;
+    for (std::int64_t i = 0; i < layout_oracle::cases(40); ++i) {
+        layout_oracle::Random random(layout_oracle::seed_of(i));
+        Point shape = layout_oracle::random_shape(random, static_cast<int>(random.integer(1, 3)));
+        shape[0] *= 40;
+        const auto kind = [&] { return static_cast<layout_oracle::Kind>(random.integer(0, 2)); };
+        const Layout a = layout_oracle::random_layout(random, kind(), shape, 2);
+        const Layout b = layout_oracle::random_layout(random, kind(), shape, 2);
+        const MotionPlan plan = redistribute(a, b);
+        const auto order =
+            random.integer(0, 1) == 0 ? ElementOrder::row_major : ElementOrder::column_major;
+        const MemoryLayout memory = dense_memory(a, 0, elem_bytes, order);
+        const PairPart part = plan.part(0, random.integer(0, 1));
+        const RelationSide from{&plan.source(), &memory, elem_bytes, 0};
+        const RelationSide to{&plan.destination(), nullptr, elem_bytes, 0};
+        const PackingPieces pieces(part, from, to);
+        ASSERT_EQ(pieces.empty(), part.size() <= least_elems);
+        if (pieces.empty()) continue;
+        ++long_ones;
+        const std::vector<std::byte> source = numbered(memory.end_bytes);
+        std::vector<std::byte> whole(static_cast<std::size_t>(part.size() * elem_bytes));
+        plan::compile(part, from, to).gather(source.data(), whole.data());
+        std::vector<std::byte> message(whole.size());
+        std::size_t end = 0;
+        for (const auto& piece : pieces.bind({source.data(), {0, memory.end_bytes}}, message)) {
+            ASSERT_GT(piece.end, end);
+            ASSERT_LE(piece.end - end, std::size_t{PackingPieces::most_bytes});
+            piece.pack();
+            ASSERT_TRUE(std::equal(message.begin(), message.begin() + static_cast<long>(piece.end),
+                                   whole.begin()));
+            end = piece.end;
+        }
+        ASSERT_EQ(end, whole.size());
+    }
+    EXPECT_GT(long_ones, 4u);
+}
+
+}  // namespace
+}  // namespace datamover::stream
