@@ -8,10 +8,13 @@
 
 namespace datamover::stream {
 
-/// The CRC32C of bytes (RFC 3720, section 12.1), by the processor's instruction where it has one.
+/// The CRC32C of bytes (RFC 3720, section 12.1), in the fastest way that the processor has.
 std::uint32_t crc32c(std::span<const std::byte> bytes) noexcept;
 
-/// The same by tables, as on processors without that instruction.
+/// The same by the processor's instruction for it, where it has one.
+std::uint32_t crc32c_by_instruction(std::span<const std::byte> bytes) noexcept;
+
+/// The same by tables, as on processors without such an instruction.
 std::uint32_t crc32c_by_tables(std::span<const std::byte> bytes) noexcept;
 
 }  // namespace datamover::stream

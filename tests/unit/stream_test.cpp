@@ -51,7 +51,7 @@ TEST(StreamChecksum, IsThatOfTheVectorsOfRfc3720) {
                                                           {32, 0x28},
                                                           {40, 0x02}}};
     for (const auto& [at, value] : set) read[at] = static_cast<std::byte>(value);
-    for (const auto& checksum : {crc32c, crc32c_by_tables}) {
+    for (const auto& checksum : {crc32c, crc32c_by_instruction, crc32c_by_tables}) {
         EXPECT_EQ(checksum(Bytes(32)), 0x8a9136aau);
         EXPECT_EQ(checksum(Bytes(32, std::byte{0xff})), 0x62a8ab43u);
         EXPECT_EQ(checksum(rising), 0x46dd794eu);
@@ -69,6 +69,7 @@ TEST(StreamChecksum, IsTheDefinitionsAtEveryLengthAndAlignment) {
         const std::size_t count = draw() % (n < 100 ? 40 : bytes.size() - begin);
         const auto part = std::span(bytes).subspan(begin, count);
         ASSERT_EQ(crc32c(part), by_definition(part)) << begin << " " << count;
+        ASSERT_EQ(crc32c_by_instruction(part), by_definition(part)) << begin << " " << count;
         ASSERT_EQ(crc32c_by_tables(part), by_definition(part)) << begin << " " << count;
     }
 }

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How is a CRC32C computed at the speed at which memory is read? As in V. Gopal et al., Fast CRC
+// Computation for Generic Polynomials Using PCLMULQDQ Instruction, Intel 2009: what has been read is
+// a polynomial, and is kept as a short one that has the same remainder.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace datamover::stream {
+
+/// As many bytes are taken at a time.
+constexpr std::size_t folded_bytes = 128;
+
+/// Whether this processor can.
+bool can_fold() noexcept;
+
+/// Sixteen bytes whose CRC from zero is that of `bytes` from `crc`, both without the inversions at
+/// begin and end. There are one or more whole pieces of folded_bytes.
+struct Folded {
+    std::uint64_t first, second;
+};
+Folded fold(std::uint32_t crc, std::span<const std::byte> bytes) noexcept;
+
+}  // namespace datamover::stream
