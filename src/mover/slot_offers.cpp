@@ -27,9 +27,9 @@ SlotRing ring_for(std::int64_t message_bytes, std::int64_t elem_bytes, std::int6
     ring.slots = std::clamp<std::int64_t>(slots_room / least, 1, sizes.slots);
     const std::int64_t most = std::min(std::max(sizes.chunk_bytes, whole_lines(elem_bytes)),
                                        slots_room / ring.slots / line_bytes * line_bytes);
-    // Its pieces begin lines of their own.
-    ring.slot_bytes =
-        std::min(whole_lines(message_bytes + message_bytes / 16) + 4 * line_bytes, most);
+    // Its pieces begin lines of their own. Only a sum that stays below 2^63 is made.
+    const std::int64_t bytes = std::min(message_bytes, most);
+    ring.slot_bytes = std::min(whole_lines(bytes + bytes / 16) + 4 * line_bytes, most);
     // A short message needs one slot in this round, and one in the next.
     if (message_bytes <= ring.slot_bytes) ring.slots = std::min<std::int64_t>(ring.slots, 2);
     return ring;

@@ -8,7 +8,7 @@ namespace datamover::mpi {
 
 void ActiveRequests::assign(std::size_t count) {
     requests_.assign(count, MPI_REQUEST_NULL);
-    ended_.resize(count);
+    ended_.assign(count, 0);  // of one request, this is what has ended
     statuses_.resize(count);
 }
 

@@ -131,8 +131,12 @@ void ProcessGroup::find_node() {
     check(MPI_Comm_rank(real_node, &position), "MPI_Comm_rank");
     check(MPI_Comm_size(real_node, &processes), "MPI_Comm_size");
     machine_ranks_.resize(static_cast<std::size_t>(processes));
-    check(MPI_Allgather(&rank_, 1, MPI_INT, machine_ranks_.data(), 1, MPI_INT, real_node),
-          "MPI_Allgather");
+    if (const int code =
+            MPI_Allgather(&rank_, 1, MPI_INT, machine_ranks_.data(), 1, MPI_INT, real_node);
+        code != MPI_SUCCESS) {
+        MPI_Comm_free(&real_node);
+        check(code, "MPI_Allgather");
+    }
     processors_ =
         processes > sysconf(_SC_NPROCESSORS_ONLN) ? Processors::shared : Processors::one_each;
     const std::int64_t pretend = pretend_node_size();

@@ -85,7 +85,8 @@ Datatype plain_vector(std::int64_t count, std::int64_t stride, const Unit& block
 /// where that can be.
 std::int64_t group_of(std::int64_t count) {
     const auto root = static_cast<std::int64_t>(std::sqrt(static_cast<double>(count)));
-    for (std::int64_t group = root; group > root / 2; --group)
+    constexpr std::int64_t most_tries = 1024;
+    for (std::int64_t group = root; group > std::max(root / 2, root - most_tries); --group)
         if (count % group == 0) return group;
     return root;
 }

@@ -85,10 +85,13 @@ private:
         const PlacedNest& n = product_.nests[nest];
         return side == Side::source ? n.source : n.destination;
     }
-    /// With the first one behind it that lies in the same rows beside it.
+    /// With the first one behind it that lies in the same rows beside it, if that comes soon: where
+    /// many nests begin at one place, each would look at all others.
     void join_one(std::size_t at, Side side) {
+        constexpr std::size_t most_looked_at = 64;
         const std::size_t i = order_[at];
-        for (std::size_t next = at + 1; next < order_.size(); ++next) {
+        const std::size_t end = std::min(order_.size(), at + 1 + most_looked_at);
+        for (std::size_t next = at + 1; next < end; ++next) {
             const std::size_t k = order_[next];
             const std::int64_t distance = address(k, side) - address(i, side);
             if (product_.nests[k].shape != product_.nests[i].shape ||

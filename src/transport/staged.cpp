@@ -7,6 +7,7 @@
 // A message of a few pages goes into its slot around the caches: the other core still has the lines
 // of the slot, and ordinary stores would wait for each of them.
 #include <algorithm>
+#include <cstring>
 #include <string>
 #include <utility>
 #include <vector>
@@ -94,7 +95,10 @@ public:
             stream.next = stream.hand_overs();
             (pair.sends() ? sends_ : receives_).push_back(std::move(stream));
         }
-        if (most_piece_bytes > 0) piece_ = memory::SegmentPool::allocate_private(most_piece_bytes);
+        if (most_piece_bytes == 0) return;
+        piece_ = memory::SegmentPool::allocate_private(most_piece_bytes);
+        // Whole lines are stored in slots, also where a piece ends within one.
+        std::memset(piece_->data, 0, static_cast<std::size_t>(piece_->bytes));
     }
 
     /// After a round that failed, a sender may still be filling slots.

@@ -172,6 +172,18 @@ def test_one_array_and_parts_of_it(made, tmp_path, kind):
         np.testing.assert_array_equal(file[member][...], expected)
 
 
+@pytest.mark.parametrize("name", ["/fields/deep/{}", "fields//deep/{}", "./fields/deep/./{}/"])
+def test_names_may_be_written_as_paths_are(made, tmp_path, name):
+    kind = next(iter(KINDS))
+    with h5py.File(made / "run.h5") as file:
+        expected = file[f"fields/deep/{kind}"][...]
+    member = name.format(kind)
+    with serving(made, Ranges) as server:
+        for source in (made / "run.h5", f"{server}/run.h5"):
+            move(None, source, tmp_path / "a.npy", member=member, overwrite=True)
+            np.testing.assert_array_equal(np.load(tmp_path / "a.npy"), expected)
+
+
 @pytest.mark.parametrize("said", [{}, {"chunks": (1, 1 << 18)}], ids=["contiguous", "chunked"])
 def test_of_a_region_only_its_bytes_are_asked_for(tmp_path, monkeypatch, said):
     monkeypatch.setattr(Ranges, "asked", [])

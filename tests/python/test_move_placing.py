@@ -153,3 +153,25 @@ def test_a_directory_may_be_removed_by_two_at_once(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "unlink", unlink_after_another)
     placing.remove(str(tmp_path / "old"))
     assert os.listdir(tmp_path) == []
+
+
+def test_a_chunk_that_comes_while_its_directory_is_removed(tmp_path, monkeypatch):
+    """One process has left, another still writes: nothing stays when both have ended."""
+    said = (None, str(tmp_path / "a.zarr"), "0123456789ab", False, False, None)
+    first, second = (placing.LocalPlace(*said) for _ in range(2))
+    first.claim(is_directory=True, dims={})
+    second.hold()
+    os.makedirs(f"{first.path}/c/0")
+    rmdir, late = os.rmdir, [f"{first.path}/c/1"]
+
+    def rmdir_after_another(path, **options):
+        for chunk in late:
+            os.makedirs(chunk)
+        late.clear()
+        rmdir(path, **options)
+
+    monkeypatch.setattr(os, "rmdir", rmdir_after_another)
+    first.give_back()
+    assert late == [] and os.path.isdir(f"{second.path}/c/1")
+    second.give_back()
+    assert os.listdir(tmp_path) == []

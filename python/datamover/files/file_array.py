@@ -437,16 +437,12 @@ class FileArray:
         self.closed = True
         if self._file is not None:
             self._file.close()
-        if self._removes:
-            self._removes = False
+        removes, self._removes = self._removes, False
+        lock, self._lock = self._lock, None
+        if removes:
             write_back.give_up()
-            try:
-                placing.clean_up(self._temporary, self.path)
-            except OSError as e:
-                log.warning("%s could not be removed: %s", self._temporary, e)
-        if self._lock is not None:
-            os.close(self._lock)
-            self._lock = None
+        if self._temporary is not None:
+            placing.give_back(self._temporary, self.path, removes, lock)
 
     def __enter__(self) -> FileArray:
         return self

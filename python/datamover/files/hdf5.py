@@ -251,6 +251,8 @@ def _by_hard_links(file: Any, path: str, name: str) -> Any:
     """Find what is in a file at an address: of a link to another file, HDF5 would open this one."""
     found = file
     for part in name.split("/"):
+        if part in ("", "."):  # as in a path
+            continue
         link = found.get(part, getlink=True) if isinstance(found, h5py().Group) else None
         if link is None:
             raise KeyError(name)

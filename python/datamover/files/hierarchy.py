@@ -78,13 +78,7 @@ def move(
             if is_first:
                 placing.place(temporary, output, overwrite)
     finally:
-        if removes:
-            try:
-                placing.clean_up(temporary, output)
-            except OSError as e:
-                log.warning("%s could not be removed: %s", temporary, e)
-        if lock is not None:
-            os.close(lock)
+        placing.give_back(temporary, output, removes, lock)
     return _together(reports)
 
 

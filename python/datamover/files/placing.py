@@ -107,28 +107,8 @@ class LocalPlace:
 
     def give_back(self) -> None:
         """Remove the old output, or a new one that is not complete."""
-        if self._removes:
-            try:
-                clean_up(self.path, self._output)
-            except OSError as e:
-                log.warning("%s could not be removed: %s", self.path, e)
-        if self._lock is not None:
-            lock, self._lock = self._lock, None
-            try:
-                if not self._removes and not self._is_there(lock):
-                    remove(self.path)  # it was removed, and made again by chunks that came later
-            except OSError as e:
-                log.warning("%s could not be removed: %s", self.path, e)
-            finally:
-                os.close(lock)
-
-    def _is_there(self, lock: int) -> bool:
-        """Tell whether what was written is there, by either name.
-
-        Where it has the output's name, the hidden one is the old output's: that goes with its parts,
-        which the process that removes it has to ask it for.
-        """
-        return _is_still(lock, self.path) or _is_still(lock, self._output)
+        lock, self._lock = self._lock, None
+        give_back(self.path, self._output, self._removes, lock)
 
 
 def check_places(
@@ -383,6 +363,37 @@ def _remove_if_left(temporary: str, output: str) -> bool:
     return True
 
 
+def give_back(temporary: str, output: str, removes: bool, lock: int | None) -> None:
+    """End one process's part in an output: remove what is to go, and the lock. Never raises.
+
+    Parameters
+    ----------
+    temporary, output : str
+    removes : bool
+        Whether this process made the unfinished output. Another one removes what goes by its name
+        only where it is none of theirs: it was removed, and made again by chunks that came later.
+    lock : int or None
+        As `claim` and `hold` give it.
+    """
+    try:
+        if removes or not (lock is None or _is_there(lock, temporary, output)):
+            clean_up(temporary, output)
+    except OSError as e:
+        log.warning("%s could not be removed: %s", temporary, e)
+    finally:
+        if lock is not None:
+            os.close(lock)
+
+
+def _is_there(lock: int, temporary: str, output: str) -> bool:
+    """Tell whether what was written is there, by either name.
+
+    Where it has the output's name, the hidden one is the old output's: that goes with its parts,
+    which the process that removes it has to ask it for.
+    """
+    return _is_still(lock, temporary) or _is_still(lock, output)
+
+
 def clean_up(temporary: str, output: str) -> None:
     """Remove what processes left that were killed: nothing but the old or the new output stays."""
     old = temporary + ".old"
@@ -391,7 +402,24 @@ def clean_up(temporary: str, output: str) -> None:
     for path in (old, temporary):
         for folder in parts.left_by(path, temporary, output):
             parts.remove(folder)
-        remove(path)
+        remove(_set_aside(path))
+
+
+def _set_aside(path: str) -> str:
+    """Give a directory that is to be removed another hidden name, that of a leftover; return it.
+
+    Other processes may still write chunks of it. They make directories that are missing: within the
+    one that is being removed, it could not be; anew, they find that it is another, and remove it.
+    """
+    if not os.path.isdir(path) or os.path.islink(path) or not path.endswith(".partial"):
+        return path
+    name = path.removesuffix(".partial").rpartition(".")[0]
+    aside = f"{name}.{os.urandom(6).hex()}.partial"
+    try:
+        os.rename(path, aside)
+    except OSError:
+        return path
+    return aside
 
 
 def remove(path: str) -> None:
