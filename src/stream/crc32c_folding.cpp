@@ -25,7 +25,8 @@ constexpr std::int64_t power(int n) {
 /// What moves the first and the second half of 16 bytes on by so many bytes. A product of reversed
 /// polynomials lies one bit lower than one would think, and the factors' 32 bits at the low end.
 struct Distance {
-    constexpr explicit Distance(int bytes) : first(power(8 * bytes + 31)), second(power(8 * bytes - 33)) {}
+    constexpr explicit Distance(int bytes)
+        : first(power(8 * bytes + 31)), second(power(8 * bytes - 33)) {}
     std::int64_t first, second;
 };
 constexpr Distance by_128(128), by_64(64), by_32(32), by_16(16);
@@ -73,8 +74,9 @@ DATAMOVER_FOLDS Folded fold(std::uint32_t crc, std::span<const std::byte> bytes)
     a = folded(a, wide(by_64), c);
     b = folded(b, wide(by_64), d);
     a = folded(a, wide(by_32), b);
-    const __m128i last = folded(_mm256_castsi256_si128(a), _mm_set_epi64x(by_16.second, by_16.first),
-                                _mm256_extracti128_si256(a, 1));
+    const __m128i last =
+        folded(_mm256_castsi256_si128(a), _mm_set_epi64x(by_16.second, by_16.first),
+               _mm256_extracti128_si256(a, 1));
     return {static_cast<std::uint64_t>(_mm_extract_epi64(last, 0)),
             static_cast<std::uint64_t>(_mm_extract_epi64(last, 1))};
 }

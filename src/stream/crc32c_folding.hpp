@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // How is a CRC32C computed at the speed at which memory is read? As in V. Gopal et al., Fast CRC
-// Computation for Generic Polynomials Using PCLMULQDQ Instruction, Intel 2009: what has been read is
-// a polynomial, and is kept as a short one that has the same remainder.
+// Computation for Generic Polynomials Using PCLMULQDQ Instruction, Intel 2009: what has been read
+// is a polynomial, and is kept as a short one that has the same remainder.
 #pragma once
 
 #include <cstddef>
