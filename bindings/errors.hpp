@@ -15,9 +15,13 @@ namespace datamover::bindings {
 /// so that no module has to be imported before another.
 inline void set_python_error(ErrorCode code, const char* message) {
     namespace nb = nanobind;
-    const nb::object type =
-        nb::module_::import_("datamover.errors").attr("class_of")(error_code_name(code));
-    PyErr_SetString(type.ptr(), message);
+    try {
+        const nb::object type =
+            nb::module_::import_("datamover.errors").attr("class_of")(error_code_name(code));
+        PyErr_SetString(type.ptr(), message);
+    } catch (nb::python_error& of_signal) {  // its handler ran within that call: Ctrl-C stays one
+        of_signal.restore();
+    }
 }
 
 /// The code of a name such as "mismatch"; invalid_argument for an unknown one.

@@ -166,7 +166,7 @@ def stream(
 
     with _errors_to_exit():
         if info + (to is not None) + (frames is not None) != 1:
-            raise InvalidArgument("say either --to, --frames or --info")
+            raise InvalidArgument("say one of --to, --frames and --info")
         if frames is not None:
             _show(address, frames, array or [], steps, timeout)
         elif info:

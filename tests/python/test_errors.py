@@ -50,6 +50,15 @@ def test_errors_of_the_core_come_as_the_class_of_their_code():
         dm.MotionPlan(lists, lists).copy(0, dm.Region(0, 1), 0, dm.Region(0, 1))
 
 
+def test_an_interrupt_while_an_error_is_raised_stays_one(monkeypatch):
+    def interrupted(code):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(dm.errors, "class_of", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        dm.BlockCyclic((4,), "(cyclic(1))", nprocs=2).owner(7)
+
+
 def test_arguments_of_a_wrong_kind_are_type_errors():
     for bad in (("4", 4), (4.5, 5), ([[1]], [2])):
         with pytest.raises(TypeError):

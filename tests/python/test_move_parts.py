@@ -153,6 +153,28 @@ def test_an_old_output_goes_with_its_files_when_another_process_ends_first(place
     assert read(place / "b.h5").tolist() == [0, 1, 2]
 
 
+def test_an_output_of_several_files_is_read_in_large_pieces(place, rng):
+    array = rng.integers(0, 200, (120, 110, 100)).astype("u1")  # a bit more than one piece
+    np.save(place / "big.npy", array)
+    move(None, place / "big.npy", f"{place}/b.h5:/u", writers=3)
+    report = move(None, f"{place}/b.h5:/u", place / "c.npy", check="crc32c")
+    assert 2 <= report.reads <= 8
+    np.testing.assert_array_equal(np.load(place / "c.npy"), array)
+    move(None, f"{place}/b.h5:/u", place / "d.npy", region=dm.Region((7, 0, 3), (90, 110, 99)))
+    np.testing.assert_array_equal(np.load(place / "d.npy"), array[7:90, :, 3:99])
+    slices = (slice(7, 90), slice(None), slice(3, -1))
+    move(None, f"{place}/b.h5:/u", place / "d.npy", region=slices, overwrite=True)
+    np.testing.assert_array_equal(np.load(place / "d.npy"), array[slices])
+
+
+@pytest.mark.parametrize(
+    "region", [3, (slice(0, 4, 2), slice(None)), ((0, 1, 2), (0, 1)), ("a", "b")]
+)
+def test_what_is_no_region_is_refused(place, region):
+    with pytest.raises(dm.InvalidArgument, match=r"region is .*must be a datamover\.Region"):
+        move(None, place / "a.npy", place / "b.npy", region=region)
+
+
 def test_files_of_others_stay(place):
     """Those of an output that was renamed, and what somebody has put beside them."""
     move(None, place / "a.npy", f"{place}/b.h5:/u", writers=2)

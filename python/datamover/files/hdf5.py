@@ -19,7 +19,7 @@ from datamover.errors import Error, IoError, Unsupported
 from datamover.files import addresses
 from datamover.files.chunk_boxes import ChunkedArray
 from datamover.files.flat import FlatFile, FlatObject, check_flat_dtype, reserve
-from datamover.files.formats import ArraySpec, Shape, check_shape
+from datamover.files.formats import ArraySpec, MoveOptions, Shape, check_shape
 from datamover.files.hdf5_address import AddressBlocks, AddressFile
 from datamover.files.space import is_no_space, no_space
 
@@ -165,10 +165,13 @@ class DatasetReader:
 
     def __init__(self, path: str, name: str, data: AddressBlocks | None = None):
         self._path, self._name, self._data = path, name, data
+        from datamover.files.zarr import chunk_shape
+
         self._file = open_file(path, data)
         self._dataset = self._file[name]
         self.spec = ArraySpec(tuple(self._dataset.shape), self._dataset.dtype)
-        self.granule: Shape = tuple(self._dataset.chunks or (1,) * len(self.spec.shape))
+        # What is not chunked, as a dataset of several files, is read in pieces of a megabyte.
+        self.granule: Shape = tuple(self._dataset.chunks or chunk_shape(self.spec, MoveOptions()))
 
     def unit(self, shape: Shape, nprocs: int) -> Shape:
         """Chunks."""

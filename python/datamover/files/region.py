@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 import dataclasses
+import operator
 from typing import Any
 
 import numpy as np
 
+from datamover import _plan
 from datamover.errors import InvalidArgument
 from datamover.files.chunk_boxes import ChunkedArray
 from datamover.files.flat import FlatFile
@@ -20,6 +22,8 @@ Region = tuple[tuple[int | None, int | None], ...]
 def box_of(region: Region, shape: Shape) -> tuple[Shape, Shape]:
     """Give the first index and the extents of a region; negative ends count from behind.
 
+    A region is a `datamover.Region`, or has a pair of first and end, or a slice, per dimension.
+
     Raises
     ------
     InvalidArgument
@@ -31,12 +35,13 @@ def box_of(region: Region, shape: Shape) -> tuple[Shape, Shape]:
     >>> box_of(((0, 10), (None, None), (-3, -1)), (100, 5, 8))
     ((0, 0, 5), (10, 5, 2))
     """
-    if len(region) != len(shape):
+    pairs = _pairs_of(region)
+    if len(pairs) != len(shape):
         raise InvalidArgument(
-            f"the region has {len(region)} dimensions, the input has {len(shape)}: {shape}"
+            f"the region has {len(pairs)} dimensions, the input has {len(shape)}: {shape}"
         )
     lo, extents = [], []
-    for d, ((begin, end), n) in enumerate(zip(region, shape, strict=True)):
+    for d, ((begin, end), n) in enumerate(zip(pairs, shape, strict=True)):
         first = 0 if begin is None else begin + n if begin < 0 else begin
         last = n if end is None else end + n if end < 0 else end
         if (begin, end) != (None, None) and not 0 <= first < last <= n:
@@ -47,6 +52,26 @@ def box_of(region: Region, shape: Shape) -> tuple[Shape, Shape]:
         lo.append(first)
         extents.append(last - first)
     return tuple(lo), tuple(extents)
+
+
+def _pairs_of(region: Any) -> list[tuple[int | None, int | None]]:
+    """Give first and end of each dimension, however they were said."""
+    if isinstance(region, _plan.Region):
+        return list(zip(region.lo, region.hi, strict=True))
+    pairs = []
+    try:
+        for one in region:
+            is_slice = isinstance(one, slice) and one.step in (None, 1)
+            begin, end = (one.start, one.stop) if is_slice else one
+            pairs.append(
+                tuple(None if bound is None else operator.index(bound) for bound in (begin, end))
+            )
+    except (TypeError, ValueError):
+        raise InvalidArgument(
+            f"the region is {region!r}; it must be a datamover.Region, or have a pair of first and "
+            "end, or a slice without a step, for each dimension"
+        ) from None
+    return pairs
 
 
 def limited(reader: Any, region: Region) -> Any:
