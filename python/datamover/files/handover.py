@@ -148,7 +148,7 @@ class Handover(Described):
         work : callable
             Without MPI; called in another thread.
         """
-        self._gives_up, self._is_done, self._failure = False, False, None
+        self._gives_up, self._is_done, self._failure = False, True, None
         try:
             self._start(work)
             self._carry()
@@ -161,6 +161,7 @@ class Handover(Described):
 
     def _start(self, work: Callable[[], None]) -> None:
         try:
+            self._is_done = False  # here: an interrupt at the line before is not caught
             threading.Thread(target=self._do, args=(work,)).start()
         except BaseException:
             self._is_done = True
