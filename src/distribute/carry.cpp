@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "distribution_state.hpp"
+#include "memory/cache_lines.hpp"
 #include "messages.hpp"
 
 namespace datamover::distribute {
@@ -15,11 +16,6 @@ namespace {
 
 /// Results beyond this are written past the caches.
 constexpr std::int64_t streamed_bytes = std::int64_t{4} << 20;
-constexpr std::int64_t line_bytes = 64;
-
-std::int64_t whole_lines(std::int64_t bytes) {
-    return (bytes + line_bytes - 1) / line_bytes * line_bytes;
-}
 
 class Carrier final : public SlotOperation {
 public:
@@ -205,7 +201,7 @@ private:
         for (Staged& target : staged_) {
             target.elems = whole ? s_.send_counts[at(target.rank)] : counts[at(target.rank)];
             target.offset_bytes = bytes;
-            bytes += s_.options.max_bytes == 0 ? whole_lines(target.elems * elem_bytes_)
+            bytes += s_.options.max_bytes == 0 ? memory::whole_lines(target.elems * elem_bytes_)
                                                : target.elems * elem_bytes_;
         }
         if (!staging_ || staging_->bytes < bytes) {

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "geometry/checked.hpp"
+#include "memory/cache_lines.hpp"
 #include "plan/run_length.hpp"
 
 namespace datamover {
@@ -72,7 +73,8 @@ std::int64_t share_of_limit(const BindContext& context, const Moves& moves, cons
     if (pairs.empty()) return no_limit;
     const auto count = static_cast<std::int64_t>(pairs.size());
     const std::int64_t share = limit.max_bytes / count;
-    const std::int64_t least = SlotRing::signal_bytes + whole_lines(most_wire_bytes(context));
+    const std::int64_t least =
+        SlotRing::signal_bytes + memory::whole_lines(most_wire_bytes(context));
     if (share < least)
         throw Error(ErrorCode::invalid_argument,
                     "max_bytes is " + std::to_string(limit.max_bytes) + ", but process " +
@@ -176,7 +178,7 @@ MessageSizes message_sizes(const BindContext& context, const Moves& moves, const
     share = -context.group->maximum({-share})[0];
     if (share == no_limit) return sizes;
     // Several buffers, so that one is packed while another is sent, unless elements are too large.
-    const std::int64_t elem_bytes = whole_lines(most_wire_bytes(context));
+    const std::int64_t elem_bytes = memory::whole_lines(most_wire_bytes(context));
     sizes.share_bytes = share;
     sizes.buffers = std::clamp<std::int64_t>(share / elem_bytes, 1, 2);
     sizes.chunk_bytes =

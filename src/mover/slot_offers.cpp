@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "memory/cache_lines.hpp"
 #include "memory/offer.hpp"
 #include "mpi/byte_message.hpp"
 
@@ -21,15 +22,15 @@ constexpr std::int64_t least_slot_bytes = 4096;
 /// The ring for a message in so much room, which is enough for one element.
 SlotRing ring_for(std::int64_t message_bytes, std::int64_t elem_bytes, std::int64_t room_bytes,
                   const SlotSizes& sizes) {
-    const std::int64_t least = std::max(least_slot_bytes, whole_lines(elem_bytes));
+    const std::int64_t least = std::max(least_slot_bytes, memory::whole_lines(elem_bytes));
     const std::int64_t slots_room = room_bytes - SlotRing::signal_bytes;
     SlotRing ring;
     ring.slots = std::clamp<std::int64_t>(slots_room / least, 1, sizes.slots);
-    const std::int64_t most = std::min(std::max(sizes.chunk_bytes, whole_lines(elem_bytes)),
+    const std::int64_t most = std::min(std::max(sizes.chunk_bytes, memory::whole_lines(elem_bytes)),
                                        slots_room / ring.slots / line_bytes * line_bytes);
     // Its pieces begin lines of their own. Only a sum that stays below 2^63 is made.
     const std::int64_t bytes = std::min(message_bytes, most);
-    ring.slot_bytes = std::min(whole_lines(bytes + bytes / 16) + 4 * line_bytes, most);
+    ring.slot_bytes = std::min(memory::whole_lines(bytes + bytes / 16) + 4 * line_bytes, most);
     // A short message needs one slot in this round, and one in the next.
     if (message_bytes <= ring.slot_bytes) ring.slots = std::min<std::int64_t>(ring.slots, 2);
     return ring;
@@ -98,10 +99,6 @@ SlotRing mapped_ring(const std::vector<std::int64_t>& words, int my_position,
 
 }  // namespace
 
-std::int64_t whole_lines(std::int64_t bytes) {
-    return (bytes + line_bytes - 1) / line_bytes * line_bytes;
-}
-
 SlotOffers offer_slots(const mpi::ProcessGroup& group,
                        const std::vector<std::int64_t>& incoming_bytes, std::int64_t elem_bytes,
                        const SlotSizes& sizes, std::uint64_t binding) {
@@ -111,8 +108,8 @@ SlotOffers offer_slots(const mpi::ProcessGroup& group,
     for (const std::int64_t bytes : incoming_bytes) {
         SlotRing& ring = offers.in.emplace_back();
         if (bytes == 0) continue;
-        const std::int64_t room =
-            std::max(sizes.most_bytes / senders, SlotRing::signal_bytes + whole_lines(elem_bytes));
+        const std::int64_t room = std::max(
+            sizes.most_bytes / senders, SlotRing::signal_bytes + memory::whole_lines(elem_bytes));
         ring = ring_for(bytes, elem_bytes, std::min(room, sizes.ring_bytes), sizes);
     }
     const auto memory = allocate(group, offers.in, binding);

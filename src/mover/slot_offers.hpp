@@ -39,7 +39,4 @@ SlotOffers offer_slots(const mpi::ProcessGroup& group,
                        const std::vector<std::int64_t>& incoming_bytes, std::int64_t elem_bytes,
                        const SlotSizes& sizes, std::uint64_t binding);
 
-/// Bytes rounded up to whole cache lines.
-std::int64_t whole_lines(std::int64_t bytes);
-
 }  // namespace datamover

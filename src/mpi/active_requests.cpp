@@ -27,9 +27,7 @@ std::span<const int> ActiveRequests::ended() {
     int count = 0;
     const int code = MPI_Testsome(static_cast<int>(requests_.size()), requests_.data(), &count,
                                   ended_.data(), statuses_.data());
-    int error_class = MPI_SUCCESS;
-    if (code != MPI_SUCCESS) MPI_Error_class(code, &error_class);
-    if (error_class == MPI_ERR_IN_STATUS)
+    if (is_of_class(code, MPI_ERR_IN_STATUS))
         for (int k = 0; k < count; ++k)
             check(statuses_[static_cast<std::size_t>(k)].MPI_ERROR, "MPI_Testsome");
     check(code, "MPI_Testsome");

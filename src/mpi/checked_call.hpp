@@ -22,6 +22,13 @@ inline void check(int code, const char* call) {
                                     std::string(text, static_cast<std::size_t>(length)));
 }
 
+/// Whether a call has failed in this way. Codes are MPI's own; their classes are the standard's.
+inline bool is_of_class(int code, int error_class) {
+    int found = MPI_SUCCESS;
+    return code != MPI_SUCCESS && MPI_Error_class(code, &found) == MPI_SUCCESS &&
+           found == error_class;
+}
+
 /// A size that MPI wants as an int. Throws unsupported when it does not fit.
 inline int to_int(std::int64_t value, const char* what) {
     if (value < 0 || value > std::numeric_limits<int>::max())

@@ -36,9 +36,7 @@ MPI_Aint address_of(const void* memory) {
 
 /// Whether MPI attaches no more, or not this memory.
 bool is_lack_of_room(int code) {
-    int kind = MPI_SUCCESS;
-    return code != MPI_SUCCESS && MPI_Error_class(code, &kind) == MPI_SUCCESS &&
-           kind == MPI_ERR_RMA_ATTACH;
+    return is_of_class(code, MPI_ERR_RMA_ATTACH);
 }
 
 /// Above 0; no other window will have the largest that its processes draw.

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "memory/cache_lines.hpp"
 #include "message_transport.hpp"
 #include "mpi/active_requests.hpp"
 #include "mpi/byte_message.hpp"
@@ -112,8 +113,7 @@ private:
         for (const std::int64_t bytes : of_chunks)
             made_.size_of_chunk.push_back(static_cast<std::size_t>(
                 std::lower_bound(sizes.begin(), sizes.end(), bytes) - sizes.begin()));
-        constexpr std::int64_t line_bytes = 64;
-        made_.buffer_bytes = (sizes.back() + line_bytes - 1) / line_bytes * line_bytes;
+        made_.buffer_bytes = memory::whole_lines(sizes.back());
         made_.buffers = memory::SegmentPool::allocate_private(
             made_.buffer_bytes * static_cast<std::int64_t>(made_.width));
         for (std::size_t place = 0; place < made_.width; ++place)

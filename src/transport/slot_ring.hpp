@@ -8,6 +8,8 @@
 #include <memory>
 #include <new>
 
+#include "memory/cache_lines.hpp"
+
 namespace datamover::transport {
 
 /// Memory of the receiver: two lines of signals, then slots of equal size, used in turn. The sender
@@ -15,7 +17,7 @@ namespace datamover::transport {
 /// sender's count stands the receiver's number of the binding, 0 once the ring is gone: the sender
 /// looks at it in every round, and has that line at hand.
 struct SlotRing {
-    static constexpr std::int64_t line_bytes = 64;
+    static constexpr std::int64_t line_bytes = memory::line_bytes;
     static constexpr std::int64_t signal_bytes = 2 * line_bytes;
 
     std::byte* data = nullptr;

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "datamover/error.hpp"
+#include "memory/cache_lines.hpp"
 #include "memory/segment_pool.hpp"
 #include "memory/streamed_copy.hpp"
 #include "slot_ring.hpp"
@@ -64,8 +65,7 @@ std::vector<std::int64_t> places_in_slot(const PairProgram& program, const SlotR
     std::int64_t end = 0;
     for (std::size_t i = 0; i < program.chunks(); ++i) {
         places.push_back(end);
-        end += (program.chunk_bytes(i) + SlotRing::line_bytes - 1) / SlotRing::line_bytes *
-               SlotRing::line_bytes;
+        end += memory::whole_lines(program.chunk_bytes(i));
     }
     if (end > ring.slot_bytes) places.clear();
     return places;

@@ -16,6 +16,7 @@
 #include <string>
 #include <utility>
 
+#include "memory/cache_lines.hpp"
 #include "mpi/active_requests.hpp"
 #include "mpi/byte_message.hpp"
 #include "mpi/checked_call.hpp"
@@ -86,11 +87,6 @@ std::int64_t total_bytes(const PairProgram& program) {
     std::int64_t bytes = 0;
     for (std::size_t i = 0; i < program.chunks(); ++i) bytes += program.chunk_bytes(i);
     return bytes;
-}
-
-std::int64_t whole_lines(std::int64_t bytes) {
-    constexpr std::int64_t line_bytes = 64;
-    return (bytes + line_bytes - 1) / line_bytes * line_bytes;
 }
 
 class WindowTransport final : public Transport {
@@ -182,7 +178,8 @@ private:
             const bool direct = keep_array(pair) && (!pair.hosts || attach_array(pair));
             const std::size_t most = direct ? unbuffered_width : buffers_;
             pair.width = std::min(most, std::max<std::size_t>(1, pair.program.chunks()));
-            buffer_bytes.push_back(direct ? 0 : whole_lines(pair.program.most_chunk_bytes()));
+            buffer_bytes.push_back(direct ? 0
+                                          : memory::whole_lines(pair.program.most_chunk_bytes()));
             (pair.hosts ? hosted_bytes : own_bytes) +=
                 buffer_bytes.back() * static_cast<std::int64_t>(pair.width);
         }

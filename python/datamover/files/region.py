@@ -16,10 +16,10 @@ from datamover.files.flat import FlatFile
 from datamover.files.formats import ArraySpec, Shape
 
 #: Begin and end per dimension, None for that of the array.
-Region = tuple[tuple[int | None, int | None], ...]
+Bounds = tuple[tuple[int | None, int | None], ...]
 
 
-def box_of(region: Region, shape: Shape) -> tuple[Shape, Shape]:
+def box_of(region: _plan.Region | Bounds, shape: Shape) -> tuple[Shape, Shape]:
     """Give the first index and the extents of a region; negative ends count from behind.
 
     A region is a `datamover.Region`, or has a pair of first and end, or a slice, per dimension.
@@ -74,7 +74,7 @@ def _pairs_of(region: Any) -> list[tuple[int | None, int | None]]:
     return pairs
 
 
-def limited(reader: Any, region: Region) -> Any:
+def limited(reader: Any, region: _plan.Region | Bounds) -> Any:
     """Have an open input seen as that region of it."""
     lo, shape = box_of(region, reader.spec.shape)
     if isinstance(reader, FlatFile):
