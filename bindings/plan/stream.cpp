@@ -283,7 +283,8 @@ address, token, timeout, ahead, local, newest
         .def("close", &Consumer::close, Released(), "Leave the stream. Local.")
         .def("stop", &Consumer::stop, Released(), "End all connections. Local.")
         .def("names", &Consumer::names, Released(), "Name the arrays that were told of.")
-        .def_prop_ro("dropped", &Consumer::dropped, "Steps dropped for this consumer.")
+        .def_prop_ro("dropped", &Consumer::dropped,
+                     "Steps that the stream has said it dropped for this consumer.")
         .def("counters", &source_counters, nb::sig("def counters(self) -> dict[str, int]"),
              "Count bytes, connections, checksum errors and dropped steps.")
         // What only tests change.

@@ -55,8 +55,8 @@ struct StreamCounters {
     std::uint64_t connections_refused = 0;
     std::int64_t consumers = 0;  ///< that listen now
     std::int64_t consumers_came = 0;
-    std::int64_t consumers_lost = 0;
-    std::int64_t steps_dropped = 0;  ///< for all consumers together
+    std::int64_t consumers_lost = 0;  ///< ended by an error, also before they listened
+    std::int64_t steps_dropped = 0;   ///< for all consumers together
 };
 
 }  // namespace datamover

@@ -169,6 +169,7 @@ private:
     const std::shared_ptr<Places> places_;
     std::mutex& lock_;
     std::condition_variable& changed_;
+    const std::shared_ptr<FrameLimits> limits_ = std::make_shared<FrameLimits>();
     std::map<std::string, ConsumerPtr> consumers_;  ///< by key
     std::set<LinkPtr> links_;
     std::vector<Array> arrays_;  ///< by number

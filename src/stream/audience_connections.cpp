@@ -24,7 +24,7 @@ constexpr std::uint32_t max_few_bytes = 1 << 15;
 }  // namespace
 
 void Audience::serve(std::shared_ptr<const Connection> connection, const Json& words) {
-    const auto link = std::make_shared<ControlLink>(std::move(connection));
+    const auto link = std::make_shared<ControlLink>(std::move(connection), limits_);
     {
         const std::lock_guard lock(lock_);
         links_.insert(link);

@@ -15,6 +15,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <limits>
 #include <string>
 #include <string_view>
 
@@ -66,11 +67,16 @@ iovec piece_of(std::span<const std::byte> bytes) {
 
 }  // namespace
 
-bool may_keep(int file) {
+std::uint64_t max_files() {
     rlimit limit{};
-    if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return true;
+    const bool is_limited =
+        ::getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
+    return is_limited ? limit.rlim_cur : std::numeric_limits<std::uint64_t>::max();
+}
+
+bool may_keep(int file) {
     // The system gives the lowest one that is free.
-    return static_cast<rlim_t>(file) < limit.rlim_cur - limit.rlim_cur / 4;
+    return static_cast<std::uint64_t>(file) < max_files() - max_files() / 4;
 }
 
 Connection::Connection(int socket) : socket_(socket), is_local_(family_is_local(socket)) {}

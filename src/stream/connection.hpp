@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <span>
@@ -28,6 +29,9 @@ struct Look {
         return around ? std::min(left, time) : left;
     }
 };
+
+/// How many files this process may have open.
+std::uint64_t max_files();
 
 /// Whether a file descriptor that the system gave may be kept for a connection. The last quarter of
 /// those that this process may have are left to the rest of the program, however many connect.

@@ -127,8 +127,7 @@ void Consumer::introduce(const Address& address) {
     const Dialing how = dialing();
     connection_ =
         dial(address, JsonObject().add("role", "control").add("nprocs", size()), how, limit_, true);
-    const auto end = Clock::now() + std::chrono::milliseconds(greeting_milliseconds.load());
-    const Json said = read_frame(*connection_, max_frame_bytes, end, how.look);
+    const Json said = read_frame(*connection_, max_frame_bytes, greeting_end(limit_), how.look);
     const Json* const type = said.find("type");
     if (type != nullptr && type->is("end"))
         throw Error(ErrorCode::invalid_state, "the stream has ended");
@@ -210,7 +209,7 @@ IncomingSteps::Links Consumer::dial_to(int producer) {
             return links;
         }
     }
-    const Deadline limit = Clock::now() + std::chrono::milliseconds(greeting_milliseconds.load());
+    const Deadline limit = greeting_end(std::nullopt);
     try {
         for (int pathway = 0; pathway < pathways_; ++pathway)
             links.push_back(std::make_unique<DataReceiver>(

@@ -23,7 +23,6 @@
 namespace datamover::stream {
 namespace {
 
-constexpr int protocol_version = 3;
 constexpr std::chrono::milliseconds retry_time{50};
 /// A connection that takes nothing for so long has failed.
 constexpr int stalled_seconds = 600;
@@ -40,11 +39,6 @@ void rest(const Look& look) {
         look();
         std::this_thread::sleep_for(look.until_next(left));
     }
-}
-
-Clock::time_point greeting_end(const Deadline& deadline) {
-    const auto end = Clock::now() + std::chrono::milliseconds(greeting_milliseconds.load());
-    return deadline ? std::min(*deadline, end) : end;
 }
 
 /// Where a port is in the range that the system takes its own from, a connection to nobody can
@@ -124,6 +118,11 @@ void introduce(const Connection& connection, const std::string& where, JsonObjec
 }
 
 }  // namespace
+
+Clock::time_point greeting_end(const Deadline& deadline) {
+    const auto end = Clock::now() + std::chrono::milliseconds(greeting_milliseconds.load());
+    return deadline ? std::min(*deadline, end) : end;
+}
 
 std::string known_token(const std::optional<std::string>& given) {
     if (given) return *given;

@@ -17,6 +17,9 @@ namespace datamover::stream {
 /// Whoever has connected hears a greeting within this time. Changed by tests alone.
 inline std::atomic<int> greeting_milliseconds{10'000};
 
+/// When the answer to what is said now has to be there.
+Clock::time_point greeting_end(const Deadline& deadline);
+
 /// The token that a consumer answers with: what was given, or that of the environment variable
 /// DATAMOVER_STREAM_TOKEN.
 std::string known_token(const std::optional<std::string>& given);

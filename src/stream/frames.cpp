@@ -6,6 +6,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <optional>
@@ -20,10 +21,8 @@ namespace {
 
 constexpr std::string_view magic = "DMS1";
 constexpr std::size_t header_bytes = 12;
-/// What is begun has to be complete after this time.
-constexpr int frame_milliseconds = 30'000;
 /// A consumer that takes no frames for so long has failed.
-constexpr int stalled_milliseconds = 600'000;
+constexpr std::chrono::milliseconds stalled_time{600'000};
 /// What is read of frames at once.
 constexpr std::size_t read_bytes = 1 << 16;
 
@@ -103,6 +102,12 @@ std::vector<Json> FrameLink::take_frames(std::uint32_t max_bytes) {
         rest = rest.subspan(header_bytes + length);
     }
     come_.erase(come_.begin(), come_.end() - static_cast<std::ptrdiff_t>(rest.size()));
+    if (come_.empty()) {
+        begun_.reset();
+        if (come_.capacity() > read_bytes) std::vector<std::byte>().swap(come_);  // rarely needed
+    } else if (!frames.empty() || !begun_) {
+        begun_ = Clock::now();
+    }
     return frames;
 }
 
@@ -114,19 +119,42 @@ void FrameLink::finish(Clock::time_point deadline) {
     connection_->end_sending();
 }
 
-ControlLink::ControlLink(std::shared_ptr<const Connection> connection)
-    : link_(std::move(connection)), wake_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
+ControlLink::ControlLink(std::shared_ptr<const Connection> connection,
+                         std::shared_ptr<FrameLimits> limits)
+    : link_(std::move(connection)),
+      wake_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),
+      limits_(std::move(limits)) {
     if (wake_ >= 0 && may_keep(wake_)) return;
     if (wake_ >= 0) ::close(wake_);
     throw Error(ErrorCode::peer_failed, "a connection cannot be served: too many files are open");
 }
 
 ControlLink::~ControlLink() {
+    limits_->held -= held_bytes_;
     ::close(wake_);
 }
 
 void ControlLink::say(std::string_view words) {
     if (!link_.say(words)) ::eventfd_write(wake_, 1);
+}
+
+/// How long the next bytes are waited for; -1 ms: for ever.
+std::chrono::milliseconds ControlLink::patience() {
+    using std::chrono::milliseconds;
+    if (const auto begun = link_.begun()) {
+        const auto left = std::chrono::ceil<milliseconds>(*begun + limits_->whole - Clock::now());
+        return std::clamp(left, milliseconds(0), limits_->pause);
+    }
+    return link_.unsent().is_empty() ? milliseconds(-1) : stalled_time;
+}
+
+void ControlLink::count_held() {
+    const std::size_t now = link_.held_bytes();
+    const std::size_t all = limits_->held += now - held_bytes_;
+    held_bytes_ = now;
+    if (all > limits_->held_bytes && now > 2 * read_bytes)
+        throw Error(ErrorCode::io, "unfinished frames of all connections take more than " +
+                                       std::to_string(limits_->held_bytes) + " bytes");
 }
 
 std::vector<Json> ControlLink::wait(std::uint32_t max_bytes) {
@@ -135,10 +163,8 @@ std::vector<Json> ControlLink::wait(std::uint32_t max_bytes) {
         std::array<pollfd, 2> waiting{
             pollfd{link_.socket(), static_cast<short>(has_unsent ? POLLIN | POLLOUT : POLLIN), 0},
             pollfd{wake_, POLLIN, 0}};
-        const int limit = link_.has_begun() ? frame_milliseconds
-                          : has_unsent      ? stalled_milliseconds
-                                            : -1;
-        const int found = ::poll(waiting.data(), waiting.size(), limit);
+        const int found =
+            ::poll(waiting.data(), waiting.size(), static_cast<int>(patience().count()));
         if (found == 0)
             throw Error(ErrorCode::timeout, "the other end of the connection said nothing in time");
         if (found < 0 && errno != EINTR)
@@ -148,6 +174,7 @@ std::vector<Json> ControlLink::wait(std::uint32_t max_bytes) {
         if (waiting[1].revents != 0) ::eventfd_read(wake_, &count);
         if ((waiting[0].revents & POLLOUT) != 0) link_.unsent().send_more();
         std::vector<Json> frames = link_.receive(max_bytes);
+        count_held();
         if (!frames.empty()) return frames;
     }
 }

@@ -3,9 +3,12 @@
 // first.
 #pragma once
 
+#include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -17,6 +20,8 @@
 
 namespace datamover::stream {
 
+/// What both ends say first.
+inline constexpr int protocol_version = 4;
 /// Of a frame from somebody who has not said yet who they are, and of one that tells layouts.
 inline constexpr std::uint32_t max_greeting_bytes = 1 << 14, max_frame_bytes = 1 << 24;
 
@@ -40,8 +45,10 @@ public:
     bool say(const std::vector<std::string>& frames_words);
     /// The frames that have come. Throws as read_frame, but for timeout.
     std::vector<Json> receive(std::uint32_t max_bytes);
-    /// Whether a frame has begun to come.
-    bool has_begun() const { return !come_.empty(); }
+    /// When the frame began to come that is not complete yet.
+    std::optional<Clock::time_point> begun() const { return begun_; }
+    /// Of memory, by frames that are not complete.
+    std::size_t held_bytes() const { return come_.capacity(); }
     /// Waits until all has been handed to the system, or the deadline; no more is sent.
     void finish(Clock::time_point deadline = Clock::now() + std::chrono::seconds(5));
     /// Ends the connection; what the system has taken still arrives.
@@ -55,14 +62,25 @@ private:
     const std::shared_ptr<const Connection> connection_;
     Unsent unsent_;
     std::vector<std::byte> come_;
+    std::optional<Clock::time_point> begun_;
+};
+
+/// What strangers may cost a stream that says each frame a byte at a time, over many connections.
+struct FrameLimits {
+    std::chrono::milliseconds pause{30'000};   ///< within a frame
+    std::chrono::milliseconds whole{300'000};  ///< of a frame, from its first byte
+    /// Of unfinished frames of all connections together. Short ones are read all the same.
+    std::size_t held_bytes = std::size_t{1} << 26;
+    std::atomic<std::size_t> held{0};
 };
 
 /// Such a connection with a thread that waits for what comes, at whose end the consumers are. What
 /// the system does not take at once is left to that thread.
 class ControlLink {
 public:
-    /// Throws peer_failed where the system has no event for it.
-    explicit ControlLink(std::shared_ptr<const Connection> connection);
+    /// The limits are those of several connections. Throws peer_failed where the system has no
+    /// event for it.
+    ControlLink(std::shared_ptr<const Connection> connection, std::shared_ptr<FrameLimits> limits);
     ~ControlLink();
     ControlLink(const ControlLink&) = delete;
     ControlLink& operator=(const ControlLink&) = delete;
@@ -70,8 +88,8 @@ public:
     /// As FrameLink::say.
     void say(std::string_view words);
     bool has_unsent() { return !link_.unsent().is_empty(); }
-    /// Waits for at least one frame, as long as it takes; one that has begun must go on. Throws as
-    /// read_frame.
+    /// Waits for at least one frame, as long as it takes; one that has begun must go on, within the
+    /// limits. Throws as read_frame.
     std::vector<Json> wait(std::uint32_t max_bytes);
     /// As FrameLink::finish.
     void finish(Clock::time_point deadline = Clock::now() + std::chrono::seconds(5)) {
@@ -81,8 +99,13 @@ public:
     void end() { link_.end(); }
 
 private:
+    std::chrono::milliseconds patience();
+    void count_held();
+
     FrameLink link_;
     int wake_;  ///< an eventfd
+    const std::shared_ptr<FrameLimits> limits_;
+    std::size_t held_bytes_ = 0;  ///< of those in the limits
 };
 
 }  // namespace datamover::stream

@@ -6,13 +6,16 @@
 #include <string>
 
 #include "datamover/error.hpp"
+#include "stream/crc32c.hpp"
 
 namespace datamover::stream {
 namespace {
 
-constexpr std::uint32_t request_magic = 0x444d5232;  // "DMR2"
-constexpr std::uint32_t chunk_magic = 0x444d4333;    // "DMC3"
-constexpr std::uint32_t shared_magic = 0x444d5333;   // "DMS3"
+constexpr std::uint32_t request_magic = 0x444d5233;  // "DMR3"
+constexpr std::uint32_t chunk_magic = 0x444d4334;    // "DMC4"
+constexpr std::uint32_t shared_magic = 0x444d5334;   // "DMS4"
+
+constexpr std::size_t checksum_bytes = 4;
 
 template <class Integer>
 Integer take(std::span<const std::byte>& words) {
@@ -28,6 +31,19 @@ void put(std::byte*& at, Integer value) {
     for (std::size_t n = sizeof(Integer); n-- > 0;) *at++ = static_cast<std::byte>(value >> 8 * n);
 }
 
+void require_undamaged(std::span<const std::byte> words, const char* what) {
+    const std::span<const std::byte> before = words.first(words.size() - checksum_bytes);
+    std::span<const std::byte> last = words.last(checksum_bytes);
+    if (crc32c(before) != take<std::uint32_t>(last))
+        throw Error(ErrorCode::io, std::string(what) + " arrived damaged");
+}
+
+template <std::size_t count>
+void put_checksum(std::array<std::byte, count>& words) {
+    std::byte* at = words.data() + count - checksum_bytes;
+    put(at, crc32c(std::span(words).first(count - checksum_bytes)));
+}
+
 }  // namespace
 
 Request Request::read(std::span<const std::byte, size_bytes> words) {
@@ -37,6 +53,7 @@ Request Request::read(std::span<const std::byte, size_bytes> words) {
     if (magic != request_magic || operation < 1 || operation > 2)
         throw Error(ErrorCode::io, "these bytes are no request: " + std::to_string(magic) + " " +
                                        std::to_string(operation));
+    require_undamaged(words, "a request");
     Request request;
     request.operation = static_cast<Operation>(operation);
     request.array = take<std::uint32_t>(rest);
@@ -53,6 +70,7 @@ std::array<std::byte, Request::size_bytes> Request::write() const {
     put(at, static_cast<std::uint32_t>(operation));
     put(at, array);
     for (const std::uint64_t value : {place, offset, bytes}) put(at, value);
+    put_checksum(words);
     return words;
 }
 
@@ -61,6 +79,7 @@ ChunkHeader ChunkHeader::read(std::span<const std::byte, size_bytes> words) {
     const auto magic = take<std::uint32_t>(rest);
     if (magic != chunk_magic && magic != shared_magic)
         throw Error(ErrorCode::peer_failed, "what it sent is no part of a message");
+    require_undamaged(words, "what stands before a part of a message");
     ChunkHeader header;
     header.is_shared = magic == shared_magic;
     header.checksum = take<std::uint32_t>(rest);
@@ -80,6 +99,7 @@ std::array<std::byte, ChunkHeader::size_bytes> ChunkHeader::write() const {
     put(at, array);
     for (const std::uint64_t value : {place, offset, bytes, segment, position}) put(at, value);
     put(at, static_cast<std::uint64_t>(number));
+    put_checksum(words);
     return words;
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// In which words do data connections talk? Integers of big end first, without gaps.
+// In which words do data connections talk? Integers of big end first, without gaps, and the CRC32C
+// of what comes before it.
 #pragma once
 
 #include <array>
@@ -23,7 +24,7 @@ enum class Operation : std::uint32_t { fetch = 1, advance = 2 };
 /// which place all is taken (`place`) and up to which place steps may be sent (`offset`), or, where
 /// `bytes` is not 0, that of these the last may be sent.
 struct Request {
-    static constexpr std::size_t size_bytes = 36;
+    static constexpr std::size_t size_bytes = 40;
 
     Operation operation{};
     std::uint32_t array = 0;
@@ -31,7 +32,7 @@ struct Request {
     std::uint64_t offset = 0;
     std::uint64_t bytes = 0;
 
-    /// Throws io where the words are none.
+    /// Throws io where the words are none, or arrived damaged.
     static Request read(std::span<const std::byte, size_bytes> words);
     std::array<std::byte, size_bytes> write() const;
 };
@@ -41,10 +42,10 @@ inline constexpr std::int64_t no_number = -1;
 
 /// What stands before a chunk: its bytes follow, or lie in a segment that both ends share.
 struct ChunkHeader {
-    static constexpr std::size_t size_bytes = 60;
+    static constexpr std::size_t size_bytes = 64;
 
     bool is_shared = false;
-    std::uint32_t checksum = 0;
+    std::uint32_t checksum = 0;  ///< of the bytes
     std::uint32_t array = 0;
     std::uint64_t place = 0;
     std::uint64_t offset = 0;
@@ -54,7 +55,7 @@ struct ChunkHeader {
     /// Of the step, where it has all arrays that are wanted with this one; else `no_number`.
     std::int64_t number = no_number;
 
-    /// Throws peer_failed where the words are none.
+    /// Throws peer_failed where the words are none, io where they arrived damaged.
     static ChunkHeader read(std::span<const std::byte, size_bytes> words);
     std::array<std::byte, size_bytes> write() const;
 };

@@ -6,12 +6,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <exception>
+#include <list>
 #include <mutex>
-#include <set>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -25,10 +26,7 @@
 namespace datamover::stream {
 namespace {
 
-constexpr int protocol_version = 3;
 constexpr int greeting_seconds = 10;
-/// Connections at the same time; those above are closed at once.
-constexpr std::size_t max_connections = 1024;
 constexpr std::chrono::milliseconds retry_time{50};
 
 /// The same connection with the lowest descriptor there is now: accept4 chooses before it waits.
@@ -39,16 +37,27 @@ int moved_down(int socket) {
     return copy;
 }
 
+std::size_t connections_at_once() {
+    return std::min<std::size_t>(max_connections.load(), max_files() / 2);
+}
+
 }  // namespace
 
 struct Reception::State : std::enable_shared_from_this<Reception::State> {
     using ConnectionPtr = std::shared_ptr<Connection>;
+    struct Open {
+        ConnectionPtr connection;
+        bool is_silent = true;  ///< has not said who it is
+    };
 
     void accept_all(int listener);
     void begin(int socket);
+    void make_place(std::unique_lock<std::mutex>& held);
     void run(const ConnectionPtr& connection) noexcept;
     Json greet(const Connection& connection) const;
     void serve(const ConnectionPtr& connection);
+    std::list<Open>::iterator find(const ConnectionPtr& connection);
+    void remove(const ConnectionPtr& connection);
 
     std::string token;
     std::shared_ptr<Outbox> outbox;
@@ -58,7 +67,7 @@ struct Reception::State : std::enable_shared_from_this<Reception::State> {
     std::condition_variable changed;
     std::vector<int> listeners;
     std::size_t accepting = 0;  ///< threads
-    std::set<ConnectionPtr> open;
+    std::list<Open> open;       ///< the oldest first
     bool closed = false;
     std::atomic<std::uint64_t> refused{0};
 };
@@ -90,7 +99,7 @@ void Reception::close() {
     if (state.closed) return;
     state.closed = true;
     for (const int listener : state.listeners) ::shutdown(listener, SHUT_RDWR);
-    for (const auto& connection : state.open) connection->end();
+    for (const auto& one : state.open) one.connection->end();
     state.changed.notify_all();
     // The addresses are free afterwards.
     state.changed.wait(lock, [&state] { return state.accepting == 0; });
@@ -135,20 +144,43 @@ void Reception::State::accept_all(int listener) {
 void Reception::State::begin(int socket) {
     const auto connection = std::make_shared<Connection>(socket);
     {
-        const std::lock_guard held(lock);
-        if (closed || open.size() >= max_connections || !may_keep(socket)) {
+        std::unique_lock held(lock);
+        make_place(held);
+        if (closed || open.size() >= connections_at_once() || !may_keep(socket)) {
             ++refused;
             return;
         }
-        open.insert(connection);
+        open.push_back({connection});
     }
     try {
         std::thread([self = shared_from_this(), connection] { self->run(connection); }).detach();
     } catch (...) {
-        const std::lock_guard held(lock);
-        open.erase(connection);
+        remove(connection);
         throw;
     }
+}
+
+void Reception::State::make_place(std::unique_lock<std::mutex>& held) {
+    const std::size_t most = connections_at_once();
+    if (open.size() < most) return;
+    const auto oldest =
+        std::find_if(open.begin(), open.end(), [](const Open& one) { return one.is_silent; });
+    if (oldest == open.end()) return;
+    oldest->is_silent = false;
+    oldest->connection->end();  // its thread takes it out
+    changed.wait_for(held, retry_time, [&] { return closed || open.size() < most; });
+}
+
+std::list<Reception::State::Open>::iterator Reception::State::find(
+    const ConnectionPtr& connection) {
+    return std::find_if(open.begin(), open.end(),
+                        [&](const Open& one) { return one.connection == connection; });
+}
+
+void Reception::State::remove(const ConnectionPtr& connection) {
+    const std::lock_guard held(lock);
+    open.erase(find(connection));
+    changed.notify_all();
 }
 
 void Reception::State::run(const ConnectionPtr& connection) noexcept {
@@ -158,12 +190,15 @@ void Reception::State::run(const ConnectionPtr& connection) noexcept {
         ++refused;
     }
     connection->end();
-    const std::lock_guard held(lock);
-    open.erase(connection);
+    remove(connection);
 }
 
 void Reception::State::serve(const ConnectionPtr& connection) {
     const Json words = greet(*connection);
+    {
+        const std::lock_guard held(lock);
+        find(connection)->is_silent = false;
+    }
     const Json* const role = words.find("role");
     if (role != nullptr && role->is("data")) {
         const std::string& key = words.name("key");

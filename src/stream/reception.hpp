@@ -5,6 +5,8 @@
 // connect.
 #pragma once
 
+#include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -14,6 +16,11 @@
 #include "stream/outbox.hpp"
 
 namespace datamover::stream {
+
+/// Connections at the same time, at most half of the files that this process may have. Where there
+/// are so many, the oldest that has not said who it is makes place; one that comes is closed at
+/// once where none has so soon. Changed by tests alone.
+inline std::atomic<std::size_t> max_connections{1024};
 
 /// Accepts connections in a thread for each listening socket; each connection is served by a thread
 /// of its own. These threads call neither MPI nor anything of the program's.

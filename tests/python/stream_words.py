@@ -12,19 +12,19 @@ import threading
 
 from datamover._plan import crc32c
 
-VERSION = 3
+VERSION = 4
 LIMIT_SECONDS = 60
 #: Magic, bytes that follow, their CRC32C.
 FRAME = struct.Struct("!4sII")
 FRAME_MAGIC = b"DMS1"
-#: Magic, operation, number of the array, place of the step, offset, bytes.
+#: Magic, operation, number of the array, place of the step, offset, bytes; then its CRC32C.
 REQUEST = struct.Struct("!4sIIQQQ")
-REQUEST_MAGIC = b"DMR2"
+REQUEST_MAGIC = b"DMR3"
 FETCH, ADVANCE = 1, 2
 #: Magic, CRC32C, number of the array, place of the step, offset, bytes, segment, position, number
-#: of the step.
+#: of the step; then its CRC32C.
 CHUNK = struct.Struct("!4sIIQQQQQQ")
-CHUNK_MAGIC, SHARED_MAGIC = b"DMC3", b"DMS3"
+CHUNK_MAGIC, SHARED_MAGIC = b"DMC4", b"DMS4"
 CHUNK_BYTES = 1 << 20
 #: Where more comes of a step, or perhaps.
 NO_NUMBER = 2**64 - 1
@@ -39,7 +39,18 @@ def said(words):
 def chunk_header(magic, checksum, array, place, offset, count, segment=0, position=0,
                  number=NO_NUMBER):  # fmt: skip
     """What stands before a chunk; anything may be wrong."""
-    return CHUNK.pack(magic, checksum, array, place, offset, count, segment, position, number)
+    fields = magic, checksum, array, place, offset, count, segment, position, number
+    return checked(CHUNK.pack(*fields))
+
+
+def request(operation, array, place, offset, count):
+    """What a consumer asks for; anything may be wrong."""
+    return checked(REQUEST.pack(REQUEST_MAGIC, operation, array, place, offset, count))
+
+
+def checked(words):
+    """Words of a data connection with their checksum behind them."""
+    return words + struct.pack("!I", crc32c(words))
 
 
 def read_exactly(sock, count):
@@ -150,7 +161,9 @@ def heard(sock, kind):
 def fetched(sock):
     """The next chunk that is asked for again: array, place, offset, bytes."""
     while True:
-        magic, operation, *rest = REQUEST.unpack(read_exactly(sock, REQUEST.size))
+        words = read_exactly(sock, REQUEST.size)
+        assert checked(words) == words + read_exactly(sock, 4)
+        magic, operation, *rest = REQUEST.unpack(words)
         assert magic == REQUEST_MAGIC
         if operation == FETCH:
             return rest

@@ -1161,8 +1161,8 @@ def hostile(rng, out):
     layout = _plan.text_of_layout(rng.choice(layouts))
     subscription = {"type": "subscribe", "arrays": [["u", layout]]}
     odd = rng.choice([-1, 2**63, 2**70, 1.5, "x", None, [], {}, True, "u" * 1000, float("nan")])
-    header = stream_words.REQUEST.pack(
-        stream_words.REQUEST_MAGIC, rng.randrange(4), rng.randrange(3), rng.choice([0, 2**64 - 1]),
+    header = stream_words.request(
+        rng.randrange(4), rng.randrange(3), rng.choice([0, 2**64 - 1]),
         rng.choice([0, 48, 2**64 - 1]), rng.choice([0, 48, 2**64 - 1]),
     )  # fmt: skip
     data_key = rng.choice(["", "0" * 32, *out._end.keys()])
@@ -1273,8 +1273,7 @@ def saying_taken_by_data(out):
 
 
 def advanced(taken, granted=0):
-    words = stream_words.REQUEST_MAGIC, stream_words.ADVANCE, 0, taken, granted, 0
-    return stream_words.REQUEST.pack(*words)
+    return stream_words.request(stream_words.ADVANCE, 0, taken, granted, 0)
 
 
 def test_who_says_over_data_that_all_is_taken_and_takes_nothing_fills_no_memory():
@@ -1362,13 +1361,17 @@ def test_strangers_leave_files_to_the_program():
         strangers = stack.enter_context(
             program(
                 """
-                import socket, sys
+                import contextlib, socket, sys
                 host, port = sys.argv[1], int(sys.argv[2])
                 sys.stdin.readline()
                 kept = [socket.create_connection((host, port)) for _ in range(int(sys.argv[3]))]
+                for sock in kept:
+                    sock.recv(1 << 16)  # greeted
                 ended = 0
-                for sock in kept:  # greeted, or closed
-                    ended += not sock.recv(1)
+                for sock in kept:
+                    sock.setblocking(False)
+                    with contextlib.suppress(BlockingIOError):
+                        ended += not sock.recv(1)
                 print(ended, flush=True)
                 sys.stdin.read()
                 """,

@@ -296,6 +296,61 @@ TEST_F(Door, OpensToWhoKnowsTheToken) {
     EXPECT_EQ(knock().come_in("another").name("type"), "failed");
 }
 
+/// A control link, and the other end of its connection.
+struct Linked {
+    explicit Linked(std::shared_ptr<FrameLimits> limits) {
+        int ends[2];
+        EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+        there = std::make_unique<Connection>(ends[1]);
+        link =
+            std::make_unique<ControlLink>(std::make_shared<Connection>(ends[0]), std::move(limits));
+    }
+    /// Sends so many bytes of the frame of a text that is this long, and, where it is to end, no
+    /// more. Why it is not waited for any longer.
+    ErrorCode begun(std::size_t text, std::size_t sent, bool ends) {
+        const std::string frame = frame_of("{\"a\":\"" + std::string(text, 'x') + "\"}");
+        ErrorCode code{};
+        std::thread waiting([&] {
+            try {
+                link->wait(max_frame_bytes);
+            } catch (const Error& error) {
+                code = error.code();
+            }
+            link->end();
+        });
+        try {
+            there->send(std::as_bytes(std::span(frame).first(sent)));
+            if (ends) there->end_sending();
+        } catch (const Error&) {  // it was ended before
+        }
+        waiting.join();
+        return code;
+    }
+    std::unique_ptr<Connection> there;
+    std::unique_ptr<ControlLink> link;
+};
+
+TEST(StreamFrames, ThatAreNotFinishedInTimeAreNotWaitedFor) {
+    const auto limits = std::make_shared<FrameLimits>();
+    limits->whole = std::chrono::milliseconds(1);
+    EXPECT_EQ(Linked(limits).begun(100, 50, false), ErrorCode::timeout);
+}
+
+TEST(StreamFrames, ThatAreNotFinishedHaveSoMuchMemoryTogether) {
+    const auto limits = std::make_shared<FrameLimits>();
+    limits->held_bytes = 1 << 20;
+    auto first = std::make_unique<Linked>(limits);
+    EXPECT_EQ(first->begun(900'000, 700'000, true), ErrorCode::peer_failed);
+    EXPECT_GE(limits->held, 700'000u);
+    auto second = std::make_unique<Linked>(limits), third = std::make_unique<Linked>(limits);
+    EXPECT_EQ(second->begun(900'000, 700'000, true), ErrorCode::io);
+    EXPECT_EQ(third->begun(9'000, 7'000, true), ErrorCode::peer_failed);  // a short one is read
+    first.reset();
+    second.reset();
+    third.reset();
+    EXPECT_EQ(limits->held, 0u);
+}
+
 TEST_F(Door, ConsumersGetWhatTheySubscribedTo) {
     const Stranger stranger = knock();
     const Json welcome = stranger.come_in(token_);
@@ -523,6 +578,25 @@ TEST_F(Door, TellsOfTheArraysOfAStepThatNobodyHasEnded) {
     late.say(JsonObject().add("type", "arrays"));
     EXPECT_EQ(late.heard().name("name"), "u");
     EXPECT_EQ(late.heard().name("type"), "arrays");
+}
+
+TEST_F(Door, LetsInWhoSpeaksWhereManyAreSilent) {
+    const std::size_t most = max_connections.exchange(4);
+    {
+        const Stranger inside = knock();
+        inside.come_in(token_);
+        std::vector<Stranger> silent;
+        for (int n = 0; n < 20; ++n) {
+            silent.push_back(knock());
+            silent.back().heard();
+            EXPECT_LE(reception_->connections(), 4u);
+        }
+        const Stranger late = knock();
+        EXPECT_EQ(late.come_in(token_).name("type"), "welcome");
+        EXPECT_THROW(silent.front().heard(), Error);
+        EXPECT_EQ(audience_->counters().lost, 0);  // who is inside stays
+    }
+    max_connections = most;
 }
 
 TEST_F(Door, IsClosedWithEverybodyInside) {

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "datamover/error.hpp"
+#include "stream/crc32c.hpp"
 #include "stream/outbox.hpp"
 
 namespace datamover::stream {
@@ -75,7 +76,7 @@ public:
                      {bytes.data(), {0, static_cast<std::int64_t>(bytes.size())}});
     }
     void ask(std::uint32_t operation, std::uint64_t place, std::uint64_t offset,
-             std::uint64_t bytes, std::uint32_t magic = 0x444d5232) {
+             std::uint64_t bytes, std::uint32_t magic = 0x444d5233) {
         Bytes words;
         const auto put = [&](std::uint64_t value, int count) {
             for (int n = count; n-- > 0;) words.push_back(static_cast<std::byte>(value >> 8 * n));
@@ -84,6 +85,7 @@ public:
         put(operation, 4);
         put(0, 4);
         for (const std::uint64_t value : {place, offset, bytes}) put(value, 8);
+        put(crc32c(words), 4);
         // In two parts: what comes need not come at once. The other end may have ended.
         const auto half = static_cast<ssize_t>(words.size() / 2);
         if (::send(ends_[1], words.data(), words.size() / 2, MSG_NOSIGNAL) == half)

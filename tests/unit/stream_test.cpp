@@ -178,13 +178,32 @@ void expect_chunk(const Served& served, const Bytes& message, std::uint64_t plac
     const Bytes header = served.read(ChunkHeader::size_bytes);
     ASSERT_EQ(header.size(), ChunkHeader::size_bytes);
     const Bytes chunk = served.read(count);
-    ASSERT_EQ(number_at(header, 0, 4), 0x444d4333u);
+    ASSERT_EQ(number_at(header, 0, 4), 0x444d4334u);
     EXPECT_EQ(number_at(header, 4, 4), by_definition(chunk));
     EXPECT_EQ(number_at(header, 12, 8), place);
     EXPECT_EQ(number_at(header, 20, 8), offset);
     EXPECT_EQ(number_at(header, 28, 8), count);
     const auto part = std::span(message).subspan(offset, count);
     EXPECT_TRUE(std::equal(chunk.begin(), chunk.end(), part.begin(), part.end()));
+}
+
+/// Whether words with any one bit changed are refused, whatever that bit says.
+template <class Words>
+void expect_damage_is_seen(const Words& words) {
+    const auto right = words.write();
+    EXPECT_EQ(Words::read(right).write(), right);
+    for (std::size_t bit = 0; bit < 8 * right.size(); ++bit) {
+        auto damaged = right;
+        damaged[bit / 8] ^= static_cast<std::byte>(1 << bit % 8);
+        EXPECT_THROW(Words::read(damaged), Error) << bit;
+    }
+}
+
+TEST(StreamWords, ThatArriveDamagedAreRefused) {
+    expect_damage_is_seen(Request{Operation::fetch, 3, 5, 7, 11});
+    expect_damage_is_seen(Request{Operation::advance, 0, ~std::uint64_t{0}, 0, 1});
+    expect_damage_is_seen(ChunkHeader{false, 1, 2, 3, 4, 5, 6, 7, 8});
+    expect_damage_is_seen(ChunkHeader{true, 0, 0, 0, 0, ~std::uint64_t{0}, 0, 0, no_number});
 }
 
 constexpr std::uint32_t fetch = 1, advance = 2;
@@ -241,13 +260,13 @@ TEST(StreamSender, EndsForRequestsThatMakeNoSense) {
     struct Case {
         std::uint32_t operation;
         std::uint64_t place, offset, bytes;
-        std::uint32_t magic = 0x444d5232;
+        std::uint32_t magic = 0x444d5233;
     };
     for (const Case& c :
          {Case{fetch, 0, 0, 0}, Case{fetch, 0, 0, 1001}, Case{fetch, 0, 1000, 1},
           Case{fetch, 0, all, 1}, Case{fetch, 0, all - 1, 3}, Case{fetch, 0, 1, all},
           Case{fetch, 1, 0, 1}, Case{3, 0, 0, 1}, Case{0, 0, 0, 0},
-          Case{fetch, 0, 0, chunk_bytes + 1}, Case{advance, 0, 1, 0, 0x444d5233}}) {
+          Case{fetch, 0, 0, chunk_bytes + 1}, Case{advance, 0, 1, 0, 0x444d5234}}) {
         Served served(1000);
         served.pack(0, bytes_of(1000, 6));
         served.ask(c.operation, c.place, c.offset, c.bytes, c.magic);
