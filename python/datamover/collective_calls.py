@@ -71,6 +71,16 @@ def leaving(given: tuple[Any, ...], said: Mapping[str, Any], error: BaseExceptio
     raise error
 
 
+def ending(given: tuple[Any, ...], said: Mapping[str, Any], error: BaseException) -> NoReturn:
+    """Agree as `agreeing`, where the call ends its object: here it ends too, by `_end_refused`."""
+    if not given or given[0]._is_over:
+        raise error  # the others' calls are over at once
+    try:
+        agreeing(given, said, error)
+    finally:
+        given[0]._end_refused()
+
+
 #: The others agree on their arguments first.
 agreeing = _telling("agree")
 #: The others bind a mover.

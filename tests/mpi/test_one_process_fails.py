@@ -293,6 +293,8 @@ def test_calls_that_python_refuses(comm, plan, place):
     stream = dm.Stream(comm, "tcp://127.0.0.1:0")
     file = dm.files.open(place + "/in.npy", plan.source, comm=comm)
     reader = dm.Mover(plan, file, b)
+    saving = dm.save(place + "/late.npy", {"a": a}, comm=comm, wait=False)
+    written = dm.files.open(place + "/new.npy", plan.source, comm=comm, mode="w", dtype="f8")
     calls = {
         "XArray": lambda: dm.XArray(comm, plan.source, **said),
         "Mover": lambda: dm.Mover(plan, a, b, **said),
@@ -317,6 +319,8 @@ def test_calls_that_python_refuses(comm, plan, place):
         "Stream": lambda: dm.Stream(comm, "tcp://127.0.0.1:0", **said),
         "send": lambda: stream.send("u", a, **said),
         "connect": lambda: dm.stream.connect(stream.address, comm=comm, **said),
+        "wait": lambda: saving.wait(**said),
+        "close": lambda: written.close(**said),
         "files.move": lambda: dm.files.move(comm, place + "/in.npy", place + "/b.npy", **said),
     }  # fmt: skip
     for name, call in calls.items():
@@ -324,6 +328,9 @@ def test_calls_that_python_refuses(comm, plan, place):
             call()
         assert isinstance(caught.value, TypeError | ValueError), name
         assert comm.size == 1 or f"process {comm.size - 1}" in str(caught.value), name
+    with pytest.raises(dm.InvalidState):
+        saving.wait()
+    written.close()
     stream.close()
     reader.free()
     file.close()

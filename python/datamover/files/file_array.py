@@ -19,7 +19,7 @@ from numpy.typing import DTypeLike
 
 from datamover.arguments import memory_limit
 from datamover.arrays import element_dtype
-from datamover.collective_calls import agreeing, leaving, refused_by
+from datamover.collective_calls import agreeing, ending, leaving, refused_by
 from datamover.errors import (
     InvalidArgument,
     InvalidState,
@@ -402,7 +402,7 @@ class FileArray:
         )
         do_all(tasks, work, threads_within(self._threads, [file], self.max_bytes // 4))
 
-    @refused_by(leaving)
+    @refused_by(ending)
     def close(self) -> None:
         """Bring what was written to the disk, and give a new file its name. Collective.
 
@@ -413,6 +413,9 @@ class FileArray:
             an .npy at an address is not the one any more that was opened.
         InvalidState
             A mover is in flight here. It is given up, which all processes hear.
+
+        A call that is refused on one process, for arguments that it does not take, is refused on
+        all, and there is no new file.
         """
         if self.closed:
             return
@@ -431,6 +434,14 @@ class FileArray:
                         placing.place(self._temporary, self.path, self._request.overwrite)
         finally:
             self._drop()
+
+    @property
+    def _is_over(self) -> bool:
+        return self.closed
+
+    def _end_refused(self) -> None:
+        self._give_up()
+        self._drop()
 
     def _drop(self) -> None:
         """Close the file, remove a new one that is not complete, or the one it replaced. Local."""

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from datamover.arguments import memory_limit
-from datamover.collective_calls import agreeing, leaving, refused_by
+from datamover.collective_calls import agreeing, ending, leaving, refused_by
 from datamover.errors import InvalidArgument, InvalidState, Mismatch, NoMemory, WrongType
 from datamover.files import (
     address_place,
@@ -550,7 +550,7 @@ class Saving:
         """Whether all that this process writes is written, or has failed. Local."""
         return self._written.is_set()
 
-    @refused_by(leaving)
+    @refused_by(ending)
     def wait(self) -> None:
         """Wait until the output is complete on all processes, and give it its name. Collective.
 
@@ -560,6 +560,9 @@ class Saving:
             As `save`, on all processes; there is no new output then, an older one stays.
         InvalidState
             It was waited for before.
+
+        A call that is refused on one process, for arguments that it does not take, is refused on
+        all, and there is no output.
         """
         job = self._job
         if job is None:
@@ -572,6 +575,17 @@ class Saving:
             job.finish()
         finally:
             self._job = None
+            self._drop(job)
+
+    @property
+    def _is_over(self) -> bool:
+        return self._job is None
+
+    def _end_refused(self) -> None:
+        """End where this process's call to wait was refused: there is no output. Local."""
+        self._written.wait()
+        job, self._job = self._job, None
+        if job is not None:
             self._drop(job)
 
     def _drop(self, job: _Save) -> None:
