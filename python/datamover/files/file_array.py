@@ -34,9 +34,10 @@ from datamover.files.at_work import boxes, do_all, threads_within
 from datamover.files.direct_zarr import OrdinaryArray
 from datamover.files.flat import FlatFile
 from datamover.files.formats import ArraySpec, MoveOptions, Shape
-from datamover.files.state import MAX_BYTES, native_dtype
 from datamover.files.state_items import agree_on
+from datamover.files.state_load import native_dtype
 from datamover.files.state_steps import file_ranks
+from datamover.files.state_work import MAX_BYTES
 from datamover.files.zarr import ZarrArray
 from datamover.layouts import BlockCyclic, FlatCyclic, FloorPlan, Layout
 from datamover.mpi import collectively, comm_address

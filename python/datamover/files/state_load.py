@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How are arrays loaded: looked at, read, and moved to whoever wants them?"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from datamover.errors import InvalidArgument, Mismatch, WrongType
+from datamover.files.agreement import threads_here, together
+from datamover.files.state_items import Item, agree_on, check_items, refuse_shared_memory
+from datamover.files.state_steps import Slab, Staging
+from datamover.files.state_stores import Origin, whole
+from datamover.files.state_work import Work
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+
+
+class Load(Work):
+    """One load on one process."""
+
+    def __init__(
+        self, comm: MPI.Comm, address: int, origin: Origin, targets: dict[str, Item | None]
+    ):
+        super().__init__(comm, address)
+        self.origin, self.targets = origin, targets
+        self.items = {name: item for name, item in targets.items() if item is not None}
+        self.specs: dict[str, Any] = {}
+        self.staged: dict[str, np.dtype] = {}
+        self.values: dict[str, Any] = {}
+        self._granules: dict[str, Any] = {}
+
+    def open(self, name: str) -> Any:
+        """Open an array to be read."""
+        return self.origin.open(name)
+
+    def look(self) -> None:
+        """Look at what is there, and check that it fits the targets. Local."""
+        if self.origin.names == (None,) and len(self.targets) > 1:
+            raise InvalidArgument(
+                f"{self.origin.path} holds one array; {len(self.targets)} are to be loaded: "
+                f"{', '.join(self.targets)}"
+            )
+        check_items(self.items, self.comm)
+        for name in self.targets:
+            with contextlib.closing(self.open(name)) as file:
+                self.specs[name], self._granules[name] = file.spec, file.granule
+        for name, item in self.items.items():
+            self._check(name, item)
+        refuse_shared_memory(self.items, self.comm.rank)
+        self.values = self.origin.values()
+
+    def _check(self, name: str, item: Item) -> None:
+        spec = self.specs[name]
+        if item.shape != spec.shape:
+            raise Mismatch(
+                f"{name!r} has the shape {spec.shape} in {self.origin.path}, the layout has "
+                f"{item.shape}"
+            )
+        self.staged[name] = native_dtype(spec.dtype)
+        given = item.dtype
+        if given is not None and given != self.staged[name]:
+            _check_conversion(name, self.staged[name], given)
+
+    def agree(self) -> None:
+        """Check that all processes see the same and want the same. Collective."""
+        said: dict[str, Any] = {
+            "the options": (self.origin.path, self.ranks, self.max_bytes),
+            "the values": sorted((name, repr(value)) for name, value in self.values.items()),
+        }
+        for name, item in self.targets.items():
+            wanted = item and (item.shape, item.origin, item.array is None)
+            spec = self.specs[name]
+            said[name] = (wanted, spec.shape, str(spec.dtype), spec.order, self._granules[name])
+        agree_on(self.address, said, "load")
+        self.agree_on_direct(self.specs, to_file=False)
+        self.threads = threads_here(self.address)
+
+    def run(self) -> dict[str, Any]:
+        """Load all. Collective."""
+        from datamover.arrays import XArray
+
+        made: dict[str, XArray] = {}
+        try:
+            for name, item in self.items.items():
+                if item.array is None:
+                    item.array = XArray(self.comm, item.layout, self.staged[name])
+                    made[name] = item.array
+            wholes = self._load_wholes()
+            steps = self._steps()
+            with together(self.comm):
+                self.do(self.direct_parts(), self._read)
+            for step in steps:
+                staging = Staging(
+                    self.comm, step, self.items, self.specs, self.staged, False, self.max_bytes // 4
+                )
+                try:
+                    with together(self.comm):
+                        self.do(staging.parts(), self._read)
+                    staging.move()
+                finally:
+                    staging.free()
+            with together(self.comm):
+                self.origin.check_still_there()
+        except BaseException:
+            for array in made.values():
+                array.free()
+            raise
+        given = {name: item.array for name, item in self.items.items() if name not in made}
+        return {**given, **made, **wholes}
+
+    def _steps(self) -> list[list[Slab]]:
+        with together(self.comm):
+            found = self.steps()
+        return found
+
+    def _load_wholes(self) -> dict[str, np.ndarray]:
+        """Read arrays that every process wants whole."""
+        found = {}
+        with together(self.comm):
+            for name, item in self.targets.items():
+                if item is None:
+                    with contextlib.closing(self.open(name)) as file:
+                        array = whole(file)
+                        found[name] = array.astype(native_dtype(array.dtype), copy=False)
+        return found
+
+    @staticmethod
+    def _read(file: Any, at: Any, piece: np.ndarray) -> None:
+        file.read(at, piece)
+        if piece.dtype != file.spec.dtype:  # the engine calculates with the machine's own order
+            piece.view(file.spec.dtype).byteswap(inplace=True)
+
+
+def native_dtype(dtype: np.dtype) -> np.dtype:
+    """Give numbers in the byte order of the machine; records stay as they are."""
+    return dtype if dtype.names else dtype.newbyteorder("=")
+
+
+def _check_conversion(name: str, stored: np.dtype, given: np.dtype) -> None:
+    from datamover.movers import converts
+
+    if not converts(stored, given):
+        raise WrongType(
+            f"{name!r} has elements of {stored} in the file, those given are {given}: "
+            "only numbers in this machine's byte order are converted, as NumPy does under "
+            '"same_kind"'
+        )
