@@ -158,6 +158,29 @@ DATAMOVER_CRC_INSTRUCTION std::uint32_t by_folding(std::span<const std::byte> by
     return ~go_on(crc, bytes.subspan(head));
 }
 
+DATAMOVER_CRC_INSTRUCTION std::uint32_t copied_by_folding(std::span<const std::byte> from,
+                                                          std::byte* to) noexcept {
+    const std::size_t before = -reinterpret_cast<std::uintptr_t>(to) % aligned_bytes;
+    const std::size_t middle =
+        from.size() > before ? (from.size() - before) / folded_bytes * folded_bytes : 0;
+    if (middle < least_folded_bytes) {
+        std::memcpy(to, from.data(), from.size());
+        return ~go_on(all_ones, from);
+    }
+    std::memcpy(to, from.data(), before);
+    const std::uint32_t begun = go_on(all_ones, from.first(before));
+    const Folded folded = fold_and_copy(begun, from.subspan(before, middle), to + before);
+    fence_stores();
+    const std::span<const std::byte> after = from.subspan(before + middle);
+    std::memcpy(to + before + middle, after.data(), after.size());
+    return ~go_on(with_word(with_word(0, folded.first), folded.second), after);
+}
+
+bool folds() noexcept {
+    static const bool can = has_instruction() && can_fold();
+    return can;
+}
+
 #endif
 
 }  // namespace
@@ -186,10 +209,25 @@ std::uint32_t crc32c_by_instruction(std::span<const std::byte> bytes) noexcept {
 
 std::uint32_t crc32c(std::span<const std::byte> bytes) noexcept {
 #if defined(DATAMOVER_CRC_INSTRUCTION)
-    static const bool folds = has_instruction() && can_fold();
-    if (folds) return by_folding(bytes);
+    if (folds()) return by_folding(bytes);
 #endif
     return crc32c_by_instruction(bytes);
+}
+
+std::uint32_t copy_with_crc32c(std::span<const std::byte> from, std::byte* to) noexcept {
+#if defined(DATAMOVER_CRC_INSTRUCTION)
+    if (folds()) return copied_by_folding(from, to);
+#endif
+    std::memcpy(to, from.data(), from.size());
+    return crc32c(from);
+}
+
+bool copies_while_checking() noexcept {
+#if defined(DATAMOVER_CRC_INSTRUCTION)
+    return folds();
+#else
+    return false;
+#endif
 }
 
 }  // namespace datamover::stream

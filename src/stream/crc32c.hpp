@@ -11,7 +11,12 @@ namespace datamover::stream {
 /// The CRC32C of bytes (RFC 3720, section 12.1), in the fastest way that the processor has.
 std::uint32_t crc32c(std::span<const std::byte> bytes) noexcept;
 
-/// The same by the processor's instruction for it, where it has one.
+/// Copies bytes to memory that another processor reads next, around the caches, and computes their
+/// CRC32C meanwhile; whether that is faster than one after the other. `to` does not overlap them.
+std::uint32_t copy_with_crc32c(std::span<const std::byte> from, std::byte* to) noexcept;
+bool copies_while_checking() noexcept;
+
+/// As crc32c, by the processor's instruction for it, where it has one.
 std::uint32_t crc32c_by_instruction(std::span<const std::byte> bytes) noexcept;
 
 /// The same by tables, as on processors without such an instruction.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How are 128 bytes folded onto the 128 bytes after them?
+// How are 128 bytes folded onto the 128 bytes after them, and copied meanwhile?
 #include "stream/crc32c_folding.hpp"
 
 #if defined(__x86_64__)
@@ -51,25 +51,30 @@ DATAMOVER_FOLDS inline __m256i load(const std::byte* at) noexcept {
     return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(at));
 }
 
-}  // namespace
-
-bool can_fold() noexcept {
-    return __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("pclmul") != 0 &&
-           __builtin_cpu_supports("vpclmulqdq") != 0;
+/// 32 bytes at `at` + `offset`, which are copied to `to` + `offset` where they are to be.
+template <bool copies>
+DATAMOVER_FOLDS inline __m256i taken(const std::byte* at, [[maybe_unused]] std::byte* to,
+                                     std::size_t offset) noexcept {
+    const __m256i bytes = load(at + offset);
+    if constexpr (copies) _mm256_stream_si256(reinterpret_cast<__m256i*>(to + offset), bytes);
+    return bytes;
 }
 
-DATAMOVER_FOLDS Folded fold(std::uint32_t crc, std::span<const std::byte> bytes) noexcept {
-    const std::byte* at = bytes.data();
-    const std::byte* const end = at + bytes.size();
+template <bool copies>
+DATAMOVER_FOLDS inline Folded fold_all(std::uint32_t crc, std::span<const std::byte> bytes,
+                                       std::byte* to) noexcept {
+    const std::byte* const at = bytes.data();
     const __m256i begin = _mm256_set_epi64x(0, 0, 0, static_cast<std::int64_t>(crc));
-    __m256i a = _mm256_xor_si256(load(at), begin);
-    __m256i b = load(at + 32), c = load(at + 64), d = load(at + 96);
+    __m256i a = _mm256_xor_si256(taken<copies>(at, to, 0), begin);
+    __m256i b = taken<copies>(at, to, 32);
+    __m256i c = taken<copies>(at, to, 64);
+    __m256i d = taken<copies>(at, to, 96);
     const __m256i on = wide(by_128);
-    while ((at += folded_bytes) != end) {
-        a = folded(a, on, load(at));
-        b = folded(b, on, load(at + 32));
-        c = folded(c, on, load(at + 64));
-        d = folded(d, on, load(at + 96));
+    for (std::size_t n = folded_bytes; n != bytes.size(); n += folded_bytes) {
+        a = folded(a, on, taken<copies>(at, to, n));
+        b = folded(b, on, taken<copies>(at, to, n + 32));
+        c = folded(c, on, taken<copies>(at, to, n + 64));
+        d = folded(d, on, taken<copies>(at, to, n + 96));
     }
     a = folded(a, wide(by_64), c);
     b = folded(b, wide(by_64), d);
@@ -81,6 +86,26 @@ DATAMOVER_FOLDS Folded fold(std::uint32_t crc, std::span<const std::byte> bytes)
             static_cast<std::uint64_t>(_mm_extract_epi64(last, 1))};
 }
 
+}  // namespace
+
+bool can_fold() noexcept {
+    return __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("pclmul") != 0 &&
+           __builtin_cpu_supports("vpclmulqdq") != 0;
+}
+
+DATAMOVER_FOLDS Folded fold(std::uint32_t crc, std::span<const std::byte> bytes) noexcept {
+    return fold_all<false>(crc, bytes, nullptr);
+}
+
+DATAMOVER_FOLDS Folded fold_and_copy(std::uint32_t crc, std::span<const std::byte> bytes,
+                                     std::byte* to) noexcept {
+    return fold_all<true>(crc, bytes, to);
+}
+
+void fence_stores() noexcept {
+    _mm_sfence();
+}
+
 #else
 
 bool can_fold() noexcept {
@@ -90,6 +115,12 @@ bool can_fold() noexcept {
 Folded fold(std::uint32_t, std::span<const std::byte>) noexcept {
     return {};
 }
+
+Folded fold_and_copy(std::uint32_t, std::span<const std::byte>, std::byte*) noexcept {
+    return {};
+}
+
+void fence_stores() noexcept {}
 
 #endif
 

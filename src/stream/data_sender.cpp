@@ -297,9 +297,13 @@ bool DataSender::begin_chunk() {
     const std::uint64_t at = sending_->at;
     const std::uint64_t end = std::min<std::uint64_t>(sending_->end, kept.message->packed());
     if (end <= at) return false;
-    const std::uint64_t bytes = std::min(chunk_bytes, end - at);
+    std::uint64_t bytes = std::min(chunk_bytes, end - at);
+    const Message::Piece* const piece = kept.message->piece_at(at);
+    const bool is_known = piece != nullptr && piece->end - at <= bytes;
+    if (is_known) bytes = piece->end - at;
     const std::span<const std::byte> chunk = kept.message->bytes().subspan(at, bytes);
-    ChunkHeader header{sending_->is_shared, crc32c(chunk), kept.array, kept.place, at, bytes, 0, 0,
+    const std::uint32_t checksum = is_known ? piece->checksum : crc32c(chunk);
+    ChunkHeader header{sending_->is_shared, checksum, kept.array, kept.place, at, bytes, 0, 0,
                        kept.number};
     if (sending_->is_shared) {
         const Segment& segment = *kept.message->segment();

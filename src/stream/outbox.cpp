@@ -7,50 +7,35 @@
 #include <vector>
 
 #include "datamover/error.hpp"
+#include "stream/crc32c.hpp"
 #include "stream/data_sender.hpp"
 #include "stream/message_words.hpp"
 
 namespace datamover::stream {
 namespace {
 
-/// A message, with what of it is still to be packed.
-struct Packing {
-    MessagePtr message;
-    std::vector<PackingPieces::Bound> left;
+/// Whether a message is packed piece by piece, and each goes around the caches to where it is read.
+struct Manner {
+    bool in_pieces = false, around_caches = false;
 };
 
-/// Packs what goes to one process, but for a long message, which is packed after it was put.
-Packing packed(Box& box, const Outgoing& outgoing, SourceMemory source) {
-    const AddressRelation& relation = *outgoing.relation;
-    const auto bytes = static_cast<std::size_t>(relation.size()) *
-                       static_cast<std::size_t>(relation.source_elem_bytes());
-    Packing packing{box.memory(bytes), {}};
-    const std::span<std::byte> memory = packing.message->bytes();
-    const bool is_sent = packing.message->segment() == nullptr;
-    if (outgoing.pieces != nullptr &&
-        !(is_sent && bytes < static_cast<std::size_t>(PackingPieces::least_sent_bytes))) {
-        packing.left = outgoing.pieces->bind(source, memory);
-    } else {
-        const AddressBounds all{0, static_cast<std::int64_t>(bytes)};
-        relation.bind_gather(source.data, source.bounds, memory.data(), all)();
-    }
-    return packing;
-}
-
-/// Puts a message, and packs what is left of it while it is sent. What could fail is done before.
-void put(Box& box, std::uint64_t place, std::uint32_t array, Packing packing, std::int64_t number) {
-    const MessagePtr message = packing.message;
-    if (packing.left.empty()) return box.put(place, array, std::move(packing.message), number);
-    message->set_packed(0);
-    box.put(place, array, std::move(packing.message), number);
-    for (const PackingPieces::Bound& piece : packing.left) {
-        piece.pack();
-        message->set_packed(piece.end);
-        box.go_on(piece.end == message->bytes().size());
-    }
+Manner manner_of(const Outgoing& outgoing, const Message& message) {
+    if (outgoing.pieces == nullptr) return {};
+    const auto bytes = static_cast<std::int64_t>(message.bytes().size());
+    if (message.segment() == nullptr) return {bytes >= PackingPieces::least_sent_bytes, false};
+    if (copies_while_checking() && outgoing.pieces->longest_bytes() <= chunk_bytes)
+        return {true, true};
+    return {bytes > PackingPieces::least_cached_bytes, false};
 }
 
 }  // namespace
+
+/// A message, with what of it is still to be packed.
+struct Outbox::Packing {
+    MessagePtr message;
+    std::vector<PackingPieces::Bound> left;
+    bool around_caches = false;
+};
 
 Outbox::Outbox(int pathways, bool may_hear_later)
     : pathways_(pathways), may_hear_later_(may_hear_later) {
@@ -74,8 +59,61 @@ void Outbox::pack(const std::string& key, std::uint64_t place, std::uint32_t arr
     for (const Outgoing& one : outgoing)
         messages.push_back(packed(*boxes.at(static_cast<std::size_t>(one.peer)), one, source));
     for (std::size_t n = 0; n < messages.size(); ++n)
-        put(*boxes[static_cast<std::size_t>(outgoing[n].peer)], place, array,
-            std::move(messages[n]), number);
+        put(*boxes[static_cast<std::size_t>(outgoing[n].peer)], place, array, messages[n], number);
+}
+
+/// Packs what goes to one process, but for pieces, which are packed when it is put.
+Outbox::Packing Outbox::packed(Box& box, const Outgoing& outgoing, SourceMemory source) {
+    using Room = PackingPieces::Room;
+    const AddressRelation& relation = *outgoing.relation;
+    const auto bytes = static_cast<std::size_t>(relation.size()) *
+                       static_cast<std::size_t>(relation.source_elem_bytes());
+    Packing packing{box.memory(bytes), {}};
+    std::byte* const memory = packing.message->bytes().data();
+    const Manner manner = manner_of(outgoing, *packing.message);
+    packing.around_caches = manner.around_caches;
+    packing.message->set_pieces({});
+    if (manner.around_caches) {
+        packing.left =
+            outgoing.pieces->bind(source, room(outgoing.pieces->longest_bytes()), Room::one_piece);
+        std::vector<Message::Piece> pieces;
+        for (const PackingPieces::Bound& piece : packing.left) pieces.push_back({piece.end, 0});
+        packing.message->set_pieces(std::move(pieces));
+    } else if (manner.in_pieces) {
+        packing.left = outgoing.pieces->bind(source, memory, Room::message);
+    } else {
+        const AddressBounds all{0, static_cast<std::int64_t>(bytes)};
+        relation.bind_gather(source.data, source.bounds, memory, all)();
+    }
+    return packing;
+}
+
+std::byte* Outbox::room(std::size_t bytes) {
+    if (room_bytes_ < bytes) {
+        room_ = own_bytes(bytes);
+        room_bytes_ = bytes;
+    }
+    return room_.get();
+}
+
+void Outbox::pack_piece(const Packing& packing, std::size_t n) const {
+    const auto& [pack, begin, end] = packing.left[n];
+    pack();
+    if (packing.around_caches)
+        packing.message->set_checksum(n, copy_with_crc32c({room_.get(), end - begin},
+                                                          packing.message->bytes().data() + begin));
+    packing.message->set_packed(end);
+}
+
+/// Puts a message, and packs what is left of it while it is sent. What could fail is done before.
+void Outbox::put(Box& box, std::uint64_t place, std::uint32_t array, const Packing& packing,
+                 std::int64_t number) const {
+    if (!packing.left.empty()) pack_piece(packing, 0);
+    box.put(place, array, packing.message, number);
+    for (std::size_t n = 1; n < packing.left.size(); ++n) {
+        pack_piece(packing, n);
+        box.go_on(n + 1 == packing.left.size());
+    }
 }
 
 void Outbox::hear() {

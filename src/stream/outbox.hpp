@@ -14,6 +14,7 @@
 #include "datamover/address_relation.hpp"
 #include "stream/box.hpp"
 #include "stream/connection.hpp"
+#include "stream/own_bytes.hpp"
 #include "stream/packing_pieces.hpp"
 
 namespace datamover::stream {
@@ -22,7 +23,7 @@ namespace datamover::stream {
 struct Outgoing {
     int peer = 0;
     const AddressRelation* relation = nullptr;
-    /// Of a long message, which is sent while it is packed; else null.
+    /// Of a long message, which is packed piece by piece; else null.
     const PackingPieces* pieces = nullptr;
 };
 
@@ -70,7 +71,14 @@ public:
     std::uint64_t bytes_sent() const { return bytes_sent_; }
 
 private:
+    struct Packing;
     using Boxes = std::vector<std::shared_ptr<Box>>;
+    Packing packed(Box& box, const Outgoing& outgoing, SourceMemory source);
+    void pack_piece(const Packing& packing, std::size_t n) const;
+    void put(Box& box, std::uint64_t place, std::uint32_t array, const Packing& packing,
+             std::int64_t number) const;
+    /// Memory of so many bytes at least for a piece. Throws no_memory.
+    std::byte* room(std::size_t bytes);
     /// Empty for a consumer that has gone.
     Boxes boxes_of(const std::string& key);
     Boxes all_boxes();
@@ -82,6 +90,9 @@ private:
     std::mutex lock_;
     std::map<std::string, Boxes> boxes_;
     std::atomic<std::uint64_t> bytes_sent_{0};
+    /// Where pieces are packed that go around the caches from there.
+    OwnBytes room_;
+    std::size_t room_bytes_ = 0;
 };
 
 }  // namespace datamover::stream

@@ -23,10 +23,11 @@ struct SourceMemory {
 /// A message as pieces that lie one behind the other in it.
 class PackingPieces {
 public:
-    /// Shorter messages are packed at once: those that the receiver reads where they lie, and
-    /// those that are sent over a connection, whose ends wait for each other more often with
-    /// pieces.
-    static constexpr std::int64_t least_bytes = 1 << 19, least_sent_bytes = 2 << 20;
+    /// Shorter messages are packed at once: those that the receiver reads where they lie, where
+    /// pieces go there around the caches or where they do not; and those that are sent over a
+    /// connection, whose ends wait for each other more often with pieces.
+    static constexpr std::int64_t least_bytes = 1 << 16, least_cached_bytes = 1 << 19,
+                                  least_sent_bytes = 2 << 20;
     /// With what it is packed from, a piece fits into a processor's own cache.
     static constexpr std::int64_t most_bytes = 1 << 18;
 
@@ -38,10 +39,16 @@ public:
     /// Packs one piece.
     struct Bound {
         BoundCopy pack;
-        std::size_t end = 0;  ///< of the message is packed after it
+        std::size_t begin = 0, end = 0;  ///< in the message
+    };
+    /// Where the pieces are packed.
+    enum class Room {
+        message,   ///< one behind the other in memory for the message
+        one_piece  ///< each at the begin of memory for the longest one
     };
     /// Throws as AddressRelation::bind_gather.
-    std::vector<Bound> bind(SourceMemory source, std::span<std::byte> message) const;
+    std::vector<Bound> bind(SourceMemory source, std::byte* memory, Room room) const;
+    std::size_t longest_bytes() const { return longest_bytes_; }
 
 private:
     struct Piece {
@@ -50,6 +57,7 @@ private:
     };
     std::vector<AddressRelation> shapes_;
     std::vector<Piece> pieces_;
+    std::size_t longest_bytes_ = 0;
 };
 
 }  // namespace datamover::stream

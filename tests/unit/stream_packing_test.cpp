@@ -48,13 +48,24 @@ TEST(StreamPacking, PiecesMakeUpTheMessage) {
         plan::compile(part, from, to).gather(source.data(), whole.data());
         std::vector<std::byte> message(whole.size());
         std::size_t end = 0;
-        for (const auto& piece : pieces.bind({source.data(), {0, memory.end_bytes}}, message)) {
+        std::vector<std::byte> room(pieces.longest_bytes());
+        const SourceMemory from_there{source.data(), {0, memory.end_bytes}};
+        const auto one_by_one =
+            pieces.bind(from_there, room.data(), PackingPieces::Room::one_piece);
+        auto by_itself = one_by_one.begin();
+        for (const auto& piece :
+             pieces.bind(from_there, message.data(), PackingPieces::Room::message)) {
+            ASSERT_EQ(piece.begin, end);
             ASSERT_GT(piece.end, end);
             ASSERT_LE(piece.end - end, std::size_t{PackingPieces::most_bytes});
             piece.pack();
-            ASSERT_TRUE(std::equal(message.begin(), message.begin() + static_cast<long>(piece.end),
-                                   whole.begin()));
             end = piece.end;
+            ASSERT_TRUE(std::equal(message.begin(), message.begin() + static_cast<long>(end),
+                                   whole.begin()));
+            by_itself->pack();
+            ASSERT_TRUE(std::equal(message.begin() + static_cast<long>(piece.begin),
+                                   message.begin() + static_cast<long>(end), room.begin()));
+            ASSERT_EQ(by_itself++->end, end);
         }
         ASSERT_EQ(end, whole.size());
     }
