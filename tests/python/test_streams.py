@@ -376,13 +376,13 @@ def test_steps_without_some_of_the_arrays_come_in_order(local):
         assert n == len(sent) - 1
 
 
-@pytest.mark.parametrize("times", [1, 4])
-def test_what_is_damaged_in_shared_memory_is_asked_for_again(times):
-    """The second chunk, so many times."""
+@pytest.mark.parametrize(("damaged", "times"), [([1], 1), ([1], 4), ([0, 2, 3], 1)])
+def test_what_is_damaged_in_shared_memory_is_asked_for_again(damaged, times):
+    """These chunks, so many times."""
     data = long_of_step(5).tobytes()
-    chunk = data[stream_words.CHUNK_BYTES : 2 * stream_words.CHUNK_BYTES]
-    right = [_plan.crc32c(data[at : at + stream_words.CHUNK_BYTES])
-             for at in range(0, len(data), stream_words.CHUNK_BYTES)]  # fmt: skip
+    chunks = [data[at : at + stream_words.CHUNK_BYTES]
+              for at in range(0, len(data), stream_words.CHUNK_BYTES)]  # fmt: skip
+    right = [_plan.crc32c(chunk) for chunk in chunks]
 
     def sending(stream):
         control = stream.control()
@@ -391,20 +391,20 @@ def test_what_is_damaged_in_shared_memory_is_asked_for_again(times):
         link = stream.data()
         file = sealed(data)
         for n, checksum in enumerate(right):
-            header = shared_chunk(data, n * stream_words.CHUNK_BYTES, checksum ^ (n == 1))
+            header = shared_chunk(data, n * stream_words.CHUNK_BYTES, checksum ^ (n in damaged))
             socket.send_fds(link, [header], [file] if n == 0 else [])
         os.close(file)
-        for again in range(1, times + 1):
-            if again == 4:
-                stream_words.heard(control, "bye")
-                return
-            asked = stream_words.fetched(link)
-            assert asked == [0, 0, stream_words.CHUNK_BYTES, stream_words.CHUNK_BYTES]
-            checksum = right[1] ^ (again < times)
-            header = stream_words.CHUNK_MAGIC, checksum, *asked, 0, 0
-            link.sendall(stream_words.chunk_header(*header) + chunk)
+        control.sendall(said({"type": "end", "dropped": 0}))  # nothing else is to come
+        for n in damaged:
+            for again in range(1, times + 1):
+                if again == 4:
+                    stream_words.heard(control, "bye")
+                    return
+                asked = stream_words.fetched(link)
+                assert asked == [0, 0, n * stream_words.CHUNK_BYTES, len(chunks[n])]
+                header = stream_words.CHUNK_MAGIC, right[n] ^ (again < times), *asked, 0, 0
+                link.sendall(stream_words.chunk_header(*header) + chunks[n])
         stream_words.heard(control, "done")
-        control.sendall(said({"type": "end", "dropped": 0}))
 
     with (
         stream_words.HandmadeStream(sending, local=True) as stream,
@@ -418,7 +418,7 @@ def test_what_is_damaged_in_shared_memory_is_asked_for_again(times):
             (arrived,) = list(steps)
             np.testing.assert_array_equal(arrived[1]["u"], long_of_step(5))
         assert consumer.counters()["connections_local"] == 1
-        assert consumer.counters()["checksum_errors"] == times
+        assert consumer.counters()["checksum_errors"] == len(damaged) * times
 
 
 def refused_segment(file, match, position=0):
