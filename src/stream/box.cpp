@@ -118,9 +118,9 @@ void Box::put(std::uint64_t place, std::uint32_t array, MessagePtr message, std:
     for (BoxReader* reader : readers_) reader->sends_more();
 }
 
-void Box::go_on(bool is_whole) {
+void Box::go_on(bool is_whole, const FreshPiece& fresh) {
     const std::lock_guard telling(telling_);
-    for (BoxReader* reader : readers_) reader->sends_on(is_whole);
+    for (BoxReader* reader : readers_) reader->sends_on(is_whole, fresh);
 }
 
 void Box::hear() {

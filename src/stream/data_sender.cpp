@@ -91,13 +91,19 @@ std::unique_lock<std::mutex> DataSender::entered() {
 }
 
 void DataSender::sends_more() {
+    send({});
+}
+
+void DataSender::send(const FreshPiece& fresh) {
     std::unique_lock lock = entered();
     if (!lock) return wake();  // its thread may not have seen the message
     program_left_ = Clock::now();
     if (sending_ && !chunk_.is_sent()) return;  // its thread goes on with that, then looks
     try {
         const std::uint64_t before = said_taken_;
+        fresh_ = fresh;
         send_what_goes(most_at_once());
+        forget_fresh();
         if (rests_ && waits_ && hear_requests()) send_what_goes(most_at_once());
         if ((sending_ && !waits_for_packing()) || (rests_ && waits_)) wake();
         tell_taken(std::move(lock), before);
@@ -106,8 +112,16 @@ void DataSender::sends_more() {
     }
 }
 
-void DataSender::sends_on(bool is_whole) {
-    if (is_whole || loops_back_ || connection_.is_local()) sends_more();
+void DataSender::sends_on(bool is_whole, const FreshPiece& fresh) {
+    if (is_whole || loops_back_ || connection_.is_local()) send(fresh);
+}
+
+/// What the system did not take of it is sent from the message.
+void DataSender::forget_fresh() {
+    if (sending_ && !fresh_.bytes.empty())
+        chunk_.move_body(fresh_.bytes, sending_->kept.message->bytes().subspan(
+                                           fresh_.begin, fresh_.bytes.size()));
+    fresh_ = {};
 }
 
 std::uint64_t DataSender::most_at_once() const {
@@ -311,7 +325,9 @@ bool DataSender::begin_chunk() {
         header.position = at;
         chunk_.begin(header, {}, file_for(segment));
     } else {
-        chunk_.begin(header, chunk);
+        const bool is_fresh = kept.message.get() == fresh_.message && at == fresh_.begin &&
+                              bytes == fresh_.bytes.size();
+        chunk_.begin(header, is_fresh ? fresh_.bytes : chunk);
     }
     sending_->at += bytes;
     bytes_sent_ += bytes;

@@ -53,6 +53,14 @@ private:
     mutable std::vector<Piece> pieces_;
 };
 
+/// A piece of a message that was packed just now, in other memory first, which is still in the
+/// processor's caches, and stays as it is for as long as a call lasts. Empty where it was not.
+struct FreshPiece {
+    const Message* message = nullptr;
+    std::size_t begin = 0;  ///< in the message
+    std::span<const std::byte> bytes;
+};
+
 using MessagePtr = std::shared_ptr<const Message>;
 
 /// A message of an array, at its step's place among those of one consumer.

@@ -22,10 +22,11 @@ struct Manner {
 Manner manner_of(const Outgoing& outgoing, const Message& message) {
     if (outgoing.pieces == nullptr) return {};
     const auto bytes = static_cast<std::int64_t>(message.bytes().size());
-    if (message.segment() == nullptr) return {bytes >= PackingPieces::least_sent_bytes, false};
+    const bool is_sent = message.segment() == nullptr;
+    if (is_sent && bytes < PackingPieces::least_sent_bytes) return {};
     if (copies_while_checking() && outgoing.pieces->longest_bytes() <= chunk_bytes)
         return {true, true};
-    return {bytes > PackingPieces::least_cached_bytes, false};
+    return {is_sent || bytes > PackingPieces::least_cached_bytes, false};
 }
 
 }  // namespace
@@ -112,7 +113,11 @@ void Outbox::put(Box& box, std::uint64_t place, std::uint32_t array, const Packi
     box.put(place, array, packing.message, number);
     for (std::size_t n = 1; n < packing.left.size(); ++n) {
         pack_piece(packing, n);
-        box.go_on(n + 1 == packing.left.size());
+        const auto& [copy, begin, end] = packing.left[n];
+        FreshPiece fresh;
+        if (packing.around_caches)
+            fresh = {packing.message.get(), begin, {room_.get(), end - begin}};
+        box.go_on(n + 1 == packing.left.size(), fresh);
     }
 }
 

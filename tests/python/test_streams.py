@@ -214,11 +214,11 @@ def long_of_step(step):
     return np.arange(400_000.0) + step
 
 
-@pytest.mark.parametrize("local", [False, True])
+@pytest.mark.parametrize(("local", "pathways"), [(False, 1), (False, 2), (True, 1)])
 @pytest.mark.parametrize("policy", POLICIES)
-def test_long_messages_arrive_whole(policy, local):
+def test_long_messages_arrive_whole(policy, local, pathways):
     with (
-        dm.Stream(None, HERE, policy=policy, consumers=1) as out,
+        dm.Stream(None, HERE, policy=policy, consumers=1, pathways=pathways) as out,
         dm.stream.connect(out.address, ahead=1, local=local) as consumer,
     ):
         steps = consumer.steps({"u": LONG}, LIMIT_SECONDS)
