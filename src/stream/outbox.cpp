@@ -56,6 +56,10 @@ void Outbox::open(const std::string& key, int nprocs) {
 void Outbox::pack(const std::string& key, std::uint64_t place, std::uint32_t array,
                   std::span<const Outgoing> outgoing, SourceMemory source, std::int64_t number) {
     const Boxes boxes = boxes_of(key);
+    // Before any is bound: it stays where it is.
+    for (const Outgoing& one : outgoing)
+        if (one.pieces != nullptr && one.pieces->longest_bytes() <= chunk_bytes)
+            make_room(one.pieces->longest_bytes());
     std::vector<Packing> messages;
     for (const Outgoing& one : outgoing)
         messages.push_back(packed(*boxes.at(static_cast<std::size_t>(one.peer)), one, source));
@@ -75,8 +79,7 @@ Outbox::Packing Outbox::packed(Box& box, const Outgoing& outgoing, SourceMemory 
     packing.around_caches = manner.around_caches;
     packing.message->set_pieces({});
     if (manner.around_caches) {
-        packing.left =
-            outgoing.pieces->bind(source, room(outgoing.pieces->longest_bytes()), Room::one_piece);
+        packing.left = outgoing.pieces->bind(source, room_.get(), Room::one_piece);
         std::vector<Message::Piece> pieces;
         for (const PackingPieces::Bound& piece : packing.left) pieces.push_back({piece.end, 0});
         packing.message->set_pieces(std::move(pieces));
@@ -89,12 +92,10 @@ Outbox::Packing Outbox::packed(Box& box, const Outgoing& outgoing, SourceMemory 
     return packing;
 }
 
-std::byte* Outbox::room(std::size_t bytes) {
-    if (room_bytes_ < bytes) {
-        room_ = own_bytes(bytes);
-        room_bytes_ = bytes;
-    }
-    return room_.get();
+void Outbox::make_room(std::size_t bytes) {
+    if (room_bytes_ >= bytes) return;
+    room_ = own_bytes(bytes);
+    room_bytes_ = bytes;
 }
 
 void Outbox::pack_piece(const Packing& packing, std::size_t n) const {

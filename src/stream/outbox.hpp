@@ -77,8 +77,8 @@ private:
     void pack_piece(const Packing& packing, std::size_t n) const;
     void put(Box& box, std::uint64_t place, std::uint32_t array, const Packing& packing,
              std::int64_t number) const;
-    /// Memory of so many bytes at least for a piece. Throws no_memory.
-    std::byte* room(std::size_t bytes);
+    /// Has room for pieces of so many bytes. Throws no_memory.
+    void make_room(std::size_t bytes);
     /// Empty for a consumer that has gone.
     Boxes boxes_of(const std::string& key);
     Boxes all_boxes();

@@ -30,14 +30,14 @@ class Ends:
         self.sends = comm.rank < self.senders
         self.part = comm.Split(int(self.sends), comm.rank)
 
-    def run(self, send, receive, newest=False, **options):
+    def run(self, send, receive, newest=False, local=True, **options):
         """Run send(stream) on some processes, receive(consumer) on the others."""
         failures = []
 
         def receiving(address, comm):
             try:
                 with dm.stream.connect(
-                    address, comm, timeout=LIMIT_SECONDS, newest=newest
+                    address, comm, timeout=LIMIT_SECONDS, newest=newest, local=local
                 ) as consumer:
                     receive(consumer)
             except BaseException as error:
@@ -271,6 +271,34 @@ def test_a_consumer_of_the_newest_step_gets_the_last_one(ends, rng):
         assert len(seen) + consumer.dropped == 40
 
     ends.run(send, receive, newest=True, policy=str(rng.choice(["block", "drop_newest"])))
+
+
+@pytest.mark.parametrize("local", [True, False])
+def test_long_messages_of_different_lengths(comm, local):
+    """A step has one for each receiving process, each longer than the one before."""
+    ends = Ends(comm, 1)
+    ends_of_parts = np.cumsum([20_000 * (n + 1) ** 3 for n in range(ends.receivers)])
+    begins_of_parts = [0, *ends_of_parts[:-1]]
+    sent = dm.BlockCyclic(int(ends_of_parts[-1]), "block", nprocs=1)
+    parts = zip(begins_of_parts, ends_of_parts, strict=True)
+    wanted = dm.FloorPlan(
+        [dm.Region(int(lo), int(hi)) for lo, hi in parts], range(ends.receivers), ends.receivers
+    )
+    whole = np.arange(float(ends_of_parts[-1]))
+
+    def receive(consumer):
+        rank = 0 if comm.size == 1 else ends.part.rank
+        seen = []
+        for step, arrays in consumer.steps({"u": wanted}, timeout=LIMIT_SECONDS):
+            assert_is_part(arrays["u"], wanted, rank, whole + step)
+            seen.append(step)
+        assert seen == list(range(5)) and consumer.counters()["checksum_errors"] == 0
+
+    def send(out):
+        for step in range(5):
+            out.send("u", whole + step, layout=sent, step=step)
+
+    ends.run(send, receive, local=local)
 
 
 def test_large_messages_over_several_pathways(ends):
