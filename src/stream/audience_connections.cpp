@@ -266,11 +266,13 @@ void Audience::send(Consumer& consumer, const Step& step) {
 }
 
 void Audience::lose(const ConsumerPtr& consumer, std::int64_t rank, const Error& why) {
+    const bool made_no_sense = why.code() == ErrorCode::io;
+    if (!made_no_sense) consumer->links.erase(rank);  // else it is there, and hears why
+    if (!consumer->is_gone && !has_ended_)
+        leave(consumer,
+              Error(made_no_sense ? ErrorCode::peer_failed : why.code(),
+                    "process " + std::to_string(rank) + " of the consumer: " + why.what()));
     consumer->links.erase(rank);
-    if (consumer->is_gone || has_ended_) return;
-    const ErrorCode code = why.code() == ErrorCode::io ? ErrorCode::peer_failed : why.code();
-    leave(consumer,
-          Error(code, "process " + std::to_string(rank) + " of the consumer: " + why.what()));
 }
 
 /// Tells what is left of a consumer that it gets no more, and forgets it.

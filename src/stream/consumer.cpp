@@ -25,6 +25,8 @@ namespace {
 constexpr std::int64_t max_ahead = 64;
 constexpr std::size_t max_processes = 1 << 16, max_arrays = 1 << 12;
 constexpr std::int64_t max_port = 65535;
+/// Of names and layouts: with what stands between them they fit into a frame.
+constexpr std::size_t most_told_bytes = max_frame_bytes / 16 * 15;
 
 /// Agrees on the outcome as `collectively`; an interruption goes on here after the others know.
 template <class Work>
@@ -217,8 +219,8 @@ IncomingSteps::Links Consumer::dial_to(int producer) {
                 pathways_, counters_));
     } catch (const Error& error) {
         if (error.code() != ErrorCode::timeout) throw;
-        throw Error(ErrorCode::peer_failed,
-                    "sending process " + std::to_string(producer) + " has ended");
+        throw Error(ErrorCode::peer_failed, "sending process " + std::to_string(producer) +
+                                                " has ended, or does not answer");
     }
     return links;
 }
@@ -264,6 +266,7 @@ void Consumer::check_wanted(const std::vector<WantedArray>& wanted) const {
         throw Error(ErrorCode::invalid_argument,
                     "1 to " + std::to_string(max_arrays) + " arrays can be wanted");
     std::set<std::string> names;
+    std::size_t told_bytes = 0;
     for (const WantedArray& one : wanted) {
         check_name(one.name);
         if (!names.insert(one.name).second)
@@ -273,8 +276,12 @@ void Consumer::check_wanted(const std::vector<WantedArray>& wanted) const {
                         "the layout of '" + one.name + "' is for " +
                             std::to_string(one.layout.valid() ? one.layout.nprocs() : 0) +
                             " processes, " + std::to_string(size()) + " receive");
-        text_of_layout(one.layout);  // one that cannot be told is an error here, on all
+        told_bytes += one.name.size() + text_of_layout(one.layout).size();
     }
+    if (told_bytes > most_told_bytes)
+        throw Error(ErrorCode::out_of_range,
+                    "the layouts of what is wanted take " + std::to_string(told_bytes) +
+                        " bytes to be told, at most " + std::to_string(most_told_bytes));
 }
 
 void Consumer::subscribe(std::vector<WantedArray> wanted) {

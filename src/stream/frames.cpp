@@ -19,8 +19,8 @@
 namespace datamover::stream {
 namespace {
 
-constexpr std::string_view magic = "DMS1";
-constexpr std::size_t header_bytes = 12;
+constexpr std::string_view magic = "DMS2";
+constexpr std::size_t header_bytes = 16, checked_bytes = 12;
 /// A consumer that takes no frames for so long has failed.
 constexpr std::chrono::milliseconds stalled_time{600'000};
 /// What is read of frames at once.
@@ -40,6 +40,9 @@ std::uint32_t length_of(std::span<const std::byte> header, std::uint32_t max_byt
     for (std::size_t n = 0; n < magic.size(); ++n)
         if (static_cast<char>(header[n]) != magic[n])
             throw Error(ErrorCode::io, "these bytes are no frame of a stream");
+    // Else a longer length would be waited for, perhaps for ever.
+    if (crc32c(header.first(checked_bytes)) != number_at(header.subspan(checked_bytes)))
+        throw Error(ErrorCode::io, "what stands before a frame arrived damaged");
     const std::uint32_t length = number_at(header.subspan(4));
     if (length > max_bytes)
         throw Error(ErrorCode::io, "a frame of " + std::to_string(length) + " bytes; at most " +
@@ -58,9 +61,12 @@ Json words_of(std::span<const std::byte> header, std::span<const std::byte> body
 
 std::string frame_of(std::string_view words) {
     std::string frame(magic);
-    for (const std::uint32_t value :
-         {static_cast<std::uint32_t>(words.size()), crc32c(bytes_of(words))})
+    const auto add = [&frame](std::uint32_t value) {
         for (int n = 3; n >= 0; --n) frame += static_cast<char>(value >> 8 * n & 0xff);
+    };
+    add(static_cast<std::uint32_t>(words.size()));
+    add(crc32c(bytes_of(words)));
+    add(crc32c(bytes_of(frame)));
     frame += words;
     return frame;
 }
@@ -101,13 +107,14 @@ std::vector<Json> FrameLink::take_frames(std::uint32_t max_bytes) {
         frames.push_back(words_of(rest, rest.subspan(header_bytes, length)));
         rest = rest.subspan(header_bytes + length);
     }
-    come_.erase(come_.begin(), come_.end() - static_cast<std::ptrdiff_t>(rest.size()));
-    if (come_.empty()) {
+    if (come_.capacity() > read_bytes && !frames.empty())
+        come_ = std::vector<std::byte>(rest.begin(), rest.end());  // so much is rarely needed
+    else
+        come_.erase(come_.begin(), come_.end() - static_cast<std::ptrdiff_t>(rest.size()));
+    if (come_.empty())
         begun_.reset();
-        if (come_.capacity() > read_bytes) std::vector<std::byte>().swap(come_);  // rarely needed
-    } else if (!frames.empty() || !begun_) {
+    else if (!frames.empty() || !begun_)
         begun_ = Clock::now();
-    }
     return frames;
 }
 

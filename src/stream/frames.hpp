@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How do words of JSON go over a connection? As frames: a header with their length and CRC32C
-// first.
+// How do words of JSON go over a connection? As frames: a header with their length, their CRC32C
+// and its own first.
 #pragma once
 
 #include <atomic>
@@ -47,8 +47,8 @@ public:
     std::vector<Json> receive(std::uint32_t max_bytes);
     /// When the frame began to come that is not complete yet.
     std::optional<Clock::time_point> begun() const { return begun_; }
-    /// Of memory, by frames that are not complete.
-    std::size_t held_bytes() const { return come_.capacity(); }
+    /// Of frames that are not complete.
+    std::size_t held_bytes() const { return come_.size(); }
     /// Waits until all has been handed to the system, or the deadline; no more is sent.
     void finish(Clock::time_point deadline = Clock::now() + std::chrono::seconds(5));
     /// Ends the connection; what the system has taken still arrives.
@@ -70,7 +70,7 @@ struct FrameLimits {
     std::chrono::milliseconds pause{30'000};   ///< within a frame
     std::chrono::milliseconds whole{300'000};  ///< of a frame, from its first byte
     /// Of unfinished frames of all connections together. Short ones are read all the same.
-    std::size_t held_bytes = std::size_t{1} << 26;
+    std::size_t held_bytes = std::size_t{1} << 27;
     std::atomic<std::size_t> held{0};
 };
 

@@ -22,7 +22,7 @@
 namespace datamover::stream {
 namespace {
 
-constexpr int backlog = 128;
+constexpr int backlog = 4096;  ///< or as many as the system allows
 constexpr std::size_t least_token_characters = 16;
 constexpr int token_bytes = 24, name_bytes = 16;
 constexpr std::string_view scheme = "tcp://";

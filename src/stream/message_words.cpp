@@ -48,12 +48,12 @@ void put_checksum(std::array<std::byte, count>& words) {
 
 Request Request::read(std::span<const std::byte, size_bytes> words) {
     std::span<const std::byte> rest = words;
+    require_undamaged(words, "a request");
     const auto magic = take<std::uint32_t>(rest);
     const auto operation = take<std::uint32_t>(rest);
     if (magic != request_magic || operation < 1 || operation > 2)
         throw Error(ErrorCode::io, "these bytes are no request: " + std::to_string(magic) + " " +
                                        std::to_string(operation));
-    require_undamaged(words, "a request");
     Request request;
     request.operation = static_cast<Operation>(operation);
     request.array = take<std::uint32_t>(rest);
@@ -76,10 +76,10 @@ std::array<std::byte, Request::size_bytes> Request::write() const {
 
 ChunkHeader ChunkHeader::read(std::span<const std::byte, size_bytes> words) {
     std::span<const std::byte> rest = words;
+    require_undamaged(words, "what stands before a part of a message");
     const auto magic = take<std::uint32_t>(rest);
     if (magic != chunk_magic && magic != shared_magic)
         throw Error(ErrorCode::peer_failed, "what it sent is no part of a message");
-    require_undamaged(words, "what stands before a part of a message");
     ChunkHeader header;
     header.is_shared = magic == shared_magic;
     header.checksum = take<std::uint32_t>(rest);

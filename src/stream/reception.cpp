@@ -41,6 +41,11 @@ std::size_t connections_at_once() {
     return std::min<std::size_t>(max_connections.load(), max_files() / 2);
 }
 
+/// Of these, that have not said who they are; each of the others may need a file more.
+std::size_t silent_at_once() {
+    return std::max<std::size_t>(1, std::min<std::size_t>(max_connections.load(), max_files()) / 8);
+}
+
 }  // namespace
 
 struct Reception::State : std::enable_shared_from_this<Reception::State> {
@@ -52,12 +57,12 @@ struct Reception::State : std::enable_shared_from_this<Reception::State> {
 
     void accept_all(int listener);
     void begin(int socket);
-    void make_place(std::unique_lock<std::mutex>& held);
-    void run(const ConnectionPtr& connection) noexcept;
+    void make_place();
+    void run(ConnectionPtr connection) noexcept;
     Json greet(const Connection& connection) const;
     void serve(const ConnectionPtr& connection);
     std::list<Open>::iterator find(const ConnectionPtr& connection);
-    void remove(const ConnectionPtr& connection);
+    void remove(ConnectionPtr connection);
 
     std::string token;
     std::shared_ptr<Outbox> outbox;
@@ -123,7 +128,6 @@ void Reception::State::accept_all(int listener) {
     while (true) {
         int socket = ::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC);
         if (socket >= 0) {
-            if (!may_keep(socket)) socket = moved_down(socket);
             try {
                 begin(socket);
             } catch (const std::exception&) {  // no more threads or memory, for now
@@ -142,10 +146,11 @@ void Reception::State::accept_all(int listener) {
 }
 
 void Reception::State::begin(int socket) {
+    make_place();
+    if (!may_keep(socket)) socket = moved_down(socket);
     const auto connection = std::make_shared<Connection>(socket);
     {
-        std::unique_lock held(lock);
-        make_place(held);
+        const std::lock_guard held(lock);
         if (closed || open.size() >= connections_at_once() || !may_keep(socket)) {
             ++refused;
             return;
@@ -153,22 +158,26 @@ void Reception::State::begin(int socket) {
         open.push_back({connection});
     }
     try {
-        std::thread([self = shared_from_this(), connection] { self->run(connection); }).detach();
+        std::thread([self = shared_from_this(), connection]() mutable {
+            self->run(std::move(connection));
+        }).detach();
     } catch (...) {
         remove(connection);
         throw;
     }
 }
 
-void Reception::State::make_place(std::unique_lock<std::mutex>& held) {
-    const std::size_t most = connections_at_once();
-    if (open.size() < most) return;
-    const auto oldest =
-        std::find_if(open.begin(), open.end(), [](const Open& one) { return one.is_silent; });
-    if (oldest == open.end()) return;
+void Reception::State::make_place() {
+    std::unique_lock held(lock);
+    const auto is_silent = [](const Open& one) { return one.is_silent; };
+    const auto silent =
+        static_cast<std::size_t>(std::count_if(open.begin(), open.end(), is_silent));
+    const std::size_t all = open.size();
+    if (silent == 0 || (silent < silent_at_once() && all < connections_at_once())) return;
+    const auto oldest = std::find_if(open.begin(), open.end(), is_silent);
     oldest->is_silent = false;
     oldest->connection->end();  // its thread takes it out
-    changed.wait_for(held, retry_time, [&] { return closed || open.size() < most; });
+    changed.wait_for(held, retry_time, [&] { return closed || open.size() < all; });
 }
 
 std::list<Reception::State::Open>::iterator Reception::State::find(
@@ -177,20 +186,22 @@ std::list<Reception::State::Open>::iterator Reception::State::find(
                         [&](const Open& one) { return one.connection == connection; });
 }
 
-void Reception::State::remove(const ConnectionPtr& connection) {
+/// Closes it, where nobody else has it, before another one takes its place.
+void Reception::State::remove(ConnectionPtr connection) {
     const std::lock_guard held(lock);
     open.erase(find(connection));
+    connection.reset();
     changed.notify_all();
 }
 
-void Reception::State::run(const ConnectionPtr& connection) noexcept {
+void Reception::State::run(ConnectionPtr connection) noexcept {
     try {
         serve(connection);
     } catch (...) {  // whoever it was: it is no concern of the program that sends
         ++refused;
     }
     connection->end();
-    remove(connection);
+    remove(std::move(connection));
 }
 
 void Reception::State::serve(const ConnectionPtr& connection) {

@@ -14,9 +14,9 @@ from datamover._plan import crc32c
 
 VERSION = 4
 LIMIT_SECONDS = 60
-#: Magic, bytes that follow, their CRC32C.
+#: Magic, bytes that follow, their CRC32C; then its own.
 FRAME = struct.Struct("!4sII")
-FRAME_MAGIC = b"DMS1"
+FRAME_MAGIC = b"DMS2"
 #: Magic, operation, number of the array, place of the step, offset, bytes; then its CRC32C.
 REQUEST = struct.Struct("!4sIIQQQ")
 REQUEST_MAGIC = b"DMR3"
@@ -33,7 +33,12 @@ NO_NUMBER = 2**64 - 1
 def said(words):
     """A frame of which anything may be wrong."""
     body = json.dumps(words).encode()
-    return FRAME.pack(FRAME_MAGIC, len(body), crc32c(body)) + body
+    return frame_header(len(body), crc32c(body)) + body
+
+
+def frame_header(count, checksum):
+    """What stands before so many bytes; they may be others."""
+    return checked(FRAME.pack(FRAME_MAGIC, count, checksum))
 
 
 def chunk_header(magic, checksum, array, place, offset, count, segment=0, position=0,
@@ -49,7 +54,7 @@ def request(operation, array, place, offset, count):
 
 
 def checked(words):
-    """Words of a data connection with their checksum behind them."""
+    """Words with their checksum behind them."""
     return words + struct.pack("!I", crc32c(words))
 
 
@@ -66,7 +71,9 @@ def read_exactly(sock, count):
 
 
 def read_frame(sock):
-    magic, count, checksum = FRAME.unpack(read_exactly(sock, FRAME.size))
+    header = read_exactly(sock, FRAME.size)
+    assert checked(header) == header + read_exactly(sock, 4)
+    magic, count, checksum = FRAME.unpack(header)
     body = read_exactly(sock, count)
     assert magic == FRAME_MAGIC and checksum == crc32c(body)
     return json.loads(body)

@@ -1169,14 +1169,14 @@ def hostile(rng, out):
     return rng.choice(
         [
             ([], lambda g: rng.randbytes(rng.randrange(1, 200))),
-            ([], lambda g: stream_words.FRAME.pack(stream_words.FRAME_MAGIC, 2**32 - 1, 0) + b"x"),
+            ([], lambda g: stream_words.frame_header(2**32 - 1, 0) + b"x"),
             ([], lambda g: said({"role": rng.choice(["control", "data", odd]), "answer": odd})),
             ([], lambda g: hello(g, nprocs=odd)),
             ([], lambda g: hello(g, role="data", key=odd, rank=odd)),
             ([], lambda g: hello(g, role="data", key=data_key, rank=0, pathway=odd)),
             ([], lambda g: hello(g, key=data_key, rank=odd)),
             ([], lambda g: mutated(rng, hello(g))),
-            ([], lambda g: stream_words.FRAME.pack(b"DMS1", 9000, 0) + b"[" * 9000),
+            ([], lambda g: stream_words.frame_header(9000, 0) + b"[" * 9000),
             ([lambda g: hello(g, role="data", key=data_key, rank=0, pathway=0)], lambda g: header),
             ([hello], lambda g: said({**subscription, rng.choice(list(subscription)): odd})),
             ([hello], lambda g: said({"type": "subscribe", "arrays": [[odd, layout]]})),
@@ -1328,9 +1328,7 @@ def test_who_has_said_what_it_wants_cannot_say_much_more():
             sock.settimeout(LIMIT_SECONDS)
             wanted = [["u", _plan.text_of_layout(LINE)]]
             sock.sendall(hello(greeting) + said({"type": "subscribe", "arrays": wanted}))
-            sock.sendall(
-                stream_words.FRAME.pack(stream_words.FRAME_MAGIC, 1 << 20, 0)
-            )  # no byte of it comes
+            sock.sendall(stream_words.frame_header(1 << 20, 0))  # no byte of it comes
             while sock.recv(1 << 16):
                 pass
     assert out.counters()["consumers_lost"] == 1

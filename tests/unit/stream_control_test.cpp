@@ -330,6 +330,22 @@ struct Linked {
     std::unique_ptr<ControlLink> link;
 };
 
+TEST(StreamFrames, WhoseHeadersAreDamagedAreNotWaitedFor) {
+    const std::string right = frame_of("{}");
+    for (std::size_t bit = 0; bit < 8 * right.size(); ++bit) {
+        std::string damaged = right;
+        damaged[bit / 8] = static_cast<char>(damaged[bit / 8] ^ 1 << bit % 8);
+        Linked linked(std::make_shared<FrameLimits>());
+        linked.there->send(std::as_bytes(std::span(damaged)));
+        try {
+            linked.link->wait(max_frame_bytes);
+            ADD_FAILURE() << bit;
+        } catch (const Error& error) {
+            EXPECT_EQ(error.code(), ErrorCode::io) << bit;
+        }
+    }
+}
+
 TEST(StreamFrames, ThatAreNotFinishedInTimeAreNotWaitedFor) {
     const auto limits = std::make_shared<FrameLimits>();
     limits->whole = std::chrono::milliseconds(1);
