@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from datamover import _plan
+from datamover.counted import counted
 
 if TYPE_CHECKING:
     from datamover.explanation import Explanation, Pairs
@@ -42,50 +43,56 @@ def as_tables(e: Explanation, top: int = 10) -> Group:
     return Group(*parts)
 
 
-def _plain_table(title: str, *columns: str) -> Table:
-    table = Table(
-        title=title,
-        title_justify="left",
-        title_style="bold",
-        box=box.SIMPLE_HEAD,
-        header_style="dim",
-        pad_edge=False,
-    )
+def _titled(title: str, table: Table) -> Group:
+    """Put a title above a table; one of the table itself would be cut to the table's width."""
+    return Group(Text(title, style="bold"), table)
+
+
+def _plain_table(*columns: str) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, header_style="dim", pad_edge=False)
     for i, column in enumerate(columns):
         table.add_column(column, justify="left" if i == 0 else "right", no_wrap=True)
     return table
 
 
+def message_sizes(e: Explanation) -> str:
+    """Say how large the messages are; sizes that round to the same words are said once."""
+    smallest, largest = decimal(e.smallest_bytes), decimal(e.largest_bytes)
+    if e.smallest_bytes == e.largest_bytes:
+        return smallest
+    return f"about {largest}" if smallest == largest else f"{smallest} to {largest}"
+
+
 def _headline(e: Explanation) -> Text:
-    sizes = (
-        decimal(e.largest_bytes)
-        if e.smallest_bytes == e.largest_bytes
-        else f"{decimal(e.smallest_bytes)} to {decimal(e.largest_bytes)}"
-    )
+    sizes = f" of {message_sizes(e)}" if e.messages else ""
+    stay = "stays where it is" if e.kept_bytes == 1 else "stay where they are"
     lines = [
         ("from  ", "dim"), f"{e.source}\n",
         ("to    ", "dim"), f"{e.destination}\n",
-        ("      ", "dim"), f"{e.nprocs:,} processes, elements of {e.elem_bytes} bytes\n",
+        ("      ", "dim"), f"{counted(e.nprocs, 'process', 'processes')}, ",
+        f"elements of {counted(e.elem_bytes, 'byte')}\n",
         ("moves ", "dim"), (f"{decimal(e.moved_bytes)}", "bold"), " in ",
-        (f"{e.messages:,}", "bold"), f" message{'' if e.messages == 1 else 's'}",
-        f" of {sizes}; " if e.messages else "; ", f"{decimal(e.kept_bytes)} stay where they are\n",
+        (f"{e.messages:,}", "bold"), f" message{'' if e.messages == 1 else 's'}{sizes}; ",
+        f"{decimal(e.kept_bytes)} {stay}\n",
     ]  # fmt: skip
     return Text.assemble(*lines)
 
 
-def _load_table(e: Explanation) -> Table:
-    table = _plain_table("Per process", "", "mean", "largest", "at rank", "largest / mean")
+def _load_table(e: Explanation) -> Group:
+    table = _plain_table("", "mean", "largest", "at rank", "largest / mean")
     for name, load in e.loads.items():
         in_bytes = not name.startswith("messages")
         mean = decimal(round(load.mean)) if in_bytes else f"{load.mean:,.1f}"
         largest = decimal(load.maximum) if in_bytes else f"{load.maximum:,}"
         table.add_row(name, mean, largest, f"{load.rank:,}", f"{load.imbalance:.2f}")
-    return table
+    return _titled("Per process", table)
 
 
-def _carrier_table(e: Explanation) -> Table:
-    node = "all on one node" if e.node_size is None else f"{e.node_size} processes per node"
-    table = _plain_table(f"Transport ({node})", "", "messages", "bytes", "share")
+def _carrier_table(e: Explanation) -> Group:
+    node = "all on one node"
+    if e.node_size is not None:
+        node = f"{counted(e.node_size, 'process', 'processes')} per node"
+    table = _plain_table("", "messages", "bytes", "share")
     everything = max(e.moved_bytes + e.kept_bytes, 1)
     words = {"self": "self (kept)", "shared": "shared (same node)", "p2p": "p2p (between nodes)"}
     for name, carrier in e.carriers.items():
@@ -95,17 +102,15 @@ def _carrier_table(e: Explanation) -> Table:
             decimal(carrier.bytes),
             f"{100 * carrier.bytes / everything:.1f} %",
         )
-    return table
+    return _titled(f"Transport ({node})", table)
 
 
-def _relation_table(e: Explanation) -> Table:
+def _relation_table(e: Explanation) -> Group:
     of = "all pairs"
     if e.sampled_ranks:
         of = "rank " if len(e.sampled_ranks) == 1 else "ranks "
         of += ", ".join(f"{r:,}" for r in e.sampled_ranks)
-    table = _plain_table(
-        f"Address relations ({of})", "encoding", "relations", "smallest", "largest", "together"
-    )
+    table = _plain_table("encoding", "relations", "smallest", "largest", "together")
     for r in e.relations:
         table.add_row(
             r.encoding,
@@ -114,7 +119,7 @@ def _relation_table(e: Explanation) -> Table:
             decimal(r.largest_bytes),
             decimal(r.total_bytes),
         )
-    return table
+    return _titled(f"Address relations ({of})", table)
 
 
 def _largest(pairs: Pairs, top: int) -> np.ndarray:
@@ -122,15 +127,22 @@ def _largest(pairs: Pairs, top: int) -> np.ndarray:
     return np.argsort(-pairs.bytes, kind="stable")[:top]
 
 
-def _peer_table(e: Explanation, verb: str, top: int) -> Table:
+def _nothing(words: str) -> Group:
+    """Say in a line what a table would have no rows for."""
+    return Group(Text(f"{words}\n", style="bold"))
+
+
+def _peer_table(e: Explanation, verb: str, top: int) -> Group:
     pairs, peers = (e.outgoing, "destination") if verb == "sends" else (e.incoming, "source")
+    if not len(pairs):
+        return _nothing(f"Rank {e.rank:,} {verb} nothing")
     names = _plan.encoding_names()
     total = decimal(int(pairs.bytes.sum()))
-    title = f"Rank {e.rank:,} {verb} {total}, {len(pairs):,} peer{'' if len(pairs) == 1 else 's'}"
+    title = f"Rank {e.rank:,} {verb} {total}, {counted(len(pairs), 'peer')}"
     if len(pairs) > top:
         title += f", the largest {top}"
     columns = ("to" if verb == "sends" else "from", "bytes", "transport", "encoding", "relation")
-    table = _plain_table(title, *columns)
+    table = _plain_table(*columns)
     for i in _largest(pairs, top):
         peer = int(getattr(pairs, peers)[i])
         table.add_row(
@@ -140,14 +152,16 @@ def _peer_table(e: Explanation, verb: str, top: int) -> Table:
             names[pairs.encoding[i]],
             decimal(int(pairs.relation_bytes[i])),
         )
-    return table
+    return _titled(title, table)
 
 
-def _pair_table(e: Explanation, top: int) -> Table:
+def _pair_table(e: Explanation, top: int) -> Group:
     pairs = e.pairs
+    if not len(pairs):
+        return _nothing("Pairs: none")
     names = _plan.encoding_names()
     title = f"Pairs: {len(pairs):,}" + (f", the largest {top}" if len(pairs) > top else "")
-    table = _plain_table(title, "from", "to", "bytes", "transport", "encoding", "relation")
+    table = _plain_table("from", "to", "bytes", "transport", "encoding", "relation")
     for i in _largest(pairs, top):
         source, destination = int(pairs.source[i]), int(pairs.destination[i])
         table.add_row(
@@ -158,11 +172,11 @@ def _pair_table(e: Explanation, top: int) -> Table:
             names[pairs.encoding[i]],
             decimal(int(pairs.relation_bytes[i])),
         )
-    return table
+    return _titled(title, table)
 
 
-def _square_table(e: Explanation) -> Table:
-    table = _plain_table("Bytes from (row) to (column)", "", *(str(r) for r in range(e.nprocs)))
+def _square_table(e: Explanation) -> Group:
+    table = _plain_table("", *(str(r) for r in range(e.nprocs)))
     cells = [["" for _ in range(e.nprocs)] for _ in range(e.nprocs)]
     for source, destination, nbytes in zip(
         e.pairs.source, e.pairs.destination, e.pairs.bytes, strict=True
@@ -171,4 +185,4 @@ def _square_table(e: Explanation) -> Table:
         cells[source][destination] = Text(decimal(int(nbytes)), style=style)
     for rank, row in enumerate(cells):
         table.add_row(str(rank), *row)
-    return table
+    return _titled("Bytes from (row) to (column)", table)

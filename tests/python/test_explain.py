@@ -125,6 +125,32 @@ def test_json_holds_the_same_and_tables_print():
     assert "6 messages" in str(e) and "shared (same node)" in str(e)
 
 
+def text_of(before, after, shape, nprocs, **options):
+    layouts = (dm.BlockCyclic(shape, words, nprocs=nprocs) for words in (before, after))
+    return str(dm.explain(dm.redistribute(*layouts), **options))
+
+
+def test_who_gets_nothing_has_a_line_and_no_table():
+    shown = text_of("(block)", "(*)", (10,), 4, rank=3)
+    assert "Rank 3 sends 8 bytes, 1 peer\n" in shown
+    assert shown.rstrip().endswith("\nRank 3 receives nothing")
+    nothing = dm.MotionPlan(*[dm.BlockCyclic((9,), "(block)", nprocs=9)] * 2)
+    assert str(dm.explain(nothing)).rstrip().endswith("\nPairs: none")
+
+
+def test_one_of_something_is_singular():
+    shown = text_of("(block, *)", "(*, block)", (1, 1), 2, elem_bytes=1, node_size=1)
+    assert "2 processes, elements of 1 byte\n" in shown
+    assert "moves 0 bytes in 0 messages; 1 byte stays where it is\n" in shown
+    assert "\nTransport (1 process per node)\n" in shown
+    assert "\nBytes from (row) to (column)\n" in shown  # in one line, though the table is narrow
+    assert "1 process, elements of 8 bytes\n" in text_of("(block)", "(*)", (4,), 1)
+
+
+def test_sizes_that_round_to_the_same_are_said_once():
+    assert "in 20 messages of about 320.0 kB;" in text_of("(block)", "(cyclic(7))", (10**6,), 5)
+
+
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [
