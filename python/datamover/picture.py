@@ -8,14 +8,17 @@ import itertools
 import math
 import os
 import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from rich.filesize import decimal
 
 from datamover import _plan
+from datamover.counted import counted
 from datamover.errors import Unsupported
-from datamover.holdings import NOBODY, Holdings
+from datamover.explanation_tables import message_sizes
+from datamover.holdings import MAX_PIXELS, MIN_BLOCK_PIXELS, NOBODY, Holdings
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -27,14 +30,23 @@ if TYPE_CHECKING:
 MAX_LABELS = 300
 #: A lens shows the first blocks, so many each way, where there are too many blocks for labels.
 LENS_BLOCKS = 5
+#: A bar whose blocks are too small for labels has its first ones, so many, below it.
+ZOOMED_BLOCKS = 12
+#: A pixel of a bar whose blocks are finer mixes the colours of so many places in it.
+MIXED_PLACES = 128
 #: Colours are explained one by one for at most so many processes.
 MAX_LEGEND = 16
+LEGEND_COLUMNS = 8
 #: The traffic of more processes is summed over groups of neighbouring ranks.
 MAX_GROUPS = 64
 
 #: Places in inches: the figure, and the left ends of three squares above `BOTTOM`.
 WIDTH, HEIGHT, BOTTOM, SIDE = 13.6, 5.3, 0.6, 3.5
 LEFTS = (0.7, 4.9, 9.2)
+BAR_ASPECT = 0.28
+
+#: In points: a line between blocks takes a tenth of these, and there is none where they are narrow.
+LINE, LEAST_LINED, SMALLEST_FONT = 0.8, 4.0, 4.5
 
 PAPER, INK, FAINT, ACCENT = "#ffffff", "#1d2733", "#8a94a0", "#d1495b"
 UNHELD, KEPT = "#eceff2", "#cdd3da"
@@ -68,12 +80,25 @@ def _text_color(rgba: Any) -> str:
     return INK if luminance > 0.5 else PAPER
 
 
+def _size(aspect: float, share: float = 1) -> tuple[float, float]:
+    """Width and height, in points, of a picture of that aspect in a share of the square."""
+    side = 72 * SIDE * share
+    return side / max(aspect, 1), side * min(aspect, 1)
+
+
+def _line(block: float) -> float:
+    """How thick a line beside a block of that many points is, so that the colours are seen."""
+    return min(LINE, block / 10) if block >= LEAST_LINED else 0.0
+
+
 class _Painter:
     """Draws holdings of one plan in one set of colours."""
 
-    def __init__(self, nprocs: int, rank: int | None):
+    def __init__(self, nprocs: int, rank: int | None, layouts: Sequence[Any]):
         self.nprocs, self.rank = nprocs, rank
         self.colors = _colors(nprocs)
+        are_bars = all(len(layout.domain.shape) == 1 for layout in layouts)
+        self.zoomed = self._zoomed_extent(layouts) if are_bars else 0
 
     def rgba(self, owners: np.ndarray, held: np.ndarray | None) -> np.ndarray:
         """Colour an array of ranks; with a rank asked for, only what it holds."""
@@ -86,12 +111,10 @@ class _Painter:
         picture[owners == NOBODY] = to_rgba(UNHELD)
         return picture
 
-    def draw(self, axes: Any, layout: Any) -> Holdings:
+    def draw(self, axes: Any, layout: Any) -> None:
         """Draw one layout: a bar for 1 dimension, a square for 2, three faces of a cuboid for 3."""
         dims = len(layout.domain.shape)
-        if dims == 1:
-            return self._bar(axes, layout)
-        return self._plane(axes, layout) if dims == 2 else self._cuboid(axes, layout)
+        (self._bar if dims == 1 else self._plane if dims == 2 else self._cuboid)(axes, layout)
 
     def _window(self, layout: Any) -> tuple[int, ...] | None:
         """All of the array for one rank, whose parts show however small they are."""
@@ -100,35 +123,87 @@ class _Painter:
     def _held(self, holdings: Holdings) -> np.ndarray | None:
         return None if self.rank is None else holdings.held_by(self.rank)
 
-    def _bar(self, axes: Any, layout: Any) -> Holdings:
-        holdings = Holdings(layout, (0,), self._window(layout))
-        picture = self.rgba(holdings.owners, self._held(holdings))
-        n = holdings.window[0]
+    def _zoomed_extent(self, layouts: Sequence[Any]) -> int:
+        """How many elements are shown larger below bars, the same before and after; 0: none."""
+        block = min(_block_along(layout) for layout in layouts)
+        extent = min(layout.domain.shape[0] for layout in layouts)
+        block_width = _size(BAR_ASPECT)[0] * block / max(extent, 1)
+        readable = self._font((block_width, math.inf)) >= SMALLEST_FONT
+        zoomed = ZOOMED_BLOCKS * block
+        return 0 if self.rank is not None or readable or 2 * zoomed > extent else zoomed
+
+    def _bar(self, axes: Any, layout: Any) -> None:
+        """Draw all of an array, and its first elements larger where its blocks are small."""
+        (n,) = layout.domain.shape
+        if self.rank is not None:
+            holdings = Holdings(layout, (0,), (n,))
+            picture = self.rgba(holdings.owners, holdings.held_by(self.rank))
+        else:
+            fine = _block_along(layout) * MAX_PIXELS < MIN_BLOCK_PIXELS * n
+            picture = self._mixed(layout) if fine else self._first(axes, layout, n)
         axes.imshow(picture[None], extent=(0, n, 1, 0), aspect="auto", interpolation="nearest")
-        axes.set_box_aspect(0.28)
+        axes.set_box_aspect(BAR_ASPECT)
         axes.set_yticks([])
         _ticks(axes.xaxis, n)
-        if self.rank is None:
-            self._label(axes, holdings.owners[None], (n, 1))
         _frame(axes)
-        return holdings
+        if self.zoomed:
+            self._zoom(axes, layout)
 
-    def _plane(self, axes: Any, layout: Any) -> Holdings:
+    def _first(self, axes: Any, layout: Any, n: int) -> np.ndarray:
+        """Colour the first n elements along a bar, and write the ranks into their blocks."""
+        edges = np.linspace(0, n, min(n, MAX_PIXELS) + 1).astype(np.int64)
+        owners = Holdings(layout, (0,), (n,), edges=[edges]).owners
+        self._label(axes, owners[None], (n, 1), _size(BAR_ASPECT))
+        return self.rgba(owners, None)
+
+    def _mixed(self, layout: Any) -> np.ndarray:
+        """Colour all of a bar; a pixel has the mean of the colours that are in it."""
+        (n,) = layout.domain.shape
+        edges = np.linspace(0, n, MAX_PIXELS + 1)
+        # Places at equal distances may all fall on the same process.
+        within = np.arange(MIXED_PLACES) + np.random.default_rng(0).random(MIXED_PLACES)
+        within /= MIXED_PLACES
+        places = np.outer(edges[:-1], 1 - within) + np.outer(edges[1:], within)
+        places = np.append(np.minimum(places.ravel().astype(np.int64), n - 1), n)
+        owners = Holdings(layout, (0,), (n,), edges=[places]).owners
+        return self.rgba(owners, None).reshape(MAX_PIXELS, MIXED_PLACES, 4).mean(axis=1)
+
+    def _zoom(self, axes: Any, layout: Any) -> None:
+        """Show the first elements of a bar larger, below it."""
+        from matplotlib.patches import Polygon
+
+        (n,), first = layout.domain.shape, self.zoomed
+        below = axes.inset_axes((0, -1.5, 1, 1))
+        picture = self._first(below, layout, first)
+        below.imshow(picture[None], extent=(0, first, 1, 0), aspect="auto", interpolation="nearest")
+        below.set_yticks([])
+        _ticks(below.xaxis, first)
+        _frame(below)
+        below.set_xlabel(f"the first {first:,} elements", fontsize=8, color=FAINT)
+        corners = [(0, 0), (first / n, 0), (1, -0.5), (0, -0.5)]
+        axes.add_patch(
+            Polygon(corners, transform=axes.transAxes, clip_on=False, color=UNHELD, lw=0, zorder=0)
+        )
+
+    def _plane(self, axes: Any, layout: Any) -> None:
         holdings = Holdings(layout, (0, 1), self._window(layout))
         rows, columns = holdings.window
         picture = self.rgba(holdings.owners, self._held(holdings))
         axes.imshow(picture, extent=(0, columns, rows, 0), aspect="auto", interpolation="nearest")
-        axes.set_box_aspect(min(max(rows / columns, 0.45), 1.6))
+        aspect = min(max(rows / columns, 0.45), 1.6)
+        axes.set_box_aspect(aspect)
         _ticks(axes.xaxis, columns)
         _ticks(axes.yaxis, rows)
         if isinstance(layout, _plan.FloorPlan):
-            self._outline(axes, layout)
-        elif self.rank is None and not self._label(axes, holdings.owners, (columns, rows)):
-            self._lens(axes, layout)
+            self._outline(axes, layout, _size(aspect))
+        elif self.rank is None:
+            labelled = self._label(axes, holdings.owners, (columns, rows), _size(aspect))
+            if not labelled:
+                self._lens(axes, layout, aspect)
         _frame(axes)
-        return holdings
+        _note_window(axes, holdings)
 
-    def _outline(self, axes: Any, layout: Any) -> None:
+    def _outline(self, axes: Any, layout: Any, points: tuple[float, float]) -> None:
         """Outline the blocks of a floor plan and write their ranks into them."""
         from matplotlib.patches import Rectangle
 
@@ -138,17 +213,20 @@ class _Painter:
         widths = np.asarray(layout.domain.shape)
         for region, rank in zip(layout.regions - lo, layout.owners, strict=True):
             (top, left), (bottom, right) = region
-            size = ((right - left) / widths[1], (bottom - top) / widths[0])
-            axes.add_patch(
-                Rectangle((left, top), right - left, bottom - top, fill=False, ec=PAPER, lw=0.8)
-            )
-            font = min(11, 220 * min(1.4 * size[1], size[0] / len(str(rank))))
-            if font >= 4.5 and self.rank is None:
+            size = (
+                (right - left) / widths[1] * points[0], (bottom - top) / widths[0] * points[1]
+            )  # fmt: skip
+            line = _line(min(size))
+            box = Rectangle((left, top), right - left, bottom - top, fill=False, ec=PAPER, lw=line)
+            if line:
+                axes.add_patch(box)
+            font = self._font(size)
+            if font >= SMALLEST_FONT and self.rank is None:
                 color = _text_color(self.rgba(np.array([rank]), None)[0])
                 place = ((left + right) / 2, (top + bottom) / 2)
                 axes.text(*place, str(rank), ha="center", va="center", fontsize=font, color=color)
 
-    def _lens(self, axes: Any, layout: Any) -> None:
+    def _lens(self, axes: Any, layout: Any, aspect: float) -> None:
         """Show the first blocks of a block-cyclic layout larger, in the lower right corner."""
         if not isinstance(layout, _plan.BlockCyclic):
             return
@@ -162,7 +240,7 @@ class _Painter:
             self.rgba(first.owners, None), extent=(0, columns, rows, 0), aspect="auto",
             interpolation="nearest",
         )  # fmt: skip
-        self._label(lens, first.owners, (columns, rows), shrink=0.48)
+        self._label(lens, first.owners, (columns, rows), _size(aspect, 0.48))
         lens.set_xticks([])
         lens.set_yticks([])
         for spine in lens.spines.values():
@@ -172,23 +250,32 @@ class _Painter:
             bbox={"facecolor": PAPER, "edgecolor": "none", "pad": 2},
         )  # fmt: skip
 
+    def _font(self, block: tuple[float, float]) -> float:
+        """How large ranks are written into blocks of that width and height in points."""
+        width = 1 + 0.45 * len(str(self.nprocs - 1))
+        return min(11.0, 0.8 * block[0] / width, 0.65 * block[1])
+
     def _label(
-        self, axes: Any, owners: np.ndarray, size: tuple[int, int], shrink: float = 1
+        self, axes: Any, owners: np.ndarray, size: tuple[int, int], points: tuple[float, float]
     ) -> bool:
-        """Outline the blocks and write the ranks into them; False where they are too small."""
+        """Outline the blocks and write the ranks into them; False where they are too small.
+
+        `size` is that of the array, `points` that of its picture.
+        """
         row_cuts, column_cuts = _cuts(owners, 0), _cuts(owners, 1)
-        blocks = (len(row_cuts) - 1) * (len(column_cuts) - 1)
-        if blocks > MAX_LABELS:
+        down, across = len(row_cuts) - 1, len(column_cuts) - 1
+        if down * across > MAX_LABELS:
             return False
         scale_x, scale_y = size[0] / owners.shape[1], size[1] / owners.shape[0]
-        for cut in column_cuts[1:-1]:
-            axes.axvline(cut * scale_x, color=PAPER, lw=0.8)
-        for cut in row_cuts[1:-1]:
-            axes.axhline(cut * scale_y, color=PAPER, lw=0.8)
-        widest = len(str(self.nprocs - 1))
-        across = max(len(column_cuts) - 1, (len(row_cuts) - 1) * (1 if owners.shape[0] > 1 else 0))
-        font = min(11, 200 * shrink / (max(across, 1) * (1 + 0.45 * widest)))
-        if font < 4.5:
+        block = (points[0] / across, points[1] / down)
+        for cuts, scale, line, width in (
+            (column_cuts, scale_x, axes.axvline, _line(block[0])),
+            (row_cuts, scale_y, axes.axhline, _line(block[1])),
+        ):
+            for cut in cuts[1:-1] if width else ():
+                line(cut * scale, color=PAPER, lw=width)
+        font = self._font(block)
+        if font < SMALLEST_FONT:
             return False
         for top, bottom in itertools.pairwise(row_cuts):
             for left, right in itertools.pairwise(column_cuts):
@@ -207,7 +294,7 @@ class _Painter:
                 )
         return True
 
-    def _cuboid(self, axes: Any, layout: Any) -> Holdings:
+    def _cuboid(self, axes: Any, layout: Any) -> None:
         """Draw the three faces that are seen from in front, of the last three dimensions."""
         from matplotlib.transforms import Affine2D
 
@@ -217,8 +304,9 @@ class _Painter:
         top, side = Holdings(layout, (z, x)), Holdings(layout, (z, y))
         height, width = front.window
         depth = top.window[0]
-        longest = max(width, height, depth)
-        w, h, d = (max(n / longest, 0.25) for n in (width, height, depth))
+        # Of the shape of the array, whatever is shown of it: the same before and after.
+        longest = max(layout.domain.shape[z:])
+        w, h, d = (max(layout.domain.shape[k] / longest, 0.25) for k in (x, y, z))
         slope = (0.45 * d, 0.38 * d)
         faces = [
             (front, front.owners, Affine2D().scale(w, -h).translate(0, h)),
@@ -246,32 +334,58 @@ class _Painter:
         axes.set_ylim(-0.04, h + slope[1] + 0.04)
         axes.set_aspect("equal")
         axes.set_axis_off()
-        note = {"fontsize": 7.5, "color": FAINT, "ha": "center", "va": "center"}
-        axes.text(w / 2, -0.06, f"dimension {x}: {width:,}", **note)
-        axes.text(-0.06, h / 2, f"dimension {y}: {height:,}", rotation=90, **note)
-        angle = math.degrees(math.atan2(slope[1], slope[0]))
-        axes.text(
-            w + slope[0] / 2 + 0.06,
-            slope[1] / 2 - 0.03,
-            f"dimension {z}: {depth:,}",
-            rotation=angle,
-            rotation_mode="anchor",
-            **note,
-        )
+        angle = math.atan2(slope[1], slope[0])
+        self._extent(axes, layout, x, width, (w / 2, 0), 0)
+        self._extent(axes, layout, y, height, (0, h / 2), 90, away=-1)
+        # From the lower end on: of a short edge the words would else reach those of the first.
+        self._extent(axes, layout, z, depth, (w, 0), math.degrees(angle), along=8, align="left")
         if self.rank is None and self.nprocs <= MAX_LEGEND:
             self._legend(axes)
-        return front
+
+    @staticmethod
+    def _extent(
+        axes: Any, layout: Any, d: int, shown: int, place: tuple[float, float], turned: float,
+        away: int = 1, along: float = 0, align: str = "center",
+    ) -> None:  # fmt: skip
+        """Say beside an edge which dimension it is, and how much of it is shown."""
+        extent = layout.domain.shape[d]
+        words = f"{shown:,}" if shown == extent else f"first {shown:,} of {extent:,}"
+        sin, cos = math.sin(math.radians(turned)), math.cos(math.radians(turned))
+        aside = 8 * away
+        axes.annotate(
+            f"dimension {d}: {words}", place, textcoords="offset points",
+            xytext=(aside * sin + along * cos, along * sin - aside * cos), ha=align, va="center",
+            rotation=turned, rotation_mode="anchor", fontsize=7.5, color=FAINT,
+            annotation_clip=False,
+        )  # fmt: skip
 
     def _legend(self, axes: Any) -> None:
         """Say which colour is which rank, below a picture that has no room for labels."""
         from matplotlib.patches import Patch
+        from matplotlib.transforms import ScaledTranslation
 
+        # A legend is filled column by column, ranks are read row by row.
+        ranks = [
+            rank
+            for column in range(LEGEND_COLUMNS)
+            for rank in range(column, self.nprocs, LEGEND_COLUMNS)
+        ]
+        below_the_words = ScaledTranslation(0, -14 / 72, axes.figure.dpi_scale_trans)
         axes.legend(
-            handles=[Patch(color=self.colors(r), label=str(r)) for r in range(self.nprocs)],
-            loc="upper left", bbox_to_anchor=(0.02, -0.005), ncols=8, frameon=False, fontsize=7.5,
-            handlelength=0.9, handleheight=0.9, handletextpad=0.4, columnspacing=1.2,
-            labelcolor=FAINT,
+            handles=[Patch(color=self.colors(r), label=str(r)) for r in ranks],
+            loc="upper left", bbox_to_anchor=(0, 0), ncols=LEGEND_COLUMNS, frameon=False,
+            bbox_transform=axes.transData + below_the_words, borderpad=0, borderaxespad=0,
+            fontsize=7.5, handlelength=0.9, handleheight=0.9, handletextpad=0.4,
+            columnspacing=1.2, labelcolor=FAINT,
         )  # fmt: skip
+
+
+def _block_along(layout: Any) -> int:
+    """How many elements dealt blocks have along a bar; all of them where nothing is dealt."""
+    (n,) = layout.domain.shape
+    if isinstance(layout, _plan.FlatCyclic):
+        return min(layout.block_elems, n)
+    return layout.block[0] if isinstance(layout, _plan.BlockCyclic) and layout.grid[0] > 1 else n
 
 
 def _cuts(owners: np.ndarray, axis: int) -> np.ndarray:
@@ -291,11 +405,17 @@ def _frame(axes: Any) -> None:
         spine.set_linewidth(0.7)
 
 
+def _groups(nprocs: int) -> int:
+    """How many groups the ranks are put into: of one size, since larger ones would look busier."""
+    each = -(-nprocs // MAX_GROUPS)
+    return -(-nprocs // each)
+
+
 def _draw_matrix(figure: Any, axes: Any, plan: MotionPlan, e: Explanation) -> None:
     """Who sends how much to whom, as a square of colours."""
     from matplotlib.colors import ListedColormap, LogNorm, Normalize
 
-    bounds, elems = _plan.traffic_matrix(plan, MAX_GROUPS)
+    bounds, elems = _plan.traffic_matrix(plan, _groups(plan.nprocs))
     groups = len(bounds) - 1
     nbytes = elems.reshape(groups, groups).astype(float) * e.elem_bytes
     single = groups == plan.nprocs  # then the diagonal is what stays, else only part of it
@@ -323,13 +443,31 @@ def _draw_matrix(figure: Any, axes: Any, plan: MotionPlan, e: Explanation) -> No
             if value:
                 kept = single and row == column
                 color = INK if kept else _text_color(image.cmap(norm(value)))
-                text = decimal(int(value)).replace(" bytes", " B").replace(" ", "\n")
+                text = decimal(int(value)).replace(" bytes", " B").replace(" byte", " B")
+                text = text.replace(" ", "\n")
                 axes.text(column, row, text, ha="center", va="center", fontsize=8, color=color)
+    if not shown.count():
+        return
     bar = figure.colorbar(image, cax=axes.inset_axes((1.035, 0, 0.04, 1)))
     bar.outline.set_visible(False)
-    bar.ax.yaxis.set_major_formatter(lambda v, _: decimal(int(v)).replace("bytes", "B"))
+    if not logarithmic:
+        bar.ax.yaxis.set_major_locator(_byte_locator(5))
+    bar.ax.yaxis.set_major_formatter(_tick_bytes)
     bar.ax.tick_params(labelsize=7.5, labelcolor=FAINT, color=FAINT, length=2)
     bar.ax.minorticks_off()
+
+
+def _byte_locator(intervals: int) -> Any:
+    """Ticks at whole bytes that are read easily."""
+    from matplotlib.ticker import MaxNLocator
+
+    return MaxNLocator(intervals, steps=[1, 2, 5, 10], integer=True)
+
+
+def _tick_bytes(value: float, _: Any = None) -> str:
+    """Say bytes briefly: 0, 500 B, 2 kB."""
+    number, unit = decimal(round(abs(value))).split()
+    return f"{number.removesuffix('.0')} {unit if 'byte' not in unit else 'B'}"
 
 
 def _heat() -> Any:
@@ -346,7 +484,7 @@ def _rank_ticks(axes: Any, bounds: np.ndarray, groups: int) -> None:
         ticks = list(range(0, groups, step))
         labels = [str(t) for t in ticks]
     else:
-        ticks = [-0.5, (groups - 1) / 2, groups - 0.5]
+        ticks = [-0.5, groups // 2 - 0.5, groups - 0.5]
         labels = ["0", f"{bounds[groups // 2]:,}", f"{bounds[-1] - 1:,}"]
     axes.set_xticks(ticks, labels=labels)
     axes.set_yticks(ticks, labels=labels)
@@ -366,7 +504,10 @@ def _draw_peers(axes: Any, e: Explanation) -> None:
         axes.bar(edges[:-1], sign * total, np.diff(edges), align="edge", color=color, lw=0)
         tallest = max(tallest, float(total.max(initial=0)))
         place = 0.97 if sign > 0 else 0.03
-        what = f"{word} {decimal(int(nbytes.sum()))} {'to' if sign > 0 else 'from'} {len(peers):,}"
+        what = f"{word} nothing"
+        if len(peers):
+            whom = counted(len(peers), "process", "processes")
+            what = f"{word} {decimal(int(nbytes.sum()))} {'to' if sign > 0 else 'from'} {whom}"
         axes.text(
             0.02, place, what, transform=axes.transAxes, fontsize=9, color=color,
             ha="left", va="top" if sign > 0 else "bottom", fontweight="bold", zorder=3,
@@ -378,7 +519,8 @@ def _draw_peers(axes: Any, e: Explanation) -> None:
     axes.axhline(0, color=INK, lw=0.8)
     axes.axvline(e.rank, color=ACCENT, lw=1, ls=(0, (2, 2)))
     axes.set_xticks([0, e.nprocs - 1], labels=["0", f"{e.nprocs - 1:,}"])
-    axes.yaxis.set_major_formatter(lambda v, _: decimal(int(abs(v))).replace("bytes", "B"))
+    axes.yaxis.set_major_locator(_byte_locator(8))
+    axes.yaxis.set_major_formatter(_tick_bytes)
     axes.tick_params(length=2, labelsize=7.5, labelcolor=FAINT, color=FAINT)
     axes.set_xlabel("peer", fontsize=9, color=INK)
     axes.set_box_aspect(1)
@@ -424,21 +566,21 @@ def draw(plan: MotionPlan, e: Explanation, path: str | os.PathLike[str]) -> None
         figure.add_axes((x / WIDTH, BOTTOM / HEIGHT, SIDE / WIDTH, SIDE / HEIGHT)) for x in LEFTS
     )
     figure.text(LEFTS[0] / WIDTH, 0.93, _headline(e), fontsize=13.5, color=INK, fontweight="bold")
-    painter = _Painter(plan.nprocs, e.rank)
+    painter = _Painter(plan.nprocs, e.rank, (plan.source, plan.destination))
     who = "who holds what" if e.rank is None else f"what process {e.rank:,} holds"
     for axes, when, layout, words in (
         (before, "Before", plan.source, e.source),
         (after, "After", plan.destination, e.destination),
     ):
-        holdings = painter.draw(axes, layout)
+        painter.draw(axes, layout)
         axes.set_anchor("NW")
-        _note_window(axes, holdings)
         words = re.sub(r" of \([^)]*\)", "", words.removeprefix("block-cyclic "))
         _title(axes, f"{when}: {who}", words)
     if e.rank is None:
         _draw_matrix(figure, traffic, plan, e)
         few = plan.nprocs <= MAX_GROUPS
-        note = "grey stays" if few else f"summed over {MAX_GROUPS} groups of neighbouring ranks"
+        groups = _groups(plan.nprocs)
+        note = "grey stays" if few else f"summed over {groups} groups of neighbouring ranks"
         _title(traffic, "Traffic: who sends to whom", f"bytes; {note}")
     else:
         _draw_peers(traffic, e)
@@ -462,19 +604,19 @@ def layout_png(layout: Layout) -> bytes:
     """Draw who holds what of a layout, as the bytes of a small PNG picture."""
     figure = _figure(figsize=(SIDE, SIDE), dpi=80, facecolor=PAPER, layout="constrained")
     axes = figure.add_subplot()
-    _note_window(axes, _Painter(layout.nprocs, None).draw(axes, layout))
+    axes.set_anchor("N")
+    _Painter(layout.nprocs, None, (layout,)).draw(axes, layout)
     picture = io.BytesIO()
     figure.savefig(picture, format="png")
     return picture.getvalue()
 
 
 def _headline(e: Explanation) -> str:
-    sizes = (
-        decimal(e.largest_bytes)
-        if e.smallest_bytes == e.largest_bytes
-        else f"{decimal(e.smallest_bytes)} to {decimal(e.largest_bytes)}"
-    )
+    stays = f"{decimal(e.kept_bytes)} stay{'s' if e.kept_bytes == 1 else ''}"
+    who = counted(e.nprocs, "process", "processes")
+    if not e.messages:
+        return f"{who}: nothing moves, {stays}"
     return (
-        f"{e.nprocs:,} processes exchange {decimal(e.moved_bytes)} in {e.messages:,} messages "
-        f"of {sizes}; {decimal(e.kept_bytes)} stay"
+        f"{who} exchange {decimal(e.moved_bytes)} in {counted(e.messages, 'message')} "
+        f"of {message_sizes(e)}; {stays}"
     )

@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Do pictures show the owners that the layouts name, and are they drawn for every kind of plan?"""
 
+import itertools
+
 import matplotlib.image
 import numpy as np
 import pytest
 
 import datamover as dm
+from datamover import picture
 from datamover.holdings import Holdings
 from datamover.picture import draw
 
@@ -86,3 +89,139 @@ def test_every_kind_of_plan_is_drawn(make_plan, rank, tmp_path):
     thirds = np.array_split(pixels[150:700, :, :3], 3, axis=1)
     assert all(np.ptp(third) > 0.5 for third in thirds)
     assert (pixels[-4:, :, :3] == 1).all() and (pixels[:4, :, :3] == 1).all()
+
+
+@pytest.fixture
+def drawn(monkeypatch, tmp_path):
+    """Draw a plan, and give the figure."""
+    figures = []
+    make_figure = picture._figure
+
+    def figure_of(**options):
+        figures.append(make_figure(**options))
+        return figures[-1]
+
+    def drawn(plan, **options):
+        draw(plan, dm.explain(plan, **options), tmp_path / "plan.png")
+        return figures[-1]
+
+    monkeypatch.setattr(picture, "_figure", figure_of)
+    return drawn
+
+
+def pixels_of(figure, axes):
+    """What is seen within the frame of axes, as an array of rows, columns and colours."""
+    pixels = np.asarray(figure.canvas.buffer_rgba())[::-1, :, :3] / 255
+    left, bottom, right, top = np.array(axes.get_window_extent().extents).round().astype(int)
+    return pixels[bottom + 3 : top - 3, left + 3 : right - 3]
+
+
+@pytest.mark.parametrize("shape", [(64, 48, 32), (4, 8, 1000), (5, 1000, 5)])
+def test_words_beside_a_cuboid_do_not_touch(drawn, shape):
+    figure = drawn(block_cyclic_plan(shape, "(block,*,*)", "(*,block,cyclic(4))", 16))
+    for axes in figure.axes[:2]:
+        words = [text.get_window_extent() for text in axes.texts]
+        words.append(axes.get_legend().get_window_extent())
+        assert len(words) == 4
+        assert not any(a.overlaps(b) for a, b in itertools.combinations(words, 2))
+        # Read row by row.
+        labels = [text.get_text() for text in axes.get_legend().get_texts()]
+        assert labels[:4] == ["0", "8", "1", "9"]
+
+
+def test_a_cuboid_of_which_a_part_is_shown_says_so(drawn):
+    figure = drawn(block_cyclic_plan((2000, 5, 2000), "(block,*,*)", "(*,*,cyclic)", 3))
+    before, after = ([text.get_text() for text in axes.texts] for axes in figure.axes[:2])
+    assert before == ["dimension 2: 2,000", "dimension 1: 5", "dimension 0: 2,000"]
+    assert after == ["dimension 2: first 120 of 2,000", "dimension 1: 5", "dimension 0: 2,000"]
+    assert figure.axes[0].get_xlim() == figure.axes[1].get_xlim()
+
+
+@pytest.mark.parametrize("n", [1000, 480 * 35 * 7])  # with the period of the pixels, too
+def test_bars_have_one_scale_before_and_after(drawn, n):
+    figure = drawn(block_cyclic_plan((n,), "(block)", "(cyclic(7))", 5))
+    before, after = figure.axes[:2]
+    assert before.get_xlim() == after.get_xlim() == (0, n)
+    larger = [axes.child_axes[0] for axes in (before, after)]
+    assert [axes.get_xlim() for axes in larger] == [(0, 84), (0, 84)]
+    ranks = [[text.get_text() for text in axes.texts] for axes in larger]
+    assert ranks == [["0"], ["0", "1", "2", "3", "4", "0", "1", "2", "3", "4", "0", "1"]]
+    # What is too fine to be seen has the mean of the colours, and no rank.
+    assert not after.texts and [text.get_text() for text in before.texts] == list("01234")
+    mean = picture._colors(5)(np.arange(5))[:, :3].mean(axis=0)
+    np.testing.assert_allclose(pixels_of(figure, after).mean(axis=(0, 1)), mean, atol=0.02)
+
+
+def test_a_bar_of_few_blocks_is_not_shown_twice(drawn):
+    figure = drawn(block_cyclic_plan((7,), "(block)", "(cyclic)", 3))
+    assert not any(axes.child_axes for axes in figure.axes[:2])
+
+
+def slabs(nprocs):
+    box = dm.Region((0, 0), (1000, 1000))
+    return dm.halo(dm.FloorPlan.uniform(box, (nprocs, 1), nprocs), 1)
+
+
+@pytest.mark.parametrize(
+    "make_plan",
+    [lambda: block_cyclic_plan((1000, 1000), "(block,*)", "(*,block)", 100), lambda: slabs(100)],
+)
+def test_lines_between_many_blocks_do_not_hide_the_colours(drawn, make_plan):
+    figure = drawn(make_plan())
+    seen = pixels_of(figure, figure.axes[0])
+    column = seen[:, seen.shape[1] // 5]  # beside the lens
+    expected = picture._colors(100)(np.arange(99, -1, -1))[:, :3]
+    expected = expected[np.arange(len(column)) * 100 // len(column)]
+    assert np.abs(column - expected).max() < 0.1
+
+
+def test_groups_of_ranks_are_of_one_size(drawn):
+    figure = drawn(block_cyclic_plan((1000, 1000), "(block,*)", "(*,block)", 100))
+    (shown,) = figure.axes[2].images
+    assert shown.get_array().shape == (50, 50) and np.ptp(shown.get_array()) == 0
+    assert any("50 groups" in text.get_text() for text in figure.texts)
+
+
+def tick_labels(axis):
+    """The labels of the ticks that are seen."""
+    low, high = sorted(axis.get_view_interval())
+    ticks = zip(axis.get_ticklocs(), axis.get_ticklabels(), strict=True)
+    return [label.get_text() for place, label in ticks if low <= place <= high]
+
+
+@pytest.mark.parametrize(
+    ("shape", "elem_bytes", "expected"),
+    [
+        ((3, 3), 1, ["0 B", "1 B"]),
+        ((64, 64), 8, ["0 B", "1 kB", "2 kB", "3 kB"]),
+        ((4096, 4096), 8, ["0 B", "5 MB", "10 MB"]),
+    ],
+)
+def test_ticks_are_whole_bytes(drawn, shape, elem_bytes, expected):
+    plan = block_cyclic_plan(shape, "(block,*)", "(*,block)", 3)
+    bar = drawn(plan, elem_bytes=elem_bytes).axes[2].child_axes[0]
+    assert tick_labels(bar.yaxis) == expected
+
+
+def test_one_rank_has_whole_bytes_and_says_where_it_gets_nothing(drawn):
+    plan = block_cyclic_plan((10,), "(block)", "(*)", 4)
+    traffic = drawn(plan, rank=3).axes[2]
+    words = [text.get_text() for text in traffic.texts]
+    assert words == ["sends 8 bytes to 1 process", "receives nothing"]
+    assert tick_labels(traffic.yaxis) == ["10 B", "5 B", "0 B", "5 B", "10 B"]
+
+
+@pytest.mark.parametrize(
+    ("n", "nprocs", "elem_bytes", "words"),
+    [
+        (1, 2, 1, "2 processes: nothing moves, 1 byte stays"),
+        (2, 2, 1, "2 processes exchange 1 byte in 1 message of 1 byte; 1 byte stays"),
+        (1, 1, 8, "1 process: nothing moves, 8 bytes stay"),
+        (1_000_000, 5, 8,
+         "5 processes exchange 6.4 MB in 20 messages of about 320.0 kB; 1.6 MB stay"),
+    ],
+)  # fmt: skip
+def test_the_headline_counts(drawn, n, nprocs, elem_bytes, words):
+    after = "(*)" if n == 2 else "(cyclic(7))"
+    plan = block_cyclic_plan((n,), "(block)", after, nprocs)
+    assert drawn(plan, elem_bytes=elem_bytes).texts[0].get_text() == words
