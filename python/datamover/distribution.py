@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from . import notebook
 from .arguments import as_array, memory_limit, seconds
 from .collective_calls import agreeing, leaving, refused_by
+from .counted import counted
 from .element_arrays import Arrays, Column, TargetArray, is_several, writable
 from .errors import Error, InvalidArgument, InvalidState, Mismatch, OutOfRange
 from .layouts import IndexList
@@ -524,8 +525,9 @@ class Distribution:
         counters = self.counters()
         return (
             f"Distribution(process {self.comm.rank} of {self.comm.size}: keeps "
-            f"{counters['elems_kept']} elements, sends {counters['elems_sent']}, drops "
-            f"{counters['elems_dropped']}, receives {self.received}; method {self.method!r})"
+            f"{counted(counters['elems_kept'], 'element')}, sends {counters['elems_sent']:,}, "
+            f"drops {counters['elems_dropped']:,}, receives {self.received:,}; "
+            f"method {self.method!r})"
         )
 
     def _repr_html_(self) -> str:

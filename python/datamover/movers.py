@@ -13,6 +13,7 @@ from ._plan import MotionPlan
 from .arguments import memory_limit, number, seconds, text
 from .arrays import UserArrays, XArray, number_name
 from .collective_calls import agreeing, binding, leaving, refused_by
+from .counted import counted
 from .errors import InvalidArgument, Mismatch, Unsupported, WrongType
 from .mover_pairs import MoverPairs
 from .mpi import comm_address, core, take_part_with
@@ -340,10 +341,12 @@ class MoverSet:
     def __repr__(self) -> str:
         counters = self._core.counters()
         return (
-            f"{type(self).__name__}({len(self._plans)} plans, process {self._comm.rank} of "
-            f"{self._comm.size}: sends {counters['messages_sent']} messages, "
-            f"{counters['bytes_sent']} bytes, receives {counters['messages_received']}, "
-            f"{counters['bytes_received']} bytes; {counters['rounds']} rounds"
+            f"{type(self).__name__}({counted(len(self._plans), 'plan')}, process "
+            f"{self._comm.rank} of {self._comm.size}: sends "
+            f"{counted(counters['messages_sent'], 'message')}, "
+            f"{counted(counters['bytes_sent'], 'byte')}, receives "
+            f"{counters['messages_received']:,}, {counted(counters['bytes_received'], 'byte')}; "
+            f"{counted(counters['rounds'], 'round')}"
             f"{', in flight' if self.in_flight else ''})"
         )
 

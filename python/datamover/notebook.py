@@ -21,6 +21,7 @@ from ._plan import (
     Redistribution,
     SectionCopy,
 )
+from .counted import counted
 
 #: So many blocks, ranks or terms are shown; the number of others is said.
 SHOWN = 8
@@ -70,8 +71,8 @@ def _block_cyclic(layout: BlockCyclic) -> str:
 
 def _floor_plan(layout: FloorPlan) -> str:
     caption = (
-        f"FloorPlan of {len(layout)} blocks in {_slices(layout.domain)} "
-        f"on {layout.nprocs} processes"
+        f"FloorPlan of {counted(len(layout), 'block')} in {_slices(layout.domain)} "
+        f"on {counted(layout.nprocs, 'process', 'processes')}"
     )
     rows = (
         (i, layout.owner(i), _slices(layout.region(i)), layout.region(i).shape)
@@ -88,7 +89,7 @@ def _index_list(layout: IndexList) -> str:
         indices = layout.indices_of(rank)
         first = ", ".join(map(str, indices[:SHOWN].tolist()))
         rows.append((rank, len(indices), first + (", …" if len(indices) > SHOWN else "")))
-    caption = f"IndexList over {layout.shape} on {layout.nprocs} processes"
+    caption = f"IndexList over {layout.shape} on {counted(layout.nprocs, 'process', 'processes')}"
     shown = table(caption, ("rank", "number", "indices"), rows, others(layout.nprocs, "ranks"))
     return _with_picture(shown, layout, layout.nprocs)
 

@@ -20,6 +20,7 @@ import numpy as np
 
 from datamover.arrays import XArray
 from datamover.collective_calls import agreeing, refused_by
+from datamover.counted import counted
 from datamover.errors import (
     InvalidArgument,
     InvalidState,
@@ -454,4 +455,4 @@ class FileMover(Mover):
     def __repr__(self) -> str:
         way = "to" if self._to_file else "from"
         flying = ", in flight" if self.in_flight else ""
-        return f"FileMover({way} {self._file.path}, {len(self._steps)} steps{flying})"
+        return f"FileMover({way} {self._file.path}, {counted(len(self._steps), 'step')}{flying})"

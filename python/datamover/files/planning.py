@@ -9,6 +9,7 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from datamover.counted import counted
 from datamover.errors import InvalidArgument
 from datamover.files import zarr
 from datamover.files.formats import ArraySpec, MoveOptions, Shape
@@ -60,14 +61,14 @@ class FilePlan:
 
     def __repr__(self) -> str:
         beside = "" if self.intention.plan is None else "slab by slab it would be "
+        chunks = math.prod(-(-n // c) for n, c in zip(self.spec.shape, self.chunks, strict=True))
         return (
             f"{_extents(self.spec.shape)} of {self.spec.dtype} to "
-            f"{math.prod(-(-n // c) for n, c in zip(self.spec.shape, self.chunks, strict=True)):,} "
-            f"chunks of {_extents(self.chunks)}\n"
+            f"{counted(chunks, 'chunk')} of {_extents(self.chunks)}\n"
             f"{self._way()}\n"
-            f"{beside}{self.slabs:,} slab{'' if self.slabs == 1 else 's'} of "
-            f"{_extents(self.slab)}, on {self.nprocs:,} processes; each writes at most "
-            f"{self.share_bytes:,} bytes of one\n"
+            f"{beside}{counted(self.slabs, 'slab')} of {_extents(self.slab)}, on "
+            f"{counted(self.nprocs, 'process', 'processes')}; each writes at most "
+            f"{counted(self.share_bytes, 'byte')} of one\n"
             f"{self.explain()}"
         )
 
@@ -77,9 +78,10 @@ class FilePlan:
         if plan is None:
             return "a move goes slab by slab"
         return (
-            f"a move goes chunk by chunk: {plan.passes:,} pass{'' if plan.passes == 1 else 'es'}, "
-            f"{plan.reads:,} readings of {plan.source_chunks:,} chunks or pieces, "
-            f"{plan.memory_bytes:,} bytes of memory on a process"
+            f"a move goes chunk by chunk: {counted(plan.passes, 'pass', 'passes')}, "
+            f"{counted(plan.reads, 'reading')} of "
+            f"{counted(plan.source_chunks, 'chunk or piece', 'chunks or pieces')}, "
+            f"{counted(plan.memory_bytes, 'byte')} of memory on a process"
         )
 
 

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from datamover.counted import counted
 from datamover.errors import InvalidArgument, IoError, Unsupported
 from datamover.files import npy
 from datamover.files.formats import ArraySpec, MoveOptions
@@ -49,9 +50,9 @@ class Recorded:
     dropped: int
 
     def __str__(self) -> str:
-        plural = "" if self.steps == 1 else "s"
+        steps = f"{self.steps} step{'' if self.steps == 1 else 's'}"
         lost = f", {self.dropped} dropped by the stream" if self.dropped else ""
-        return f"{self.steps} step{plural}, {self.bytes} bytes{lost}"
+        return f"{steps}, {self.bytes} byte{'' if self.bytes == 1 else 's'}{lost}"
 
 
 def _known_arrays(
@@ -78,7 +79,7 @@ def describe(address: str, timeout: float | None) -> str:
         known = _known_arrays(source, timeout)
         lines = [
             f"{info.name}: {' x '.join(map(str, info.shape))} {info.dtype}, on "
-            f"{info.layout.nprocs} process{'' if info.layout.nprocs == 1 else 'es'}"
+            f"{counted(info.layout.nprocs, 'process', 'processes')}"
             for info in known.values()
         ]
     return "\n".join(lines)
