@@ -122,7 +122,13 @@ def check_output(spec: ArraySpec, options: MoveOptions) -> ArraySpec:
     return dataclasses.replace(spec, order="C")
 
 
-def _name_of(path: str, options: MoveOptions) -> str:
+def _check_named_output(spec: ArraySpec, options: MoveOptions) -> ArraySpec:
+    """Check the output as `check_output` does, and that it is said which dataset it is to be."""
+    _name_of(options)
+    return check_output(spec, options)
+
+
+def _name_of(options: MoveOptions) -> str:
     name = options.output_member or options.member
     if name is None:
         raise InvalidArgument("say which dataset of the output it is to be, as out.h5:/NAME")
@@ -131,7 +137,7 @@ def _name_of(path: str, options: MoveOptions) -> str:
 
 def create(path: str, spec: ArraySpec, options: MoveOptions) -> None:
     """Make a file of one dataset, with the attributes that are kept; and the files of parts."""
-    name = _name_of(path, options)
+    name = _name_of(options)
 
     def fill(file: Any) -> None:
         if options.writers is not None:
@@ -168,10 +174,10 @@ def open_writer(
 ) -> FlatFile | hdf5_output.ChunkedOutput | hdf5_parts.PartedChunks:
     """Open a dataset that `create` made."""
     if options.writers is not None:
-        return hdf5_parts.open_writer(path, _name_of(path, options), spec, options)
+        return hdf5_parts.open_writer(path, _name_of(options), spec, options)
     if hdf5_output.is_chunked(spec, options):
-        return hdf5_output.ChunkedOutput(path, _name_of(path, options), spec, options)
-    return hdf5.open_writer(path, _name_of(path, options), spec)
+        return hdf5_output.ChunkedOutput(path, _name_of(options), spec, options)
+    return hdf5.open_writer(path, _name_of(options), spec)
 
 
 def preview(spec: ArraySpec, options: MoveOptions) -> hdf5_output.ChunkedOutput | None:
@@ -190,6 +196,6 @@ register(
         check_output,
         create,
         open_writer,
-        by_chunk=ChunkFunctions(open_reader, check_output, create, open_writer, preview),
+        by_chunk=ChunkFunctions(open_reader, _check_named_output, create, open_writer, preview),
     )
 )

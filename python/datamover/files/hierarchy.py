@@ -168,6 +168,7 @@ def _together(reports: list[Any]) -> Any:
     summed = {
         field.name: sum(getattr(report, field.name) for report in reports)
         for field in dataclasses.fields(largest)
-        if field.name.endswith("seconds") or field.name in ("bytes", "slabs", "reads", "read_bytes")
+        if field.name.endswith("seconds")
+        or field.name in ("bytes", "slabs", "reads", "read_bytes", "num_arrays", "elems")
     }
     return dataclasses.replace(largest, **summed)

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from mpi4py import MPI
 
 MAX_DIMS = 8
-PHASES = ("set_up", "read", "redistribute", "write", "sync")
+PHASES = ("set_up", "read", "redistribute", "write", "sync", "check")
 
 #: Called on every process with the bytes that it has read or written since the last call.
 Progress = Callable[[int], None]
@@ -56,7 +56,7 @@ class MoveReport:
     Attributes
     ----------
     spec : ArraySpec
-        Shape, dtype and order of the output.
+        Shape, dtype and order of the output; of several arrays, of the largest.
     bytes : int
         Of the array; each was read, redistributed and written once.
     processes, threads, slabs : int
@@ -70,6 +70,11 @@ class MoveReport:
     set_up_seconds, read_seconds, redistribute_seconds, write_seconds, sync_seconds : float
         Set-up is the reservation of disk space, memory, and the making of the mover. Reading,
         copying and writing by threads overlap: of these, the mean of all threads.
+    check : str or None
+        The checksums by which the output was read again and compared; None: it was not.
+    check_seconds : float
+    num_arrays, elems : int
+        How many arrays were moved, and their elements together.
     """
 
     spec: ArraySpec
@@ -85,6 +90,10 @@ class MoveReport:
     threads: int = 1
     reads: int = 0
     read_bytes: int = 0
+    check: str | None = None
+    check_seconds: float = 0.0
+    num_arrays: int = 1
+    elems: int = 1
 
 
 @refused_by(agreeing)
@@ -188,6 +197,8 @@ def _move(
         bytes=job.spec.nbytes,
         processes=1 if comm is None else comm.size,
         slabs=job.slab_count,
+        check=job.options.check,
+        elems=math.prod(job.spec.shape),
         seconds=float(slowest[-1]),
         **by_phase,
         **of_plan,
@@ -451,7 +462,7 @@ class _Job:
                 self.writer.sync()
                 self.writer.close()
         if self.sums is not None:
-            with together(self.comm):
+            with together(self.comm), self._timed("check"):
                 self._verify(functions)
         with together(self.comm):
             if self.is_first:
