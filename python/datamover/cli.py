@@ -75,7 +75,7 @@ def explain(
         typer.Option(
             parser=_integers,
             metavar="K,K,...",
-            help="Dimension k after is dimension AXES[k] before, as in numpy.transpose.",
+            help=r"Dimension k after is dimension AXES\[k] before, as in numpy.transpose.",
         ),
     ] = None,
     itemsize: Annotated[int, typer.Option(min=1, help="Bytes per element.")] = 8,

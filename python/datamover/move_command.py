@@ -19,6 +19,7 @@ from collections.abc import Callable
 from typing import Any
 
 from datamover import launch, lifeline
+from datamover.counted import counted
 from datamover.errors import Error, InvalidArgument
 
 #: A progress bar appears when the work has taken this long.
@@ -27,9 +28,26 @@ PATIENCE_SECONDS = 1.0
 #: Of processes that share a core nearly all only wait; many more than this are a slip of the pen.
 MOST_PROCESSES_PER_CORE = 64
 
-DESCRIPTION = """Move an array from one file to another, in parallel. The output appears under its
-name when it is complete. One process with a thread per core, and no MPI, unless -n starts several;
-under mpiexec or srun it uses those that were started."""
+DESCRIPTION = (
+    "Move an array from one file to another, in parallel.\n\n"
+    "The output appears under its name when it is complete. One process does it with a thread per "
+    "core, and no MPI, unless -n starts several; under mpiexec or srun it uses those that were "
+    "started."
+)
+
+
+class _Help(argparse.Action):
+    """Shows the help, and ends."""
+
+    def __init__(self, option_strings: Any, dest: str) -> None:
+        super().__init__(option_strings, dest, default=argparse.SUPPRESS, nargs=0)
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
+        """Load what shows it, which moving needs nothing of."""
+        from datamover import move_help
+
+        move_help.show(parser)
+        parser.exit()
 
 
 def _integers(text: str) -> tuple[int, ...]:
@@ -76,41 +94,45 @@ def _bytes(text: str) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser("datamover move", description=DESCRIPTION, allow_abbrev=False)
+    parser = argparse.ArgumentParser(
+        "datamover move", description=DESCRIPTION, allow_abbrev=False, add_help=False
+    )
     add = parser.add_argument
     extents = {"type": _integers, "metavar": "N,N,..."}
-    add(
-        "source",
-        metavar="INPUT",
-        help=".npy, Zarr (both also https://...), raw, HDF5 or run.h5:/u of it",
-    )
-    add("output", metavar="OUTPUT", help=".npy, raw, Zarr v3 (also s3://...), or run.h5:/u")
-    processes = "processes to start (not under mpiexec, srun)"
+    dtype = {"metavar": "DTYPE"}
+    order = {"type": _order, "metavar": "C|F"}
+    file_format = {"metavar": "npy|raw|zarr|hdf5"}
+    add("-h", "--help", action=_Help)
+    read = "An .npy or Zarr file (also at an address, https://...), raw, HDF5 or run.h5:/u of it."
+    add("source", metavar="INPUT", help=read)
+    add("output", metavar="OUTPUT", help=".npy, raw, Zarr v3 (also s3://...), or run.h5:/u.")
+    processes = "Processes to start (not under mpiexec, srun)."
     add("-n", "--nprocs", type=_count_of("processes"), metavar="N", help=processes)
-    add("--chunks", **extents, help="chunks of a Zarr or HDF5 output")
-    several = "write an HDF5 output as K files and a virtual dataset of them"
+    add("--chunks", **extents, help="Chunks of a Zarr or HDF5 output.")
+    several = "Write an HDF5 output as K files and a virtual dataset of them."
     add("--writers", type=_count_of("files"), metavar="K", help=several)
-    add("--shards", **extents, help="shards of a Zarr output")
-    add("--compressor", help="of Zarr: auto, none, zstd, gzip, blosc; of HDF5: none, gzip")
-    add("--shape", **extents, help="extents of a raw input")
-    add("--dtype", help="NumPy dtype of a raw input, as f8; else what numbers are converted to")
-    add("--output-dtype", help="what numbers are converted to, as f4")
-    add("--region", type=_region, metavar="A:B,:,...", help="move that part of the input only")
-    add("--check", metavar="crc32c", help="read the output again and compare checksums")
-    add("--order", type=_order, help="C or F: order of a raw input")
-    add("--input-format", help="npy, raw, zarr or hdf5")
-    add("--format", dest="output_format", help="of the output: npy, raw, zarr or hdf5")
-    add("--output-order", type=_order, help="C or F: order of an .npy or raw output")
-    transposed = "output dimension k is input dimension AXES[k], as in numpy.transpose"
+    add("--shards", **extents, help="Shards of a Zarr output.")
+    compressor = "Of Zarr: auto, none, zstd, gzip, blosc; of HDF5: none, gzip."
+    add("--compressor", metavar="NAME", help=compressor)
+    add("--shape", **extents, help="Extents of a raw input.")
+    add("--dtype", **dtype, help="Of a raw input, as f8; else what numbers are converted to.")
+    add("--output-dtype", **dtype, help="What numbers are converted to, as f4.")
+    add("--region", type=_region, metavar="A:B,:,...", help="Move that part of the input only.")
+    add("--check", metavar="crc32c", help="Read the output again and compare checksums.")
+    add("--order", **order, help="Order of a raw input.")
+    add("--input-format", **file_format, help="What the input is, where its name does not say.")
+    add("--format", **file_format, dest="output_format", help="What the output is to be.")
+    add("--output-order", **order, help="Order of an .npy or raw output.")
+    transposed = "Output dimension k is input dimension AXES[k], as in numpy.transpose."
     add("--axes", type=_integers, metavar="K,K,...", help=transposed)
-    add("--overwrite", action="store_true", help="replace an output that is there")
-    whole_group = "replace it also where it is a Zarr group, with all its arrays"
+    add("--overwrite", action="store_true", help="Replace an output that is there.")
+    whole_group = "Replace it also where it is a Zarr group, with all its arrays."
     add("--overwrite-group", action="store_true", help=whole_group)
-    memory = "memory per process for its part, such as 512M; 256M if not given"
+    memory = "Memory per process for its part, such as 512M; 256M if not given."
     add("--max-bytes", type=_bytes, default=1 << 28, metavar="SIZE", help=memory)
-    add("--dry-run", action="store_true", help="show what would be done, and write nothing")
-    add("--json", action="store_true", help="print the report, or the plan, as JSON")
-    add("-q", "--quiet", action="store_true", help="print errors only")
+    add("--dry-run", action="store_true", help="Show what would be done, and write nothing.")
+    add("--json", action="store_true", help="Print the report, or the plan, as JSON.")
+    add("-q", "--quiet", action="store_true", help="Print errors only.")
     return parser
 
 
@@ -387,24 +409,30 @@ def _print_json(report: Any, output: str) -> None:
 
 
 def _print_title(spec: Any, output: str) -> None:
-    shape = " x ".join(f"{n:,}" for n in spec.shape) or "one element"
-    print(f"{_bold(output)}  {shape} of {spec.dtype}")
+    print(f"{_bold(output)}  {_extents(spec.shape) or 'one element'} of {spec.dtype}")
 
 
 def _print_report(report: Any, output: str) -> None:
-    many = f"{report.processes} process{'' if report.processes == 1 else 'es'}"
+    many = counted(report.processes, "process", "processes")
     if report.threads > 1:
         many += f" of {report.threads} threads"
     pieces = "passes" if report.reads else "slabs"
-    in_slabs = f", in {report.slabs} {pieces}" if report.slabs > 1 else ""
+    in_slabs = f", in {report.slabs:,} {pieces}" if report.slabs > 1 else ""
     rate = _size(report.bytes / report.seconds)
-    _print_title(report.spec, output)
+    check = ""
+    if report.check is not None:
+        check = f", check by {report.check} {report.check_seconds:.3g} s"
+    if report.num_arrays == 1:
+        _print_title(report.spec, output)
+    else:
+        elems = counted(report.elems, "element")
+        print(f"{_bold(output)}  {counted(report.num_arrays, 'array')} of {elems} together")
     print(
         f"{_bold(_size(report.bytes))} in {_bold(f'{report.seconds:.3g} s')}, "
         f"{_bold(f'{rate}/s')}, on {many}{in_slabs}: "
         f"set up {report.set_up_seconds:.3g} s, "
         f"read {report.read_seconds:.3g} s, redistribute {report.redistribute_seconds:.3g} s, "
-        f"write {report.write_seconds:.3g} s, sync {report.sync_seconds:.3g} s"
+        f"write {report.write_seconds:.3g} s, sync {report.sync_seconds:.3g} s{check}"
     )
 
 
@@ -433,26 +461,27 @@ def _print_intention(found: Any, output: str) -> None:
         print("nothing to plan: no element, or one")
         return
     again = plan.reads / plan.source_chunks
-    often = "each once" if plan.reads == plan.source_chunks else f"each {again:.3g} times"
-    passes = f"{plan.passes:,} pass{'' if plan.passes == 1 else 'es'}"
-    kind = "pieces" if plan.source.is_flat else "chunks"
+    often = "once" if plan.reads == plan.source_chunks else f"{again:.3g} times"
+    often = often if plan.source_chunks == 1 else f"each {often}"
+    passes = counted(plan.passes, "pass", "passes")
     if plan.source.is_flat and plan.passes > 1:
         often = "cut at the ends of passes"
     shared = f" of each of {nprocs} processes" if nprocs > 1 else ""
-    print(f"{passes} of {_extents(plan.box)}, on {plan.threads} threads{shared}")
+    print(f"{passes} of {_extents(plan.box)}, on {counted(plan.threads, 'thread')}{shared}")
+    print(f"reads    {_chunks(plan.source_chunks, plan.source)}, {often}: {_size(plan.read_bytes)}")
     print(
-        f"reads    {plan.source_chunks:,} {kind} of {_extents(plan.source.chunk)}, {often}: "
-        f"{_size(plan.read_bytes)}"
-    )
-    print(
-        f"writes   {plan.chunks:,} {'pieces' if plan.output.is_flat else 'chunks'} of "
-        f"{_extents(plan.output.chunk)} to {found.files:,} file{'' if found.files == 1 else 's'}: "
+        f"writes   {_chunks(plan.chunks, plan.output)} to {counted(found.files, 'file')}: "
         f"{_size(plan.written_bytes)} before encoding"
     )
     print(
         f"memory   {_size(plan.memory_bytes)}: {plan.open_groups:,} x {_size(plan.group_bytes)} "
         f"of the output at a time, {_size(plan.scratch_bytes)} for the threads"
     )
+
+
+def _chunks(number: int, side: Any) -> str:
+    """Say how many chunks a side of a plan has, or pieces, and how large one is."""
+    return f"{counted(number, 'piece' if side.is_flat else 'chunk')} of {_extents(side.chunk)}"
 
 
 def _extents(box: tuple[int, ...]) -> str:

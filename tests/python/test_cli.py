@@ -12,7 +12,7 @@ import zarr
 from typer.testing import CliRunner
 
 import datamover as dm
-from datamover import cli, launch
+from datamover import cli, launch, move_command
 
 ARRAY = np.random.default_rng(1).integers(0, 1000, (30, 23, 19)).astype("i2")
 
@@ -84,6 +84,31 @@ def test_version_and_help():
     assert here("--version").stdout.strip() == f"datamover {dm.__version__}"
     done = here("--help")
     assert all(command in done.stdout for command in ("explain", "move", "bench"))
+
+
+def test_help_of_move_looks_as_that_of_the_others():
+    moves, explains = here("move", "--help"), here("explain", "-h")
+    assert moves.exit_code == explains.exit_code == 0
+    for done in (moves, explains):
+        lines = [line.rstrip() for line in done.stdout.splitlines()]
+        assert lines[1].startswith(" Usage: ") and any("─ Options ─" in line for line in lines)
+        assert "AXES[k]" in done.stdout and "Show this message and exit." in done.stdout
+    lines = [line.strip() for line in moves.stdout.splitlines()]
+    assert lines[1] == "Usage: datamover move [OPTIONS] {INPUT} {OUTPUT}"
+    assert lines[3] == "Move an array from one file to another, in parallel."
+    options = {action.option_strings[-1] for action in move_command._parser()._actions[3:]}
+    assert all(f" {option} " in moves.stdout for option in options)
+
+
+def test_reports_of_move_count(tmp_path):
+    np.save(tmp_path / "a.npy", np.int8([7]))
+    done = here("move", tmp_path / "a.npy", tmp_path / "b.npy", "--dry-run")
+    words = "reads    1 piece of 1, once: 1 byte\nwrites   1 piece of 1 to 1 file: 1 byte before"
+    assert words in done.stdout
+    done = here("move", tmp_path / "a.npy", tmp_path / "b.npy", "--check", "crc32c")
+    assert ", check by crc32c " in done.stdout
+    done = here("move", tmp_path / "a.npy", tmp_path / "c.npy")
+    assert "1 byte in " in done.stdout and "check" not in done.stdout
 
 
 @pytest.mark.parametrize("nprocs", [1, 2, 4])

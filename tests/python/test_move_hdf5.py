@@ -160,6 +160,28 @@ def test_the_plan_of_a_whole_file(tmp_path, capsys):
     assert move_command.run(words) == 1
 
 
+def test_the_report_of_a_whole_file_is_of_all_arrays(tmp_path, capsys):
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["u"], file["g/v"], file["g/w"] = np.zeros((8, 8)), np.zeros(3, "f4"), np.int8(1)
+    output = str(tmp_path / "b.zarr")
+    words = [str(tmp_path / "a.h5"), output, "--check", "crc32c"]
+    assert move_command.run(words) == 0
+    first, second = capsys.readouterr().out.splitlines()
+    assert first == f"{output}  3 arrays of 68 elements together"
+    assert second.startswith("525 bytes in ") and ", check by crc32c " in second
+    assert move_command.run([*words, "--overwrite-group", "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert (said["num_arrays"], said["elems"], said["bytes"]) == (3, 68, 525)
+    assert said["check"] == "crc32c" and 0 < said["check_seconds"] < said["seconds"]
+
+
+def test_a_plan_without_a_dataset_is_refused_as_the_move_is(tmp_path, capsys):
+    np.save(tmp_path / "a.npy", np.zeros(4))
+    for more in ([], ["--dry-run"]):
+        assert move_command.run([str(tmp_path / "a.npy"), str(tmp_path / "b.h5"), *more]) == 1
+        assert "say which dataset of the output" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("dtype", ["f8", ">i2", "S5", [("a", "<i4"), ("b", "<f8")]])
 def test_single_elements_to_and_from_datasets(tmp_path, dtype):
     element = np.frombuffer(bytes(range(1, 33)), np.dtype(dtype), 1).reshape(())

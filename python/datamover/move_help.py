@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How does `datamover move --help` look? As the help of the other commands, which Typer writes."""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+from typing import Annotated, Any
+
+import typer
+from rich.markup import escape
+
+
+def show(parser: argparse.ArgumentParser) -> None:
+    """Print the help of a parser."""
+
+    def command(**_: Any) -> None:
+        """Stand for what the parser's words are for."""
+
+    # Typer reads from a function what a command line is.
+    parameters = [_parameter(action) for action in parser._actions if action.dest != "help"]
+    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    command.__annotations__ = {p.name: p.annotation for p in parameters}
+    app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+    names = {"help_option_names": ["-h", "--help"]}
+    app.command(help=parser.description, context_settings=names)(command)
+    app(["--help"], prog_name=parser.prog, standalone_mode=False)
+
+
+def _parameter(action: argparse.Action) -> inspect.Parameter:
+    """Give an option or argument as Typer has it in the signature of a function."""
+    words = escape(action.help or "")
+    if not action.option_strings:
+        default = inspect.Parameter.empty
+        annotation: Any = Annotated[str, typer.Argument(metavar=action.metavar, help=words)]
+    elif action.nargs == 0:
+        default = False
+        annotation = Annotated[bool, typer.Option(*action.option_strings, help=words)]
+    else:
+        default = None
+        option = typer.Option(*action.option_strings, metavar=action.metavar, help=words)
+        annotation = Annotated[str | None, option]
+    kind = inspect.Parameter.KEYWORD_ONLY
+    return inspect.Parameter(action.dest, kind, default=default, annotation=annotation)
