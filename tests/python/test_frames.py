@@ -588,7 +588,7 @@ def test_picture_in_a_browser(tmp_path, monkeypatch):
             expected = [["440154", "fde725"], ["21918c", "ff2bd6"]]
             of = [[list(bytes.fromhex(colour)) for colour in row] for row in expected]
             np.testing.assert_allclose(np.multiply(seen, 255), of, atol=2)
-            await browser.until("document.getElementById('checked').textContent.includes('MB/s')")
+            await browser.until("document.getElementById('checked').textContent.includes('B/s')")
             errors = await browser.value("document.getElementById('errors').textContent")
             assert int(errors) == len(damaged) > 0
             await browser.value("document.getElementById('pause').click()")
@@ -596,5 +596,51 @@ def test_picture_in_a_browser(tmp_path, monkeypatch):
             await browser.value("document.getElementById('pause').click()")
             await asyncio.to_thread(beside.close)
             await browser.until("document.getElementById('state').textContent.includes('ended')")
+
+    run(look())
+
+
+@pytest.mark.skipif(not CHROMIUM, reason="Chromium is not installed")
+def test_what_the_page_says_while_it_waits_runs_and_when_it_has_ended(tmp_path):
+    def text(name):
+        return f"document.getElementById('{name}').textContent"
+
+    async def look():
+        beside = contextlib.ExitStack()
+        out = beside.enter_context(sending(send_quarters))
+        nowhere = serving("tcp://127.0.0.1:9")
+        async with nowhere as (_, url), browsing(url, tmp_path / "n") as browser:
+            await browser.until(f"{text('skipped')} === '0'")  # figures have come
+            assert await browser.value(f"{text('rate')} + {text('frames')}") == "––"
+            assert await browser.value(text("value")) == ""
+            assert await browser.value("document.getElementById('scale').hidden")
+        async with serving(out.address) as (_, url), browsing(url, tmp_path / "p") as browser:
+            await browser.until("Number(document.body?.dataset.drawn) >= 3")
+            assert not await browser.value("document.getElementById('pause').disabled")
+            # Of a field of 24 elements there is little, which is not nothing.
+            await browser.until(f"/^[1-9][0-9.]* k?B.s$/.test({text('rate')})")
+            rates = await browser.value("[0, 999, 1e3, 61.7e3, 2.5e6, 1.2e9].map(rateOf).join()")
+            assert rates == "0 B/s,999 B/s,1.0 kB/s,61.7 kB/s,2.5 MB/s,1.2 GB/s"
+            for width in (1200, 400, 320):
+                await browser.call(
+                    "Emulation.setDeviceMetricsOverride",
+                    width=width, height=800, deviceScaleFactor=1, mobile=False,
+                )  # fmt: skip
+                await browser.value(
+                    "showState({ ...state, state: 'failed', words: 'the viewer has gone; trying "
+                    "again' })"
+                )
+                assert await browser.value("document.documentElement.scrollWidth") <= width
+                # The address of the stream stays in one line.
+                lines = "document.getElementById('address').getClientRects()"
+                assert await browser.value(f"{lines}.length") == 1
+                assert await browser.value(f"{lines}[0].height < 30")
+            await asyncio.to_thread(beside.close)
+            await browser.until(f"{text('state')}.includes('ended')")
+            assert await browser.value("document.getElementById('pause').disabled")
+            with dm.Stream(None, out.address, consumers=1) as again:
+                await asyncio.to_thread(send_quarters, again, 777)
+                await browser.until(f"{text('step')} === '777'")
+                assert not await browser.value("document.getElementById('pause').disabled")
 
     run(look())

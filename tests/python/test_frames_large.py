@@ -109,7 +109,7 @@ def test_a_large_field_of_four_processes_in_a_browser(tmp_path):
     async def look():
         async with showing(30, tmp_path) as browser:
             await browser.until("Number(document.body?.dataset.drawn) >= 10")
-            await browser.until("document.getElementById('checked').textContent.includes('MB/s')")
+            await browser.until("document.getElementById('checked').textContent.includes('B/s')")
             await browser.value("document.getElementById('pause').click()")
             # What is seen is of one step: two screenshots with the same step between.
             said = {"step": None}

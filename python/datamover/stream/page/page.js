@@ -236,7 +236,7 @@ function ownerAt(row, column) {
 
 function showValue() {
   if (shown === null || pointer === null) {
-    $("value").textContent = "Point at the picture to read a value.";
+    $("value").textContent = shown === null ? "" : "Point at the picture to read a value.";
     return;
   }
   const at = (where, n) => Math.min(Math.max(Math.floor(where * n), 0), n - 1);
@@ -267,6 +267,8 @@ const STATES = {
 function showState(said) {
   state = said;
   const shownState = paused && said.state === "running" ? "paused" : said.state;
+  const isOver = said.state === "ended" || said.state === "failed";
+  $("pause").disabled = isOver && !paused; // nothing comes that could be held
   $("state").dataset.state = shownState;
   $("state").textContent = shownState === "paused" ? "paused" : STATES[said.state] || said.words;
   showView();
@@ -292,9 +294,11 @@ function showView() {
   if (!array) return;
   const { axes, at } = state.view;
   $("name").value = array.name;
-  const cut = at.map((place, d) => (axes.includes(d) ? ":" : place)).join(", ");
-  const plane = at.length > axes.length ? `[${cut}]` : "";
-  $("what").textContent = `${array.name}${plane}, ${array.shape.join(" × ")} ${array.dtype}`;
+  // In a narrow window lines end between these, not within them.
+  const cut = at.map((place, d) => (axes.includes(d) ? ":" : place)).join(",\u00a0");
+  const plane = at.length > axes.length ? `\u200b[${cut}]` : "";
+  const extents = array.shape.join("\u00a0×\u00a0");
+  $("what").textContent = `${array.name}${plane}, ${extents}\u00a0${array.dtype}`;
   const many = array.nprocs === 1 ? "1 process" : `${array.nprocs} processes`;
   $("layout").textContent = `${many}: ${array.layout}`;
   document.title = `${array.name} – datamover stream`;
@@ -345,6 +349,7 @@ function want(view) {
 // Figures.
 
 function showScale(low, high) {
+  $("scale").hidden = false;
   $("scale-low").textContent = brief(low);
   $("scale-high").textContent = brief(high);
   $("nans").hidden = shown.nans === 0;
@@ -356,16 +361,25 @@ function showFigures(said) {
   while (log.length && log[0][0] < now - WINDOW_MS) log.shift();
   const sum = (which) => log.reduce((total, entry) => total + entry[which], 0);
   const seconds = WINDOW_MS / 1e3;
-  $("rate").textContent = `${(sum(1) / 1e6 / seconds).toFixed(1)} MB/s`;
-  $("frames").textContent = `${(log.length / seconds).toFixed(1)} frames/s`;
+  if (shown !== null) {
+    $("rate").textContent = rateOf(sum(1) / seconds);
+    $("frames").textContent = `${(log.length / seconds).toFixed(1)} frames/s`;
+  }
   if (log.length) {
-    $("checked").textContent = `${(sum(1) / 1e3 / Math.max(sum(2), 0.1)).toFixed(0)} MB/s`;
+    $("checked").textContent = rateOf((sum(1) * 1e3) / Math.max(sum(2), 0.1));
     $("drawn").textContent = `${(sum(3) / log.length).toFixed(1)} ms`;
   }
   $("skipped").textContent = counts.skipped;
   $("dropped").textContent = said.steps_dropped;
   counts.ofStream = said.checksum_errors;
   showErrors();
+}
+
+function rateOf(bytesPerSecond) {
+  for (const [unit, size] of [["GB", 1e9], ["MB", 1e6], ["kB", 1e3]]) {
+    if (bytesPerSecond >= size) return `${(bytesPerSecond / size).toFixed(1)} ${unit}/s`;
+  }
+  return `${bytesPerSecond.toFixed(0)} B/s`;
 }
 
 function showErrors() {
@@ -425,7 +439,7 @@ $("overlay").onpointerleave = () => {
 onkeydown = (event) => {
   if (event.key === " " && event.target === document.body) {
     event.preventDefault();
-    togglePause();
+    if (!$("pause").disabled) togglePause();
   }
 };
 new ResizeObserver(fit).observe($("stage"));
