@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which servers do tests in several files use?"""
+"""What do tests in several files share: MPI, which is started first, and servers?"""
 
 import subprocess
 import sys
 import urllib.request
 
 import pytest
+
+# Where the first to load it is `launch.find_mpiexec`, which needs no more than its name, MPI is
+# never started, and every test after it in this process that needs MPI fails.
+from mpi4py import MPI  # noqa: F401
 
 #: It ends with who started it.
 SERVER = """
