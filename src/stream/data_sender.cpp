@@ -108,6 +108,7 @@ void DataSender::send(const FreshPiece& fresh) {
         if ((sending_ && !waits_for_packing()) || (rests_ && waits_)) wake();
         tell_taken(std::move(lock), before);
     } catch (...) {
+        fresh_ = {};
         end();
     }
 }
@@ -118,7 +119,7 @@ void DataSender::sends_on(bool is_whole, const FreshPiece& fresh) {
 
 /// What the system did not take of it is sent from the message.
 void DataSender::forget_fresh() {
-    if (sending_ && !fresh_.bytes.empty())
+    if (sending_ && fresh_.message != nullptr && sending_->kept.message.get() == fresh_.message)
         chunk_.move_body(fresh_.bytes, sending_->kept.message->bytes().subspan(
                                            fresh_.begin, fresh_.bytes.size()));
     fresh_ = {};

@@ -104,7 +104,7 @@ private:
     std::optional<Request> asked_;
     std::optional<Sending> sending_;
     ChunkOnItsWay chunk_;                     ///< of what is being sent
-    FreshPiece fresh_;                        ///< of the message that is being sent, perhaps
+    FreshPiece fresh_;                        ///< while the program sends it
     Clock::time_point taken_ = Clock::now();  ///< when the system took something last
     int kept_limit_ = 0;                      ///< of what the system keeps; 0: its own
     std::set<std::uint64_t> known_segments_;

@@ -39,7 +39,7 @@ std::uint32_t number_at(std::span<const std::byte> bytes) {
 std::uint32_t length_of(std::span<const std::byte> header, std::uint32_t max_bytes) {
     for (std::size_t n = 0; n < magic.size(); ++n)
         if (static_cast<char>(header[n]) != magic[n])
-            throw Error(ErrorCode::io, "these bytes are no frame of a stream");
+            throw Error(ErrorCode::io, "these bytes are no frame of a stream of this version");
     // Else a longer length would be waited for, perhaps for ever.
     if (crc32c(header.first(checked_bytes)) != number_at(header.subspan(checked_bytes)))
         throw Error(ErrorCode::io, "what stands before a frame arrived damaged");

@@ -65,7 +65,7 @@ private:
     std::optional<Clock::time_point> begun_;
 };
 
-/// What strangers may cost a stream that says each frame a byte at a time, over many connections.
+/// What a stream spends on strangers who send frames a byte at a time, over many connections.
 struct FrameLimits {
     std::chrono::milliseconds pause{30'000};   ///< within a frame
     std::chrono::milliseconds whole{300'000};  ///< of a frame, from its first byte

@@ -53,8 +53,9 @@ private:
     mutable std::vector<Piece> pieces_;
 };
 
-/// A piece of a message that was packed just now, in other memory first, which is still in the
-/// processor's caches, and stays as it is for as long as a call lasts. Empty where it was not.
+/// A piece of a message that was packed into other memory first, just now: its bytes there are
+/// still in the processor's caches. They stay as they are while a call that is given it lasts.
+/// Without a message: there is none.
 struct FreshPiece {
     const Message* message = nullptr;
     std::size_t begin = 0;  ///< in the message

@@ -15,17 +15,21 @@ namespace datamover::stream {
 namespace {
 
 /// Whether a message is packed piece by piece, and each goes around the caches to where it is read.
-struct Manner {
+struct Method {
     bool in_pieces = false, around_caches = false;
 };
 
-Manner manner_of(const Outgoing& outgoing, const Message& message) {
+/// Whether pieces can be packed into memory that stays in the caches, and copied from there.
+bool may_stage(const PackingPieces& pieces) {
+    return copies_while_checking() && pieces.longest_bytes() <= chunk_bytes;
+}
+
+Method method_of(const Outgoing& outgoing, const Message& message) {
     if (outgoing.pieces == nullptr) return {};
     const auto bytes = static_cast<std::int64_t>(message.bytes().size());
     const bool is_sent = message.segment() == nullptr;
     if (is_sent && bytes < PackingPieces::least_sent_bytes) return {};
-    if (copies_while_checking() && outgoing.pieces->longest_bytes() <= chunk_bytes)
-        return {true, true};
+    if (may_stage(*outgoing.pieces)) return {true, true};
     return {is_sent || bytes > PackingPieces::least_cached_bytes, false};
 }
 
@@ -58,8 +62,8 @@ void Outbox::pack(const std::string& key, std::uint64_t place, std::uint32_t arr
     const Boxes boxes = boxes_of(key);
     // Before any is bound: it stays where it is.
     for (const Outgoing& one : outgoing)
-        if (one.pieces != nullptr && one.pieces->longest_bytes() <= chunk_bytes)
-            make_room(one.pieces->longest_bytes());
+        if (one.pieces != nullptr && may_stage(*one.pieces))
+            reserve_staging(one.pieces->longest_bytes());
     std::vector<Packing> messages;
     for (const Outgoing& one : outgoing)
         messages.push_back(packed(*boxes.at(static_cast<std::size_t>(one.peer)), one, source));
@@ -69,22 +73,22 @@ void Outbox::pack(const std::string& key, std::uint64_t place, std::uint32_t arr
 
 /// Packs what goes to one process, but for pieces, which are packed when it is put.
 Outbox::Packing Outbox::packed(Box& box, const Outgoing& outgoing, SourceMemory source) {
-    using Room = PackingPieces::Room;
+    using Into = PackingPieces::Into;
     const AddressRelation& relation = *outgoing.relation;
     const auto bytes = static_cast<std::size_t>(relation.size()) *
                        static_cast<std::size_t>(relation.source_elem_bytes());
     Packing packing{box.memory(bytes), {}};
     std::byte* const memory = packing.message->bytes().data();
-    const Manner manner = manner_of(outgoing, *packing.message);
-    packing.around_caches = manner.around_caches;
+    const Method method = method_of(outgoing, *packing.message);
+    packing.around_caches = method.around_caches;
     packing.message->set_pieces({});
-    if (manner.around_caches) {
-        packing.left = outgoing.pieces->bind(source, room_.get(), Room::one_piece);
+    if (method.around_caches) {
+        packing.left = outgoing.pieces->bind(source, staging_.get(), Into::staging);
         std::vector<Message::Piece> pieces;
         for (const PackingPieces::Bound& piece : packing.left) pieces.push_back({piece.end, 0});
         packing.message->set_pieces(std::move(pieces));
-    } else if (manner.in_pieces) {
-        packing.left = outgoing.pieces->bind(source, memory, Room::message);
+    } else if (method.in_pieces) {
+        packing.left = outgoing.pieces->bind(source, memory, Into::message);
     } else {
         const AddressBounds all{0, static_cast<std::int64_t>(bytes)};
         relation.bind_gather(source.data, source.bounds, memory, all)();
@@ -92,17 +96,17 @@ Outbox::Packing Outbox::packed(Box& box, const Outgoing& outgoing, SourceMemory 
     return packing;
 }
 
-void Outbox::make_room(std::size_t bytes) {
-    if (room_bytes_ >= bytes) return;
-    room_ = own_bytes(bytes);
-    room_bytes_ = bytes;
+void Outbox::reserve_staging(std::size_t bytes) {
+    if (staging_bytes_ >= bytes) return;
+    staging_ = own_bytes(bytes);
+    staging_bytes_ = bytes;
 }
 
 void Outbox::pack_piece(const Packing& packing, std::size_t n) const {
     const auto& [pack, begin, end] = packing.left[n];
     pack();
     if (packing.around_caches)
-        packing.message->set_checksum(n, copy_with_crc32c({room_.get(), end - begin},
+        packing.message->set_checksum(n, copy_with_crc32c({staging_.get(), end - begin},
                                                           packing.message->bytes().data() + begin));
     packing.message->set_packed(end);
 }
@@ -117,7 +121,7 @@ void Outbox::put(Box& box, std::uint64_t place, std::uint32_t array, const Packi
         const auto& [copy, begin, end] = packing.left[n];
         FreshPiece fresh;
         if (packing.around_caches)
-            fresh = {packing.message.get(), begin, {room_.get(), end - begin}};
+            fresh = {packing.message.get(), begin, {staging_.get(), end - begin}};
         box.go_on(n + 1 == packing.left.size(), fresh);
     }
 }
@@ -190,6 +194,8 @@ void Outbox::free_all() {
         box->advance(std::numeric_limits<std::uint64_t>::max());
         box->free_unused();
     }
+    staging_.reset();
+    staging_bytes_ = 0;
 }
 
 void Outbox::free_unused() {

@@ -77,8 +77,8 @@ private:
     void pack_piece(const Packing& packing, std::size_t n) const;
     void put(Box& box, std::uint64_t place, std::uint32_t array, const Packing& packing,
              std::int64_t number) const;
-    /// Has room for pieces of so many bytes. Throws no_memory.
-    void make_room(std::size_t bytes);
+    /// Has memory for pieces of so many bytes. Throws no_memory.
+    void reserve_staging(std::size_t bytes);
     /// Empty for a consumer that has gone.
     Boxes boxes_of(const std::string& key);
     Boxes all_boxes();
@@ -91,8 +91,8 @@ private:
     std::map<std::string, Boxes> boxes_;
     std::atomic<std::uint64_t> bytes_sent_{0};
     /// Where pieces are packed that go around the caches from there.
-    OwnBytes room_;
-    std::size_t room_bytes_ = 0;
+    OwnBytes staging_;
+    std::size_t staging_bytes_ = 0;
 };
 
 }  // namespace datamover::stream

@@ -34,14 +34,14 @@ PackingPieces::PackingPieces(const PairPart& part, const plan::RelationSide& fro
 }
 
 std::vector<PackingPieces::Bound> PackingPieces::bind(SourceMemory source, std::byte* memory,
-                                                      Room room) const {
+                                                      Into into) const {
     std::vector<Bound> bound;
     bound.reserve(pieces_.size());
     std::size_t at = 0;
     for (const Piece& piece : pieces_) {
         const AddressBounds from{source.bounds.begin_bytes - piece.source_shift_bytes,
                                  source.bounds.end_bytes - piece.source_shift_bytes};
-        std::byte* const to = room == Room::message ? memory + at : memory;
+        std::byte* const to = into == Into::message ? memory + at : memory;
         const std::size_t begin = at;
         at += static_cast<std::size_t>(piece.bytes);
         bound.push_back({shapes_[piece.shape].bind_gather(source.data + piece.source_shift_bytes,

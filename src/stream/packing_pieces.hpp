@@ -23,11 +23,12 @@ struct SourceMemory {
 /// A message as pieces that lie one behind the other in it.
 class PackingPieces {
 public:
-    /// Shorter messages are packed at once: those that the receiver reads where they lie, where
-    /// pieces go there around the caches or where they do not; and those that are sent over a
-    /// connection, whose ends wait for each other more often with pieces.
-    static constexpr std::int64_t least_bytes = 1 << 16, least_cached_bytes = 1 << 19,
-                                  least_sent_bytes = 2 << 20;
+    /// Messages of no more bytes are packed at once. Those that the receiver reads where they lie:
+    static constexpr std::int64_t least_bytes = 1 << 16;
+    /// The same, where pieces do not go there around the caches:
+    static constexpr std::int64_t least_cached_bytes = 1 << 19;
+    /// Those that are sent over a connection, whose ends wait for each other more with pieces:
+    static constexpr std::int64_t least_sent_bytes = 2 << 20;
     /// With what it is packed from, a piece fits into a processor's own cache.
     static constexpr std::int64_t most_bytes = 1 << 18;
 
@@ -42,12 +43,12 @@ public:
         std::size_t begin = 0, end = 0;  ///< in the message
     };
     /// Where the pieces are packed.
-    enum class Room {
-        message,   ///< one behind the other in memory for the message
-        one_piece  ///< each at the begin of memory for the longest one
+    enum class Into {
+        message,  ///< one behind the other in memory for the message
+        staging   ///< each at the begin of memory for the longest one
     };
     /// Throws as AddressRelation::bind_gather.
-    std::vector<Bound> bind(SourceMemory source, std::byte* memory, Room room) const;
+    std::vector<Bound> bind(SourceMemory source, std::byte* memory, Into into) const;
     std::size_t longest_bytes() const { return longest_bytes_; }
 
 private:

@@ -57,7 +57,7 @@ struct Reception::State : std::enable_shared_from_this<Reception::State> {
 
     void accept_all(int listener);
     void begin(int socket);
-    void make_place();
+    void evict_silent();
     void run(ConnectionPtr connection) noexcept;
     Json greet(const Connection& connection) const;
     void serve(const ConnectionPtr& connection);
@@ -146,7 +146,7 @@ void Reception::State::accept_all(int listener) {
 }
 
 void Reception::State::begin(int socket) {
-    make_place();
+    evict_silent();
     if (!may_keep(socket)) socket = moved_down(socket);
     const auto connection = std::make_shared<Connection>(socket);
     {
@@ -167,7 +167,7 @@ void Reception::State::begin(int socket) {
     }
 }
 
-void Reception::State::make_place() {
+void Reception::State::evict_silent() {
     std::unique_lock held(lock);
     const auto is_silent = [](const Open& one) { return one.is_silent; };
     const auto silent =

@@ -18,8 +18,8 @@
 namespace datamover::stream {
 
 /// Connections at the same time, at most half of the files that this process may have. Where there
-/// are so many, or an eighth that have not said who they are, the oldest of these makes place; one
-/// that comes is closed at once where none has so soon. Changed by tests alone.
+/// are so many, or an eighth that have not said who they are, the oldest of these is ended; one
+/// that comes is closed at once where that takes too long. Changed by tests alone.
 inline std::atomic<std::size_t> max_connections{1024};
 
 /// Accepts connections in a thread for each listening socket; each connection is served by a thread

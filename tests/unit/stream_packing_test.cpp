@@ -50,11 +50,10 @@ TEST(StreamPacking, PiecesMakeUpTheMessage) {
         std::size_t end = 0;
         std::vector<std::byte> room(pieces.longest_bytes());
         const SourceMemory from_there{source.data(), {0, memory.end_bytes}};
-        const auto one_by_one =
-            pieces.bind(from_there, room.data(), PackingPieces::Room::one_piece);
+        const auto one_by_one = pieces.bind(from_there, room.data(), PackingPieces::Into::staging);
         auto by_itself = one_by_one.begin();
         for (const auto& piece :
-             pieces.bind(from_there, message.data(), PackingPieces::Room::message)) {
+             pieces.bind(from_there, message.data(), PackingPieces::Into::message)) {
             ASSERT_EQ(piece.begin, end);
             ASSERT_GT(piece.end, end);
             ASSERT_LE(piece.end - end, std::size_t{PackingPieces::most_bytes});

@@ -71,8 +71,8 @@ class Work:
     def steps(self, step_bytes: int | None = None) -> list[list[Slab]]:
         """Say what of the arrays goes straight; cut the rest into slabs, say which go at once.
 
-        No process holds more than `step_bytes` at once, or what is usual, where chunks are not
-        larger. Local, the same everywhere.
+        No process holds more than `step_bytes` at once (STEP_BYTES where nobody says), or a chunk
+        where that is larger. Local, the same everywhere.
         """
         step_bytes = STEP_BYTES if step_bytes is None else step_bytes
         most_bytes = self.max_bytes // 2

@@ -194,7 +194,9 @@ class Consumer:
             array is wanted, whole, also those that are sent first later, and each comes as a step
             of its own, with the number of its step; only where one process receives.
         timeout : float, optional
-            Seconds to wait for a step; for ever without it.
+            Seconds to wait for a step; for ever without it. Before the first step of an array this
+            process connects to those that send it, which takes up to 10 seconds more where one of
+            them does not answer.
 
         Yields
         ------
