@@ -7,9 +7,17 @@ import urllib.request
 
 import pytest
 
-# Where the first to load it is `launch.find_mpiexec`, which needs no more than its name, MPI is
-# never started, and every test after it in this process that needs MPI fails.
-from mpi4py import MPI  # noqa: F401
+
+def pytest_configure(config):
+    """Start MPI, in the processes that run tests.
+
+    Where the first to load it is `launch.find_mpiexec`, which needs no more than its name, MPI is
+    never started, and every test after it in this process that needs MPI fails. Not where other
+    processes run the tests: Open MPI leaves in the environment what they would inherit.
+    """
+    if hasattr(config, "workerinput") or not getattr(config.option, "numprocesses", None):
+        from mpi4py import MPI  # noqa: F401
+
 
 #: It ends with who started it.
 SERVER = """
