@@ -101,9 +101,13 @@ std::vector<Json> FrameLink::receive(std::uint32_t max_bytes) {
 std::vector<Json> FrameLink::take_frames(std::uint32_t max_bytes) {
     std::vector<Json> frames;
     std::span<const std::byte> rest = come_;
+    std::size_t unfinished_bytes = 0;
     while (rest.size() >= header_bytes) {
         const std::size_t length = length_of(rest, max_bytes);
-        if (rest.size() - header_bytes < length) break;
+        if (rest.size() - header_bytes < length) {
+            unfinished_bytes = header_bytes + length;
+            break;
+        }
         frames.push_back(words_of(rest, rest.subspan(header_bytes, length)));
         rest = rest.subspan(header_bytes + length);
     }
@@ -111,6 +115,8 @@ std::vector<Json> FrameLink::take_frames(std::uint32_t max_bytes) {
         come_ = std::vector<std::byte>(rest.begin(), rest.end());  // so much is rarely needed
     else
         come_.erase(come_.begin(), come_.end() - static_cast<std::ptrdiff_t>(rest.size()));
+    // Grown by doubling it would take up to three times as much.
+    if (unfinished_bytes > come_.capacity()) come_.reserve(unfinished_bytes);
     if (come_.empty())
         begun_.reset();
     else if (!frames.empty() || !begun_)
