@@ -75,8 +75,9 @@ std::uint64_t max_files() {
 }
 
 bool may_keep(int file) {
+    const std::uint64_t most = max_files();
     // The system gives the lowest one that is free.
-    return static_cast<std::uint64_t>(file) < max_files() - max_files() / 4;
+    return static_cast<std::uint64_t>(file) < most - most / 4;
 }
 
 Connection::Connection(int socket) : socket_(socket), is_local_(family_is_local(socket)) {}

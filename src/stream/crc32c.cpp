@@ -150,12 +150,16 @@ DATAMOVER_CRC_INSTRUCTION std::uint32_t go_on(std::uint64_t crc,
 /// With less, to join the parts takes longer than folding saves.
 constexpr std::size_t least_folded_bytes = 4 * folded_bytes;
 
+/// The bytes after those that were folded.
+DATAMOVER_CRC_INSTRUCTION std::uint32_t go_on(const Folded& folded,
+                                              std::span<const std::byte> bytes) noexcept {
+    return go_on(with_word(with_word(0, folded.first), folded.second), bytes);
+}
+
 DATAMOVER_CRC_INSTRUCTION std::uint32_t by_folding(std::span<const std::byte> bytes) noexcept {
     const std::size_t head = bytes.size() / folded_bytes * folded_bytes;
     if (head < least_folded_bytes) return ~go_on(all_ones, bytes);
-    const Folded folded = fold(all_ones, bytes.first(head));
-    const std::uint64_t crc = with_word(with_word(0, folded.first), folded.second);
-    return ~go_on(crc, bytes.subspan(head));
+    return ~go_on(fold(all_ones, bytes.first(head)), bytes.subspan(head));
 }
 
 DATAMOVER_CRC_INSTRUCTION std::uint32_t copied_by_folding(std::span<const std::byte> from,
@@ -173,7 +177,7 @@ DATAMOVER_CRC_INSTRUCTION std::uint32_t copied_by_folding(std::span<const std::b
     fence_stores();
     const std::span<const std::byte> after = from.subspan(before + middle);
     std::memcpy(to + before + middle, after.data(), after.size());
-    return ~go_on(with_word(with_word(0, folded.first), folded.second), after);
+    return ~go_on(folded, after);
 }
 
 bool folds() noexcept {

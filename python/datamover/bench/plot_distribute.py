@@ -12,6 +12,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from datamover.counted import counted
+
 Rows = Sequence[dict[str, Any]]
 
 #: One colour per implementation; what is not stable is dashed.
@@ -118,9 +120,7 @@ def _draw_bars(panel: Any, rows: Rows, phase: str, count: int) -> None:
                 label=contender.removeprefix("datamover:") if example == "B" else None,
             )  # fmt: skip
     panel.set_yscale("log")
-    panel.set_xticks(
-        range(len(processes)), [f"{p} process{'' if p == 1 else 'es'}" for p in processes]
-    )
+    panel.set_xticks(range(len(processes)), [counted(p, "process", "processes") for p in processes])
     _finish(panel)
 
 

@@ -20,6 +20,7 @@ from rich.text import Text
 
 from datamover.bench.machine import describe_machine, describe_versions
 from datamover.bench.rows import Results, speed_ratios, worst_decile
+from datamover.counted import counted
 
 RANDOM_PREFIX = "random-"
 
@@ -131,7 +132,7 @@ def write(document: dict[str, Any], path: Path) -> None:
 
 def _case_table(case: str, phase: str, rows: list[dict[str, Any]], style: Style) -> Table:
     processes, mpi = rows[0]["processes"], rows[0]["mpi"]
-    many = f"{processes} process{'' if processes == 1 else 'es'}"
+    many = counted(processes, "process", "processes")
     table = _plain_table(f"{case}, {phase}, {many}, MPI: {mpi}")
     table.add_column("contender", no_wrap=True)
     table.add_column("time", justify="right", no_wrap=True)
