@@ -4,7 +4,7 @@
 // Each candidate is a mover of its own between arrays of the same shape. They take turns, several
 // times, since other things happen on a machine meanwhile; of each turn the middle one of its
 // rounds after the first counts, with its slowest process, and of the turns the best. What is
-// faster than "auto" has to be so with the caches full of other things as well. Every figure that
+// faster than "auto" must not be slower with the caches full of other things. Every figure that
 // something follows from is the same on all processes.
 #include "tuning.hpp"
 
@@ -223,10 +223,10 @@ private:
         return *std::min_element(spent_ns.begin(), spent_ns.end());
     }
 
-    /// Whether a candidate is clearly faster than "auto" too where the caches hold other things, as
-    /// in a program that computes between its rounds. Rounds that follow each other flatter what
-    /// touches more memory, such as a packed exchange.
-    bool wins_when_cool(Candidate& c) const {
+    /// Whether a candidate is at least not clearly slower than "auto" where the caches hold other
+    /// things, as in a program that computes between its rounds. Rounds that follow each other
+    /// flatter what touches more memory, such as a packed exchange.
+    bool holds_when_cool(Candidate& c) const {
         Candidate& usual = *all_.front();
         const std::int64_t rounds =
             std::clamp<std::int64_t>(most_cool_ns / usual.best_ns, 1, most_cool_rounds);
@@ -235,7 +235,7 @@ private:
             usual_ns = std::min(usual_ns, run_rounds(usual, rounds, true));
             own_ns = std::min(own_ns, run_rounds(c, rounds, true));
         }
-        return clearly_below(own_ns, usual_ns);
+        return !clearly_below(usual_ns, own_ns);
     }
 
     static bool clearly_below(std::int64_t own_ns, std::int64_t usual_ns) {
@@ -251,7 +251,7 @@ private:
         });
         for (Candidate* c : able_) {
             if (!clearly_below(c->best_ns, all_.front()->best_ns)) break;
-            if (!wins_when_cool(*c)) continue;
+            if (!holds_when_cool(*c)) continue;
             chosen = c;
             break;
         }
