@@ -264,16 +264,17 @@ private:
         std::erase_if(able_, [&](const Candidate* c) { return c->first_ns / hopeless > best_ns; });
     }
 
-    /// What the processes need to meet is in the time of each round, and is taken off.
+    /// What the processes need to meet is in the time of each round, and is taken off, unless that
+    /// would leave nothing of any: with more processes than processors meetings take most of it.
     std::vector<MoverTrial> lines() const {
-        const std::int64_t meeting = meeting_ns();
+        std::int64_t meeting = meeting_ns();
+        for (const auto& c : all_)
+            if (c->best_ns > 0 && c->best_ns <= meeting) meeting = 0;
         std::vector<MoverTrial> made;
         for (const auto& c : all_) {
             made.push_back(c->line);
-            if (c->best_ns > 0)
-                made.back().seconds =
-                    static_cast<double>(std::max<std::int64_t>(1, c->best_ns - meeting)) /
-                    nanoseconds;
+            made.back().seconds =
+                static_cast<double>(std::max<std::int64_t>(0, c->best_ns - meeting)) / nanoseconds;
         }
         return made;
     }
