@@ -654,8 +654,9 @@ int datamover_stream_subscribe_to_all(datamover_stream_source* source);
 /* Waits for the next step, at most `timeout_seconds` (below 0: for ever), puts its arrays where
  * they belong and gives its number; DATAMOVER_NO_STEP where the stream has ended. Each process gets
  * the same steps. Local. DATAMOVER_TIMEOUT; DATAMOVER_MISMATCH or DATAMOVER_WRONG_TYPE where the
- * arrays do not fit what is sent; DATAMOVER_PEER_FAILED where a process of either program failed or
- * left; DATAMOVER_IO where what came makes no sense, or was damaged again and again. */
+ * arrays do not fit what is sent, or the stream has ended and sent only others;
+ * DATAMOVER_PEER_FAILED where a process of either program failed or left; DATAMOVER_IO where what
+ * came makes no sense, or was damaged again and again. */
 int datamover_stream_next(datamover_stream_source* source, double timeout_seconds, int64_t* step);
 /* Whether an array was sent in the last step: 1 or 0. Local. */
 int datamover_stream_has(const datamover_stream_source* source, const char* name, int* has);

@@ -81,7 +81,8 @@ public:
     void subscribe_to_all();
     /// Waits so long (nothing: for ever) for the next step and puts its arrays into their memory;
     /// none where the stream has ended. Each process gets the same steps. Local. Throws timeout,
-    /// mismatch (layouts that do not fit what is sent), wrong_type (another type is sent),
+    /// mismatch (layouts that do not fit what is sent; it has ended and sent only other arrays than
+    /// those that are wanted), wrong_type (another type is sent),
     /// peer_failed (a process of either program failed or left), io (what came makes no sense, or
     /// was damaged again and again), no_memory, invalid_state.
     std::optional<StreamStep> next(std::optional<double> timeout_seconds = {});

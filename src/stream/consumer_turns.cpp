@@ -58,7 +58,10 @@ std::optional<Consumer::Step> Consumer::next(std::optional<double> timeout_secon
               [this] { return steps_->has_ready() || steps_->is_over(); }))
         throw Error(ErrorCode::timeout, "no step came in " + text_of_seconds(*timeout_seconds));
     open_ = steps_->next();
-    if (!open_) return std::nullopt;
+    if (!open_) {
+        steps_->check_names();
+        return std::nullopt;
+    }
     Step step{open_->number, {}};
     for (const auto& [array, messages] : open_->arrays) step.arrays.push_back(array);
     return step;

@@ -82,6 +82,17 @@ const WantedArray* IncomingSteps::wanted_of(const std::string& name) const {
     return found != wanted_.end() ? &*found : nullptr;
 }
 
+void IncomingSteps::check_names() const {
+    std::string sent;
+    for (const auto& [number, array] : known_) {
+        if (takes_all_ || wanted_of(array.name) != nullptr) return;
+        sent += (sent.empty() ? "'" : ", '") + array.name + "'";
+    }
+    if (sent.empty()) return;
+    throw Error(ErrorCode::mismatch, "the stream has ended; it sent " + sent +
+                                         " and nothing named '" + wanted_.front().name + "'");
+}
+
 void IncomingSteps::add_to(std::vector<pollfd>& waiting) const {
     const auto add = [&waiting](int socket, bool reads, bool writes) {
         const int events = (reads ? POLLIN : 0) | (writes ? POLLOUT : 0);

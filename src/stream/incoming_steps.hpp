@@ -93,6 +93,8 @@ public:
     bool is_over() const {
         return has_ended_ && announced_.empty() && ready_.empty() && next_ >= places_;
     }
+    /// Throws mismatch where the stream sent others than the arrays that were wanted, none of them.
+    void check_names() const;
     bool has_ready() const { return !ready_.empty(); }
     /// Whether the error that was thrown is one that the stream told.
     bool was_told() const { return was_told_; }

@@ -404,6 +404,38 @@ def test_an_array_of_another_shape_is_refused_at_the_receiving_end_alone(ends):
     ends.run(send, receive)
 
 
+def test_names_that_the_stream_never_had_are_an_error_when_it_has_ended(ends):
+    line = dm.BlockCyclic(64, "block", nprocs=ends.senders)
+
+    def send(out):
+        for name in ("velocity", "temperature"):
+            out.send(name, np.zeros(line.local_shape(ends.part.rank)), layout=line, step=0)
+
+    def receive(consumer):
+        parts = dm.BlockCyclic(64, "block", nprocs=ends.receivers)
+        steps = consumer.steps({"temp": parts, "v": parts}, LIMIT_SECONDS)
+        for _ in range(2):
+            with pytest.raises(dm.Mismatch, match="'velocity', 'temperature'"):
+                next(steps)
+
+    ends.run(send, receive)
+
+
+def test_a_name_of_several_that_the_stream_never_had_is_none(ends):
+    line = dm.BlockCyclic(64, "block", nprocs=ends.senders)
+
+    def send(out):
+        out.send("u", np.zeros(line.local_shape(ends.part.rank)), layout=line, step=0)
+        out.end_step()
+
+    def receive(consumer):
+        parts = dm.BlockCyclic(64, "block", nprocs=ends.receivers)
+        steps = consumer.steps({"u": parts, "v": parts}, LIMIT_SECONDS)
+        assert [sorted(arrays) for _, arrays in steps] == [["u"]]
+
+    ends.run(send, receive)
+
+
 def test_an_element_that_nobody_sends_is_an_error_on_all_receiving_processes(ends):
     # The second element is in nobody's box, and only the first process wants it.
     boxes = dm.FloorPlan([dm.Region(0, 1), dm.Region(2, 64)], [0, 0], nprocs=ends.senders)

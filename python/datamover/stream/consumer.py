@@ -210,7 +210,7 @@ class Consumer:
         ------
         Mismatch
             Shapes that differ from what is sent, elements that nobody sends, or processes that want
-            different things.
+            different things; at the end of a stream that sent none of the arrays, but others.
         WrongType
             An `XArray` of another dtype.
         InvalidArgument
