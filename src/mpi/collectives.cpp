@@ -39,6 +39,10 @@ void ProcessGroup::complete(MPI_Request& request, const char* call, Load load) c
 void ProcessGroup::wait_until(const std::function<bool()>& done, Load load) const {
     Waiting waiting(*this);
     if (load == Load::data) waiting.stay_awake();
+    wait(waiting, done);
+}
+
+void ProcessGroup::wait(Waiting& waiting, const std::function<bool()>& done) const {
     while (!done()) {
         waiting.pause();
         if (push_other_work()) waiting.restart();
@@ -81,7 +85,40 @@ Error current_error(const ProcessGroup& group) {
     }
 }
 
+/// Throws as wait_until.
+void ProcessGroup::wait_for_agreement(std::uint64_t agreement) const {
+    Waiting waiting(*this);
+    waiting.sleep_by([&](std::chrono::nanoseconds longest) { board_->sleep(agreement, longest); });
+    wait(waiting, [&] { return board_->all_have_said(agreement); });
+}
+
+/// What each process of this node brings, in order of rank, by shared memory; none where there is
+/// none yet, or any process brings too much. Collective on the node.
+std::optional<std::vector<std::vector<std::int64_t>>> ProcessGroup::heard_on_node(
+    std::span<const std::int64_t> mine) const {
+    if (!board_) return std::nullopt;
+    check_still_running();
+    check_alive();
+    const std::uint64_t agreement = next_agreement_.fetch_add(1, std::memory_order_relaxed);
+    try {
+        board_->say(agreement, mine);
+        wait_for_agreement(agreement);
+        return board_->said(agreement);
+    } catch (...) {
+        fail(current_error(*this));
+        throw;
+    }
+}
+
 std::vector<std::int64_t> ProcessGroup::maximum(std::vector<std::int64_t> values) const {
+    if (is_one_node() && values.size() <= FailureBoard::Said::most) {
+        if (const auto heard = heard_on_node(values)) {
+            for (const auto& theirs : *heard)
+                for (std::size_t i = 0; i < std::min(values.size(), theirs.size()); ++i)
+                    values[i] = std::max(values[i], theirs[i]);
+            return values;
+        }
+    }
     const auto all = std::make_shared<std::vector<std::int64_t>>(std::move(values));
     const int count = to_int(static_cast<std::int64_t>(all->size()), "count");
     carry_out("MPI_Iallreduce", all, [&](MPI_Request* request) {
@@ -92,22 +129,9 @@ std::vector<std::int64_t> ProcessGroup::maximum(std::vector<std::int64_t> values
 }
 
 bool ProcessGroup::all_bring(std::uint32_t value) const {
-    if (std::ssize(node_ranks_) != size_) {
-        const std::int64_t number = value;
-        const auto most = maximum({number, -number});
-        return most[0] == -most[1];
-    }
-    check_still_running();
-    check_alive();
-    const std::uint64_t agreement = next_agreement_.fetch_add(1, std::memory_order_relaxed);
-    try {
-        board_->say(agreement, value);
-        wait_until([&] { return board_->all_have_said(agreement); });
-    } catch (...) {
-        fail(current_error(*this));
-        throw;
-    }
-    return board_->all_said(agreement, value);
+    const std::int64_t number = value;
+    const auto most = maximum({number, -number});
+    return most[0] == -most[1];
 }
 
 std::uint64_t ProcessGroup::sum(std::uint64_t value) const {
@@ -166,11 +190,14 @@ void ProcessGroup::throw_error_of(int lowest, const std::optional<Error>& mine) 
 
 std::vector<std::vector<std::int64_t>> ProcessGroup::gather_on_node(
     const std::vector<std::int64_t>& values) const {
+    if (auto heard = heard_on_node(values)) return *std::move(heard);
     return gather_in(node_comm_, node_ranks_.size(), values);
 }
 
 std::vector<std::vector<std::int64_t>> ProcessGroup::gather(
     const std::vector<std::int64_t>& values) const {
+    if (is_one_node())
+        if (auto heard = heard_on_node(values)) return *std::move(heard);
     return gather_in(comm_, static_cast<std::size_t>(size_), values);
 }
 

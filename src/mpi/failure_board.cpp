@@ -11,20 +11,22 @@
 namespace datamover::mpi {
 
 FailureBoard::FailureBoard(MPI_Comm comm, memory::AllocationPtr own, std::vector<PeerBoard> peers,
-                           std::vector<int> far_ranks)
+                           int position, std::vector<int> far_ranks)
     : comm_(comm),
       memory_(std::move(own)),
       own_(reinterpret_cast<Board*>(memory_->data)),
       peers_(std::move(peers)),
       far_ranks_(std::move(far_ranks)) {
     MPI_Comm_rank(comm_, &rank_);
+    for (const PeerBoard& peer : peers_) boards_.push_back(peer.board);
+    boards_.insert(boards_.begin() + position, own_);
 }
 
 void FailureBoard::write(Board& board, const FailureNotice& notice) noexcept {
     int expected = empty;
     if (!board.state.compare_exchange_strong(expected, writing)) return;
     board.notice = notice;
-    board.state.store(written, std::memory_order_release);
+    board.state.store(written);
 }
 
 void FailureBoard::tell(const Error& why) noexcept {
@@ -33,7 +35,10 @@ void FailureBoard::tell(const Error& why) noexcept {
     sent_.code = static_cast<std::int32_t>(why.code());
     std::strncpy(sent_.text, why.what(), sizeof sent_.text - 1);
     write(*own_, sent_);
-    for (const PeerBoard& peer : peers_) write(*peer.board, sent_);
+    for (const PeerBoard& peer : peers_) {
+        write(*peer.board, sent_);
+        peer.board->bell.ring();
+    }
     // Whom the message does not reach has the deadline of its wait.
     for (const int rank : far_ranks_) {
         MPI_Request request = MPI_REQUEST_NULL;
@@ -59,23 +64,36 @@ void FailureBoard::begin_turn(std::uint64_t turn, int binding) const {
     }
 }
 
-void FailureBoard::say(std::uint64_t agreement, std::uint32_t value) const {
-    own_->said[agreement % 2].store((agreement + 1) << 32 | value, std::memory_order_release);
+void FailureBoard::say(std::uint64_t agreement, std::span<const std::int64_t> numbers) const {
+    Said& said = own_->said[agreement % 2];
+    said.count = numbers.size();
+    if (numbers.size() <= Said::most) std::copy(numbers.begin(), numbers.end(), said.numbers);
+    said.agreement.store(agreement + 1);
+    // Of those that come last at the same time, one at least sees what the others have said.
+    if (!all_have_said(agreement)) return;
+    for (const PeerBoard& peer : peers_) peer.board->bell.ring();
 }
 
 bool FailureBoard::all_have_said(std::uint64_t agreement) const {
-    const std::uint64_t mark = (agreement + 1) << 32;
     return std::all_of(peers_.begin(), peers_.end(), [&](const PeerBoard& peer) {
-        const auto theirs = peer.board->said[agreement % 2].load(std::memory_order_acquire);
-        return (theirs ^ mark) >> 32 == 0;
+        const Said& theirs = peer.board->said[agreement % 2];
+        return theirs.agreement.load() == agreement + 1;
     });
 }
 
-bool FailureBoard::all_said(std::uint64_t agreement, std::uint32_t value) const {
-    const std::uint64_t mine = (agreement + 1) << 32 | value;
-    return std::all_of(peers_.begin(), peers_.end(), [&](const PeerBoard& peer) {
-        return peer.board->said[agreement % 2].load(std::memory_order_acquire) == mine;
-    });
+void FailureBoard::sleep(std::uint64_t agreement, std::chrono::nanoseconds longest) const {
+    own_->bell.sleep(longest, [&] { return is_written() || all_have_said(agreement); });
+}
+
+std::optional<std::vector<std::vector<std::int64_t>>> FailureBoard::said(
+    std::uint64_t agreement) const {
+    std::vector<std::vector<std::int64_t>> all;
+    for (const Board* board : boards_) {
+        const Said& said = board->said[agreement % 2];
+        if (said.count > Said::most) return std::nullopt;
+        all.emplace_back(said.numbers, said.numbers + said.count);
+    }
+    return all;
 }
 
 void FailureBoard::check_while_waiting() {

@@ -6,11 +6,15 @@
 #include <mpi.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <span>
 #include <vector>
 
 #include "datamover/error.hpp"
+#include "memory/bell.hpp"
 #include "memory/segment_pool.hpp"
 
 namespace datamover::mpi {
@@ -27,6 +31,13 @@ struct FailureNotice {
 /// other nodes get a message. The first notice stays: the group does not recover.
 class FailureBoard {
 public:
+    /// What a process says in an agreement: so many numbers, where they are not too many.
+    struct Said {
+        static constexpr std::size_t most = 47;
+        std::atomic<std::uint64_t> agreement;  ///< its number plus one, once all else is there
+        std::uint64_t count;
+        std::int64_t numbers[most];
+    };
     /// What lies in shared memory.
     struct Board {
         std::atomic<int> state;
@@ -35,9 +46,11 @@ public:
         /// the turn's number plus one, and the number of a binding.
         static constexpr std::size_t turns = 32;
         std::atomic<std::uint64_t> binding_of_turn[turns];
-        /// What this process says in the last two agreements: the low half of the agreement's
-        /// number plus one, and the value. Nobody begins the next but one before all have read it.
-        std::atomic<std::uint64_t> said[2];
+        /// What this process says in the last two agreements. Nobody begins the next but one before
+        /// all have read it.
+        Said said[2];
+        /// For this process, where it sleeps.
+        memory::Bell bell;
     };
     /// A board of another process of the node, mapped here.
     struct PeerBoard {
@@ -45,9 +58,10 @@ public:
         Board* board = nullptr;
     };
 
-    /// `own` is zeroed memory of at least sizeof(Board), shared where there are `peers`. Local.
+    /// `own` is zeroed memory of at least sizeof(Board), shared where there are `peers`, which come
+    /// in order of rank; this process is at `position` among them. Local.
     FailureBoard(MPI_Comm comm, memory::AllocationPtr own, std::vector<PeerBoard> peers,
-                 std::vector<int> far_ranks);
+                 int position, std::vector<int> far_ranks);
 
     /// Writes on the boards of this node and sends to all other processes. Never waits.
     void tell(const Error& why) noexcept;
@@ -61,11 +75,13 @@ public:
     /// the node uses it for another one: the first to come finds none, all others do.
     void begin_turn(std::uint64_t turn, int binding) const;
     /// Writes what this process says in an agreement of the processes of the node.
-    void say(std::uint64_t agreement, std::uint32_t value) const;
+    void say(std::uint64_t agreement, std::span<const std::int64_t> numbers) const;
     /// Whether all of them have said something in it.
     bool all_have_said(std::uint64_t agreement) const;
-    /// Whether all of them, when they have, said `value`.
-    bool all_said(std::uint64_t agreement, std::uint32_t value) const;
+    /// Sleeps until they may have, but not for long.
+    void sleep(std::uint64_t agreement, std::chrono::nanoseconds longest) const;
+    /// What each of them has said, in order of rank; none where any has more than `Said::most`.
+    std::optional<std::vector<std::vector<std::int64_t>>> said(std::uint64_t agreement) const;
     /// Whether there is a notice, also one that has just come from another node.
     bool shows_failure();
     /// Looks for notices from other nodes; where there are none, MPI moves what else there is to
@@ -74,7 +90,7 @@ public:
 
 private:
     static constexpr int empty = 0, writing = 1, written = 2;
-    bool is_written() const { return own_->state.load(std::memory_order_acquire) == written; }
+    bool is_written() const { return own_->state.load() == written; }
     void receive_notice();
     static void write(Board& board, const FailureNotice& notice) noexcept;
     [[noreturn]] void throw_error() const;
@@ -84,6 +100,7 @@ private:
     memory::AllocationPtr memory_;
     Board* own_;
     std::vector<PeerBoard> peers_;
+    std::vector<Board*> boards_;  ///< of the node, in order of rank
     std::vector<int> far_ranks_;
     FailureNotice sent_;  ///< the buffer of messages under way
     std::atomic<unsigned> looks_{0};

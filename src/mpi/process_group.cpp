@@ -186,7 +186,8 @@ bool ProcessGroup::put_up_boards() {
     std::vector<int> far_ranks;
     for (int rank = 0; rank < size_; ++rank)
         if (node_position(rank) < 0) far_ranks.push_back(rank);
-    board_ = std::make_unique<FailureBoard>(comm_, own, std::move(peers), std::move(far_ranks));
+    board_ = std::make_unique<FailureBoard>(comm_, own, std::move(peers), my_node_position_,
+                                            std::move(far_ranks));
     return true;
 }
 

@@ -136,6 +136,8 @@ public:
         abandoned_.push_back(std::move(memory));
     }
 
+    // Where all processes are on one node, these take no call of MPI for a few numbers of each.
+
     /// All processes call it; if any brings an error, all throw that of the lowest rank.
     /// Collective.
     void agree(const std::optional<Error>& mine) const;
@@ -143,8 +145,7 @@ public:
     [[noreturn]] void throw_error_of(int rank, const std::optional<Error>& mine) const;
     /// Collective: the largest of each value over all processes.
     std::vector<std::int64_t> maximum(std::vector<std::int64_t> values) const;
-    /// Collective: whether all processes bring the same value. Takes no call of MPI where all are
-    /// on one node.
+    /// Collective: whether all processes bring the same value.
     bool all_bring(std::uint32_t value) const;
     /// Collective: the sum over all processes, modulo 2^64.
     std::uint64_t sum(std::uint64_t value) const;
@@ -165,6 +166,11 @@ private:
     bool put_up_boards();
     bool map_boards(const memory::Allocation* own, std::vector<FailureBoard::PeerBoard>& peers);
     std::string named_process(const Error& error) const;
+    bool is_one_node() const { return std::ssize(node_ranks_) == size_; }
+    void wait(Waiting& waiting, const std::function<bool()>& done) const;
+    void wait_for_agreement(std::uint64_t agreement) const;
+    std::optional<std::vector<std::vector<std::int64_t>>> heard_on_node(
+        std::span<const std::int64_t> mine) const;
     std::vector<std::vector<std::int64_t>> gather_in(MPI_Comm comm, std::size_t n,
                                                      const std::vector<std::int64_t>& values) const;
 

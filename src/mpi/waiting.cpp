@@ -10,6 +10,7 @@
 #include <limits>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "datamover/error.hpp"
 #include "environment.hpp"
@@ -35,6 +36,12 @@ constexpr double awake_seconds_of[] = {1e-3, 1e-4};
 constexpr double longest_sleep_seconds = 1e-3;
 /// Sleeping for this part of the time waited so far delays the end by no larger a part.
 constexpr double slept_part = 1.0 / 32;
+/// Of a sleep that ends when there is something to look at.
+constexpr double least_sleep_seconds = 1e-4;
+/// Before such a sleep: it costs less than what others do with the processor meanwhile.
+constexpr int spins_before_sleep = 256;
+/// Giving way takes less where nobody else wants the processor.
+constexpr std::chrono::microseconds lonely_yield{2};
 
 constexpr double unset = -1;
 constexpr double none = std::numeric_limits<double>::infinity();
@@ -128,13 +135,34 @@ void Waiting::restart() {
     awake_since_seconds_ = seconds();
 }
 
+void Waiting::sleep_by(Sleep sleep) {
+    sleep_ = std::move(sleep);
+    spins_ = std::min(spins_, spins_before_sleep);
+    spins_left_ = std::min(spins_left_, spins_);
+}
+
 void Waiting::rest(double waited_seconds) {
-    if (!sleeps_ || waited_seconds < awake_seconds_) {
-        sched_yield();
+    if (!sleeps_ || (waited_seconds < awake_seconds_ && !is_crowded_)) {
+        give_way();
         return;
     }
     const double sleep = std::min(waited_seconds * slept_part, longest_sleep_seconds);
-    std::this_thread::sleep_for(std::chrono::duration<double>(sleep));
+    if (!sleep_) {
+        std::this_thread::sleep_for(std::chrono::duration<double>(sleep));
+        return;
+    }
+    const std::chrono::duration<double> longest(std::max(sleep, least_sleep_seconds));
+    sleep_(std::chrono::duration_cast<std::chrono::nanoseconds>(longest));
+}
+
+void Waiting::give_way() {
+    if (!sleep_) {
+        sched_yield();
+        return;
+    }
+    const auto begin = Clock::now();
+    sched_yield();
+    is_crowded_ = Clock::now() - begin > lonely_yield;
 }
 
 }  // namespace datamover::mpi

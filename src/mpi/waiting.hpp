@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <optional>
 
 namespace datamover::mpi {
@@ -55,6 +56,10 @@ public:
     void pause();
     /// Something has come, and more may soon: awake again. The deadline stays.
     void restart();
+    /// Sleeps that end when there is something to look at. With them a wait does not stay awake for
+    /// long where others want its processor.
+    using Sleep = std::function<void(std::chrono::nanoseconds longest)>;
+    void sleep_by(Sleep sleep);
     /// Gives way from now on, but never sleeps: where something comes only while it is polled.
     void stay_awake() { sleeps_ = false; }
     /// Whether the deadline has passed.
@@ -66,11 +71,13 @@ private:
     using Clock = std::chrono::steady_clock;
 
     void rest(double waited_seconds);
+    void give_way();
 
     const ProcessGroup* group_ = nullptr;
     double awake_seconds_;
     int spins_, spins_left_;
-    bool expired_ = false, sleeps_ = true;
+    bool expired_ = false, sleeps_ = true, is_crowded_ = false;
+    Sleep sleep_;
     std::optional<double> timeout_seconds_;
     Clock::time_point begin_;
     double awake_since_seconds_ = 0;

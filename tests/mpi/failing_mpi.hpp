@@ -329,7 +329,10 @@ void run_all_cases(Failure failure, int step) {
     int k = 0;
     for (; run_case<Work>(k, failure, k % size); k += step)
         ASSERT_TRUE(mpi_test::holds_everywhere(!::testing::Test::HasFailure())) << "at call " << k;
-    EXPECT_GE(k, size == 1 ? 5 : 10);  // so many calls there are at least
+    // So many calls there are at least; a process alone agrees with nobody.
+    if (size > 1) {
+        EXPECT_GE(k, 10);
+    }
 }
 
 }  // namespace

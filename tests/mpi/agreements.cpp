@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Do all processes hear what all bring to an agreement, few numbers or many, and does nobody
+// wait for one that has failed, or sleep although there is something to hear?
+#include <gtest/gtest.h>
+#include <mpi.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <iterator>
+#include <limits>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "memory/bell.hpp"
+#include "mpi/failure_board.hpp"
+#include "mpi/process_group.hpp"
+#include "mpi_test.hpp"
+
+using datamover::Error;
+using datamover::ErrorCode;
+using datamover::memory::Bell;
+using datamover::mpi::FailureBoard;
+using datamover::mpi::ProcessGroup;
+
+namespace {
+
+constexpr std::chrono::hours longer_than_any_test{24};
+
+/// A communicator of its own, whose group may fail.
+class Own {
+public:
+    Own() { MPI_Comm_dup(MPI_COMM_WORLD, &comm_); }
+    ~Own() { MPI_Comm_free(&comm_); }
+    Own(const Own&) = delete;
+    Own& operator=(const Own&) = delete;
+    MPI_Comm comm() const { return comm_; }
+
+private:
+    MPI_Comm comm_ = MPI_COMM_NULL;
+};
+
+std::int64_t value_of(int rank, int agreement, std::int64_t place) {
+    return (agreement * 1000 + rank) * 10'000 - place * (rank % 2 == 0 ? 1 : -1);
+}
+
+std::vector<std::int64_t> values_of(int rank, int agreement, std::int64_t count) {
+    std::vector<std::int64_t> values;
+    for (std::int64_t i = 0; i < count; ++i) values.push_back(value_of(rank, agreement, i));
+    return values;
+}
+
+/// As many as fit into a board, one more, none, or anything.
+std::int64_t drawn_count(mpi_test::Draws& draws) {
+    constexpr auto most = static_cast<int>(FailureBoard::Said::most);
+    return draws.one_in(3) ? draws.from(most - 1, most + 1) : draws.from(0, 2 * most);
+}
+
+TEST(Agreements, GatherWhatEachProcessBrings) {
+    mpi_test::Draws draws(1);
+    mpi_test::Comparisons comparisons;
+    const auto group = ProcessGroup::of(MPI_COMM_WORLD);
+    for (int i = 0; i < mpi_test::oracle_cases(group->size()); ++i) {
+        std::vector<std::vector<std::int64_t>> expected;
+        for (int rank = 0; rank < group->size(); ++rank)
+            expected.push_back(values_of(rank, i, drawn_count(draws)));
+        const auto& mine = expected[static_cast<std::size_t>(group->rank())];
+        comparisons.note(group->gather(mine) == expected, "agreement " + std::to_string(i));
+        std::vector<std::vector<std::int64_t>> on_node;
+        for (const int rank : group->node_ranks())
+            on_node.push_back(expected[static_cast<std::size_t>(rank)]);
+        comparisons.note(group->gather_on_node(mine) == on_node, "on the node " + std::to_string(i));
+    }
+    comparisons.expect_all();
+}
+
+TEST(Agreements, FindTheLargestOfEachValue) {
+    mpi_test::Draws draws(2);
+    mpi_test::Comparisons comparisons;
+    const auto group = ProcessGroup::of(MPI_COMM_WORLD);
+    for (int i = 0; i < mpi_test::oracle_cases(group->size()); ++i) {
+        const std::int64_t count = drawn_count(draws);
+        std::vector<std::int64_t> expected(static_cast<std::size_t>(count),
+                                           std::numeric_limits<std::int64_t>::min());
+        for (int rank = 0; rank < group->size(); ++rank)
+            for (std::int64_t v = 0; v < count; ++v) {
+                auto& most = expected[static_cast<std::size_t>(v)];
+                most = std::max(most, value_of(rank, i, v));
+            }
+        comparisons.note(group->maximum(values_of(group->rank(), i, count)) == expected,
+                         "agreement " + std::to_string(i));
+        const bool is_same = draws.one_in(2);
+        const auto number = static_cast<std::uint32_t>(is_same ? i : i + group->rank());
+        comparisons.note(group->all_bring(number) == (is_same || group->size() == 1),
+                         "whether all bring the same in " + std::to_string(i));
+    }
+    comparisons.expect_all();
+}
+
+TEST(Agreements, EndWhereAProcessFailsInstead) {
+    const Own own;
+    const auto group = ProcessGroup::of(own.comm());
+    if (std::ssize(group->node_ranks()) != group->size())
+        GTEST_SKIP() << "a collective of MPI that never ends keeps MPI from ending";
+    group->gather({1});
+    if (group->rank() == group->size() - 1) {
+        group->fail(Error(ErrorCode::io, "it went wrong"));
+    } else {
+        try {
+            group->gather({2});
+            ADD_FAILURE() << "nothing was thrown";
+        } catch (const Error& error) {
+            EXPECT_EQ(error.code(), ErrorCode::peer_failed);
+            EXPECT_NE(std::string(error.what()).find("it went wrong"), std::string::npos);
+        }
+    }
+    EXPECT_TRUE(mpi_test::holds_everywhere(!HasFailure()));
+}
+
+TEST(Bell, WakesWhoSleeps) {
+    Bell bell;
+    std::atomic<int> has_come{0};
+    for (int time = 1; time <= 1000; ++time) {
+        std::thread sleeper([&] {
+            while (has_come.load() < time)
+                bell.sleep(longer_than_any_test, [&] { return has_come.load() >= time; });
+        });
+        has_come.store(time);
+        bell.ring();
+        sleeper.join();
+    }
+}
+
+TEST(Bell, LetsNobodySleepLongerThanWasSaid) {
+    Bell bell;
+    bell.sleep(std::chrono::microseconds(1), [] { return false; });
+    bell.sleep(longer_than_any_test, [] { return true; });
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    return mpi_test::run(argc, argv);
+}
