@@ -7,6 +7,8 @@
 #include <string>
 #include <utility>
 
+#include "datamover/error.hpp"
+
 namespace datamover::stream {
 namespace {
 
@@ -115,22 +117,22 @@ void Box::put(std::uint64_t place, std::uint32_t array, MessagePtr message, std:
         kept_bytes_ += message->bytes().size();
         kept_.emplace(count_++, KeptMessage{place, array, std::move(message), number});
     }
-    for (BoxReader* reader : readers_) reader->sends_more();
+    for (const auto& [pathway, reader] : readers_) reader->sends_more();
 }
 
 void Box::go_on(bool is_whole, const FreshPiece& fresh) {
     const std::lock_guard telling(telling_);
-    for (BoxReader* reader : readers_) reader->sends_on(is_whole, fresh);
+    for (const auto& [pathway, reader] : readers_) reader->sends_on(is_whole, fresh);
 }
 
 void Box::hear() {
     const std::lock_guard telling(telling_);
-    for (BoxReader* reader : readers_) reader->hears();
+    for (const auto& [pathway, reader] : readers_) reader->hears();
 }
 
 void Box::leave() {
     const std::lock_guard telling(telling_);
-    for (BoxReader* reader : readers_) reader->leaves();
+    for (const auto& [pathway, reader] : readers_) reader->leaves();
 }
 
 void Box::drop(std::uint64_t place) {
@@ -180,10 +182,12 @@ void Box::give_back(MessagePtr&& message) {
     if (!keeps_memory_) free_what_nobody_reads();
 }
 
-void Box::add(BoxReader* reader, bool is_local) {
+void Box::add(BoxReader* reader, int pathway, bool is_local) {
     const std::lock_guard telling(telling_);
     const std::lock_guard lock(lock_);
-    readers_.insert(reader);
+    if (!readers_.emplace(pathway, reader).second)
+        throw Error(ErrorCode::io,
+                    "pathway " + std::to_string(pathway) + " of the process is connected already");
     shares_memory_ = shares_memory_ || is_local;
     if (has_ended_) reader->end();
 }
@@ -191,13 +195,13 @@ void Box::add(BoxReader* reader, bool is_local) {
 void Box::remove(BoxReader* reader) {
     const std::lock_guard telling(telling_);
     const std::lock_guard lock(lock_);
-    readers_.erase(reader);
+    std::erase_if(readers_, [reader](const auto& entry) { return entry.second == reader; });
 }
 
 void Box::end_all() {
     const std::lock_guard lock(lock_);
     has_ended_ = true;
-    for (BoxReader* reader : readers_) reader->end();
+    for (const auto& [pathway, reader] : readers_) reader->end();
 }
 
 std::uint64_t Box::bytes_kept() {

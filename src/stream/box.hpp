@@ -79,7 +79,8 @@ public:
     void free_unused();
 
     /// From now on a connection hears of messages; a local one has them put where it can read them.
-    void add(BoxReader* reader, bool is_local);
+    /// Throws io where the pathway has one.
+    void add(BoxReader* reader, int pathway, bool is_local);
     /// Waits until it has done what it was called for.
     void remove(BoxReader* reader);
     /// Ends the connections that are there, and each that comes.
@@ -101,8 +102,8 @@ private:
     std::mutex lock_;
     std::map<std::uint64_t, KeptMessage> kept_;
     std::uint64_t kept_bytes_ = 0;
-    std::uint64_t count_ = 0;       ///< of all that were ever put
-    std::set<BoxReader*> readers_;  ///< changed under both
+    std::uint64_t count_ = 0;            ///< of all that were ever put
+    std::map<int, BoxReader*> readers_;  ///< by pathway; changed under both
     std::unordered_map<std::size_t, std::vector<MessagePtr>> unused_;
     /// Segments without memory; the receiver knows them, and would take no others in their place.
     std::unordered_map<std::size_t, std::vector<MessagePtr>> bare_;

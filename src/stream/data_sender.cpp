@@ -63,11 +63,14 @@ DataSender::DataSender(const Connection& connection, Box& box, int pathway, int 
       taken_call_(std::move(taken)),
       bytes_sent_(bytes_sent) {
     if (wake_ < 0) throw broken("a connection cannot be served");
-    if (!may_keep(wake_)) {
+    try {
+        if (!may_keep(wake_))
+            throw Error(ErrorCode::peer_failed, "a connection cannot be served: too many files");
+        box_.add(this, pathway, connection_.is_local());
+    } catch (...) {
         ::close(wake_);
-        throw Error(ErrorCode::peer_failed, "a connection cannot be served: too many files");
+        throw;
     }
-    box_.add(this, connection_.is_local());
 }
 
 DataSender::~DataSender() {

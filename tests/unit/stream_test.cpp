@@ -153,7 +153,7 @@ TEST(StreamBox, FreesWhatIsReadAsSoonAsItIsGivenBack) {
     constexpr std::size_t bytes = Segment::least_bytes;
     LocalReader reader;
     Box box;
-    box.add(&reader, true);
+    box.add(&reader, 0, true);
     box.put(0, 0, box.memory(bytes));
     MessagePtr read = box.find(0, 0);
     ASSERT_NE(read->segment(), nullptr);
@@ -299,6 +299,26 @@ TEST(StreamSender, ServesWhoKnowsAKey) {
     }
     ::close(ends[1]);
     for (const int wrong : {0, -1, 17}) EXPECT_THROW(Outbox{wrong}, Error);
+}
+
+TEST(StreamSender, ServesOneConnectionOfAPathway) {
+    Served served(1000);
+    const Bytes message = bytes_of(1000, 9);
+    served.ask(advance, 0, 2, 0);
+    served.pack(0, message);
+    expect_chunk(served, message, 0, 0, 1000);  // it is there
+    int ends[2];
+    ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+    const Connection more(ends[0]);
+    ::close(ends[1]);
+    try {
+        served.outbox().serve(more, "key", 0, 0);
+        FAIL();
+    } catch (const Error& error) {
+        EXPECT_EQ(error.code(), ErrorCode::io) << error.what();
+    }
+    served.pack(1, message);
+    expect_chunk(served, message, 1, 0, 1000);
 }
 
 TEST(StreamSender, KeepsNothingOfWhatCannotBePacked) {
