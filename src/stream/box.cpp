@@ -114,6 +114,7 @@ void Box::put(std::uint64_t place, std::uint32_t array, MessagePtr message, std:
     const std::lock_guard telling(telling_);
     {
         const std::lock_guard lock(lock_);
+        if (has_ended_) return;
         kept_bytes_ += message->bytes().size();
         kept_.emplace(count_++, KeptMessage{place, array, std::move(message), number});
     }
@@ -196,6 +197,14 @@ void Box::remove(BoxReader* reader) {
     const std::lock_guard telling(telling_);
     const std::lock_guard lock(lock_);
     std::erase_if(readers_, [reader](const auto& entry) { return entry.second == reader; });
+    if (!readers_.empty()) return;
+    has_ended_ = true;
+    shares_memory_ = false;
+    // Not given back page by page: a process that still reads a segment would find it empty.
+    kept_.clear();
+    kept_bytes_ = 0;
+    unused_.clear();
+    bare_.clear();
 }
 
 void Box::end_all() {

@@ -46,7 +46,8 @@ public:
     /// Memory for a message: such as was used before, where there is any; best of what was taken
     /// just now, which is in the processor's caches. Throws no_memory.
     MessagePtr memory(std::size_t bytes);
-    /// Keeps a message, and has it sent. `number` is as ChunkHeader's.
+    /// Keeps a message, and has it sent; but where the connections have ended. `number` is as
+    /// ChunkHeader's.
     void put(std::uint64_t place, std::uint32_t array, MessagePtr message,
              std::int64_t number = no_number);
     /// More was packed of the message that was put last, or the rest of it.
@@ -81,7 +82,8 @@ public:
     /// From now on a connection hears of messages; a local one has them put where it can read them.
     /// Throws io where the pathway has one.
     void add(BoxReader* reader, int pathway, bool is_local);
-    /// Waits until it has done what it was called for.
+    /// Waits until it has done what it was called for. With the last one all is forgotten, and no
+    /// other may come: no process of a consumer connects twice.
     void remove(BoxReader* reader);
     /// Ends the connections that are there, and each that comes.
     void end_all();

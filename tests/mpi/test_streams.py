@@ -9,6 +9,7 @@ import contextlib
 import signal
 import socket
 import threading
+import time
 
 import drawn
 import numpy as np
@@ -472,6 +473,31 @@ def test_a_process_that_leaves_ends_its_program_only(ends):
                 list(steps)
 
     ends.run(send, receive, queue_steps=1)
+
+
+@pytest.mark.parametrize("local", [True, False])
+def test_what_is_kept_for_a_consumer_that_left_goes_back_without_another_call(comm, local):
+    for senders in range(1, max(comm.size, 2)):
+        ends = Ends(comm, senders)
+        line = dm.BlockCyclic(1 << 20, "block", nprocs=ends.senders)
+        parts = dm.BlockCyclic(1 << 20, "block", nprocs=ends.receivers)
+        all_is_sent = comm.Barrier if comm.size > 1 else threading.Barrier(2).wait
+
+        def send(out, ends=ends, line=line, all_is_sent=all_is_sent):
+            mine = np.zeros(line.local_shape(ends.part.rank))
+            for step in range(3):
+                out.send("u", mine, layout=line, step=step)
+            assert out.counters()["bytes_held"] > 0
+            all_is_sent()
+            deadline = time.monotonic() + LIMIT_SECONDS
+            while out.counters()["bytes_held"] > 0:
+                assert time.monotonic() < deadline
+
+        def receive(consumer, parts=parts, all_is_sent=all_is_sent):
+            assert next(consumer.steps({"u": parts}, LIMIT_SECONDS))[0] == 0
+            all_is_sent()
+
+        ends.run(send, receive, queue_steps=3, local=local)
 
 
 def test_processes_that_want_different_things_are_told(comm):

@@ -261,6 +261,26 @@ TEST(StreamSender, EndsWhereTheOtherEndIsGoneWhileMessagesArePacked) {
     EXPECT_EQ(served.ended(), ErrorCode::peer_failed);
 }
 
+TEST(StreamSender, KeepsNothingForAnEndThatIsGone) {
+    for (const bool may_hear_later : {false, true}) {
+        Served served(1000, may_hear_later);
+        const Bytes message = bytes_of(1000, 7);
+        for (std::uint64_t place = 0; place < 4; ++place) served.pack(place, message);
+        served.ask(advance, 0, 2, 0);
+        for (std::uint64_t place = 0; place < 2; ++place)
+            expect_chunk(served, message, place, 0, 1000);
+        served.ask(advance, 1, 2, 0);
+        EXPECT_TRUE(served.await_taken(1));
+        EXPECT_EQ(served.outbox().bytes_held(), 4000u);
+        served.leave();
+        EXPECT_EQ(served.ended(), ErrorCode::peer_failed);
+        EXPECT_EQ(served.outbox().bytes_held(), 0u);
+        // Until all sending processes know that the consumer has gone, they pack for it.
+        served.pack(4, message);
+        EXPECT_EQ(served.outbox().bytes_held(), 0u);
+    }
+}
+
 TEST(StreamSender, EndsForRequestsThatMakeNoSense) {
     constexpr std::uint64_t all = ~std::uint64_t{0};
     struct Case {
