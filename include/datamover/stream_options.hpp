@@ -52,6 +52,8 @@ struct StreamCounters {
     std::uint64_t bytes_kept = 0;  ///< packed on this process, and not taken yet
     std::uint64_t bytes_held = 0;  ///< these, and memory that is there to be packed into again
     std::uint64_t bytes_sent = 0;  ///< by this process
+    /// That this process ended: what came over them made no sense, or not in time, or there were
+    /// too many.
     std::uint64_t connections_refused = 0;
     std::int64_t consumers = 0;  ///< that listen now
     std::int64_t consumers_came = 0;

@@ -108,8 +108,8 @@ public:
 
     // What the threads of connections call.
 
-    /// Serves the control connection of one process of a consumer until it ends. Throws io where
-    /// what came makes no sense.
+    /// Serves the control connection of one process of a consumer until it ends. Throws peer_failed
+    /// where it does without a word, timeout, io or others where what came makes no sense.
     void serve(std::shared_ptr<const Connection> connection, const Json& words);
 
     /// A process of a consumer has taken all steps before a place, as it says over its data

@@ -46,6 +46,7 @@ void Audience::serve(std::shared_ptr<const Connection> connection, const Json& w
 
 void Audience::listen(ControlLink& link, const ConsumerPtr& consumer, std::int64_t rank) {
     Error left(ErrorCode::peer_failed, "it has left the stream");
+    std::exception_ptr ended;
     try {
         bool goes_on = true;
         while (goes_on) {
@@ -64,11 +65,16 @@ void Audience::listen(ControlLink& link, const ConsumerPtr& consumer, std::int64
         }
     } catch (const Error& error) {
         left = error;
+        ended = std::current_exception();
     } catch (const std::exception& error) {  // no memory for what it says
         left = Error(ErrorCode::no_memory, error.what());
+        ended = std::current_exception();
     }
-    const std::lock_guard lock(lock_);
-    lose(consumer, rank, left);
+    {
+        const std::lock_guard lock(lock_);
+        lose(consumer, rank, left);
+    }
+    if (ended) std::rethrow_exception(ended);
 }
 
 std::pair<Audience::ConsumerPtr, std::int64_t> Audience::join(const Json& words,

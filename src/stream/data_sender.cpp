@@ -62,13 +62,12 @@ DataSender::DataSender(const Connection& connection, Box& box, int pathway, int 
       wake_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),
       taken_call_(std::move(taken)),
       bytes_sent_(bytes_sent) {
-    if (wake_ < 0) throw broken("a connection cannot be served");
     try {
-        if (!may_keep(wake_))
-            throw Error(ErrorCode::peer_failed, "a connection cannot be served: too many files");
+        if (wake_ < 0 || !may_keep(wake_))
+            throw Error(ErrorCode::io, "a connection cannot be served: too many files are open");
         box_.add(this, pathway, connection_.is_local());
     } catch (...) {
-        ::close(wake_);
+        if (wake_ >= 0) ::close(wake_);
         throw;
     }
 }

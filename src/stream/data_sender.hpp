@@ -24,7 +24,8 @@ namespace datamover::stream {
 class DataSender final : public BoxReader {
 public:
     /// Adds what it sends to `bytes_sent`; calls `taken`, if any, where the receiving process says
-    /// that all steps before a place are. Throws as Box::add, and peer_failed.
+    /// that all steps before a place are. Throws io where there can be no
+    /// more.
     DataSender(const Connection& connection, Box& box, int pathway, int pathways, bool may_rest,
                std::atomic<std::uint64_t>& bytes_sent, TakenCall taken = {});
     ~DataSender() override;

@@ -139,7 +139,7 @@ ControlLink::ControlLink(std::shared_ptr<const Connection> connection,
       limits_(std::move(limits)) {
     if (wake_ >= 0 && may_keep(wake_)) return;
     if (wake_ >= 0) ::close(wake_);
-    throw Error(ErrorCode::peer_failed, "a connection cannot be served: too many files are open");
+    throw Error(ErrorCode::io, "a connection cannot be served: too many files are open");
 }
 
 ControlLink::~ControlLink() {

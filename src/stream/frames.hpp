@@ -78,8 +78,7 @@ struct FrameLimits {
 /// the system does not take at once is left to that thread.
 class ControlLink {
 public:
-    /// The limits are those of several connections. Throws peer_failed where the system has no
-    /// event for it.
+    /// The limits are those of several connections. Throws io where the system has no event for it.
     ControlLink(std::shared_ptr<const Connection> connection, std::shared_ptr<FrameLimits> limits);
     ~ControlLink();
     ControlLink(const ControlLink&) = delete;

@@ -177,6 +177,7 @@ void Reception::State::evict_silent() {
     const auto oldest = std::find_if(open.begin(), open.end(), is_silent);
     oldest->is_silent = false;
     oldest->connection->end();  // its thread takes it out
+    ++refused;
     changed.wait_for(held, retry_time, [&] { return closed || open.size() < all; });
 }
 
@@ -197,7 +198,10 @@ void Reception::State::remove(ConnectionPtr connection) {
 void Reception::State::run(ConnectionPtr connection) noexcept {
     try {
         serve(connection);
-    } catch (...) {  // whoever it was: it is no concern of the program that sends
+    } catch (const Error& error) {  // whoever it was: it is no concern of the program that sends
+        const bool has_just_ended = error.code() == ErrorCode::peer_failed;
+        refused += !has_just_ended;
+    } catch (...) {
         ++refused;
     }
     connection->end();

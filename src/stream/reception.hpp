@@ -38,7 +38,8 @@ public:
     void close();
     /// Whether it was not opened by a parent that this process was forked from.
     bool is_of_this_process() const;
-    /// Connections that were ended since what came made no sense, or there were too many.
+    /// Connections that this end has ended: what came made no sense, or not in time, or there were
+    /// too many.
     std::uint64_t refused() const;
     /// Connections that there are now.
     std::size_t connections() const;

@@ -611,8 +611,40 @@ TEST_F(Door, LetsInWhoSpeaksWhereManyAreSilent) {
         EXPECT_EQ(late.come_in(token_).name("type"), "welcome");
         EXPECT_THROW(silent.front().heard(), Error);
         EXPECT_EQ(audience_->counters().lost, 0);  // who is inside stays
+        EXPECT_EQ(reception_->refused(), 20u);
     }
     max_connections = most;
+}
+
+TEST_F(Door, CountsWhomItRefusesAndNotWhoLeaves) {
+    outbox_->open("key", 1);
+    const auto all_have_gone = [this] {
+        while (reception_->connections() > 0) std::this_thread::yield();
+    };
+    const JsonObject data =
+        JsonObject().add("role", "data").add("key", "key").add("rank", 0).add("pathway", 0);
+    {
+        const Stranger silent = knock(), cut = knock(), polite = knock(), taker = knock();
+        silent.heard();
+        cut.come_in(token_);
+        polite.come_in(token_);
+        polite.say(JsonObject().add("type", "bye"));
+        taker.introduce(token_, data);
+    }
+    all_have_gone();
+    EXPECT_EQ(reception_->refused(), 0u);
+    {
+        const Stranger guessing = knock(), odd = knock(), lost = knock(), raving = knock();
+        guessing.come_in("another");
+        odd.introduce(token_, JsonObject().add("role", "neither"));
+        lost.introduce(token_, JsonObject(data).add("rank", 1));
+        raving.come_in(token_);
+        raving.say(JsonObject().add("type", "nonsense"));
+        for (const Stranger* one : {&guessing, &odd, &lost, &raving})
+            EXPECT_THROW(while (true) one->heard(), Error);
+    }
+    all_have_gone();
+    EXPECT_EQ(reception_->refused(), 4u);
 }
 
 TEST_F(Door, IsClosedWithEverybodyInside) {

@@ -274,7 +274,8 @@ class Stream:
         """Count bytes kept and sent by this process, on process 0 also consumers. Local.
 
         `bytes_kept` wait for consumers or are on their way; `bytes_held` are these and memory that
-        is there to be packed into again.
+        is there to be packed into again. `connections_refused` were ended by this process: what
+        came over them made no sense, or not in time, or there were too many.
         `consumers` listen now, `consumers_came` did at some time, `consumers_lost` left or failed;
         `steps_dropped` were dropped, for all consumers together.
         """
