@@ -134,6 +134,8 @@ void DataReceiver::keep_files(void* control, std::size_t bytes) {
 /// Looks at a header: where do its bytes belong?
 void DataReceiver::begin(MessageFinder& finder) {
     const ChunkHeader header = ChunkHeader::read(header_);
+    if (header.is_refusal)
+        throw Error(ErrorCode::io, "what it was asked made no sense, or arrived damaged");
     const auto message = finder.find(producer_, header);
     if (message == nullptr) {
         is_paused_ = true;

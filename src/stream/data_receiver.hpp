@@ -58,7 +58,7 @@ public:
     /// these, the last alone, besides those that were granted so before.
     void grant(std::uint64_t taken, std::uint64_t may, bool alone);
     /// Takes in what has come, a bounded part of it. Throws peer_failed (what came makes no sense),
-    /// io (a chunk arrived damaged too often), no_memory.
+    /// io (a chunk arrived damaged too often, or what was asked), no_memory.
     void receive(MessageFinder& finder);
     /// Tries again to find the message of what comes next. Throws as receive.
     void resume(MessageFinder& finder);

@@ -164,6 +164,7 @@ void DataSender::serve() {
 
 DataSender::Awaited DataSender::send_more() {
     const std::lock_guard lock(lock_);
+    if (wrong_) return refuse();
     send_what_goes(std::numeric_limits<std::uint64_t>::max());
     // To be woken for what a receiving process says takes more time than to send a short message.
     const std::chrono::milliseconds patience{patience_milliseconds};
@@ -209,15 +210,26 @@ bool DataSender::hear_requests() {
     std::array<std::byte, read_bytes> room;
     const auto come = connection_.receive(room);
     if (!come) return false;
+    if (wrong_) return true;
     requests_.insert(requests_.end(), come->begin(), come->end());
+    try {
+        obey_requests();
+    } catch (const Error& error) {
+        wrong_ = error;
+        wake();  // the thread says it
+    }
+    if (asked_ && rests_) wake();
+    return true;
+}
+
+/// All of them that have come whole.
+void DataSender::obey_requests() {
     std::span<const std::byte> rest = requests_;
     while (rest.size() >= Request::size_bytes) {
         obey(Request::read(rest.first<Request::size_bytes>()));
         rest = rest.subspan(Request::size_bytes);
     }
     requests_.erase(requests_.begin(), requests_.end() - static_cast<std::ptrdiff_t>(rest.size()));
-    if (asked_ && rests_) wake();
-    return true;
 }
 
 void DataSender::obey(const Request& request) {
@@ -244,9 +256,23 @@ void DataSender::advance(const Request& request) {
     box_.advance(request.place);
 }
 
+/// Says, behind the chunk that has begun, that what was asked is wrong; then throws why.
+DataSender::Awaited DataSender::refuse() {
+    rests_ = false;
+    while (true) {
+        while (!chunk_.is_sent())
+            if (!chunk_.send_more(connection_)) return Awaited::room;
+        if (std::exchange(is_refused_, true)) throw *wrong_;
+        ChunkHeader refusal;
+        refusal.is_refusal = true;
+        chunk_.begin(refusal, {});
+    }
+}
+
 /// Sends until there is no more to be sent now, or the system takes no more, or what comes next is
 /// longer than `most` or not packed yet: then `sending_` stays.
 void DataSender::send_what_goes(std::uint64_t most) {
+    if (wrong_) return;
     while (sending_ || begin_next()) {
         if (sending_->end - sending_->at > most) return;
         while (!chunk_.is_sent()) {

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "datamover/error.hpp"
 #include "stream/box.hpp"
 #include "stream/chunk_on_its_way.hpp"
 #include "stream/connection.hpp"
@@ -73,8 +74,10 @@ private:
 
     // Under the lock.
     bool hear_requests();
+    void obey_requests();
     void obey(const Request& request);
     void advance(const Request& request);
+    Awaited refuse();
     void send_what_goes(std::uint64_t most);
     bool begin_next();
     void limit_kept(std::uint64_t bytes);
@@ -103,6 +106,8 @@ private:
     std::uint64_t next_ = 0, may_ = 0;
     std::optional<std::set<std::uint64_t>> alone_;  ///< places, where each is granted by itself
     std::optional<Request> asked_;
+    std::optional<Error> wrong_;  ///< with what was asked: nothing more is heard, nor sent
+    bool is_refused_ = false;     ///< it is said that it was
     std::optional<Sending> sending_;
     ChunkOnItsWay chunk_;                     ///< of what is being sent
     FreshPiece fresh_;                        ///< while the program sends it

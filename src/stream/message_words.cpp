@@ -14,6 +14,7 @@ namespace {
 constexpr std::uint32_t request_magic = 0x444d5233;  // "DMR3"
 constexpr std::uint32_t chunk_magic = 0x444d4334;    // "DMC4"
 constexpr std::uint32_t shared_magic = 0x444d5334;   // "DMS4"
+constexpr std::uint32_t refusal_magic = 0x444d5834;  // "DMX4"
 
 constexpr std::size_t checksum_bytes = 4;
 
@@ -78,10 +79,11 @@ ChunkHeader ChunkHeader::read(std::span<const std::byte, size_bytes> words) {
     std::span<const std::byte> rest = words;
     require_undamaged(words, "what stands before a part of a message");
     const auto magic = take<std::uint32_t>(rest);
-    if (magic != chunk_magic && magic != shared_magic)
+    if (magic != chunk_magic && magic != shared_magic && magic != refusal_magic)
         throw Error(ErrorCode::peer_failed, "what it sent is no part of a message");
     ChunkHeader header;
     header.is_shared = magic == shared_magic;
+    header.is_refusal = magic == refusal_magic;
     header.checksum = take<std::uint32_t>(rest);
     header.array = take<std::uint32_t>(rest);
     for (std::uint64_t* const value :
@@ -94,7 +96,7 @@ ChunkHeader ChunkHeader::read(std::span<const std::byte, size_bytes> words) {
 std::array<std::byte, ChunkHeader::size_bytes> ChunkHeader::write() const {
     std::array<std::byte, size_bytes> words{};
     std::byte* at = words.data();
-    put(at, is_shared ? shared_magic : chunk_magic);
+    put(at, is_refusal ? refusal_magic : is_shared ? shared_magic : chunk_magic);
     put(at, checksum);
     put(at, array);
     for (const std::uint64_t value : {place, offset, bytes, segment, position}) put(at, value);

@@ -54,6 +54,9 @@ struct ChunkHeader {
     std::uint64_t position = 0;  ///< in the segment
     /// Of the step, where it has all arrays that are wanted with this one; else `no_number`.
     std::int64_t number = no_number;
+    /// Stands in place of a chunk, of which nothing else is said: what was asked arrived damaged,
+    /// or made no sense. Only process 0 of those that send could say it otherwise.
+    bool is_refusal = false;
 
     /// Throws peer_failed where the words are none, io where they arrived damaged.
     static ChunkHeader read(std::span<const std::byte, size_bytes> words);

@@ -951,8 +951,9 @@ def test_three_processes_send_to_two_of_another_job():
 class Proxy:
     """Hands bytes on between a consumer and a stream; changes or cuts those of data connections."""
 
-    def __init__(self, address, change):
+    def __init__(self, address, change, of_stream=True):
         self._to, self._change = wire.parse_address(address), change
+        self._of_stream = of_stream  # else what the consumer says is changed
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.address = f"tcp://127.0.0.1:{self._listener.getsockname()[1]}"
         threading.Thread(target=self._accept, daemon=True).start()
@@ -979,7 +980,7 @@ class Proxy:
             while data := source.recv(1 << 16):
                 if not back and b'"role":"data"' in data:
                     is_data.set()
-                if back and is_data.is_set():
+                if back == self._of_stream and is_data.is_set():
                     data = self._change(passed, data)
                 passed += len(data)
                 sink.sendall(data)
@@ -1036,6 +1037,25 @@ def test_a_damaged_message_is_asked_for_again():
 def test_a_message_that_arrives_damaged_again_and_again_is_an_error():
     with pytest.raises(dm.IoError, match=r"process 0.*array 0 .*damaged 4 times"):
         through_proxy(lambda passed, data: flipped(data, len(data) - 7) if passed > 99 else data)
+
+
+def test_a_request_that_arrives_damaged_is_an_error_at_once():
+    def change(passed, data):  # the first words say who it is
+        return flipped(data, len(data) - 7) if passed else data
+
+    with (
+        dm.Stream(None, HERE, consumers=1, timeout=LIMIT_SECONDS) as out,
+        Proxy(out.address, change, of_stream=False) as proxy,
+        dm.stream.connect(proxy.address, local=False) as consumer,
+    ):
+        consumer._end.reason_milliseconds = 10**9
+        steps = consumer.steps({"u": LINE}, LIMIT_SECONDS)
+        with (
+            thread(lambda: send(out, range(40))),  # more than are granted at first
+            pytest.raises(dm.IoError, match=r"process 0.*asked.*damaged"),
+        ):
+            numbers(steps)
+        assert out.counters()["consumers_lost"] == 1
 
 
 def test_a_reason_that_was_told_is_not_waited_for_again():

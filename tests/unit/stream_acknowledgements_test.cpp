@@ -141,10 +141,15 @@ TEST(StreamAcknowledgements, ThatMakeNoSenseEndTheConnectionWhoeverHearsThem) {
                 resting.served.ask(3, 0, 0, 0);
             else
                 resting.served.ask(advance, place, many, 0);
-            if (hears)
+            if (hears) {
                 resting.served.outbox().hear();
-            else
+                if (place == 0) resting.served.pack(resting.steps, resting.message);  // not sent
+            } else {
                 resting.served.outbox().leave();
+            }
+            if (place == 0) {
+                EXPECT_TRUE(resting.served.is_refused());
+            }
             resting.served.ended();
             EXPECT_EQ(resting.served.taken(), resting.steps);
         }

@@ -104,6 +104,13 @@ public:
         bytes.resize(have);
         return bytes;
     }
+    /// Whether what comes next and last says that what was asked is wrong.
+    bool is_refused() const {
+        ChunkHeader refusal;
+        refusal.is_refusal = true;
+        const auto words = refusal.write();
+        return read(words.size() + 1) == Bytes(words.begin(), words.end());
+    }
     /// By which error serving ended.
     ErrorCode ended() {
         thread_.join();

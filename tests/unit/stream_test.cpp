@@ -209,6 +209,7 @@ TEST(StreamWords, ThatArriveDamagedAreRefused) {
     expect_damage_is_seen(Request{Operation::fetch, 3, 5, 7, 11});
     expect_damage_is_seen(Request{Operation::advance, 0, ~std::uint64_t{0}, 0, 1});
     expect_damage_is_seen(ChunkHeader{false, 1, 2, 3, 4, 5, 6, 7, 8});
+    expect_damage_is_seen(ChunkHeader{false, 0, 0, 0, 0, 0, 0, 0, no_number, true});
     expect_damage_is_seen(ChunkHeader{true, 0, 0, 0, 0, ~std::uint64_t{0}, 0, 0, no_number});
 }
 
@@ -300,6 +301,32 @@ TEST(StreamSender, EndsForRequestsThatMakeNoSense) {
     }
     Served served(1000);
     for (std::uint64_t place = 0; place <= 4096; ++place) served.ask(advance, 0, place + 1, 1);
+    EXPECT_EQ(served.ended(), ErrorCode::io);
+}
+
+TEST(StreamSender, SaysBehindWhatItHasBegunThatWhatWasAskedIsWrong) {
+    // More than the system keeps of it.
+    constexpr std::uint64_t steps = 300, elems = 20'000;
+    Served served(elems);
+    const Bytes message = bytes_of(elems, 8);
+    served.ask(advance, 0, steps, 0);
+    for (std::uint64_t place = 0; place < steps; ++place) served.pack(place, message);
+    expect_chunk(served, message, 0, 0, elems);
+    served.ask(3, 0, 0, 1);
+    served.ask(fetch, 0, 0, 1);  // not heard any more
+    ChunkHeader refusal;
+    refusal.is_refusal = true;
+    const auto last = refusal.write();
+    std::uint64_t come = 1;
+    Bytes header = served.read(ChunkHeader::size_bytes);
+    for (; header.size() == last.size() && !std::equal(last.begin(), last.end(), header.begin());
+         header = served.read(ChunkHeader::size_bytes)) {
+        ASSERT_EQ(served.read(elems), message) << come;
+        ++come;
+    }
+    EXPECT_EQ(header, Bytes(last.begin(), last.end()));
+    EXPECT_LT(come, steps);
+    EXPECT_TRUE(served.read(1).empty());
     EXPECT_EQ(served.ended(), ErrorCode::io);
 }
 
