@@ -17,6 +17,7 @@
 
 #include "datamover/error.hpp"
 #include "stream/crc32c.hpp"
+#include "stream/data_sender.hpp"
 #include "stream/message_words.hpp"
 #include "stream/outbox.hpp"
 #include "stream/segment.hpp"
@@ -328,6 +329,36 @@ TEST(StreamSender, SaysBehindWhatItHasBegunThatWhatWasAskedIsWrong) {
     EXPECT_LT(come, steps);
     EXPECT_TRUE(served.read(1).empty());
     EXPECT_EQ(served.ended(), ErrorCode::io);
+}
+
+TEST(StreamSender, IsGivenAPieceOfAnotherMessageThanItSends) {
+    int ends[2];
+    ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+    const Connection here(ends[0]), there(ends[1]);
+    std::atomic<std::uint64_t> sent{0};
+    Box box;
+    DataSender sender(here, box, 0, 1, false, sent);
+    std::thread serving([&sender] { EXPECT_THROW(sender.serve(), Error); });
+    there.send(Request{Operation::advance, 0, 0, 2, 0}.write());
+    const auto first = std::make_shared<const Message>(100), longer = box.memory(2000);
+    std::memset(first->bytes().data(), 7, 100);
+    first->set_packed(50);
+    box.put(0, 0, first);
+    Bytes come(2 * ChunkHeader::size_bytes + 100);
+    const auto read = [&](std::size_t begin, std::size_t count) {
+        there.read(std::span(come).subspan(begin, count), Clock::now() + std::chrono::minutes(1));
+    };
+    read(0, ChunkHeader::size_bytes + 50);
+    longer->set_packed(0);
+    box.put(1, 0, longer);
+    const Bytes piece(10);  // behind the end of the first message
+    box.go_on(false, {longer.get(), 1000, piece});
+    first->set_packed(100);
+    box.go_on(true, {});
+    read(ChunkHeader::size_bytes + 50, ChunkHeader::size_bytes + 50);
+    EXPECT_TRUE(std::equal(come.end() - 50, come.end(), first->bytes().begin() + 50));
+    sender.end();
+    serving.join();
 }
 
 TEST(StreamSender, ServesWhoKnowsAKey) {
