@@ -243,9 +243,12 @@ protected:
         second.say(JsonObject().add("type", "credit").add("steps", granted));
         first.say(JsonObject().add("type", "credit").add("steps", 1));
         first.subscribe({{"u", line}}, true);
+        first.say(JsonObject().add("type", "arrays"));
         for (const std::int64_t sequence : {0, 1}) {
             EXPECT_EQ(decided(sequence).to.size(), 1u);
             audience_->sent({key}, sequence);
+        }
+        while (!first.heard().find("type")->is("arrays")) {  // all that it said has been heard
         }
         audience_->end();
         const auto last_of = [](const Stranger& stranger) {
