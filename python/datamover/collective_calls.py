@@ -72,13 +72,10 @@ def leaving(given: tuple[Any, ...], said: Mapping[str, Any], error: BaseExceptio
 
 
 def ending(given: tuple[Any, ...], said: Mapping[str, Any], error: BaseException) -> NoReturn:
-    """Agree as `agreeing`, where the call ends its object: here it ends too, by `_end_refused`."""
+    """Agree as `agreeing`, where the call ends its object: `_end_refused` does so here too."""
     if not given or given[0]._is_over:
         raise error  # the others' calls are over at once
-    try:
-        agreeing(given, said, error)
-    finally:
-        given[0]._end_refused()
+    given[0]._end_refused(lambda: agreeing(given, said, error))
 
 
 #: The others agree on their arguments first.

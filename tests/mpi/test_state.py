@@ -18,7 +18,7 @@ from interrupter import Interrupter
 from mpi4py import MPI
 
 import datamover as dm
-from datamover.files import flat, state_direct, state_stores, state_work
+from datamover.files import appointment, flat, state_direct, state_stores, state_work
 
 DTYPES = ["f8", "i4", "u1", "c16", "f4", ">i8", "S3", [("a", "<u1"), ("b", "<f8")]]
 ENDS = ["zarr", "h5", "npy"]
@@ -257,6 +257,84 @@ def test_a_save_that_nobody_waits_for_leaves_nothing(comm, place):
     gc.collect()
     comm.Barrier()
     assert os.listdir(place) == []
+    comm.Barrier()
+
+
+@pytest.mark.parametrize("how", ["dropped", "timeout"])
+def test_a_save_for_which_one_process_does_not_wait_is_an_error_on_the_others(comm, place, how):
+    array, whole = rows(comm)
+    path = f"{place}/a.npy"
+    last = comm.rank == comm.size - 1
+    others = threading.enumerate()
+    saving = dm.save(path, {"u": array}, wait=False)
+    if not last:
+        with pytest.raises(dm.PeerFailed, match=f"process {comm.size - 1} of .*no new output"):
+            saving.wait()
+    elif how == "timeout":
+        with pytest.raises(dm.Timeout), saving:
+            raise dm.Timeout("of this process alone")
+    del saving
+    for thread in set(threading.enumerate()).difference(others):
+        thread.join()
+    comm.Barrier()
+    assert os.listdir(place) == []
+    comm.Barrier()
+    dm.save(path, {"u": array})  # the communicator is of use as before
+    np.testing.assert_array_equal(stored(path, "u"), whole)
+    comm.Barrier()
+
+
+def test_a_save_that_one_process_drops_leaves_the_next_alone(comm, place):
+    array, whole = rows(comm)
+    first, second = (
+        dm.save(f"{place}/{name}.npy", {"u": array}, wait=False) for name in ("first", "second")
+    )
+    if comm.rank == comm.size - 1:
+        del first
+    else:
+        with pytest.raises(dm.PeerFailed):
+            first.wait()
+    second.wait()
+    np.testing.assert_array_equal(stored(f"{place}/second.npy", "u"), whole)
+    comm.Barrier()
+
+
+def test_a_wait_for_a_save_that_lasts_too_long_ends_on_all(comm, place):
+    if comm.size == 1:
+        pytest.skip("takes several processes")
+    alone = comm.Dup()  # nothing moves on it any more
+    layout = dm.BlockCyclic((12, 10), "(block, *)", nprocs=comm.size)
+    given = {"u": (np.ones(layout.local_shape(comm.rank)), layout)}
+    saving = dm.save(f"{place}/a.npy", given, comm=alone, wait=False)
+    if comm.rank == comm.size - 1:
+        comm.Barrier()
+        with pytest.raises(dm.PeerFailed):
+            saving.wait()
+    else:
+        dm.set_timeout(0.05)
+        try:
+            with pytest.raises((dm.Timeout, dm.PeerFailed)):  # of this process, of another
+                saving.wait()
+        finally:
+            dm.set_timeout(None)
+        comm.Barrier()
+    comm.Barrier()
+    assert os.listdir(place) == []
+    comm.Barrier()
+    alone.Free()
+
+
+def test_saves_that_all_drop_keep_no_communicators(comm, place):
+    array, _ = rows(comm)
+    others = list(appointment._left)
+    for _ in range(3):
+        with pytest.raises(KeyError), dm.save(f"{place}/a.npy", {"u": array}, wait=False):
+            raise KeyError("of the program")
+    mine = set(appointment._left).difference(others)
+    assert len(mine) > 0 or comm.size == 1
+    while comm.allreduce(len(mine)):  # the others' words arrive sooner or later
+        dm.save(f"{place}/a.npy", {"u": array}, wait=False, overwrite=True).wait()
+        mine.intersection_update(appointment._left)
     comm.Barrier()
 
 

@@ -11,8 +11,8 @@ import dataclasses
 import logging
 import os
 import weakref
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -440,9 +440,12 @@ class FileArray:
     def _is_over(self) -> bool:
         return self.closed
 
-    def _end_refused(self) -> None:
-        self._give_up()
-        self._drop()
+    def _end_refused(self, agree: Callable[[], NoReturn]) -> None:
+        try:
+            agree()
+        finally:
+            self._give_up()
+            self._drop()
 
     def _drop(self) -> None:
         """Close the file, remove a new one that is not complete, or the one it replaced. Local."""

@@ -3,22 +3,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+import weakref
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
 from datamover.collective_calls import ending, leaving, refused_by
 from datamover.errors import InvalidState, NoMemory, WrongType
 from datamover.files import address_place, addresses, placing, state_addresses, write_back
-from datamover.files.agreement import tell_at_end, threads_here, together
+from datamover.files.agreement import threads_here, together
+from datamover.files.appointment import Appointment
 from datamover.files.state_items import State, agree_on, agree_on_dtypes, bytes_digest
 from datamover.files.state_steps import Slab, Staging, file_ranks
 from datamover.files.state_stores import StoreOptions, target_of
 from datamover.files.state_work import Work, limit_of
-from datamover.mpi import collectively
+from datamover.mpi import collectively, tell_that_left
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -189,7 +192,8 @@ class Saving:
     """A save that is under way: the arrays are captured, threads write the files.
 
     Made by `save` with ``wait=False``. All processes wait for it, in the order of their saves;
-    until then there is no output. One that is never waited for leaves none.
+    until then there is no output. One that is never waited for leaves none: where a process drops
+    it, or leaves its ``with`` block by an error, the others raise PeerFailed where they wait.
 
     Examples
     --------
@@ -206,27 +210,17 @@ class Saving:
     """
 
     # Of the class: an interrupt may leave one without its own.
-    _job: Save | None = None
-    _staging: Staging | None = None
-    _process = -1
+    _writing: _Writing | None = None
 
     def __init__(self, job: Save, staging: Staging | None):
-        self._job, self._comm = job, job.comm
-        self._process = os.getpid()
-        self._staging = staging
-        self._failure: BaseException | None = None
-        self._written = threading.Event()
-        threading.Thread(target=self._write).start()
-
-    def _write(self) -> None:
-        try:
-            if self._staging is not None:
-                self._job.write(self._staging.parts())
-            self._job.target.sync(self._job.temporary)
-        except BaseException as e:
-            self._failure = e
-        finally:
-            self._written.set()
+        self._comm = job.comm
+        self._appointment = Appointment(job.comm)
+        writing = _Writing(job, staging)
+        self._written = writing.is_written
+        # Called when this object goes, also at the end of the program.
+        self._dropping = weakref.finalize(self, _drop, writing, self._appointment)
+        self._writing = writing
+        threading.Thread(target=writing.run).start()
 
     @property
     def done(self) -> bool:
@@ -241,45 +235,46 @@ class Saving:
         ------
         Error
             As `save`, on all processes; there is no new output then, an older one stays.
+        PeerFailed
+            A process does not wait for it.
         InvalidState
             It was waited for before.
 
         A call that is refused on one process, for arguments that it does not take, is refused on
         all, and there is no output.
         """
-        job = self._job
-        if job is None:
+        writing = self._writing
+        if writing is None:
             raise InvalidState("this save was waited for before")
         self._written.wait()
         try:
-            with together(job.comm):
-                if self._failure is not None:
-                    raise self._failure
-            job.finish()
+            self._appointment.come()
+            with together(self._comm):
+                if writing.failure is not None:
+                    raise writing.failure
+            writing.job.finish()
         finally:
-            self._job = None
-            self._drop(job)
+            self._end()
 
     @property
     def _is_over(self) -> bool:
-        return self._job is None
+        return self._writing is None
 
-    def _end_refused(self) -> None:
-        """End where this process's call to wait was refused: there is no output. Local."""
-        self._written.wait()
-        job, self._job = self._job, None
-        if job is not None:
-            self._drop(job)
+    def _end_refused(self, agree: Callable[[], NoReturn]) -> None:
+        """End where this process's call to wait was refused: there is no output. Collective."""
+        try:
+            self._written.wait()
+            self._appointment.come()
+            agree()
+        finally:
+            self._end()
 
-    def _drop(self, job: Save) -> None:
+    def _end(self) -> None:
         """Give back memory and place. Local."""
-        if self._staging is not None:
-            self._staging.free()
-        job.close()
-
-    def __del__(self) -> None:
-        if self._job is not None and self._process == os.getpid():  # a child's is its parent's
-            self._drop(self._job)
+        writing, self._writing = self._writing, None
+        if writing is not None:
+            self._dropping.detach()
+            writing.let_go()
 
     def __enter__(self) -> Saving:
         return self
@@ -287,15 +282,77 @@ class Saving:
     @refused_by(leaving)
     def __exit__(self, kind: type | None, error: BaseException | None, _: object) -> None:
         """Wait; where the block failed on any process, all fail, and there is no output."""
-        job = self._job
-        if job is None:
+        if self._writing is None:
             return
         if kind is None:
             self.wait()
             return
-        self._written.wait()
         try:
-            tell_at_end(job.comm, error)
+            self._stay_away(error)
+            self._written.wait()
         finally:
-            self._job = None
-            self._drop(job)
+            self._end()
+
+    def _stay_away(self, error: BaseException) -> None:
+        """Tell the others that the block failed here. Local: they may be anywhere."""
+        self._appointment.stay_away(
+            f"the block of this save failed {self._appointment.where}: "
+            f"{type(error).__name__}: {error}; there is no new output"
+        )
+        if not isinstance(error, Exception):  # an interrupt: nobody knows how far the others are
+            tell_that_left(self._comm, error)
+
+
+class _Writing:
+    """What a thread writes, while a program goes on or has dropped the save.
+
+    Attributes
+    ----------
+    job : Save
+    failure : BaseException or None
+    is_written : threading.Event
+        Set when all is written, or has failed.
+    """
+
+    def __init__(self, job: Save, staging: Staging | None):
+        self.job, self._staging = job, staging
+        self.failure: BaseException | None = None
+        self.is_written = threading.Event()
+        self._one_of_both = [None]  # thread and program: the first that lets go takes it
+
+    def run(self) -> None:
+        """Write all. Local; no MPI."""
+        try:
+            if self._staging is not None:
+                self.job.write(self._staging.parts())
+            self.job.target.sync(self.job.temporary)
+        except BaseException as e:
+            self.failure = e
+        finally:
+            try:
+                self.let_go()
+            finally:
+                self.is_written.set()
+
+    def let_go(self) -> None:
+        """Give back memory and place where the other one of thread and program has let go. Local.
+
+        Without a lock: the garbage collector may call it within itself.
+        """
+        if self._one_of_both:
+            with contextlib.suppress(IndexError):  # the other one was as fast
+                self._one_of_both.pop()
+                return
+        if self._staging is not None:
+            self._staging.free()
+        self.job.close()
+
+
+def _drop(writing: _Writing, appointment: Appointment) -> None:
+    """End a save for which nobody waits any more. Local."""
+    if os.getpid() != appointment.process:
+        return  # a child's is its parent's
+    appointment.stay_away(
+        f"this save was not waited for {appointment.where}; there is no new output"
+    )
+    writing.let_go()

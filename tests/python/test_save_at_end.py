@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Do all processes end where one ends its program without waiting for its save?"""
+
+import os
+import subprocess
+import sys
+
+from datamover.launch import outer_environment
+
+PROGRAM = """
+import sys
+import numpy as np, datamover as dm
+from mpi4py import MPI
+
+comm = MPI.COMM_WORLD
+rows = dm.BlockCyclic((9, 11), "(block, *)", nprocs=comm.size)
+part = np.ones(rows.local_shape(comm.rank))
+saving = dm.save(sys.argv[1], {"u": (part, rows)}, comm=comm, wait=False)
+if comm.rank == 0:
+    try:
+        saving.wait()
+    except dm.PeerFailed as error:
+        print(error)
+"""
+
+
+def test_a_process_that_ends_its_program_is_heard_by_those_that_wait(tmp_path):
+    done = subprocess.run(
+        [
+            os.environ.get("MPIEXEC", "mpiexec"), "-n", "3",
+            sys.executable, "-c", PROGRAM, str(tmp_path / "a.zarr"),
+        ],
+        capture_output=True, text=True, timeout=100, check=False, env=outer_environment(),
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "was not waited for on process" in done.stdout and not done.stderr
+    assert list(tmp_path.iterdir()) == []
