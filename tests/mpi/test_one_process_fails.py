@@ -3,6 +3,7 @@
 
 import contextlib
 import ctypes
+import errno
 import functools
 import gc
 import os
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 
 import datamover as dm
+from datamover.files import placing
 
 
 @pytest.fixture
@@ -271,6 +273,41 @@ def test_a_forked_child_leaves_movers_alone(comm, plan):
     flying.wait()
     bound()
     assert (b.local == 5).all()
+
+
+@pytest.mark.parametrize("call", ["save", "wait", "close", "move"])
+def test_a_lock_whose_file_cannot_be_closed_harms_nobody(comm, plan, place, monkeypatch, call):
+    path = f"{place}/a.npy"
+    a = dm.XArray(comm, plan.source)
+    a.local[...] = 4
+    dm.save(f"{place}/in.npy", {"a": a})
+    run = {
+        "save": lambda: dm.save(path, {"a": a}),
+        "wait": lambda: dm.save(path, {"a": a}, wait=False).wait(),
+        "close": lambda: dm.files.open(path, plan.source, comm=comm, mode="w", dtype="f8").close(),
+        "move": lambda: dm.files.move(comm, f"{place}/in.npy", path),
+    }[call]
+    locks = set()
+
+    def hold(path, hold=placing.hold):
+        fd = hold(path)
+        locks.add(fd)
+        return fd
+
+    def close(fd, close=os.close):
+        close(fd)
+        if fd in locks:
+            locks.clear()
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    if comm.rank == comm.size - 1:
+        monkeypatch.setattr(placing, "hold", hold)
+        monkeypatch.setattr(os, "close", close)
+    run()
+    monkeypatch.undo()
+    comm.Barrier()
+    assert not locks and sorted(os.listdir(place)) == ["a.npy", "in.npy"]
+    comm.Barrier()
 
 
 def unknown_on_last(comm):

@@ -393,7 +393,7 @@ class OrdinaryArray(ChunkedArray):
                 os.unlink(beside)
             raise
         finally:
-            os.close(lock)
+            placing.let_go(lock)
 
     def _beside(self) -> str:
         return os.path.join(self._path, "chunk")

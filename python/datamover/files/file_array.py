@@ -7,6 +7,7 @@ and `file_mover` carry plans out; here files are opened, read and written in box
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import logging
 import os
@@ -451,7 +452,8 @@ class FileArray:
         """Close the file, remove a new one that is not complete, or the one it replaced. Local."""
         self.closed = True
         if self._file is not None:
-            self._file.close()
+            with contextlib.suppress(OSError):  # what is wrong with the file was told before
+                self._file.close()
         removes, self._removes = self._removes, False
         lock, self._lock = self._lock, None
         if removes:

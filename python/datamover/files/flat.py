@@ -129,9 +129,9 @@ class FlatFile(FlatBoxes):
     def close(self) -> None:
         """Close the file."""
         self._mapped = None
-        if self._fd >= 0:
-            os.close(self._fd)
-        self._fd = -1
+        fd, self._fd = self._fd, -1  # it is closed whatever the system says then
+        if fd >= 0:
+            os.close(fd)
 
     def _in_file_order(self, lo: Shape, array: np.ndarray) -> tuple[Shape, np.ndarray]:
         """Give a box as one of a C array of at least one dimension."""

@@ -90,9 +90,9 @@ class ChunkedDataset(ChunkedArray):
     def close(self) -> None:
         """Close the file."""
         self._file.close()
-        if self._fd >= 0:
-            os.close(self._fd)
-        self._fd = -1
+        fd, self._fd = self._fd, -1  # it is closed whatever the system says then
+        if fd >= 0:
+            os.close(fd)
 
 
 def filters(dataset: Any) -> list[int]:

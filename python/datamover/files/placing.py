@@ -312,7 +312,7 @@ def claim(temporary: str, is_directory: bool) -> int:
             continue
         if _is_still(fd, temporary):
             return fd
-        os.close(fd)  # another move took it for a leftover before it was locked
+        let_go(fd)  # another move took it for a leftover before it was locked
 
 
 def hold(temporary: str) -> int:
@@ -322,6 +322,15 @@ def hold(temporary: str) -> int:
     with contextlib.suppress(OSError):
         fcntl.flock(fd, fcntl.LOCK_SH)
     return fd
+
+
+def let_go(lock: int) -> None:
+    """End a lock. Never raises: it has ended whatever the system says, and held nothing written.
+
+    An error here would be that of one process alone.
+    """
+    with contextlib.suppress(OSError):
+        os.close(lock)
 
 
 def _is_still(fd: int, path: str) -> bool:
@@ -354,7 +363,7 @@ def _remove_if_left(temporary: str, output: str) -> bool:
                 continue
             except OSError:
                 return False
-            locks.callback(os.close, fd)
+            locks.callback(let_go, fd)
             try:
                 fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:  # somebody writes it, or this file system has no locks
@@ -382,7 +391,7 @@ def give_back(temporary: str, output: str, removes: bool, lock: int | None) -> N
         log.warning("%s could not be removed: %s", temporary, e)
     finally:
         if lock is not None:
-            os.close(lock)
+            let_go(lock)
 
 
 def _is_there(lock: int, temporary: str, output: str) -> bool:

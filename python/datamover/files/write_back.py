@@ -70,9 +70,9 @@ class FileSystem:
 
     def close(self) -> None:
         """Close the directory; it may be opened again."""
-        if self._fd >= 0:
-            os.close(self._fd)
-        self._fd = -1
+        fd, self._fd = self._fd, -1  # it is closed whatever the system says then
+        if fd >= 0:
+            os.close(fd)
 
     def __del__(self) -> None:
         self.close()
