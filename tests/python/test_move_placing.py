@@ -155,6 +155,25 @@ def test_a_directory_may_be_removed_by_two_at_once(tmp_path, monkeypatch):
     assert os.listdir(tmp_path) == []
 
 
+def test_nobody_need_have_been_killed_where_two_replace_one_group(tmp_path, caplog):
+    if not exchange_works(tmp_path):
+        pytest.skip("this file system cannot exchange names")
+    make(tmp_path / "a.zarr", "old", directory=True)
+    first, second = (
+        placing.LocalPlace(None, str(tmp_path / "a.zarr"), 12 * token, True, True, None)
+        for token in "ab"
+    )
+    first.claim(is_directory=True, dims={})
+    first.finish(None)  # it is about to remove what it replaced
+    second.claim(is_directory=True, dims={})
+    assert f"removed {first.path}, which no program held" in caplog.text
+    assert "killed, or that is just beginning or ending" in caplog.text
+    second.finish(None)
+    first.give_back()
+    second.give_back()
+    assert os.listdir(tmp_path) == ["a.zarr"]
+
+
 def test_a_chunk_that_comes_while_its_directory_is_removed(tmp_path, monkeypatch):
     """One process has left, another still writes: nothing stays when both have ended."""
     said = (None, str(tmp_path / "a.zarr"), "0123456789ab", False, False, None)

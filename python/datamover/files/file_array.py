@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import logging
 import os
 import weakref
 from collections.abc import Callable, Iterator, Sequence
@@ -48,8 +47,6 @@ if TYPE_CHECKING:
     from mpi4py import MPI
 
 MODES = ("r", "r+", "w")
-
-log = logging.getLogger("datamover")
 
 
 @refused_by(agreeing)
@@ -293,8 +290,7 @@ class FileArray:
             if self.comm.rank == 0:
                 overwrite = request.overwrite
                 placing.check_place(self.path, overwrite, False, request.member)
-                for left in placing.remove_leftovers(self.path):
-                    log.warning("removed %s, left by a program that was killed", left)
+                placing.tell_of_leftovers(placing.remove_leftovers(self.path))
                 self._removes = True
                 self._lock = placing.claim(self._temporary, file_format.is_directory)
                 functions.create(self._temporary, spec, options)
@@ -514,8 +510,7 @@ def _reopened(file: Any, path: str) -> Any:
 def _remove_leftovers(file: Any) -> None:
     """Remove chunks that a killed program did not write to their end."""
     if isinstance(file, OrdinaryArray):
-        for left in file.remove_leftovers():
-            log.warning("removed %s, left by a program that was killed", left)
+        placing.tell_of_leftovers(file.remove_leftovers())
 
 
 def _writable(file: Any) -> Any:

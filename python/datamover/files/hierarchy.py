@@ -56,8 +56,7 @@ def move(
                 if is_first:
                     placing.check_places(source, output, overwrite, options.overwrite_group)
                     _tell_of_links(source, file)
-                    for left in placing.remove_leftovers(output):
-                        log.warning("removed %s, left by a move that was killed", left)
+                    placing.tell_of_leftovers(placing.remove_leftovers(output))
                     removes = True
                     lock = placing.claim(temporary, is_directory=True)
                     _make_groups(file, temporary)

@@ -87,8 +87,7 @@ class LocalPlace:
 
     def claim(self, is_directory: bool, dims: Mapping[str, int]) -> None:
         """Make the empty unfinished output; remove what moves left that were killed."""
-        for left in remove_leftovers(self._output):
-            log.warning("removed %s, left by a move that was killed", left)
+        tell_of_leftovers(remove_leftovers(self._output))
         self._removes = True
         self._lock = claim(self.path, is_directory)
 
@@ -341,7 +340,7 @@ def _is_still(fd: int, path: str) -> bool:
 
 
 def remove_leftovers(output: str) -> list[str]:
-    """Remove what moves to the same output left that were killed; return the names removed."""
+    """Remove what moves to the same output left, and nobody holds; return the names removed."""
     directory, name = os.path.split(output)
     pattern = re.compile(re.escape(f".{name}.") + r"[0-9a-f]{12}\.partial(\.old)?")
     found = {
@@ -350,6 +349,20 @@ def remove_leftovers(output: str) -> list[str]:
         if pattern.fullmatch(entry)
     }
     return [temporary for temporary in sorted(found) if _remove_if_left(temporary, output)]
+
+
+def tell_of_leftovers(removed: list[str]) -> None:
+    """Say what was removed.
+
+    What another program replaced has no lock while that removes it, and what it has just made none
+    before it locks it: so nobody need have been killed.
+    """
+    for name in removed:
+        log.warning(
+            "removed %s, which no program held: left by one that was killed, or that is just "
+            "beginning or ending",
+            name,
+        )
 
 
 def _remove_if_left(temporary: str, output: str) -> bool:
