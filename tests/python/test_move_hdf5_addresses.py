@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Are HDF5 files at addresses moved as h5py reads them here, whole or not at all?"""
 
+import gc
 import os
 import random
 import shutil
@@ -202,6 +203,43 @@ def test_small_blocks_that_are_forgotten(made, tmp_path, monkeypatch):
     with serving(made, Ranges) as server:
         move(None, f"{server}/run.h5", tmp_path / "a.zarr")
     assert_same(made / "run.h5", zarr.open_group(tmp_path / "a.zarr", mode="r"))
+
+
+def test_the_garbage_collector_is_off_only_during_requests():
+    """A thread that answers one must not wait for h5py, which waits for the answer."""
+    content = random.Random(0).randbytes(3 * hdf5_address.BLOCK_BYTES)
+    seen = []
+
+    class Kept(hdf5_address.AddressBlocks):
+        def __init__(self):
+            self.size, self._blocks = len(content), {}
+
+        def read(self, begin, end):
+            seen.append(("asked", gc.isenabled()))
+            return memoryview(content)[begin:end]
+
+        def block(self, number):
+            found = super().block(number)
+            seen.append(("copied", gc.isenabled()))
+            return found
+
+    file, out = hdf5_address.AddressFile(Kept()), bytearray(100)
+    for _ in range(2):
+        file.seek(50)
+        assert file.readinto(out) == 100 and out == content[50:150]
+    assert seen == [("asked", False), ("copied", True), ("copied", True)]
+    seen.clear()
+    whole = bytearray(len(content))
+    file.seek(0)
+    assert file.readinto(whole) == len(content) and whole == content
+    assert seen == [("asked", False)] and gc.isenabled()
+    gc.disable()
+    try:
+        file.seek(0)
+        file.readinto(whole)
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
 
 
 @pytest.fixture

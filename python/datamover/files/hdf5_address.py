@@ -3,13 +3,16 @@
 
 It asks for pieces of some bytes: blocks are fetched, and kept. It holds its lock meanwhile, for
 which every thread waits that frees one of its objects, as the garbage collector may do in any: so
-no other thread of Python may be needed to bring bytes. obstore has threads of its own.
+no other thread of Python may be needed to bring bytes. obstore has threads of its own; but what
+answers it may be a thread of this process, a server of the program's own.
 """
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import io
+from collections.abc import Iterator
 from typing import Any
 
 from datamover.errors import Unsupported
@@ -58,11 +61,33 @@ class AddressBlocks(AddressBytes):
         found = self._blocks.pop(number, None)
         if found is None:
             begin = number * BLOCK_BYTES
-            found = self.read(begin, min(begin + BLOCK_BYTES, self.size))
+            with _collector_off():
+                found = self.read(begin, min(begin + BLOCK_BYTES, self.size))
             if len(self._blocks) == KEPT_BLOCKS:
                 del self._blocks[next(iter(self._blocks))]
         self._blocks[number] = found
         return found
+
+
+@contextlib.contextmanager
+def _collector_off() -> Iterator[None]:
+    """Have the garbage collector run in no thread, for the time of a request that h5py waits for.
+
+    Where it frees an object of h5py's in the thread that answers the request, that one waits for
+    h5py's lock, and this one, which holds it, for the answer. The lock cannot be let go of: HDF5 is
+    in the middle of a call. And Python's collector has no switch for one thread, or for some
+    objects: so it is off for the whole process, but only while bytes are under way, not while
+    they are copied from blocks that are kept. h5py lets one thread in: no two of these meet. A
+    program that turns the collector off meanwhile, in another thread, finds it on again.
+    """
+    if not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
 
 
 class AddressFile(io.RawIOBase):
@@ -101,19 +126,14 @@ class AddressFile(io.RawIOBase):
         view = memoryview(out).cast("B")
         end = min(self._at + len(view), self._data.size)
         count = max(0, end - self._at)
-        collects = gc.isenabled()
-        gc.disable()  # where others free what they do not know to be h5py's, while they serve us
-        try:
-            self._fill(view[:count])
-        finally:
-            if collects:
-                gc.enable()
+        self._fill(view[:count])
         self._at += count
         return count
 
     def _fill(self, view: memoryview) -> None:
         if len(view) > BLOCK_BYTES:
-            view[:] = self._data.read(self._at, self._at + len(view))
+            with _collector_off():
+                view[:] = self._data.read(self._at, self._at + len(view))
             return
         done = 0
         while done < len(view):
