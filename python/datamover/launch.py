@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import shutil
 import subprocess
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from datamover import lifeline
 from datamover.errors import MpiError
+from datamover.mpi_modules import no_mpi
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -46,6 +48,11 @@ SINGLETON_PREFIXES = (
 MOVE_TOKEN = "DATAMOVER_MOVE_TOKEN"
 STATUS_FILE = "DATAMOVER_STATUS_FILE"
 TERMINAL_WIDTHS = "DATAMOVER_TERMINAL_WIDTHS"
+
+ASK_VERSION = (
+    "import mpi4py; mpi4py.rc.initialize = False; "
+    "from mpi4py import MPI; print(MPI.Get_library_version())"
+)
 
 
 def launched_size() -> int | None:
@@ -126,13 +133,31 @@ def launcher() -> str:
 
 
 def mpi_family() -> str:
-    """Name the MPI that mpi4py loads: "Open MPI" or "MPICH" (and all that share its launcher)."""
-    import mpi4py
+    """Name the MPI that mpi4py loads: "Open MPI" or "MPICH" (and all that share its launcher).
 
-    mpi4py.rc.initialize = False  # this process only starts others
-    from mpi4py import MPI
+    Raises
+    ------
+    MpiError
+        mpi4py finds none.
+    """
+    loaded = sys.modules.get("mpi4py.MPI")
+    version = loaded.Get_library_version() if loaded else _version_by_another_process()
+    return "Open MPI" if "Open MPI" in version else "MPICH"
 
-    return "Open MPI" if "Open MPI" in MPI.Get_library_version() else "MPICH"
+
+@functools.cache
+def _version_by_another_process() -> str:
+    """Ask a process of its own: one that has loaded MPI without starting it cannot start it later.
+
+    As one that only starts others would: with Open MPI they would inherit what that leaves.
+    """
+    asked = subprocess.run(
+        [sys.executable, "-c", ASK_VERSION],
+        capture_output=True, text=True, check=False, env=outer_environment(),
+    )  # fmt: skip
+    if asked.returncode != 0:
+        raise no_mpi(asked.stderr.strip().rpartition("\n")[2])
+    return asked.stdout
 
 
 def find_mpiexec() -> str | None:

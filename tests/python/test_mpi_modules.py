@@ -9,6 +9,7 @@ import pytest
 
 import datamover as dm
 from datamover import mpi_modules
+from datamover.launch import outer_environment
 
 
 def mpi(handle_bytes, version, standard_abi=False):
@@ -37,6 +38,35 @@ def wheel(monkeypatch):
         monkeypatch.setitem(sys.modules, "datamover._mover", ModuleType("replaced"))
 
     return ship
+
+
+def run(program, **environment):
+    return subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True, text=True, check=False, env=outer_environment() | environment,
+    )  # fmt: skip
+
+
+def test_a_process_that_has_looked_for_a_launcher_can_start_mpi():
+    done = run(
+        "import sys\n"
+        "from datamover import launch\n"
+        "assert launch.find_mpiexec() and 'mpi4py.MPI' not in sys.modules\n"
+        "from mpi4py import MPI\n"
+        "assert MPI.Is_initialized() and launch.mpi_family() in MPI.Get_library_version()\n"
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_without_mpi_the_search_for_a_launcher_says_what_to_do():
+    import mpi4py
+
+    if not hasattr(mpi4py, "_mpiabi"):
+        pytest.skip("mpi4py was built for one MPI, which its loader finds")
+    program = "from datamover import launch; launch.find_mpiexec()"
+    done = run(program, MPI4PY_LIBMPI="/nowhere/libmpi.so")
+    assert "MpiError: mpi4py cannot be loaded" in done.stderr
+    assert "pip install 'datamover[mpich]'" in done.stderr
 
 
 @pytest.mark.parametrize(
