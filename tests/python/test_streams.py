@@ -29,6 +29,7 @@ import datamover as dm
 from datamover import _plan, cli
 from datamover.launch import outer_environment
 from datamover.stream import wire
+from datamover.stream.recorder import Recorded
 
 CASES = int(os.environ.get("DATAMOVER_TEST_CASES", "1"))
 SEED = int(os.environ.get("DATAMOVER_TEST_SEED", "0"))
@@ -1633,6 +1634,13 @@ def is_running(process):
     with contextlib.suppress(subprocess.TimeoutExpired):
         process.wait(0.01)
     return process.returncode is None
+
+
+def test_what_was_recorded_is_said_in_words():
+    assert str(Recorded(1, 1, 0)) == "1 step, 1 byte"
+    assert str(Recorded(1000, 12288000, 2000)) == (
+        "1,000 steps, 12,288,000 bytes, 2,000 dropped by the stream"
+    )
 
 
 @pytest.mark.parametrize("kind", ["npy", "zarr"])

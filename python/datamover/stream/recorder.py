@@ -50,9 +50,8 @@ class Recorded:
     dropped: int
 
     def __str__(self) -> str:
-        steps = f"{self.steps} step{'' if self.steps == 1 else 's'}"
-        lost = f", {self.dropped} dropped by the stream" if self.dropped else ""
-        return f"{steps}, {self.bytes} byte{'' if self.bytes == 1 else 's'}{lost}"
+        lost = f", {self.dropped:,} dropped by the stream" if self.dropped else ""
+        return f"{counted(self.steps, 'step')}, {counted(self.bytes, 'byte')}{lost}"
 
 
 def _known_arrays(
