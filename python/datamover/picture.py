@@ -4,11 +4,8 @@
 from __future__ import annotations
 
 import io
-import itertools
-import math
 import os
 import re
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,7 +15,7 @@ from datamover import _plan
 from datamover.counted import counted
 from datamover.errors import Unsupported
 from datamover.explanation_tables import message_sizes
-from datamover.holdings import MAX_PIXELS, MIN_BLOCK_PIXELS, NOBODY, Holdings
+from datamover.layout_picture import ACCENT, FAINT, INK, PAPER, SIDE, Painter, frame, text_color
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -26,383 +23,14 @@ if TYPE_CHECKING:
     from datamover import Layout, MotionPlan
     from datamover.explanation import Explanation
 
-#: Ranks are written into their blocks where there are at most so many blocks in the picture.
-MAX_LABELS = 300
-#: A lens shows the first blocks, so many each way, where there are too many blocks for labels.
-LENS_BLOCKS = 5
-#: A bar whose blocks are too small for labels has its first ones, so many, below it.
-ZOOMED_BLOCKS = 12
-#: A pixel of a bar whose blocks are finer mixes the colours of so many places in it.
-MIXED_PLACES = 128
-#: Colours are explained one by one for at most so many processes.
-MAX_LEGEND = 16
-LEGEND_COLUMNS = 8
 #: The traffic of more processes is summed over groups of neighbouring ranks.
 MAX_GROUPS = 64
 
 #: Places in inches: the figure, and the left ends of three squares above `BOTTOM`.
-WIDTH, HEIGHT, BOTTOM, SIDE = 13.6, 5.3, 0.6, 3.5
+WIDTH, HEIGHT, BOTTOM = 13.6, 5.3, 0.6
 LEFTS = (0.7, 4.9, 9.2)
-BAR_ASPECT = 0.28
 
-#: In points: a line between blocks takes a tenth of these, and there is none where they are narrow.
-LINE, LEAST_LINED, SMALLEST_FONT = 0.8, 4.0, 4.5
-
-PAPER, INK, FAINT, ACCENT = "#ffffff", "#1d2733", "#8a94a0", "#d1495b"
-UNHELD, KEPT = "#eceff2", "#cdd3da"
-
-
-def _colors(nprocs: int) -> Any:
-    """A colour for each rank: distinct for few processes, a ramp for many."""
-    from matplotlib import colormaps
-    from matplotlib.colors import ListedColormap
-
-    if nprocs <= 8:
-        # Okabe and Ito's colours, which colour-blind readers tell apart, softened.
-        table = [
-            "#4c9bd0",
-            "#e9a53a",
-            "#3fae8c",
-            "#d97757",
-            "#b583b8",
-            "#e8d650",
-            "#3d6fa8",
-            "#9aa5b1",
-        ]
-        return ListedColormap(table[:nprocs])
-    ramp = colormaps["turbo"](np.linspace(0.06, 0.94, min(nprocs, 4096)))
-    ramp[:, :3] = 0.80 * ramp[:, :3] + 0.20  # softened, so that labels can be read
-    return ListedColormap(ramp)
-
-
-def _text_color(rgba: Any) -> str:
-    luminance = 0.299 * rgba[0] + 0.587 * rgba[1] + 0.114 * rgba[2]
-    return INK if luminance > 0.5 else PAPER
-
-
-def _size(aspect: float, share: float = 1) -> tuple[float, float]:
-    """Width and height, in points, of a picture of that aspect in a share of the square."""
-    side = 72 * SIDE * share
-    return side / max(aspect, 1), side * min(aspect, 1)
-
-
-def _line(block: float) -> float:
-    """How thick a line beside a block of that many points is, so that the colours are seen."""
-    return min(LINE, block / 10) if block >= LEAST_LINED else 0.0
-
-
-class _Painter:
-    """Draws holdings of one plan in one set of colours."""
-
-    def __init__(self, nprocs: int, rank: int | None, layouts: Sequence[Any]):
-        self.nprocs, self.rank = nprocs, rank
-        self.colors = _colors(nprocs)
-        are_bars = all(len(layout.domain.shape) == 1 for layout in layouts)
-        self.zoomed = self._zoomed_extent(layouts) if are_bars else 0
-
-    def rgba(self, owners: np.ndarray, held: np.ndarray | None) -> np.ndarray:
-        """Colour an array of ranks; with a rank asked for, only what it holds."""
-        from matplotlib.colors import to_rgba
-
-        if held is not None:
-            return np.where(held[..., None], to_rgba(ACCENT), to_rgba(UNHELD))
-        scale = 1 if self.nprocs <= self.colors.N else self.nprocs / self.colors.N
-        picture = self.colors((np.maximum(owners, 0) / scale).astype(np.int64))
-        picture[owners == NOBODY] = to_rgba(UNHELD)
-        return picture
-
-    def draw(self, axes: Any, layout: Any) -> None:
-        """Draw one layout: a bar for 1 dimension, a square for 2, three faces of a cuboid for 3."""
-        dims = len(layout.domain.shape)
-        (self._bar if dims == 1 else self._plane if dims == 2 else self._cuboid)(axes, layout)
-
-    def _window(self, layout: Any) -> tuple[int, ...] | None:
-        """All of the array for one rank, whose parts show however small they are."""
-        return None if self.rank is None else tuple(layout.domain.shape)
-
-    def _held(self, holdings: Holdings) -> np.ndarray | None:
-        return None if self.rank is None else holdings.held_by(self.rank)
-
-    def _zoomed_extent(self, layouts: Sequence[Any]) -> int:
-        """How many elements are shown larger below bars, the same before and after; 0: none."""
-        block = min(_block_along(layout) for layout in layouts)
-        extent = min(layout.domain.shape[0] for layout in layouts)
-        block_width = _size(BAR_ASPECT)[0] * block / max(extent, 1)
-        readable = self._font((block_width, math.inf)) >= SMALLEST_FONT
-        zoomed = ZOOMED_BLOCKS * block
-        return 0 if self.rank is not None or readable or 2 * zoomed > extent else zoomed
-
-    def _bar(self, axes: Any, layout: Any) -> None:
-        """Draw all of an array, and its first elements larger where its blocks are small."""
-        (n,) = layout.domain.shape
-        if self.rank is not None:
-            holdings = Holdings(layout, (0,), (n,))
-            picture = self.rgba(holdings.owners, holdings.held_by(self.rank))
-        else:
-            fine = _block_along(layout) * MAX_PIXELS < MIN_BLOCK_PIXELS * n
-            picture = self._mixed(layout) if fine else self._first(axes, layout, n)
-        axes.imshow(picture[None], extent=(0, n, 1, 0), aspect="auto", interpolation="nearest")
-        axes.set_box_aspect(BAR_ASPECT)
-        axes.set_yticks([])
-        _ticks(axes.xaxis, n)
-        _frame(axes)
-        if self.zoomed:
-            self._zoom(axes, layout)
-
-    def _first(self, axes: Any, layout: Any, n: int) -> np.ndarray:
-        """Colour the first n elements along a bar, and write the ranks into their blocks."""
-        edges = np.linspace(0, n, min(n, MAX_PIXELS) + 1).astype(np.int64)
-        owners = Holdings(layout, (0,), (n,), edges=[edges]).owners
-        self._label(axes, owners[None], (n, 1), _size(BAR_ASPECT))
-        return self.rgba(owners, None)
-
-    def _mixed(self, layout: Any) -> np.ndarray:
-        """Colour all of a bar; a pixel has the mean of the colours that are in it."""
-        (n,) = layout.domain.shape
-        edges = np.linspace(0, n, MAX_PIXELS + 1)
-        # Places at equal distances may all fall on the same process.
-        within = np.arange(MIXED_PLACES) + np.random.default_rng(0).random(MIXED_PLACES)
-        within /= MIXED_PLACES
-        places = np.outer(edges[:-1], 1 - within) + np.outer(edges[1:], within)
-        places = np.append(np.minimum(places.ravel().astype(np.int64), n - 1), n)
-        owners = Holdings(layout, (0,), (n,), edges=[places]).owners
-        return self.rgba(owners, None).reshape(MAX_PIXELS, MIXED_PLACES, 4).mean(axis=1)
-
-    def _zoom(self, axes: Any, layout: Any) -> None:
-        """Show the first elements of a bar larger, below it."""
-        from matplotlib.patches import Polygon
-
-        (n,), first = layout.domain.shape, self.zoomed
-        below = axes.inset_axes((0, -1.5, 1, 1))
-        picture = self._first(below, layout, first)
-        below.imshow(picture[None], extent=(0, first, 1, 0), aspect="auto", interpolation="nearest")
-        below.set_yticks([])
-        _ticks(below.xaxis, first)
-        _frame(below)
-        below.set_xlabel(f"the first {first:,} elements", fontsize=8, color=FAINT)
-        corners = [(0, 0), (first / n, 0), (1, -0.5), (0, -0.5)]
-        axes.add_patch(
-            Polygon(corners, transform=axes.transAxes, clip_on=False, color=UNHELD, lw=0, zorder=0)
-        )
-
-    def _plane(self, axes: Any, layout: Any) -> None:
-        holdings = Holdings(layout, (0, 1), self._window(layout))
-        rows, columns = holdings.window
-        picture = self.rgba(holdings.owners, self._held(holdings))
-        axes.imshow(picture, extent=(0, columns, rows, 0), aspect="auto", interpolation="nearest")
-        aspect = min(max(rows / columns, 0.45), 1.6)
-        axes.set_box_aspect(aspect)
-        _ticks(axes.xaxis, columns)
-        _ticks(axes.yaxis, rows)
-        if isinstance(layout, _plan.FloorPlan):
-            self._outline(axes, layout, _size(aspect))
-        elif self.rank is None:
-            labelled = self._label(axes, holdings.owners, (columns, rows), _size(aspect))
-            if not labelled:
-                self._lens(axes, layout, aspect)
-        _frame(axes)
-        _note_window(axes, holdings)
-
-    def _outline(self, axes: Any, layout: Any, points: tuple[float, float]) -> None:
-        """Outline the blocks of a floor plan and write their ranks into them."""
-        from matplotlib.patches import Rectangle
-
-        if len(layout) > MAX_LABELS:
-            return
-        lo = np.asarray(layout.domain.lo)
-        widths = np.asarray(layout.domain.shape)
-        for region, rank in zip(layout.regions - lo, layout.owners, strict=True):
-            (top, left), (bottom, right) = region
-            size = (
-                (right - left) / widths[1] * points[0], (bottom - top) / widths[0] * points[1]
-            )  # fmt: skip
-            line = _line(min(size))
-            box = Rectangle((left, top), right - left, bottom - top, fill=False, ec=PAPER, lw=line)
-            if line:
-                axes.add_patch(box)
-            font = self._font(size)
-            if font >= SMALLEST_FONT and self.rank is None:
-                color = _text_color(self.rgba(np.array([rank]), None)[0])
-                place = ((left + right) / 2, (top + bottom) / 2)
-                axes.text(*place, str(rank), ha="center", va="center", fontsize=font, color=color)
-
-    def _lens(self, axes: Any, layout: Any, aspect: float) -> None:
-        """Show the first blocks of a block-cyclic layout larger, in the lower right corner."""
-        if not isinstance(layout, _plan.BlockCyclic):
-            return
-        rows, columns = (
-            min(block * LENS_BLOCKS if grid > 1 else extent, extent)
-            for block, grid, extent in zip(layout.block, layout.grid, layout.shape, strict=True)
-        )
-        first = Holdings(layout, (0, 1), (rows, columns))
-        lens = axes.inset_axes((0.48, 0.04, 0.48, 0.48))
-        lens.imshow(
-            self.rgba(first.owners, None), extent=(0, columns, rows, 0), aspect="auto",
-            interpolation="nearest",
-        )  # fmt: skip
-        self._label(lens, first.owners, (columns, rows), _size(aspect, 0.48))
-        lens.set_xticks([])
-        lens.set_yticks([])
-        for spine in lens.spines.values():
-            spine.set(color=PAPER, linewidth=3)
-        lens.set_title(
-            f"first {rows:,} × {columns:,}", fontsize=7.5, color=INK, pad=3,
-            bbox={"facecolor": PAPER, "edgecolor": "none", "pad": 2},
-        )  # fmt: skip
-
-    def _font(self, block: tuple[float, float]) -> float:
-        """How large ranks are written into blocks of that width and height in points."""
-        width = 1 + 0.45 * len(str(self.nprocs - 1))
-        return min(11.0, 0.8 * block[0] / width, 0.65 * block[1])
-
-    def _label(
-        self, axes: Any, owners: np.ndarray, size: tuple[int, int], points: tuple[float, float]
-    ) -> bool:
-        """Outline the blocks and write the ranks into them; False where they are too small.
-
-        `size` is that of the array, `points` that of its picture.
-        """
-        row_cuts, column_cuts = _cuts(owners, 0), _cuts(owners, 1)
-        down, across = len(row_cuts) - 1, len(column_cuts) - 1
-        if down * across > MAX_LABELS:
-            return False
-        scale_x, scale_y = size[0] / owners.shape[1], size[1] / owners.shape[0]
-        block = (points[0] / across, points[1] / down)
-        for cuts, scale, line, width in (
-            (column_cuts, scale_x, axes.axvline, _line(block[0])),
-            (row_cuts, scale_y, axes.axhline, _line(block[1])),
-        ):
-            for cut in cuts[1:-1] if width else ():
-                line(cut * scale, color=PAPER, lw=width)
-        font = self._font(block)
-        if font < SMALLEST_FONT:
-            return False
-        for top, bottom in itertools.pairwise(row_cuts):
-            for left, right in itertools.pairwise(column_cuts):
-                rank = int(owners[top, left])
-                if rank == NOBODY:
-                    continue
-                color = self.rgba(np.array([rank]), None)[0]
-                axes.text(
-                    (left + right) / 2 * scale_x,
-                    (top + bottom) / 2 * scale_y,
-                    str(rank),
-                    ha="center",
-                    va="center",
-                    fontsize=font,
-                    color=_text_color(color),
-                )
-        return True
-
-    def _cuboid(self, axes: Any, layout: Any) -> None:
-        """Draw the three faces that are seen from in front, of the last three dimensions."""
-        from matplotlib.transforms import Affine2D
-
-        dims = len(layout.domain.shape)
-        z, y, x = dims - 3, dims - 2, dims - 1
-        front = Holdings(layout, (y, x))
-        top, side = Holdings(layout, (z, x)), Holdings(layout, (z, y))
-        height, width = front.window
-        depth = top.window[0]
-        # Of the shape of the array, whatever is shown of it: the same before and after.
-        longest = max(layout.domain.shape[z:])
-        w, h, d = (max(layout.domain.shape[k] / longest, 0.25) for k in (x, y, z))
-        slope = (0.45 * d, 0.38 * d)
-        faces = [
-            (front, front.owners, Affine2D().scale(w, -h).translate(0, h)),
-            (top, top.owners, Affine2D.from_values(w, 0, *slope, 0, h)),
-            # The side runs backwards along z; its rows are y, its columns z.
-            (side, side.owners.T, Affine2D.from_values(*slope, 0, -h, w, h)),
-        ]
-        for shade, (holdings, owners, transform) in zip((1.0, 0.93, 0.84), faces, strict=True):
-            held = self._held(holdings)
-            if held is not None and holdings is side:
-                held = held.T
-            picture = self.rgba(owners, held)
-            picture[..., :3] *= shade
-            axes.imshow(
-                picture,
-                extent=(0, 1, 1, 0),
-                transform=transform + axes.transData,
-                interpolation="nearest",
-                clip_on=False,
-            )
-        for _, _, transform in faces:
-            corners = transform.transform([(0, 0), (1, 0), (1, 1), (0, 1), (0, 0)])
-            axes.plot(*corners.T, color=INK, lw=0.7, clip_on=False, solid_joinstyle="round")
-        axes.set_xlim(-0.04, w + slope[0] + 0.04)
-        axes.set_ylim(-0.04, h + slope[1] + 0.04)
-        axes.set_aspect("equal")
-        axes.set_axis_off()
-        angle = math.atan2(slope[1], slope[0])
-        self._extent(axes, layout, x, width, (w / 2, 0), 0)
-        self._extent(axes, layout, y, height, (0, h / 2), 90, away=-1)
-        # From the lower end on: of a short edge the words would else reach those of the first.
-        self._extent(axes, layout, z, depth, (w, 0), math.degrees(angle), along=8, align="left")
-        if self.rank is None and self.nprocs <= MAX_LEGEND:
-            self._legend(axes)
-
-    @staticmethod
-    def _extent(
-        axes: Any, layout: Any, d: int, shown: int, place: tuple[float, float], turned: float,
-        away: int = 1, along: float = 0, align: str = "center",
-    ) -> None:  # fmt: skip
-        """Say beside an edge which dimension it is, and how much of it is shown."""
-        extent = layout.domain.shape[d]
-        words = f"{shown:,}" if shown == extent else f"first {shown:,} of {extent:,}"
-        sin, cos = math.sin(math.radians(turned)), math.cos(math.radians(turned))
-        aside = 8 * away
-        axes.annotate(
-            f"dimension {d}: {words}", place, textcoords="offset points",
-            xytext=(aside * sin + along * cos, along * sin - aside * cos), ha=align, va="center",
-            rotation=turned, rotation_mode="anchor", fontsize=7.5, color=FAINT,
-            annotation_clip=False,
-        )  # fmt: skip
-
-    def _legend(self, axes: Any) -> None:
-        """Say which colour is which rank, below a picture that has no room for labels."""
-        from matplotlib.patches import Patch
-        from matplotlib.transforms import ScaledTranslation
-
-        # A legend is filled column by column, ranks are read row by row.
-        ranks = [
-            rank
-            for column in range(LEGEND_COLUMNS)
-            for rank in range(column, self.nprocs, LEGEND_COLUMNS)
-        ]
-        below_the_words = ScaledTranslation(0, -14 / 72, axes.figure.dpi_scale_trans)
-        axes.legend(
-            handles=[Patch(color=self.colors(r), label=str(r)) for r in ranks],
-            loc="upper left", bbox_to_anchor=(0, 0), ncols=LEGEND_COLUMNS, frameon=False,
-            bbox_transform=axes.transData + below_the_words, borderpad=0, borderaxespad=0,
-            fontsize=7.5, handlelength=0.9, handleheight=0.9, handletextpad=0.4,
-            columnspacing=1.2, labelcolor=FAINT,
-        )  # fmt: skip
-
-
-def _block_along(layout: Any) -> int:
-    """How many elements dealt blocks have along a bar; all of them where nothing is dealt."""
-    (n,) = layout.domain.shape
-    if isinstance(layout, _plan.FlatCyclic):
-        return min(layout.block_elems, n)
-    return layout.block[0] if isinstance(layout, _plan.BlockCyclic) and layout.grid[0] > 1 else n
-
-
-def _cuts(owners: np.ndarray, axis: int) -> np.ndarray:
-    """Where the owner changes along an axis, in pixels, both ends included."""
-    changes = np.any(np.diff(owners, axis=axis) != 0, axis=1 - axis)
-    return np.concatenate([[0], np.flatnonzero(changes) + 1, [owners.shape[axis]]])
-
-
-def _ticks(axis: Any, extent: int) -> None:
-    axis.set_ticks([0, extent], labels=["0", f"{extent:,}"])
-    axis.set_tick_params(length=2, labelsize=7.5, labelcolor=FAINT, color=FAINT)
-
-
-def _frame(axes: Any) -> None:
-    for spine in axes.spines.values():
-        spine.set_color(INK)
-        spine.set_linewidth(0.7)
+KEPT = "#cdd3da"
 
 
 def _groups(nprocs: int) -> int:
@@ -430,7 +58,7 @@ def _draw_matrix(figure: Any, axes: Any, plan: MotionPlan, e: Explanation) -> No
         kept = np.ma.masked_where((np.eye(groups) == 0) | (nbytes == 0), np.ones_like(nbytes))
         axes.imshow(kept, cmap=ListedColormap([KEPT]), interpolation="nearest")
     image = axes.imshow(shown, cmap=_heat(), norm=norm, interpolation="nearest")
-    _frame(axes)
+    frame(axes)
     if groups <= 64:
         for k in range(1, groups):
             axes.axhline(k - 0.5, color=PAPER, lw=min(0.8, 16 / groups))
@@ -442,7 +70,7 @@ def _draw_matrix(figure: Any, axes: Any, plan: MotionPlan, e: Explanation) -> No
         for (row, column), value in np.ndenumerate(nbytes):
             if value:
                 kept = single and row == column
-                color = INK if kept else _text_color(image.cmap(norm(value)))
+                color = INK if kept else text_color(image.cmap(norm(value)))
                 text = decimal(int(value)).replace(" bytes", " B").replace(" byte", " B")
                 text = text.replace(" ", "\n")
                 axes.text(column, row, text, ha="center", va="center", fontsize=8, color=color)
@@ -536,13 +164,6 @@ def _title(axes: Any, title: str, subtitle: str) -> None:
     text(place.x0, place.y1 + 0.025, subtitle, fontsize=8.5, color=FAINT)
 
 
-def _note_window(axes: Any, holdings: Holdings) -> None:
-    """Say below a picture that it shows only a part."""
-    if not holdings.whole:
-        shown = " × ".join(f"{n:,}" for n in holdings.window)
-        axes.set_xlabel(f"the first {shown} elements", fontsize=8, color=FAINT)
-
-
 def draw(plan: MotionPlan, e: Explanation, path: str | os.PathLike[str]) -> None:
     """Draw who holds what before and after a plan, and its traffic, into a picture file.
 
@@ -566,7 +187,7 @@ def draw(plan: MotionPlan, e: Explanation, path: str | os.PathLike[str]) -> None
         figure.add_axes((x / WIDTH, BOTTOM / HEIGHT, SIDE / WIDTH, SIDE / HEIGHT)) for x in LEFTS
     )
     figure.text(LEFTS[0] / WIDTH, 0.93, _headline(e), fontsize=13.5, color=INK, fontweight="bold")
-    painter = _Painter(plan.nprocs, e.rank, (plan.source, plan.destination))
+    painter = Painter(plan.nprocs, e.rank, (plan.source, plan.destination))
     who = "who holds what" if e.rank is None else f"what process {e.rank:,} holds"
     for axes, when, layout, words in (
         (before, "Before", plan.source, e.source),
@@ -605,7 +226,7 @@ def layout_png(layout: Layout) -> bytes:
     figure = _figure(figsize=(SIDE, SIDE), dpi=80, facecolor=PAPER, layout="constrained")
     axes = figure.add_subplot()
     axes.set_anchor("N")
-    _Painter(layout.nprocs, None, (layout,)).draw(axes, layout)
+    Painter(layout.nprocs, None, (layout,)).draw(axes, layout)
     picture = io.BytesIO()
     figure.savefig(picture, format="png")
     return picture.getvalue()

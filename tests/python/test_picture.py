@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import datamover as dm
-from datamover import picture
+from datamover import layout_picture, picture
 from datamover.holdings import Holdings
 from datamover.picture import draw
 
@@ -148,7 +148,7 @@ def test_bars_have_one_scale_before_and_after(drawn, n):
     assert ranks == [["0"], ["0", "1", "2", "3", "4", "0", "1", "2", "3", "4", "0", "1"]]
     # What is too fine to be seen has the mean of the colours, and no rank.
     assert not after.texts and [text.get_text() for text in before.texts] == list("01234")
-    mean = picture._colors(5)(np.arange(5))[:, :3].mean(axis=0)
+    mean = layout_picture.colors(5)(np.arange(5))[:, :3].mean(axis=0)
     np.testing.assert_allclose(pixels_of(figure, after).mean(axis=(0, 1)), mean, atol=0.02)
 
 
@@ -170,7 +170,7 @@ def test_lines_between_many_blocks_do_not_hide_the_colours(drawn, make_plan):
     figure = drawn(make_plan())
     seen = pixels_of(figure, figure.axes[0])
     column = seen[:, seen.shape[1] // 5]  # beside the lens
-    expected = picture._colors(100)(np.arange(99, -1, -1))[:, :3]
+    expected = layout_picture.colors(100)(np.arange(99, -1, -1))[:, :3]
     expected = expected[np.arange(len(column)) * 100 // len(column)]
     assert np.abs(column - expected).max() < 0.1
 
