@@ -88,6 +88,15 @@ def test_nothing_is_open_when_it_was_given_up(tmp_path, monkeypatch):
     assert open_files() == before
 
 
+def test_where_nothing_waits_no_lock_is_taken():
+    """An interrupt may have left it with a thread that never lets go of it."""
+    giving_up = threading.Thread(target=write_back.give_up, daemon=True)
+    with write_back._queue._changed:
+        giving_up.start()
+        giving_up.join(10)
+        assert not giving_up.is_alive()
+
+
 def test_a_forked_process_begins_anew(tmp_path, monkeypatch):
     goes_on = threading.Event()
     monkeypatch.setattr(write_back, "_sync_file_range", lambda: lambda *_: goes_on.wait())

@@ -121,6 +121,9 @@ class _Queue:
             _close(self._waiting.popleft()[0])
 
     def empty(self) -> None:
+        # An interrupt at the wrong moment leaves a lock taken, for ever: none where none need be.
+        if not self._waiting and not self._is_served:
+            return
         with self._changed:
             self.drop()
             if threading.current_thread().name != THREAD:  # garbage may be collected in that thread
