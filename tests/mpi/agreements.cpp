@@ -70,7 +70,8 @@ TEST(Agreements, GatherWhatEachProcessBrings) {
         std::vector<std::vector<std::int64_t>> on_node;
         for (const int rank : group->node_ranks())
             on_node.push_back(expected[static_cast<std::size_t>(rank)]);
-        comparisons.note(group->gather_on_node(mine) == on_node, "on the node " + std::to_string(i));
+        comparisons.note(group->gather_on_node(mine) == on_node,
+                         "on the node " + std::to_string(i));
     }
     comparisons.expect_all();
 }
