@@ -379,7 +379,8 @@ class Distribution:
         Parameters
         ----------
         values : array_like, or list, tuple or mapping of ndarray
-            One per received element, in the order of arrival; several arrays go in one call.
+            One per received element, in the order of arrival; several arrays go in one call, as one
+            list, tuple or mapping.
         op : {None, "add", "multiply", "min", "max"}
             How the values of an element with several targets are combined, in their order; None:
             the last one stays.
@@ -419,6 +420,11 @@ class Distribution:
         """
 
         def prepare() -> tuple[Arrays, list[np.ndarray], tuple[Any, ...]]:
+            if op is not None and not isinstance(op, str):
+                raise InvalidArgument(
+                    f"op is of type {type(op).__name__}, it must be a word or None; "
+                    "several arrays go home as one list, tuple or mapping"
+                )
             if op not in (None, "add", "multiply", "min", "max"):
                 raise InvalidArgument(f"op {op!r} is none of add, multiply, min, max")
             if after not in (None, "move", "move_in_place"):

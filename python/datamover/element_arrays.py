@@ -14,13 +14,20 @@ from numpy.typing import ArrayLike
 from .arguments import as_array, refuse_mask
 from .arrays import element_dtype
 from .errors import InvalidArgument, Mismatch, WrongType
-from .targets import integers
+from .targets import TargetMap, integers
 
 
 class TargetArray:
     """Target ranks in memory: one per element, a table of k per element, or lists by rows."""
 
     def __init__(self, targets: Any):
+        if isinstance(targets, TargetMap):
+            raise WrongType(
+                "targets are a map, they must be ranks: give map.ranks(positions, nprocs), or the "
+                "map to distribute"
+            )
+        if callable(targets):
+            raise WrongType("targets are a function, they must be ranks: give what it returns")
         self.row_starts = None
         if isinstance(targets, tuple):
             if len(targets) != 2:

@@ -65,6 +65,21 @@ def test_targets(comm, guilty, bad):
     assert len(dm.distribute(comm, elements, [comm.rank, -1])) == 1
 
 
+def test_what_stands_in_a_wrong_place_is_told_where_it_belongs(comm):
+    box = dm.targets.grid(((0, 0), (1, 1)), (2, 2))
+    with pytest.raises(dm.WrongType, match=r"map\.ranks\(positions, nprocs\)"):
+        dm.Distribution(comm, box)
+    with pytest.raises(dm.WrongType, match="are a function"):
+        dm.Distribution(comm, lambda positions: positions)
+    d = dm.Distribution(comm, [comm.rank, comm.rank])
+    p, v = np.arange(2.0), np.arange(2)
+    for second in (v, [v], {"v": v}):
+        with pytest.raises(dm.InvalidArgument, match="as one list, tuple or mapping"):
+            d.reverse(p, second)
+    home = d.reverse({"p": p, "v": v})
+    assert home["p"].tolist() == [0, 1] and home["v"].tolist() == [0, 1]
+
+
 @GUILTY
 @pytest.mark.parametrize(
     "bad",
