@@ -348,8 +348,32 @@ class UserArrays:
         dtype = self.dtype or default_dtype
         described = [place for place, _ in self.places(layout, rank)]
         writable = all(array.flags.writeable for array in self._listed())
-        return core().user_part(
-            layout, described, dtype.itemsize, number_name(dtype), writable, self._listed()
+        try:
+            return core().user_part(
+                layout, described, dtype.itemsize, number_name(dtype), writable, self._listed()
+            )
+        except Mismatch as error:
+            if not self._may_hold_ghosts(layout, rank):
+                raise
+            raise Mismatch(
+                f"{error}; an array with ghosts around a block is given as "
+                "UserArrays(array, ghost=...)"
+            ) from None
+
+    def _may_hold_ghosts(self, layout: Layout, rank: int) -> bool:
+        """Tell whether, where no ghosts were said, a block's array is larger than the block."""
+        lower, upper = _per_side(self._ghost, _block_dims(layout))
+        if any(lower) or any(upper):
+            return False
+        pairs = [
+            (array.shape, layout.block_extents(block))
+            for block, array in self._by_block(layout, rank).items()
+        ]
+        return any(
+            len(shape) == len(extents)
+            and shape != tuple(extents)
+            and all(n >= extent for n, extent in zip(shape, extents, strict=True))
+            for shape, extents in pairs
         )
 
     def interiors(self, layout: Layout, rank: int) -> Iterator[tuple[int, np.ndarray]]:

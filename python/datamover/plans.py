@@ -25,7 +25,7 @@ from ._plan import (
     SectionCopy,
 )
 from .arguments import integers, is_several
-from .errors import Mismatch, WrongType
+from .errors import InvalidArgument, Mismatch, WrongType
 from .layouts import Layout
 
 if TYPE_CHECKING:
@@ -176,7 +176,8 @@ def halo(
         The domain that wraps around, at least as long as the blocks together in each dimension that
         wraps; True for `layout.domain`.
     wraps : sequence of bool, optional
-        The dimensions that wrap around, where not all of a periodic domain do.
+        The dimensions that wrap around, where not all of a periodic domain do:
+        ``periodic=True, wraps=(True, False)`` the first of two.
     corners : bool
         Whether edges and corners are filled, or only faces.
     colours, colour : int
@@ -194,8 +195,10 @@ def halo(
     Raises
     ------
     InvalidArgument
-        When a width is negative, the periodic domain is shorter than the blocks together, or the
-        colour is none.
+        When a width is negative, the periodic domain is shorter than the blocks together, a
+        dimension wraps without one, or the colour is none.
+    WrongType
+        When `periodic` is neither a bool nor a Region, or `wraps` no bools.
     Mismatch
         When `width`, `periodic` or `wraps` have other dimensions than the layout.
     Unsupported
@@ -220,7 +223,7 @@ def halo(
     {0: 4, 2: 4}
     """
     lower, upper = _sides(width, layout)
-    domain = _wrapping_domain(periodic, layout)
+    domain = _wrapping_domain(periodic, wraps, layout)
     return _plan.halo(layout, lower, upper, domain, wraps, corners, colours, colour)
 
 
@@ -265,7 +268,8 @@ def axis_halo(
     ({2: 4}, {1: 6})
     """
     lower, upper = _sides(width, layout)
-    return _plan.axis_halo(layout, lower, upper, axis, _wrapping_domain(periodic, layout), wraps)
+    domain = _wrapping_domain(periodic, wraps, layout)
+    return _plan.axis_halo(layout, lower, upper, axis, domain, wraps)
 
 
 def panel_broadcast(layout: BlockCyclic, region: Region, along: int) -> MotionPlan:
@@ -389,7 +393,7 @@ def prolongation(
     {0: 4, 1: 5, 2: 4}
     """
     lower, upper = _sides(width, fine)
-    domain = _wrapping_domain(periodic, coarse)
+    domain = _wrapping_domain(periodic, wraps, coarse)
     return _plan.prolongation(
         coarse, fine, integers(factor, "factor"), lower, upper, domain, wraps, partial
     )
@@ -445,7 +449,7 @@ def restriction(
     (Region((0, 0), (6, 6)), {0: 18, 1: 18})
     """
     lower, upper = _sides(width, coarse)
-    domain = _wrapping_domain(periodic, fine)
+    domain = _wrapping_domain(periodic, wraps, fine)
     return _plan.restriction(
         fine, coarse, integers(factor, "factor"), lower, upper, domain, wraps, partial
     )
@@ -457,11 +461,25 @@ def _checked(layout: Layout) -> Layout:
     return layout
 
 
-def _wrapping_domain(periodic: Region | bool | None, layout: Layout) -> Region:
-    """Return the domain that wraps around, empty where nothing does."""
+def _wrapping_domain(
+    periodic: Region | bool | None, wraps: Sequence[bool] | None, layout: Layout
+) -> Region:
+    """Return the domain that wraps around, empty where nothing does; refuse what says neither."""
+    if not isinstance(periodic, (bool, Region, type(None))):
+        raise WrongType(
+            f"periodic is {periodic!r}, it must be True, False or the Region that wraps around; "
+            "wraps=(True, False, ...) says which of its dimensions do"
+        )
+    if wraps is not None and not (is_several(wraps) and all(isinstance(w, bool) for w in wraps)):
+        raise WrongType(f"wraps is {wraps!r}, it must be a bool for each dimension")
     if periodic is True:
         return _checked(layout).domain
     if periodic is None or periodic is False:
+        if wraps is not None and any(wraps):
+            raise InvalidArgument(
+                "wraps says which dimensions of a periodic domain wrap around, and none is "
+                "periodic: give periodic=True, or its Region, too"
+            )
         return Region.empty_region(_checked(layout).dims)
     return periodic
 

@@ -212,3 +212,16 @@ def test_whole_runs_are_read_in_either_order(comm, order):
     arrays[0][...] = part_of(whole, rows, comm.rank)
     mover()
     np.testing.assert_array_equal(arrays[1], part_of(whole, columns, comm.rank))
+
+
+def test_ghosts_that_were_not_said_are_asked_for(comm):
+    blocks = dm.FloorPlan.uniform(dm.Region((0, 0), (4, 4 * comm.size)), (1, comm.size), comm.size)
+    plan = dm.halo(blocks, 1)
+    hint = r"UserArrays\(array, ghost=\.\.\.\)"
+    array = np.zeros((6, 6))
+    with pytest.raises(dm.Mismatch, match=hint):
+        dm.Mover(plan, array, array, comm=comm)
+    dm.Mover(plan, *[dm.UserArrays(array, ghost=1)] * 2, comm=comm)()
+    for wrong in (np.zeros((3, 6)), dm.UserArrays(np.zeros((7, 7)), ghost=1)):
+        with pytest.raises(dm.Mismatch, match=r"asks for \(\d, \d\)( \(on|$)"):
+            dm.Mover(plan, wrong, wrong, comm=comm)

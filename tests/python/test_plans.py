@@ -365,6 +365,18 @@ class TestHalo:
         ]:
             with pytest.raises(error):
                 dm.halo(plan, *arguments)
+        for said, error, words in [
+            ({"periodic": (True, False)}, dm.WrongType, r"wraps=\(True, False, ...\) says which"),
+            ({"periodic": 1}, dm.WrongType, "True, False or the Region"),
+            ({"periodic": True, "wraps": True}, dm.WrongType, "a bool for each dimension"),
+            ({"periodic": True, "wraps": (1, 0)}, dm.WrongType, "a bool for each dimension"),
+            ({"wraps": (True, False)}, dm.InvalidArgument, "give periodic=True"),
+            ({"periodic": False, "wraps": [True, False]}, dm.InvalidArgument, "periodic=True"),
+        ]:
+            for build in (dm.halo, lambda *given, **said: dm.axis_halo(*given, 0, **said)):
+                with pytest.raises(error, match=words):
+                    build(plan, 1, **said)
+        assert dm.halo(plan, 1, wraps=[False, False]) == dm.halo(plan, 1)
         with pytest.raises(dm.Unsupported, match=r"dimension 1 .* blocks of 2.* use block"):
             dm.halo(dm.BlockCyclic((4, 8), "(block, cyclic(2))", 4, grid=(2, 2)), 1)
         with pytest.raises(dm.Unsupported, match="floor plan"):
