@@ -158,4 +158,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted(set(globals()) | set(__all__))
+    module_own = {name for name in globals() if name.startswith("__")}
+    return sorted({*__all__, "files", *module_own})

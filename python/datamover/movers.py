@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -528,3 +529,16 @@ class Mover(MoverSet):
         flight.
         """
         super().rebind((source, destination))
+
+
+def _show_parameters() -> None:
+    """Have help show the parameters of a mover, which `__new__` hands on without a look at them."""
+    made = inspect.signature(Mover.__init__)
+    parameters = list(made.parameters.values())
+    Mover.__signature__ = made.replace(parameters=parameters[1:])
+    Mover.__new__.__signature__ = made.replace(
+        parameters=[parameters[0].replace(name="cls"), *parameters[1:]]
+    )
+
+
+_show_parameters()

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Does every kind of failure have its exception class, in Python's terms too?"""
 
+import inspect
 import pickle
+import pydoc
 import subprocess
 import sys
 
@@ -76,6 +78,17 @@ assert not loaded, loaded
 assert {"XArray", "Mover", "move", "explain"} <= set(dir(dm)) and dm.__version__
 """
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+def test_what_is_shown_of_the_package_is_what_is_for_users():
+    names = {name for name in dir(dm) if not name.startswith("__")}
+    assert names == {*dm.__all__, "files"} - {"__version__"}
+    names = {name for name in dir(dm.files) if not name.startswith("__")}
+    assert names == set(dm.files.__all__)
+    shown = list(inspect.signature(dm.Mover).parameters)
+    assert shown[:3] == ["plan", "source", "destination"] and shown[-1] == "comm"
+    words = pydoc.plain(pydoc.render_doc(dm.Mover))
+    assert "plan: 'MotionPlan', source: 'Arrays'" in words and "*given" not in words
 
 
 def test_unknown_names_are_attribute_errors():
