@@ -5,7 +5,9 @@ NumPy, zarr-python and h5py read what is written and write what is read.
 """
 
 import errno
+import gc
 import os
+import warnings
 
 import drawn
 import h5py
@@ -445,6 +447,56 @@ def test_what_cannot_be_is_refused_on_all(comm, place):
             mover.wait()
     with dm.files.open(name, rows, comm=comm, max_bytes=8) as file, pytest.raises(dm.NoMemory):
         dm.Mover(plan, file, array)
+
+
+def test_what_cannot_be_replaced_is_refused_in_words_of_open(comm, place):
+    rows = dm.BlockCyclic((4,), "(block)", nprocs=comm.size)
+    if comm.rank == 0:
+        for name, members in (("one", ["a"]), ("two", ["a", "b"])):
+            with h5py.File(f"{place}/{name}.h5", "w") as made:
+                for member in members:
+                    made[member] = np.zeros(4)
+        zarr.create_group(f"{place}/g.zarr")
+    comm.Barrier()
+    for name in ("one.h5:/c", "two.h5:/c", "g.zarr"):
+        with pytest.raises(dm.IoError, match="remove it first, or give another name") as caught:
+            dm.files.open(f"{place}/{name}", rows, comm=comm, mode="w", dtype="f8", overwrite=True)
+        assert "overwrite_group" not in str(caught.value)
+
+
+@pytest.mark.parametrize("end", ENDS)
+@pytest.mark.parametrize("mode", ["r", "w"])
+def test_one_that_is_dropped_without_a_close_is_named_by_a_warning(comm, place, end, mode):
+    rows = dm.BlockCyclic((4,), "(block)", nprocs=comm.size)
+    name = name_of(place, end)
+    if mode == "r":
+        store(comm, name, np.zeros(4))
+    before = sorted(os.listdir(place))
+    said = {"dtype": "f8"} if mode == "w" or end == "raw" else {}
+    file = dm.files.open(name, rows, comm=comm, mode=mode, **said)
+    dm.Mover(dm.redistribute(rows, rows), *pair(file, comm, mode))()
+    comm.Barrier()
+    with pytest.warns(ResourceWarning, match="was not closed") as caught:
+        del file
+        gc.collect()
+    words = str(caught[0].message)
+    assert words.startswith(f"{place}/a.{end}, opened with mode '{mode}'")
+    assert words.endswith("there is no new file") == (mode == "w")
+    comm.Barrier()
+    assert sorted(os.listdir(place)) == before
+    comm.Barrier()
+    with dm.files.open(f"{place}/b.npy", rows, comm=comm, mode="w", dtype="f8") as file:
+        pass
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        del file
+        gc.collect()
+
+
+def pair(file, comm, mode):
+    """A file and an array: source and destination."""
+    array = dm.XArray(comm, file.layout, "f8")
+    return (file, array) if mode == "r" else (array, file)
 
 
 def test_a_file_that_a_mover_failed_to_write_is_not_made(comm, place, monkeypatch):

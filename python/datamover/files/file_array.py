@@ -10,6 +10,8 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
+import sys
+import warnings
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -244,11 +246,15 @@ class FileArray:
 
     #: By which movers know that it is one, without loading this module.
     is_file_array = True
+    #: Of the class: one that was not opened has nothing to be closed.
+    closed = True
+    _process = -1
 
     def __init__(self, comm: MPI.Comm, address: int, request: _Request):
         self.comm, self.layout, self.mode = comm, request.layout, request.mode
         self.path, self.ranks, self.max_bytes = request.path, request.ranks, request.max_bytes
         self.closed = False
+        self._process = os.getpid()
         self._address = address
         self._request = request
         self._file: Any = None
@@ -289,7 +295,7 @@ class FileArray:
         with together(self.comm):
             if self.comm.rank == 0:
                 overwrite = request.overwrite
-                placing.check_place(self.path, overwrite, False, request.member)
+                placing.check_place(self.path, overwrite, None, request.member)
                 placing.tell_of_leftovers(placing.remove_leftovers(self.path))
                 self._removes = True
                 self._lock = placing.claim(self._temporary, file_format.is_directory)
@@ -469,6 +475,16 @@ class FileArray:
             elif not self.closed and not self._give_up():
                 tell_at_end(self.comm, error)
         finally:
+            self._drop()
+
+    def __del__(self) -> None:
+        """Warn, as Python's files do, where it was not closed; what was to be new is not made."""
+        if self.closed or self._process != os.getpid():  # a child's is its parent's
+            return
+        lost = ": there is no new file" if self.mode == "w" else ""
+        words = f"{self.path}, opened with mode {self.mode!r}, was not closed{lost}"
+        warnings.warn(words, ResourceWarning, stacklevel=2, source=self)
+        if not sys.is_finalizing():  # what is left then, the next one who writes there removes
             self._drop()
 
     def __repr__(self) -> str:

@@ -143,11 +143,12 @@ def _check_apart(source: str, output: str) -> None:
 
 
 def check_place(
-    output: str, overwrite: bool, overwrite_group: bool, member: str | None = None
+    output: str, overwrite: bool, overwrite_group: bool | None, member: str | None = None
 ) -> None:
     """Check that an output can be put where it shall be; errors as of `check_places`.
 
     `member` is the dataset of an HDF5 file that the output is to be: others may not get lost.
+    `overwrite_group` is None for a caller that has no such option.
     """
     directory = os.path.dirname(output)
     if not os.path.isdir(directory):
@@ -168,19 +169,25 @@ def check_place(
         there = hdf5.names(output)
         if len(there) > 1:
             raise IoError(
-                f"{output} is an HDF5 file of several datasets: "
-                f"{formats.option('overwrite_group', True)} replaces all of it"
+                f"{output} is an HDF5 file of several datasets: {_how_to_replace(overwrite_group)}"
             )
         if member and there and there != [member]:
             raise IoError(
                 f"{output} holds the dataset {there[0]!r}, not {member!r}: "
-                f"{formats.option('overwrite_group', True)} replaces all of it"
+                f"{_how_to_replace(overwrite_group)}"
             )
     if os.path.isdir(output) and not overwrite_group and not _is_zarr_array(output):
         raise IoError(
             f"{output} is a Zarr group, perhaps with many arrays: "
-            f"{formats.option('overwrite_group', True)} replaces all of it"
+            f"{_how_to_replace(overwrite_group)}"
         )
+
+
+def _how_to_replace(overwrite_group: bool | None) -> str:
+    """Say what is to be done where an output holds more than is to be written."""
+    if overwrite_group is None:
+        return "it is not replaced here; remove it first, or give another name"
+    return f"{formats.option('overwrite_group', True)} replaces all of it"
 
 
 def _is_zarr_array(path: str) -> bool:
