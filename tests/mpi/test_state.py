@@ -185,13 +185,14 @@ def test_a_save_goes_on_while_the_program_does(comm, place, end):
     array, whole = rows(comm)
     path = f"{place}/a.{end}"
     saving = dm.save(path, {"u": array}, wait=False)
+    assert repr(saving).startswith(f"Saving({path!r}, ")
     for block in array.blocks:
         array[block][...] = -1
     comm.Barrier()
     assert not os.path.exists(path)
     saving.wait()
     np.testing.assert_array_equal(stored(path, "u"), whole)
-    assert saving.done
+    assert saving.done and repr(saving) == f"Saving({path!r}, ended)"
     with pytest.raises(dm.InvalidState):
         saving.wait()
     comm.Barrier()
@@ -529,7 +530,7 @@ def test_processes_that_differ_are_told_in_what(comm, place):
     for mine, words in [
         ({"step": 2 if last else 1}, "'step'"),
         ({"b" if last else "a": 1}, "names"),
-        ({"table": np.arange(3) + last}, "'table'"),
+        ({"table": np.arange(3) + last}, r"'table'.* is given as \(array, layout\)"),
     ]:
         with pytest.raises(dm.Mismatch, match=words):
             dm.save(f"{place}/a.zarr", {"u": array, **mine})

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 Value = bool | int | float | str
 
+#: What is to be said where processes save different things: parts, perhaps, without a layout.
+WHERE_PARTS_DIFFER = "; a process's own part of an array is given as (array, layout)"
+
 #: Names that mean something in a Zarr store.
 RESERVED = frozenset(["", ".", "..", "zarr.json", ".zarray", ".zgroup", ".zattrs", ".zmetadata"])
 
@@ -268,6 +271,7 @@ def agree_on(address: int, said: dict[str, Any], verb: str) -> None:
             raise Mismatch(
                 f"processes 0 and {differing[0]} {verb} different things as {name!r}: "
                 "names, shapes, layouts' extents, values and options are the same on all"
+                + (WHERE_PARTS_DIFFER if verb == "save" else "")
             )
 
 

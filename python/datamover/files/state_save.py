@@ -211,9 +211,10 @@ class Saving:
 
     # Of the class: an interrupt may leave one without its own.
     _writing: _Writing | None = None
+    _output = ""
 
     def __init__(self, job: Save, staging: Staging | None):
-        self._comm = job.comm
+        self._comm, self._output = job.comm, job.output
         self._appointment = Appointment(job.comm)
         writing = _Writing(job, staging)
         self._written = writing.is_written
@@ -275,6 +276,12 @@ class Saving:
         if writing is not None:
             self._dropping.detach()
             writing.let_go()
+
+    def __repr__(self) -> str:
+        if self._is_over:
+            return f"Saving({self._output!r}, ended)"
+        state = "to be waited for" if self.done else "being written"
+        return f"Saving({self._output!r}, {state})"
 
     def __enter__(self) -> Saving:
         return self
