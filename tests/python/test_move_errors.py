@@ -13,7 +13,7 @@ from mpi4py import MPI
 from zarr.storage import LocalStore
 
 import datamover as dm
-from datamover.files import flat, move, npy, placing
+from datamover.files import flat, intend, move, npy, placing
 
 COMM = MPI.COMM_SELF
 ARRAY = np.arange(24.0).reshape(4, 6)
@@ -115,10 +115,32 @@ def test_dtypes_that_zarr_has_not(place):
 
 def test_foreign_zarr(place):
     zarr.create_group(place / "g.zarr").create_array("inner", shape=(2,), dtype="f8")
-    refused(place, dm.IoError, "group; name one of its arrays: inner", source="g.zarr")
+    named = f"group; name one of its arrays, as {place}/g.zarr/inner: inner$"
+    refused(place, dm.IoError, named, source="g.zarr")
     (place / "bad.zarr").mkdir()
+    without = r"a directory without zarr.json or .zarray or .zgroup: no Zarr array$"
+    refused(place, dm.IoError, without, source="bad.zarr")
     (place / "bad.zarr" / "zarr.json").write_text("{not json")
     refused(place, dm.IoError, "no Zarr array", source="bad.zarr")
+
+
+def test_arrays_of_a_group_are_named_as_far_as_they_are_few(place):
+    group = zarr.create_group(place / "g.zarr")
+    refused(place, dm.IoError, "group; there is no array in it$", source="g.zarr")
+    for name in ("x", "fields/b", "a"):
+        group.create_array(name, shape=(2,), dtype="f8")
+    refused(place, dm.IoError, "g.zarr/a: a, fields/b, x$", source="g.zarr")
+    move(COMM, place / "g.zarr" / "fields" / "b", place / "b.npy")
+    for k in range(9):
+        group.create_array(f"y{k}", shape=(2,), dtype="f8")
+    refused(place, dm.IoError, "x, y0, .*, y6, and 2 more$", source="g.zarr")
+
+
+def test_an_option_that_there_is_not(place):
+    words = "no option 'chunk'; there are shape, .*chunks, .*writers$"
+    refused(place, dm.InvalidArgument, words, chunk=(2, 2))
+    with pytest.raises(dm.InvalidArgument, match=words):
+        intend(place / "a.npy", place / "b.npy", chunk=(2, 2))
 
 
 def test_broken_chunk(place):

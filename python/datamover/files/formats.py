@@ -9,7 +9,7 @@ import functools
 import math
 import os
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Protocol
 
 import numpy as np
@@ -99,6 +99,15 @@ class MoveOptions:
     member: str | None = None
     output_member: str | None = None
     writers: int | None = None
+
+
+def options_of(said: Mapping[str, Any]) -> MoveOptions:
+    """Make options of keywords; refuse one that there is not, and name those that there are."""
+    names = [field.name for field in dataclasses.fields(MoveOptions)]
+    for name in said:
+        if name not in names:
+            raise InvalidArgument(f"there is no option {name!r}; there are {', '.join(names)}")
+    return MoveOptions(**said)
 
 
 class Reader(Protocol):

@@ -157,7 +157,7 @@ def move(
     """
 
     def settle() -> tuple[str, str, MoveOptions]:
-        return _places(source, output, options or MoveOptions(**said))
+        return _places(source, output, options or formats.options_of(said))
 
     if comm is None:
         return _move(None, *settle(), progress)
@@ -294,7 +294,7 @@ def intend(
     ...     found.plan.passes, found.plan.chunks, found.files
     (1, 16, 17)
     """
-    options = options or MoveOptions(**said)
+    options = options or formats.options_of(said)
     source, output, options = _places(source, output, options)
     if not isinstance(nprocs, int) or nprocs < 1:
         raise InvalidArgument(f"nprocs is {nprocs!r}; it must be a positive integer")

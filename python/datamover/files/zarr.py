@@ -33,6 +33,10 @@ from datamover.files.write_back import sync_file_system
 from datamover.files.zarr_traits import ZarrTraits, traits_of
 
 COMPRESSORS = ("auto", "none", "zstd", "gzip", "blosc")
+#: What says that a directory is an array or a group.
+METADATA = ("zarr.json", ".zarray", ".zgroup")
+#: At most so many arrays of a group are named in an error.
+SHOWN_ARRAYS = 10
 #: Chunks are about this large when nobody says how large they are to be.
 DEFAULT_CHUNK_BYTES = 1 << 20
 
@@ -49,7 +53,7 @@ def _zarr():
 
 def recognizes(path: str) -> bool:
     """Tell whether a directory holds Zarr's metadata."""
-    return any(os.path.exists(os.path.join(path, n)) for n in ("zarr.json", ".zarray", ".zgroup"))
+    return any(os.path.exists(os.path.join(path, name)) for name in METADATA)
 
 
 async def _others_end() -> None:
@@ -235,16 +239,33 @@ def open_reader(path: str, options: MoveOptions) -> ZarrArray:
             warnings.simplefilter("ignore")
             found = zarr.open(store, mode="r")
     except Exception as e:  # zarr, json and the codecs have many words for foreign metadata
+        if not at_address and not recognizes(path):
+            raise IoError(
+                f"{path} is a directory without {' or '.join(METADATA)}: no Zarr array"
+            ) from None
         words = addresses.words_of(e)
         raise IoError(f"{path} is no Zarr array that can be read: {words}") from e
     if not isinstance(found, zarr.Array):
-        arrays = "" if at_address else ": " + (", ".join(sorted(found.array_keys())) or "none")
-        raise IoError(f"{path} is a Zarr group; name one of its arrays{arrays}")
+        raise IoError(f"{path} is a Zarr group; {_how_to_name(found, path, at_address)}")
     _check_dtype(found.dtype, path)
     check_shape(found.shape, found.dtype, path)
     if any(extent < 1 for extent in found.shards or found.chunks):
         raise IoError(f"{path} has chunks of {found.shards or found.chunks}: they hold nothing")
     return ZarrArray(found, path, found.dtype, traits_of(found))
+
+
+def _how_to_name(group: Any, path: str, at_address: bool) -> str:
+    """Say how an array of a group is named, and which there are, where that is soon known."""
+    if at_address:
+        return f"name one of its arrays, as {path}/NAME"
+    members = group.members(max_depth=None)
+    arrays = sorted(name for name, found in members if hasattr(found, "chunks"))
+    if not arrays:
+        return "there is no array in it"
+    more = f", and {len(arrays) - SHOWN_ARRAYS} more" if len(arrays) > SHOWN_ARRAYS else ""
+    return (
+        f"name one of its arrays, as {path}/{arrays[0]}: {', '.join(arrays[:SHOWN_ARRAYS])}{more}"
+    )
 
 
 def _check_dtype(dtype: Any, where: str) -> None:
