@@ -8,7 +8,7 @@ import sys
 import tempfile
 from enum import Enum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -47,29 +47,60 @@ app = typer.Typer(
 )
 
 
-class Version(str, Enum):
-    """The versions of applications; not every application has all of them."""
+#: What the versions are, of all applications.
+MEANINGS = {
+    "datamover": "datamover",
+    "overlap": "computes while data travels",
+    "thread": "the same with a progress thread",
+    "by_hand": "MPI without datamover",
+    "ring": "the same in another way",
+    "datatypes": "MPI packs",
+    "original": "as in NPB",
+    "nozero": "without setting its buffers to 0",
+    "python": "datamover and NumPy",
+}
 
-    datamover = "datamover"
-    overlap = "overlap"
-    thread = "thread"
-    by_hand = "by_hand"
-    ring = "ring"
-    datatypes = "datatypes"
-    original = "original"
-    nozero = "nozero"
-    python = "python"
+
+def twins(name: str) -> list[str]:
+    """Return the versions of an application that are written by hand.
+
+    Examples
+    --------
+    >>> from datamover.apps.command import twins
+    >>> twins("summa")
+    ['by_hand', 'ring']
+    """
+    return ["by_hand", *OTHER_TWINS.get(name, [])]
 
 
-Versions = Annotated[
-    Version,
-    typer.Option(
-        help="datamover; overlap: computes while data travels; thread: "
-        "the same with a progress thread; by_hand: MPI without datamover; ring: the same in "
-        "another way (summa); datatypes: MPI packs; original: as in NPB; nozero: without setting "
-        "its buffers to 0 (nas_mg); python: datamover and NumPy. The others are C++."
-    ),
-]
+def versions(name: str) -> list[str]:
+    """Return all versions of an application.
+
+    Examples
+    --------
+    >>> from datamover.apps.command import versions
+    >>> versions("nas_ft")
+    ['datamover', 'overlap', 'thread', 'by_hand', 'python']
+    """
+    overlapped = [] if name in PATTERNS else ["overlap", "thread"]
+    in_python = ["python"] if name in IN_PYTHON else []
+    return ["datamover", *overlapped, *twins(name), *in_python]
+
+
+def _version_of(name: str) -> Any:
+    """Make the option that chooses among the versions of an application."""
+    there = versions(name)
+    words = "; ".join(
+        version if version == MEANINGS[version] else f"{version}: {MEANINGS[version]}"
+        for version in there
+    )
+    others = " The others are C++." if name in IN_PYTHON else ""
+    return Annotated[
+        Enum("Version", {version: version for version in there}),
+        typer.Option(help=f"{words}.{others}"),
+    ]
+
+
 Class = Annotated[str, typer.Option("--class", help="Of NAS: S, W, A or B.")]
 Iterations = Annotated[int, typer.Option(min=1, max=10**6, help="Each moves all values once.")]
 Rounds = Annotated[int, typer.Option(min=1, max=1000, help="How often the versions take turns.")]
@@ -101,18 +132,6 @@ def program(name: str) -> str:
     return str(path)
 
 
-def twins(name: str) -> list[str]:
-    """Return the versions of an application that are written by hand.
-
-    Examples
-    --------
-    >>> from datamover.apps.command import twins
-    >>> twins("summa")
-    ['by_hand', 'ring']
-    """
-    return ["by_hand", *OTHER_TWINS.get(name, [])]
-
-
 def _check_writable(file: Path) -> None:
     """Refuse, before anything runs, a file that could not be written at the end."""
     if file.is_dir() or not os.access(file if file.exists() else file.parent, os.W_OK):
@@ -136,35 +155,30 @@ def _write(text: str, file: Path) -> None:
 def _run(
     name: str,
     nprocs: int,
-    version: Version,
+    said: Enum,
     twin: bool,
     rounds: int,
     problem: list[str],
     json_file: Path | None,
     frames: str | None = None,
 ) -> None:
+    version = said.value
     with options.errors_to_exit():
         if launch.inside_launcher():
             raise InvalidState(
                 "datamover app starts its processes itself: run it without mpiexec or srun"
             )
-        if version is Version.python:
+        if version == "python":
             if twin or rounds > 1:
                 raise InvalidArgument("--twin and --rounds are for the versions in C++")
-            if name not in IN_PYTHON:
-                raise InvalidArgument(
-                    f"{name} is there in C++ only; {' and '.join(IN_PYTHON)} also in Python"
-                )
             command = [sys.executable, program(f"{name}.py"), *problem]
         else:
-            versions = [version.value]
-            if twin:
-                versions += [twin for twin in twins(name) if twin != version.value]
-            command = [program(name), ",".join(versions), *problem, str(rounds)]
+            chosen = [version, *(other for other in twins(name) if twin and other != version)]
+            command = [program(name), ",".join(chosen), *problem, str(rounds)]
         if frames is not None:
             from datamover.apps import shown
 
-            if version is Version.python or twin or rounds > 1 or json_file is not None:
+            if version == "python" or twin or rounds > 1 or json_file is not None:
                 raise InvalidArgument("--frames shows one version in C++, once, without --json")
             raise typer.Exit(shown.run_command(nprocs, command, frames, typer.echo))
         if json_file is None:
@@ -188,7 +202,7 @@ def redblack3d(
     iterations: Annotated[
         int, typer.Option(min=1, max=10**9, help="Sweeps over both colours.")
     ] = 20,
-    version: Versions = Version.datamover,
+    version: _version_of("redblack3d") = "datamover",
     twin: Twin = False,
     rounds: Rounds = 1,
     json_file: options.JsonFile = None,
@@ -204,7 +218,7 @@ def redblack3d(
 def nas_ft(
     nprocs: options.Processes = 2,
     problem_class: Annotated[str, typer.Option("--class", help="Of NAS: S, W or A.")] = "S",
-    version: Versions = Version.datamover,
+    version: _version_of("nas_ft") = "datamover",
     twin: Twin = False,
     rounds: Rounds = 1,
     json_file: options.JsonFile = None,
@@ -217,7 +231,7 @@ def nas_ft(
 def nas_mg(
     nprocs: options.Processes = 2,
     problem_class: Class = "S",
-    version: Versions = Version.datamover,
+    version: _version_of("nas_mg") = "datamover",
     twin: Twin = False,
     rounds: Rounds = 1,
     json_file: options.JsonFile = None,
@@ -231,7 +245,7 @@ def nas_lu(
     nprocs: options.Processes = 2,
     problem_class: Class = "S",
     iterations: Iterations = 20,
-    version: Versions = Version.datamover,
+    version: _version_of("nas_lu") = "datamover",
     twin: Twin = False,
     rounds: Rounds = 1,
     json_file: options.JsonFile = None,
@@ -246,7 +260,7 @@ def nas_bt(
     nprocs: options.Processes = 4,
     problem_class: Class = "S",
     iterations: Iterations = 20,
-    version: Versions = Version.datamover,
+    version: _version_of("nas_bt") = "datamover",
     twin: Twin = False,
     rounds: Rounds = 1,
     json_file: options.JsonFile = None,
@@ -261,7 +275,7 @@ def nas_sp(
     nprocs: options.Processes = 4,
     problem_class: Class = "S",
     iterations: Iterations = 20,
-    version: Versions = Version.datamover,
+    version: _version_of("nas_sp") = "datamover",
     twin: Twin = False,
     rounds: Rounds = 1,
     json_file: options.JsonFile = None,
@@ -283,7 +297,7 @@ def summa(
     block: Annotated[
         int, typer.Option(min=1, max=20_000, help="Rows and columns of the blocks dealt out.")
     ] = 64,
-    version: Versions = Version.datamover,
+    version: _version_of("summa") = "datamover",
     twin: Twin = False,
     rounds: Rounds = 1,
     json_file: options.JsonFile = None,
