@@ -143,7 +143,7 @@ std::span<const IndexList::Holder> IndexList::holders(std::int64_t flat_index) c
                     "rank " + std::to_string(table_->known_rank) +
                         " does not know who holds index " + std::to_string(flat_index) +
                         ": where lists are made of each process's own, name the layouts that they "
-                        "meet");
+                        "meet (partners)");
     return {first, last};
 }
 
