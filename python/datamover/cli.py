@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -21,6 +22,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
+#: Between two looks at what a recording has.
+SHOWN_SECONDS = 0.2
 #: Of the pictures that --png draws.
 PICTURE_SUFFIXES = (".png", ".pdf", ".svg")
 
@@ -172,8 +175,33 @@ def stream(
         elif info:
             typer.echo(recorder.describe(address, timeout))
         else:
-            recorded = recorder.record(address, to, array or [], steps, timeout)
+            with _telling(address) as tell:
+                recorded = recorder.record(address, to, array or [], steps, timeout, tell)
             typer.echo(recorded)
+
+
+@contextlib.contextmanager
+def _telling(address: str) -> Iterator[Callable[[Any], None]]:
+    """Show on a terminal what a recording waits for or has; say what it has where it breaks off."""
+    from rich.console import Console
+    from rich.markup import escape
+
+    so_far, shown_at = None, 0.0
+
+    def tell(recorded: Any) -> None:
+        nonlocal so_far, shown_at
+        so_far = recorded
+        if time.monotonic() > shown_at + SHOWN_SECONDS:
+            shown_at = time.monotonic()
+            status.update(escape(f"recorded {recorded}"))
+
+    try:
+        with Console(stderr=True).status(escape(f"waiting for {address}")) as status:
+            yield tell
+    except BaseException:
+        if so_far is not None:
+            typer.echo(f"recorded until then: {so_far}", err=True)
+        raise
 
 
 def _show(

@@ -1643,6 +1643,26 @@ def test_what_was_recorded_is_said_in_words():
     )
 
 
+def test_the_command_says_what_it_has_where_the_stream_breaks_off(tmp_path):
+    grid = dm.BlockCyclic((2, 3), "(*, *)", nprocs=1)
+    folder = tmp_path / "run" / "u"
+    with contextlib.ExitStack() as stack:
+        with (
+            pytest.raises(KeyError),
+            dm.Stream(None, HERE, timeout=LIMIT_SECONDS, consumers=1) as out,
+        ):
+            recorder = stack.enter_context(command(out.address, "--to", f"npy:{tmp_path / 'run'}"))
+            for step in (0, 1):
+                out.send("u", np.zeros((2, 3)), layout=grid, step=step)
+            while is_running(recorder) and not (folder.exists() and len([*folder.iterdir()]) == 2):
+                pass
+            raise KeyError
+        output, errors = recorder.communicate()
+    assert recorder.returncode == 1
+    assert output == ""
+    assert "recorded until then: 2 steps, 96 bytes" in errors
+
+
 @pytest.mark.parametrize("kind", ["npy", "zarr"])
 def test_the_command_records(tmp_path, kind):
     grid = dm.BlockCyclic((2, 3), "(*, *)", nprocs=1)

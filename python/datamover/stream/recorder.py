@@ -8,7 +8,7 @@ import dataclasses
 import functools
 import time
 import urllib.parse
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -84,8 +84,17 @@ def describe(address: str, timeout: float | None) -> str:
     return "\n".join(lines)
 
 
+def _nobody(so_far: Recorded) -> None:
+    """Tell nobody."""
+
+
 def record(
-    address: str, to: str, names: Sequence[str], steps: int | None, timeout: float | None
+    address: str,
+    to: str,
+    names: Sequence[str],
+    steps: int | None,
+    timeout: float | None,
+    tell: Callable[[Recorded], None] = _nobody,
 ) -> Recorded:
     """Write the steps of a stream to files, until it ends or there are so many.
 
@@ -100,6 +109,8 @@ def record(
     steps : int, optional
     timeout : float, optional
         Seconds to wait for the stream, and for each step.
+    tell : callable, optional
+        Gets what is recorded so far, after each array.
 
     Raises
     ------
@@ -118,8 +129,8 @@ def record(
                 for name, info in wanted.items()
             }
             if names:
-                return _record(source, recorder, layouts, steps, timeout)
-            return _record_all(source, recorder, steps, timeout)
+                return _record(source, recorder, layouts, steps, timeout, tell)
+            return _record_all(source, recorder, steps, timeout, tell)
 
 
 def _wanted(source: Consumer, timeout: float | None, names: Sequence[str]) -> dict[str, ArrayInfo]:
@@ -137,6 +148,7 @@ def _record(
     layouts: dict[str, BlockCyclic],
     steps: int | None,
     timeout: float | None,
+    tell: Callable[[Recorded], None],
 ) -> Recorded:
     count = nbytes = 0
     for step, arrays in source.steps(layouts, timeout):
@@ -144,13 +156,18 @@ def _record(
             recorder.write(name, step, array)
             nbytes += array.nbytes
         count += 1
+        tell(Recorded(count, nbytes, source.dropped))
         if count == steps:
             break
     return Recorded(count, nbytes, source.dropped)
 
 
 def _record_all(
-    source: Consumer, recorder: Recorder, steps: int | None, timeout: float | None
+    source: Consumer,
+    recorder: Recorder,
+    steps: int | None,
+    timeout: float | None,
+    tell: Callable[[Recorded], None],
 ) -> Recorded:
     """Record every array; those of a step come one by one, with its number."""
     count = nbytes = 0
@@ -165,6 +182,7 @@ def _record_all(
         for name, array in arrays.items():
             recorder.write(name, step, array)
             nbytes += array.nbytes
+        tell(Recorded(count, nbytes, source.dropped))
         seen |= arrays.keys()
         # In the first step nobody knows yet whether another one comes.
         if count == steps and count > 1 and seen >= known:
