@@ -253,8 +253,6 @@ class FileArray:
     def __init__(self, comm: MPI.Comm, address: int, request: _Request):
         self.comm, self.layout, self.mode = comm, request.layout, request.mode
         self.path, self.ranks, self.max_bytes = request.path, request.ranks, request.max_bytes
-        self.closed = False
-        self._process = os.getpid()
         self._address = address
         self._request = request
         self._file: Any = None
@@ -264,6 +262,8 @@ class FileArray:
         self._readers: weakref.WeakSet[Any] = weakref.WeakSet()  # movers in flight
         self._writers: weakref.WeakSet[Any] = weakref.WeakSet()
         self._is_damaged = False
+        self._process = os.getpid()
+        self.closed = False  # from here on there is something to be closed
         try:
             if self.mode == "w":
                 self._create()
