@@ -28,19 +28,6 @@ namespace {
 
 constexpr std::chrono::hours longer_than_any_test{24};
 
-/// A communicator of its own, whose group may fail.
-class Own {
-public:
-    Own() { MPI_Comm_dup(MPI_COMM_WORLD, &comm_); }
-    ~Own() { MPI_Comm_free(&comm_); }
-    Own(const Own&) = delete;
-    Own& operator=(const Own&) = delete;
-    MPI_Comm comm() const { return comm_; }
-
-private:
-    MPI_Comm comm_ = MPI_COMM_NULL;
-};
-
 std::int64_t value_of(int rank, int agreement, std::int64_t place) {
     return (agreement * 1000 + rank) * 10'000 - place * (rank % 2 == 0 ? 1 : -1);
 }
@@ -100,8 +87,8 @@ TEST(Agreements, FindTheLargestOfEachValue) {
 }
 
 TEST(Agreements, EndWhereAProcessFailsInstead) {
-    const Own own;
-    const auto group = ProcessGroup::of(own.comm());
+    const mpi_test::OwnComm comm;
+    const auto group = ProcessGroup::of(comm);
     if (std::ssize(group->node_ranks()) != group->size())
         GTEST_SKIP() << "a collective of MPI that never ends keeps MPI from ending";
     group->gather({1});

@@ -70,6 +70,19 @@ inline int world_size() {
     return size;
 }
 
+/// A communicator of its own for one test, or for one thread.
+class OwnComm {
+public:
+    OwnComm() { MPI_Comm_dup(MPI_COMM_WORLD, &comm_); }
+    ~OwnComm() { MPI_Comm_free(&comm_); }
+    OwnComm(const OwnComm&) = delete;
+    OwnComm& operator=(const OwnComm&) = delete;
+    operator MPI_Comm() const { return comm_; }
+
+private:
+    MPI_Comm comm_ = MPI_COMM_NULL;
+};
+
 /// Whether something holds on all processes, so that all leave a test together.
 inline bool holds_everywhere(bool here) {
     int mine = here ? 1 : 0, all = 0;

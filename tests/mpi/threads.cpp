@@ -72,19 +72,6 @@ private:
     datamover::Mover mover_;
 };
 
-/// A communicator of its own for one test, or for one thread.
-class OwnComm {
-public:
-    OwnComm() { MPI_Comm_dup(MPI_COMM_WORLD, &comm_); }
-    ~OwnComm() { MPI_Comm_free(&comm_); }
-    OwnComm(const OwnComm&) = delete;
-    OwnComm& operator=(const OwnComm&) = delete;
-    operator MPI_Comm() const { return comm_; }
-
-private:
-    MPI_Comm comm_ = MPI_COMM_NULL;
-};
-
 /// What a program computes meanwhile.
 double arithmetic() {
     std::vector<double> numbers(2000);
@@ -111,7 +98,7 @@ protected:
 };
 
 TEST_P(Threads, TheProgressThreadMovesWhileTheProgramComputes) {
-    const OwnComm comm;
+    const mpi_test::OwnComm comm;
     RowsToColumns moved(comm, options());
     const datamover::ProgressThread thread;
     mpi_test::Comparisons comparisons;
@@ -129,7 +116,7 @@ TEST_P(Threads, TheProgressThreadMovesWhileTheProgramComputes) {
 }
 
 TEST_P(Threads, AProgressThreadComesAndGoesInFlight) {
-    const OwnComm comm;
+    const mpi_test::OwnComm comm;
     RowsToColumns moved(comm, options());
     mpi_test::Comparisons comparisons;
     std::unique_ptr<datamover::ProgressThread> thread;
@@ -145,7 +132,7 @@ TEST_P(Threads, AProgressThreadComesAndGoesInFlight) {
 }
 
 TEST_P(Threads, TwoThreadsAndTheProgressThreadMoveAtOnce) {
-    const OwnComm first, second;
+    const mpi_test::OwnComm first, second;
     RowsToColumns movers[] = {{first, options()}, {second, options()}};
     const datamover::ProgressThread progress;
     mpi_test::Comparisons comparisons[2];
@@ -165,7 +152,7 @@ TEST_P(Threads, TwoThreadsAndTheProgressThreadMoveAtOnce) {
 }
 
 TEST_P(Threads, SeveralThreadsWaitForOneMover) {
-    const OwnComm comm;
+    const mpi_test::OwnComm comm;
     RowsToColumns moved(comm, options());
     mpi_test::Comparisons comparisons;
     const auto wait = [&] {
@@ -189,7 +176,7 @@ TEST_P(Threads, SeveralThreadsWaitForOneMover) {
 }
 
 TEST(ThreadsAndElements, TheProgressThreadCarriesADistribution) {
-    const OwnComm comm;
+    const mpi_test::OwnComm comm;
     const std::int64_t nprocs = mpi_test::world_size(), rank = mpi_test::world_rank();
     std::vector<std::int32_t> ranks;
     for (std::int64_t i = 0; i < 50 * nprocs; ++i)
