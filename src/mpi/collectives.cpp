@@ -92,11 +92,10 @@ void ProcessGroup::wait_for_agreement(std::uint64_t agreement) const {
     wait(waiting, [&] { return board_->all_have_said(agreement); });
 }
 
-/// What each process of this node brings, in order of rank, by shared memory; none where there is
-/// none yet, or any process brings too much. Collective on the node.
+/// What each process of this node brings, in order of rank, by shared memory; none where any
+/// brings too much. Collective on the node, once there are boards.
 std::optional<std::vector<std::vector<std::int64_t>>> ProcessGroup::heard_on_node(
     std::span<const std::int64_t> mine) const {
-    if (!board_) return std::nullopt;
     check_still_running();
     check_alive();
     const std::uint64_t agreement = next_agreement_.fetch_add(1, std::memory_order_relaxed);
@@ -111,7 +110,7 @@ std::optional<std::vector<std::vector<std::int64_t>>> ProcessGroup::heard_on_nod
 }
 
 std::vector<std::int64_t> ProcessGroup::maximum(std::vector<std::int64_t> values) const {
-    if (is_one_node() && values.size() <= FailureBoard::Said::most) {
+    if (board_ && is_one_node() && values.size() <= FailureBoard::Said::most) {
         if (const auto heard = heard_on_node(values)) {
             for (const auto& theirs : *heard)
                 for (std::size_t i = 0; i < std::min(values.size(), theirs.size()); ++i)
@@ -190,21 +189,18 @@ void ProcessGroup::throw_error_of(int lowest, const std::optional<Error>& mine) 
 
 std::vector<std::vector<std::int64_t>> ProcessGroup::gather_on_node(
     const std::vector<std::int64_t>& values) const {
-    if (auto heard = heard_on_node(values)) return *std::move(heard);
     return gather_in(node_comm_, node_ranks_.size(), values);
 }
 
 std::vector<std::vector<std::int64_t>> ProcessGroup::gather(
     const std::vector<std::int64_t>& values) const {
-    if (is_one_node())
-        if (auto heard = heard_on_node(values)) return *std::move(heard);
     return gather_in(comm_, static_cast<std::size_t>(size_), values);
 }
 
 namespace {
 
 /// Of up to so many processes, each brings so many numbers at once, the first their count.
-constexpr std::size_t most_in_slots = 64, slot_numbers = 48;
+constexpr std::size_t most_in_slots = 64, slot_numbers = FailureBoard::Said::most + 1;
 
 /// What each process brings; none where one brings more than a slot holds.
 std::optional<std::vector<std::vector<std::int64_t>>> in_slots(
@@ -221,6 +217,7 @@ std::optional<std::vector<std::vector<std::int64_t>>> in_slots(
 
 }  // namespace
 
+/// Of a communicator of `n` processes: this node's, or of all.
 std::vector<std::vector<std::int64_t>> ProcessGroup::gather_in(
     MPI_Comm comm, std::size_t n, const std::vector<std::int64_t>& values) const {
     struct Buffers {
@@ -230,7 +227,9 @@ std::vector<std::vector<std::int64_t>> ProcessGroup::gather_in(
     };
     const auto buffers = std::make_shared<Buffers>();
     Buffers& b = *buffers;
-    if (n <= most_in_slots) {
+    if (board_ && n == node_ranks_.size()) {
+        if (auto heard = heard_on_node(values)) return *std::move(heard);
+    } else if (n <= most_in_slots) {
         // A few numbers of each come with their count; where no process brings more, nothing else
         // is exchanged.
         b.mine.assign(slot_numbers, 0);

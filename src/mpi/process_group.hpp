@@ -136,7 +136,8 @@ public:
         abandoned_.push_back(std::move(memory));
     }
 
-    // Where all processes are on one node, these take no call of MPI for a few numbers of each.
+    // Where all processes are on one node, agree, maximum, all_bring and gather take no call of MPI
+    // for a few numbers of each.
 
     /// All processes call it; if any brings an error, all throw that of the lowest rank.
     /// Collective.
