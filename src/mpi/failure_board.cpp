@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <mutex>
 #include <string>
 #include <utility>
 
@@ -20,6 +21,16 @@ FailureBoard::FailureBoard(MPI_Comm comm, memory::AllocationPtr own, std::vector
     MPI_Comm_rank(comm_, &rank_);
     for (const PeerBoard& peer : peers_) boards_.push_back(peer.board);
     boards_.insert(boards_.begin() + position, own_);
+}
+
+void FailureBoard::leave(std::unique_ptr<FailureBoard> board) noexcept {
+    // Never destroyed: where another process has ended without leaving, its boards stay.
+    static auto* mutex = new std::mutex;
+    static auto* looked_at = new std::vector<std::unique_ptr<FailureBoard>>;
+    for (const PeerBoard& peer : board->peers_) peer.board->left.fetch_add(1);
+    const std::lock_guard lock(*mutex);
+    looked_at->push_back(std::move(board));
+    std::erase_if(*looked_at, [](const auto& left) { return left->all_have_left(); });
 }
 
 void FailureBoard::write(Board& board, const FailureNotice& notice) noexcept {

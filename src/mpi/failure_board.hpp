@@ -51,6 +51,8 @@ public:
         Said said[2];
         /// For this process, where it sleeps.
         memory::Bell bell;
+        /// How many other processes of the node look at this board no more.
+        std::atomic<std::uint32_t> left;
     };
     /// A board of another process of the node, mapped here.
     struct PeerBoard {
@@ -62,6 +64,10 @@ public:
     /// in order of rank; this process is at `position` among them. Local.
     FailureBoard(MPI_Comm comm, memory::AllocationPtr own, std::vector<PeerBoard> peers,
                  int position, std::vector<int> far_ranks);
+
+    /// Ends this process's part in the group. Another one may still read here what was said last,
+    /// and ring: the memory goes back once all of the node have left. Local.
+    static void leave(std::unique_ptr<FailureBoard> board) noexcept;
 
     /// Writes on the boards of this node and sends to all other processes. Never waits.
     void tell(const Error& why) noexcept;
@@ -91,6 +97,7 @@ public:
 private:
     static constexpr int empty = 0, writing = 1, written = 2;
     bool is_written() const { return own_->state.load() == written; }
+    bool all_have_left() const { return own_->left.load() == peers_.size(); }
     void receive_notice();
     static void write(Board& board, const FailureNotice& notice) noexcept;
     [[noreturn]] void throw_error() const;

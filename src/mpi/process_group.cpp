@@ -117,6 +117,7 @@ ProcessGroup::~ProcessGroup() {
         board_.release();
         return;
     }
+    if (board_) FailureBoard::leave(std::move(board_));
     neighbour_graphs_.reset();
     if (turns_comm_ != MPI_COMM_NULL) MPI_Comm_free(&turns_comm_);
     if (node_comm_ != MPI_COMM_NULL) MPI_Comm_free(&node_comm_);

@@ -9,18 +9,23 @@
 #include <cstdint>
 #include <iterator>
 #include <limits>
+#include <memory>
+#include <new>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "memory/bell.hpp"
+#include "memory/segment_pool.hpp"
 #include "mpi/failure_board.hpp"
 #include "mpi/process_group.hpp"
 #include "mpi_test.hpp"
 
 using datamover::Error;
 using datamover::ErrorCode;
+using datamover::memory::AllocationPtr;
 using datamover::memory::Bell;
+using datamover::memory::SegmentPool;
 using datamover::mpi::FailureBoard;
 using datamover::mpi::ProcessGroup;
 
@@ -104,6 +109,53 @@ TEST(Agreements, EndWhereAProcessFailsInstead) {
         }
     }
     EXPECT_TRUE(mpi_test::holds_everywhere(!HasFailure()));
+}
+
+/// The boards of two processes of a node, both in this one.
+std::vector<std::unique_ptr<FailureBoard>> two_boards() {
+    std::vector<AllocationPtr> memory;
+    for (int position = 0; position < 2; ++position) {
+        memory.push_back(SegmentPool::of_process().allocate_shared(sizeof(FailureBoard::Board)));
+        new (memory.back()->data) FailureBoard::Board{};
+    }
+    std::vector<std::unique_ptr<FailureBoard>> boards;
+    for (int position = 0; position < 2; ++position) {
+        const AllocationPtr& other = memory[static_cast<std::size_t>(1 - position)];
+        FailureBoard::PeerBoard peer{other->segment,
+                                     reinterpret_cast<FailureBoard::Board*>(other->data)};
+        boards.push_back(std::make_unique<FailureBoard>(
+            MPI_COMM_WORLD, memory[static_cast<std::size_t>(position)], std::vector{peer}, position,
+            std::vector<int>{}));
+    }
+    return boards;
+}
+
+TEST(Agreements, AreHeardByWhoIsLateAlthoughAnotherHasLeft) {
+    using Said = std::vector<std::vector<std::int64_t>>;
+    auto boards = two_boards();
+    const std::vector<std::int64_t> early{1}, late{2};
+    boards[0]->say(0, early);
+    boards[1]->say(0, late);
+    FailureBoard::leave(std::move(boards[0]));
+    // Those of the next communicator come to lie where memory has been given back.
+    auto next = two_boards();
+    ASSERT_TRUE(boards[1]->all_have_said(0));
+    EXPECT_EQ(boards[1]->said(0), (Said{early, late}));
+    FailureBoard::leave(std::move(boards[1]));
+    for (auto& board : next) FailureBoard::leave(std::move(board));
+}
+
+TEST(Agreements, LeaveNoMemoryBehindOnceAllHaveLeft) {
+    auto boards = two_boards();
+    const SegmentPool& pool = SegmentPool::of_process();
+    auto again = SegmentPool::of_process().allocate_shared(sizeof(FailureBoard::Board));
+    const std::byte* after = again->data;
+    again.reset();
+    for (auto& board : boards) FailureBoard::leave(std::move(board));
+    for (int time = 0; time < 3; ++time) {
+        for (auto& board : boards = two_boards()) FailureBoard::leave(std::move(board));
+        EXPECT_EQ(pool.find(after, after + 1), nullptr) << "the pool has lost what it had";
+    }
 }
 
 TEST(Bell, WakesWhoSleeps) {
