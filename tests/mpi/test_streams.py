@@ -612,6 +612,28 @@ def test_wrong_arguments_on_one_process_are_errors_on_all(comm):
         dm.Stream(comm, HERE, pathways=0 if last else 1)
 
 
+def test_a_call_that_one_process_makes_wrongly_ends_the_block_on_all(comm):
+    """All know of the error where it is raised: nobody waits to tell it to those that left."""
+    line = dm.BlockCyclic(8 * comm.size, "block", nprocs=comm.size)
+    mine, last = np.zeros(8), comm.rank == comm.size - 1
+    own = comm.Dup()
+    with pytest.raises(dm.WrongType), dm.Stream(own, HERE) as out:
+        out.send("u", mine, layout=line, **({"when": 1} if last else {}))
+    with pytest.raises(dm.WrongType), dm.Stream(own, HERE) as out:
+        out.send("u", mine, layout=line)
+        out.end_step(*(["now"] if last else []))
+    if comm.size > 1:
+        with pytest.raises(dm.Mismatch), dm.Stream(own, HERE) as out:
+            out.send("u", mine, layout=line, step=0)
+            if last:
+                out.end_step()
+            else:
+                out.send("u", mine, step=1)
+    dm.Distribution(own, [0] * 3)  # nobody is out of step
+    comm.barrier()
+    own.Free()
+
+
 def test_lists_that_no_process_holds_whole_are_refused_on_all(comm):
     if comm.size == 1:
         pytest.skip("takes several processes")

@@ -11,7 +11,7 @@ import operator
 import os
 import weakref
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -124,7 +124,7 @@ class Stream:
     ):
         self._group = Group(comm)
         self._sent: dict[str, SentArray] = {}
-        self._raised: BaseException | None = None  # by `send`: the other processes know of it
+        self._raised: BaseException | None = None  # the other processes know of it
         with self._refusing():
             wire.parse_address(address)
             options = (
@@ -153,7 +153,7 @@ class Stream:
         except BaseException as error:
             self._group.refuse(error)
 
-    @refused_by(lambda given, _, error: given[0]._group.refuse(error))
+    @refused_by(lambda given, _, error: given[0]._refuse(error))
     def send(
         self,
         name: str,
@@ -254,7 +254,7 @@ class Stream:
             raise Mismatch("the layout is not that of the XArray")
         return layout
 
-    @refused_by(lambda given, _, error: given[0]._group.refuse(error))
+    @refused_by(lambda given, _, error: given[0]._refuse(error))
     def end_step(self) -> None:
         """End the step that was sent last: nothing more comes of it. Collective.
 
@@ -268,7 +268,19 @@ class Stream:
         InvalidState
             The stream is closed.
         """
-        self._end.end_step()
+        try:
+            self._end.end_step()
+        except BaseException as error:
+            self._raised = error
+            raise
+
+    def _refuse(self, error: BaseException) -> NoReturn:
+        """Have a call that this process cannot make be an error of all. Collective."""
+        try:
+            self._group.refuse(error)
+        except BaseException as raised:
+            self._raised = raised
+            raise
 
     def counters(self) -> dict[str, int]:
         """Count bytes kept and sent by this process, on process 0 also consumers. Local.
