@@ -95,13 +95,14 @@ void ProcessGroup::wait_for_agreement(std::uint64_t agreement) const {
 /// What each process of this node brings, in order of rank, by shared memory; none where any
 /// brings too much. Collective on the node, once there are boards.
 std::optional<std::vector<std::vector<std::int64_t>>> ProcessGroup::heard_on_node(
-    std::span<const std::int64_t> mine) const {
+    FailureBoard::Question question, std::span<const std::int64_t> mine) const {
     check_still_running();
     check_alive();
     const std::uint64_t agreement = next_agreement_.fetch_add(1, std::memory_order_relaxed);
     try {
-        board_->say(agreement, mine);
+        board_->say(agreement, question, mine);
         wait_for_agreement(agreement);
+        check_same_question(agreement);
         return board_->said(agreement);
     } catch (...) {
         fail(current_error(*this));
@@ -109,11 +110,28 @@ std::optional<std::vector<std::vector<std::int64_t>>> ProcessGroup::heard_on_nod
     }
 }
 
+/// Throws mismatch where the program makes another call on another process of this node: neither
+/// would make sense of what the other one says.
+void ProcessGroup::check_same_question(std::uint64_t agreement) const {
+    const auto other = board_->who_differs(agreement);
+    if (!other) return;
+    throw Error(ErrorCode::mismatch, "process " + std::to_string(node_ranks_[*other]) +
+                                         " makes another call than process " +
+                                         std::to_string(rank_) +
+                                         "; all processes must make the same calls in the same "
+                                         "order");
+}
+
 std::vector<std::int64_t> ProcessGroup::maximum(std::vector<std::int64_t> values) const {
+    return largest(FailureBoard::Question::largest, std::move(values));
+}
+
+std::vector<std::int64_t> ProcessGroup::largest(FailureBoard::Question question,
+                                                std::vector<std::int64_t> values) const {
     if (board_ && is_one_node() && values.size() <= FailureBoard::Said::most) {
-        if (const auto heard = heard_on_node(values)) {
+        if (const auto heard = heard_on_node(question, values)) {
             for (const auto& theirs : *heard)
-                for (std::size_t i = 0; i < std::min(values.size(), theirs.size()); ++i)
+                for (std::size_t i = 0; i < values.size(); ++i)
                     values[i] = std::max(values[i], theirs[i]);
             return values;
         }
@@ -165,7 +183,8 @@ std::string ProcessGroup::named_process(const Error& error) const {
 
 void ProcessGroup::agree(const std::optional<Error>& mine) const {
     // The largest number comes from the lowest rank with an error.
-    const std::int64_t first = maximum({mine ? size_ - rank_ : 0})[0];
+    const std::int64_t first =
+        largest(FailureBoard::Question::error, {mine ? size_ - rank_ : 0})[0];
     if (first > 0) throw_error_of(size_ - static_cast<int>(first), mine);
 }
 
@@ -217,8 +236,19 @@ std::optional<std::vector<std::vector<std::int64_t>>> in_slots(
 
 }  // namespace
 
-/// Of a communicator of `n` processes: this node's, or of all.
+/// Of a communicator of `n` processes: this node's, or of all. What is gathered may be much: where
+/// one process has no memory for it, the others are in a call of MPI that waits for it.
 std::vector<std::vector<std::int64_t>> ProcessGroup::gather_in(
+    MPI_Comm comm, std::size_t n, const std::vector<std::int64_t>& values) const {
+    try {
+        return gather_untold(comm, n, values);
+    } catch (...) {
+        if (board_) fail(current_error(*this));
+        throw;
+    }
+}
+
+std::vector<std::vector<std::int64_t>> ProcessGroup::gather_untold(
     MPI_Comm comm, std::size_t n, const std::vector<std::int64_t>& values) const {
     struct Buffers {
         int count = 0;
@@ -228,7 +258,8 @@ std::vector<std::vector<std::int64_t>> ProcessGroup::gather_in(
     const auto buffers = std::make_shared<Buffers>();
     Buffers& b = *buffers;
     if (board_ && n == node_ranks_.size()) {
-        if (auto heard = heard_on_node(values)) return *std::move(heard);
+        if (auto heard = heard_on_node(FailureBoard::Question::all, values))
+            return *std::move(heard);
     } else if (n <= most_in_slots) {
         // A few numbers of each come with their count; where no process brings more, nothing else
         // is exchanged.

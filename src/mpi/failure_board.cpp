@@ -75,8 +75,10 @@ void FailureBoard::begin_turn(std::uint64_t turn, int binding) const {
     }
 }
 
-void FailureBoard::say(std::uint64_t agreement, std::span<const std::int64_t> numbers) const {
+void FailureBoard::say(std::uint64_t agreement, Question question,
+                       std::span<const std::int64_t> numbers) const {
     Said& said = own_->said[agreement % 2];
+    said.question = question;
     said.count = numbers.size();
     if (numbers.size() <= Said::most) std::copy(numbers.begin(), numbers.end(), said.numbers);
     said.agreement.store(agreement + 1);
@@ -94,6 +96,18 @@ bool FailureBoard::all_have_said(std::uint64_t agreement) const {
 
 void FailureBoard::sleep(std::uint64_t agreement, std::chrono::nanoseconds longest) const {
     own_->bell.sleep(longest, [&] { return is_written() || all_have_said(agreement); });
+}
+
+std::optional<std::size_t> FailureBoard::who_differs(std::uint64_t agreement) const {
+    const Said& mine = own_->said[agreement % 2];
+    const auto differs = [&](const Board* board) {
+        const Said& theirs = board->said[agreement % 2];
+        return theirs.question != mine.question ||
+               (mine.question != Question::all && theirs.count != mine.count);
+    };
+    const auto found = std::find_if(boards_.begin(), boards_.end(), differs);
+    if (found == boards_.end()) return std::nullopt;
+    return static_cast<std::size_t>(found - boards_.begin());
 }
 
 std::optional<std::vector<std::vector<std::int64_t>>> FailureBoard::said(

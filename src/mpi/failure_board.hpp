@@ -31,10 +31,14 @@ struct FailureNotice {
 /// other nodes get a message. The first notice stays: the group does not recover.
 class FailureBoard {
 public:
+    /// What an agreement finds out. All processes ask for the same, of as many numbers each where
+    /// the largest are sought.
+    enum class Question : std::uint32_t { error, largest, all };
     /// What a process says in an agreement: so many numbers, where they are not too many.
     struct Said {
         static constexpr std::size_t most = 47;
         std::atomic<std::uint64_t> agreement;  ///< its number plus one, once all else is there
+        Question question;
         std::uint64_t count;
         std::int64_t numbers[most];
     };
@@ -81,11 +85,14 @@ public:
     /// the node uses it for another one: the first to come finds none, all others do.
     void begin_turn(std::uint64_t turn, int binding) const;
     /// Writes what this process says in an agreement of the processes of the node.
-    void say(std::uint64_t agreement, std::span<const std::int64_t> numbers) const;
+    void say(std::uint64_t agreement, Question question,
+             std::span<const std::int64_t> numbers) const;
     /// Whether all of them have said something in it.
     bool all_have_said(std::uint64_t agreement) const;
     /// Sleeps until they may have, but not for long.
     void sleep(std::uint64_t agreement, std::chrono::nanoseconds longest) const;
+    /// The position of one that has asked for something else than this one; none has: none.
+    std::optional<std::size_t> who_differs(std::uint64_t agreement) const;
     /// What each of them has said, in order of rank; none where any has more than `Said::most`.
     std::optional<std::vector<std::vector<std::int64_t>>> said(std::uint64_t agreement) const;
     /// Whether there is a notice, also one that has just come from another node.

@@ -170,10 +170,15 @@ private:
     bool is_one_node() const { return std::ssize(node_ranks_) == size_; }
     void wait(Waiting& waiting, const std::function<bool()>& done) const;
     void wait_for_agreement(std::uint64_t agreement) const;
+    std::vector<std::int64_t> largest(FailureBoard::Question question,
+                                      std::vector<std::int64_t> values) const;
     std::optional<std::vector<std::vector<std::int64_t>>> heard_on_node(
-        std::span<const std::int64_t> mine) const;
+        FailureBoard::Question question, std::span<const std::int64_t> mine) const;
+    void check_same_question(std::uint64_t agreement) const;
     std::vector<std::vector<std::int64_t>> gather_in(MPI_Comm comm, std::size_t n,
                                                      const std::vector<std::int64_t>& values) const;
+    std::vector<std::vector<std::int64_t>> gather_untold(
+        MPI_Comm comm, std::size_t n, const std::vector<std::int64_t>& values) const;
 
     MPI_Comm comm_ = MPI_COMM_NULL;
     MPI_Comm node_comm_ = MPI_COMM_NULL;

@@ -6,11 +6,14 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <iterator>
 #include <limits>
 #include <memory>
 #include <new>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -32,6 +35,9 @@ using datamover::mpi::ProcessGroup;
 namespace {
 
 constexpr std::chrono::hours longer_than_any_test{24};
+
+/// Where this process has no memory left for so many bytes at once.
+std::size_t refused_bytes = std::numeric_limits<std::size_t>::max();
 
 std::int64_t value_of(int rank, int agreement, std::int64_t place) {
     return (agreement * 1000 + rank) * 10'000 - place * (rank % 2 == 0 ? 1 : -1);
@@ -91,6 +97,57 @@ TEST(Agreements, FindTheLargestOfEachValue) {
     comparisons.expect_all();
 }
 
+TEST(Agreements, AreRefusedWhereProcessesMakeDifferentCalls) {
+    for (int kind = 0; kind < 3; ++kind) {
+        const mpi_test::OwnComm comm;
+        const auto group = ProcessGroup::of(comm);
+        if (std::ssize(group->node_ranks()) != group->size() || group->size() == 1)
+            GTEST_SKIP() << "takes several processes of one node";
+        const bool is_last = group->rank() == group->size() - 1;
+        try {
+            // As numbers for each other, these would mean a process that there is not.
+            if (!is_last && kind == 0)
+                group->agree(std::nullopt);
+            else if (!is_last && kind == 1)
+                group->maximum({group->size(), 1});
+            else if (!is_last)
+                group->gather({group->size()});
+            else
+                group->maximum({2 * group->size()});
+            ADD_FAILURE() << "nothing was thrown";
+        } catch (const Error& error) {
+            EXPECT_TRUE(error.code() == ErrorCode::mismatch ||
+                        error.code() == ErrorCode::peer_failed);
+            EXPECT_NE(std::string(error.what()).find("makes another call"), std::string::npos);
+        }
+        EXPECT_TRUE(mpi_test::holds_everywhere(!HasFailure()));
+    }
+}
+
+TEST(Agreements, EndWhereAProcessHasNoMemoryForWhatIsGathered) {
+    const mpi_test::OwnComm comm;
+    const auto group = ProcessGroup::of(comm);
+    if (std::ssize(group->node_ranks()) != group->size() || group->size() == 1)
+        GTEST_SKIP() << "takes several processes of one node";
+    constexpr std::size_t much = 100'000;
+    const bool is_last = group->rank() == group->size() - 1;
+    const std::vector<std::int64_t> mine(is_last ? 1 : much, 7);
+    if (is_last) {
+        refused_bytes = much;
+        EXPECT_THROW(static_cast<void>(group->gather(mine)), std::bad_alloc);
+        refused_bytes = std::numeric_limits<std::size_t>::max();
+    } else {
+        try {
+            group->gather(mine);
+            ADD_FAILURE() << "nothing was thrown";
+        } catch (const Error& error) {
+            EXPECT_EQ(error.code(), ErrorCode::peer_failed);
+            EXPECT_NE(std::string(error.what()).find("out of memory"), std::string::npos);
+        }
+    }
+    EXPECT_TRUE(mpi_test::holds_everywhere(!HasFailure()));
+}
+
 TEST(Agreements, EndWhereAProcessFailsInstead) {
     const mpi_test::OwnComm comm;
     const auto group = ProcessGroup::of(comm);
@@ -134,8 +191,8 @@ TEST(Agreements, AreHeardByWhoIsLateAlthoughAnotherHasLeft) {
     using Said = std::vector<std::vector<std::int64_t>>;
     auto boards = two_boards();
     const std::vector<std::int64_t> early{1}, late{2};
-    boards[0]->say(0, early);
-    boards[1]->say(0, late);
+    boards[0]->say(0, FailureBoard::Question::all, early);
+    boards[1]->say(0, FailureBoard::Question::all, late);
     FailureBoard::leave(std::move(boards[0]));
     // Those of the next communicator come to lie where memory has been given back.
     auto next = two_boards();
@@ -179,6 +236,20 @@ TEST(Bell, LetsNobodySleepLongerThanWasSaid) {
 }
 
 }  // namespace
+
+[[gnu::noinline]] void* operator new(std::size_t bytes) {
+    void* memory = bytes < refused_bytes ? std::malloc(bytes > 0 ? bytes : 1) : nullptr;
+    if (memory == nullptr) throw std::bad_alloc();
+    return memory;
+}
+
+[[gnu::noinline]] void operator delete(void* memory) noexcept {
+    std::free(memory);
+}
+
+[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept {
+    std::free(memory);
+}
 
 int main(int argc, char** argv) {
     return mpi_test::run(argc, argv);
