@@ -38,6 +38,8 @@ constexpr double longest_sleep_seconds = 1e-3;
 constexpr double slept_part = 1.0 / 32;
 /// Of a sleep that ends when there is something to look at.
 constexpr double least_sleep_seconds = 1e-4;
+/// Of the time between two looks no more than this counts for the deadline.
+constexpr double longest_turn_seconds = 0.25;
 /// Before such a sleep: it costs less than what others do with the processor meanwhile.
 constexpr int spins_before_sleep = 256;
 /// Giving way takes less where nobody else wants the processor.
@@ -121,13 +123,21 @@ void Waiting::pause() {
         return;
     }
     const double waited = seconds();
-    expired_ = timeout_seconds_ && waited > *timeout_seconds_;
+    count_time(waited);
+    expired_ = timeout_seconds_ && waited_seconds_ > *timeout_seconds_;
     if (waited >= next_interrupt_check_) {
         next_interrupt_check_ = waited + interrupt_interval_seconds;
         check_interrupt();
     }
     if (group_) group_->let_mpi_progress();
     if (!expired_) rest(waited - awake_since_seconds_);
+}
+
+/// A process that was stopped (by a batch system, a debugger) has not waited meanwhile: what it
+/// waits for may have come, and it has not looked.
+void Waiting::count_time(double now_seconds) {
+    waited_seconds_ += std::min(now_seconds - looked_at_seconds_, longest_turn_seconds);
+    looked_at_seconds_ = now_seconds;
 }
 
 void Waiting::restart() {

@@ -72,6 +72,7 @@ private:
 
     void rest(double waited_seconds);
     void give_way();
+    void count_time(double now_seconds);
 
     const ProcessGroup* group_ = nullptr;
     double awake_seconds_;
@@ -81,6 +82,7 @@ private:
     std::optional<double> timeout_seconds_;
     Clock::time_point begin_;
     double awake_since_seconds_ = 0;
+    double looked_at_seconds_ = 0, waited_seconds_ = 0;
     double next_interrupt_check_;
 };
 

@@ -22,6 +22,7 @@
 #include "memory/segment_pool.hpp"
 #include "mpi/failure_board.hpp"
 #include "mpi/process_group.hpp"
+#include "mpi/waiting.hpp"
 #include "mpi_test.hpp"
 
 using datamover::Error;
@@ -31,6 +32,8 @@ using datamover::memory::Bell;
 using datamover::memory::SegmentPool;
 using datamover::mpi::FailureBoard;
 using datamover::mpi::ProcessGroup;
+using datamover::mpi::Processors;
+using datamover::mpi::Waiting;
 
 namespace {
 
@@ -213,6 +216,17 @@ TEST(Agreements, LeaveNoMemoryBehindOnceAllHaveLeft) {
         for (auto& board : boards = two_boards()) FailureBoard::leave(std::move(board));
         EXPECT_EQ(pool.find(after, after + 1), nullptr) << "the pool has lost what it had";
     }
+}
+
+TEST(Waiting, DoesNotCountTheTimeInWhichTheProcessWasStopped) {
+    constexpr int more_than_it_spins = 100;
+    Waiting waiting(Processors::shared, 1.0);
+    for (int turn = 0; turn < more_than_it_spins; ++turn) waiting.pause();
+    std::this_thread::sleep_for(std::chrono::milliseconds(1200));
+    waiting.pause();
+    EXPECT_FALSE(waiting.expired());
+    while (!waiting.expired()) waiting.pause();
+    EXPECT_GE(waiting.seconds(), 1.9);
 }
 
 TEST(Bell, WakesWhoSleeps) {
