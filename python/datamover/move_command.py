@@ -16,7 +16,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 from datamover import launch, lifeline
 from datamover.counted import counted
@@ -50,6 +50,42 @@ class _Help(argparse.Action):
         parser.exit()
 
 
+class _Parser(argparse.ArgumentParser):
+    """Says of wrong words in one line what is wrong, as of all other errors; not all options."""
+
+    def error(self, message: str) -> NoReturn:
+        """Print it and end. `message` is argparse's, which calls options arguments."""
+        print_error(f"{message.removeprefix('argument ')}; all options: {self.prog} --help")
+        raise SystemExit(2)
+
+    def parse_all(self, words: list[str]) -> argparse.Namespace:
+        """Read all words. Ends where one is wrong."""
+        try:
+            said, others = self.parse_known_args(words)
+        except argparse.ArgumentError as e:
+            self.error(self._words_of(e))
+        if others:
+            self.error(self._words_of_unknown(others[0].partition("=")[0]))
+        return said
+
+    def _words_of(self, e: argparse.ArgumentError) -> str:
+        """Say what an option takes where its value is missing, or one too many."""
+        action = self._option_string_actions.get((e.argument_name or "").split("/")[0])
+        if action is not None and action.nargs == 0:
+            return f"{e.argument_name} takes no value"
+        if action is None or not str(e.message).startswith("expected"):
+            return str(e)
+        return f"{e.argument_name} needs a value: {action.option_strings[-1]} {action.metavar}"
+
+    def _words_of_unknown(self, word: str) -> str:
+        if not word.startswith("-"):
+            return f"{word!r} is one word too many after INPUT and OUTPUT"
+        import difflib
+
+        near = difflib.get_close_matches(word, self._option_string_actions, n=1)
+        return f"there is no option {word}" + "".join(f"; there is {name}" for name in near)
+
+
 def _integers(text: str) -> tuple[int, ...]:
     try:
         return tuple(int(word) for word in text.replace("x", ",").split(","))
@@ -66,7 +102,7 @@ def _order(text: str) -> str:
 def _count_of(what: str) -> Callable[[str], int]:
     def count(text: str) -> int:
         if not text.isdecimal() or int(text) < 1:
-            raise argparse.ArgumentTypeError(f"{text!r} is no number of {what}")
+            raise argparse.ArgumentTypeError(f"{text!r} is no number of {what} from 1 on")
         return int(text)
 
     return count
@@ -93,9 +129,13 @@ def _bytes(text: str) -> int:
     return size
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        "datamover move", description=DESCRIPTION, allow_abbrev=False, add_help=False
+def _parser() -> _Parser:
+    parser = _Parser(
+        "datamover move",
+        description=DESCRIPTION,
+        allow_abbrev=False,
+        add_help=False,
+        exit_on_error=False,
     )
     add = parser.add_argument
     extents = {"type": _integers, "metavar": "N,N,..."}
@@ -150,10 +190,10 @@ def _joined(words: list[str]) -> list[str]:
 def run(words: list[str]) -> int:
     """Run the command with the words after `move`; return the code to exit with."""
     parser = _parser()
-    said = parser.parse_args(_joined(words))
+    said = parser.parse_all(_joined(words))
     several = launch.inside_launcher() or (said.nprocs or 1) > 1
     if said.dry_run and launch.inside_launcher():
-        parser.error("argument --dry-run: it is for a process by itself; say -n for several")
+        parser.error("--dry-run: it is for a process by itself; say -n for several")
     for name in (said.source, said.output):
         if name.startswith("memory://"):
             print_error(f"{name}: memory ends with this command; it is for programs")
@@ -169,12 +209,12 @@ def run(words: list[str]) -> int:
         return _run(said, several)
 
 
-def _check_count(parser: argparse.ArgumentParser, nprocs: int) -> None:
+def _check_count(parser: _Parser, nprocs: int) -> None:
     """Refuse so many processes that starting them would only bring the machine down."""
     cores = os.cpu_count() or 1
     if nprocs > MOST_PROCESSES_PER_CORE * cores:
         parser.error(
-            f"argument -n/--nprocs: {nprocs:,} processes would be started on {cores} cores; at "
+            f"-n/--nprocs: {nprocs:,} processes would be started on {cores} cores; at "
             f"most {MOST_PROCESSES_PER_CORE * cores:,} are. Without -n each core has a thread; "
             "for several machines say mpiexec or srun"
         )

@@ -176,7 +176,25 @@ def test_a_launcher_of_another_mpi_is_refused(tmp_path, variable):
     assert "mpiexec" in done.stdout
 
 
-def test_usage_errors_of_move(tmp_path):
-    assert here("move", tmp_path / "a.npy").exit_code == 2
-    assert here("move", "a", "b", "--order", "X").exit_code == 2
-    assert here("move", "a", "b", "--chunks", "8,,8").exit_code == 2
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["a"], "OUTPUT"),
+        (["a", "b", "c"], "'c' is one word too many after INPUT and OUTPUT"),
+        (["a", "b", "--order", "X"], "--order: 'X' is neither C nor F"),
+        (["a", "b", "--chunks", "8,,8"], "--chunks: '8,,8' are no integers such as 64,64,64"),
+        (["a", "b", "-n", "0"], "-n/--nprocs: '0' is no number of processes from 1 on"),
+        (["a", "b", "--max-bytes"], "--max-bytes needs a value: --max-bytes SIZE"),
+        (["a", "b", "-n"], "-n/--nprocs needs a value: --nprocs N"),
+        (["a", "b", "--chunk", "8,8"], "there is no option --chunk; there is --chunks"),
+        (["a", "b", "--chunk=8,8"], "there is no option --chunk; there is --chunks"),
+        (["a", "b", "--zzz"], "there is no option --zzz; all options"),
+        (["a", "b", "--overwrite=yes"], "--overwrite takes no value"),
+    ],
+)
+def test_usage_errors_of_move_are_one_line(words, told):
+    done = here("move", *words)
+    assert done.exit_code == 2
+    assert done.stderr.startswith("error: ") and done.stderr.count("\n") == 1, done.stderr
+    assert told in done.stderr
+    assert done.stderr.endswith("; all options: datamover move --help\n")
