@@ -19,7 +19,6 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 from datamover import launch, lifeline
-from datamover.counted import counted
 from datamover.errors import Error, InvalidArgument
 
 #: A progress bar appears when the work has taken this long.
@@ -423,12 +422,6 @@ class _ProgressBar:
         self._wanted = False
 
 
-def _size(nbytes: float) -> str:
-    from rich.filesize import decimal
-
-    return decimal(round(nbytes))
-
-
 def _show_nothing(report: Any, output: str) -> None:
     """Be quiet."""
 
@@ -444,36 +437,15 @@ def _as_dict(spec: Any, output: str) -> dict[str, Any]:
 
 
 def _print_json(report: Any, output: str) -> None:
-    figures = {k: v for k, v in vars(report).items() if k != "spec"}
+    figures = {k: v for k, v in vars(report).items() if k not in ("spec", "output")}
     print(json.dumps(_as_dict(report.spec, output) | figures))
 
 
-def _print_title(spec: Any, output: str) -> None:
-    print(f"{_bold(output)}  {_extents(spec.shape) or 'one element'} of {spec.dtype}")
-
-
 def _print_report(report: Any, output: str) -> None:
-    many = counted(report.processes, "process", "processes")
-    if report.threads > 1:
-        many += f" of {report.threads} threads"
-    pieces = "passes" if report.reads else "slabs"
-    in_slabs = f", in {report.slabs:,} {pieces}" if report.slabs > 1 else ""
-    rate = _size(report.bytes / report.seconds)
-    check = ""
-    if report.check is not None:
-        check = f", check by {report.check} {report.check_seconds:.3g} s"
-    if report.num_arrays == 1:
-        _print_title(report.spec, output)
-    else:
-        elems = counted(report.elems, "element")
-        print(f"{_bold(output)}  {counted(report.num_arrays, 'array')} of {elems} together")
-    print(
-        f"{_bold(_size(report.bytes))} in {_bold(f'{report.seconds:.3g} s')}, "
-        f"{_bold(f'{rate}/s')}, on {many}{in_slabs}: "
-        f"set up {report.set_up_seconds:.3g} s, "
-        f"read {report.read_seconds:.3g} s, redistribute {report.redistribute_seconds:.3g} s, "
-        f"write {report.write_seconds:.3g} s, sync {report.sync_seconds:.3g} s{check}"
-    )
+    from datamover.files.move_words import moved_words, time_words
+
+    print(f"{_bold(output)}  {moved_words(report)}")
+    print(time_words(report, _bold))
 
 
 def _show_intention(
@@ -492,40 +464,10 @@ def _show_intention(
 
 
 def _print_intention(found: Any, output: str) -> None:
-    plan, nprocs = found.plan, found.nprocs
-    _print_title(found.spec, output)
-    if found.slab is not None:
-        print(f"slab by slab of {_extents(found.slab)}, by {nprocs} processes together")
-        return
-    if plan is None:
-        print("nothing to plan: no element, or one")
-        return
-    again = plan.reads / plan.source_chunks
-    often = "once" if plan.reads == plan.source_chunks else f"{again:.3g} times"
-    often = often if plan.source_chunks == 1 else f"each {often}"
-    passes = counted(plan.passes, "pass", "passes")
-    if plan.source.is_flat and plan.passes > 1:
-        often = "cut at the ends of passes"
-    shared = f" of each of {nprocs} processes" if nprocs > 1 else ""
-    print(f"{passes} of {_extents(plan.box)}, on {counted(plan.threads, 'thread')}{shared}")
-    print(f"reads    {_chunks(plan.source_chunks, plan.source)}, {often}: {_size(plan.read_bytes)}")
-    print(
-        f"writes   {_chunks(plan.chunks, plan.output)} to {counted(found.files, 'file')}: "
-        f"{_size(plan.written_bytes)} before encoding"
-    )
-    print(
-        f"memory   {_size(plan.memory_bytes)}: {plan.open_groups:,} x {_size(plan.group_bytes)} "
-        f"of the output at a time, {_size(plan.scratch_bytes)} for the threads"
-    )
+    from datamover.files.move_words import array_words, intention_words
 
-
-def _chunks(number: int, side: Any) -> str:
-    """Say how many chunks a side of a plan has, or pieces, and how large one is."""
-    return f"{counted(number, 'piece' if side.is_flat else 'chunk')} of {_extents(side.chunk)}"
-
-
-def _extents(box: tuple[int, ...]) -> str:
-    return " x ".join(f"{n:,}" for n in box)
+    print(f"{_bold(output)}  {array_words(found.spec)}")
+    print(intention_words(found))
 
 
 BOLD, RED = "\x1b[1m", "\x1b[1;31m"

@@ -8,13 +8,15 @@ import subprocess
 import sys
 import threading
 
+import h5py
 import numpy as np
 import pytest
 import zarr
 
 import datamover as dm
 from datamover import lifeline, move_command
-from datamover.files import direct_zarr, intend, move, pipeline, transfer
+from datamover.counted import counted
+from datamover.files import MoveOptions, direct_zarr, intend, move, pipeline, transfer
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -219,6 +221,37 @@ def test_what_is_no_size(text, capsys):
     assert "is no size" in capsys.readouterr().err
 
 
+def test_what_move_gives_prints_in_a_few_lines(tmp_path):
+    np.save(tmp_path / "a.npy", np.zeros((64, 64)))
+    options = MoveOptions(chunks=(16, 16), compressor="none")
+    assert repr(options) == "MoveOptions(chunks=(16, 16), compressor='none')"
+    planned = intend(tmp_path / "a.npy", tmp_path / "b.zarr", options)
+    threads = counted(planned.plan.threads, "thread")
+    assert repr(planned).startswith(f"64 x 64 of float64\n1 pass of 64 x 64, on {threads}\nreads ")
+    report = move(None, tmp_path / "a.npy", tmp_path / "b.zarr", options)
+    title, rest = str(report).splitlines()
+    assert title == f"{tmp_path}/a.npy to {tmp_path}/b.zarr  64 x 64 of float64"
+    assert rest.startswith("32.8 kB in ") and "B/s, on 1 process" in rest and ": set up " in rest
+    again = move(None, tmp_path / "b.zarr", tmp_path / "c.zarr")
+    assert len(repr(again.spec)) < 80, again.spec  # not all that Zarr keeps of it
+
+
+def test_a_whole_hdf5_file_that_is_moved_prints_in_a_few_lines(tmp_path):
+    with h5py.File(tmp_path / "a.h5", "w") as made:
+        made["u"], made["g/v"] = np.zeros(8), np.zeros((2, 3))
+    planned = repr(intend(tmp_path / "a.h5", tmp_path / "b.zarr")).splitlines()
+    assert [line for line in planned if line.startswith(("u", "g/v"))] == [
+        "g/v  2 x 3 of float64",
+        "u  8 of float64",
+    ]
+    report = move(None, tmp_path / "a.h5", tmp_path / "b.zarr")
+    assert str(report).startswith(
+        f"{tmp_path}/a.h5 to {tmp_path}/b.zarr  2 arrays of 14 elements together\n112 bytes in "
+    )
+    report = move(None, f"{tmp_path}/a.h5:/g/v", tmp_path / "c.npy")
+    assert str(report).startswith(f"{tmp_path}/a.h5:/g/v to {tmp_path}/c.npy  2 x 3 of float64\n")
+
+
 def test_a_plan_and_a_report_as_json(tmp_path, capsys):
     np.save(tmp_path / "a.npy", np.zeros((64, 64)))
     words = [str(tmp_path / "a.npy"), str(tmp_path / "b.zarr"), "--chunks", "16,16"]
@@ -239,7 +272,9 @@ def test_a_plan_and_a_report_as_json(tmp_path, capsys):
     assert "slab by slab of 64 x 64, by 16 processes" in capsys.readouterr().out
     assert {p.name for p in tmp_path.iterdir()} == {"a.npy", "rows.zarr"}
     assert move_command.run([*words, "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["bytes"] == 8 * 64 * 64
+    report = json.loads(capsys.readouterr().out)
+    assert report["bytes"] == 8 * 64 * 64
+    assert (report["source"], report["output"]) == tuple(words[:2])
     assert move_command.run([*words, "--overwrite", "--quiet"]) == 0
     assert capsys.readouterr() == ("", "")
     assert move_command.run([*words, "--dry-run"]) == 1  # the output is there

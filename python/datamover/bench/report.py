@@ -21,6 +21,7 @@ from rich.text import Text
 from datamover.bench.machine import describe_machine, describe_versions
 from datamover.bench.rows import Results, speed_ratios, worst_decile
 from datamover.counted import counted
+from datamover.time_words import as_time
 
 RANDOM_PREFIX = "random-"
 
@@ -216,18 +217,3 @@ def _left_out(results: Results) -> list[tuple[str, str, str]]:
         more = f" and {len(names) - 1} more cases" if len(names) > 1 else ""
         told.append((contender, reason, where + more))
     return told
-
-
-def as_time(seconds: float) -> str:
-    """Write a time in the unit that suits it.
-
-    Examples
-    --------
-    >>> from datamover.bench.report import as_time
-    >>> as_time(0.00000123), as_time(0.0456), as_time(7.5)
-    ('1.23 µs', '45.6 ms', '7.5 s')
-    """
-    for unit, factor in (("s", 1.0), ("ms", 1e3), ("µs", 1e6)):
-        if seconds * factor >= 0.9995:
-            return f"{seconds * factor:.3g} {unit}"
-    return f"{seconds * 1e9:.3g} ns"

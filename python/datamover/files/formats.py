@@ -30,7 +30,7 @@ class ArraySpec:
     shape: Shape
     dtype: np.dtype
     order: str = "C"
-    kept: Any = None
+    kept: Any = dataclasses.field(default=None, repr=False)
 
     @property
     def nbytes(self) -> int:
@@ -99,6 +99,11 @@ class MoveOptions:
     member: str | None = None
     output_member: str | None = None
     writers: int | None = None
+
+    def __repr__(self) -> str:
+        said = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)
+                if getattr(self, f.name) != f.default}  # fmt: skip
+        return f"MoveOptions({', '.join(f'{name}={value!r}' for name, value in said.items())})"
 
 
 def options_of(said: Mapping[str, Any]) -> MoveOptions:

@@ -13,6 +13,7 @@ from datamover.counted import counted
 from datamover.errors import InvalidArgument
 from datamover.files import zarr
 from datamover.files.formats import ArraySpec, MoveOptions, Shape
+from datamover.files.move_words import array_words, extents
 from datamover.files.transfer import Intention, intend_to_zarr, slab_parts
 
 if TYPE_CHECKING:
@@ -63,10 +64,9 @@ class FilePlan:
         beside = "" if self.intention.plan is None else "slab by slab it would be "
         chunks = math.prod(-(-n // c) for n, c in zip(self.spec.shape, self.chunks, strict=True))
         return (
-            f"{_extents(self.spec.shape)} of {self.spec.dtype} to "
-            f"{counted(chunks, 'chunk')} of {_extents(self.chunks)}\n"
+            f"{array_words(self.spec)} to {counted(chunks, 'chunk')} of {extents(self.chunks)}\n"
             f"{self._way()}\n"
-            f"{beside}{counted(self.slabs, 'slab')} of {_extents(self.slab)}, on "
+            f"{beside}{counted(self.slabs, 'slab')} of {extents(self.slab)}, on "
             f"{counted(self.nprocs, 'process', 'processes')}; each writes at most "
             f"{counted(self.share_bytes, 'byte')} of one\n"
             f"{self.explain()}"
@@ -83,10 +83,6 @@ class FilePlan:
             f"{counted(plan.source_chunks, 'chunk or piece', 'chunks or pieces')}, "
             f"{counted(plan.memory_bytes, 'byte')} of memory on a process"
         )
-
-
-def _extents(box: Shape) -> str:
-    return " x ".join(f"{n:,}" for n in box)
 
 
 def plan(

@@ -23,7 +23,16 @@ import numpy as np
 
 from datamover.collective_calls import agreeing, refused_by
 from datamover.errors import InvalidArgument, NoMemory, Unsupported
-from datamover.files import address_place, addresses, formats, hierarchy, names, placing, write_back
+from datamover.files import (
+    address_place,
+    addresses,
+    formats,
+    hierarchy,
+    move_words,
+    names,
+    placing,
+    write_back,
+)
 from datamover.files.agreement import Alarm, threads_here, together
 from datamover.files.at_work import cores, share_of_cores
 from datamover.files.checksums import Checksums
@@ -51,7 +60,7 @@ log = logging.getLogger("datamover")
 
 @dataclasses.dataclass(frozen=True)
 class MoveReport:
-    """What a move did. Times in seconds, each that of the slowest process.
+    """What a move did; prints as a summary. Times in seconds, each that of the slowest process.
 
     Attributes
     ----------
@@ -75,6 +84,8 @@ class MoveReport:
     check_seconds : float
     num_arrays, elems : int
         How many arrays were moved, and their elements together.
+    source, output : str
+        The files, with the dataset of HDF5 behind them.
     """
 
     spec: ArraySpec
@@ -94,6 +105,12 @@ class MoveReport:
     check_seconds: float = 0.0
     num_arrays: int = 1
     elems: int = 1
+    source: str = ""
+    output: str = ""
+
+    def __repr__(self) -> str:
+        way = f"{self.source} to {self.output}"
+        return f"{way}  {move_words.moved_words(self)}\n{move_words.time_words(self)}"
 
 
 @refused_by(agreeing)
@@ -173,7 +190,8 @@ def _move(
 ) -> MoveReport:
     """Move between places, with options that were looked at. Collective."""
     if _is_hierarchy(source, output, options):
-        return hierarchy.move(comm, source, output, options, progress)
+        report = hierarchy.move(comm, source, output, options, progress)
+        return dataclasses.replace(report, source=source, output=output)
     address = None if comm is None else comm_address(comm)
     token = placing.token(address)
     job = _Job(comm, source, output, options, token)
@@ -200,9 +218,15 @@ def _move(
         check=job.options.check,
         elems=math.prod(job.spec.shape),
         seconds=float(slowest[-1]),
+        source=_with_member(source, options.member),
+        output=_with_member(output, options.output_member),
         **by_phase,
         **of_plan,
     )
+
+
+def _with_member(path: str, member: str | None) -> str:
+    return path if member is None else f"{path}:/{member.lstrip('/')}"
 
 
 def _settled(comm: MPI.Comm, settle: Callable[[], Any]) -> tuple[str, str, MoveOptions]:
@@ -225,7 +249,7 @@ def _settled(comm: MPI.Comm, settle: Callable[[], Any]) -> tuple[str, str, MoveO
 
 @dataclasses.dataclass(frozen=True)
 class Intention:
-    """What a move would do; see `intend`.
+    """What a move would do; see `intend`. Prints as a summary.
 
     Attributes
     ----------
@@ -248,6 +272,19 @@ class Intention:
     nprocs: int = 1
     slab: Shape | None = None
     members: dict[str, Intention] | None = None
+
+    def __repr__(self) -> str:
+        return "\n".join(
+            f"{name}{move_words.array_words(one.spec)}\n{move_words.intention_words(one)}"
+            for name, one in self._named()
+        )
+
+    def _named(self) -> Iterator[tuple[str, Intention]]:
+        """Give what is intended with each array, by how it begins to print."""
+        if self.members is None:
+            yield "", self
+        for name, one in (self.members or {}).items():
+            yield f"{name}  ", one
 
     def figures(self) -> dict[str, Any]:
         """Give everything but the output's description, as plain numbers and lists."""

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How does it read what a move did, or would do? On the terminal and where Python prints it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from datamover.counted import counted
+from datamover.time_words import as_time
+
+if TYPE_CHECKING:
+    from datamover.files.transfer import Intention, MoveReport
+
+#: How what matters most stands out.
+Strong = Callable[[str], str]
+
+
+def size(nbytes: float) -> str:
+    """Say a number of bytes.
+
+    Examples
+    --------
+    >>> from datamover.files.move_words import size
+    >>> size(1), size(2000)
+    ('1 byte', '2.0 kB')
+    """
+    from rich.filesize import decimal
+
+    return decimal(round(nbytes))
+
+
+def extents(box: tuple[int, ...]) -> str:
+    """Say the extents of a box.
+
+    Examples
+    --------
+    >>> from datamover.files.move_words import extents
+    >>> extents((64, 1000))
+    '64 x 1,000'
+    """
+    return " x ".join(f"{n:,}" for n in box)
+
+
+def array_words(spec: Any) -> str:
+    """Say what an array is."""
+    return f"{extents(spec.shape) or 'one element'} of {spec.dtype}"
+
+
+def moved_words(report: MoveReport) -> str:
+    """Say what a move has moved."""
+    if report.num_arrays == 1:
+        return array_words(report.spec)
+    elems = counted(report.elems, "element")
+    return f"{counted(report.num_arrays, 'array')} of {elems} together"
+
+
+def time_words(report: MoveReport, strong: Strong = str) -> str:
+    """Say bytes, time and rate of a move, and what took it."""
+    many = counted(report.processes, "process", "processes")
+    if report.threads > 1:
+        many += f" of {report.threads} threads"
+    pieces = "passes" if report.reads else "slabs"
+    in_slabs = f", in {report.slabs:,} {pieces}" if report.slabs > 1 else ""
+    rate = size(report.bytes / max(report.seconds, 1e-9))
+    check = ""
+    if report.check is not None:
+        check = f", check by {report.check} {_time(report.check_seconds)}"
+    return (
+        f"{strong(size(report.bytes))} in {strong(_time(report.seconds))}, "
+        f"{strong(f'{rate}/s')}, on {many}{in_slabs}: "
+        f"set up {_time(report.set_up_seconds)}, "
+        f"read {_time(report.read_seconds)}, "
+        f"redistribute {_time(report.redistribute_seconds)}, "
+        f"write {_time(report.write_seconds)}, sync {_time(report.sync_seconds)}{check}"
+    )
+
+
+def _time(seconds: float) -> str:
+    """Say a time; in ASCII, which every terminal and log takes."""
+    return as_time(seconds).replace("µ", "u")
+
+
+def intention_words(found: Intention) -> str:
+    """Say how one array would be moved."""
+    plan, nprocs = found.plan, found.nprocs
+    if found.slab is not None:
+        return f"slab by slab of {extents(found.slab)}, by {nprocs} processes together"
+    if plan is None:
+        return "nothing to plan: no element, or one"
+    again = plan.reads / plan.source_chunks
+    often = "once" if plan.reads == plan.source_chunks else f"{again:.3g} times"
+    often = often if plan.source_chunks == 1 else f"each {often}"
+    passes = counted(plan.passes, "pass", "passes")
+    if plan.source.is_flat and plan.passes > 1:
+        often = "cut at the ends of passes"
+    shared = f" of each of {nprocs} processes" if nprocs > 1 else ""
+    return (
+        f"{passes} of {extents(plan.box)}, on {counted(plan.threads, 'thread')}{shared}\n"
+        f"reads    {_chunks(plan.source_chunks, plan.source)}, {often}: {size(plan.read_bytes)}\n"
+        f"writes   {_chunks(plan.chunks, plan.output)} to {counted(found.files, 'file')}: "
+        f"{size(plan.written_bytes)} before encoding\n"
+        f"memory   {size(plan.memory_bytes)}: {plan.open_groups:,} x {size(plan.group_bytes)} "
+        f"of the output at a time, {size(plan.scratch_bytes)} for the threads"
+    )
+
+
+def _chunks(number: int, side: Any) -> str:
+    """Say how many chunks a side of a plan has, or pieces, and how large one is."""
+    return f"{counted(number, 'piece' if side.is_flat else 'chunk')} of {extents(side.chunk)}"
