@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import functools
+import reprlib
 from collections.abc import Iterator, Mapping
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
@@ -268,7 +269,8 @@ class XArray:
         self.free()
 
     def __repr__(self) -> str:
-        return f"XArray({self.layout!r}, dtype={self.dtype.str!r}, blocks={list(self._places)})"
+        blocks = reprlib.repr([*self._places])
+        return f"XArray({self.layout!r}, dtype={self.dtype.str!r}, blocks={blocks})"
 
 
 class UserArrays:
@@ -342,6 +344,15 @@ class UserArrays:
                 "the blocks of one array are given as a mapping {block: array}"
             )
         return dict(zip(blocks, listed, strict=True))
+
+    def __repr__(self) -> str:
+        listed = self._listed()
+        arrays = f"{len(listed)} blocks"
+        if len(listed) == 1:
+            arrays = "x".join(map(str, listed[0].shape)) or "one element"
+        has_ghosts = not isinstance(self._ghost, Integral) or self._ghost != 0
+        ghost = f", ghost={self._ghost!r}" if has_ghosts else ""
+        return f"UserArrays({arrays} of {self.dtype}{ghost})" if listed else "UserArrays(no block)"
 
     def part(self, layout: Layout, rank: int, default_dtype: np.dtype) -> Any:
         """Give what movers bind; not for users."""

@@ -36,6 +36,12 @@ class ProgressThread:
     def __exit__(self, *_: object) -> None:
         self.stop()
 
+    def __repr__(self) -> str:
+        if self._core is None:
+            return "ProgressThread(stopped)"
+        carried = "all" if self.carries_messages else "what moves through shared memory"
+        return f"ProgressThread(carries {carried})"
+
 
 def progress_thread() -> ProgressThread:
     """Start a thread that moves data while the program computes. Local.

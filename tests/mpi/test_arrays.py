@@ -43,6 +43,19 @@ def test_views_keep_the_memory(comm):
     assert (view == comm.rank).all()
 
 
+def test_arrays_print_in_a_line(comm):
+    boxes = np.stack([np.arange(100), np.arange(1, 101)], 1)[..., None]
+    blocks = dm.FloorPlan(boxes, [0] * 100, comm.size)
+    array = dm.XArray(comm, blocks, "f4")
+    assert repr(array).endswith(f", blocks={'[0, 1, 2, 3, 4, 5, ...]' if comm.rank == 0 else []})")
+    assert repr(dm.UserArrays(np.zeros((6, 8)))) == "UserArrays(6x8 of float64)"
+    ghosts = dm.UserArrays(np.zeros((6, 8), "i4"), ghost=(1, 2))
+    assert repr(ghosts) == "UserArrays(6x8 of int32, ghost=(1, 2))"
+    several = dm.UserArrays({0: np.zeros(2), 3: np.zeros(1)})
+    assert repr(several) == "UserArrays(2 blocks of float64)"
+    assert repr(dm.UserArrays(None)) == "UserArrays(no block)"
+
+
 def test_absent_block_is_a_lookup_error(comm):
     layout = dm.BlockCyclic((comm.size,), "(block)", comm.size)
     with dm.XArray(comm, layout, "f8") as array:

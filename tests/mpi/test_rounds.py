@@ -265,6 +265,7 @@ class TestProgressThread:
             pytest.skip("no shared memory here")
         with dm.progress_thread() as thread:
             assert thread.carries_messages
+            assert repr(thread) == "ProgressThread(carries all)"
             movers = [dm.Mover(plan, *pair, transport=transport) for pair in arrays]
             for step in range(3):
                 for k, (a, _) in enumerate(arrays):
@@ -275,6 +276,7 @@ class TestProgressThread:
                     time.sleep(0)  # the program calls nothing of the library
                 for mover in movers:
                     mover.wait()
+        assert repr(thread) == "ProgressThread(stopped)"
         mover = movers[0]
         mover()  # and without the thread again
 

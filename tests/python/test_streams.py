@@ -654,6 +654,17 @@ def test_what_was_taken_is_said_while_the_program_is_away():
                 os.sched_yield()
 
 
+def test_both_ends_and_steps_print_in_a_line():
+    with dm.Stream(None, HERE, consumers=1) as out, dm.stream.connect(out.address) as source:
+        assert repr(out) == f"Stream('{out.address}', 0 arrays)"
+        steps = source.steps({"u": LINE}, LIMIT_SECONDS)
+        send(out, [0])
+        next(steps)
+        assert repr(out) == f"Stream('{out.address}', 1 array)"
+        assert repr(steps) == f"<steps of {source!r}>"
+        assert repr(source) == f"Consumer({out.address}, process 0 of 1)"
+
+
 def test_after_a_timeout_a_step_can_be_asked_for_again():
     with (
         dm.Stream(None, HERE, consumers=1) as out,

@@ -303,3 +303,6 @@ class _Steps(Iterator[tuple[int, dict[str, Any]]]):
 
     def __next__(self) -> tuple[int, dict[str, Any]]:
         return self._consumer._next(self._limit)
+
+    def __repr__(self) -> str:
+        return f"<steps of {self._consumer!r}>"

@@ -19,6 +19,7 @@ from datamover._plan import Producer
 from datamover.arguments import memory_limit, seconds, text
 from datamover.arrays import UserArrays, XArray
 from datamover.collective_calls import agreeing, refused_by
+from datamover.counted import counted
 from datamover.errors import InvalidArgument, Mismatch, WrongType
 from datamover.layouts import Layout
 from datamover.stream import wire
@@ -327,7 +328,7 @@ class Stream:
         self._stop()
 
     def __repr__(self) -> str:
-        state = "closed" if self._end.is_closed else f"{self._end.num_arrays} arrays"
+        state = "closed" if self._end.is_closed else counted(self._end.num_arrays, "array")
         return f"Stream({self.address!r}, {state})"
 
 
