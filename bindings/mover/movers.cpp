@@ -62,6 +62,7 @@ nb::list trials_of(const Mover& mover) {
         d["rounds"] = trial.rounds;
         d["why_not"] = trial.why_not;
         d["chosen"] = trial.chosen;
+        d["passed_over"] = trial.passed_over;
         trials.append(d);
     }
     return trials;

@@ -78,5 +78,9 @@ Examples
             },
             "Uses after which making the relation has paid; None when it never does.")
         .def_prop_ro("ultimate_speedup", &RecomputeModel::ultimate_speedup,
-                     "How many times quicker decoding is in the end.");
+                     "How many times quicker decoding is in the end.")
+        .def("__repr__", [](const nb::handle& model) {
+            return nb::str("<RecomputeModel: {:.3g} s to recompute, {:.3g} s to decode an element>")
+                .attr("format")(model.attr("recompute_seconds"), model.attr("decode_seconds"));
+        });
 }

@@ -111,5 +111,11 @@ AddressRelation
         .def_prop_ro("statistics", &statistics_of,
                      nb::sig("def statistics(self) -> dict[str, int]"),
                      "Counts so far of hits, misses and evictions; relations and held_bytes now; "
-                     "limit_bytes.");
+                     "limit_bytes.")
+        .def("__repr__", [](const RelationCache& cache) {
+            const RelationCacheStatistics s = cache.statistics();
+            return "<RelationCache of " + std::to_string(s.relations) + " relations, " +
+                   std::to_string(s.held_bytes) + " of " + std::to_string(s.limit_bytes) +
+                   " bytes>";
+        });
 }

@@ -410,7 +410,8 @@ typedef struct datamover_mover_trial {
     int64_t rounds; /* that were run */
     int chosen;     /* 1: the mover goes this way */
     char transport[32];
-    char why_not[160]; /* why it cannot carry the plan; empty where it can */
+    char why_not[160];    /* why it cannot carry the plan; empty where it can */
+    char passed_over[80]; /* why it was not taken although it took no longer than what was */
 } datamover_mover_trial;
 
 /* Binds a plan to two arrays, to be carried out any number of times. `options` may be NULL.

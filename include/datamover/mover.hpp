@@ -79,6 +79,7 @@ struct MoverTrial {
     std::int64_t rounds = 0;  ///< that were run
     std::string why_not;      ///< why it cannot carry the plan
     bool chosen = false;
+    std::string passed_over;  ///< why it was not taken although it took no longer than what was
 };
 
 /// A plan, and the arrays between which it is carried out: source k goes to destination k.

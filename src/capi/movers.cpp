@@ -73,6 +73,7 @@ datamover_mover_trial told(const MoverTrial& trial) {
     line.chosen = trial.chosen;
     write_text(trial.transport, line.transport);
     write_text(trial.why_not, line.why_not);
+    write_text(trial.passed_over, line.passed_over);
     return line;
 }
 

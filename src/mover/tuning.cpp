@@ -250,10 +250,15 @@ private:
             return a->best_ns < b->best_ns;
         });
         for (Candidate* c : able_) {
-            if (!clearly_below(c->best_ns, all_.front()->best_ns)) break;
-            if (!holds_when_cool(*c)) continue;
-            chosen = c;
-            break;
+            if (c->best_ns >= all_.front()->best_ns) break;
+            if (!clearly_below(c->best_ns, all_.front()->best_ns)) {
+                c->line.passed_over = "less than 3 % faster than auto";
+            } else if (!holds_when_cool(*c)) {
+                c->line.passed_over = "slower than auto with cold caches";
+            } else {
+                chosen = c;
+                break;
+            }
         }
         chosen->line.chosen = true;
     }
@@ -290,7 +295,7 @@ private:
 
 TuningResult not_measured(const Error& why) {
     TuningResult result{"auto", "not measured", {}};
-    result.trials.push_back({"auto", 0, 0, std::string("not measured: ") + why.what(), true});
+    result.trials.push_back({"auto", 0, 0, std::string("not measured: ") + why.what(), true, {}});
     return result;
 }
 

@@ -215,6 +215,7 @@ static void test_tuning(void) {
     for (i = 0; i < count; ++i) {
         able += trials[i].why_not[0] == 0 && trials[i].seconds > 0 && trials[i].rounds > 0;
         chosen += trials[i].chosen;
+        CHECK(!trials[i].chosen || trials[i].passed_over[0] == 0);
     }
     CHECK(size == 1 || (able >= 4 && chosen == 1 && strcmp(trials[0].transport, "auto") == 0));
     if (size > 1) FAILS(DATAMOVER_OUT_OF_RANGE, datamover_mover_trials(mover, trials, 1, &count));

@@ -406,6 +406,10 @@ class TestMeasure:
         assert {t["transport"] for t in able} >= {"p2p", "datatype", "collective", "neighbour"}
         assert all(t["rounds"] > 0 and t["seconds"] > 0 for t in able)
         assert chosen[0]["seconds"] <= auto["seconds"]
+        for t in able:  # nothing that was faster is passed over without a word
+            assert not t["passed_over"] or t["seconds"] <= chosen[0]["seconds"]
+            assert t["passed_over"] or t["seconds"] >= chosen[0]["seconds"]
+            assert t["passed_over"] in repr(mover.explain())
         assert chosen[0]["transport"] in repr(mover.explain())
 
     def test_it_is_remembered_by_this_program_and_by_the_next(self, comm, tuning_file):

@@ -192,6 +192,7 @@ class TestCache:
         assert (cache.statistics["relations"], cache.statistics["evictions"]) == (3, 2)
         assert cache.drop("rows") == 2 and cache.drop("rows") == 0
         assert cache.statistics["held_bytes"] == 256
+        assert repr(cache) == "<RelationCache of 1 relations, 256 of 1024 bytes>"
         cache.limit_bytes = 255
         assert cache.statistics["relations"] == 0 and cache.limit_bytes == 255
         assert len(cache.get("f", make)) == 16 and cache.statistics["relations"] == 0
@@ -228,6 +229,9 @@ def test_model_is_the_papers(rates, loops):
     g, au, ac, o = loops.values()
     recompute = (g + au) / i + 1 / rr + 2 / wc
     decode = ac / i + 2 / rc + 1 / rr + 2 / wc
+    assert repr(model).startswith(
+        f"<RecomputeModel: {model.recompute_seconds:.3g} s to recompute, "
+    )
     assert model.recompute_seconds == pytest.approx(recompute)
     assert model.decode_seconds == pytest.approx(decode)
     assert model.amortised_seconds(3) == pytest.approx((g / i + 2 / wc + o / i) / 3 + decode)
