@@ -106,7 +106,7 @@ def bench(
     case: options.CaseNames = None,
 ) -> None:
     """Run the applications of `datamover app`, their versions in turns."""
-    with options.errors_to_exit(), tempfile.TemporaryDirectory(prefix="datamover-") as directory:
+    with options.measuring(nprocs), tempfile.TemporaryDirectory(prefix="datamover-") as directory:
         results, mpi = Results(), programs.own_mpi()
         file = Path(directory, "rows.json")
         for chosen in options.choose(CASES, case):

@@ -69,7 +69,7 @@ def bench(
     ] = None,
 ) -> None:
     """Distribute integers (A) and particles (B; C: most stay) to their processes, one by one."""
-    with options.errors_to_exit():
+    with options.measuring(nprocs):
         own = programs.own_mpi()
         results = Results()
         compilers = []

@@ -301,7 +301,7 @@ def bench(
     on all cores, and writing and syncing the bytes.
     """
     results = Results()
-    with options.errors_to_exit():
+    with options.measuring(None):
         cases = options.choose([*all_cases(), *restart.CASES], case)
         with tempfile.TemporaryDirectory(dir=directory) as place:
             array = sample_array(gigabytes)

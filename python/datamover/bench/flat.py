@@ -78,7 +78,7 @@ def bench(
 
     One file, for each size of blocks; 1, 2 and 4 files in turn, for each size of messages.
     """
-    with options.errors_to_exit(), contextlib.ExitStack() as made:
+    with options.measuring(nprocs), contextlib.ExitStack() as made:
         chosen = options.choose(CASES, case)
         own = programs.own_mpi()
         bases = directory or [MEMORY if MEMORY.is_dir() else None]

@@ -125,7 +125,7 @@ def bench(
     seed: options.Seed = 0,
 ) -> None:
     """Fill all ghosts of 64³, 256³, 64 × 64³ or 4,096 × 8³ doubles per process, 26 neighbours."""
-    with options.errors_to_exit(), tempfile.TemporaryDirectory(prefix="datamover-") as scratch:
+    with options.measuring(nprocs), tempfile.TemporaryDirectory(prefix="datamover-") as scratch:
         listed = [parse(name) for name in halo] if halo else CASES
         cases = [*options.choose(listed, case), *random_halos(random_cases, seed)]
         results = Results()

@@ -68,7 +68,7 @@ def bench(
     seed: options.Seed = 0,
 ) -> None:
     """Exchange the six faces of 16³ blocks of doubles in a periodic box: start and wait."""
-    with options.errors_to_exit():
+    with options.measuring(nprocs):
         cases = [*options.choose(CASES, case), *random_halos(random_cases, seed)]
         # Pretend nodes of half of the processes: messages between, shared memory within.
         node_size = max(1, nprocs // 2) if nprocs > 1 else 0

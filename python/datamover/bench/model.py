@@ -54,7 +54,7 @@ def bench(
 
     -n is accepted as everywhere; one process does it all.
     """
-    with options.errors_to_exit():
+    with options.measuring(nprocs):
         mpi = programs.own_mpi()
         results, told, predictions = Results(), {}, []
         names = [c.name for c in options.choose(CASES, case)]

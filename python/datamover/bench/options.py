@@ -12,7 +12,7 @@ import typer
 from rich.markup import escape
 
 from datamover import launch
-from datamover.bench import report
+from datamover.bench import busy, report
 from datamover.bench.rows import Results
 from datamover.errors import Error, InvalidArgument
 
@@ -57,6 +57,23 @@ def errors_to_exit() -> Iterator[None]:
         console = launch.console(stderr=True)
         console.print(f"[bold red]error:[/] {escape(str(e))}", highlight=False, soft_wrap=True)
         raise typer.Exit(1) from e
+
+
+@contextlib.contextmanager
+def measuring(processes: int | None) -> Iterator[None]:
+    """Say first where other programs leave too few cores; errors end as of `errors_to_exit`.
+
+    Parameters
+    ----------
+    processes : int or None
+        That will run; None: one on every core, or threads.
+    """
+    warning = busy.at_start().warning(processes)
+    if warning:
+        console = launch.console(stderr=True)
+        console.print(warning, style="yellow", highlight=False, soft_wrap=True)
+    with errors_to_exit():
+        yield
 
 
 def choose(cases: Iterable[Case], wanted: Sequence[str] | None) -> list[Case]:

@@ -48,7 +48,7 @@ def bench(
 
     The thread needs a core beside those of the processes, or a link that takes the time.
     """
-    with options.errors_to_exit():
+    with options.measuring(nprocs):
         sizes = size or [2048, 4096]
         mpi = programs.own_mpi().started_by(launcher)
         command = [programs.program("overlap"), str(seconds), *map(str, sizes)]

@@ -20,7 +20,7 @@ def bench(
     Cases are named by the two layouts, the rows of the array and the number of processes planned
     for; -n is accepted as everywhere, but one process does it all.
     """
-    with options.errors_to_exit():
+    with options.measuring(nprocs):
         printed = programs.run(None, 1, [programs.program("plan"), str(seconds)], 36 * seconds)
         results = Results()
         for line in printed.lines:

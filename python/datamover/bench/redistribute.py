@@ -46,7 +46,7 @@ def bench(
     size: Annotated[int, typer.Option(min=64, help="Rows and columns of the arrays.")] = 4096,
 ) -> None:
     """Move doubles from one block-cyclic layout to another: start and wait."""
-    with options.errors_to_exit(), tempfile.TemporaryDirectory(prefix="datamover-") as scratch:
+    with options.measuring(nprocs), tempfile.TemporaryDirectory(prefix="datamover-") as scratch:
         results = Results()
         contenders = _contenders(results, Path(scratch))
         compilers: list[str] = []

@@ -69,7 +69,7 @@ def bench(
     ] = None,
 ) -> None:
     """Send an array that lies in blocks to another program, where it lies in order."""
-    with options.errors_to_exit():
+    with options.measuring(nprocs + consumers):
         chosen = options.choose(CASES, case)
         words = [w for c in chosen for w in (c.name, str(MESSAGES[c.message]), str(c.block_bytes))]
         arguments = [str(seconds), str(nprocs), *words]

@@ -43,7 +43,7 @@ def bench(
     large: Annotated[bool, typer.Option(help="Halos of 256³ blocks too.")] = False,
 ) -> None:
     """Move data by every transport and by hand: redistributions, halos, DDTBench's ping-pongs."""
-    with options.errors_to_exit(), tempfile.TemporaryDirectory(prefix="datamover-") as scratch:
+    with options.measuring(nprocs), tempfile.TemporaryDirectory(prefix="datamover-") as scratch:
         if nprocs < 2:
             raise InvalidArgument("at least 2 processes are needed: within one nothing is carried")
         cases = options.choose(transport_cases(nprocs, size, large), case)

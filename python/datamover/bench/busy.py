@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How much of the machine do other programs use when a benchmark begins?"""
+
+from __future__ import annotations
+
+import functools
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+#: How long is looked.
+LOOK_SECONDS = 0.3
+#: So much of the cores is in use where nobody does anything.
+USUAL_CORES = 0.25
+
+#: What the system says of its processors since it was started.
+STATISTICS = Path("/proc/stat")
+#: Columns of those in which a core works, and of those in which it waits.
+_WORKING, _WAITING = (0, 1, 2, 5, 6, 7), (3, 4)
+
+
+@dataclass(frozen=True)
+class Busy:
+    """What other programs use.
+
+    Parameters
+    ----------
+    cores : int
+        That this process may use.
+    used : float
+        Cores of these that others use.
+
+    Examples
+    --------
+    >>> from datamover.bench.busy import Busy
+    >>> Busy(cores=8, used=7.1).warning(processes=2)
+    'other programs use 7.1 of 8 cores: times will be noisy'
+    >>> Busy(cores=8, used=5.9).warning(processes=2)
+    ''
+    """
+
+    cores: int
+    used: float
+
+    def warning(self, processes: int | None) -> str:
+        """Say so where too little is left for so many processes; None: for one on every core."""
+        needed = self.cores if processes is None else min(processes, self.cores)
+        if self.used <= self.cores - needed + USUAL_CORES:
+            return ""
+        return f"other programs use {self.used:.1f} of {self.cores} cores: times will be noisy"
+
+
+@functools.cache
+def at_start() -> Busy:
+    """Look for a moment at what others use, the first time, when nothing is measured yet."""
+    allowed = os.sched_getaffinity(0)
+    before = _ticks(allowed)
+    time.sleep(LOOK_SECONDS)
+    after = _ticks(allowed)
+    spent = [b - a for a, b in zip(before, after, strict=True)]
+    if sum(spent) > 0:
+        used = len(allowed) * spent[0] / sum(spent)
+    else:  # a system that does not say
+        used = min(os.getloadavg()[0], len(allowed))
+    return Busy(len(allowed), round(used, 2))
+
+
+def _ticks(allowed: set[int]) -> tuple[int, int]:
+    """Count how long these cores have worked so far, and waited."""
+    try:
+        lines = [line.split() for line in STATISTICS.read_text().splitlines()]
+    except OSError:
+        return 0, 0
+    names = {f"cpu{number}" for number in allowed}
+    counts = [[int(n) for n in line[1:]] for line in lines if line and line[0] in names]
+    return tuple(sum(c[i] for c in counts for i in kind) for kind in (_WORKING, _WAITING))
