@@ -8,6 +8,8 @@ import errno
 import gc
 import os
 import threading
+import time
+import weakref
 
 import drawn
 import h5py
@@ -180,6 +182,12 @@ def rows(comm, shape=(12, 10), dtype="f8"):
     return array, whole
 
 
+def wait_for_threads(others):
+    """Wait until there are no more than these; one that is about to start cannot be joined yet."""
+    while set(threading.enumerate()).difference(others):
+        time.sleep(1e-3)
+
+
 @pytest.mark.parametrize("end", ENDS)
 def test_a_save_goes_on_while_the_program_does(comm, place, end):
     array, whole = rows(comm)
@@ -253,8 +261,7 @@ def test_a_save_that_nobody_waits_for_leaves_nothing(comm, place):
     others = threading.enumerate()
     saving = dm.save(f"{place}/a.npy", {"u": array}, wait=False)
     del saving  # its thread has it until it is done
-    for thread in set(threading.enumerate()).difference(others):
-        thread.join()
+    wait_for_threads(others)
     gc.collect()
     comm.Barrier()
     assert os.listdir(place) == []
@@ -275,8 +282,7 @@ def test_a_save_for_which_one_process_does_not_wait_is_an_error_on_the_others(co
         with pytest.raises(dm.Timeout), saving:
             raise dm.Timeout("of this process alone")
     del saving
-    for thread in set(threading.enumerate()).difference(others):
-        thread.join()
+    wait_for_threads(others)
     comm.Barrier()
     assert os.listdir(place) == []
     comm.Barrier()
@@ -325,18 +331,50 @@ def test_a_wait_for_a_save_that_lasts_too_long_ends_on_all(comm, place):
     alone.Free()
 
 
-def test_saves_that_all_drop_keep_no_communicators(comm, place):
-    array, _ = rows(comm)
-    others = list(appointment._left)
-    for _ in range(3):
-        with pytest.raises(KeyError), dm.save(f"{place}/a.npy", {"u": array}, wait=False):
-            raise KeyError("of the program")
-    mine = set(appointment._left).difference(others)
-    assert len(mine) > 0 or comm.size == 1
-    while comm.allreduce(len(mine)):  # the others' words arrive sooner or later
-        dm.save(f"{place}/a.npy", {"u": array}, wait=False, overwrite=True).wait()
-        mine.intersection_update(appointment._left)
+@pytest.mark.parametrize("who", ["all", "first", "last", "each in turn", "two"])
+def test_saves_that_are_dropped_keep_no_communicators(comm, place, who):
+    """Each drops or waits in vain; what that leaves is taken back by the next save."""
+    alone = comm.Dup()
+    layout = dm.BlockCyclic((12, 10), "(block, *)", nprocs=comm.size)
+    given = {"u": (np.ones(layout.local_shape(comm.rank)), layout)}
+    drops = {
+        "all": range(comm.size), "first": [0], "last": [comm.size - 1], "two": [0, comm.size // 2],
+    }  # fmt: skip
+    for k in range(5):
+        saving = dm.save(f"{place}/a.npy", given, comm=alone, wait=False)
+        assert len(appointment._failed_of(alone)) == 0
+        dropped = comm.rank in drops.get(who, [k % comm.size])
+        if not dropped:
+            with pytest.raises(dm.PeerFailed):
+                saving.wait()
+        gone = weakref.ref(saving)
+        del saving
+        while gone() is not None:  # its thread has it until it is done
+            gc.collect()
+        assert len(appointment._failed_of(alone)) == (1 if comm.size > 1 else 0)
+    dm.save(f"{place}/a.npy", given, comm=alone, wait=False).wait()
+    assert len(appointment._failed_of(alone)) == 0
     comm.Barrier()
+    alone.Free()
+
+
+def test_a_save_that_another_process_still_has_is_taken_back_when_that_has_heard(comm, place):
+    alone = comm.Dup()
+    layout = dm.BlockCyclic((12, 10), "(block, *)", nprocs=comm.size)
+    given = {"u": (np.ones(layout.local_shape(comm.rank)), layout)}
+    last = comm.rank == comm.size - 1
+    first = dm.save(f"{place}/first.npy", given, comm=alone, wait=False)
+    if last:
+        del first
+    dm.save(f"{place}/second.npy", given, comm=alone, wait=False).wait()
+    assert len(appointment._failed_of(alone)) == (1 if last and comm.size > 1 else 0)
+    if not last:
+        with pytest.raises(dm.PeerFailed, match="was not waited for"):
+            first.wait()
+    dm.save(f"{place}/third.npy", given, comm=alone, wait=False).wait()
+    assert len(appointment._failed_of(alone)) == 0
+    comm.Barrier()
+    alone.Free()
 
 
 def test_arrays_that_all_have_alike(comm, place):
