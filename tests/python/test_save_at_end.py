@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Do all processes end where one ends its program without waiting for its save?"""
+"""Do all processes end where one ends its program with a save, or a file, that others wait for?"""
 
 import os
 import subprocess
 import sys
 
+import pytest
+
 from datamover.launch import outer_environment
 
-PROGRAM = """
+SAVES = """
 import sys
 import numpy as np, datamover as dm
 from mpi4py import MPI
@@ -23,15 +25,33 @@ if comm.rank == 0:
         print(error)
 """
 
+OPENS = """
+import sys
+import datamover as dm
+from mpi4py import MPI
 
-def test_a_process_that_ends_its_program_is_heard_by_those_that_wait(tmp_path):
+comm = MPI.COMM_WORLD
+rows = dm.BlockCyclic((9, 11), "(block, *)", nprocs=comm.size)
+file = dm.files.open(sys.argv[1], rows, comm=comm, mode="w", dtype="f8", ranks=1)
+if comm.rank == 0:
+    try:
+        file.close()
+    except dm.PeerFailed as error:
+        print(error)
+"""
+
+
+@pytest.mark.parametrize(
+    ("program", "words"), [(SAVES, "was not waited for on process"), (OPENS, "was not closed on")]
+)
+def test_a_process_that_ends_its_program_is_heard_by_those_that_wait(tmp_path, program, words):
     done = subprocess.run(
         [
             os.environ.get("MPIEXEC", "mpiexec"), "-n", "3",
-            sys.executable, "-c", PROGRAM, str(tmp_path / "a.zarr"),
+            sys.executable, "-c", program, str(tmp_path / "a.zarr"),
         ],
         capture_output=True, text=True, timeout=100, check=False, env=outer_environment(),
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    assert "was not waited for on process" in done.stdout and not done.stderr
+    assert words in done.stdout and not done.stderr
     assert list(tmp_path.iterdir()) == []

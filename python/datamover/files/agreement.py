@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from datamover.errors import Error, IoError, NoMemory, PeerFailed, Timeout, class_of
 from datamover.files.at_work import share_of_cores
 from datamover.files.space import is_no_space, no_space
-from datamover.mpi import comm_address, core, gathered, take_part_with, tell_that_left, told
+from datamover.mpi import comm_address, core, gathered, take_part_with
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -81,20 +81,6 @@ def is_agreed(error: BaseException | None) -> bool:
     if isinstance(error, Timeout):  # of this one alone
         return False
     return error is None or isinstance(error, Error) or getattr(error, "is_told", False)
-
-
-def tell_at_end(comm: MPI.Comm, error: BaseException) -> None:
-    """Tell the others, who end a `with` block by an agreement, that it failed here. Collective.
-
-    Not of what leaves others late, or gone: nothing can be awaited then.
-    """
-    if isinstance(error, (Timeout, PeerFailed)):
-        return
-    if not isinstance(error, Exception):  # an interrupt: nobody knows how far the others are
-        tell_that_left(comm, error)
-        return
-    with contextlib.suppress(Error):
-        core().agree(comm_address(comm), *told(error))
 
 
 @contextlib.contextmanager

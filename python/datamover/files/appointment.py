@@ -28,6 +28,8 @@ MOST_WORDS = 1000  # bytes: a message that leaves at once, whether or not anybod
 #: pushes those on.
 PATIENCE_SECONDS = 1e-3
 LONGEST_SLEEP_SECONDS = 1e-3
+#: Any sleep takes longer than those need that come at the same time.
+SPIN_SECONDS = 1e-4
 #: Of appointments that have failed so many at most are settled at a time.
 MOST_SETTLED = 32
 
@@ -97,7 +99,10 @@ class Appointment:
                     self._give_up(limit)
                 if not pushing and waited > PATIENCE_SECONDS:
                     pushing.append(core().ProgressThread())
-                time.sleep(min(waited / 32, LONGEST_SLEEP_SECONDS))
+                if waited > SPIN_SECONDS:
+                    time.sleep(min(waited / 32, LONGEST_SLEEP_SECONDS))
+                else:
+                    os.sched_yield()
         finally:
             pushing.clear()
 

@@ -31,7 +31,8 @@ from datamover.errors import (
     WrongType,
 )
 from datamover.files import addresses, dealing, formats, names, placing, write_back
-from datamover.files.agreement import tell_at_end, threads_here, together
+from datamover.files.agreement import threads_here, together
+from datamover.files.appointment import Appointment
 from datamover.files.at_work import boxes, do_all, threads_within
 from datamover.files.direct_zarr import OrdinaryArray
 from datamover.files.flat import FlatFile
@@ -42,7 +43,7 @@ from datamover.files.state_steps import file_ranks
 from datamover.files.state_work import MAX_BYTES
 from datamover.files.zarr import ZarrArray
 from datamover.layouts import BlockCyclic, FlatCyclic, FloorPlan, Layout
-from datamover.mpi import collectively, comm_address
+from datamover.mpi import collectively, comm_address, tell_that_left
 from datamover.plans import redistribute
 
 if TYPE_CHECKING:
@@ -249,6 +250,7 @@ class FileArray:
     #: Of the class: one that was not opened has nothing to be closed.
     closed = True
     _process = -1
+    _staying_away: weakref.finalize | None = None
 
     def __init__(self, comm: MPI.Comm, address: int, request: _Request):
         self.comm, self.layout, self.mode = comm, request.layout, request.mode
@@ -275,9 +277,13 @@ class FileArray:
             with together(comm):
                 self._check()
             self._threads = threads_here(address)
+            self._appointment = Appointment(comm)
         except BaseException:
             self._drop()
             raise
+        words = f"{self.path} was not closed {self._appointment.where}{self._lost}"
+        # Called when this object goes, also at the end of the program.
+        self._staying_away = weakref.finalize(self, self._appointment.stay_away, words)
 
     def _create(self) -> None:
         """Make a new file beside its place. Collective."""
@@ -415,6 +421,8 @@ class FileArray:
         IoError
             On all processes; there is no new file then. Also where a mover failed to write it, or
             an .npy at an address is not the one any more that was opened.
+        PeerFailed
+            A process does not close it.
         InvalidState
             A mover is in flight here. It is given up, which all processes hear.
 
@@ -426,6 +434,7 @@ class FileArray:
         try:
             if self._give_up():
                 raise InvalidState(f"a mover of {self.path} was in flight when it was closed")
+            self._appointment.come()
             collectively(self._address, self._check_complete)
             with together(self.comm):
                 if self.mode == "r":
@@ -445,14 +454,21 @@ class FileArray:
 
     def _end_refused(self, agree: Callable[[], NoReturn]) -> None:
         try:
+            self._appointment.come()
             agree()
         finally:
             self._give_up()
             self._drop()
 
+    @property
+    def _lost(self) -> str:
+        return "; there is no new file" if self.mode == "w" else ""
+
     def _drop(self) -> None:
         """Close the file, remove a new one that is not complete, or the one it replaced. Local."""
         self.closed = True
+        if self._staying_away is not None:
+            self._staying_away()  # where it has not come, which others are told
         if self._file is not None:
             with contextlib.suppress(OSError):  # what is wrong with the file was told before
                 self._file.close()
@@ -472,17 +488,26 @@ class FileArray:
         try:
             if kind is None:
                 self.close()
-            elif not self.closed and not self._give_up():
-                tell_at_end(self.comm, error)
+            elif not self.closed:
+                self._stay_away(error)
+                self._give_up()
         finally:
             self._drop()
+
+    def _stay_away(self, error: BaseException) -> None:
+        """Tell the others that the block failed here. Local: they may be anywhere."""
+        self._appointment.stay_away(
+            f"the block of {self.path} failed {self._appointment.where}: "
+            f"{type(error).__name__}: {error}{self._lost}"
+        )
+        if not isinstance(error, Exception):  # an interrupt: nobody knows how far the others are
+            tell_that_left(self.comm, error)
 
     def __del__(self) -> None:
         """Warn, as Python's files do, where it was not closed; what was to be new is not made."""
         if self.closed or self._process != os.getpid():  # a child's is its parent's
             return
-        lost = ": there is no new file" if self.mode == "w" else ""
-        words = f"{self.path}, opened with mode {self.mode!r}, was not closed{lost}"
+        words = f"{self.path}, opened with mode {self.mode!r}, was not closed{self._lost}"
         warnings.warn(words, ResourceWarning, stacklevel=2, source=self)
         if not sys.is_finalizing():  # what is left then, the next one who writes there removes
             self._drop()
