@@ -43,6 +43,7 @@ $(VENV)/.ready: pyproject.toml
 
 # Compiles what has changed since the last time; the build directory stays.
 install: $(VENV)/.ready
+	@test -d $(BUILD) || echo "compiling: some six minutes on two cores the first time, without a word"
 	$(if $(MPICC),MPICC=$(MPICC),env -u MPICC) \
 	    $(PIP) install --no-build-isolation -C build-dir=$(BUILD) '.[files,plot]'
 
