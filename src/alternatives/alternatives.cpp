@@ -2,6 +2,8 @@
 // Which other ways to carry single elements are there, to be compared with ours?
 #include "alternatives.hpp"
 
+#include "geometry/make_error.hpp"
+
 namespace datamover::alternatives {
 namespace {
 
@@ -30,8 +32,7 @@ const Alternative* find(const std::string& name) {
 
 std::string names() {
     std::string listed;
-    for (const Alternative& one : all)
-        listed += (listed.empty() ? "" : ", ") + std::string(one.name);
+    for (const Alternative& one : all) listed += concat(listed.empty() ? "" : ", ", one.name);
     return listed;
 }
 

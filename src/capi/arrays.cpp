@@ -3,6 +3,7 @@
 #include "datamover/shared_window.hpp"
 #include "datamover/user_block.hpp"
 #include "datamover/x_array.hpp"
+#include "geometry/make_error.hpp"
 #include "handles.hpp"
 #include "matrices.hpp"
 
@@ -36,12 +37,11 @@ ArrayPart part_of_matrix(const datamover_layout* layout, std::int64_t rank, cons
                          bool writable) {
     const Layout& l = value_of(layout, "layout");
     if (!l.block_cyclic())
-        throw Error(ErrorCode::unsupported,
-                    "a ScaLAPACK matrix is block-cyclic, not " + l.describe());
+        throw make_error(ErrorCode::unsupported, "a ScaLAPACK matrix is block-cyclic, not ",
+                         l.describe());
     if (rank < 0 || rank >= l.nprocs())
-        throw Error(ErrorCode::out_of_range, "rank " + std::to_string(rank) +
-                                                 " is not one of the layout's " +
-                                                 std::to_string(l.nprocs()));
+        throw make_error(ErrorCode::out_of_range, "rank ", rank, " is not one of the layout's ",
+                         l.nprocs());
     const auto d = ScalapackDescriptor::from_entries(entries_of(descriptor, "descriptor"));
     ArrayPart part;
     part.layout = l;
@@ -116,8 +116,7 @@ int datamover_array_block(const datamover_array* array, int64_t block, void** or
         const ArrayPart& part = value_of(array, "array");
         const BlockMemory* memory = part.memory.find(block);
         if (!memory)
-            throw Error(ErrorCode::out_of_range,
-                        "this process does not hold block " + std::to_string(block));
+            throw make_error(ErrorCode::out_of_range, "this process does not hold block ", block);
         if (origin) *origin = part.base + memory->offset_bytes;
         if (strides_bytes) write_point(memory->strides_bytes, strides_bytes, "strides_bytes");
     });

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "geometry/checked.hpp"
+#include "geometry/make_error.hpp"
 
 using namespace datamover;
 using namespace datamover::capi;
@@ -13,9 +14,8 @@ namespace {
 
 TargetList target_list(const datamover_targets& targets) {
     if (targets.elems < 0 || targets.targets_per_elem < 0)
-        throw Error(ErrorCode::invalid_argument, std::to_string(targets.elems) + " elements with " +
-                                                     std::to_string(targets.targets_per_elem) +
-                                                     " targets each make no sense");
+        throw make_error(ErrorCode::invalid_argument, targets.elems, " elements with ",
+                         targets.targets_per_elem, " targets each make no sense");
     TargetList list;
     list.elems = targets.elems;
     list.targets_per_elem = targets.targets_per_elem == 0 ? 1 : targets.targets_per_elem;
@@ -38,9 +38,8 @@ Moved moved(const Distribution& distribution, std::int64_t elems, std::int64_t n
     Moved all;
     for (const datamover_column& c : values(columns, num_columns, "columns")) {
         if (c.elems != elems)
-            throw Error(ErrorCode::mismatch, "a column has " + std::to_string(c.elems) +
-                                                 " elements; it must have " +
-                                                 std::to_string(elems));
+            throw make_error(ErrorCode::mismatch, "a column has ", c.elems,
+                             " elements; it must have ", elems);
         ElementColumn& column = all.columns.emplace_back();
         column.data = c.data;
         column.elem_bytes = c.elem_bytes;
@@ -50,8 +49,8 @@ Moved moved(const Distribution& distribution, std::int64_t elems, std::int64_t n
     for (const datamover_room& room : values(results, num_columns, "results")) {
         const std::int64_t elem_bytes = all.columns[all.results.size()].elem_bytes;
         if (room.elems < 0)
-            throw Error(ErrorCode::invalid_argument,
-                        "a result has room for " + std::to_string(room.elems) + " elements");
+            throw make_error(ErrorCode::invalid_argument, "a result has room for ", room.elems,
+                             " elements");
         all.results.push_back({static_cast<std::byte*>(room.data),
                                geometry::multiply(room.elems, elem_bytes < 0 ? 0 : elem_bytes),
                                {}});
@@ -77,8 +76,7 @@ std::optional<Moved> converted(Convert&& convert, Refuse&& refuse) {
 
 Error error_of(int code) {
     if (code <= DATAMOVER_SUCCESS || code > DATAMOVER_UNSUPPORTED)
-        throw Error(ErrorCode::invalid_argument,
-                    "code " + std::to_string(code) + " is none of an error");
+        throw make_error(ErrorCode::invalid_argument, "code ", code, " is none of an error");
     return Error(static_cast<ErrorCode>(code), datamover_error_message());
 }
 

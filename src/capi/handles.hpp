@@ -15,8 +15,8 @@
 
 #include "datamover/address_relation.hpp"
 #include "datamover/datamover.h"
-#include "datamover/error.hpp"
 #include "datamover/mover.hpp"
+#include "geometry/make_error.hpp"
 #include "mpi/process_group.hpp"
 
 struct datamover_layout {
@@ -79,7 +79,7 @@ auto converted(Collective& collective, Convert&& convert) {
 /// What a pointer argument points to. Throws invalid_argument when it is NULL.
 template <class T>
 T& given(T* pointer, const char* name) {
-    if (!pointer) throw Error(ErrorCode::invalid_argument, std::string(name) + " is NULL");
+    if (!pointer) throw make_error(ErrorCode::invalid_argument, name, " is NULL");
     return *pointer;
 }
 
@@ -105,21 +105,19 @@ int release(Handle** handle, const char* name) noexcept {
 template <class T>
 T* memory_for(std::int64_t elems, T* memory, const char* name) {
     if (!memory && elems > 0)
-        throw Error(ErrorCode::invalid_argument, std::string(name) + " is NULL, and there are " +
-                                                     std::to_string(elems) + " elements for it");
+        throw make_error(ErrorCode::invalid_argument, name, " is NULL, and there are ", elems,
+                         " elements for it");
     return memory;
 }
 
 /// `count` values that start at a pointer, NULL being right for none.
 template <class T>
 std::vector<T> values(const T* first, std::int64_t count, const char* name) {
-    if (count < 0)
-        throw Error(ErrorCode::invalid_argument,
-                    std::string(name) + " has " + std::to_string(count) + " entries");
+    if (count < 0) throw make_error(ErrorCode::invalid_argument, name, " has ", count, " entries");
     if (count > 0) given(first, name);
     if (static_cast<std::uint64_t>(count) > std::vector<T>().max_size())
-        throw Error(ErrorCode::no_memory, std::string(name) + " has " + std::to_string(count) +
-                                              " entries, more than memory can hold");
+        throw make_error(ErrorCode::no_memory, name, " has ", count,
+                         " entries, more than memory can hold");
     return std::vector<T>(first, first + count);
 }
 
@@ -128,17 +126,16 @@ std::vector<T> values(const T* first, std::int64_t count, const char* name) {
 inline void announce_count(std::int64_t needed, bool asked_for, std::int64_t capacity,
                            std::int64_t* count, const char* what) {
     if (asked_for && capacity < needed)
-        throw Error(ErrorCode::out_of_range, "there is room for " + std::to_string(capacity) + " " +
-                                                 what + ", there are " + std::to_string(needed));
+        throw make_error(ErrorCode::out_of_range, "there is room for ", capacity, " ", what,
+                         ", there are ", needed);
     given(count, "count") = needed;
 }
 
 /// Checked before as many entries are read.
 inline int checked_dims(int dims) {
     if (dims < 1 || dims > max_dims)
-        throw Error(
-            ErrorCode::invalid_argument,
-            "dims is " + std::to_string(dims) + "; it must be 1 to " + std::to_string(max_dims));
+        throw make_error(ErrorCode::invalid_argument, "dims is ", dims, "; it must be 1 to ",
+                         max_dims);
     return dims;
 }
 
@@ -165,8 +162,8 @@ inline void write_point(const Point& point, std::int64_t* coordinates, const cha
 
 inline ScalarType scalar_type(datamover_type type) {
     if (type < DATAMOVER_OPAQUE || type > DATAMOVER_FLOAT8_E5M2)
-        throw Error(ErrorCode::invalid_argument,
-                    "element type " + std::to_string(type) + " is unknown");
+        throw make_error(ErrorCode::invalid_argument, "element type ", static_cast<int>(type),
+                         " is unknown");
     return static_cast<ScalarType>(type);
 }
 
@@ -175,10 +172,9 @@ inline ScalarType scalar_type(datamover_type type, std::int64_t elem_bytes) {
     const ScalarType scalar = scalar_type(type);
     const std::int64_t bytes = scalar_bytes(scalar);
     if (elem_bytes < 1 || (bytes != 0 && bytes != elem_bytes))
-        throw Error(ErrorCode::wrong_type,
-                    "elem_bytes is " + std::to_string(elem_bytes) + "; it must be " +
-                        (bytes == 0 ? "at least 1"
-                                    : std::to_string(bytes) + " for " + scalar_name(scalar)));
+        throw make_error(
+            ErrorCode::wrong_type, "elem_bytes is ", elem_bytes, "; it must be ",
+            bytes == 0 ? "at least 1" : std::to_string(bytes) + " for " + scalar_name(scalar));
     return scalar;
 }
 

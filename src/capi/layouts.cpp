@@ -9,6 +9,7 @@
 
 #include "datamover/index_lists.hpp"
 #include "datamover/scalapack_descriptor.hpp"
+#include "geometry/make_error.hpp"
 #include "handles.hpp"
 #include "matrices.hpp"
 
@@ -40,9 +41,9 @@ struct OwnLists {
 const BlockCyclic& block_cyclic_of(const datamover_layout* layout) {
     const BlockCyclic* found = value_of(layout, "layout").block_cyclic();
     if (!found)
-        throw Error(ErrorCode::unsupported,
-                    "this is asked of block-cyclic layouts only, not of one that is " +
-                        layout->value.describe());
+        throw make_error(ErrorCode::unsupported,
+                         "this is asked of block-cyclic layouts only, not of one that is ",
+                         layout->value.describe());
     return *found;
 }
 
@@ -76,9 +77,9 @@ int datamover_layout_with_owners(datamover_layout** layout, const datamover_layo
     return guarded([&] {
         const Layout& blocks = value_of(floor_plan, "floor_plan");
         if (!blocks.floor_plan())
-            throw Error(ErrorCode::unsupported,
-                        "owners are given to the blocks of a floor plan, not of one that is " +
-                            blocks.describe());
+            throw make_error(ErrorCode::unsupported,
+                             "owners are given to the blocks of a floor plan, not of one that is ",
+                             blocks.describe());
         hand_out(layout, "layout",
                  blocks.floor_plan()->with_owners(values(owners, blocks.num_blocks(), "owners"),
                                                   nprocs));
@@ -108,9 +109,8 @@ int datamover_layout_index_list(datamover_layout** layout, int dims, const int64
                                 int64_t nprocs, const int64_t* offsets, const int64_t* indices) {
     return guarded([&] {
         if (nprocs < 1 || nprocs == std::numeric_limits<std::int64_t>::max())
-            throw Error(ErrorCode::invalid_argument,
-                        "nprocs is " + std::to_string(nprocs) +
-                            "; it must be at least 1, and offsets have one entry more");
+            throw make_error(ErrorCode::invalid_argument, "nprocs is ", nprocs,
+                             "; it must be at least 1, and offsets have one entry more");
         const auto starts = values(offsets, nprocs + 1, "offsets");
         hand_out(layout, "layout",
                  IndexList(point(shape, dims, "shape"), starts,
@@ -149,8 +149,8 @@ int datamover_layout_flat_cyclic(datamover_layout** layout, int dims, const int6
     return guarded([&] {
         const Point extents = point(shape, dims, "shape");
         if (owners && num_owners < 1)
-            throw Error(ErrorCode::invalid_argument, "owners has " + std::to_string(num_owners) +
-                                                         " entries; it needs at least 1");
+            throw make_error(ErrorCode::invalid_argument, "owners has ", num_owners,
+                             " entries; it needs at least 1");
         auto ranks = owners ? values(owners, num_owners, "owners") : std::vector<std::int64_t>{};
         hand_out(layout, "layout", FlatCyclic(extents, block_elems, nprocs, std::move(ranks)));
     });
@@ -207,8 +207,8 @@ int datamover_layout_block_region(const datamover_layout* layout, int64_t block,
         const Layout& asked = value_of(layout, "layout");
         const FloorPlan* boxes = asked.boxes();
         if (!boxes)
-            throw Error(ErrorCode::unsupported,
-                        "the blocks of a layout that is " + asked.describe() + " are no boxes");
+            throw make_error(ErrorCode::unsupported, "the blocks of a layout that is ",
+                             asked.describe(), " are no boxes");
         const Region region = boxes->region(block);
         given(lo, "lo"), given(hi, "hi");
         write_point(region.lo(), lo, "lo");

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "datamover/scalapack_descriptor.hpp"
+#include "geometry/make_error.hpp"
 #include "handles.hpp"
 
 namespace datamover::capi {
@@ -20,9 +21,8 @@ inline std::array<int, 9> entries_of(const int* descriptor, const char* name) {
 inline ProcessGrid grid_of(const datamover_process_grid* grid, const char* name) {
     const datamover_process_grid& g = given(grid, name);
     if (g.nprow < 1 || g.npcol < 1)
-        throw Error(ErrorCode::invalid_argument, std::string(name) + " is " +
-                                                     std::to_string(g.nprow) + " x " +
-                                                     std::to_string(g.npcol) + " processes");
+        throw make_error(ErrorCode::invalid_argument, name, " is ", g.nprow, " x ", g.npcol,
+                         " processes");
     ProcessGrid result{g.nprow, g.npcol, g.column_major != 0, {}};
     if (g.ranks) result.ranks = values(g.ranks, result.nprow * result.npcol, name);
     return result;

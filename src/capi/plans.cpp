@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // How does a C program say which section goes where?
+#include "geometry/make_error.hpp"
 #include "handles.hpp"
 
 using namespace datamover;
@@ -177,9 +178,8 @@ int datamover_plan_layout(const datamover_plan* plan, datamover_side side,
     return guarded([&] {
         const MotionPlan& p = value_of(plan, "plan");
         if (side != DATAMOVER_SOURCE && side != DATAMOVER_DESTINATION)
-            throw Error(ErrorCode::invalid_argument,
-                        "side is " + std::to_string(static_cast<int>(side)) +
-                            "; it must be DATAMOVER_SOURCE or DATAMOVER_DESTINATION");
+            throw make_error(ErrorCode::invalid_argument, "side is ", static_cast<int>(side),
+                             "; it must be DATAMOVER_SOURCE or DATAMOVER_DESTINATION");
         hand_out(layout, "layout", side == DATAMOVER_SOURCE ? p.source() : p.destination());
     });
 }

@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "datamover/scalapack_copy.hpp"
+#include "geometry/make_error.hpp"
 #include "handles.hpp"
 #include "matrices.hpp"
 #include "mover/matrix_section.hpp"
@@ -30,10 +31,9 @@ MatrixArguments arguments_of(const datamover_matrix& matrix) {
     told.row = matrix.row, told.column = matrix.column;
     told.nprow = matrix.nprow, told.npcol = matrix.npcol;
     if (matrix.grid_row >= matrix.nprow || matrix.grid_column >= matrix.npcol)
-        throw Error(ErrorCode::out_of_range,
-                    "this process's place in the grid is (" + std::to_string(matrix.grid_row) +
-                        ", " + std::to_string(matrix.grid_column) + "); the grid is " +
-                        std::to_string(matrix.nprow) + " x " + std::to_string(matrix.npcol));
+        throw make_error(ErrorCode::out_of_range, "this process's place in the grid is (",
+                         matrix.grid_row, ", ", matrix.grid_column, "); the grid is ", matrix.nprow,
+                         " x ", matrix.npcol);
     if (matrix.grid_row >= 0 && matrix.grid_column >= 0)
         told.grid_row = matrix.grid_row, told.grid_column = matrix.grid_column;
     std::copy_n(matrix.descriptor, told.descriptor.size(), told.descriptor.begin());
@@ -82,11 +82,11 @@ SectionPart trapezoid_of(char uplo, char diag) {
         return letter == upper || letter == upper - 'A' + 'a';
     };
     if (!is(uplo, 'U') && !is(uplo, 'L'))
-        throw Error(ErrorCode::invalid_argument,
-                    std::string("uplo is '") + uplo + "'; it must be 'U' or 'L'");
+        throw make_error(ErrorCode::invalid_argument, "uplo is '", uplo,
+                         "'; it must be 'U' or 'L'");
     if (!is(diag, 'U') && !is(diag, 'N'))
-        throw Error(ErrorCode::invalid_argument,
-                    std::string("diag is '") + diag + "'; it must be 'U' or 'N'");
+        throw make_error(ErrorCode::invalid_argument, "diag is '", diag,
+                         "'; it must be 'U' or 'N'");
     if (is(uplo, 'U')) return is(diag, 'N') ? SectionPart::upper : SectionPart::strictly_upper;
     return is(diag, 'N') ? SectionPart::lower : SectionPart::strictly_lower;
 }

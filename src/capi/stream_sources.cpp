@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "datamover/stream_source.hpp"
+#include "geometry/make_error.hpp"
 #include "handles.hpp"
 
 using namespace datamover;
@@ -36,8 +37,7 @@ std::map<std::string, ArrayPart> wanted_of(std::int64_t count, const char* const
     std::map<std::string, ArrayPart> wanted;
     for (std::int64_t n = 0; n < count; ++n)
         if (!wanted.emplace(&given(names[n], "a name"), value_of(arrays[n], "an array")).second)
-            throw Error(ErrorCode::invalid_argument,
-                        "array '" + std::string(names[n]) + "' is wanted twice");
+            throw make_error(ErrorCode::invalid_argument, "array '", names[n], "' is wanted twice");
     return wanted;
 }
 
@@ -76,8 +76,8 @@ int datamover_stream_array(const datamover_stream_source* source, int64_t number
         value_of(source, "source");
         const auto count = static_cast<std::int64_t>(source->arrays.size());
         if (number < 0 || number >= count)
-            throw Error(ErrorCode::out_of_range, "array " + std::to_string(number) + " of " +
-                                                     std::to_string(count) + " that are known");
+            throw make_error(ErrorCode::out_of_range, "array ", number, " of ", count,
+                             " that are known");
         const StreamArray& array = source->arrays[static_cast<std::size_t>(number)];
         if (layout) hand_out(layout, "layout", Layout(array.layout));
         if (name) *name = array.name.c_str();

@@ -2,6 +2,7 @@
 // How does a C program send its arrays out while it runs?
 #include "datamover/stream.hpp"
 #include "datamover/stream_manager.hpp"
+#include "geometry/make_error.hpp"
 #include "handles.hpp"
 
 using namespace datamover;
@@ -44,7 +45,7 @@ StreamManagerOptions options_of(const datamover_stream_manager_options* given_op
 /// The error that a caller of C says.
 Error said_error(int code, const char* message) {
     if (code < 1 || code > static_cast<int>(ErrorCode::unsupported))
-        return Error(ErrorCode::invalid_argument, "there is no error " + std::to_string(code));
+        return make_error(ErrorCode::invalid_argument, "there is no error ", code);
     return Error(static_cast<ErrorCode>(code), message ? message : "");
 }
 

@@ -7,6 +7,7 @@
 #include "distribute/overlaps.hpp"
 #include "distribute/space_curve.hpp"
 #include "distributions.hpp"
+#include "geometry/make_error.hpp"
 
 using namespace datamover;
 using namespace datamover::capi;
@@ -33,9 +34,9 @@ TargetMap splitters(datamover_type type, const void* numbers, std::int64_t nproc
         case ScalarType::uint64:
             return splitters<std::uint64_t>(numbers, nprocs);
         default:
-            throw Error(ErrorCode::wrong_type,
-                        std::string("splitters must be of float64, int64 or uint64, not of ") +
-                            scalar_name(scalar_type(type)));
+            throw make_error(ErrorCode::wrong_type,
+                             "splitters must be of float64, int64 or uint64, not of ",
+                             scalar_name(scalar_type(type)));
     }
 }
 
@@ -52,9 +53,8 @@ TargetMap cells(const datamover_cell_box& given_box, const char* order, const st
 
 ElementKeys element_keys(const datamover_keys& given_keys) {
     if (given_keys.elems < 0 || given_keys.dims < 0)
-        throw Error(ErrorCode::invalid_argument,
-                    std::to_string(given_keys.elems) + " elements with keys of " +
-                        std::to_string(given_keys.dims) + " numbers make no sense");
+        throw make_error(ErrorCode::invalid_argument, given_keys.elems, " elements with keys of ",
+                         given_keys.dims, " numbers make no sense");
     ElementKeys keys;
     keys.data = memory_for(given_keys.elems, given_keys.data, "keys");
     keys.type = scalar_type(given_keys.type);

@@ -4,6 +4,8 @@
 
 #include <functional>
 
+#include "geometry/make_error.hpp"
+
 namespace datamover::distribute {
 namespace {
 
@@ -35,8 +37,8 @@ std::string text_of(const mpi::ProcessGroup& group, int rank, const std::string&
     const std::string mine = call.describe(), first = text_of(group, 0, "process 0 " + mine);
     std::optional<Error> error;
     if (first != "process 0 " + mine)
-        error.emplace(ErrorCode::mismatch, first + ", process " + std::to_string(group.rank()) +
-                                               " " + mine + "; all have to do the same");
+        error.emplace(ErrorCode::mismatch, concat(first, ", process ", group.rank(), " ", mine,
+                                                  "; all have to do the same"));
     group.agree(error);
     throw Error(ErrorCode::mismatch, "processes call different operations");
 }
@@ -56,11 +58,10 @@ std::int64_t Call::signature() const {
 std::string Call::describe() const {
     std::string text = std::string(what_);
     if (!columns_.empty()) {
-        text +=
-            columns_.size() == 1 ? " a column" : " " + std::to_string(columns_.size()) + " columns";
+        text += columns_.size() == 1 ? " a column" : concat(" ", columns_.size(), " columns");
         std::string separator = " of elements of ";
         for (const ElementColumn& c : columns_) {
-            text += separator + std::to_string(c.elem_bytes) + " bytes";
+            text += concat(separator, c.elem_bytes, " bytes");
             const std::string type = c.type_name.empty() && c.type != ScalarType::opaque
                                          ? scalar_name(c.type)
                                          : c.type_name;
@@ -69,7 +70,7 @@ std::string Call::describe() const {
         }
     }
     text += " by " + how_.method + (how_.stable ? " in stable order" : " in any order");
-    if (op_ != Op::replace) text += ", combined by " + std::string(op_name(op_));
+    if (op_ != Op::replace) text += concat(", combined by ", op_name(op_));
     if (by_ == ArrivedBy::move) text += ", that arrived by a move";
     if (by_ == ArrivedBy::move_in_place) text += ", that arrived by a move in place";
     return text;

@@ -8,6 +8,7 @@
 #include "datamover/distribute.h"
 #include "datamover/distribution.hpp"
 #include "geometry/checked.hpp"
+#include "geometry/make_error.hpp"
 #include "mpi/checked_call.hpp"
 #include "mpi/process_group.hpp"
 
@@ -30,14 +31,15 @@ struct Call {
 
 std::int64_t extent_bytes(MPI_Datatype type, const char* name) {
     if (type == MPI_DATATYPE_NULL)
-        throw Error(ErrorCode::invalid_argument, std::string(name) + " is MPI_DATATYPE_NULL");
+        throw make_error(ErrorCode::invalid_argument, name, " is MPI_DATATYPE_NULL");
     MPI_Aint low = 0, extent = 0;
     mpi::check(MPI_Type_get_extent(type, &low, &extent), "MPI_Type_get_extent");
     if (low != 0 || extent <= 0)
-        throw Error(ErrorCode::unsupported,
-                    "elements must begin at the type's lower bound 0 and have a positive extent, "
-                    "this one goes from " +
-                        std::to_string(low) + " over " + std::to_string(extent) + " bytes");
+        throw make_error(
+            ErrorCode::unsupported,
+            "elements must begin at the type's lower bound 0 and have a positive extent, "
+            "this one goes from ",
+            low, " over ", extent, " bytes");
     return extent;
 }
 
@@ -46,17 +48,15 @@ std::int64_t checked_elem_bytes(const Call& call) {
         throw Error(ErrorCode::invalid_argument, "MPI_IN_PLACE stands for sendbuf, not recvbuf");
     const std::int64_t bytes = extent_bytes(call.recvtype, "recvtype");
     if (call.sendcount < 0 || call.recvcount < 0)
-        throw Error(ErrorCode::invalid_argument, "counts of " + std::to_string(call.sendcount) +
-                                                     " and " + std::to_string(call.recvcount) +
-                                                     " elements make no sense");
+        throw make_error(ErrorCode::invalid_argument, "counts of ", call.sendcount, " and ",
+                         call.recvcount, " elements make no sense");
     if (!call.in_place() && extent_bytes(call.sendtype, "sendtype") != bytes)
-        throw Error(ErrorCode::wrong_type,
-                    "elements of " + std::to_string(extent_bytes(call.sendtype, "sendtype")) +
-                        " bytes are sent, of " + std::to_string(bytes) + " bytes received");
+        throw make_error(ErrorCode::wrong_type, "elements of ",
+                         extent_bytes(call.sendtype, "sendtype"), " bytes are sent, of ", bytes,
+                         " bytes received");
     if (call.sendcount > 0 && !call.elements())
-        throw Error(ErrorCode::invalid_argument,
-                    std::string(call.in_place() ? "recvbuf" : "sendbuf") +
-                        " is NULL, sendcount is " + std::to_string(call.sendcount));
+        throw make_error(ErrorCode::invalid_argument, call.in_place() ? "recvbuf" : "sendbuf",
+                         " is NULL, sendcount is ", call.sendcount);
     geometry::multiply(bytes, std::max(call.sendcount, call.recvcount));
     return bytes;
 }
@@ -92,9 +92,8 @@ int run_with_field(const Call& call, std::int64_t tproc_pos, std::int64_t* recei
                    MPI_Comm comm) noexcept {
     return run(call, received, comm, [&](std::int64_t elem_bytes) {
         if (tproc_pos < 0 || tproc_pos > elem_bytes - static_cast<std::int64_t>(sizeof(int)))
-            throw Error(ErrorCode::out_of_range, "the target at byte " + std::to_string(tproc_pos) +
-                                                     " is not inside an element of " +
-                                                     std::to_string(elem_bytes) + " bytes");
+            throw make_error(ErrorCode::out_of_range, "the target at byte ", tproc_pos,
+                             " is not inside an element of ", elem_bytes, " bytes");
         TargetList targets;
         targets.data = call.elements() ? call.elements() + tproc_pos : nullptr;
         targets.stride_bytes = elem_bytes;

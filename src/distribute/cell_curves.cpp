@@ -6,21 +6,21 @@
 #include <string>
 #include <vector>
 
-#include "datamover/error.hpp"
 #include "datamover/targets.hpp"
+#include "geometry/make_error.hpp"
 #include "space_curve.hpp"
 
 namespace datamover::distribute {
 
 std::int64_t cell_total(std::span<const std::int64_t> cells) {
     if (cells.empty() || cells.size() > SpaceCurve::most_dims)
-        throw Error(ErrorCode::invalid_argument,
-                    std::to_string(cells.size()) + " dimensions; a box of cells has 1 to 8");
+        throw make_error(ErrorCode::invalid_argument, cells.size(),
+                         " dimensions; a box of cells has 1 to 8");
     std::int64_t total = 1;
     for (const std::int64_t n : cells) {
         if (n < 1)
-            throw Error(ErrorCode::invalid_argument,
-                        "a box of " + std::to_string(n) + " cells in a dimension is not possible");
+            throw make_error(ErrorCode::invalid_argument, "a box of ", n,
+                             " cells in a dimension is not possible");
         if (n > std::numeric_limits<std::int32_t>::max() / total)
             throw Error(ErrorCode::out_of_range, "a box has more than 2^31 cells");
         total *= n;
@@ -36,8 +36,8 @@ CellOrder cell_order_from_name(const std::string& name) {
     if (name == "row_major") return CellOrder::row_major;
     if (name == "morton") return CellOrder::morton;
     if (name == "hilbert") return CellOrder::hilbert;
-    throw Error(ErrorCode::invalid_argument,
-                "unknown order \"" + name + "\"; known are row_major, morton, hilbert");
+    throw make_error(ErrorCode::invalid_argument, "unknown order \"", name,
+                     "\"; known are row_major, morton, hilbert");
 }
 
 std::vector<std::int64_t> cell_positions(std::span<const std::int64_t> cells, CellOrder order) {

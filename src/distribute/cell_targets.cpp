@@ -12,8 +12,8 @@
 #include <string>
 #include <utility>
 
-#include "datamover/error.hpp"
 #include "element_keys.hpp"
+#include "geometry/make_error.hpp"
 
 namespace datamover::distribute {
 namespace {
@@ -41,15 +41,13 @@ void CellTargets::set_box(const CellBox& box) {
     dims_ = box.cells.size();
     periodic_ = box.periodic;
     if (box.lo.size() != dims_ || box.hi.size() != dims_)
-        throw Error(ErrorCode::mismatch, "corners of " + std::to_string(box.lo.size()) + " and " +
-                                             std::to_string(box.hi.size()) + " dimensions for " +
-                                             std::to_string(dims_) + " of cells");
+        throw make_error(ErrorCode::mismatch, "corners of ", box.lo.size(), " and ", box.hi.size(),
+                         " dimensions for ", dims_, " of cells");
     for (std::size_t d = 0; d < dims_; ++d) {
         const double length = box.hi[d] - box.lo[d];
         if (!(length > 0) || !std::isfinite(length))
-            throw Error(ErrorCode::invalid_argument, "a box from " + std::to_string(box.lo[d]) +
-                                                         " to " + std::to_string(box.hi[d]) +
-                                                         " has no inside");
+            throw make_error(ErrorCode::invalid_argument, "a box from ", box.lo[d], " to ",
+                             box.hi[d], " has no inside");
         lo_[d] = box.lo[d];
         count_[d] = static_cast<double>(box.cells[d]);
         per_length_[d] = count_[d] / length;
@@ -68,15 +66,12 @@ CellTargets::CellTargets(const CellBox& box, CellOrder order, std::int64_t nproc
         return;
     }
     if (static_cast<std::int64_t>(owners.size()) != total)
-        throw Error(ErrorCode::mismatch, "owners of " + std::to_string(owners.size()) +
-                                             " cells were given, there are " +
-                                             std::to_string(total));
+        throw make_error(ErrorCode::mismatch, "owners of ", owners.size(),
+                         " cells were given, there are ", total);
     for (std::size_t i = 0; i < owners.size(); ++i)
         if (owners[i] < -1 || owners[i] >= nprocs)
-            throw Error(ErrorCode::out_of_range,
-                        "cell " + std::to_string(i) + " belongs to process " +
-                            std::to_string(owners[i]) + "; owners are ranks from 0 to " +
-                            std::to_string(nprocs - 1) + ", or -1 to drop");
+            throw make_error(ErrorCode::out_of_range, "cell ", i, " belongs to process ", owners[i],
+                             "; owners are ranks from 0 to ", nprocs - 1, ", or -1 to drop");
     fill_table(box.cells, order, total,
                [&](std::int64_t position) { return owners[static_cast<std::size_t>(position)]; });
 }

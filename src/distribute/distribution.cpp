@@ -13,6 +13,7 @@
 #include "alternatives/alternatives.hpp"
 #include "distribution_state.hpp"
 #include "geometry/checked.hpp"
+#include "geometry/make_error.hpp"
 #include "method_choice.hpp"
 #include "mpi/all_to_all.hpp"
 #include "mpi/checked_call.hpp"
@@ -49,17 +50,14 @@ void check_room(const State& s, std::int64_t needed_elems, std::int64_t has_byte
                 std::int64_t elem_bytes) {
     const std::int64_t has_elems = has_bytes / elem_bytes;
     if (has_elems < needed_elems)
-        throw Error(ErrorCode::mismatch, "process " + std::to_string(s.rank()) + " receives " +
-                                             std::to_string(needed_elems) +
-                                             " elements, its buffer has room for " +
-                                             std::to_string(has_elems));
+        throw make_error(ErrorCode::mismatch, "process ", s.rank(), " receives ", needed_elems,
+                         " elements, its buffer has room for ", has_elems);
 }
 
 void check_memory(const State& s, const void* data, std::int64_t elems, const char* what) {
     if (elems > 0 && !data)
-        throw Error(ErrorCode::invalid_argument,
-                    std::to_string(elems) + " elements of process " + std::to_string(s.rank()) +
-                        " are in no memory: the address of " + what + " is null");
+        throw make_error(ErrorCode::invalid_argument, elems, " elements of process ", s.rank(),
+                         " are in no memory: the address of ", what, " is null");
 }
 
 /// Whatever is laid out for all columns together has a size of 64 bits.
@@ -69,8 +67,8 @@ void check_sizes(const State& s, std::span<const ElementColumn> columns) {
     std::int64_t bytes = 0;
     for (const ElementColumn& c : columns) {
         if (c.elem_bytes < 1)
-            throw Error(ErrorCode::wrong_type, "elements must have at least one byte, not " +
-                                                   std::to_string(c.elem_bytes));
+            throw make_error(ErrorCode::wrong_type, "elements must have at least one byte, not ",
+                             c.elem_bytes);
         bytes = geometry::add(bytes, c.elem_bytes);
     }
     geometry::multiply(2, geometry::add(geometry::multiply(bytes, most),
@@ -81,8 +79,8 @@ void check_sizes(const State& s, std::span<const ElementColumn> columns) {
 void check_columns(const State& s, std::span<const ElementColumn> columns, std::int64_t elems,
                    std::span<const ElementBuffer> results, std::int64_t result_elems) {
     if (columns.size() != results.size())
-        throw Error(ErrorCode::mismatch, std::to_string(columns.size()) + " columns and " +
-                                             std::to_string(results.size()) + " results");
+        throw make_error(ErrorCode::mismatch, columns.size(), " columns and ", results.size(),
+                         " results");
     check_sizes(s, columns);
     for (std::size_t c = 0; c < columns.size(); ++c) {
         check_memory(s, columns[c].data, elems, "a column");
@@ -113,21 +111,21 @@ void check_method(const State& s, const std::string& name, std::span<const Eleme
             ErrorCode::invalid_argument,
             "unknown method \"" + name + "\"; known are auto, partition, " + alternatives::names());
     if (in_place && !method->move_in_place)
-        throw Error(ErrorCode::unsupported, name + " cannot move elements in place");
+        throw make_error(ErrorCode::unsupported, name, " cannot move elements in place");
     if (!in_place && s.limit_bytes > 0 && !method->bounded)
-        throw Error(ErrorCode::unsupported,
-                    name + " keeps to max_bytes in place only; take another method");
+        throw make_error(ErrorCode::unsupported, name,
+                         " keeps to max_bytes in place only; take another method");
     if (name == "sendrecv") return;
     constexpr std::int64_t most_int = std::numeric_limits<int>::max();
     const std::int64_t most = std::max({s.received(), s.elems, s.codes.entries});
     const bool reaches = name == "alltoallw" ? most <= most_int : mpi::all_to_all_reaches(most);
     if (!reaches)
-        throw Error(ErrorCode::unsupported, name + " cannot move " + std::to_string(most) +
-                                                " elements with the counts of this MPI");
+        throw make_error(ErrorCode::unsupported, name, " cannot move ", most,
+                         " elements with the counts of this MPI");
     for (const ElementColumn& c : columns)
         if (c.elem_bytes > most_int)
-            throw Error(ErrorCode::unsupported, name + " cannot move elements of " +
-                                                    std::to_string(c.elem_bytes) + " bytes");
+            throw make_error(ErrorCode::unsupported, name, " cannot move elements of ",
+                             c.elem_bytes, " bytes");
 }
 
 /// What a move is carried by; the same on all processes, since columns are. Collective for "auto".
@@ -170,15 +168,14 @@ void carry_all(State& s, distribute::NodeSlot& slot, const CarryOptions& how,
 void check_startable(const State& s) {
     const std::string& method = s.options.carry.method;
     if (method != "auto" && method != "partition")
-        throw Error(ErrorCode::unsupported,
-                    "start moves by partition, this distribution was made for " + method);
+        throw make_error(ErrorCode::unsupported,
+                         "start moves by partition, this distribution was made for ", method);
 }
 
 /// Ends the move in flight where `work` says so, or it fails; after a timeout it is still there.
 template <class Work>
 void ending_a_move(State& s, const char* call, Work&& work) {
-    if (!s.started)
-        throw Error(ErrorCode::invalid_state, std::string(call) + " was called without start");
+    if (!s.started) throw make_error(ErrorCode::invalid_state, call, " was called without start");
     const auto end = [&] {
         if (!s.started->in_flight()) s.started.reset();
     };
@@ -210,8 +207,7 @@ Distribution::State::State(mpi::ProcessGroupPtr of_group,
       row_starts(targets.row_starts.begin(), targets.row_starts.end()) {
     const auto mine = distribute::trouble_of(*group, [&] {
         if (options.max_bytes < 0)
-            throw Error(ErrorCode::invalid_argument,
-                        "max_bytes is " + std::to_string(options.max_bytes));
+            throw make_error(ErrorCode::invalid_argument, "max_bytes is ", options.max_bytes);
         auto [found, counts] = distribute::read_targets(targets, rank(), nprocs(), group->pool());
         codes = std::move(found);
         dropped = counts.back();
@@ -367,9 +363,8 @@ void Distribution::reverse(std::span<const ElementColumn> values,
         for (const ElementColumn& c : full) {
             const std::int64_t scalar = scalar_bytes(c.type);
             if (op != Op::replace && (scalar == 0 || c.elem_bytes % scalar != 0))
-                throw Error(ErrorCode::wrong_type, "elements of " + std::to_string(c.elem_bytes) +
-                                                       " bytes cannot be combined as " +
-                                                       scalar_name(c.type));
+                throw make_error(ErrorCode::wrong_type, "elements of ", c.elem_bytes,
+                                 " bytes cannot be combined as ", scalar_name(c.type));
         }
         delivery = s.orders.chosen(by);
     });

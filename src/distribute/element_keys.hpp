@@ -7,8 +7,8 @@
 #include <string>
 #include <type_traits>
 
-#include "datamover/error.hpp"
 #include "datamover/targets.hpp"
+#include "geometry/make_error.hpp"
 #include "relation/scalar_types.hpp"
 
 namespace datamover::distribute {
@@ -30,8 +30,8 @@ void with_integer(ScalarType type, F&& f) {
         if constexpr (std::is_integral_v<T>)
             f.template operator()<T>();
         else
-            throw Error(ErrorCode::wrong_type,
-                        std::string("keys must be integers, not ") + scalar_name(type));
+            throw make_error(ErrorCode::wrong_type, "keys must be integers, not ",
+                             scalar_name(type));
     });
 }
 
@@ -42,16 +42,15 @@ void with_real(ScalarType type, F&& f) {
         if constexpr (std::is_arithmetic_v<T>)
             f.template operator()<T>();
         else
-            throw Error(ErrorCode::wrong_type,
-                        std::string("keys must be real numbers, not ") + scalar_name(type));
+            throw make_error(ErrorCode::wrong_type, "keys must be real numbers, not ",
+                             scalar_name(type));
     });
 }
 
 inline void check_dims(const ElementKeys& keys, std::size_t dims) {
     if (keys.dims != static_cast<std::int64_t>(dims))
-        throw Error(ErrorCode::mismatch, "keys of " + std::to_string(keys.dims) +
-                                             " numbers were given, the map wants " +
-                                             std::to_string(dims));
+        throw make_error(ErrorCode::mismatch, "keys of ", keys.dims,
+                         " numbers were given, the map wants ", dims);
 }
 
 }  // namespace datamover::distribute

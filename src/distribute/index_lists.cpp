@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "datamover/distribution.hpp"
+#include "geometry/make_error.hpp"
 #include "geometry/word_digest.hpp"
 #include "mpi/process_group.hpp"
 
@@ -147,11 +148,10 @@ public:
         for (std::size_t r = 0; r < told_.size(); ++r)
             if (told_[r].size() != words_.size() ||
                 !std::equal(words_.begin(), head_end, told_[r].begin()))
-                throw Error(ErrorCode::mismatch,
-                            "process " + std::to_string(r) +
-                                " gives another shape, other partners or another number of lists "
-                                "than process " +
-                                std::to_string(group_->rank()));
+                throw make_error(ErrorCode::mismatch, "process ", r,
+                                 " gives another shape, other partners or another number of lists "
+                                 "than process ",
+                                 group_->rank());
     }
 
     void ask() {
@@ -206,10 +206,9 @@ private:
         const Region all = Region::from_shape(shape_), domain = partner.domain();
         if (partner.nprocs() != group_->size() || domain.dims() != all.dims() ||
             !(domain.intersected(all) == domain))
-            throw Error(ErrorCode::mismatch, "a partner is over " + domain.to_string() + " and " +
-                                                 std::to_string(partner.nprocs()) +
-                                                 " processes, the lists over " + all.to_string() +
-                                                 " and " + std::to_string(group_->size()));
+            throw make_error(ErrorCode::mismatch, "a partner is over ", domain, " and ",
+                             partner.nprocs(), " processes, the lists over ", all, " and ",
+                             group_->size());
         for_each_own(partner, shape_, group_->rank(),
                      [&](std::int64_t index) { asked_.push_back(index); });
     }

@@ -6,6 +6,8 @@
 #include <new>
 #include <string>
 
+#include "geometry/make_error.hpp"
+
 namespace datamover::distribute {
 namespace {
 
@@ -140,10 +142,11 @@ int NodeChannel::position(std::int64_t rank) const {
 NodeSlot& NodeChannel::claim() {
     NodeSlot& slot = slots_[claims_ % most_in_flight];
     if (slot.in_use_)
-        throw Error(ErrorCode::invalid_state,
-                    "a distribution cannot begin: of those in flight on its communicator the first "
-                    "has to be waited for once " +
-                        std::to_string(most_in_flight) + " were begun");
+        throw make_error(
+            ErrorCode::invalid_state,
+            "a distribution cannot begin: of those in flight on its communicator the first "
+            "has to be waited for once ",
+            most_in_flight, " were begun");
     if (in_flight_ == 0) trim();
     ++claims_;
     ++in_flight_;

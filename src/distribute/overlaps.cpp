@@ -6,6 +6,8 @@
 #include <limits>
 #include <string>
 
+#include "geometry/make_error.hpp"
+
 namespace datamover::distribute {
 namespace {
 
@@ -39,19 +41,17 @@ void check_addresses(const void* data, std::int64_t elems, std::int64_t stride_b
     const Wide first = address_of(data), last = first + Wide{elems - 1} * stride_bytes;
     if (std::min(first, last) < 0 ||
         std::max(first, last) + elem_bytes > std::numeric_limits<std::int64_t>::max())
-        throw Error(ErrorCode::out_of_range, std::to_string(elems) + " elements, each " +
-                                                 std::to_string(stride_bytes) +
-                                                 " bytes behind the one before, lie in no memory");
+        throw make_error(ErrorCode::out_of_range, elems, " elements, each ", stride_bytes,
+                         " bytes behind the one before, lie in no memory");
 }
 
 std::optional<Error> overlapping(std::span<const ElementColumn> columns, std::int64_t column_elems,
                                  std::span<const ElementBuffer> results, std::int64_t result_elems,
                                  int rank) {
     const auto error = [&](std::size_t result, const char* what, std::size_t other) {
-        return Error(ErrorCode::invalid_argument,
-                     "on process " + std::to_string(rank) + " result " + std::to_string(result) +
-                         " overlaps " + what + " " + std::to_string(other) +
-                         "; results need memory of their own (or move_in_place)");
+        return make_error(ErrorCode::invalid_argument, "on process ", rank, " result ", result,
+                          " overlaps ", what, " ", other,
+                          "; results need memory of their own (or move_in_place)");
     };
     for (std::size_t r = 0; r < results.size(); ++r) {
         const Wide begin = address_of(results[r].data);

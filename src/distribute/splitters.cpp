@@ -9,8 +9,8 @@
 #include <type_traits>
 #include <utility>
 
-#include "datamover/error.hpp"
 #include "element_keys.hpp"
+#include "geometry/make_error.hpp"
 
 namespace datamover::distribute {
 namespace {
@@ -44,13 +44,10 @@ void check(const std::vector<Number>& values) {
     for (std::size_t i = 0; i < values.size(); ++i) {
         if constexpr (std::is_floating_point_v<Number>)
             if (std::isnan(values[i]))
-                throw Error(ErrorCode::invalid_argument,
-                            "splitter " + std::to_string(i) + " is not a number");
+                throw make_error(ErrorCode::invalid_argument, "splitter ", i, " is not a number");
         if (i > 0 && values[i] < values[i - 1])
-            throw Error(ErrorCode::invalid_argument,
-                        "splitters must ascend; number " + std::to_string(i) + " is " +
-                            std::to_string(values[i]) + ", the one before " +
-                            std::to_string(values[i - 1]));
+            throw make_error(ErrorCode::invalid_argument, "splitters must ascend; number ", i,
+                             " is ", values[i], ", the one before ", values[i - 1]);
     }
 }
 

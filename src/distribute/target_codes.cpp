@@ -9,6 +9,7 @@
 
 #include "datamover/targets.hpp"
 #include "geometry/checked.hpp"
+#include "geometry/make_error.hpp"
 #include "overlaps.hpp"
 #include "target_codes_wide.hpp"
 
@@ -85,8 +86,8 @@ Encoder<Code> encoder_of(ScalarType type) {
         case ScalarType::uint64:
             return encode<Code, std::uint64_t>;
         default:
-            throw Error(ErrorCode::wrong_type,
-                        std::string("targets must be integers, not ") + scalar_name(type));
+            throw make_error(ErrorCode::wrong_type, "targets must be integers, not ",
+                             scalar_name(type));
     }
 }
 
@@ -209,37 +210,34 @@ ReadTarget read_target(ScalarType type, const std::byte* data, int nprocs) {
     std::int64_t i = 0;
     ReadTarget bad = read_target(type, data, nprocs);
     while (bad.valid && ++i < n) bad = read_target(type, data + i * stride, nprocs);
-    const std::string element = "element " + std::to_string(elem_of(targets, first + i)) +
-                                " of process " + std::to_string(rank);
+    const std::string element =
+        concat("element ", elem_of(targets, first + i), " of process ", rank);
     const std::string right =
-        "; targets are ranks from 0 to " + std::to_string(nprocs - 1) + ", or -1 to drop";
+        concat("; targets are ranks from 0 to ", nprocs - 1, ", or -1 to drop");
     if (targets.evaluate && bad.value == std::to_string(TargetMap::no_target))
-        throw Error(ErrorCode::out_of_range,
-                    element +
-                        " has no target: its key is not a number, or lies outside (what tells "
-                        "targets gave " +
-                        bad.value + ")" + right);
-    throw Error(ErrorCode::out_of_range, element + " has target " + bad.value + right);
+        throw make_error(ErrorCode::out_of_range, element,
+                         " has no target: its key is not a number, or lies outside (what tells "
+                         "targets gave ",
+                         bad.value, ")", right);
+    throw make_error(ErrorCode::out_of_range, element, " has target ", bad.value, right);
 }
 
 /// Throws where sizes make no sense, or do not fit 64 bits.
 void check_rows(const TargetList& targets) {
     if (targets.elems < 0 || targets.targets_per_elem < 1)
-        throw Error(ErrorCode::invalid_argument, std::to_string(targets.elems) + " elements with " +
-                                                     std::to_string(targets.targets_per_elem) +
-                                                     " targets each make no sense");
+        throw make_error(ErrorCode::invalid_argument, targets.elems, " elements with ",
+                         targets.targets_per_elem, " targets each make no sense");
     const auto rows = targets.row_starts;
     if (!rows.empty() && (static_cast<std::int64_t>(rows.size()) - 1 != targets.elems ||
                           rows.front() != 0 || !std::is_sorted(rows.begin(), rows.end())))
-        throw Error(ErrorCode::invalid_argument, "row starts must be one more than the " +
-                                                     std::to_string(targets.elems) +
-                                                     " elements, ascending from 0");
+        throw make_error(ErrorCode::invalid_argument, "row starts must be one more than the ",
+                         targets.elems, " elements, ascending from 0");
     const std::int64_t entries =
         rows.empty() ? geometry::multiply(targets.elems, targets.targets_per_elem) : rows.back();
     geometry::multiply(entries, static_cast<std::int64_t>(sizeof(std::int64_t)));
     if (entries > 0 && !targets.data && !targets.evaluate)
-        throw Error(ErrorCode::invalid_argument,
-                    std::to_string(entries) + " targets lie in no memory: the address is null");
+        throw make_error(ErrorCode::invalid_argument, entries,
+                         " targets lie in no memory: the address is null");
     if (!targets.evaluate)
         check_addresses(targets.data, entries, targets.stride_bytes, scalar_bytes(targets.type));
 }

@@ -10,9 +10,9 @@
 #include <utility>
 
 #include "cell_targets.hpp"
-#include "datamover/error.hpp"
 #include "element_keys.hpp"
 #include "geometry/checked.hpp"
+#include "geometry/make_error.hpp"
 #include "splitters.hpp"
 
 namespace datamover {
@@ -23,8 +23,8 @@ namespace {
 
 void check_nprocs(std::int64_t nprocs) {
     if (nprocs < 1 || nprocs > std::numeric_limits<std::int32_t>::max())
-        throw Error(ErrorCode::invalid_argument,
-                    std::to_string(nprocs) + " processes were given, it must be 1 to 2^31 - 1");
+        throw make_error(ErrorCode::invalid_argument, nprocs,
+                         " processes were given, it must be 1 to 2^31 - 1");
 }
 
 }  // namespace
@@ -50,8 +50,7 @@ TargetMap TargetMap::modulo(std::int64_t nprocs) {
 
 TargetMap TargetMap::block(std::int64_t total, std::int64_t nprocs, std::int64_t first_key) {
     check_nprocs(nprocs);
-    if (total < 0)
-        throw Error(ErrorCode::invalid_argument, "a total of " + std::to_string(total) + " keys");
+    if (total < 0) throw make_error(ErrorCode::invalid_argument, "a total of ", total, " keys");
     geometry::add(first_key, total);
     const std::int64_t block = std::max<std::int64_t>(1, total / nprocs + (total % nprocs != 0));
     return TargetMap([total, block, first_key](const ElementKeys& keys, std::int64_t first,
@@ -76,9 +75,8 @@ TargetMap TargetMap::splitters(const std::vector<Number>& values, std::int64_t n
     check_nprocs(nprocs);
     const auto found = std::make_shared<const distribute::Splitters>(values);
     if (static_cast<std::int64_t>(values.size()) != nprocs - 1)
-        throw Error(ErrorCode::mismatch, std::to_string(values.size()) +
-                                             " splitters were given for " + std::to_string(nprocs) +
-                                             " processes; there must be one fewer");
+        throw make_error(ErrorCode::mismatch, values.size(), " splitters were given for ", nprocs,
+                         " processes; there must be one fewer");
     return TargetMap(
         [found](const ElementKeys& keys, std::int64_t first, std::int64_t count,
                 std::int64_t* targets) { found->evaluate(keys, first, count, targets); });

@@ -6,7 +6,7 @@
 #include <limits>
 #include <string>
 
-#include "datamover/error.hpp"
+#include "make_error.hpp"
 
 namespace datamover {
 
@@ -20,8 +20,8 @@ constexpr std::int64_t largest_address = (std::int64_t{1} << 62) - 2 * largest_e
 namespace datamover::geometry {
 
 [[noreturn]] inline void throw_overflow(std::int64_t a, const char* sign, std::int64_t b) {
-    throw Error(ErrorCode::out_of_range, std::to_string(a) + " " + sign + " " + std::to_string(b) +
-                                             " does not fit 64 bits; use smaller coordinates");
+    throw make_error(ErrorCode::out_of_range, a, " ", sign, " ", b,
+                     " does not fit 64 bits; use smaller coordinates");
 }
 
 /// The sum; throws out_of_range when it does not fit.

@@ -6,16 +6,15 @@
 #include <algorithm>
 
 #include "checked.hpp"
-#include "datamover/error.hpp"
+#include "make_error.hpp"
 
 namespace datamover {
 namespace {
 
 int checked_dims(std::int64_t dims) {
     if (dims < 0 || dims > max_dims) {
-        throw Error(ErrorCode::invalid_argument, "a point of " + std::to_string(dims) +
-                                                     " dimensions; 0 to " +
-                                                     std::to_string(max_dims) + " are possible");
+        throw make_error(ErrorCode::invalid_argument, "a point of ", dims, " dimensions; 0 to ",
+                         max_dims, " are possible");
     }
     return static_cast<int>(dims);
 }
@@ -23,8 +22,8 @@ int checked_dims(std::int64_t dims) {
 template <class Combine>
 Point combined(const Point& a, const Point& b, Combine combine) {
     if (a.dims() != b.dims()) {
-        throw Error(ErrorCode::mismatch, "points " + a.to_string() + " and " + b.to_string() +
-                                             " differ in dimension and cannot be combined");
+        throw make_error(ErrorCode::mismatch, "points ", a, " and ", b,
+                         " differ in dimension and cannot be combined");
     }
     Point result = a;
     for (int d = 0; d < a.dims(); ++d) result[d] = combine(a[d], b[d]);
@@ -56,8 +55,8 @@ std::int64_t Point::product() const {
     std::int64_t result = 1;
     for (int d = 0; d < dims_; ++d) {
         if (__builtin_mul_overflow(result, (*this)[d], &result)) {
-            throw Error(ErrorCode::out_of_range,
-                        "the product of " + to_string() + " does not fit 63 bits");
+            throw make_error(ErrorCode::out_of_range, "the product of ", to_string(),
+                             " does not fit 63 bits");
         }
     }
     return result;

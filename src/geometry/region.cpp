@@ -6,25 +6,23 @@
 #include <algorithm>
 
 #include "checked.hpp"
-#include "datamover/error.hpp"
+#include "make_error.hpp"
 
 namespace datamover {
 namespace {
 
 void check_same_dims(const Region& a, int dims) {
     if (a.dims() != dims) {
-        throw Error(ErrorCode::mismatch,
-                    "region " + a.to_string() + " of " + std::to_string(a.dims()) +
-                        " dimensions meets an operand of " + std::to_string(dims));
+        throw make_error(ErrorCode::mismatch, "region ", a, " of ", a.dims(),
+                         " dimensions meets an operand of ", dims);
     }
 }
 
 void check_extent(const Point& lo, const Point& hi, int d) {
     std::int64_t extent = 0;
     if (__builtin_sub_overflow(hi[d], lo[d], &extent)) {
-        throw Error(ErrorCode::out_of_range, "a region from " + lo.to_string() + " to " +
-                                                 hi.to_string() + ": the extent of dimension " +
-                                                 std::to_string(d) + " does not fit 63 bits");
+        throw make_error(ErrorCode::out_of_range, "a region from ", lo, " to ", hi,
+                         ": the extent of dimension ", d, " does not fit 63 bits");
     }
 }
 
@@ -32,8 +30,8 @@ void check_ratio(const Region& region, const Point& ratio) {
     check_same_dims(region, ratio.dims());
     for (int d = 0; d < ratio.dims(); ++d) {
         if (ratio[d] < 1) {
-            throw Error(ErrorCode::invalid_argument, "a refinement ratio of " + ratio.to_string() +
-                                                         "; every ratio must be at least 1");
+            throw make_error(ErrorCode::invalid_argument, "a refinement ratio of ", ratio,
+                             "; every ratio must be at least 1");
         }
     }
 }
@@ -42,9 +40,8 @@ void check_ratio(const Region& region, const Point& ratio) {
 
 Region::Region(const Point& lo, const Point& hi) : lo_(lo), hi_(hi) {
     if (lo.dims() != hi.dims()) {
-        throw Error(ErrorCode::invalid_argument, "a region from " + lo.to_string() + " to " +
-                                                     hi.to_string() +
-                                                     ": the corners differ in dimension");
+        throw make_error(ErrorCode::invalid_argument, "a region from ", lo, " to ", hi,
+                         ": the corners differ in dimension");
     }
     bool has_points = true;
     for (int d = 0; d < lo.dims(); ++d) has_points = has_points && lo[d] < hi[d];
@@ -58,8 +55,8 @@ Region::Region(const Point& lo, const Point& hi) : lo_(lo), hi_(hi) {
 Region Region::from_shape(const Point& shape) {
     for (int d = 0; d < shape.dims(); ++d) {
         if (shape[d] < 0) {
-            throw Error(ErrorCode::invalid_argument,
-                        "a shape of " + shape.to_string() + "; no extent may be negative");
+            throw make_error(ErrorCode::invalid_argument, "a shape of ", shape,
+                             "; no extent may be negative");
         }
     }
     return Region(Point::filled(shape.dims(), 0), shape);
@@ -181,7 +178,7 @@ std::string Region::to_string() const {
     std::string text = "[";
     for (int d = 0; d < dims(); ++d) {
         if (d > 0) text += ", ";
-        text += std::to_string(lo_[d]) + ":" + std::to_string(hi_[d]);
+        text += concat(lo_[d], ":", hi_[d]);
     }
     return text + ")";
 }

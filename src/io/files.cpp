@@ -12,13 +12,13 @@
 #include <span>
 #include <utility>
 
-#include "datamover/error.hpp"
 #include "datamover/motion_plan.hpp"
 #include "datamover/mover.hpp"
 #include "datamover/x_array.hpp"
 #include "flat_file.hpp"
 #include "flat_rounds.hpp"
 #include "geometry/checked.hpp"
+#include "geometry/make_error.hpp"
 #include "mpi/process_group.hpp"
 #include "npy_header.hpp"
 
@@ -36,8 +36,8 @@ constexpr std::int64_t least_piece_bytes = std::int64_t{64} << 10;
 FileFormat format_of(const std::string& path, FileFormat given) {
     if (given == FileFormat::raw || given == FileFormat::npy) return given;
     if (given != FileFormat::by_name)
-        throw Error(ErrorCode::invalid_argument,
-                    "file format " + std::to_string(static_cast<int>(given)) + " is unknown");
+        throw make_error(ErrorCode::invalid_argument, "file format ", static_cast<int>(given),
+                         " is unknown");
     if (path.ends_with(".npy")) return FileFormat::npy;
     for (const char* end : {".raw", ".bin", ".dat"})
         if (path.ends_with(end)) return FileFormat::raw;
@@ -56,9 +56,8 @@ std::vector<std::int64_t> ranks_of(const FileOptions& options, int nprocs) {
         throw Error(ErrorCode::invalid_argument, "ranks holds a rank twice");
     for (const std::int64_t rank : ranks)
         if (rank < 0 || rank >= nprocs)
-            throw Error(ErrorCode::out_of_range, "ranks holds " + std::to_string(rank) +
-                                                     ", the communicator has " +
-                                                     std::to_string(nprocs) + " processes");
+            throw make_error(ErrorCode::out_of_range, "ranks holds ", rank,
+                             ", the communicator has ", nprocs, " processes");
     return ranks;
 }
 
@@ -148,15 +147,14 @@ private:
         if (!array_.layout.valid())
             throw Error(ErrorCode::invalid_argument, "the array has no layout");
         if (array_.layout.nprocs() != group_->size())
-            throw Error(ErrorCode::mismatch,
-                        "the array's layout is for " + std::to_string(array_.layout.nprocs()) +
-                            " processes, the communicator has " + std::to_string(group_->size()));
+            throw make_error(ErrorCode::mismatch, "the array's layout is for ",
+                             array_.layout.nprocs(), " processes, the communicator has ",
+                             group_->size());
         if (array_.layout.dims() < 1)
             throw Error(ErrorCode::invalid_argument, "the array's layout has no dimension");
         if (options.max_bytes < 1)
-            throw Error(
-                ErrorCode::invalid_argument,
-                "max_bytes is " + std::to_string(options.max_bytes) + "; it must be at least 1");
+            throw make_error(ErrorCode::invalid_argument, "max_bytes is ", options.max_bytes,
+                             "; it must be at least 1");
     }
     /// All have the same numbers, or all throw mismatch. Collective.
     void agree_on(const FileOptions& options) const {
@@ -181,9 +179,8 @@ private:
                                                 "overwrite", "number of ranks", "ranks"};
         for (std::size_t k = 0; k < n; ++k)
             if (most[k] != -most[k + n])
-                throw Error(ErrorCode::mismatch, "the processes do not give the same " +
-                                                     std::string(names[k]) +
-                                                     (k == 0 ? "" : " for " + path_));
+                throw make_error(ErrorCode::mismatch, "the processes do not give the same ",
+                                 names[k], k == 0 ? "" : " for " + path_);
     }
 
     std::unique_ptr<XArray> staged_;
@@ -277,10 +274,8 @@ private:
             geometry::add(begin_, geometry::multiply(shape_.product(), elem_bytes_));
         const bool fits = format_ == FileFormat::npy ? size >= whole : size == whole;
         if (!fits)
-            throw Error(ErrorCode::io,
-                        path_ + " has " + std::to_string(size) + " bytes; with the array " +
-                            shape_.to_string() + " of " + std::to_string(elem_bytes_) +
-                            " bytes per element it would have " + std::to_string(whole));
+            throw make_error(ErrorCode::io, path_, " has ", size, " bytes; with the array ", shape_,
+                             " of ", elem_bytes_, " bytes per element it would have ", whole);
     }
     io::NpyHeader header(std::int64_t size) const {
         std::string bytes(static_cast<std::size_t>(std::min<std::int64_t>(size, 12)), '\0');
@@ -297,8 +292,8 @@ private:
     }
     void take(const io::NpyHeader& found) {
         if (!(found.shape == shape_))
-            throw Error(ErrorCode::mismatch, path_ + " holds an array " + found.shape.to_string() +
-                                                 ", the one to load has " + shape_.to_string());
+            throw make_error(ErrorCode::mismatch, path_, " holds an array ", found.shape,
+                             ", the one to load has ", shape_);
         type_ = io::stored_type(found.descr, array_.type, array_.elem_bytes);
         if (type_ != array_.type) elem_bytes_ = scalar_bytes(type_);
         begin_ = found.bytes;

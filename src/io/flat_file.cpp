@@ -17,14 +17,14 @@
 #include <utility>
 #include <vector>
 
-#include "datamover/error.hpp"
+#include "geometry/make_error.hpp"
 
 namespace datamover::io {
 namespace {
 
 [[noreturn]] void refuse(const std::string& path, const char* what, int reason) {
-    throw Error(ErrorCode::io,
-                path + " cannot be " + what + ": " + std::generic_category().message(reason));
+    throw make_error(ErrorCode::io, path, " cannot be ", what, ": ",
+                     std::generic_category().message(reason));
 }
 
 std::string directory_of(const std::string& path) {
@@ -41,11 +41,11 @@ bool is_no_space(int reason) {
 }
 
 [[noreturn]] void refuse_for_space(const std::string& path, std::int64_t size_bytes, int reason) {
-    std::string text = path + " cannot be written: " + std::generic_category().message(reason) +
-                       "; it needs " + std::to_string(size_bytes) + " bytes";
+    std::string text = concat(path, " cannot be written: ", std::generic_category().message(reason),
+                              "; it needs ", size_bytes, " bytes");
     struct statvfs found{};
     if (::statvfs(directory_of(path).c_str(), &found) == 0)
-        text += ", " + std::to_string(found.f_bavail * found.f_frsize) + " are free";
+        text += concat(", ", found.f_bavail * found.f_frsize, " are free");
     throw Error(ErrorCode::io, text);
 }
 
@@ -54,9 +54,8 @@ void check_size_limit(const std::string& path, std::int64_t size_bytes) {
     rlimit limit{};
     if (::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
         static_cast<std::uint64_t>(size_bytes) > limit.rlim_cur)
-        throw Error(ErrorCode::io, path + " would have " + std::to_string(size_bytes) +
-                                       " bytes; the limit is " + std::to_string(limit.rlim_cur) +
-                                       " (ulimit -f)");
+        throw make_error(ErrorCode::io, path, " would have ", size_bytes, " bytes; the limit is ",
+                         limit.rlim_cur, " (ulimit -f)");
 }
 
 /// Whether a descriptor is still that of the file of this name.
@@ -101,10 +100,11 @@ void check_place(const std::string& path, bool overwrite) {
         if (errno != ENOENT) refuse(path, "written", errno);
         return;
     }
-    if (!overwrite) throw Error(ErrorCode::io, path + " exists; the option overwrite replaces it");
+    if (!overwrite)
+        throw make_error(ErrorCode::io, path, " exists; the option overwrite replaces it");
     // What a link leads to stays: the link is replaced.
     if (!S_ISREG(status.st_mode) && !S_ISLNK(status.st_mode))
-        throw Error(ErrorCode::io, path + " is no regular file: it is not replaced");
+        throw make_error(ErrorCode::io, path, " is no regular file: it is not replaced");
 }
 
 /// Without replacing what came meanwhile; false with errno set.
@@ -157,7 +157,7 @@ FlatFile FlatFile::to_read(const std::string& path) {
     struct stat status{};
     if (::fstat(file.fd_, &status) != 0) refuse(path, "read", errno);
     if (!S_ISREG(status.st_mode))
-        throw Error(ErrorCode::io, path + " cannot be read: it is no regular file");
+        throw make_error(ErrorCode::io, path, " cannot be read: it is no regular file");
     return file;
 }
 
@@ -180,8 +180,8 @@ void FlatFile::read(std::int64_t position, std::span<std::byte> bytes) const {
         if (n < 0 && errno == EINTR) continue;
         if (n < 0) refuse(path_, "read", errno);
         if (n == 0)
-            throw Error(ErrorCode::io, path_ + " ends at byte " + std::to_string(position) +
-                                           ": it became shorter meanwhile");
+            throw make_error(ErrorCode::io, path_, " ends at byte ", position,
+                             ": it became shorter meanwhile");
         bytes = bytes.subspan(static_cast<std::size_t>(n));
         position += n;
     }
@@ -222,7 +222,7 @@ std::string hidden_name(const std::string& path, std::uint64_t token) {
 NewFile::NewFile(std::string path, std::string hidden, std::int64_t size_bytes, bool overwrite)
     : path_(std::move(path)), hidden_(std::move(hidden)), overwrite_(overwrite) {
     if (name_of(path_).empty())
-        throw Error(ErrorCode::invalid_argument, "'" + path_ + "' names no file");
+        throw make_error(ErrorCode::invalid_argument, "'", path_, "' names no file");
     check_place(path_, overwrite_);
     check_size_limit(path_, size_bytes);
     remove_leftovers(path_);
@@ -246,8 +246,8 @@ void NewFile::place() {
     const bool done =
         overwrite_ ? ::rename(hidden_.c_str(), path_.c_str()) == 0 : rename_to_new(hidden_, path_);
     if (!done && errno == EEXIST)
-        throw Error(ErrorCode::io,
-                    path_ + " came into being meanwhile; the option overwrite replaces it");
+        throw make_error(ErrorCode::io, path_,
+                         " came into being meanwhile; the option overwrite replaces it");
     if (!done) refuse(path_, "written", errno);
     placed_ = true;
     sync_directory_of(path_);

@@ -5,14 +5,14 @@
 #include <algorithm>
 #include <string>
 
-#include "datamover/error.hpp"
+#include "geometry/make_error.hpp"
 
 namespace datamover::io {
 
 FlatRounds::FlatRounds(const Point& shape, std::int64_t most_elems) : shape_(shape) {
     if (most_elems < 1)
-        throw Error(ErrorCode::invalid_argument,
-                    "a round of " + std::to_string(most_elems) + " elements holds none");
+        throw make_error(ErrorCode::invalid_argument, "a round of ", most_elems,
+                         " elements holds none");
     const std::int64_t elems = shape.product();
     if (elems == 0) return;
     // Elements for each index of the dimension that is cut.

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "datamover/error.hpp"
+#include "geometry/make_error.hpp"
 
 namespace datamover::io {
 namespace {
@@ -19,7 +19,7 @@ constexpr char native = std::endian::native == std::endian::little ? '<' : '>';
 constexpr std::int64_t most_header_bytes = 1 << 20;
 
 [[noreturn]] void refuse(const std::string& why) {
-    throw Error(ErrorCode::io, "NumPy's header " + why);
+    throw make_error(ErrorCode::io, "NumPy's header ", why);
 }
 
 /// NumPy's letter for the kind of a scalar; V for what it has no word for.
@@ -70,7 +70,7 @@ public:
         return true;
     }
     void expect(std::string_view word) {
-        if (!takes(word)) refuse("is damaged: '" + std::string(word) + "' is missing");
+        if (!takes(word)) refuse(concat("is damaged: '", word, "' is missing"));
     }
     std::string word() {
         skip_spaces();
@@ -98,9 +98,8 @@ public:
             }
         }
         if (extents.size() > static_cast<std::size_t>(max_dims))
-            throw Error(ErrorCode::unsupported, "the array in the file has " +
-                                                    std::to_string(extents.size()) +
-                                                    " dimensions; at most 8 can be moved");
+            throw make_error(ErrorCode::unsupported, "the array in the file has ", extents.size(),
+                             " dimensions; at most 8 can be moved");
         return Point(std::span<const std::int64_t>(extents));
     }
     /// Passes over a list in brackets, of anything; false where there is none.
@@ -142,7 +141,7 @@ std::uint32_t byte_of(const std::string& bytes, std::size_t k) {
 std::string npy_descr(ScalarType type, std::int64_t elem_bytes) {
     const char kind = kind_of(type);
     const char order = elem_bytes == 1 || kind == 'V' ? '|' : native;
-    return std::string{order, kind} + std::to_string(elem_bytes);
+    return concat(std::string{order, kind}, elem_bytes);
 }
 
 ScalarType stored_type(const std::string& descr, ScalarType type, std::int64_t elem_bytes) {
@@ -159,16 +158,15 @@ ScalarType stored_type(const std::string& descr, ScalarType type, std::int64_t e
                 kinds.find(kind_of(found)) <= kinds.find(kind_of(type)))
                 return found;
         }
-    throw Error(ErrorCode::wrong_type, "the file holds elements of type '" +
-                                           (descr.empty() ? "[...]" : descr) + "', the array has " +
-                                           std::to_string(elem_bytes) + " bytes of " +
-                                           scalar_name(type));
+    throw make_error(ErrorCode::wrong_type, "the file holds elements of type '",
+                     descr.empty() ? "[...]" : descr, "', the array has ", elem_bytes, " bytes of ",
+                     scalar_name(type));
 }
 
 std::string npy_header(const std::string& descr, const Point& shape) {
     std::string text = "{'descr': '" + descr + "', 'fortran_order': False, 'shape': (";
     for (int d = 0; d < shape.dims(); ++d)
-        text += std::to_string(shape[d]) + (d + 1 < shape.dims() || d == 0 ? ", " : "");
+        text += concat(shape[d], d + 1 < shape.dims() || d == 0 ? ", " : "");
     if (shape.dims() == 1) text.pop_back();
     text += "), }";
     // Magic, version 1.0, and the length of what follows in two bytes.
@@ -184,7 +182,7 @@ std::string npy_header(const std::string& descr, const Point& shape) {
 std::int64_t npy_header_bytes(const std::string& begin) {
     if (begin.size() < 12 || !begin.starts_with(magic)) refuse("is missing: this is no .npy file");
     const std::uint32_t version = byte_of(begin, 6);
-    if (version < 1 || version > 3) refuse("has version " + std::to_string(version));
+    if (version < 1 || version > 3) refuse(concat("has version ", version));
     std::int64_t length = byte_of(begin, 8) + (byte_of(begin, 9) << 8);
     if (version > 1)
         length += (byte_of(begin, 10) << 16) + std::int64_t{byte_of(begin, 11)} * (1 << 24);

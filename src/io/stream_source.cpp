@@ -2,6 +2,7 @@
 // How do the processes of a communicator get the arrays of a stream?
 #include "datamover/stream_source.hpp"
 
+#include "geometry/make_error.hpp"
 #include "mpi/group_together.hpp"
 #include "npy_header.hpp"
 #include "stream/consumer.hpp"
@@ -35,8 +36,8 @@ void StreamSource::subscribe(std::map<std::string, ArrayPart> wanted) {
     std::vector<stream::WantedArray> words;
     for (const auto& [name, part] : wanted) {
         if (!part.writable)
-            refuse(Error(ErrorCode::invalid_argument,
-                         "the memory for array '" + name + "' cannot be written"));
+            refuse(make_error(ErrorCode::invalid_argument, "the memory for array '", name,
+                              "' cannot be written"));
         const std::string dtype =
             part.elem_bytes < 1 ? "" : stream::json_text(io::npy_descr(part.type, part.elem_bytes));
         words.push_back({name, part.layout, dtype});
@@ -61,8 +62,8 @@ void StreamSource::unpack_whole(const stream::IncomingArray& array) {
             whole_memory_.resize(bytes);
         }
     } catch (const std::exception&) {
-        throw Error(ErrorCode::no_memory,
-                    "an array of " + std::to_string(memory.end_bytes) + " bytes cannot be kept");
+        throw make_error(ErrorCode::no_memory, "an array of ", memory.end_bytes,
+                         " bytes cannot be kept");
     }
     consumer().unpack(array.name(),
                       {whole_memory_.data(), &memory, {memory.begin_bytes, memory.end_bytes}});

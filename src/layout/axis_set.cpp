@@ -6,8 +6,8 @@
 #include <string>
 #include <utility>
 
-#include "datamover/error.hpp"
 #include "geometry/checked.hpp"
+#include "geometry/make_error.hpp"
 
 namespace datamover {
 namespace {
@@ -143,10 +143,9 @@ std::int64_t common_period(std::int64_t a, std::int64_t b) {
 void check_blocks_to_walk(std::int64_t blocks) {
     constexpr std::int64_t most_blocks = 1 << 24;  // about a second, and some hundred megabytes
     if (blocks > most_blocks)
-        throw Error(ErrorCode::unsupported,
-                    "two distributions repeat together only after " + std::to_string(blocks) +
-                        " blocks, more than " + std::to_string(most_blocks) +
-                        ": choose block sizes or grids with common factors");
+        throw make_error(ErrorCode::unsupported, "two distributions repeat together only after ",
+                         blocks, " blocks, more than ", most_blocks,
+                         ": choose block sizes or grids with common factors");
 }
 
 AxisTable intersect(const AxisSet& source, std::int64_t source_lo, const AxisSet& destination,

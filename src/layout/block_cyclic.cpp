@@ -6,8 +6,8 @@
 #include <charconv>
 
 #include "bounds.hpp"
-#include "datamover/error.hpp"
 #include "geometry/checked.hpp"
+#include "geometry/make_error.hpp"
 #include "geometry/word_digest.hpp"
 
 namespace datamover {
@@ -18,7 +18,7 @@ namespace {
 }
 
 std::string at_dimension(int d) {
-    return " in dimension " + std::to_string(d);
+    return concat(" in dimension ", d);
 }
 
 void check_shape(const Point& shape, std::int64_t nprocs) {
@@ -26,8 +26,8 @@ void check_shape(const Point& shape, std::int64_t nprocs) {
         invalid("a block-cyclic layout needs 1 to 8 dimensions, got a shape of 0");
     for (int d = 0; d < shape.dims(); ++d) {
         if (shape[d] < 1)
-            invalid("extent " + std::to_string(shape[d]) + at_dimension(d) + " of shape " +
-                    shape.to_string() + " is not positive");
+            invalid(concat("extent ", shape[d], at_dimension(d), " of shape ", shape,
+                           " is not positive"));
     }
     shape.product();
     layout::check_nprocs(nprocs);
@@ -66,30 +66,28 @@ Point chosen_grid(const Point& shape, const std::vector<AxisDistribution>& axes,
 Point checked_grid(const Point& shape, const std::vector<AxisDistribution>& axes,
                    const std::vector<std::int64_t>& given, std::int64_t nprocs) {
     if (static_cast<int>(given.size()) != shape.dims())
-        invalid("grid has " + std::to_string(given.size()) + " entries, the shape has " +
-                std::to_string(shape.dims()) + " dimensions");
+        invalid(concat("grid has ", given.size(), " entries, the shape has ", shape.dims(),
+                       " dimensions"));
     const Point grid{std::span<const std::int64_t>(given)};
     for (int d = 0; d < grid.dims(); ++d) {
         if (grid[d] < 1)
-            invalid("grid extent " + std::to_string(grid[d]) + at_dimension(d) +
-                    " is not positive");
+            invalid(concat("grid extent ", grid[d], at_dimension(d), " is not positive"));
         if (axes[static_cast<std::size_t>(d)].kind == AxisDistribution::Kind::collapsed &&
             grid[d] != 1)
-            invalid("grid extent is " + std::to_string(grid[d]) + at_dimension(d) +
-                    ", where the distribution says *: it must be 1");
+            invalid(concat("grid extent is ", grid[d], at_dimension(d),
+                           ", where the distribution says *: it must be 1"));
     }
     if (grid.product() > nprocs)
-        invalid("grid " + grid.to_string() + " needs " + std::to_string(grid.product()) +
-                " processes, there are " + std::to_string(nprocs) + " for it");
+        invalid(concat("grid ", grid, " needs ", grid.product(), " processes, there are ", nprocs,
+                       " for it"));
     return grid;
 }
 
 /// How many of the processes hold one of the copies.
 std::int64_t processes_per_replica(std::int64_t processes, std::int64_t replicas) {
     if (replicas < 1 || replicas > processes)
-        invalid("there are " + std::to_string(replicas) + " replicas for " +
-                std::to_string(processes) + " processes: there must be at least 1, and a process " +
-                "for each");
+        invalid(concat("there are ", replicas, " replicas for ", processes,
+                       " processes: there must be at least 1, and a process ", "for each"));
     return processes / replicas;
 }
 
@@ -102,9 +100,9 @@ Point block_sizes(const Point& shape, const Point& grid,
         if (a.kind == AxisDistribution::Kind::block) {
             block[d] = std::min(a.block > 0 ? a.block : even, shape[d]);
             if (block[d] < even)
-                invalid("block(" + std::to_string(block[d]) + ")" + at_dimension(d) + " on " +
-                        std::to_string(grid[d]) + " processes covers less than the extent " +
-                        std::to_string(shape[d]) + ": it must be at least " + std::to_string(even));
+                invalid(concat("block(", block[d], ")", at_dimension(d), " on ", grid[d],
+                               " processes covers less than the extent ", shape[d],
+                               ": it must be at least ", even));
         } else if (a.kind == AxisDistribution::Kind::cyclic) {
             block[d] = std::min(a.block > 0 ? a.block : 1, shape[d]);
         }
@@ -175,8 +173,8 @@ BlockCyclic::BlockCyclic(const Point& shape, const std::string& distribution, st
     check_shape(shape, nprocs);
     const auto axes = parse_distribution(distribution);
     if (static_cast<int>(axes.size()) != shape.dims())
-        invalid("distribution \"" + distribution + "\" has " + std::to_string(axes.size()) +
-                " dimensions, shape " + shape.to_string() + " has " + std::to_string(shape.dims()));
+        invalid(concat("distribution \"", distribution, "\" has ", axes.size(),
+                       " dimensions, shape ", shape, " has ", shape.dims()));
     const std::int64_t active = processes_per_replica(
         ranks_.empty() ? nprocs : static_cast<std::int64_t>(ranks_.size()), replicas_);
     grid_ = options.grid ? checked_grid(shape, axes, *options.grid, active)
@@ -185,25 +183,23 @@ BlockCyclic::BlockCyclic(const Point& shape, const std::string& distribution, st
     first_process_ = Point::filled(shape.dims(), 0);
     if (!options.first_process.empty()) {
         if (static_cast<int>(options.first_process.size()) != shape.dims())
-            invalid("first_process has " + std::to_string(options.first_process.size()) +
-                    " entries, the shape has " + std::to_string(shape.dims()) + " dimensions");
+            invalid(concat("first_process has ", options.first_process.size(),
+                           " entries, the shape has ", shape.dims(), " dimensions"));
         first_process_ = Point{std::span<const std::int64_t>(options.first_process)};
         for (int d = 0; d < shape.dims(); ++d)
             if (first_process_[d] < 0 || first_process_[d] >= grid_[d])
-                invalid("first_process " + std::to_string(first_process_[d]) + at_dimension(d) +
-                        " is not a coordinate of the grid " + grid_.to_string());
+                invalid(concat("first_process ", first_process_[d], at_dimension(d),
+                               " is not a coordinate of the grid ", grid_));
     }
     if (ranks_.empty()) return;
     if (static_cast<std::int64_t>(ranks_.size()) != num_blocks())
-        invalid("ranks has " + std::to_string(ranks_.size()) + " entries, the grid " +
-                grid_.to_string() + " of " + std::to_string(replicas_) + " replicas has " +
-                std::to_string(num_blocks()) + " positions");
+        invalid(concat("ranks has ", ranks_.size(), " entries, the grid ", grid_, " of ", replicas_,
+                       " replicas has ", num_blocks(), " positions"));
     positions_by_rank_.resize(ranks_.size());
     for (std::size_t i = 0; i < ranks_.size(); ++i) {
         if (ranks_[i] < 0 || ranks_[i] >= nprocs)
-            throw Error(ErrorCode::out_of_range, "rank " + std::to_string(ranks_[i]) +
-                                                     " in ranks is not in 0.." +
-                                                     std::to_string(nprocs - 1));
+            throw make_error(ErrorCode::out_of_range, "rank ", ranks_[i], " in ranks is not in 0..",
+                             nprocs - 1);
         positions_by_rank_[i] = static_cast<std::int64_t>(i);
     }
     const auto rank_of = [&](std::int64_t p) { return ranks_[static_cast<std::size_t>(p)]; };
@@ -211,20 +207,17 @@ BlockCyclic::BlockCyclic(const Point& shape, const std::string& distribution, st
               [&](std::int64_t a, std::int64_t b) { return rank_of(a) < rank_of(b); });
     for (std::size_t i = 1; i < positions_by_rank_.size(); ++i)
         if (rank_of(positions_by_rank_[i - 1]) == rank_of(positions_by_rank_[i]))
-            invalid("rank " + std::to_string(rank_of(positions_by_rank_[i])) +
-                    " stands twice in ranks");
+            invalid(concat("rank ", rank_of(positions_by_rank_[i]), " stands twice in ranks"));
 }
 
 BlockCyclic BlockCyclic::cyclic(const Point& shape, const Point& block, const Point& grid) {
     if (block.dims() != shape.dims() || grid.dims() != shape.dims())
-        throw Error(ErrorCode::mismatch, "block " + block.to_string() + " and grid " +
-                                             grid.to_string() + " must have the " +
-                                             std::to_string(shape.dims()) +
-                                             " dimensions of the shape " + shape.to_string());
+        throw make_error(ErrorCode::mismatch, "block ", block, " and grid ", grid,
+                         " must have the ", shape.dims(), " dimensions of the shape ", shape);
     std::string distribution;
     BlockCyclicOptions options{.grid = std::vector<std::int64_t>()};
     for (int d = 0; d < shape.dims(); ++d) {
-        distribution += (d == 0 ? "(cyclic(" : ", cyclic(") + std::to_string(block[d]) + ")";
+        distribution += concat(d == 0 ? "(cyclic(" : ", cyclic(", block[d], ")");
         options.grid->push_back(grid[d]);
     }
     return {shape, distribution + ")", grid.product(), options};
@@ -261,8 +254,7 @@ Point BlockCyclic::grid_coordinates(std::int64_t block) const {
 std::int64_t BlockCyclic::block_at(const Point& c) const {
     std::int64_t block = 0;
     if (c.dims() != dims())
-        throw Error(ErrorCode::mismatch,
-                    "grid coordinates " + c.to_string() + " for the grid " + grid_.to_string());
+        throw make_error(ErrorCode::mismatch, "grid coordinates ", c, " for the grid ", grid_);
     for (int i = 0; i < dims(); ++i) {
         const int d = column_major_grid_ ? dims() - 1 - i : i;
         layout::check_number("grid coordinate", c[d], grid_[d]);
@@ -313,8 +305,7 @@ namespace {
 
 void check_index(const Point& index, const Point& shape) {
     if (index.dims() != shape.dims() || !Region::from_shape(shape).contains(index))
-        throw Error(ErrorCode::out_of_range,
-                    "index " + index.to_string() + " is not inside shape " + shape.to_string());
+        throw make_error(ErrorCode::out_of_range, "index ", index, " is not inside shape ", shape);
 }
 
 }  // namespace
@@ -353,9 +344,7 @@ Point BlockCyclic::local_index(const Point& global) const {
 
 Point BlockCyclic::global_index(std::int64_t rank, const Point& local) const {
     const std::int64_t block = block_of(rank);
-    if (block < 0)
-        throw Error(ErrorCode::out_of_range,
-                    "rank " + std::to_string(rank) + " is not in the grid");
+    if (block < 0) throw make_error(ErrorCode::out_of_range, "rank ", rank, " is not in the grid");
     check_index(local, block_extents(block));
     const Point c = grid_coordinates(block);
     Point global = local;

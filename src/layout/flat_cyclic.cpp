@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "bounds.hpp"
-#include "datamover/error.hpp"
 #include "geometry/checked.hpp"
+#include "geometry/make_error.hpp"
 #include "geometry/word_digest.hpp"
 
 namespace datamover {
@@ -23,8 +23,8 @@ std::int64_t checked_elems(const Point& shape) {
     if (shape.dims() < 1) invalid("a flat layout needs 1 to 8 dimensions, got a shape of 0");
     for (int d = 0; d < shape.dims(); ++d)
         if (shape[d] < 1)
-            invalid("extent " + std::to_string(shape[d]) + " in dimension " + std::to_string(d) +
-                    " of shape " + shape.to_string() + " is not positive");
+            invalid(concat("extent ", shape[d], " in dimension ", d, " of shape ", shape,
+                           " is not positive"));
     return shape.product();
 }
 
@@ -35,34 +35,31 @@ FlatCyclic::FlatCyclic(const Point& shape, std::int64_t block_elems, std::int64_
     : shape_(shape), elems_(checked_elems(shape)), nprocs_(nprocs), owners_(std::move(owners)) {
     layout::check_nprocs(nprocs);
     if (block_elems < 1)
-        invalid("blocks of " + std::to_string(block_elems) +
-                " elements of the flattened array; they need at least 1");
+        invalid(concat("blocks of ", block_elems,
+                       " elements of the flattened array; they need at least 1"));
     block_elems_ = std::min(block_elems, elems_);
     blocks_by_rank_.resize(owners_.size());
     for (std::size_t i = 0; i < owners_.size(); ++i) {
         if (owners_[i] < 0 || owners_[i] >= nprocs)
-            throw Error(ErrorCode::out_of_range, "rank " + std::to_string(owners_[i]) +
-                                                     " in owners is not in 0.." +
-                                                     std::to_string(nprocs - 1));
+            throw make_error(ErrorCode::out_of_range, "rank ", owners_[i],
+                             " in owners is not in 0..", nprocs - 1);
         blocks_by_rank_[i] = static_cast<std::int64_t>(i);
     }
     std::sort(blocks_by_rank_.begin(), blocks_by_rank_.end(),
               [&](std::int64_t a, std::int64_t b) { return owner(a) < owner(b); });
     for (std::size_t i = 1; i < blocks_by_rank_.size(); ++i)
         if (owner(blocks_by_rank_[i - 1]) == owner(blocks_by_rank_[i]))
-            invalid("rank " + std::to_string(owner(blocks_by_rank_[i])) +
-                    " stands twice in owners");
+            invalid(concat("rank ", owner(blocks_by_rank_[i]), " stands twice in owners"));
 }
 
 FlatCyclic FlatCyclic::of_bytes(const Point& shape, std::int64_t block_bytes,
                                 std::int64_t elem_bytes, std::int64_t nprocs,
                                 std::vector<std::int64_t> owners) {
-    if (elem_bytes < 1)
-        invalid("elements of " + std::to_string(elem_bytes) + " bytes; they need at least 1");
+    if (elem_bytes < 1) invalid(concat("elements of ", elem_bytes, " bytes; they need at least 1"));
     if (block_bytes < 1 || block_bytes % elem_bytes != 0)
-        invalid("blocks of " + std::to_string(block_bytes) +
-                " bytes do not hold a whole number of elements of " + std::to_string(elem_bytes) +
-                " bytes, at least one");
+        invalid(concat("blocks of ", block_bytes,
+                       " bytes do not hold a whole number of elements of ", elem_bytes,
+                       " bytes, at least one"));
     return {shape, block_bytes / elem_bytes, nprocs, std::move(owners)};
 }
 

@@ -11,8 +11,8 @@
 
 #include "bounds.hpp"
 #include "box_index.hpp"
-#include "datamover/error.hpp"
 #include "geometry/checked.hpp"
+#include "geometry/make_error.hpp"
 #include "geometry/word_digest.hpp"
 
 namespace datamover {
@@ -21,23 +21,19 @@ namespace {
 using Rows = std::span<const std::int64_t>;
 
 [[noreturn]] void throw_no_memory(std::size_t blocks) {
-    throw Error(ErrorCode::no_memory,
-                "no memory for a floor plan of " + std::to_string(blocks) + " blocks");
+    throw make_error(ErrorCode::no_memory, "no memory for a floor plan of ", blocks, " blocks");
 }
 
 void check_lengths(int dims, Rows lo, Rows hi, Rows owners) {
     if (dims < 1 || dims > max_dims) {
-        throw Error(ErrorCode::invalid_argument, "a floor plan of " + std::to_string(dims) +
-                                                     " dimensions; 1 to " +
-                                                     std::to_string(max_dims) + " are possible");
+        throw make_error(ErrorCode::invalid_argument, "a floor plan of ", dims,
+                         " dimensions; 1 to ", max_dims, " are possible");
     }
     const auto d = static_cast<std::size_t>(dims);
     if (lo.size() != hi.size() || lo.size() % d != 0 || lo.size() / d != owners.size()) {
-        throw Error(ErrorCode::mismatch, std::to_string(lo.size()) + " lower and " +
-                                             std::to_string(hi.size()) + " upper coordinates and " +
-                                             std::to_string(owners.size()) +
-                                             " owners; a floor plan of n blocks needs n * " +
-                                             std::to_string(dims) + ", as many, and n");
+        throw make_error(ErrorCode::mismatch, lo.size(), " lower and ", hi.size(),
+                         " upper coordinates and ", owners.size(),
+                         " owners; a floor plan of n blocks needs n * ", dims, ", as many, and n");
     }
 }
 
@@ -46,10 +42,9 @@ std::int64_t checked_nprocs(Rows owners, std::int64_t nprocs) {
     std::int64_t largest = 0;
     for (std::size_t i = 0; i < owners.size(); ++i) {
         if (owners[i] < 0 || (nprocs != -1 && owners[i] >= nprocs)) {
-            throw Error(ErrorCode::out_of_range,
-                        "block " + std::to_string(i) + " is owned by rank " +
-                            std::to_string(owners[i]) + "; it must be in 0 .. " +
-                            (nprocs == -1 ? "nprocs-1" : std::to_string(nprocs - 1)));
+            throw make_error(ErrorCode::out_of_range, "block ", i, " is owned by rank ", owners[i],
+                             "; it must be in 0 .. ",
+                             nprocs == -1 ? "nprocs-1" : std::to_string(nprocs - 1));
         }
         largest = std::max(largest, owners[i]);
     }
@@ -188,10 +183,8 @@ FloorPlan::FloorPlan(const std::vector<Region>& regions, const Map& owners, std:
     }
     for (std::size_t i = 0; i < regions.size(); ++i) {
         if (regions[i].dims() != dims) {
-            throw Error(ErrorCode::mismatch,
-                        "region " + std::to_string(i) + ", " + regions[i].to_string() + ", has " +
-                            std::to_string(regions[i].dims()) + " dimensions; the first one has " +
-                            std::to_string(dims));
+            throw make_error(ErrorCode::mismatch, "region ", i, ", ", regions[i], ", has ",
+                             regions[i].dims(), " dimensions; the first one has ", dims);
         }
         for (int d = 0; d < dims; ++d) {
             lo.push_back(regions[i].lo()[d]);
@@ -258,9 +251,8 @@ std::vector<std::int64_t> FloorPlan::find(const Region& box) const {
 
 void FloorPlan::add_found(const Region& box, std::vector<std::int64_t>& found) const {
     if (box.dims() != dims()) {
-        throw Error(ErrorCode::mismatch,
-                    "looking for " + box.to_string() + " of " + std::to_string(box.dims()) +
-                        " dimensions in a floor plan of " + std::to_string(dims()));
+        throw make_error(ErrorCode::mismatch, "looking for ", box, " of ", box.dims(),
+                         " dimensions in a floor plan of ", dims());
     }
     table().boxes().find(box, found);
 }

@@ -7,9 +7,9 @@
 #include <stdexcept>
 
 #include "bounds.hpp"
-#include "datamover/error.hpp"
 #include "datamover/floor_plan.hpp"
 #include "geometry/checked.hpp"
+#include "geometry/make_error.hpp"
 
 namespace datamover {
 namespace {
@@ -26,15 +26,13 @@ void check_domain(const Region& domain) {
 void check_positive(const Region& domain, const Point& counts, const char* what) {
     check_domain(domain);
     if (counts.dims() != domain.dims()) {
-        throw Error(ErrorCode::mismatch, std::string("a ") + what + " of " + counts.to_string() +
-                                             " for the domain " + domain.to_string() + " of " +
-                                             std::to_string(domain.dims()) + " dimensions");
+        throw make_error(ErrorCode::mismatch, "a ", what, " of ", counts, " for the domain ",
+                         domain, " of ", domain.dims(), " dimensions");
     }
     for (int d = 0; d < counts.dims(); ++d) {
         if (counts[d] < 1) {
-            throw Error(ErrorCode::invalid_argument, std::string("a ") + what + " of " +
-                                                         counts.to_string() +
-                                                         "; every entry must be at least 1");
+            throw make_error(ErrorCode::invalid_argument, "a ", what, " of ", counts,
+                             "; every entry must be at least 1");
         }
     }
 }
@@ -103,14 +101,12 @@ std::int64_t owner_in_shares(std::int64_t i, std::int64_t blocks, std::int64_t n
 void check_splits(const Region& domain, int d, const std::vector<std::int64_t>& splits) {
     for (const std::int64_t split : splits) {
         if (split < domain.lo()[d] || split > domain.hi()[d]) {
-            throw Error(ErrorCode::out_of_range,
-                        "a cut at " + std::to_string(split) + " in dimension " + std::to_string(d) +
-                            " lies outside the domain " + domain.to_string());
+            throw make_error(ErrorCode::out_of_range, "a cut at ", split, " in dimension ", d,
+                             " lies outside the domain ", domain);
         }
     }
     if (!std::is_sorted(splits.begin(), splits.end())) {
-        throw Error(ErrorCode::invalid_argument,
-                    "the cuts of dimension " + std::to_string(d) + " must ascend");
+        throw make_error(ErrorCode::invalid_argument, "the cuts of dimension ", d, " must ascend");
     }
 }
 
@@ -171,8 +167,8 @@ FloorPlan FloorPlan::tiles(const Region& domain, const Point& tile, std::int64_t
     check_positive(domain, tile, "tile");
     layout::check_nprocs(nprocs);
     if (mapping != "block" && mapping != "cyclic") {
-        throw Error(ErrorCode::invalid_argument,
-                    "the mapping \"" + mapping + "\"; it must be \"block\" or \"cyclic\"");
+        throw make_error(ErrorCode::invalid_argument, "the mapping \"", mapping,
+                         "\"; it must be \"block\" or \"cyclic\"");
     }
     Point grid = tile;
     for (int d = 0; d < grid.dims(); ++d) {
@@ -196,9 +192,8 @@ FloorPlan FloorPlan::from_splits(const Region& domain,
     check_domain(domain);
     layout::check_nprocs(nprocs);
     if (static_cast<int>(splits.size()) != domain.dims()) {
-        throw Error(ErrorCode::mismatch, "cuts for " + std::to_string(splits.size()) +
-                                             " dimensions of the domain " + domain.to_string() +
-                                             " of " + std::to_string(domain.dims()));
+        throw make_error(ErrorCode::mismatch, "cuts for ", splits.size(),
+                         " dimensions of the domain ", domain, " of ", domain.dims());
     }
     for (int d = 0; d < domain.dims(); ++d) check_splits(domain, d, splits[d]);
     return within_memory([&] {
@@ -218,9 +213,8 @@ FloorPlan FloorPlan::bisected(const Region& domain, const std::vector<double>& w
     }
     for (std::size_t i = 0; i < weights.size(); ++i) {
         if (!(weights[i] > 0) || !std::isfinite(weights[i])) {
-            throw Error(ErrorCode::invalid_argument, "weight " + std::to_string(i) + " is " +
-                                                         std::to_string(weights[i]) +
-                                                         "; weights are positive and finite");
+            throw make_error(ErrorCode::invalid_argument, "weight ", i, " is ", weights[i],
+                             "; weights are positive and finite");
         }
     }
     return within_memory([&] {

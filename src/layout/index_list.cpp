@@ -7,8 +7,8 @@
 #include <tuple>
 
 #include "bounds.hpp"
-#include "datamover/error.hpp"
 #include "geometry/checked.hpp"
+#include "geometry/make_error.hpp"
 #include "geometry/word_digest.hpp"
 
 namespace datamover {
@@ -26,9 +26,8 @@ namespace {
 
 void check_index(std::int64_t index, std::int64_t n, std::int64_t rank) {
     if (index < 0 || index >= n)
-        throw Error(ErrorCode::out_of_range, "index " + std::to_string(index) +
-                                                 " in the list of rank " + std::to_string(rank) +
-                                                 " is not in 0.." + std::to_string(n - 1));
+        throw make_error(ErrorCode::out_of_range, "index ", index, " in the list of rank ", rank,
+                         " is not in 0..", n - 1);
 }
 
 }  // namespace
@@ -39,9 +38,9 @@ IndexList::IndexList(const Point& shape, std::span<const std::int64_t> offsets,
     if (offsets.size() < 2 || offsets.front() != 0 ||
         offsets.back() != static_cast<std::int64_t>(indices.size()) ||
         !std::is_sorted(offsets.begin(), offsets.end()))
-        throw Error(ErrorCode::mismatch,
-                    "offsets of an index list must ascend from 0 to the number of indices, " +
-                        std::to_string(indices.size()));
+        throw make_error(ErrorCode::mismatch,
+                         "offsets of an index list must ascend from 0 to the number of indices, ",
+                         indices.size());
     const std::int64_t n = Region::from_shape(shape).empty() ? 0 : shape.product();
     layout::check_nprocs(static_cast<std::int64_t>(offsets.size()) - 1);
     auto table = std::make_shared<Table>();
@@ -93,9 +92,8 @@ void IndexList::sort_holders(Table& table) const {
     for (std::size_t i = 1; i < table.holders.size(); ++i) {
         const Holder &a = table.holders[i - 1], &b = table.holders[i];
         if (a.index == b.index && a.rank == b.rank)
-            throw Error(ErrorCode::invalid_argument, "index " + std::to_string(a.index) +
-                                                         " stands twice in the list of rank " +
-                                                         std::to_string(a.rank));
+            throw make_error(ErrorCode::invalid_argument, "index ", a.index,
+                             " stands twice in the list of rank ", a.rank);
     }
 }
 
@@ -107,8 +105,8 @@ std::span<const std::int64_t> IndexList::indices_of(std::int64_t rank) const {
     layout::check_number("rank", rank, nprocs());
     if (table_->known_rank >= 0) {
         if (rank == table_->known_rank) return table_->indices;
-        throw Error(ErrorCode::unsupported,
-                    "the list of rank " + std::to_string(rank) + " is known to that process alone");
+        throw make_error(ErrorCode::unsupported, "the list of rank ", rank,
+                         " is known to that process alone");
     }
     const auto r = static_cast<std::size_t>(rank);
     const auto first = static_cast<std::size_t>(table_->offsets[r]);
@@ -139,11 +137,10 @@ std::span<const IndexList::Holder> IndexList::holders(std::int64_t flat_index) c
         last = std::upper_bound(near, all.end(), flat_index,
                                 [](std::int64_t i, const Holder& h) { return i < h.index; });
     if (first == last && !knows_all() && !std::ranges::binary_search(table_->unheld, flat_index))
-        throw Error(ErrorCode::unsupported,
-                    "rank " + std::to_string(table_->known_rank) +
-                        " does not know who holds index " + std::to_string(flat_index) +
-                        ": where lists are made of each process's own, name the layouts that they "
-                        "meet (partners)");
+        throw make_error(ErrorCode::unsupported, "rank ", table_->known_rank,
+                         " does not know who holds index ", flat_index,
+                         ": where lists are made of each process's own, name the layouts that they "
+                         "meet (partners)");
     return {first, last};
 }
 

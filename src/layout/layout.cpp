@@ -6,8 +6,8 @@
 #include <optional>
 
 #include "bounds.hpp"
-#include "datamover/error.hpp"
 #include "geometry/checked.hpp"
+#include "geometry/make_error.hpp"
 #include "geometry/word_digest.hpp"
 
 namespace datamover {
@@ -123,8 +123,8 @@ std::vector<AxisSet> Layout::axis_sets(std::int64_t block) const {
         const Region r = fp->region(block);
         for (int d = 0; d < dims(); ++d) sets.push_back(AxisSet::interval(r.lo()[d], r.hi()[d]));
     } else {
-        throw Error(ErrorCode::unsupported,
-                    "the blocks of " + describe() + " are no products of sets");
+        throw make_error(ErrorCode::unsupported, "the blocks of ", describe(),
+                         " are no products of sets");
     }
     return sets;
 }
@@ -148,15 +148,14 @@ std::string Layout::describe() const {
     if (const auto* bc = block_cyclic())
         return "block-cyclic " + bc->distribution() + " of " + bc->shape().to_string() +
                " on grid " + bc->grid().to_string() +
-               (bc->replicas() > 1 ? " in " + std::to_string(bc->replicas()) + " replicas" : "");
-    const std::string processes = " on " + std::to_string(nprocs()) + " processes";
-    if (floor_plan())
-        return "floor plan of " + std::to_string(num_blocks()) + " blocks" + processes;
+               (bc->replicas() > 1 ? concat(" in ", bc->replicas(), " replicas") : "");
+    const std::string processes = concat(" on ", nprocs(), " processes");
+    if (floor_plan()) return concat("floor plan of ", num_blocks(), " blocks", processes);
     if (const auto* flat = flat_cyclic())
-        return "flat ranges of " + std::to_string(flat->block_elems()) + " elements of " +
-               flat->shape().to_string() + " on " + std::to_string(flat->num_blocks()) +
-               (flat->num_blocks() == nprocs() ? "" : " of " + std::to_string(nprocs())) +
-               " processes";
+        return concat("flat ranges of ", flat->block_elems(), " elements of ", flat->shape(),
+                      " on ", flat->num_blocks(),
+                      flat->num_blocks() == nprocs() ? "" : " of " + std::to_string(nprocs()),
+                      " processes");
     return "index lists over " + index_list()->shape().to_string() + processes;
 }
 

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <string>
 
-#include "datamover/error.hpp"
 #include "geometry/checked.hpp"
+#include "geometry/make_error.hpp"
 
 namespace datamover {
 namespace {
@@ -16,13 +16,12 @@ constexpr std::int64_t block_alignment_bytes = 64;
 Point ghosts_or_zero(const Point& ghosts, int dims) {
     if (ghosts.dims() == 0) return Point::filled(dims, 0);
     if (ghosts.dims() != dims)
-        throw Error(ErrorCode::invalid_argument, "ghost widths " + ghosts.to_string() + " for " +
-                                                     std::to_string(dims) + " dimensions");
+        throw make_error(ErrorCode::invalid_argument, "ghost widths ", ghosts, " for ", dims,
+                         " dimensions");
     for (int d = 0; d < dims; ++d)
         if (ghosts[d] < 0)
-            throw Error(ErrorCode::invalid_argument, "ghost width " + std::to_string(ghosts[d]) +
-                                                         " in dimension " + std::to_string(d) +
-                                                         " is negative");
+            throw make_error(ErrorCode::invalid_argument, "ghost width ", ghosts[d],
+                             " in dimension ", d, " is negative");
     return ghosts;
 }
 
@@ -67,15 +66,15 @@ void check_addresses(const BlockMemory& memory, std::int64_t elem_bytes) {
         highest = geometry::add(highest, std::max({std::int64_t{0}, first, last}));
     }
     if (lowest < -largest_address || highest > largest_address)
-        throw Error(ErrorCode::out_of_range,
-                    "block " + std::to_string(memory.block) + " has addresses beyond 2^62");
+        throw make_error(ErrorCode::out_of_range, "block ", memory.block,
+                         " has addresses beyond 2^62");
 }
 
 MemoryLayout dense_memory(const Layout& layout, std::int64_t rank, std::int64_t elem_bytes,
                           ElementOrder order, const Point& ghost_lower, const Point& ghost_upper) {
     if (elem_bytes < 1)
-        throw Error(ErrorCode::invalid_argument,
-                    "element size " + std::to_string(elem_bytes) + " is not positive");
+        throw make_error(ErrorCode::invalid_argument, "element size ", elem_bytes,
+                         " is not positive");
     MemoryLayout memory;
     std::int64_t end = 0;
     for (const std::int64_t block : layout.blocks_of(rank)) {

@@ -6,41 +6,38 @@
 #include <limits>
 #include <string>
 
-#include "datamover/error.hpp"
 #include "geometry/checked.hpp"
+#include "geometry/make_error.hpp"
 
 namespace datamover {
 namespace {
 
 void require(bool holds, const char* entry, std::int64_t value, const std::string& rule) {
     if (!holds)
-        throw Error(ErrorCode::invalid_argument, std::string(entry) + " of the descriptor is " +
-                                                     std::to_string(value) + ", it must be " +
-                                                     rule);
+        throw make_error(ErrorCode::invalid_argument, entry, " of the descriptor is ", value,
+                         ", it must be ", rule);
 }
 
 int entry_of(std::int64_t value, const char* entry) {
     if (value < std::numeric_limits<int>::min() || value > std::numeric_limits<int>::max())
-        throw Error(ErrorCode::out_of_range, std::string(entry) + " of the descriptor would be " +
-                                                 std::to_string(value) +
-                                                 ", which does not fit an int");
+        throw make_error(ErrorCode::out_of_range, entry, " of the descriptor would be ", value,
+                         ", which does not fit an int");
     return static_cast<int>(value);
 }
 
 void check_two_dimensions(const BlockCyclic& layout) {
     if (layout.dims() != 2)
-        throw Error(ErrorCode::invalid_argument,
-                    "a ScaLAPACK descriptor is for 2 dimensions, the layout has " +
-                        std::to_string(layout.dims()));
+        throw make_error(ErrorCode::invalid_argument,
+                         "a ScaLAPACK descriptor is for 2 dimensions, the layout has ",
+                         layout.dims());
 }
 
 }  // namespace
 
 ScalapackDescriptor ScalapackDescriptor::from_entries(std::span<const int, 9> entries) {
     if (entries[0] != dense_matrix)
-        throw Error(ErrorCode::unsupported, "DTYPE_ of the descriptor is " +
-                                                std::to_string(entries[0]) +
-                                                "; only dense matrices (1) are known");
+        throw make_error(ErrorCode::unsupported, "DTYPE_ of the descriptor is ", entries[0],
+                         "; only dense matrices (1) are known");
     const ScalapackDescriptor d{entries[2], entries[3], entries[4], entries[5],
                                 entries[6], entries[7], entries[8]};
     require(d.m >= 0, "M_", d.m, "at least 0");
@@ -78,17 +75,15 @@ ScalapackDescriptor ScalapackDescriptor::of(const BlockCyclic& layout, std::int6
 }
 
 BlockCyclic ScalapackDescriptor::layout(const ProcessGrid& grid, std::int64_t nprocs) const {
-    require(rsrc < grid.nprow, "RSRC_", rsrc,
-            "less than the " + std::to_string(grid.nprow) + " grid rows");
+    require(rsrc < grid.nprow, "RSRC_", rsrc, concat("less than the ", grid.nprow, " grid rows"));
     require(csrc < grid.npcol, "CSRC_", csrc,
-            "less than the " + std::to_string(grid.npcol) + " grid columns");
+            concat("less than the ", grid.npcol, " grid columns"));
     BlockCyclicOptions options;
     options.grid = {grid.nprow, grid.npcol};
     options.first_process = {rsrc, csrc};
     options.column_major_grid = grid.column_major;
     options.ranks = grid.ranks;
-    const std::string distribution =
-        "(cyclic(" + std::to_string(mb) + "), cyclic(" + std::to_string(nb) + "))";
+    const std::string distribution = concat("(cyclic(", mb, "), cyclic(", nb, "))");
     return {Point{m, n}, distribution, nprocs, options};
 }
 
@@ -101,10 +96,9 @@ MemoryLayout ScalapackDescriptor::memory(const BlockCyclic& layout, std::int64_t
     const Point extents = layout.block_extents(block);
     // Descriptors of no rows at all with LLD_ = 0 occur, and ScaLAPACK takes them.
     if (lld < extents[0])
-        throw Error(ErrorCode::invalid_argument,
-                    "LLD_ of the descriptor is " + std::to_string(lld) + " on process " +
-                        std::to_string(rank) + ", which holds " + std::to_string(extents[0]) +
-                        " rows: it must be at least that");
+        throw make_error(ErrorCode::invalid_argument, "LLD_ of the descriptor is ", lld,
+                         " on process ", rank, ", which holds ", extents[0],
+                         " rows: it must be at least that");
     const Point strides{elem_bytes, geometry::multiply(std::max<std::int64_t>(lld, 1), elem_bytes)};
     memory.blocks.push_back({block, 0, strides, Region::from_shape(extents)});
     if (extents.product() > 0)

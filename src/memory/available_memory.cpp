@@ -9,7 +9,7 @@
 #include <set>
 #include <string>
 
-#include "datamover/error.hpp"
+#include "geometry/make_error.hpp"
 
 namespace datamover::memory {
 namespace {
@@ -65,9 +65,8 @@ void require_available(std::int64_t bytes) {
     if (bytes <= worth_asking_bytes) return;
     const std::int64_t left = available_bytes();
     if (bytes > left)
-        throw Error(ErrorCode::no_memory, "an allocation of " + std::to_string(bytes) +
-                                              " bytes is more than the " + std::to_string(left) +
-                                              " bytes that are left");
+        throw make_error(ErrorCode::no_memory, "an allocation of ", bytes,
+                         " bytes is more than the ", left, " bytes that are left");
 }
 
 }  // namespace datamover::memory

@@ -8,7 +8,7 @@
 #include <cstring>
 #include <string>
 
-#include "datamover/error.hpp"
+#include "geometry/make_error.hpp"
 
 namespace datamover::memory {
 namespace {
@@ -83,12 +83,11 @@ void ProcessCopy::run() const {
         const ssize_t copied = copy(pid_, here_.data() + b.first_here, b.count_here,
                                     there_.data() + b.first_there, b.count_there, 0);
         if (copied == static_cast<ssize_t>(b.bytes)) continue;
-        throw Error(ErrorCode::io,
-                    std::string("copying ") + std::to_string(b.bytes) +
-                        (direction_ == Direction::read ? " bytes from" : " bytes to") +
-                        " the memory of process id " + std::to_string(pid_) +
-                        (copied < 0 ? std::string(" failed: ") + std::strerror(errno)
-                                    : " stopped after " + std::to_string(copied)));
+        throw make_error(ErrorCode::io, "copying ", b.bytes,
+                         direction_ == Direction::read ? " bytes from" : " bytes to",
+                         " the memory of process id ", pid_,
+                         copied < 0 ? std::string(" failed: ") + std::strerror(errno)
+                                    : " stopped after " + std::to_string(copied));
     }
 }
 

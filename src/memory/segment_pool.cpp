@@ -8,7 +8,7 @@
 #include <string>
 
 #include "available_memory.hpp"
-#include "datamover/error.hpp"
+#include "geometry/make_error.hpp"
 
 namespace datamover::memory {
 namespace {
@@ -100,8 +100,7 @@ AllocationPtr SegmentPool::allocate_private(std::int64_t bytes) {
     bytes = rounded_up(bytes, alignment_bytes);
     void* data = std::aligned_alloc(alignment_bytes, static_cast<std::size_t>(bytes));
     if (!data)
-        throw Error(ErrorCode::no_memory,
-                    std::to_string(bytes) + " bytes of memory cannot be allocated");
+        throw make_error(ErrorCode::no_memory, bytes, " bytes of memory cannot be allocated");
     return {new Allocation{static_cast<std::byte*>(data), bytes, nullptr, 0, {}},
             [](const Allocation* a) {
                 std::free(a->data);

@@ -15,8 +15,8 @@
 #include <string>
 
 #include "available_memory.hpp"
-#include "datamover/error.hpp"
 #include "environment_number.hpp"
+#include "geometry/make_error.hpp"
 #include "large_pages.hpp"
 #include "mapped_file.hpp"
 
@@ -24,7 +24,7 @@ namespace datamover::memory {
 namespace {
 
 [[noreturn]] void no_memory(const std::string& what) {
-    throw Error(ErrorCode::no_memory, what + ": " + std::strerror(errno));
+    throw make_error(ErrorCode::no_memory, what, ": ", std::strerror(errno));
 }
 
 std::int64_t rounded_up(std::int64_t bytes, std::int64_t unit) {
@@ -45,8 +45,8 @@ public:
     explicit CountedBytes(std::int64_t bytes) : bytes_(bytes) {
         if (made_bytes.fetch_add(bytes) + bytes <= limit_bytes()) return;
         made_bytes.fetch_sub(bytes);
-        throw Error(ErrorCode::no_memory, "a shared segment of " + std::to_string(bytes) +
-                                              " bytes exceeds DATAMOVER_SHARED_BYTES");
+        throw make_error(ErrorCode::no_memory, "a shared segment of ", bytes,
+                         " bytes exceeds DATAMOVER_SHARED_BYTES");
     }
     ~CountedBytes() { made_bytes.fetch_sub(bytes_); }
     CountedBytes(const CountedBytes&) = delete;
@@ -78,7 +78,7 @@ public:
         name.bytes = bytes;
         const std::int64_t end = rounded_up(name.offset_bytes + bytes, page_bytes);
         if (ftruncate(static_cast<int>(name_.fd), static_cast<off_t>(end)) != 0)
-            no_memory("a shared segment of " + std::to_string(bytes) + " bytes could not be made");
+            no_memory(concat("a shared segment of ", bytes, " bytes could not be made"));
         end_bytes_ = end;
         return name;
     }
@@ -142,16 +142,15 @@ std::shared_ptr<SharedSegment> SharedSegment::create(std::int64_t bytes) {
         map_shared(static_cast<int>(segment->name_.fd), segment->name_.offset_bytes, bytes);
     if (!segment->data_) no_memory("a shared segment could not be mapped");
     if (!reserve_pages(segment->name_, segment->data_))
-        no_memory("pages for a shared segment of " + std::to_string(bytes) + " bytes");
+        no_memory(concat("pages for a shared segment of ", bytes, " bytes"));
     return segment;
 }
 
 std::shared_ptr<SharedSegment> SharedSegment::foreign(std::byte* data, std::int64_t bytes) {
     const auto part = file_at(data, bytes);
     if (!part)
-        throw Error(ErrorCode::invalid_argument,
-                    "the " + std::to_string(bytes) +
-                        " bytes do not lie in one piece of memory that processes share");
+        throw make_error(ErrorCode::invalid_argument, "the ", bytes,
+                         " bytes do not lie in one piece of memory that processes share");
     std::shared_ptr<SharedSegment> segment(new SharedSegment);
     segment->data_ = data;
     segment->name_ = {getpid(), -1, part->device, part->inode, part->offset_bytes, part->bytes};
@@ -161,9 +160,8 @@ std::shared_ptr<SharedSegment> SharedSegment::foreign(std::byte* data, std::int6
 std::shared_ptr<SharedSegment> SharedSegment::open_foreign(const SegmentName& name) {
     std::byte* data = address_of({name.device, name.inode, name.offset_bytes, name.bytes});
     if (!data)
-        throw Error(
-            ErrorCode::no_memory,
-            "this process has not mapped the shared memory of process " + std::to_string(name.pid));
+        throw make_error(ErrorCode::no_memory,
+                         "this process has not mapped the shared memory of process ", name.pid);
     std::shared_ptr<SharedSegment> segment(new SharedSegment);
     segment->data_ = data;
     segment->name_ = name;
@@ -172,10 +170,9 @@ std::shared_ptr<SharedSegment> SharedSegment::open_foreign(const SegmentName& na
 
 std::shared_ptr<SharedSegment> SharedSegment::open(const SegmentName& name) {
     if (name.is_foreign()) return open_foreign(name);
-    const std::string path = "/proc/" + std::to_string(name.pid) + "/fd/" + std::to_string(name.fd);
+    const std::string path = concat("/proc/", name.pid, "/fd/", name.fd);
     const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
-    if (fd < 0)
-        no_memory("shared memory of process " + std::to_string(name.pid) + " cannot be opened");
+    if (fd < 0) no_memory(concat("shared memory of process ", name.pid, " cannot be opened"));
     struct stat status{};
     const bool same = fstat(fd, &status) == 0 &&
                       static_cast<std::int64_t>(status.st_dev) == name.device &&
@@ -183,7 +180,8 @@ std::shared_ptr<SharedSegment> SharedSegment::open(const SegmentName& name) {
     std::byte* data = same ? map_shared(fd, name.offset_bytes, name.bytes) : nullptr;
     const int error = errno;
     close(fd);
-    if (!same) throw Error(ErrorCode::no_memory, path + " is not the segment that was announced");
+    if (!same)
+        throw make_error(ErrorCode::no_memory, path, " is not the segment that was announced");
     errno = error;
     if (!data) no_memory("shared memory of another process could not be mapped");
     std::shared_ptr<SharedSegment> segment(new SharedSegment);

@@ -16,6 +16,7 @@
 #include "check.hpp"
 #include "choice.hpp"
 #include "geometry/checked.hpp"
+#include "geometry/make_error.hpp"
 #include "mpi/byte_message.hpp"
 #include "plan/in_place.hpp"
 #include "plan/run_length.hpp"
@@ -31,37 +32,35 @@ using transport::BindContext;
 using transport::BoundMotion;
 
 std::string array_name(Side side, std::int64_t rank) {
-    return std::string(side_name(side)) + " array on process " + std::to_string(rank);
+    return concat(side_name(side), " array on process ", rank);
 }
 
 void check_array(const ArrayPart& part, const Layout& layout, Side side, std::int64_t rank) {
     if (part.elem_bytes < 1)
-        throw Error(ErrorCode::wrong_type, array_name(side, rank) + " has elements of " +
-                                               std::to_string(part.elem_bytes) + " bytes");
+        throw make_error(ErrorCode::wrong_type, array_name(side, rank), " has elements of ",
+                         part.elem_bytes, " bytes");
     if (part.layout.valid() && !(part.layout == layout))
-        throw Error(ErrorCode::mismatch, array_name(side, rank) + " is laid out as " +
-                                             part.layout.describe() + ", the plan's " +
-                                             side_name(side) + " as " + layout.describe());
+        throw make_error(ErrorCode::mismatch, array_name(side, rank), " is laid out as ",
+                         part.layout.describe(), ", the plan's ", side_name(side), " as ",
+                         layout.describe());
     for (const std::int64_t block : layout.blocks_of(rank)) {
         const BlockMemory* memory = part.memory.find(block);
         if (!memory)
-            throw Error(ErrorCode::mismatch, array_name(side, rank) + " lacks block " +
-                                                 std::to_string(block) + " of its layout");
+            throw make_error(ErrorCode::mismatch, array_name(side, rank), " lacks block ", block,
+                             " of its layout");
         const Region interior = Region::from_shape(layout.block_extents(block));
         if (!memory->valid.contains(interior))
-            throw Error(ErrorCode::mismatch,
-                        array_name(side, rank) + ": block " + std::to_string(block) +
-                            " has room for local indices " + memory->valid.to_string() +
-                            ", its layout needs " + interior.to_string());
+            throw make_error(ErrorCode::mismatch, array_name(side, rank), ": block ", block,
+                             " has room for local indices ", memory->valid, ", its layout needs ",
+                             interior);
     }
     if (!part.base && part.memory.end_bytes > part.memory.begin_bytes)
-        throw Error(ErrorCode::invalid_state,
-                    array_name(side, rank) + " has no memory (was it freed?)");
+        throw make_error(ErrorCode::invalid_state, array_name(side, rank),
+                         " has no memory (was it freed?)");
 }
 
 std::string elements_of(const ArrayPart& part) {
-    return std::string(scalar_name(part.type)) + " elements of " + std::to_string(part.elem_bytes) +
-           " bytes";
+    return concat(scalar_name(part.type), " elements of ", part.elem_bytes, " bytes");
 }
 
 /// Bytes can be moved between equal elements of any type; all else is arithmetic on numbers.
@@ -72,9 +71,9 @@ void check_types(const ArrayPart& source, const ArrayPart& destination,
     const bool equal =
         source.type == destination.type && source.elem_bytes == destination.elem_bytes;
     if (!numbers && !equal)
-        throw Error(ErrorCode::wrong_type, "the source has " + elements_of(source) +
-                                               ", the destination " + elements_of(destination) +
-                                               ": only number types are converted");
+        throw make_error(ErrorCode::wrong_type, "the source has ", elements_of(source),
+                         ", the destination ", elements_of(destination),
+                         ": only number types are converted");
     const bool arithmetic = options.op != Op::replace || options.conjugate || options.alpha != 1.0;
     if (arithmetic && !numbers)
         throw Error(
@@ -85,16 +84,14 @@ void check_types(const ArrayPart& source, const ArrayPart& destination,
 void check_plan(const MotionPlan& plan, const mpi::ProcessGroup& group) {
     if (!plan.source().valid()) throw Error(ErrorCode::invalid_argument, "the plan is empty");
     if (plan.nprocs() != group.size())
-        throw Error(ErrorCode::mismatch, "the plan is for " + std::to_string(plan.nprocs()) +
-                                             " processes, the communicator has " +
-                                             std::to_string(group.size()));
+        throw make_error(ErrorCode::mismatch, "the plan is for ", plan.nprocs(),
+                         " processes, the communicator has ", group.size());
 }
 
 void check_options(const MoverOptions& options) {
     if (options.max_bytes < 0)
-        throw Error(ErrorCode::invalid_argument,
-                    "max_bytes is " + std::to_string(options.max_bytes) +
-                        "; it must be positive, or left out (0 in C and C++) for no limit");
+        throw make_error(ErrorCode::invalid_argument, "max_bytes is ", options.max_bytes,
+                         "; it must be positive, or left out (0 in C and C++) for no limit");
 }
 
 /// Elements that lie on top of each other would each be written.
@@ -102,12 +99,10 @@ void check_elements_apart(const ArrayPart& array, std::int64_t rank) {
     for (const BlockMemory& block : array.memory.blocks)
         for (int d = 0; d < block.valid.dims(); ++d)
             if (block.valid.extent(d) > 1 && std::abs(block.strides_bytes[d]) < array.elem_bytes)
-                throw Error(ErrorCode::invalid_argument,
-                            array_name(Side::destination, rank) + " has a stride of " +
-                                std::to_string(block.strides_bytes[d]) + " bytes in dimension " +
-                                std::to_string(d) + ": elements of " +
-                                std::to_string(array.elem_bytes) +
-                                " bytes lie on top of each other");
+                throw make_error(ErrorCode::invalid_argument, array_name(Side::destination, rank),
+                                 " has a stride of ", block.strides_bytes[d],
+                                 " bytes in dimension ", d, ": elements of ", array.elem_bytes,
+                                 " bytes lie on top of each other");
 }
 
 void check_arguments(const Moves& moves, const mpi::ProcessGroup& group,
@@ -119,8 +114,8 @@ void check_arguments(const Moves& moves, const mpi::ProcessGroup& group,
         check_array(motion.array.source, plan.source(), Side::source, group.rank());
         check_array(motion.array.destination, plan.destination(), Side::destination, group.rank());
         if (!motion.array.destination.writable)
-            throw Error(ErrorCode::invalid_argument,
-                        array_name(Side::destination, group.rank()) + " is read-only");
+            throw make_error(ErrorCode::invalid_argument,
+                             array_name(Side::destination, group.rank()), " is read-only");
         if (options.op == Op::replace) check_elements_apart(motion.array.destination, group.rank());
     }
 }

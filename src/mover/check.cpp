@@ -11,6 +11,7 @@
 #include <string>
 #include <utility>
 
+#include "geometry/make_error.hpp"
 #include "plan/conflicts.hpp"
 #include "plan/serial.hpp"
 
@@ -20,17 +21,14 @@ namespace {
 /// What `term` says, for an error text.
 std::string text_of(const PlanTerm& term) {
     if (const auto* s = std::get_if<SectionCopy>(&term))
-        return "block " + std::to_string(s->source_block) + " " + s->source_region.to_string() +
-               " to block " + std::to_string(s->destination_block) + " " +
-               s->destination_region.to_string();
+        return concat("block ", s->source_block, " ", s->source_region, " to block ",
+                      s->destination_block, " ", s->destination_region);
     if (const auto* r = std::get_if<Redistribution>(&term))
         return "all of " + r->source_region.to_string() + " to " +
                r->destination_region.to_string();
     const auto& halo = std::get<HaloExchange>(term);
     return "ghosts " + halo.lower.to_string() + " and " + halo.upper.to_string() + " deep" +
-           (halo.colours == 1 ? ""
-                              : " of colour " + std::to_string(halo.colour) + " of " +
-                                    std::to_string(halo.colours));
+           (halo.colours == 1 ? "" : concat(" of colour ", halo.colour, " of ", halo.colours));
 }
 
 std::string text_of(std::complex<double> factor) {
@@ -50,11 +48,11 @@ std::string known_transports() {
 
 /// The options that have to be the same, as "name value" each.
 std::vector<std::string> texts_of(const MoverOptions& options) {
-    return {std::string("op ") + op_name(options.op),
+    return {concat("op ", op_name(options.op)),
             "transport \"" + options.transport + '"',
             "alpha " + text_of(options.alpha),
             "beta " + text_of(options.beta),
-            std::string("conjugate ") + (options.conjugate ? "true" : "false"),
+            concat("conjugate ", options.conjugate ? "true" : "false"),
             "known transports " + known_transports()};
 }
 
@@ -81,7 +79,7 @@ std::string difference(const MotionPlan& plan, std::span<const std::int64_t> min
     for (std::size_t i = heads; i < mine.size(); ++i)
         if (differs(i)) {
             const auto term = static_cast<std::int64_t>(i - heads);
-            return "term " + std::to_string(term) + ", here " + text_of(plan[term]);
+            return concat("term ", term, ", here ", text_of(plan[term]));
         }
     return {};
 }
@@ -90,11 +88,9 @@ std::string difference(const MotionPlan& plan, std::span<const std::int64_t> min
 std::string difference(const Moves& moves, const std::vector<std::int64_t>& mine,
                        const std::vector<std::int64_t>& of_first) {
     if (mine[0] != of_first[0])
-        return "the number of arrays, here " + std::to_string(mine[0]) + ", there " +
-               std::to_string(of_first[0]);
+        return concat("the number of arrays, here ", mine[0], ", there ", of_first[0]);
     if (mine[1] != of_first[1])
-        return "the number of phases, here " + std::to_string(mine[1]) + ", there " +
-               std::to_string(of_first[1]);
+        return concat("the number of phases, here ", mine[1], ", there ", of_first[1]);
     std::size_t at = 2;
     for (const Motion& motion : moves.motions) {
         const MotionPlan& plan = moves.plans[motion.plan].plan;
@@ -160,11 +156,8 @@ void check_sizes(const mpi::ProcessGroup& group, const PlannedParts& mine) {
             const auto rank = static_cast<std::int64_t>(peer);
             const std::int64_t expected = elems_for(mine.incoming, rank);
             if (sent_here[peer] == expected) continue;
-            throw Error(ErrorCode::mismatch, "process " + std::to_string(group.rank()) +
-                                                 " expects " + std::to_string(expected) +
-                                                 " elements of process " + std::to_string(rank) +
-                                                 ", which would send " +
-                                                 std::to_string(sent_here[peer]));
+            throw make_error(ErrorCode::mismatch, "process ", group.rank(), " expects ", expected,
+                             " elements of process ", rank, ", which would send ", sent_here[peer]);
         }
     });
 }
@@ -220,10 +213,10 @@ void throw_difference(const mpi::ProcessGroup& group, const Moves& moves,
         std::string what = difference(texts, texts_of_first);
         if (what.empty()) what = difference(moves, mine, of_first);
         if (!what.empty())
-            throw Error(ErrorCode::mismatch, "process " + std::to_string(group.rank()) +
-                                                 " brings another move than process 0: they "
-                                                 "differ in " +
-                                                 what);
+            throw make_error(ErrorCode::mismatch, "process ", group.rank(),
+                             " brings another move than process 0: they "
+                             "differ in ",
+                             what);
     });
     throw Error(ErrorCode::mismatch, "the processes bring different moves");
 }

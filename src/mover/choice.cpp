@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "geometry/checked.hpp"
+#include "geometry/make_error.hpp"
 #include "memory/cache_lines.hpp"
 #include "plan/run_length.hpp"
 
@@ -76,11 +77,9 @@ std::int64_t share_of_limit(const BindContext& context, const Moves& moves, cons
     const std::int64_t least =
         SlotRing::signal_bytes + memory::whole_lines(most_wire_bytes(context));
     if (share < least)
-        throw Error(ErrorCode::invalid_argument,
-                    "max_bytes is " + std::to_string(limit.max_bytes) + ", but process " +
-                        std::to_string(context.group->rank()) + " sends and receives " +
-                        std::to_string(count) + " messages and needs " +
-                        std::to_string(count * least) + " bytes for them");
+        throw make_error(ErrorCode::invalid_argument, "max_bytes is ", limit.max_bytes,
+                         ", but process ", context.group->rank(), " sends and receives ", count,
+                         " messages and needs ", count * least, " bytes for them");
     return share;
 }
 
@@ -121,8 +120,8 @@ void FactFinder::add_sharing(PairFacts& facts, std::size_t motion) const {
                                  : peer.arrays[motion][side].place.has_value();
         facts.shared[side] = shared && signals;
         if (here && own.allocation && !own.allocation->why_private.empty())
-            facts.why_far = std::string("the ") + side_name(side) +
-                            " array is in private memory: " + own.allocation->why_private;
+            facts.why_far = concat("the ", side_name(side),
+                                   " array is in private memory: ", own.allocation->why_private);
     }
 }
 

@@ -8,6 +8,8 @@
 #include <string>
 #include <utility>
 
+#include "geometry/make_error.hpp"
+
 namespace datamover {
 namespace {
 
@@ -55,18 +57,18 @@ struct Subject {
     }
     [[noreturn]] void refuse_entry(ErrorCode code, int entry, const std::string& rest) const {
         throw WrongArgument(code,
-                            std::string(entry_names[static_cast<std::size_t>(entry)]) +
-                                " of the descriptor of matrix " + name + rest,
+                            concat(entry_names[static_cast<std::size_t>(entry)],
+                                   " of the descriptor of matrix ", name, rest),
                             entry_position(entry));
     }
 };
 
 std::string is_value(std::int64_t value) {
-    return " is " + std::to_string(value);
+    return concat(" is ", value);
 }
 
 std::string on_process(std::int64_t rank) {
-    return " on process " + std::to_string(rank);
+    return concat(" on process ", rank);
 }
 
 std::size_t first_that_knows(const std::vector<CopyArguments>& all, const Subject& subject) {
@@ -109,7 +111,7 @@ void check_same_everywhere(const std::vector<CopyArguments>& all, const Subject&
                [](const M& m) { return m.npcol; });
     for (const int entry : {m_, n_, mb_, nb_, rsrc_, csrc_}) {
         const auto i = static_cast<std::size_t>(entry);
-        check_same(all, s, first, std::string(entry_names[i]) + " of the descriptor",
+        check_same(all, s, first, concat(entry_names[i], " of the descriptor"),
                    s.entry_position(entry), [i](const M& m) { return m.descriptor[i]; });
     }
 }
@@ -126,19 +128,19 @@ void check_descriptor(const MatrixArguments& matrix, const Subject& s) {
     require(matrix.descriptor[mb_] >= 1, mb_, "at least 1");
     require(matrix.descriptor[nb_] >= 1, nb_, "at least 1");
     require(matrix.descriptor[rsrc_] >= 0 && matrix.descriptor[rsrc_] < matrix.nprow, rsrc_,
-            "at least 0 and less than the " + std::to_string(matrix.nprow) + " grid rows");
+            concat("at least 0 and less than the ", matrix.nprow, " grid rows"));
     require(matrix.descriptor[csrc_] >= 0 && matrix.descriptor[csrc_] < matrix.npcol, csrc_,
-            "at least 0 and less than the " + std::to_string(matrix.npcol) + " grid columns");
+            concat("at least 0 and less than the ", matrix.npcol, " grid columns"));
 }
 
 void check_range(std::int64_t first, std::int64_t count, std::int64_t extent,
                  const std::string& what, const Subject& s, int position) {
     if (first >= 1 && first - 1 <= extent - count) return;
-    throw WrongArgument(ErrorCode::out_of_range,
-                        "the section's " + std::to_string(count) + " " + what + " from " +
-                            std::to_string(first) + " on (counted from 1) are not inside matrix " +
-                            s.name + ", which has " + std::to_string(extent),
-                        position);
+    throw WrongArgument(
+        ErrorCode::out_of_range,
+        concat("the section's ", count, " ", what, " from ", first,
+               " on (counted from 1) are not inside matrix ", s.name, ", which has ", extent),
+        position);
 }
 
 void check_section(const CopyArguments& copy, const MatrixArguments& matrix, const Subject& s) {
@@ -175,17 +177,16 @@ void check_memory(const CopyArguments& copy, const MatrixArguments& matrix, cons
     const std::int64_t local_rows = rows.below(d[m_]);
     if (d[lld_] < local_rows || d[lld_] < 0)
         s.refuse_entry(ErrorCode::invalid_argument, lld_,
-                       is_value(d[lld_]) + on_process(rank) + ", which holds " +
-                           std::to_string(local_rows) + " rows; it must be at least that");
+                       concat(is_value(d[lld_]), on_process(rank), ", which holds ", local_rows,
+                              " rows; it must be at least that"));
     const std::int64_t held =
         (rows.below(matrix.row - 1 + copy.rows(s.matrix)) - rows.below(matrix.row - 1)) *
         (columns.below(matrix.column - 1 + copy.columns(s.matrix)) -
          columns.below(matrix.column - 1));
     if (!matrix.data && held > 0)
         throw WrongArgument(ErrorCode::invalid_argument,
-                            std::string("matrix ") + s.name + " is NULL" + on_process(rank) +
-                                ", which holds " + std::to_string(held) +
-                                " elements of the section",
+                            concat("matrix ", s.name, " is NULL", on_process(rank),
+                                   ", which holds ", held, " elements of the section"),
                             s.data_position);
 }
 
@@ -194,9 +195,8 @@ void check_grid(const std::vector<CopyArguments>& all, const Subject& s, std::si
     const MatrixArguments& known = all[first].*s.matrix;
     const auto refuse = [&](ErrorCode code, std::int64_t place, const std::string& fault) {
         throw WrongArgument(code,
-                            "row " + std::to_string(place / known.npcol) + ", column " +
-                                std::to_string(place % known.npcol) + " of the grid of matrix " +
-                                s.name + " is held by " + fault,
+                            concat("row ", place / known.npcol, ", column ", place % known.npcol,
+                                   " of the grid of matrix ", s.name, " is held by ", fault),
                             Position::context);
     };
     const auto ranks = ranks_of_grid(all, s.matrix);
@@ -206,7 +206,7 @@ void check_grid(const std::vector<CopyArguments>& all, const Subject& s, std::si
         const std::int64_t holder = ranks[static_cast<std::size_t>(matrix.place())];
         if (holder != static_cast<std::int64_t>(rank))
             refuse(ErrorCode::mismatch, matrix.place(),
-                   "processes " + std::to_string(rank) + " and " + std::to_string(holder));
+                   concat("processes ", rank, " and ", holder));
     }
     const auto missing = std::find(ranks.begin(), ranks.end(), -1) - ranks.begin();
     if (missing < std::ssize(ranks))
@@ -231,16 +231,14 @@ void check_size(const std::vector<CopyArguments>& all, std::int64_t CopyArgument
     const std::int64_t expected = all[0].*size;
     for (std::size_t rank = 1; rank < all.size(); ++rank)
         if (all[rank].*size != expected)
-            throw WrongArgument(ErrorCode::mismatch,
-                                std::string(name) + is_value(all[rank].*size) +
-                                    on_process(static_cast<std::int64_t>(rank)) + " and " +
-                                    std::to_string(expected) +
-                                    " on process 0; it must be the same on all processes",
-                                position);
+            throw WrongArgument(
+                ErrorCode::mismatch,
+                concat(name, is_value(all[rank].*size), on_process(static_cast<std::int64_t>(rank)),
+                       " and ", expected, " on process 0; it must be the same on all processes"),
+                position);
     if (expected < 0)
         throw WrongArgument(ErrorCode::invalid_argument,
-                            std::string(name) + is_value(expected) + "; it must be at least 0",
-                            position);
+                            concat(name, is_value(expected), "; it must be at least 0"), position);
 }
 
 }  // namespace

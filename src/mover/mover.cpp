@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "bound_operation.hpp"
+#include "geometry/make_error.hpp"
 #include "poison.hpp"
 #include "progress_from_environment.hpp"
 #include "tuning.hpp"
@@ -22,11 +23,9 @@ std::vector<PlannedArrays> one_move(const MotionPlan& plan, const ArrayPart& sou
 /// Adds plan `number` of those that were given.
 void add(const PlannedArrays& planned, std::size_t number, Moves& moves) {
     if (planned.sources.size() != planned.destinations.size() || planned.sources.empty())
-        throw Error(ErrorCode::invalid_argument,
-                    "plan " + std::to_string(number) + " comes with " +
-                        std::to_string(planned.sources.size()) + " sources and " +
-                        std::to_string(planned.destinations.size()) +
-                        " destinations; it needs equally many, at least one");
+        throw make_error(ErrorCode::invalid_argument, "plan ", number, " comes with ",
+                         planned.sources.size(), " sources and ", planned.destinations.size(),
+                         " destinations; it needs equally many, at least one");
     for (std::size_t i = 0; i < planned.sources.size(); ++i)
         moves.motions.push_back(
             {moves.plans.size(), {planned.sources[i], planned.destinations[i]}});
@@ -187,10 +186,9 @@ void Mover::rebind(std::span<const ArrayPart> sources, std::span<const ArrayPart
     for (const Moves& moves : phases) pairs += moves.motions.size();
     std::optional<Error> mine;
     if (sources.size() != pairs || destinations.size() != pairs)
-        mine = Error(ErrorCode::invalid_argument,
-                     "the mover has " + std::to_string(pairs) + " pairs of arrays, " +
-                         std::to_string(sources.size()) + " sources and " +
-                         std::to_string(destinations.size()) + " destinations were given");
+        mine = make_error(ErrorCode::invalid_argument, "the mover has ", pairs,
+                          " pairs of arrays, ", sources.size(), " sources and ",
+                          destinations.size(), " destinations were given");
     std::size_t next = 0;
     for (Moves& moves : phases)
         for (std::size_t m = 0; !mine && m < moves.motions.size(); ++m, ++next)

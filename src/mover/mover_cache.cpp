@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "geometry/make_error.hpp"
 #include "mpi/checked_call.hpp"
 #include "mpi/process_group.hpp"
 
@@ -124,10 +125,9 @@ CacheLimit cache_limit() {
 
 void set_cache_limit(const CacheLimit& limit) {
     if (limit.movers < 0 || limit.movers > most_cached_movers || limit.buffer_bytes < 0)
-        throw Error(ErrorCode::out_of_range,
-                    "the limit of " + std::to_string(limit.movers) + " movers and " +
-                        std::to_string(limit.buffer_bytes) + " bytes; it is 0 to " +
-                        std::to_string(most_cached_movers) + " movers and at least 0 bytes");
+        throw make_error(ErrorCode::out_of_range, "the limit of ", limit.movers, " movers and ",
+                         limit.buffer_bytes, " bytes; it is 0 to ", most_cached_movers,
+                         " movers and at least 0 bytes");
     const std::lock_guard lock(limit_mutex);
     limit_in_force = limit;
 }

@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "geometry/make_error.hpp"
 #include "plan/compile.hpp"
 
 namespace datamover {
@@ -121,10 +122,9 @@ void PoisonedArrays::hand_over() const {
 
 void PoisonedArrays::complain(const std::string& what, std::size_t span,
                               std::int64_t at_byte) const {
-    throw Error(ErrorCode::mismatch, "transport " + what + ": process " + std::to_string(rank_) +
-                                         ", byte " + std::to_string(at_byte) + " of the " +
-                                         std::to_string(scratch_.spans()[span].bytes) +
-                                         " bytes that array " + std::to_string(span) + " spans");
+    throw make_error(ErrorCode::mismatch, "transport ", what, ": process ", rank_, ", byte ",
+                     at_byte, " of the ", scratch_.spans()[span].bytes, " bytes that array ", span,
+                     " spans");
 }
 
 void PoisonedOperation::announce() {

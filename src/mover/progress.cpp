@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "geometry/make_error.hpp"
 #include "mpi/byte_message.hpp"
 #include "mpi/checked_call.hpp"
 #include "mpi/waiting.hpp"
@@ -72,8 +73,8 @@ void start_thread_if_environment_says_so() {
     }();
     if (wanted.empty()) return;
     if (wanted != "thread")
-        throw Error(ErrorCode::invalid_argument,
-                    "DATAMOVER_PROGRESS is \"" + wanted + "\"; it may be \"thread\", or not set");
+        throw make_error(ErrorCode::invalid_argument, "DATAMOVER_PROGRESS is \"", wanted,
+                         "\"; it may be \"thread\", or not set");
     static std::once_flag once;
     std::call_once(once, start_until_mpi_ends);
 }

@@ -8,7 +8,7 @@
 #include <system_error>
 #include <thread>
 
-#include "datamover/error.hpp"
+#include "geometry/make_error.hpp"
 #include "mpi/thread_level.hpp"
 #include "mpi/waiting.hpp"
 #include "round.hpp"
@@ -136,8 +136,7 @@ void ProgressEngine::begin_thread() {
     try {
         thread_->thread = std::thread([this] { run_thread(); });
     } catch (const std::system_error& e) {
-        throw Error(ErrorCode::no_memory,
-                    std::string("the system has no thread for progress: ") + e.what());
+        throw make_error(ErrorCode::no_memory, "the system has no thread for progress: ", e.what());
     }
     thread_runs_.store(true, std::memory_order_release);
     // Who has added a round before this has been heard, who does after it sees the thread.

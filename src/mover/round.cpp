@@ -6,6 +6,7 @@
 #include <thread>
 #include <utility>
 
+#include "geometry/make_error.hpp"
 #include "mpi/byte_message.hpp"
 #include "mpi/thread_level.hpp"
 #include "mpi/waiting.hpp"
@@ -115,8 +116,7 @@ bool Round::was_ended() const {
 }
 
 void Round::require_in_flight(const char* call) const {
-    if (!in_flight())
-        throw Error(ErrorCode::invalid_state, std::string(call) + " was called without start");
+    if (!in_flight()) throw make_error(ErrorCode::invalid_state, call, " was called without start");
     mpi::check_still_running();
 }
 
@@ -163,11 +163,10 @@ void Round::throw_timeout(double seconds) {
     std::sort(peers.begin(), peers.end());
     peers.erase(std::unique(peers.begin(), peers.end()), peers.end());
     std::string text;
-    for (const std::int64_t peer : peers) text += (text.empty() ? "" : ", ") + std::to_string(peer);
-    throw Error(ErrorCode::timeout, "process " + std::to_string(group_->rank()) + " waited " +
-                                        std::to_string(seconds) +
-                                        " s and still waits for processes " + text + "; the " +
-                                        what_ + " is still in flight");
+    for (const std::int64_t peer : peers) text += concat(text.empty() ? "" : ", ", peer);
+    throw make_error(ErrorCode::timeout, "process ", group_->rank(), " waited ", seconds,
+                     " s and still waits for processes ", text, "; the ", what_,
+                     " is still in flight");
 }
 
 void Round::give_up() noexcept {
@@ -178,8 +177,8 @@ void Round::give_up() noexcept {
         ProgressEngine::of_process().remove(*this);
         if (mpi::is_running()) push();
         if (mpi::is_running() && status_.load(std::memory_order_relaxed) == Status::in_flight)
-            fail(Error(ErrorCode::peer_failed, "process " + std::to_string(group_->rank()) +
-                                                   " gave up a " + what_ + " in flight"));
+            fail(make_error(ErrorCode::peer_failed, "process ", group_->rank(), " gave up a ",
+                            what_, " in flight"));
     } catch (...) {
         // Only the memory for a message can be missing here; peers have their deadlines.
     }

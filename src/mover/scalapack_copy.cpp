@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "datamover/error.hpp"
+#include "geometry/make_error.hpp"
 #include "matrix_section.hpp"
 #include "mover_cache.hpp"
 #include "trapezoid.hpp"
@@ -81,20 +81,16 @@ MatrixArguments arguments_of(const ScalapackMatrix& matrix, std::int64_t rank, s
                              const char* name) {
     const ProcessGrid& grid = matrix.grid;
     if (matrix.descriptor[0] != ScalapackDescriptor::dense_matrix)
-        throw Error(ErrorCode::unsupported, "DTYPE_ of the descriptor of matrix " +
-                                                std::string(name) + " is " +
-                                                std::to_string(matrix.descriptor[0]) +
-                                                "; only dense matrices (1) are known");
+        throw make_error(ErrorCode::unsupported, "DTYPE_ of the descriptor of matrix ", name,
+                         " is ", matrix.descriptor[0], "; only dense matrices (1) are known");
     if (grid.nprow < 1 || grid.npcol < 1 || grid.nprow > nprocs / grid.npcol)
-        throw Error(ErrorCode::invalid_argument,
-                    std::string("the grid of matrix ") + name + " is " +
-                        std::to_string(grid.nprow) + " x " + std::to_string(grid.npcol) +
-                        "; the communicator has " + std::to_string(nprocs) + " processes");
+        throw make_error(ErrorCode::invalid_argument, "the grid of matrix ", name, " is ",
+                         grid.nprow, " x ", grid.npcol, "; the communicator has ", nprocs,
+                         " processes");
     const std::int64_t places = grid.nprow * grid.npcol;
     if (!grid.ranks.empty() && std::ssize(grid.ranks) != places)
-        throw Error(ErrorCode::invalid_argument,
-                    std::string("the grid of matrix ") + name + " has " + std::to_string(places) +
-                        " places and " + std::to_string(grid.ranks.size()) + " ranks");
+        throw make_error(ErrorCode::invalid_argument, "the grid of matrix ", name, " has ", places,
+                         " places and ", grid.ranks.size(), " ranks");
     MatrixArguments told;
     told.data = matrix.data;
     told.row = matrix.row, told.column = matrix.column;
@@ -103,9 +99,8 @@ MatrixArguments arguments_of(const ScalapackMatrix& matrix, std::int64_t rank, s
     for (std::int64_t i = 0; i < places; ++i) {
         const std::int64_t at = grid.ranks.empty() ? i : grid.ranks[static_cast<std::size_t>(i)];
         if (at < 0 || at >= nprocs)
-            throw Error(ErrorCode::out_of_range,
-                        "rank " + std::to_string(at) + " in the grid of matrix " + name +
-                            " is not one of the communicator's " + std::to_string(nprocs));
+            throw make_error(ErrorCode::out_of_range, "rank ", at, " in the grid of matrix ", name,
+                             " is not one of the communicator's ", nprocs);
         if (at != rank) continue;
         told.grid_row = grid.column_major ? i % grid.nprow : i / grid.npcol;
         told.grid_column = grid.column_major ? i / grid.nprow : i % grid.npcol;

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "datamover/error.hpp"
+#include "geometry/make_error.hpp"
 #include "memory/segment_pool.hpp"
 #include "mpi/checked_call.hpp"
 
@@ -57,9 +57,8 @@ Part part_around(MPI_Win window, const std::byte* memory, std::int64_t bytes) {
         if (part.data <= memory && bytes <= part.bytes && memory - part.data <= part.bytes - bytes)
             return part;
     }
-    throw Error(
-        ErrorCode::invalid_argument,
-        "the " + std::to_string(bytes) + " bytes do not lie in one process's part of the window");
+    throw make_error(ErrorCode::invalid_argument, "the ", bytes,
+                     " bytes do not lie in one process's part of the window");
 }
 
 }  // namespace
@@ -67,8 +66,8 @@ Part part_around(MPI_Win window, const std::byte* memory, std::int64_t bytes) {
 std::shared_ptr<const void> in_window(MPI_Win window, void* memory, std::int64_t bytes) {
     require_shared(window);
     if (bytes < 0)
-        throw Error(ErrorCode::invalid_argument,
-                    std::to_string(bytes) + " bytes were said to lie in the window");
+        throw make_error(ErrorCode::invalid_argument, bytes,
+                         " bytes were said to lie in the window");
     if (bytes == 0) return nullptr;
     const Part part = part_around(window, static_cast<const std::byte*>(memory), bytes);
     // MPI need not share the memory of one process alone.
@@ -76,8 +75,7 @@ std::shared_ptr<const void> in_window(MPI_Win window, void* memory, std::int64_t
     try {
         return memory::SegmentPool::of_process().adopt(part.data, part.bytes);
     } catch (const Error& e) {
-        throw Error(ErrorCode::unsupported,
-                    std::string("the window's memory cannot be used: ") + e.what());
+        throw make_error(ErrorCode::unsupported, "the window's memory cannot be used: ", e.what());
     }
 }
 

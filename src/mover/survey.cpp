@@ -8,6 +8,8 @@
 #include <type_traits>
 #include <utility>
 
+#include "geometry/make_error.hpp"
+
 namespace datamover {
 namespace {
 
@@ -76,14 +78,12 @@ void throw_different_types(const mpi::ProcessGroup& group, Side side, const Arra
     std::size_t second = first;
     while (codes[second] == Largest::none || codes[second] == codes[first]) ++second;
     const auto described = [&](std::size_t rank) {
-        return "process " + std::to_string(rank) + " has elements of " +
-               std::to_string(codes[rank] / types) + " bytes, " +
-               scalar_name(static_cast<ScalarType>(codes[rank] % types));
+        return concat("process ", rank, " has elements of ", codes[rank] / types, " bytes, ",
+                      scalar_name(static_cast<ScalarType>(codes[rank] % types)));
     };
-    throw Error(ErrorCode::wrong_type, std::string("the ") + side_name(side) +
-                                           " arrays have different types: " + described(first) +
-                                           "; " + described(second) +
-                                           "; all processes must bring the same");
+    throw make_error(ErrorCode::wrong_type, "the ", side_name(side),
+                     " arrays have different types: ", described(first), "; ", described(second),
+                     "; all processes must bring the same");
 }
 
 }  // namespace datamover

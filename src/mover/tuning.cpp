@@ -15,6 +15,7 @@
 #include <optional>
 
 #include "bound_operation.hpp"
+#include "geometry/make_error.hpp"
 #include "geometry/word_digest.hpp"
 #include "scratch_arrays.hpp"
 #include "tuning_file.hpp"
@@ -105,10 +106,8 @@ std::int64_t found_in_file(const mpi::ProcessGroup& group, std::int64_t key,
 void check_seconds(const mpi::ProcessGroup& group, double seconds) {
     mpi::collectively(group, [&] {
         if (!(seconds > 0) || seconds > longest_seconds)
-            throw Error(ErrorCode::invalid_argument,
-                        "seconds is " + std::to_string(seconds) + " on process " +
-                            std::to_string(group.rank()) +
-                            "; it must be a number above 0, of at most one hour");
+            throw make_error(ErrorCode::invalid_argument, "seconds is ", seconds, " on process ",
+                             group.rank(), "; it must be a number above 0, of at most one hour");
     });
 }
 
@@ -295,7 +294,7 @@ private:
 
 TuningResult not_measured(const Error& why) {
     TuningResult result{"auto", "not measured", {}};
-    result.trials.push_back({"auto", 0, 0, std::string("not measured: ") + why.what(), true, {}});
+    result.trials.push_back({"auto", 0, 0, concat("not measured: ", why.what()), true, {}});
     return result;
 }
 

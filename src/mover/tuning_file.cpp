@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "geometry/make_error.hpp"
 #include "geometry/word_digest.hpp"
 
 namespace datamover {
@@ -56,7 +57,7 @@ void replace_file(const std::string& path, const std::vector<Entry>& entries) {
     if (fs::exists(path) && !fs::is_regular_file(path)) return;
     const fs::path folder = fs::path(path).parent_path();
     if (!folder.empty()) fs::create_directories(folder);
-    const std::string fresh = path + "." + std::to_string(getpid());
+    const std::string fresh = concat(path, ".", getpid());
     std::ofstream file(fresh);
     file << first_line << '\n';
     for (const Entry& entry : entries)

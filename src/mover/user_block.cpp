@@ -5,27 +5,26 @@
 #include <algorithm>
 #include <string>
 
-#include "datamover/error.hpp"
+#include "geometry/make_error.hpp"
 #include "memory/segment_pool.hpp"
 
 namespace datamover {
 namespace {
 
 std::string name_of(const UserBlock& user) {
-    return "block " + std::to_string(user.block);
+    return concat("block ", user.block);
 }
 
 /// The ghost widths of one side, zeros where none were given.
 Point checked_ghosts(const UserBlock& user, const Point& ghosts, int dims) {
     if (ghosts.dims() == 0) return Point::filled(dims, 0);
     if (ghosts.dims() != dims)
-        throw Error(ErrorCode::mismatch, name_of(user) + " has " + std::to_string(dims) +
-                                             " dimensions, its ghost widths " + ghosts.to_string());
+        throw make_error(ErrorCode::mismatch, name_of(user), " has ", dims,
+                         " dimensions, its ghost widths ", ghosts);
     for (int d = 0; d < dims; ++d)
         if (ghosts[d] < 0)
-            throw Error(
-                ErrorCode::invalid_argument,
-                name_of(user) + " has the negative ghost width " + std::to_string(ghosts[d]));
+            throw make_error(ErrorCode::invalid_argument, name_of(user),
+                             " has the negative ghost width ", ghosts[d]);
     return ghosts;
 }
 
@@ -34,9 +33,8 @@ Region valid_region(const UserBlock& user, const Layout& layout) {
     const Region interior = Region::from_shape(layout.block_extents(user.block));
     const int dims = layout.block_extents(user.block).dims();
     if (user.strides_bytes.dims() != dims)
-        throw Error(ErrorCode::mismatch, name_of(user) + " has " + std::to_string(dims) +
-                                             " dimensions, its strides " +
-                                             user.strides_bytes.to_string());
+        throw make_error(ErrorCode::mismatch, name_of(user), " has ", dims,
+                         " dimensions, its strides ", user.strides_bytes);
     const Point lower = checked_ghosts(user, user.ghost_lower, dims);
     return interior.grown(lower, checked_ghosts(user, user.ghost_upper, dims));
 }
@@ -58,8 +56,8 @@ void widen(MemoryLayout& memory, const BlockMemory& block, std::int64_t elem_byt
 void check_no_block_twice(const MemoryLayout& memory) {
     for (std::size_t i = 1; i < memory.blocks.size(); ++i)
         if (memory.blocks[i - 1].block == memory.blocks[i].block)
-            throw Error(ErrorCode::invalid_argument,
-                        "block " + std::to_string(memory.blocks[i].block) + " was given twice");
+            throw make_error(ErrorCode::invalid_argument, "block ", memory.blocks[i].block,
+                             " was given twice");
 }
 
 }  // namespace
@@ -75,8 +73,8 @@ ArrayPart user_part(const Layout& layout, std::span<const UserBlock> blocks,
     for (const UserBlock& user : blocks) {
         const Region valid = valid_region(user, layout);
         if (!user.origin && !valid.empty())
-            throw Error(ErrorCode::invalid_argument,
-                        name_of(user) + " has elements, but its address is NULL");
+            throw make_error(ErrorCode::invalid_argument, name_of(user),
+                             " has elements, but its address is NULL");
         if (!part.base) part.base = user.origin;
         const auto offset = user.origin ? reinterpret_cast<std::intptr_t>(user.origin) -
                                               reinterpret_cast<std::intptr_t>(part.base)

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "datamover/error.hpp"
+#include "geometry/make_error.hpp"
 #include "memory/segment_pool.hpp"
 #include "mpi/process_group.hpp"
 
@@ -15,14 +15,12 @@ void check_arguments(const mpi::ProcessGroup& group, const Layout& layout, std::
                      const XArrayOptions& options) {
     if (!layout.valid()) throw Error(ErrorCode::invalid_argument, "an array needs a layout");
     if (layout.nprocs() != group.size())
-        throw Error(ErrorCode::mismatch, "the layout is for " + std::to_string(layout.nprocs()) +
-                                             " processes, the communicator has " +
-                                             std::to_string(group.size()));
+        throw make_error(ErrorCode::mismatch, "the layout is for ", layout.nprocs(),
+                         " processes, the communicator has ", group.size());
     const std::int64_t type_bytes = scalar_bytes(options.type);
     if (type_bytes != 0 && type_bytes != elem_bytes)
-        throw Error(ErrorCode::wrong_type, std::string("elements of ") + scalar_name(options.type) +
-                                               " have " + std::to_string(type_bytes) +
-                                               " bytes, not " + std::to_string(elem_bytes));
+        throw make_error(ErrorCode::wrong_type, "elements of ", scalar_name(options.type), " have ",
+                         type_bytes, " bytes, not ", elem_bytes);
 }
 
 }  // namespace
@@ -51,8 +49,8 @@ bool XArray::shared() const {
 const BlockMemory& XArray::block_memory(std::int64_t block) const {
     const BlockMemory* memory = part_.memory.find(block);
     if (!memory)
-        throw Error(ErrorCode::out_of_range, "process " + std::to_string(rank_) +
-                                                 " does not hold block " + std::to_string(block));
+        throw make_error(ErrorCode::out_of_range, "process ", rank_, " does not hold block ",
+                         block);
     return *memory;
 }
 
@@ -65,18 +63,15 @@ std::optional<std::int64_t> XArray::only_block() const {
     const auto& blocks = part_.memory.blocks;
     if (blocks.empty()) return {};
     if (blocks.size() > 1)
-        throw Error(ErrorCode::invalid_state, "process " + std::to_string(rank_) + " holds " +
-                                                  std::to_string(blocks.size()) +
-                                                  " blocks; ask for one of them by its number");
+        throw make_error(ErrorCode::invalid_state, "process ", rank_, " holds ", blocks.size(),
+                         " blocks; ask for one of them by its number");
     return blocks.front().block;
 }
 
 GridView<std::byte> XArray::byte_grid(std::int64_t block, std::size_t elem_bytes) const {
     if (static_cast<std::int64_t>(elem_bytes) != part_.elem_bytes)
-        throw Error(ErrorCode::wrong_type, "the array's elements have " +
-                                               std::to_string(part_.elem_bytes) +
-                                               " bytes, those of the grid that was asked for " +
-                                               std::to_string(elem_bytes));
+        throw make_error(ErrorCode::wrong_type, "the array's elements have ", part_.elem_bytes,
+                         " bytes, those of the grid that was asked for ", elem_bytes);
     const BlockMemory& memory = block_memory(block);
     return {origin(block), layout_.block_extents(block), memory.strides_bytes, memory.valid};
 }

@@ -11,7 +11,7 @@
 #include <string>
 
 #include "checked_call.hpp"
-#include "datamover/error.hpp"
+#include "geometry/make_error.hpp"
 #include "waiting.hpp"
 
 namespace datamover::mpi {
@@ -60,9 +60,8 @@ void complete(MPI_Request& request) {
         waiting.pause();
         if (push_other_work()) waiting.restart();
         if (waiting.expired())
-            throw Error(ErrorCode::timeout,
-                        "this process waited " + std::to_string(waiting.timeout_seconds()) +
-                            " s for the other processes to use the communicator");
+            throw make_error(ErrorCode::timeout, "this process waited ", waiting.timeout_seconds(),
+                             " s for the other processes to use the communicator");
     }
 }
 

@@ -8,7 +8,7 @@
 #include <limits>
 #include <string>
 
-#include "datamover/error.hpp"
+#include "geometry/make_error.hpp"
 
 namespace datamover::mpi {
 
@@ -18,8 +18,7 @@ inline void check(int code, const char* call) {
     char text[MPI_MAX_ERROR_STRING];
     int length = 0;
     if (MPI_Error_string(code, text, &length) != MPI_SUCCESS) length = 0;
-    throw Error(ErrorCode::mpi, std::string(call) + " failed: " +
-                                    std::string(text, static_cast<std::size_t>(length)));
+    throw make_error(ErrorCode::mpi, call, " failed: ", text, static_cast<std::size_t>(length));
 }
 
 /// Whether a call has failed in this way. Codes are MPI's own; their classes are the standard's.
@@ -32,8 +31,7 @@ inline bool is_of_class(int code, int error_class) {
 /// A size that MPI wants as an int. Throws unsupported when it does not fit.
 inline int to_int(std::int64_t value, const char* what) {
     if (value < 0 || value > std::numeric_limits<int>::max())
-        throw Error(ErrorCode::unsupported,
-                    std::string(what) + " of " + std::to_string(value) + " does not fit MPI's int");
+        throw make_error(ErrorCode::unsupported, what, " of ", value, " does not fit MPI's int");
     return static_cast<int>(value);
 }
 

@@ -13,6 +13,7 @@
 
 #include "byte_message.hpp"
 #include "checked_call.hpp"
+#include "geometry/make_error.hpp"
 #include "process_group.hpp"
 #include "waiting.hpp"
 
@@ -30,9 +31,8 @@ void ProcessGroup::complete(MPI_Request& request, const char* call, Load load) c
         waiting.pause();
         if (push_other_work()) waiting.restart();
         if (waiting.expired())
-            throw Error(ErrorCode::timeout, "process " + std::to_string(rank_) + " waited " +
-                                                std::to_string(waiting.timeout_seconds()) +
-                                                " s in " + call + " for the other processes");
+            throw make_error(ErrorCode::timeout, "process ", rank_, " waited ",
+                             waiting.timeout_seconds(), " s in ", call, " for the other processes");
     }
 }
 
@@ -47,9 +47,9 @@ void ProcessGroup::wait(Waiting& waiting, const std::function<bool()>& done) con
         waiting.pause();
         if (push_other_work()) waiting.restart();
         if (waiting.expired())
-            throw Error(ErrorCode::timeout, "process " + std::to_string(rank_) + " waited " +
-                                                std::to_string(waiting.timeout_seconds()) +
-                                                " s for the other processes to make the same call");
+            throw make_error(ErrorCode::timeout, "process ", rank_, " waited ",
+                             waiting.timeout_seconds(),
+                             " s for the other processes to make the same call");
     }
 }
 
@@ -71,17 +71,18 @@ void ProcessGroup::carry_out(const char* call, std::shared_ptr<const void> memor
 }
 
 Error current_error(const ProcessGroup& group) {
-    const std::string process = "process " + std::to_string(group.rank());
+    const std::string process = concat("process ", group.rank());
     try {
         throw;
     } catch (const Error& e) {
         return e;
     } catch (const std::bad_alloc&) {
-        return Error(ErrorCode::no_memory, process + " ran out of memory");
+        return make_error(ErrorCode::no_memory, process, " ran out of memory");
     } catch (const std::exception& e) {
-        return Error(ErrorCode::peer_failed, process + " failed: " + e.what());
+        return make_error(ErrorCode::peer_failed, process, " failed: ", e.what());
     } catch (...) {
-        return Error(ErrorCode::peer_failed, process + " failed for a reason that it does not say");
+        return make_error(ErrorCode::peer_failed, process,
+                          " failed for a reason that it does not say");
     }
 }
 
@@ -115,11 +116,9 @@ std::optional<std::vector<std::vector<std::int64_t>>> ProcessGroup::heard_on_nod
 void ProcessGroup::check_same_question(std::uint64_t agreement) const {
     const auto other = board_->who_differs(agreement);
     if (!other) return;
-    throw Error(ErrorCode::mismatch, "process " + std::to_string(node_ranks_[*other]) +
-                                         " makes another call than process " +
-                                         std::to_string(rank_) +
-                                         "; all processes must make the same calls in the same "
-                                         "order");
+    throw make_error(ErrorCode::mismatch, "process ", node_ranks_[*other],
+                     " makes another call than process ", rank_,
+                     "; all processes must make the same calls in the same order");
 }
 
 std::vector<std::int64_t> ProcessGroup::maximum(std::vector<std::int64_t> values) const {
@@ -176,7 +175,7 @@ std::vector<std::int64_t> ProcessGroup::exchange(std::vector<std::int64_t> value
 /// What an error says, and on which process it arose where its own words do not tell.
 std::string ProcessGroup::named_process(const Error& error) const {
     std::string text = error.what();
-    const std::string process = "process " + std::to_string(rank_);
+    const std::string process = concat("process ", rank_);
     if (size_ > 1 && text.find("process ") == std::string::npos) text += " (on " + process + ")";
     return text;
 }

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <string>
 
+#include "geometry/make_error.hpp"
 #include "memory/environment_number.hpp"
 
 namespace datamover::mpi {
@@ -22,8 +23,8 @@ bool is_set(const char* name) {
 }
 
 Error wrong(const char* name, const char* what_is_right) {
-    return Error(ErrorCode::invalid_argument, std::string(name) + " is \"" + std::getenv(name) +
-                                                  "\"; it must be " + what_is_right);
+    return make_error(ErrorCode::invalid_argument, name, " is \"", std::getenv(name),
+                      "\"; it must be ", what_is_right);
 }
 
 }  // namespace

@@ -9,6 +9,8 @@
 #include <string>
 #include <utility>
 
+#include "geometry/make_error.hpp"
+
 namespace datamover::mpi {
 
 FailureBoard::FailureBoard(MPI_Comm comm, memory::AllocationPtr own, std::vector<PeerBoard> peers,
@@ -67,11 +69,10 @@ void FailureBoard::begin_turn(std::uint64_t turn, int binding) const {
     for (const PeerBoard& peer : peers_) {
         const std::uint64_t theirs = peer.board->binding_of_turn[place].load();
         if ((theirs ^ mark) >> 32 == 0 && theirs != mine)
-            throw Error(ErrorCode::mismatch,
-                        "process " + std::to_string(rank_) +
-                            " starts movers with a collective transport in another order than "
-                            "another process of its node; all processes must start them in the "
-                            "same order");
+            throw make_error(ErrorCode::mismatch, "process ", rank_,
+                             " starts movers with a collective transport in another order than "
+                             "another process of its node; all processes must start them in the "
+                             "same order");
     }
 }
 
@@ -153,9 +154,8 @@ void FailureBoard::receive_notice() {
 
 void FailureBoard::throw_error() const {
     const FailureNotice& notice = own_->notice;
-    throw Error(ErrorCode::peer_failed,
-                "process " + std::to_string(notice.rank) + " failed: " + notice.text +
-                    "; nothing moves on this communicator any more, a new one is needed");
+    throw make_error(ErrorCode::peer_failed, "process ", notice.rank, " failed: ", notice.text,
+                     "; nothing moves on this communicator any more, a new one is needed");
 }
 
 }  // namespace datamover::mpi

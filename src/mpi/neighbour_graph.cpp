@@ -8,6 +8,7 @@
 #include "byte_message.hpp"
 #include "checked_call.hpp"
 #include "datatype.hpp"
+#include "geometry/make_error.hpp"
 #include "geometry/word_digest.hpp"
 
 namespace datamover::mpi {
@@ -152,10 +153,9 @@ std::shared_ptr<const NeighbourGraph> neighbour_graph(const ProcessGroup& group,
     const std::uint64_t digest = digest_of(group, neighbours);
     if (auto known = graphs.find(digest)) return known;
     if (!graphs.make_room(group))
-        throw Error(ErrorCode::unsupported,
-                    "transport \"neighbour\" cannot carry here: movers with " +
-                        std::to_string(NeighbourGraphs::most) +
-                        " other graphs of neighbours are in use on this communicator");
+        throw make_error(
+            ErrorCode::unsupported, "transport \"neighbour\" cannot carry here: movers with ",
+            NeighbourGraphs::most, " other graphs of neighbours are in use on this communicator");
     std::shared_ptr<const NeighbourGraph> made;
     wait_for_all(group);
     collectively(group, [&] { made = std::make_shared<NeighbourGraph>(group, neighbours); });

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "geometry/make_error.hpp"
 #include "mpi/checked_call.hpp"
 #include "mpi/datatype.hpp"
 #include "mpi/relation_words.hpp"
@@ -290,9 +291,8 @@ void require_element(MPI_Datatype element, std::int64_t elem_bytes) {
     MPI_Count bytes = 0;
     check(MPI_Type_size_x(element, &bytes), "MPI_Type_size_x");
     if (bytes == elem_bytes) return;
-    throw Error(ErrorCode::wrong_type, "the element's datatype has " + std::to_string(bytes) +
-                                           " bytes, the relation's elements have " +
-                                           std::to_string(elem_bytes));
+    throw make_error(ErrorCode::wrong_type, "the element's datatype has ", bytes,
+                     " bytes, the relation's elements have ", elem_bytes);
 }
 
 }  // namespace

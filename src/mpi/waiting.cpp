@@ -12,8 +12,8 @@
 #include <thread>
 #include <utility>
 
-#include "datamover/error.hpp"
 #include "environment.hpp"
+#include "geometry/make_error.hpp"
 #include "process_group.hpp"
 
 #if defined(__x86_64__) || defined(__i386__)
@@ -55,8 +55,8 @@ std::atomic<OtherWork> other_work{nullptr};
 
 std::optional<double> checked(std::optional<double> seconds) {
     if (seconds && !(*seconds > 0 && std::isfinite(*seconds)))
-        throw Error(ErrorCode::invalid_argument, "a timeout of " + std::to_string(*seconds) +
-                                                     " s was given; it must be above 0 s");
+        throw make_error(ErrorCode::invalid_argument, "a timeout of ", *seconds,
+                         " s was given; it must be above 0 s");
     return seconds;
 }
 

@@ -5,8 +5,8 @@
 #include <variant>
 #include <vector>
 
-#include "datamover/error.hpp"
 #include "datamover/motion_plan.hpp"
+#include "geometry/make_error.hpp"
 #include "halo.hpp"
 
 namespace datamover {
@@ -37,9 +37,8 @@ MotionPlan axis_halo(const Layout& layout, const Point& lower, const Point& uppe
     // All of the exchange is checked, whatever this axis takes of it.
     const MotionPlan whole = halo(layout, lower, upper, periodic, wraps);
     if (axis < 0 || axis >= layout.dims())
-        throw Error(ErrorCode::out_of_range, "a halo along axis " + std::to_string(axis) +
-                                                 "; it must be 0 to " +
-                                                 std::to_string(layout.dims() - 1));
+        throw make_error(ErrorCode::out_of_range, "a halo along axis ", axis, "; it must be 0 to ",
+                         layout.dims() - 1);
     const auto& widths = std::get<HaloExchange>(whole[0]);
     const FloorPlan& blocks = plan::boxes_for_halo(layout);
     MotionPlan plan(layout, layout);

@@ -8,7 +8,7 @@
 #include <string>
 #include <unordered_map>
 
-#include "datamover/error.hpp"
+#include "geometry/make_error.hpp"
 
 namespace datamover::plan {
 namespace {
@@ -122,10 +122,9 @@ AxisOverlap::AxisOverlap(const DealtAxis& source, const DealtAxis& destination, 
     } else if (one_block_each(destination, extent)) {
         count_by_intervals(true);
     } else {
-        throw Error(ErrorCode::unsupported,
-                    "the two distributions repeat only after " + std::to_string(common) +
-                        " indices (" + std::to_string(blocks) +
-                        " blocks): too many to sum over all processes; ask for one rank");
+        throw make_error(ErrorCode::unsupported, "the two distributions repeat only after ", common,
+                         " indices (", blocks,
+                         " blocks): too many to sum over all processes; ask for one rank");
     }
 }
 

@@ -9,10 +9,10 @@
 #include <string>
 #include <utility>
 
-#include "datamover/error.hpp"
 #include "datamover/side.hpp"
 #include "flat_runs.hpp"
 #include "geometry/checked.hpp"
+#include "geometry/make_error.hpp"
 #include "relation/extent.hpp"
 #include "relation/nest_folder.hpp"
 #include "relation/product_builder.hpp"
@@ -23,21 +23,17 @@ namespace {
 const BlockMemory& memory_of(const RelationSide& side, std::int64_t block) {
     const BlockMemory* memory = side.memory->find(block);
     if (!memory)
-        throw Error(ErrorCode::mismatch, "process " + std::to_string(side.rank) +
-                                             " was given no memory for its block " +
-                                             std::to_string(block));
+        throw make_error(ErrorCode::mismatch, "process ", side.rank,
+                         " was given no memory for its block ", block);
     check_addresses(*memory, side.elem_bytes);
     return *memory;
 }
 
 [[noreturn]] void outside(const RelationSide& side, const BlockMemory& memory, int d,
                           Extent range) {
-    throw Error(ErrorCode::out_of_range,
-                "process " + std::to_string(side.rank) + ", block " + std::to_string(memory.block) +
-                    ": local indices " + std::to_string(range.low) + " to " +
-                    std::to_string(range.high) + " in dimension " + std::to_string(d) +
-                    " lie outside the array's " + memory.valid.to_string() +
-                    " (are its ghosts deep enough?)");
+    throw make_error(ErrorCode::out_of_range, "process ", side.rank, ", block ", memory.block,
+                     ": local indices ", range.low, " to ", range.high, " in dimension ", d,
+                     " lie outside the array's ", memory.valid, " (are its ghosts deep enough?)");
 }
 
 void check_inside(const RelationSide& side, const BlockMemory& memory, int d, Extent range) {

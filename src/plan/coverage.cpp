@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "datamover/error.hpp"
+#include "geometry/make_error.hpp"
 
 namespace datamover::plan {
 namespace {
@@ -72,13 +72,11 @@ void refuse_missing(const SectionBlock& block, const SectionFrame& frame,
 
 void refuse_missing(const Layout& layout, std::int64_t block, Side side, const Point& index) {
     const std::string other_side = side_name(other(side));
-    throw Error(ErrorCode::mismatch,
-                "process " + std::to_string(layout.owner(block)) +
-                    (side == Side::destination ? " needs index " : " is to bring back index ") +
-                    index.to_string() + " of the " + other_side +
-                    (side == Side::destination ? " for" : " from") + " its block " +
-                    std::to_string(block) + ", and no block of the " + other_side +
-                    " holds it; a partial redistribution leaves out such elements");
+    throw make_error(ErrorCode::mismatch, "process ", layout.owner(block),
+                     side == Side::destination ? " needs index " : " is to bring back index ",
+                     index, " of the ", other_side, side == Side::destination ? " for" : " from",
+                     " its block ", block, ", and no block of the ", other_side,
+                     " holds it; a partial redistribution leaves out such elements");
 }
 
 }  // namespace datamover::plan

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <string>
 
-#include "datamover/error.hpp"
 #include "datamover/explain.hpp"
+#include "geometry/make_error.hpp"
 #include "plan/grid_overlap.hpp"
 
 namespace datamover {
@@ -44,8 +44,8 @@ void sum_over_parts(TrafficMatrix& m, const MotionPlan& plan) {
 
 TrafficMatrix traffic_matrix(const MotionPlan& plan, int64_t max_groups) {
     if (max_groups < 1)
-        throw Error(ErrorCode::invalid_argument,
-                    "max_groups is " + std::to_string(max_groups) + "; it must be at least 1");
+        throw make_error(ErrorCode::invalid_argument, "max_groups is ", max_groups,
+                         "; it must be at least 1");
     TrafficMatrix m;
     m.bounds = group_bounds(plan.nprocs(), max_groups);
     m.elems.assign(static_cast<std::size_t>(m.groups() * m.groups()), 0);

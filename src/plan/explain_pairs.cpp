@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <string>
 
-#include "datamover/error.hpp"
 #include "datamover/explain.hpp"
 #include "datamover/memory_layout.hpp"
+#include "geometry/make_error.hpp"
 #include "plan/compile.hpp"
 
 namespace datamover {
@@ -41,8 +41,8 @@ public:
           source_ghosts_(plan.source()),
           destination_ghosts_(plan.destination()) {
         if (elem_bytes < 1)
-            throw Error(ErrorCode::invalid_argument,
-                        "elem_bytes is " + std::to_string(elem_bytes) + "; it must be at least 1");
+            throw make_error(ErrorCode::invalid_argument, "elem_bytes is ", elem_bytes,
+                             "; it must be at least 1");
         for (int64_t i = 0; i < plan.size(); ++i)
             std::visit([this](const auto& term) { take_ghosts(term); }, plan[i]);
     }
@@ -107,8 +107,8 @@ PairTable explain_pairs(const MotionPlan& plan, int64_t elem_bytes) {
 
 RankExplanation explain_rank(const MotionPlan& plan, int64_t rank, int64_t elem_bytes) {
     if (rank < 0 || rank >= plan.nprocs())
-        throw Error(ErrorCode::out_of_range, "rank " + std::to_string(rank) + " is not in 0 .. " +
-                                                 std::to_string(plan.nprocs() - 1));
+        throw make_error(ErrorCode::out_of_range, "rank ", rank, " is not in 0 .. ",
+                         plan.nprocs() - 1);
     const PairLister lister(plan, elem_bytes);
     RankExplanation explanation;
     lister.list_outgoing(rank, explanation.outgoing);

@@ -4,8 +4,8 @@
 #include <map>
 #include <string>
 
-#include "datamover/error.hpp"
 #include "datamover/explain.hpp"
+#include "geometry/make_error.hpp"
 #include "plan/grid_overlap.hpp"
 
 namespace datamover {
@@ -22,9 +22,8 @@ std::size_t to_index(int64_t i) {
 
 int64_t resolved_node_size(int64_t node_size, int64_t nprocs) {
     if (node_size < 0)
-        throw Error(ErrorCode::invalid_argument,
-                    "node_size is " + std::to_string(node_size) +
-                        "; it is the number of processes per node, or 0 for all on one node");
+        throw make_error(ErrorCode::invalid_argument, "node_size is ", node_size,
+                         "; it is the number of processes per node, or 0 for all on one node");
     return node_size == 0 ? std::max<int64_t>(nprocs, 1) : node_size;
 }
 

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "datamover/error.hpp"
 #include "geometry/checked.hpp"
+#include "geometry/make_error.hpp"
 
 namespace datamover::plan {
 namespace {
@@ -43,9 +43,9 @@ private:
     static constexpr std::int64_t most_runs = std::int64_t{1} << 20;
 
     [[noreturn]] static void refuse() {
-        throw Error(ErrorCode::unsupported,
-                    "blocks of rows meet ranges of the flattened array in more than " +
-                        std::to_string(most_runs) + " runs along one dimension");
+        throw make_error(ErrorCode::unsupported,
+                         "blocks of rows meet ranges of the flattened array in more than ",
+                         most_runs, " runs along one dimension");
     }
 
     bool in_one_group(std::int64_t first, std::int64_t last) const {
@@ -353,14 +353,12 @@ FlatCounts count_flat_boxes(const FlatCyclic& flat, const Region& region) {
 }
 
 void FlatWork::refuse(std::int64_t most) const {
-    throw Error(ErrorCode::unsupported,
-                "ranges of " + std::to_string(flat_.block_elems()) + " elements on " +
-                    std::to_string(flat_.num_blocks()) + " processes and the rows of shape " +
-                    flat_.shape().to_string() +
-                    " repeat together so late that a process would have to look at more than " +
-                    std::to_string(most) +
-                    " pieces of them: choose ranges that share more factors with the length of a "
-                    "row, or longer ones");
+    throw make_error(ErrorCode::unsupported, "ranges of ", flat_.block_elems(), " elements on ",
+                     flat_.num_blocks(), " processes and the rows of shape ", flat_.shape(),
+                     " repeat together so late that a process would have to look at more than ",
+                     most,
+                     " pieces of them: choose ranges that share more factors with the length of a "
+                     "row, or longer ones");
 }
 
 void for_each_flat_box(const FlatCyclic& flat, std::int64_t block, const Region& region,

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <string>
 
-#include "datamover/error.hpp"
 #include "geometry/checked.hpp"
+#include "geometry/make_error.hpp"
 #include "halo.hpp"
 #include "layout/box_index.hpp"
 
@@ -28,10 +28,10 @@ bool nearer(const Point& a, const Point& b) {
 constexpr std::int64_t most_images = 100'000;
 
 [[noreturn]] void refuse_images(const Region& box, const Point& period) {
-    throw Error(ErrorCode::out_of_range, "the ghosts around a block, " + box.to_string() +
-                                             ", meet more than " + std::to_string(most_images) +
-                                             " blocks and images of blocks in periods of " +
-                                             period.to_string() + ": use narrower ghosts");
+    throw make_error(ErrorCode::out_of_range, "the ghosts around a block, ", box,
+                     ", meet more than ", most_images,
+                     " blocks and images of blocks in periods of ", period,
+                     ": use narrower ghosts");
 }
 
 bool periods_are_disjoint(const Region& bounding_box, const Point& period) {

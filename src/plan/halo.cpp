@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <string>
 
-#include "datamover/error.hpp"
 #include "geometry/checked.hpp"
+#include "geometry/make_error.hpp"
 #include "ghost_boxes.hpp"
 #include "halo_colours.hpp"
 
@@ -24,17 +24,17 @@ const FloorPlan& boxes_for_halo(const Layout& layout) {
         for (int d = 0; d < grid->dims(); ++d) {
             if (grid->holds_intervals(d)) continue;
             const std::string block = std::to_string(grid->block()[d]);
-            throw Error(ErrorCode::unsupported,
-                        "a halo of " + layout.describe() + ": in dimension " + std::to_string(d) +
-                            " a process holds several separate blocks of " + block +
-                            ", and one local array has no room for ghosts between them; use block "
-                            "in that dimension, or a floor plan of tiles of " +
-                            block + " dealt out cyclically, each with ghosts of its own");
+            throw make_error(ErrorCode::unsupported, "a halo of ", layout.describe(),
+                             ": in dimension ", d, " a process holds several separate blocks of ",
+                             block,
+                             ", and one local array has no room for ghosts between them; use block "
+                             "in that dimension, or a floor plan of tiles of ",
+                             block, " dealt out cyclically, each with ghosts of its own");
         }
     }
-    throw Error(ErrorCode::unsupported, "a halo of " + layout.describe() +
-                                            ": it has no neighbouring points; a halo needs a floor "
-                                            "plan or a block-cyclic layout of block and * only");
+    throw make_error(ErrorCode::unsupported, "a halo of ", layout.describe(),
+                     ": it has no neighbouring points; a halo needs a floor "
+                     "plan or a block-cyclic layout of block and * only");
 }
 
 Point period_of(const HaloExchange& exchange, int dims) {
@@ -63,14 +63,11 @@ namespace {
 
 void check_colour(const HaloExchange& exchange) {
     if (exchange.colours < 1 || exchange.colours > most_colours)
-        throw Error(ErrorCode::invalid_argument, "a halo of " + std::to_string(exchange.colours) +
-                                                     " colours; there must be 1 to " +
-                                                     std::to_string(most_colours));
+        throw make_error(ErrorCode::invalid_argument, "a halo of ", exchange.colours,
+                         " colours; there must be 1 to ", most_colours);
     if (exchange.colour < 0 || exchange.colour >= exchange.colours)
-        throw Error(ErrorCode::invalid_argument, "colour " + std::to_string(exchange.colour) +
-                                                     " of " + std::to_string(exchange.colours) +
-                                                     "; it must be 0 to " +
-                                                     std::to_string(exchange.colours - 1));
+        throw make_error(ErrorCode::invalid_argument, "colour ", exchange.colour, " of ",
+                         exchange.colours, "; it must be 0 to ", exchange.colours - 1);
 }
 
 }  // namespace
@@ -79,27 +76,22 @@ void check_halo_exchange(const Region& blocks, const HaloExchange& exchange) {
     const int dims = blocks.dims();
     check_colour(exchange);
     if (exchange.lower.dims() != dims || exchange.upper.dims() != dims) {
-        throw Error(ErrorCode::mismatch, "halo widths " + exchange.lower.to_string() + " and " +
-                                             exchange.upper.to_string() + " for a layout of " +
-                                             std::to_string(dims) + " dimensions");
+        throw make_error(ErrorCode::mismatch, "halo widths ", exchange.lower, " and ",
+                         exchange.upper, " for a layout of ", dims, " dimensions");
     }
     for (int d = 0; d < dims; ++d) {
         if (exchange.lower[d] < 0 || exchange.upper[d] < 0) {
-            throw Error(ErrorCode::invalid_argument, "halo widths " + exchange.lower.to_string() +
-                                                         " and " + exchange.upper.to_string() +
-                                                         "; none may be negative");
+            throw make_error(ErrorCode::invalid_argument, "halo widths ", exchange.lower, " and ",
+                             exchange.upper, "; none may be negative");
         }
     }
     if (!exchange.domain.empty() && exchange.domain.dims() != dims) {
-        throw Error(ErrorCode::mismatch, "the periodic domain " + exchange.domain.to_string() +
-                                             " for a floor plan of " + std::to_string(dims) +
-                                             " dimensions");
+        throw make_error(ErrorCode::mismatch, "the periodic domain ", exchange.domain,
+                         " for a floor plan of ", dims, " dimensions");
     }
     if (!exchange.periodic.empty() && static_cast<int>(exchange.periodic.size()) != dims) {
-        throw Error(ErrorCode::mismatch,
-                    std::to_string(exchange.periodic.size()) +
-                        " entries say which dimensions wrap around; the floor plan has " +
-                        std::to_string(dims));
+        throw make_error(ErrorCode::mismatch, exchange.periodic.size(),
+                         " entries say which dimensions wrap around; the floor plan has ", dims);
     }
     const bool wanted = std::find(exchange.periodic.begin(), exchange.periodic.end(), true) !=
                         exchange.periodic.end();
@@ -109,12 +101,10 @@ void check_halo_exchange(const Region& blocks, const HaloExchange& exchange) {
     }
     for (int d = 0; d < dims; ++d) {
         if (!wraps(exchange, d) || blocks.extent(d) <= exchange.domain.extent(d)) continue;
-        throw Error(ErrorCode::invalid_argument,
-                    "the periodic domain " + exchange.domain.to_string() +
-                        " is shorter than the blocks, which span " + blocks.to_string() +
-                        ", in dimension " + std::to_string(d) +
-                        ": two of their points would be one and the same; it must be at least " +
-                        std::to_string(blocks.extent(d)) + " long there");
+        throw make_error(ErrorCode::invalid_argument, "the periodic domain ", exchange.domain,
+                         " is shorter than the blocks, which span ", blocks, ", in dimension ", d,
+                         ": two of their points would be one and the same; it must be at least ",
+                         blocks.extent(d), " long there");
     }
 }
 

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "datamover/error.hpp"
 #include "datamover/motion_plan.hpp"
+#include "geometry/make_error.hpp"
 #include "halo.hpp"
 
 namespace datamover {
@@ -23,41 +23,36 @@ constexpr Levels from_fine{"restriction", "fine", "coarse"};
 
 const FloorPlan& boxes_of(const Layout& layout, const Levels& levels) {
     if (!layout.valid())
-        throw Error(ErrorCode::invalid_argument,
-                    std::string("a ") + levels.operation + " needs two layouts");
+        throw make_error(ErrorCode::invalid_argument, "a ", levels.operation, " needs two layouts");
     if (const FloorPlan* boxes = layout.boxes()) return *boxes;
-    throw Error(ErrorCode::unsupported, std::string("a ") + levels.operation + " to " +
-                                            layout.describe() + ": the blocks of the " +
-                                            levels.reading +
-                                            " level must be boxes; use a floor plan, or a "
-                                            "block-cyclic layout of block and * only");
+    throw make_error(ErrorCode::unsupported, "a ", levels.operation, " to ", layout.describe(),
+                     ": the blocks of the ", levels.reading,
+                     " level must be boxes; use a floor plan, or a "
+                     "block-cyclic layout of block and * only");
 }
 
 void check_factor(const Point& factor, int dims) {
     if (factor.dims() != dims)
-        throw Error(ErrorCode::mismatch, "factor " + factor.to_string() + " for levels of " +
-                                             std::to_string(dims) + " dimensions");
+        throw make_error(ErrorCode::mismatch, "factor ", factor, " for levels of ", dims,
+                         " dimensions");
     bool any = false;
     for (int d = 0; d < dims; ++d) {
         any = any || factor[d] > 1;
         if (factor[d] < 1 || (d == dims - 1 && !any))
-            throw Error(ErrorCode::invalid_argument,
-                        "factor " + factor.to_string() +
-                            "; each must be at least 1, and one of them at least 2");
+            throw make_error(ErrorCode::invalid_argument, "factor ", factor,
+                             "; each must be at least 1, and one of them at least 2");
     }
 }
 
 void check_dims(const Layout& read, int dims, const Levels& levels) {
     if (!read.valid()) boxes_of(read, levels);
     if (read.dims() != dims)
-        throw Error(ErrorCode::mismatch, std::string("the ") + levels.read + " level has " +
-                                             std::to_string(read.dims()) + " dimensions, the " +
-                                             levels.reading + " level " + std::to_string(dims));
+        throw make_error(ErrorCode::mismatch, "the ", levels.read, " level has ", read.dims(),
+                         " dimensions, the ", levels.reading, " level ", dims);
     if (!read.has_products())
-        throw Error(ErrorCode::unsupported, std::string("a ") + levels.operation + " from " +
-                                                read.describe() +
-                                                ": it must be of boxes, or "
-                                                "block-cyclic");
+        throw make_error(ErrorCode::unsupported, "a ", levels.operation, " from ", read.describe(),
+                         ": it must be of boxes, or "
+                         "block-cyclic");
 }
 
 /// Throws mismatch where a point of the boxes `wanted`, one for each block that reads, lies within
@@ -73,11 +68,10 @@ void check_held(const Layout& read, const std::vector<Region>& wanted, const Lev
         for (const std::int64_t block : blocks->find(box)) holding.push_back(blocks->region(block));
         const std::vector<Region> missing = subtract_all(box, holding);
         if (!missing.empty())
-            throw Error(ErrorCode::mismatch,
-                        "block " + std::to_string(i) + " of the " + levels.reading +
-                            " level needs the points " + missing.front().to_string() + " of the " +
-                            levels.read + " level, which no block of that holds; a partial " +
-                            levels.operation + " leaves out such points");
+            throw make_error(ErrorCode::mismatch, "block ", i, " of the ", levels.reading,
+                             " level needs the points ", missing.front(), " of the ", levels.read,
+                             " level, which no block of that holds; a partial ", levels.operation,
+                             " leaves out such points");
     }
 }
 
@@ -112,9 +106,8 @@ MotionPlan from_level(const Layout& level, const FloorPlan& needed, const HaloEx
     const Point period = plan::period_of(widths, needed.dims());
     const Region images = plan::periods_to_meet(held, wanted, period);
     if (images.size() > most_images)
-        throw Error(ErrorCode::out_of_range,
-                    "the boxes " + wanted.to_string() + " meet " + std::to_string(images.size()) +
-                        " images in periods of " + period.to_string() + "; use narrower widths");
+        throw make_error(ErrorCode::out_of_range, "the boxes ", wanted, " meet ", images.size(),
+                         " images in periods of ", period, "; use narrower widths");
     images.for_each([&](const Point& periods) {
         const Point offset = periods * period;
         const Region to = held.shifted(offset).intersected(wanted);

@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "datamover/error.hpp"
+#include "geometry/make_error.hpp"
 #include "halo.hpp"
 #include "plan_digests.hpp"
 #include "section_piece.hpp"
@@ -27,16 +27,14 @@ void check_redistribution(const Layout& source, const Layout& destination,
     plan::check_region_inside(r.source_region, source.domain(), "source");
     plan::check_region_inside(r.destination_region, destination.domain(), "destination");
     if (source.dims() != destination.dims())
-        throw Error(ErrorCode::mismatch, "the source layout has " + std::to_string(source.dims()) +
-                                             " dimensions, the destination layout " +
-                                             std::to_string(destination.dims()));
+        throw make_error(ErrorCode::mismatch, "the source layout has ", source.dims(),
+                         " dimensions, the destination layout ", destination.dims());
     plan::check_axes(r.axes, source.dims());
     const Point shape = plan::permuted(r.source_region.shape(), r.axes);
     if (!(shape == r.destination_region.shape()))
-        throw Error(ErrorCode::mismatch, "source shape " + shape.to_string() +
-                                             (r.axes.empty() ? "" : " (after axes)") +
-                                             " differs from destination shape " +
-                                             r.destination_region.shape().to_string());
+        throw make_error(ErrorCode::mismatch, "source shape ", shape,
+                         (r.axes.empty() ? "" : " (after axes)"),
+                         " differs from destination shape ", r.destination_region.shape());
 }
 
 PlanTerm reversed_term(const PlanTerm& term) {
@@ -100,10 +98,8 @@ MotionPlan::MotionPlan(Layout source, Layout destination)
     if (!source_.valid() || !destination_.valid())
         throw Error(ErrorCode::invalid_argument, "a plan needs a source and a destination layout");
     if (source_.nprocs() != destination_.nprocs())
-        throw Error(ErrorCode::mismatch, "the source layout is for " +
-                                             std::to_string(source_.nprocs()) +
-                                             " processes, the destination layout for " +
-                                             std::to_string(destination_.nprocs()));
+        throw make_error(ErrorCode::mismatch, "the source layout is for ", source_.nprocs(),
+                         " processes, the destination layout for ", destination_.nprocs());
 }
 
 void MotionPlan::copy(std::int64_t source_block, const Region& source_region,
@@ -146,8 +142,7 @@ void MotionPlan::terms_changed() {
 
 const PlanTerm& MotionPlan::operator[](std::int64_t i) const {
     if (i < 0 || i >= size())
-        throw Error(ErrorCode::out_of_range, "term " + std::to_string(i) + " of a plan with " +
-                                                 std::to_string(size()) + " terms");
+        throw make_error(ErrorCode::out_of_range, "term ", i, " of a plan with ", size(), " terms");
     return terms_[static_cast<std::size_t>(i)];
 }
 

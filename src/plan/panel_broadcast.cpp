@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "datamover/error.hpp"
 #include "datamover/motion_plan.hpp"
+#include "geometry/make_error.hpp"
 #include "section_piece.hpp"
 
 namespace datamover {
@@ -19,7 +19,7 @@ std::string not_dealt_out(const std::string& distribution, int along) {
     for (const AxisDistribution& axis : axes) {
         text += text.empty() ? "(" : ", ";
         text += axis.kind == Kind::block ? "block" : axis.kind == Kind::cyclic ? "cyclic" : "*";
-        if (axis.block > 0) text += "(" + std::to_string(axis.block) + ")";
+        if (axis.block > 0) text += concat("(", axis.block, ")");
     }
     return text + ")";
 }
@@ -55,17 +55,16 @@ BlockCyclic panel_layout(const BlockCyclic& array, std::int64_t extent, int alon
 MotionPlan panel_broadcast(const Layout& layout, const Region& region, int along) {
     const BlockCyclic* array = layout.valid() ? layout.block_cyclic() : nullptr;
     if (!array)
-        throw Error(ErrorCode::unsupported,
-                    "a panel broadcast needs a block-cyclic layout, which has a process grid; "
-                    "this is " +
-                        (layout.valid() ? layout.describe() : "no layout"));
+        throw make_error(ErrorCode::unsupported,
+                         "a panel broadcast needs a block-cyclic layout, which has a process grid; "
+                         "this is ",
+                         (layout.valid() ? layout.describe() : "no layout"));
     if (along < 0 || along >= array->dims())
-        throw Error(ErrorCode::out_of_range, "a panel along dimension " + std::to_string(along) +
-                                                 "; it must be 0 to " +
-                                                 std::to_string(array->dims() - 1));
+        throw make_error(ErrorCode::out_of_range, "a panel along dimension ", along,
+                         "; it must be 0 to ", array->dims() - 1);
     plan::check_region_inside(region, layout.domain(), "source");
     if (region.empty())
-        throw Error(ErrorCode::invalid_argument, "the panel " + region.to_string() + " is empty");
+        throw make_error(ErrorCode::invalid_argument, "the panel ", region, " is empty");
     Point to_panel = Point::filled(region.dims(), 0);
     to_panel[along] = -region.lo()[along];
     return redistribute(layout, region, panel_layout(*array, region.extent(along), along),

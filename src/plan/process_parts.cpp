@@ -4,9 +4,9 @@
 #include <string>
 #include <utility>
 
-#include "datamover/error.hpp"
 #include "datamover/motion_plan.hpp"
 #include "datamover/side.hpp"
+#include "geometry/make_error.hpp"
 #include "ghost_boxes.hpp"
 #include "halo_colours.hpp"
 #include "in_place.hpp"
@@ -31,12 +31,11 @@ public:
           nodes_(nodes),
           in_place_(in_place) {
         if (!nodes.empty() && static_cast<std::int64_t>(nodes.size()) != plan.nprocs())
-            throw Error(ErrorCode::mismatch, "the nodes of " + std::to_string(nodes.size()) +
-                                                 " ranks were given, the plan is for " +
-                                                 std::to_string(plan.nprocs()));
+            throw make_error(ErrorCode::mismatch, "the nodes of ", nodes.size(),
+                             " ranks were given, the plan is for ", plan.nprocs());
         if (rank < 0 || rank >= plan.nprocs())
-            throw Error(ErrorCode::out_of_range, "rank " + std::to_string(rank) + " is not in 0.." +
-                                                     std::to_string(plan.nprocs() - 1));
+            throw make_error(ErrorCode::out_of_range, "rank ", rank, " is not in 0..",
+                             plan.nprocs() - 1);
         for (const std::int64_t i : plan::TermIndex::terms_of(plan, rank, side)) {
             term_ = i;
             std::visit([this](const auto& term) { collect(term); }, plan[i]);

@@ -3,8 +3,8 @@
 #include <string>
 #include <utility>
 
-#include "datamover/error.hpp"
 #include "datamover/motion_plan.hpp"
+#include "geometry/make_error.hpp"
 #include "geometry/word_digest.hpp"
 #include "plan_digests.hpp"
 #include "section_piece.hpp"
@@ -176,7 +176,7 @@ std::vector<int> read_axes(PlanReader& in) {
     std::vector<int> axes;
     for (const std::int64_t axis : in.get_all()) {
         if (axis < 0 || axis >= max_dims)
-            throw Error(ErrorCode::invalid_argument, "axis " + std::to_string(axis));
+            throw make_error(ErrorCode::invalid_argument, "axis ", axis);
         axes.push_back(static_cast<int>(axis));
     }
     return axes;
@@ -288,8 +288,7 @@ MotionPlan MotionPlan::from_bytes(std::span<const std::uint8_t> bytes) {
         in.finish();
         return plan;
     } catch (const Error& e) {
-        throw Error(ErrorCode::invalid_argument,
-                    std::string("a saved plan cannot be read: ") + e.what());
+        throw make_error(ErrorCode::invalid_argument, "a saved plan cannot be read: ", e.what());
     }
 }
 

@@ -6,22 +6,20 @@
 #include <memory>
 #include <string>
 
-#include "datamover/error.hpp"
 #include "geometry/checked.hpp"
+#include "geometry/make_error.hpp"
 
 namespace datamover::plan {
 namespace {
 
 std::string named(const char* side, std::int64_t block, const Region& region) {
-    return std::string(side) + " region " + region.to_string() + " of block " +
-           std::to_string(block);
+    return concat(side, " region ", region, " of block ", block);
 }
 
 void check_block(const Layout& layout, std::int64_t block, const char* side) {
     if (block < 0 || block >= layout.num_blocks())
-        throw Error(ErrorCode::out_of_range, std::string(side) + " block " + std::to_string(block) +
-                                                 " is not in 0.." +
-                                                 std::to_string(layout.num_blocks() - 1));
+        throw make_error(ErrorCode::out_of_range, side, " block ", block, " is not in 0..",
+                         layout.num_blocks() - 1);
 }
 
 /// A block's region in its local indices, where the block is a box.
@@ -52,14 +50,12 @@ Region local_box(const Layout& layout, std::int64_t block, const Region& region,
 void check_step(const Point& step, int dims, const char* side) {
     if (step.dims() == 0) return;
     if (step.dims() != dims)
-        throw Error(ErrorCode::mismatch, std::string(side) + " step " + step.to_string() +
-                                             " for a layout of " + std::to_string(dims) +
-                                             " dimensions");
+        throw make_error(ErrorCode::mismatch, side, " step ", step, " for a layout of ", dims,
+                         " dimensions");
     for (int d = 0; d < dims; ++d)
         if (step[d] < 1)
-            throw Error(ErrorCode::invalid_argument, std::string(side) + " step " +
-                                                         step.to_string() +
-                                                         "; every step must be at least 1");
+            throw make_error(ErrorCode::invalid_argument, side, " step ", step,
+                             "; every step must be at least 1");
 }
 
 std::int64_t step_in(const Point& step, int d) {
@@ -96,14 +92,11 @@ Point strided_shape(const Region& region, const Point& step) {
 
 void check_region_inside(const Region& region, const Region& domain, const char* side) {
     if (region.dims() != domain.dims())
-        throw Error(ErrorCode::mismatch, std::string(side) + " region " + region.to_string() +
-                                             " has " + std::to_string(region.dims()) +
-                                             " dimensions, its layout " +
-                                             std::to_string(domain.dims()));
+        throw make_error(ErrorCode::mismatch, side, " region ", region, " has ", region.dims(),
+                         " dimensions, its layout ", domain.dims());
     if (!domain.contains(region))
-        throw Error(ErrorCode::out_of_range, std::string(side) + " region " + region.to_string() +
-                                                 " is not inside its layout's domain " +
-                                                 domain.to_string());
+        throw make_error(ErrorCode::out_of_range, side, " region ", region,
+                         " is not inside its layout's domain ", domain);
 }
 
 void check_axes(const std::vector<int>& axes, int dims) {
@@ -116,9 +109,9 @@ void check_axes(const std::vector<int>& axes, int dims) {
     }
     if (right) return;
     std::string text;
-    for (const int a : axes) text += (text.empty() ? "" : ", ") + std::to_string(a);
-    throw Error(ErrorCode::invalid_argument,
-                "axes (" + text + ") are no permutation of 0.." + std::to_string(dims - 1));
+    for (const int a : axes) text += concat(text.empty() ? "" : ", ", a);
+    throw make_error(ErrorCode::invalid_argument, "axes (", text, ") are no permutation of 0..",
+                     dims - 1);
 }
 
 std::vector<int> inverse_axes(const std::vector<int>& axes) {
@@ -142,10 +135,9 @@ void check_section(const Layout& source, const Layout& destination, const Sectio
     check_block(destination, s.destination_block, "destination");
     if (s.source_region.dims() != source.dims() ||
         s.destination_region.dims() != destination.dims())
-        throw Error(ErrorCode::mismatch,
-                    named("source", s.source_block, s.source_region) + " or " +
-                        named("destination", s.destination_block, s.destination_region) +
-                        " has not the dimensions of its layout");
+        throw make_error(ErrorCode::mismatch, named("source", s.source_block, s.source_region),
+                         " or ", named("destination", s.destination_block, s.destination_region),
+                         " has not the dimensions of its layout");
     if (!s.axes.empty() && source.dims() != destination.dims())
         throw Error(ErrorCode::mismatch, "axes need layouts with equally many dimensions");
     check_axes(s.axes, source.dims());
@@ -156,14 +148,13 @@ void check_section(const Layout& source, const Layout& destination, const Sectio
     const bool one_shape = !s.axes.empty() || has_steps(s);
     const bool same_shape = !one_shape || permuted(from, s.axes) == to;
     if (!same_shape || from.product() != to.product())
-        throw Error(ErrorCode::mismatch,
-                    named("source", s.source_block, s.source_region) + " and " +
-                        named("destination", s.destination_block, s.destination_region) +
-                        (!one_shape      ? " hold different numbers of points"
-                         : !has_steps(s) ? " do not have the same shape after axes"
-                                         : " hold " + from.to_string() + " and " + to.to_string() +
-                                               " points in their steps; each dimension of the one "
-                                               "(after axes) must hold as many as of the other"));
+        throw make_error(ErrorCode::mismatch, named("source", s.source_block, s.source_region),
+                         " and ", named("destination", s.destination_block, s.destination_region),
+                         (!one_shape      ? " hold different numbers of points"
+                          : !has_steps(s) ? " do not have the same shape after axes"
+                                          : " hold " + from.to_string() + " and " + to.to_string() +
+                                                " points in their steps; each dimension of the one "
+                                                "(after axes) must hold as many as of the other"));
 }
 
 LocalSection local_section(const Layout& source, const Layout& destination, const SectionCopy& s) {

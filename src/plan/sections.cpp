@@ -6,8 +6,8 @@
 #include <string>
 #include <utility>
 
-#include "datamover/error.hpp"
 #include "datamover/motion_plan.hpp"
+#include "geometry/make_error.hpp"
 #include "section_cursor.hpp"
 #include "section_piece.hpp"
 
@@ -37,13 +37,13 @@ std::vector<int> composed_axes(const std::vector<int>& first, const std::vector<
 
 void check_composable(const SectionCopy& s) {
     if (plan::has_steps(s))
-        throw Error(ErrorCode::unsupported,
-                    "a section with steps cannot be composed: " + s.source_region.to_string() +
-                        " to " + s.destination_region.to_string());
+        throw make_error(ErrorCode::unsupported,
+                         "a section with steps cannot be composed: ", s.source_region, " to ",
+                         s.destination_region);
     if (s.axes.empty() && !(s.source_region.shape() == s.destination_region.shape()))
-        throw Error(ErrorCode::unsupported,
-                    "a section that changes its shape cannot be composed: " +
-                        s.source_region.to_string() + " to " + s.destination_region.to_string());
+        throw make_error(ErrorCode::unsupported,
+                         "a section that changes its shape cannot be composed: ", s.source_region,
+                         " to ", s.destination_region);
 }
 
 /// Counts what composing two plans looks at.
@@ -52,9 +52,8 @@ public:
     explicit PairLimit(std::int64_t most) : most_(most), left_(most) {}
     void take(std::size_t pairs) {
         if (pairs > static_cast<std::uint64_t>(std::max<std::int64_t>(left_, 0)))
-            throw Error(ErrorCode::out_of_range,
-                        "composing these plans looks at more than " + std::to_string(most_) +
-                            " pairs of sections; allow more, or move in two steps");
+            throw make_error(ErrorCode::out_of_range, "composing these plans looks at more than ",
+                             most_, " pairs of sections; allow more, or move in two steps");
         left_ -= static_cast<std::int64_t>(pairs);
     }
 

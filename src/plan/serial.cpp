@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "datamover/error.hpp"
+#include "geometry/make_error.hpp"
 #include "geometry/word_digest.hpp"
 #include "relation/serial.hpp"
 
@@ -13,7 +14,7 @@ namespace datamover::plan {
 namespace {
 
 [[noreturn]] void refuse(const std::string& what) {
-    throw Error(ErrorCode::invalid_argument, "these bytes are no plan: " + what);
+    throw make_error(ErrorCode::invalid_argument, "these bytes are no plan: ", what);
 }
 
 std::vector<std::uint8_t> bytes_of(const std::vector<std::uint64_t>& words) {
@@ -82,8 +83,7 @@ std::int64_t PlanReader::get() {
 
 std::int64_t PlanReader::get(std::int64_t lowest, std::int64_t highest, const char* what) {
     const std::int64_t value = get();
-    if (value < lowest || value > highest)
-        refuse(std::string(what) + " of " + std::to_string(value));
+    if (value < lowest || value > highest) refuse(concat(what, " of ", value));
     return value;
 }
 

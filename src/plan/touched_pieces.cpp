@@ -4,21 +4,20 @@
 
 #include <string>
 
-#include "datamover/error.hpp"
+#include "geometry/make_error.hpp"
 #include "relation/extent.hpp"
 
 namespace datamover::plan {
 namespace {
 
 std::string named(const char* side, const Touch& touch) {
-    return std::string(side) + " block " + std::to_string(spans_of(touch.piece, touch.side).block) +
-           ", region " + section(*touch.array->layout, touch.piece, touch.side).to_string();
+    return concat(side, " block ", spans_of(touch.piece, touch.side).block, ", region ",
+                  section(*touch.array->layout, touch.piece, touch.side).to_string());
 }
 
 std::string written_by(const Touch& w) {
-    return named("destination", w) + " (from block " +
-           std::to_string(spans_of(w.piece, Side::source).block) + " of process " +
-           std::to_string(w.peer) + ")";
+    return concat(named("destination", w), " (from block ", spans_of(w.piece, Side::source).block,
+                  " of process ", w.peer, ")");
 }
 
 }  // namespace
@@ -65,17 +64,15 @@ Region section(const Layout& layout, const Piece& piece, Side side) {
 }
 
 void refuse_second_write(std::int64_t rank, const Touch& first, const Touch& second) {
-    throw Error(ErrorCode::invalid_argument,
-                "on process " + std::to_string(rank) + " an element is written twice: by " +
-                    written_by(first) + " and by " + written_by(second));
+    throw make_error(ErrorCode::invalid_argument, "on process ", rank,
+                     " an element is written twice: by ", written_by(first), " and by ",
+                     written_by(second));
 }
 
 void refuse_read(std::int64_t rank, const Touch& reader, const Touch& writer) {
-    throw Error(ErrorCode::invalid_argument,
-                "on process " + std::to_string(rank) +
-                    " an element is read while it is written: read by " + named("source", reader) +
-                    " (for process " + std::to_string(reader.peer) + "), written by " +
-                    written_by(writer));
+    throw make_error(ErrorCode::invalid_argument, "on process ", rank,
+                     " an element is read while it is written: read by ", named("source", reader),
+                     " (for process ", reader.peer, "), written by ", written_by(writer));
 }
 
 }  // namespace datamover::plan

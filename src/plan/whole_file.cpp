@@ -12,14 +12,14 @@
 #include <system_error>
 #include <utility>
 
-#include "datamover/error.hpp"
+#include "geometry/make_error.hpp"
 
 namespace datamover::plan {
 namespace {
 
 [[noreturn]] void refuse(const std::string& path, const char* what, int reason) {
-    throw Error(ErrorCode::io,
-                path + " cannot be " + what + ": " + std::generic_category().message(reason));
+    throw make_error(ErrorCode::io, path, " cannot be ", what, ": ",
+                     std::generic_category().message(reason));
 }
 
 /// An open file, closed at the end whatever happens.
@@ -87,7 +87,7 @@ std::vector<std::uint8_t> read_whole_file(const std::string& path) {
     struct stat status{};
     if (!file.is_open() || ::fstat(file.fd(), &status) != 0) refuse(path, "read", errno);
     if (!S_ISREG(status.st_mode))
-        throw Error(ErrorCode::io, path + " cannot be read: it is no regular file");
+        throw make_error(ErrorCode::io, path, " cannot be read: it is no regular file");
     std::vector<std::uint8_t> bytes(static_cast<std::size_t>(status.st_size));
     for (std::size_t at = 0; at < bytes.size();) {
         const ssize_t n = ::read(file.fd(), bytes.data() + at, bytes.size() - at);

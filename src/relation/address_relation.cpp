@@ -6,9 +6,9 @@
 #include <array>
 
 #include "copy_loops.hpp"
-#include "datamover/error.hpp"
 #include "encodings.hpp"
 #include "extent.hpp"
+#include "geometry/make_error.hpp"
 #include "offsets.hpp"
 #include "pair_scan.hpp"
 #include "product_builder.hpp"
@@ -23,9 +23,8 @@ void require_elem_bytes(std::int64_t source, std::int64_t destination) {
     if (source >= 1 && destination >= 1 && source <= largest_elem_bytes &&
         destination <= largest_elem_bytes)
         return;
-    throw Error(ErrorCode::invalid_argument, "element sizes must be 1 to 2^40 bytes, got " +
-                                                 std::to_string(source) + " and " +
-                                                 std::to_string(destination));
+    throw make_error(ErrorCode::invalid_argument, "element sizes must be 1 to 2^40 bytes, got ",
+                     source, " and ", destination);
 }
 
 AddressRange range_of(std::span<const std::int64_t> addresses) {
@@ -38,23 +37,22 @@ void require_addresses(Side side, std::span<const std::int64_t> addresses,
                        std::int64_t elem_bytes) {
     const auto [low, high] = range_of(addresses);
     if (low >= 0 && high < largest_address / elem_bytes) return;
-    throw Error(ErrorCode::invalid_argument,
-                std::string("element addresses must be >= 0 and below 2^62 bytes, the ") +
-                    side_name(side) + " holds " + std::to_string(low < 0 ? low : high));
+    throw make_error(ErrorCode::invalid_argument,
+                     "element addresses must be >= 0 and below 2^62 bytes, the ", side_name(side),
+                     " holds ", low < 0 ? low : high);
 }
 
 void require_byte_addresses(Side side, std::span<const std::int64_t> addresses) {
     const auto [low, high] = range_of(addresses);
     if (low >= -largest_address && high <= largest_address) return;
-    throw Error(ErrorCode::invalid_argument,
-                std::string("byte addresses must lie within 2^62, the ") + side_name(side) +
-                    " holds " + std::to_string(low < -largest_address ? low : high));
+    throw make_error(ErrorCode::invalid_argument, "byte addresses must lie within 2^62, the ",
+                     side_name(side), " holds ", low < -largest_address ? low : high);
 }
 
 void require_equal_sizes(std::size_t source, std::size_t destination) {
     if (source == destination) return;
-    throw Error(ErrorCode::mismatch, "source holds " + std::to_string(source) +
-                                         " addresses, destination " + std::to_string(destination));
+    throw make_error(ErrorCode::mismatch, "source holds ", source, " addresses, destination ",
+                     destination);
 }
 
 StoragePtr empty_storage() {
@@ -72,9 +70,8 @@ const char* encoding_name(Encoding encoding) noexcept {
 Encoding encoding_from_name(const std::string& name) {
     for (std::size_t i = 0; i < encoding_names.size(); ++i)
         if (name == encoding_names[i]) return static_cast<Encoding>(i);
-    throw Error(ErrorCode::invalid_argument,
-                "unknown encoding \"" + name +
-                    "\"; known are pairs, blocks, runs, dictionary, product, offsets");
+    throw make_error(ErrorCode::invalid_argument, "unknown encoding \"", name,
+                     "\"; known are pairs, blocks, runs, dictionary, product, offsets");
 }
 
 AddressRelation::AddressRelation() : storage_(empty_storage()) {}
@@ -116,9 +113,8 @@ AddressRelation AddressRelation::from_products(std::vector<Product> products,
 
 void AddressRelation::check_expandable(std::int64_t max_elems) const {
     if (size() > max_elems)
-        throw Error(ErrorCode::invalid_argument,
-                    "the relation has " + std::to_string(size()) +
-                        " elements, more than max_elems = " + std::to_string(max_elems));
+        throw make_error(ErrorCode::invalid_argument, "the relation has ", size(),
+                         " elements, more than max_elems = ", max_elems);
 }
 
 AddressRelation AddressRelation::encode(Encoding encoding, std::int64_t max_elems) const {

@@ -6,7 +6,7 @@
 
 #include "copy_program.hpp"
 #include "datamover/address_relation.hpp"
-#include "datamover/error.hpp"
+#include "geometry/make_error.hpp"
 #include "relation_memo.hpp"
 
 namespace datamover {
@@ -49,9 +49,8 @@ AddressRelation kept_half(const AddressRelation& relation, Side side,
 void require_room(std::int64_t elems, AddressBounds buffer_memory) {
     const std::int64_t bytes = buffer_memory.end_bytes - buffer_memory.begin_bytes;
     if (elems > bytes)
-        throw Error(ErrorCode::out_of_range, "the buffer has " + std::to_string(bytes) +
-                                                 " bytes, too few for " + std::to_string(elems) +
-                                                 " elements");
+        throw make_error(ErrorCode::out_of_range, "the buffer has ", bytes, " bytes, too few for ",
+                         elems, " elements");
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "datamover/error.hpp"
+#include "geometry/make_error.hpp"
 
 namespace datamover {
 namespace {
@@ -14,9 +14,9 @@ std::int64_t checked_pairs(const std::vector<AxisRun>& runs) {
     std::int64_t total = 0;
     for (const AxisRun& r : runs) {
         if (r.length < 1 || r.count < 1)
-            throw Error(ErrorCode::invalid_argument,
-                        "an axis run needs length >= 1 and count >= 1, got length " +
-                            std::to_string(r.length) + " and count " + std::to_string(r.count));
+            throw make_error(ErrorCode::invalid_argument,
+                             "an axis run needs length >= 1 and count >= 1, got length ", r.length,
+                             " and count ", r.count);
         std::int64_t pairs = 0;
         if (__builtin_mul_overflow(r.length, r.count, &pairs) ||
             __builtin_add_overflow(total, pairs, &total))
@@ -95,8 +95,8 @@ AxisTable::AxisTable(std::vector<AxisRun> runs, std::int64_t periods, std::int64
       source_period_(source_period),
       destination_period_(destination_period) {
     if (periods < 0)
-        throw Error(ErrorCode::invalid_argument,
-                    "an axis table needs periods >= 0, got " + std::to_string(periods));
+        throw make_error(ErrorCode::invalid_argument, "an axis table needs periods >= 0, got ",
+                         periods);
     period_size_ = checked_pairs(runs_);
     const std::int64_t tail_size = checked_pairs(tail_);
     if (__builtin_mul_overflow(period_size_, periods_, &size_) ||
@@ -107,8 +107,8 @@ AxisTable::AxisTable(std::vector<AxisRun> runs, std::int64_t periods, std::int64
 
 AxisTable AxisTable::interval(std::int64_t source, std::int64_t destination, std::int64_t length) {
     if (length < 0)
-        throw Error(ErrorCode::invalid_argument,
-                    "an interval needs length >= 0, got " + std::to_string(length));
+        throw make_error(ErrorCode::invalid_argument, "an interval needs length >= 0, got ",
+                         length);
     if (length == 0) return AxisTable();
     return AxisTable({AxisRun{source, destination, length, 1, 0, 0}});
 }

@@ -3,9 +3,9 @@
 #include <mutex>
 #include <optional>
 
-#include "datamover/error.hpp"
 #include "encodings.hpp"
 #include "extent.hpp"
+#include "geometry/make_error.hpp"
 #include "relation_memo.hpp"
 #include "side_walk.hpp"
 
@@ -120,10 +120,9 @@ void AddressRelation::require_inside(Side side, AddressBounds memory,
     const AddressBounds touched = bounds(side);
     if (touched.begin_bytes == touched.end_bytes) return;
     if (touched.begin_bytes >= memory.begin_bytes && touched.end_bytes <= memory.end_bytes) return;
-    throw Error(ErrorCode::out_of_range,
-                "the relation touches bytes " + std::to_string(touched.begin_bytes) + " to " +
-                    std::to_string(touched.end_bytes) + " of " + name + ", which has bytes " +
-                    std::to_string(memory.begin_bytes) + " to " + std::to_string(memory.end_bytes));
+    throw make_error(ErrorCode::out_of_range, "the relation touches bytes ", touched.begin_bytes,
+                     " to ", touched.end_bytes, " of ", name, ", which has bytes ",
+                     memory.begin_bytes, " to ", memory.end_bytes);
 }
 
 }  // namespace datamover

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "datamover/decoding_costs.hpp"
-#include "datamover/error.hpp"
 #include "encodings.hpp"
+#include "geometry/make_error.hpp"
 #include "nest_folder.hpp"
 #include "offsets.hpp"
 #include "pair_scan.hpp"
@@ -228,11 +228,12 @@ SharedCosts& shared_costs() {
 
 std::string reason_for(Encoding chosen, const AddressRelation& relation) {
     if (chosen == Encoding::product)
-        return "regular: " + std::to_string(relation.size()) +
-               " elements are a few products, run in the order that memory likes best";
-    return "irregular: the smallest of the encodings that are predicted to be decoded at most " +
-           std::to_string(decoding_costs().tolerated_slowness).substr(0, 4) +
-           " times as slowly as the fastest";
+        return concat("regular: ", relation.size(),
+                      " elements are a few products, run in the order that memory likes best");
+    return concat(
+        "irregular: the smallest of the encodings that are predicted to be decoded at most ",
+        std::to_string(decoding_costs().tolerated_slowness).substr(0, 4),
+        " times as slowly as the fastest");
 }
 
 }  // namespace
@@ -245,11 +246,12 @@ DecodingCosts decoding_costs() {
 void set_decoding_costs(const DecodingCosts& costs) {
     for (const double cost : {costs.pair, costs.block, costs.symbol, costs.offset, costs.byte})
         if (!(cost >= 0) || !std::isfinite(cost))
-            throw Error(ErrorCode::invalid_argument,
-                        "costs of decoding must not be negative, got " + std::to_string(cost));
+            throw make_error(ErrorCode::invalid_argument,
+                             "costs of decoding must not be negative, got ", cost);
     if (!(costs.tolerated_slowness >= 1) || !std::isfinite(costs.tolerated_slowness))
-        throw Error(ErrorCode::invalid_argument, "the tolerated slowness must be at least 1, got " +
-                                                     std::to_string(costs.tolerated_slowness));
+        throw make_error(ErrorCode::invalid_argument,
+                         "the tolerated slowness must be at least 1, got ",
+                         costs.tolerated_slowness);
     const std::lock_guard<std::mutex> lock(shared_costs().mutex);
     shared_costs().costs = costs;
 }

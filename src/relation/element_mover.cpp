@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "copy_loops.hpp"
-#include "datamover/error.hpp"
+#include "geometry/make_error.hpp"
 #include "scalar_types.hpp"
 
 namespace datamover {
@@ -26,10 +26,9 @@ bool is_floating_type(ScalarType t) {
 
 void require_size(const char* side, ScalarType type, std::int64_t elem_bytes) {
     if (type == ScalarType::opaque || scalar_bytes(type) == elem_bytes) return;
-    throw Error(ErrorCode::wrong_type,
-                std::string("the update's ") + side + " type " + scalar_name(type) + " has " +
-                    std::to_string(scalar_bytes(type)) +
-                    " bytes, the relation's elements there have " + std::to_string(elem_bytes));
+    throw make_error(ErrorCode::wrong_type, "the update's ", side, " type ", scalar_name(type),
+                     " has ", scalar_bytes(type), " bytes, the relation's elements there have ",
+                     elem_bytes);
 }
 
 void require_factor(const char* name, std::complex<double> factor, ScalarType type) {
@@ -42,18 +41,16 @@ void require_factor(const char* name, std::complex<double> factor, ScalarType ty
                              type == ScalarType::uint32 || type == ScalarType::uint64;
     if (type != ScalarType::boolean && real && is_floating_type(type)) return;
     if (type != ScalarType::boolean && whole && !(is_unsigned && negative)) return;
-    throw Error(ErrorCode::unsupported, std::string(name) + " = (" + std::to_string(factor.real()) +
-                                            ", " + std::to_string(factor.imag()) +
-                                            ") cannot multiply elements of type " +
-                                            scalar_name(type));
+    throw make_error(ErrorCode::unsupported, name, " = (", factor.real(), ", ", factor.imag(),
+                     ") cannot multiply elements of type ", scalar_name(type));
 }
 
 void require_typed(const ElementUpdate& u) {
     if (u.source_type != ScalarType::opaque && u.destination_type != ScalarType::opaque) return;
-    throw Error(
+    throw make_error(
         u.source_type == u.destination_type ? ErrorCode::unsupported : ErrorCode::wrong_type,
-        std::string("operation ") + op_name(u.op) + " from " + scalar_name(u.source_type) + " to " +
-            scalar_name(u.destination_type) + " needs to know both scalar types");
+        "operation ", op_name(u.op), " from ", scalar_name(u.source_type), " to ",
+        scalar_name(u.destination_type), " needs to know both scalar types");
 }
 
 }  // namespace
@@ -67,9 +64,8 @@ ElementMover::ElementMover(const ElementUpdate& update, std::int64_t source_elem
     require_size("destination", update.destination_type, destination_elem_bytes);
     if (update.is_plain_copy()) {
         if (source_elem_bytes == destination_elem_bytes) return;
-        throw Error(ErrorCode::wrong_type, "a plain copy needs equal element sizes, got " +
-                                               std::to_string(source_elem_bytes) + " and " +
-                                               std::to_string(destination_elem_bytes) + " bytes");
+        throw make_error(ErrorCode::wrong_type, "a plain copy needs equal element sizes, got ",
+                         source_elem_bytes, " and ", destination_elem_bytes, " bytes");
     }
     require_typed(update);
     require_factor("alpha", update.alpha, update.destination_type);
@@ -87,9 +83,9 @@ ElementMover::ElementMover(const ElementUpdate& update, std::int64_t source_elem
 std::string ElementMover::describe() const {
     if (copies_bytes()) return "copy";
     std::string text = op_name(update_.op);
-    text += std::string(" ") + scalar_name(update_.destination_type);
+    text += concat(" ", scalar_name(update_.destination_type));
     if (update_.source_type != update_.destination_type)
-        text += std::string(" from ") + scalar_name(update_.source_type);
+        text += concat(" from ", scalar_name(update_.source_type));
     return text;
 }
 

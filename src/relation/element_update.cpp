@@ -4,7 +4,7 @@
 
 #include <array>
 
-#include "datamover/error.hpp"
+#include "geometry/make_error.hpp"
 
 namespace datamover {
 namespace {
@@ -50,8 +50,8 @@ const char* scalar_name(ScalarType type) noexcept {
 Op op_from_name(const std::string& name) {
     for (std::size_t i = 0; i < ops.size(); ++i)
         if (name == ops[i]) return static_cast<Op>(i);
-    throw Error(ErrorCode::invalid_argument,
-                "unknown operation \"" + name + "\"; known are replace, add, multiply, min, max");
+    throw make_error(ErrorCode::invalid_argument, "unknown operation \"", name,
+                     "\"; known are replace, add, multiply, min, max");
 }
 
 const char* op_name(Op op) noexcept {

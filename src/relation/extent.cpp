@@ -2,7 +2,7 @@
 // Between which positions and addresses do tables and nests lie, and can 64 bits hold them?
 #include "extent.hpp"
 
-#include "datamover/error.hpp"
+#include "geometry/make_error.hpp"
 
 namespace datamover {
 namespace {
@@ -124,9 +124,8 @@ std::int64_t checked_message_bytes(std::int64_t elems, std::int64_t elem_bytes) 
     std::int64_t bytes = 0;
     if (!__builtin_mul_overflow(elems, elem_bytes, &bytes) && bytes <= largest_address)
         return bytes;
-    throw Error(ErrorCode::out_of_range, "a message of " + std::to_string(elems) + " elements of " +
-                                             std::to_string(elem_bytes) +
-                                             " bytes has more than 2^62 bytes");
+    throw make_error(ErrorCode::out_of_range, "a message of ", elems, " elements of ", elem_bytes,
+                     " bytes has more than 2^62 bytes");
 }
 
 }  // namespace datamover

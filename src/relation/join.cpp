@@ -3,8 +3,8 @@
 #include <string>
 
 #include "axis_join.hpp"
-#include "datamover/error.hpp"
 #include "encodings.hpp"
+#include "geometry/make_error.hpp"
 #include "product_builder.hpp"
 #include "relation_view.hpp"
 
@@ -108,10 +108,8 @@ StoragePtr concatenate_products(std::span<const AddressRelation> parts, std::int
 AddressRelation AddressRelation::join(const AddressRelation& source_half,
                                       const AddressRelation& destination_half) {
     if (source_half.size() != destination_half.size())
-        throw Error(ErrorCode::mismatch, "the source half holds " +
-                                             std::to_string(source_half.size()) +
-                                             " elements, the destination half " +
-                                             std::to_string(destination_half.size()));
+        throw make_error(ErrorCode::mismatch, "the source half holds ", source_half.size(),
+                         " elements, the destination half ", destination_half.size());
     const auto* a = dynamic_cast<const ProductStorage*>(source_half.storage_.get());
     const auto* b = dynamic_cast<const ProductStorage*>(destination_half.storage_.get());
     StoragePtr joined = a != nullptr && b != nullptr ? join_products(*a, *b) : nullptr;

@@ -8,6 +8,7 @@
 #include "axis_loop.hpp"
 #include "canonical.hpp"
 #include "copy_program.hpp"
+#include "geometry/make_error.hpp"
 
 namespace datamover {
 namespace {
@@ -66,7 +67,7 @@ struct ShapeLeaf {
     const char* name;
 
     void operator()(const char* s, char* d) const { loop(shape, s, d); }
-    std::string describe() const { return name + std::to_string(shape.bytes) + " B"; }
+    std::string describe() const { return concat(name, shape.bytes, " B"); }
 };
 
 /// Short contiguous pieces listed for one period.
@@ -83,9 +84,7 @@ struct PiecesLeaf {
         if (!tail.empty())
             loop({tail.data(), static_cast<std::int64_t>(tail.size()), 1, 0, 0}, s, d);
     }
-    std::string describe() const {
-        return "listed pieces, " + std::to_string(pieces.size()) + " per period";
-    }
+    std::string describe() const { return concat("listed pieces, ", pieces.size(), " per period"); }
 };
 
 /// Single elements listed for one period.
@@ -108,7 +107,7 @@ struct ElementsLeaf {
              static_cast<std::int64_t>(tail_source_at.size()), s, d);
     }
     std::string describe() const {
-        return "listed elements, " + std::to_string(source_at.size()) + " per period";
+        return concat("listed elements, ", source_at.size(), " per period");
     }
 };
 
@@ -131,7 +130,7 @@ struct TilesLeaf {
             });
         });
     }
-    std::string describe() const { return name + std::to_string(shape.bytes) + " B"; }
+    std::string describe() const { return concat(name, shape.bytes, " B"); }
 };
 
 /// Pieces along the blocks of one axis.

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "copy_program.hpp"
+#include "geometry/make_error.hpp"
 #include "symbol_decoder.hpp"
 
 namespace datamover {
@@ -111,8 +112,8 @@ public:
         decoder.finish(emit);
     }
     std::string describe() const override {
-        return "dictionary keys of " + std::to_string(1 << dictionary_.key_bits_log2) + " bits, " +
-               move_.describe();
+        return concat("dictionary keys of ", 1 << dictionary_.key_bits_log2, " bits, ",
+                      move_.describe());
     }
 
 private:

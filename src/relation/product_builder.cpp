@@ -6,7 +6,7 @@
 #include <limits>
 #include <string>
 
-#include "datamover/error.hpp"
+#include "geometry/make_error.hpp"
 
 namespace datamover {
 namespace {
@@ -44,7 +44,7 @@ ProductBuilder::ProductBuilder(std::int64_t source_elem_bytes, std::int64_t dest
 void ProductBuilder::append(const Product& product) {
     if (is_empty(product)) return;
     if (const char* excess = excess_of(product))
-        throw Error(ErrorCode::out_of_range, std::string("a product has ") + excess);
+        throw make_error(ErrorCode::out_of_range, "a product has ", excess);
     append_fitting(product);
 }
 

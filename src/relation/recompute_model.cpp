@@ -6,22 +6,21 @@
 #include <cmath>
 #include <string>
 
-#include "datamover/error.hpp"
+#include "geometry/make_error.hpp"
 
 namespace datamover {
 namespace {
 
 void require_rate(const char* name, double rate) {
     if (rate > 0 && std::isfinite(rate)) return;
-    throw Error(ErrorCode::invalid_argument,
-                std::string("the rate ") + name + " must be positive, got " + std::to_string(rate));
+    throw make_error(ErrorCode::invalid_argument, "the rate ", name, " must be positive, got ",
+                     rate);
 }
 
 void require_instructions(const char* name, double count) {
     if (count >= 0 && std::isfinite(count)) return;
-    throw Error(ErrorCode::invalid_argument, std::string("the instruction count ") + name +
-                                                 " must not be negative, got " +
-                                                 std::to_string(count));
+    throw make_error(ErrorCode::invalid_argument, "the instruction count ", name,
+                     " must not be negative, got ", count);
 }
 
 }  // namespace
@@ -50,8 +49,8 @@ double RecomputeModel::decode_seconds() const {
 
 double RecomputeModel::amortised_seconds(std::int64_t uses) const {
     if (uses < 1)
-        throw Error(ErrorCode::invalid_argument,
-                    "a relation is used at least once, got " + std::to_string(uses));
+        throw make_error(ErrorCode::invalid_argument, "a relation is used at least once, got ",
+                         uses);
     const double make =
         (loops_.generate + loops_.encode) / machine_.instructions + 2 / machine_.write_contiguous;
     return make / static_cast<double>(uses) + decode_seconds();

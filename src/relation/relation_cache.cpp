@@ -9,7 +9,7 @@
 #include <string>
 #include <unordered_map>
 
-#include "datamover/error.hpp"
+#include "geometry/make_error.hpp"
 
 namespace datamover {
 namespace {
@@ -52,8 +52,8 @@ struct Held {
 
 void require_limit(std::int64_t limit_bytes) {
     if (limit_bytes < 0)
-        throw Error(ErrorCode::invalid_argument, "a cache's limit must not be negative, got " +
-                                                     std::to_string(limit_bytes) + " bytes");
+        throw make_error(ErrorCode::invalid_argument, "a cache's limit must not be negative, got ",
+                         limit_bytes, " bytes");
 }
 
 }  // namespace

@@ -7,8 +7,8 @@
 #include <new>
 #include <string>
 
-#include "datamover/error.hpp"
 #include "extent.hpp"
+#include "geometry/make_error.hpp"
 
 namespace datamover {
 namespace {
@@ -30,8 +30,8 @@ Put read_put(std::span<const std::uint8_t> message) {
     std::uint64_t relation_bytes = 0;
     if (message.size() >= head_bytes) std::memcpy(&relation_bytes, message.data(), head_bytes);
     if (message.size() < head_bytes || relation_bytes > message.size() - head_bytes)
-        throw Error(ErrorCode::invalid_argument,
-                    "a put message of " + std::to_string(message.size()) + " bytes is cut off");
+        throw make_error(ErrorCode::invalid_argument, "a put message of ", message.size(),
+                         " bytes is cut off");
     const auto length = static_cast<std::size_t>(relation_bytes);
     const std::span<const std::uint8_t> elems = message.subspan(head_bytes + length);
     // Elements have at least one byte: a relation of more than came is not looked at.
@@ -40,9 +40,8 @@ Put read_put(std::span<const std::uint8_t> message) {
                        elems.size() == message_bytes(half) && half.contiguous(Side::source) &&
                        half.bounds(Side::source).begin_bytes == 0;
     if (!whole)
-        throw Error(ErrorCode::invalid_argument,
-                    "a put message holds " + std::to_string(elems.size()) +
-                        " bytes of elements, its relation is not that of so many in order");
+        throw make_error(ErrorCode::invalid_argument, "a put message holds ", elems.size(),
+                         " bytes of elements, its relation is not that of so many in order");
     return {half, elems};
 }
 
@@ -84,10 +83,9 @@ std::vector<std::uint8_t> answer_get(std::span<const std::uint8_t> request, cons
     const std::int64_t most = most_bytes < 0 ? default_answer_bytes(request, memory) : most_bytes;
     // Asked first: all that follows takes work in the number of elements.
     if (half.size() > most / half.destination_elem_bytes())
-        throw Error(ErrorCode::out_of_range,
-                    "a get request asks for " + std::to_string(half.size()) + " elements of " +
-                        std::to_string(half.destination_elem_bytes()) + " bytes, where at most " +
-                        std::to_string(most) + " bytes are answered");
+        throw make_error(ErrorCode::out_of_range, "a get request asks for ", half.size(),
+                         " elements of ", half.destination_elem_bytes(), " bytes, where at most ",
+                         most, " bytes are answered");
     const AddressBounds written = half.bounds(Side::destination);
     if (!half.contiguous(Side::destination) || written.begin_bytes != 0)
         throw Error(ErrorCode::invalid_argument,
@@ -98,8 +96,8 @@ std::vector<std::uint8_t> answer_get(std::span<const std::uint8_t> request, cons
         half.copy(source, answer.data());
         return answer;
     } catch (const std::bad_alloc&) {
-        throw Error(ErrorCode::no_memory,
-                    "a get request asks for " + std::to_string(written.end_bytes) + " bytes");
+        throw make_error(ErrorCode::no_memory, "a get request asks for ", written.end_bytes,
+                         " bytes");
     }
 }
 

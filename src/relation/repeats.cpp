@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "datamover/error.hpp"
 #include "encodings.hpp"
 #include "extent.hpp"
+#include "geometry/make_error.hpp"
 #include "offsets.hpp"
 #include "relation_memo.hpp"
 #include "side_walk.hpp"
@@ -201,10 +201,9 @@ bool AddressRelation::destinations_repeat() const {
 
 void AddressRelation::require_unambiguous(const ElementUpdate& update) const {
     if (combines_in_any_order(update) || !destinations_repeat()) return;
-    throw Error(ErrorCode::invalid_argument,
-                std::string("several elements have the same destination; operation \"") +
-                    op_name(update.op) +
-                    "\" depends on their order, use \"add\", \"multiply\", \"min\" or \"max\"");
+    throw make_error(ErrorCode::invalid_argument,
+                     "several elements have the same destination; operation \"", op_name(update.op),
+                     "\" depends on their order, use \"add\", \"multiply\", \"min\" or \"max\"");
 }
 
 }  // namespace datamover

@@ -6,8 +6,8 @@
 #include <string>
 #include <utility>
 
-#include "datamover/error.hpp"
 #include "extent.hpp"
+#include "geometry/make_error.hpp"
 #include "offsets.hpp"
 #include "product_builder.hpp"
 
@@ -340,8 +340,8 @@ StoragePtr read_storage(std::int64_t encoding, std::int64_t source, std::int64_t
 }  // namespace
 
 void refuse_serial(const char* what) {
-    throw Error(ErrorCode::invalid_argument,
-                std::string("these bytes are not those of an address relation: ") + what);
+    throw make_error(ErrorCode::invalid_argument,
+                     "these bytes are not those of an address relation: ", what);
 }
 
 std::uint64_t serial_checksum(std::span<const std::uint8_t> bytes) {
@@ -422,9 +422,8 @@ AddressRelation AddressRelation::from_bytes(std::span<const std::uint8_t> bytes,
     StoragePtr storage = read_storage(encoding, source, destination, in);
     if (in.left() != 0) refuse_serial("more than a relation");
     if (storage->size() > elems_limit)
-        throw Error(ErrorCode::out_of_range, "a relation of " + std::to_string(storage->size()) +
-                                                 " elements, where at most " +
-                                                 std::to_string(elems_limit) + " are taken");
+        throw make_error(ErrorCode::out_of_range, "a relation of ", storage->size(),
+                         " elements, where at most ", elems_limit, " are taken");
     return AddressRelation(std::move(storage));
 }
 

@@ -10,6 +10,7 @@
 #include "blacs_integers.hpp"
 #include "context_communicator.hpp"
 #include "datamover/datamover_scalapack.h"
+#include "geometry/make_error.hpp"
 #include "last_call.hpp"
 #include "mpi/checked_call.hpp"
 
@@ -44,8 +45,8 @@ int layout_from_blacs(datamover_layout** layout, const int* descriptor, MPI_Comm
     if (!descriptor) throw Error(ErrorCode::invalid_argument, "descriptor is NULL");
     const Place place(descriptor[1]);
     if (!place.in_grid())
-        throw Error(ErrorCode::invalid_argument,
-                    "this process is not in the BLACS context " + std::to_string(descriptor[1]));
+        throw make_error(ErrorCode::invalid_argument, "this process is not in the BLACS context ",
+                         descriptor[1]);
     const MPI_Comm found = communicator_of(descriptor[1]);
     const auto ranks = ranks_by_place(place, found);
     const datamover_process_grid grid{place.nprow, place.npcol, 0, ranks.data()};

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "blacs.hpp"
+#include "geometry/make_error.hpp"
 #include "last_call.hpp"
 #include "memory/environment_number.hpp"
 #include "report.hpp"
@@ -36,8 +37,8 @@ int move_in_context(int context, const MatrixCall& call) {
     if (!Place(context).in_grid()) {
         if (call.m == 0 || call.n == 0) return DATAMOVER_SUCCESS;  // as ScaLAPACK does
         last_call().argument = context_position;
-        throw Error(ErrorCode::invalid_argument,
-                    "this process is not in the BLACS context " + std::to_string(context));
+        throw make_error(ErrorCode::invalid_argument, "this process is not in the BLACS context ",
+                         context);
     }
     const MPI_Comm comm = communicator_of(context);
     datamover_matrix_outcome outcome{};

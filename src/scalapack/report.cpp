@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 
+#include "geometry/make_error.hpp"
 #include "mpi/checked_call.hpp"
 
 namespace datamover {
@@ -26,12 +27,11 @@ class Report {
 public:
     ~Report() {
         if (calls_ == 0 || (rank_ != 0 && wanted() != "all")) return;
-        std::string text =
-            "datamover: process " + std::to_string(rank_) + ": " + std::to_string(calls_) +
-            " calls of p?gemr2d, p?trmr2d and p?tran, " + std::to_string(planned_) +
-            " planned, the others repeated; arrived: " + std::to_string(bytes_) + " bytes";
+        std::string text = concat("datamover: process ", rank_, ": ", calls_,
+                                  " calls of p?gemr2d, p?trmr2d and p?tran, ", planned_,
+                                  " planned, the others repeated; arrived: ", bytes_, " bytes");
         for (const auto& [transport, bytes] : by_transport_)
-            text += ", " + transport + " " + std::to_string(bytes);
+            text += concat(", ", transport, " ", bytes);
         std::fprintf(stderr, "%s\n", text.c_str());
     }
     void add(const datamover_matrix_outcome& outcome) {

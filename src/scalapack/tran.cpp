@@ -8,6 +8,7 @@
 #include "blacs.hpp"
 #include "blacs_integers.hpp"
 #include "datamover/datamover_scalapack.h"
+#include "geometry/make_error.hpp"
 #include "last_call.hpp"
 #include "matrix_call.hpp"
 
@@ -73,10 +74,10 @@ int by_pblas(const Routine& routine, const Tran& t) {
     const auto theirs = reinterpret_cast<Symbol>(dlsym(RTLD_NEXT, routine.symbol));
     if (!theirs) {
         last_call().argument = 3;
-        throw Error(ErrorCode::unsupported,
-                    std::string("alpha is 0 or a descriptor is not one of a dense matrix that is "
-                                "dealt out, and no PBLAS with ") +
-                        routine.symbol + " is linked after datamover_scalapack");
+        throw make_error(ErrorCode::unsupported,
+                         "alpha is 0 or a descriptor is not one of a dense matrix that is "
+                         "dealt out, and no PBLAS with ",
+                         routine.symbol, " is linked after datamover_scalapack");
     }
     theirs(t.m, t.n, t.alpha, t.a, t.ia, t.ja, t.desca, t.beta, t.c, t.ic, t.jc, t.descc);
     return DATAMOVER_SUCCESS;

@@ -5,6 +5,7 @@
 #include <charconv>
 
 #include "datamover/error.hpp"
+#include "geometry/make_error.hpp"
 
 namespace datamover::stream {
 namespace {
@@ -13,7 +14,7 @@ constexpr int max_depth = 8;
 constexpr std::int64_t utf32_bytes = 4;
 
 [[noreturn]] void refuse(const std::string& why) {
-    throw Error(ErrorCode::io, "a dtype cannot be read: " + why);
+    throw make_error(ErrorCode::io, "a dtype cannot be read: ", why);
 }
 
 /// Such as "<f8", "|S16", "<U3" or "<M8[ns]".
@@ -59,7 +60,7 @@ ArrayType read_field(const Json& field, int depth) {
                 refuse("a shape that is none");
             type.elem_bytes *= extent.integer();
             if (type.elem_bytes > max_elem_bytes) refuse("too many bytes");
-            shape += (shape.empty() ? "" : ",") + std::to_string(extent.integer());
+            shape += concat(shape.empty() ? "" : ",", extent.integer());
         }
         text += ",[" + shape + "]";
     }
@@ -88,13 +89,13 @@ ArrayType read(const Json& words, int depth) {
 ArrayType ArrayType::of_words(const Json& words) {
     ArrayType type = read(words, 0);
     if (type.elem_bytes < 1 || type.elem_bytes > max_elem_bytes)
-        refuse("elements of " + std::to_string(type.elem_bytes) + " bytes; 1 to " +
-               std::to_string(max_elem_bytes) + " are read");
+        refuse(
+            concat("elements of ", type.elem_bytes, " bytes; 1 to ", max_elem_bytes, " are read"));
     return type;
 }
 
 ArrayType ArrayType::of_text(std::string_view text) {
-    return of_words(*Json::parse_object("{\"dtype\":" + std::string(text) + "}").find("dtype"));
+    return of_words(*Json::parse_object(concat("{\"dtype\":", text, "}")).find("dtype"));
 }
 
 }  // namespace datamover::stream

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <exception>
 
+#include "geometry/make_error.hpp"
 #include "stream/audience_types.hpp"
 #include "stream/plan_between.hpp"
 
@@ -236,10 +237,9 @@ bool Audience::bounds(const ConsumerPtr& consumer, const Array& array, std::int6
     const std::int64_t before = consumer->queue.bytes_of(sequence);
     if (bytes <= flow_.queue_bytes - before) return true;
     leave(consumer,
-          Error(ErrorCode::out_of_range,
-                "with array '" + array.sent.name + "' a step takes " + std::to_string(before) +
-                    " and " + std::to_string(bytes) + " bytes here, the stream keeps at most " +
-                    std::to_string(flow_.queue_bytes) + " (queue_bytes)"));
+          make_error(ErrorCode::out_of_range, "with array '", array.sent.name, "' a step takes ",
+                     before, " and ", bytes, " bytes here, the stream keeps at most ",
+                     flow_.queue_bytes, " (queue_bytes)"));
     return false;
 }
 

@@ -4,6 +4,7 @@
 #include <exception>
 #include <limits>
 
+#include "geometry/make_error.hpp"
 #include "stream/audience.hpp"
 #include "stream/audience_types.hpp"
 #include "stream/plan_between.hpp"
@@ -95,8 +96,7 @@ std::pair<Audience::ConsumerPtr, std::int64_t> Audience::join(const Json& words,
         rank = words.number("rank", 1, consumer->nprocs - 1);
     }
     if (!consumer->links.emplace(rank, link).second)
-        throw Error(ErrorCode::io,
-                    "process " + std::to_string(rank) + " of the consumer is there already");
+        throw make_error(ErrorCode::io, "process ", rank, " of the consumer is there already");
     // What its other processes were told before this one was here.
     for (const int number : consumer->told)
         link->say(words_of(arrays_[static_cast<std::size_t>(number)]).text());
@@ -124,8 +124,7 @@ void Audience::make_place() {
         for (const auto& [rank, link] : idle->links) link->end();
         return;
     }
-    throw Error(ErrorCode::io,
-                "there are " + std::to_string(max_consumers.load()) + " consumers already");
+    throw make_error(ErrorCode::io, "there are ", max_consumers.load(), " consumers already");
 }
 
 void Audience::hear(const ConsumerPtr& consumer, std::int64_t rank, const Json& said) {
@@ -147,9 +146,8 @@ void Audience::hear(const ConsumerPtr& consumer, std::int64_t rank, const Json& 
     } else if (is("arrays") && rank == 0) {
         if (!consumer->links.at(rank)->has_unsent()) consumer->times_asked = 0;
         if (++consumer->times_asked > max_times_asked)
-            throw Error(ErrorCode::io, "a consumer asked for the arrays more than " +
-                                           std::to_string(max_times_asked) +
-                                           " times and took no answer");
+            throw make_error(ErrorCode::io, "a consumer asked for the arrays more than ",
+                             max_times_asked, " times and took no answer");
         consumer->asks_for_arrays = true;
         if (arrays_known_) tell_arrays(*consumer);
     } else {
@@ -220,8 +218,7 @@ void Audience::done(Consumer& consumer, std::int64_t rank, std::int64_t place) {
     if (is_on_its_way ? found->second.erase(rank) == 0
                       : !consumer.hears_by_messages || !consumer.queue.is_waiting(place) ||
                             !consumer.early[place].insert(rank).second)
-        throw Error(ErrorCode::io, "step " + std::to_string(place) +
-                                       " is not on its way to process " + std::to_string(rank));
+        throw make_error(ErrorCode::io, "step ", place, " is not on its way to process ", rank);
     ++consumer.credits[static_cast<std::size_t>(rank)];
     if (is_on_its_way && found->second.empty()) taken(consumer, place);
 }
@@ -261,7 +258,7 @@ void Audience::send(Consumer& consumer, const Step& step) {
     for (const int array : step.arrays) {
         consumer.announced.insert(array);
         tell_array(consumer, arrays_[static_cast<std::size_t>(array)]);
-        arrays += (arrays.empty() ? "" : ",") + std::to_string(array);
+        arrays += concat(arrays.empty() ? "" : ",", array);
     }
     consumer.say(JsonObject()
                      .add("type", "step")
@@ -275,9 +272,8 @@ void Audience::lose(const ConsumerPtr& consumer, std::int64_t rank, const Error&
     const bool made_no_sense = why.code() == ErrorCode::io;
     if (!made_no_sense) consumer->links.erase(rank);  // else it is there, and hears why
     if (!consumer->is_gone && !has_ended_)
-        leave(consumer,
-              Error(made_no_sense ? ErrorCode::peer_failed : why.code(),
-                    "process " + std::to_string(rank) + " of the consumer: " + why.what()));
+        leave(consumer, make_error(made_no_sense ? ErrorCode::peer_failed : why.code(), "process ",
+                                   rank, " of the consumer: ", why.what()));
     consumer->links.erase(rank);
 }
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "datamover/error.hpp"
+#include "geometry/make_error.hpp"
 
 namespace datamover::stream {
 namespace {
@@ -187,8 +187,8 @@ void Box::add(BoxReader* reader, int pathway, bool is_local) {
     const std::lock_guard telling(telling_);
     const std::lock_guard lock(lock_);
     if (!readers_.emplace(pathway, reader).second)
-        throw Error(ErrorCode::io,
-                    "pathway " + std::to_string(pathway) + " of the process is connected already");
+        throw make_error(ErrorCode::io, "pathway ", pathway,
+                         " of the process is connected already");
     shares_memory_ = shares_memory_ || is_local;
     if (has_ended_) reader->end();
 }

@@ -19,7 +19,7 @@
 #include <string>
 #include <string_view>
 
-#include "datamover/error.hpp"
+#include "geometry/make_error.hpp"
 
 namespace datamover::stream {
 namespace {
@@ -30,8 +30,7 @@ constexpr int silent_seconds = 30, question_seconds = 10, questions = 3;
 [[noreturn]] void fail(int number) {
     if (number == EAGAIN || number == EWOULDBLOCK)
         throw Error(ErrorCode::timeout, "the other end of the connection takes nothing");
-    throw Error(ErrorCode::peer_failed,
-                std::string("the connection broke: ") + std::strerror(number));
+    throw make_error(ErrorCode::peer_failed, "the connection broke: ", std::strerror(number));
 }
 
 bool family_is_local(int socket) {

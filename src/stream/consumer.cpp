@@ -11,6 +11,7 @@
 #include <set>
 #include <system_error>
 
+#include "geometry/make_error.hpp"
 #include "stream/agreed_words.hpp"
 #include "stream/crc32c.hpp"
 #include "stream/entered.hpp"
@@ -42,8 +43,8 @@ void collectively_unless_interrupted(Together& together, const Work& work) {
                 throw;
             } catch (...) {
                 interrupted = std::current_exception();
-                throw Error(ErrorCode::peer_failed,
-                            "process " + std::to_string(together.rank()) + " was interrupted");
+                throw make_error(ErrorCode::peer_failed, "process ", together.rank(),
+                                 " was interrupted");
             }
         });
     } catch (...) {
@@ -54,8 +55,8 @@ void collectively_unless_interrupted(Together& together, const Work& work) {
 
 void check_seconds(const std::optional<double>& seconds) {
     if (seconds && !(*seconds > 0 && std::isfinite(*seconds)))
-        throw Error(ErrorCode::invalid_argument, "a timeout of " + std::to_string(*seconds) +
-                                                     " s was given; it must be above 0 s");
+        throw make_error(ErrorCode::invalid_argument, "a timeout of ", *seconds,
+                         " s was given; it must be above 0 s");
 }
 
 /// Whether each process that receives gets elements of each array.
@@ -87,9 +88,8 @@ Consumer::Consumer(std::shared_ptr<Together> together, const std::string& addres
         first = Address::of_text(address);
         check_seconds(options_.timeout_seconds);
         if (options_.ahead < 0 || options_.ahead > max_ahead)
-            throw Error(ErrorCode::invalid_argument,
-                        "ahead is " + std::to_string(options_.ahead) + ", it must be 1 to " +
-                            std::to_string(max_ahead) + ", or 0 for what suits the arrays");
+            throw make_error(ErrorCode::invalid_argument, "ahead is ", options_.ahead,
+                             ", it must be 1 to ", max_ahead, ", or 0 for what suits the arrays");
     });
     limit_ = deadline_after(options_.timeout_seconds);
     collectively_unless_interrupted(*together_, [&] {
@@ -193,7 +193,7 @@ void Consumer::share_welcome() {
 /// Connects to a sending process: by shared memory if it is here, else by all pathways.
 IncomingSteps::Links Consumer::dial_to(int producer) {
     if (producer < 0 || static_cast<std::size_t>(producer) >= senders_.size())
-        throw Error(ErrorCode::io, "the stream has no sending process " + std::to_string(producer));
+        throw make_error(ErrorCode::io, "the stream has no sending process ", producer);
     const Sender& sender = senders_[static_cast<std::size_t>(producer)];
     const Dialing how = dialing();
     const auto words = [this](int pathway) {
@@ -219,8 +219,8 @@ IncomingSteps::Links Consumer::dial_to(int producer) {
                 pathways_, counters_));
     } catch (const Error& error) {
         if (error.code() != ErrorCode::timeout) throw;
-        throw Error(ErrorCode::peer_failed, "sending process " + std::to_string(producer) +
-                                                " has ended, or does not answer");
+        throw make_error(ErrorCode::peer_failed, "sending process ", producer,
+                         " has ended, or does not answer");
     }
     return links;
 }
@@ -263,25 +263,22 @@ void Consumer::require_unsubscribed() const {
 void Consumer::check_wanted(const std::vector<WantedArray>& wanted) const {
     require_unsubscribed();
     if (wanted.empty() || wanted.size() > max_arrays)
-        throw Error(ErrorCode::invalid_argument,
-                    "1 to " + std::to_string(max_arrays) + " arrays can be wanted");
+        throw make_error(ErrorCode::invalid_argument, "1 to ", max_arrays, " arrays can be wanted");
     std::set<std::string> names;
     std::size_t told_bytes = 0;
     for (const WantedArray& one : wanted) {
         check_name(one.name);
         if (!names.insert(one.name).second)
-            throw Error(ErrorCode::invalid_argument, "array '" + one.name + "' is wanted twice");
+            throw make_error(ErrorCode::invalid_argument, "array '", one.name, "' is wanted twice");
         if (!one.layout.valid() || one.layout.nprocs() != size())
-            throw Error(ErrorCode::mismatch,
-                        "the layout of '" + one.name + "' is for " +
-                            std::to_string(one.layout.valid() ? one.layout.nprocs() : 0) +
-                            " processes, " + std::to_string(size()) + " receive");
+            throw make_error(ErrorCode::mismatch, "the layout of '", one.name, "' is for ",
+                             one.layout.valid() ? one.layout.nprocs() : 0, " processes, ", size(),
+                             " receive");
         told_bytes += one.name.size() + text_of_layout(one.layout).size();
     }
     if (told_bytes > most_told_bytes)
-        throw Error(ErrorCode::out_of_range,
-                    "the layouts of what is wanted take " + std::to_string(told_bytes) +
-                        " bytes to be told, at most " + std::to_string(most_told_bytes));
+        throw make_error(ErrorCode::out_of_range, "the layouts of what is wanted take ", told_bytes,
+                         " bytes to be told, at most ", most_told_bytes);
 }
 
 void Consumer::subscribe(std::vector<WantedArray> wanted) {
@@ -311,8 +308,8 @@ void Consumer::subscribe_to_all() {
     collectively(*together_, [&] {
         require_unsubscribed();
         if (size() != 1)
-            throw Error(ErrorCode::invalid_argument, "all arrays come whole to one process; " +
-                                                         std::to_string(size()) + " receive");
+            throw make_error(ErrorCode::invalid_argument, "all arrays come whole to one process; ",
+                             size(), " receive");
     });
     is_subscribed_ = true;
     const Entered entered(*this);
@@ -352,7 +349,7 @@ const std::pair<IncomingArray*, Messages>& Consumer::array_of(const std::string&
     if (open_)
         for (const auto& one : open_->arrays)
             if (one.first->name() == name) return one;
-    throw Error(ErrorCode::invalid_state, "the step has no array '" + name + "'");
+    throw make_error(ErrorCode::invalid_state, "the step has no array '", name, "'");
 }
 
 void Consumer::taken() {

@@ -11,6 +11,7 @@
 #include <new>
 #include <system_error>
 
+#include "geometry/make_error.hpp"
 #include "stream/awake_poll.hpp"
 #include "stream/entered.hpp"
 #include "stream/said_error.hpp"
@@ -41,7 +42,7 @@ void Consumer::start_thread() {
         left_ = Clock::now();
         turns_->thread = std::thread([this] { run(); });
     } catch (const std::system_error& error) {
-        throw Error(ErrorCode::io, std::string("no thread to receive: ") + error.what());
+        throw make_error(ErrorCode::io, "no thread to receive: ", error.what());
     }
 }
 
@@ -56,7 +57,7 @@ std::optional<Consumer::Step> Consumer::next(std::optional<double> timeout_secon
     }
     if (!wait(entered.lock(), deadline_after(timeout_seconds),
               [this] { return steps_->has_ready() || steps_->is_over(); }))
-        throw Error(ErrorCode::timeout, "no step came in " + text_of_seconds(*timeout_seconds));
+        throw make_error(ErrorCode::timeout, "no step came in ", text_of_seconds(*timeout_seconds));
     open_ = steps_->next();
     if (!open_) {
         steps_->check_names();
@@ -73,8 +74,8 @@ void Consumer::wait_for_arrays(std::optional<double> timeout_seconds) {
     steps_->ask_for_arrays();
     if (!wait(entered.lock(), deadline_after(timeout_seconds),
               [this] { return steps_->arrays_are_known(); }))
-        throw Error(ErrorCode::timeout,
-                    "the stream has sent nothing in " + text_of_seconds(*timeout_seconds));
+        throw make_error(ErrorCode::timeout, "the stream has sent nothing in ",
+                         text_of_seconds(*timeout_seconds));
 }
 
 /// Reads until it is done; false where the deadline passed.

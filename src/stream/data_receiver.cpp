@@ -11,7 +11,7 @@
 #include <string>
 #include <utility>
 
-#include "datamover/error.hpp"
+#include "geometry/make_error.hpp"
 #include "stream/crc32c.hpp"
 #include "stream/segment.hpp"
 
@@ -55,8 +55,7 @@ void DataReceiver::naming_producer(const Work& work) {
     try {
         work();
     } catch (const Error& error) {
-        throw Error(error.code(),
-                    "sending process " + std::to_string(producer_) + ": " + error.what());
+        throw make_error(error.code(), "sending process ", producer_, ": ", error.what());
     }
 }
 
@@ -202,11 +201,9 @@ void DataReceiver::ask_again() {
     damaged_.pop_front();
     const auto [array, place, offset, bytes] = *asked_;
     if (++tries_[*asked_] > retries)
-        throw Error(ErrorCode::io, "bytes " + std::to_string(offset) + " to " +
-                                       std::to_string(offset + bytes) +
-                                       " of its message with array " + std::to_string(array) +
-                                       " of step " + std::to_string(place) + " arrived damaged " +
-                                       std::to_string(retries + 1) + " times");
+        throw make_error(ErrorCode::io, "bytes ", offset, " to ", offset + bytes,
+                         " of its message with array ", array, " of step ", place,
+                         " arrived damaged ", retries + 1, " times");
     unsent_.send(Request{Operation::fetch, array, place, offset, bytes}.write());
 }
 

@@ -17,7 +17,7 @@
 #include <tuple>
 #include <utility>
 
-#include "datamover/error.hpp"
+#include "geometry/make_error.hpp"
 #include "stream/crc32c.hpp"
 
 namespace datamover::stream {
@@ -46,7 +46,7 @@ constexpr std::size_t max_granted = 1 << 12;
 constexpr std::size_t read_bytes = 1 << 12;
 
 Error broken(const char* what) {
-    return Error(ErrorCode::peer_failed, std::string(what) + ": " + std::strerror(errno));
+    return make_error(ErrorCode::peer_failed, what, ": ", std::strerror(errno));
 }
 
 }  // namespace
@@ -250,8 +250,8 @@ void DataSender::advance(const Request& request) {
         alone_->erase(alone_->begin(), alone_->lower_bound(request.place));
         alone_->insert(request.offset - 1);
         if (alone_->size() > max_granted)
-            throw Error(ErrorCode::io, "more than " + std::to_string(max_granted) +
-                                           " steps granted and not taken");
+            throw make_error(ErrorCode::io, "more than ", max_granted,
+                             " steps granted and not taken");
     }
     box_.advance(request.place);
 }
@@ -324,10 +324,8 @@ void DataSender::begin_again(const Request& asked) {
     MessagePtr message = box_.find(asked.place, asked.array);
     const std::uint64_t bytes = message ? message->bytes().size() : 0;
     if (asked.offset > bytes || asked.bytes > bytes - asked.offset)
-        throw Error(ErrorCode::io, "there are no " + std::to_string(asked.bytes) + " bytes at " +
-                                       std::to_string(asked.offset) + " of array " +
-                                       std::to_string(asked.array) + " of step " +
-                                       std::to_string(asked.place));
+        throw make_error(ErrorCode::io, "there are no ", asked.bytes, " bytes at ", asked.offset,
+                         " of array ", asked.array, " of step ", asked.place);
     sending_.emplace(box_, KeptMessage{asked.place, asked.array, std::move(message), no_number});
     sending_->at = asked.offset;
     sending_->end = asked.offset + asked.bytes;

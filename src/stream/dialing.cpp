@@ -16,7 +16,7 @@
 #include <cstring>
 #include <thread>
 
-#include "datamover/error.hpp"
+#include "geometry/make_error.hpp"
 #include "stream/frames.hpp"
 #include "stream/keyed_hash.hpp"
 
@@ -95,7 +95,8 @@ std::shared_ptr<Connection> connected(const Address& address, Clock::time_point 
     addrinfo* first = nullptr;
     const int unknown =
         ::getaddrinfo(address.host.c_str(), std::to_string(address.port).c_str(), &hints, &first);
-    if (unknown != 0) throw Error(ErrorCode::io, address.text() + ": " + ::gai_strerror(unknown));
+    if (unknown != 0)
+        throw make_error(ErrorCode::io, address.text(), ": ", ::gai_strerror(unknown));
     const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> found(first, &::freeaddrinfo);
     for (const addrinfo* one = first; one != nullptr; one = one->ai_next)
         if (auto connection =
@@ -111,7 +112,7 @@ void introduce(const Connection& connection, const std::string& where, JsonObjec
     connection.limit_sending(stalled_seconds);
     const Json greeting = read_frame(connection, max_greeting_bytes, until, dialing.look);
     if (greeting.number("datamover_stream") != protocol_version)
-        throw Error(ErrorCode::io, where + " is a stream of another version");
+        throw make_error(ErrorCode::io, where, " is a stream of another version");
     words.add("answer", keyed_hash(dialing.token, greeting.name("nonce")));
     const std::string frame = frame_of(words.text());
     connection.send(std::as_bytes(std::span(frame.data(), frame.size())));
@@ -140,9 +141,9 @@ std::shared_ptr<Connection> dial(const Address& address, const JsonObject& words
             return connection;
         }
         if (error != ECONNREFUSED && error != ETIMEDOUT)
-            throw Error(ErrorCode::io, address.text() + ": " + std::strerror(error));
+            throw make_error(ErrorCode::io, address.text(), ": ", std::strerror(error));
         if (!again || (deadline && Clock::now() + retry_time >= *deadline))
-            throw Error(ErrorCode::timeout, "nobody listens at " + address.text());
+            throw make_error(ErrorCode::timeout, "nobody listens at ", address.text());
         rest(dialing.look);
     }
 }

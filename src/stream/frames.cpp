@@ -13,7 +13,7 @@
 #include <span>
 #include <utility>
 
-#include "datamover/error.hpp"
+#include "geometry/make_error.hpp"
 #include "stream/crc32c.hpp"
 
 namespace datamover::stream {
@@ -45,15 +45,14 @@ std::uint32_t length_of(std::span<const std::byte> header, std::uint32_t max_byt
         throw Error(ErrorCode::io, "what stands before a frame arrived damaged");
     const std::uint32_t length = number_at(header.subspan(4));
     if (length > max_bytes)
-        throw Error(ErrorCode::io, "a frame of " + std::to_string(length) + " bytes; at most " +
-                                       std::to_string(max_bytes) + " are read");
+        throw make_error(ErrorCode::io, "a frame of ", length, " bytes; at most ", max_bytes,
+                         " are read");
     return length;
 }
 
 Json words_of(std::span<const std::byte> header, std::span<const std::byte> body) {
     if (crc32c(body) != number_at(header.subspan(8)))
-        throw Error(ErrorCode::io,
-                    "a frame of " + std::to_string(body.size()) + " bytes arrived damaged");
+        throw make_error(ErrorCode::io, "a frame of ", body.size(), " bytes arrived damaged");
     return Json::parse_object({reinterpret_cast<const char*>(body.data()), body.size()});
 }
 
@@ -166,8 +165,8 @@ void ControlLink::count_held() {
     const std::size_t all = limits_->held += now - held_bytes_;
     held_bytes_ = now;
     if (all > limits_->held_bytes && now > 2 * read_bytes)
-        throw Error(ErrorCode::io, "unfinished frames of all connections take more than " +
-                                       std::to_string(limits_->held_bytes) + " bytes");
+        throw make_error(ErrorCode::io, "unfinished frames of all connections take more than ",
+                         limits_->held_bytes, " bytes");
 }
 
 std::vector<Json> ControlLink::wait(std::uint32_t max_bytes) {

@@ -2,7 +2,7 @@
 // How is planned what comes of an array, and how are its messages taken apart?
 #include "stream/incoming_array.hpp"
 
-#include "datamover/error.hpp"
+#include "geometry/make_error.hpp"
 #include "plan/compile.hpp"
 #include "stream/plan_between.hpp"
 
@@ -15,8 +15,8 @@ IncomingArray::IncomingArray(const KnownArray& known, const WantedArray& wanted,
       rank_(rank),
       plan_(plan_between(known.layout, wanted.layout)) {
     if (!wanted.dtype.empty() && ArrayType::of_text(wanted.dtype).text != type_.text)
-        throw Error(ErrorCode::wrong_type, "array '" + name_ + "' has dtype " + type_.text +
-                                               ", the array here " + wanted.dtype);
+        throw make_error(ErrorCode::wrong_type, "array '", name_, "' has dtype ", type_.text,
+                         ", the array here ", wanted.dtype);
     for (const PeerPart& peer : plan_.incoming(rank)) {
         std::int64_t bytes = 0;
         if (__builtin_mul_overflow(peer.part.size(), type_.elem_bytes, &bytes))

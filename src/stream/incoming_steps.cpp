@@ -8,6 +8,7 @@
 #include <set>
 #include <utility>
 
+#include "geometry/make_error.hpp"
 #include "stream/plan_between.hpp"
 #include "stream/said_error.hpp"
 
@@ -49,8 +50,8 @@ bool has_ended(const IncomingSteps::Links& links) {
 }
 
 Error ended(int producer) {
-    return Error(ErrorCode::peer_failed,
-                 "sending process " + std::to_string(producer) + ": it closed the connection");
+    return make_error(ErrorCode::peer_failed, "sending process ", producer,
+                      ": it closed the connection");
 }
 
 }  // namespace
@@ -89,8 +90,8 @@ void IncomingSteps::check_names() const {
         sent += (sent.empty() ? "'" : ", '") + array.name + "'";
     }
     if (sent.empty()) return;
-    throw Error(ErrorCode::mismatch, "the stream has ended; it sent " + sent +
-                                         " and nothing named '" + wanted_.front().name + "'");
+    throw make_error(ErrorCode::mismatch, "the stream has ended; it sent ", sent,
+                     " and nothing named '", wanted_.front().name, "'");
 }
 
 void IncomingSteps::add_to(std::vector<pollfd>& waiting) const {
@@ -192,7 +193,7 @@ void IncomingSteps::ask_for_arrays() {
 /// Takes note of an array; throws mismatch or wrong_type where it is wanted otherwise.
 void IncomingSteps::learn(const Json& said) {
     if (known_.size() >= static_cast<std::size_t>(max_arrays))
-        throw Error(ErrorCode::io, "more than " + std::to_string(max_arrays) + " arrays");
+        throw make_error(ErrorCode::io, "more than ", max_arrays, " arrays");
     const auto number = static_cast<std::uint32_t>(said.number("number", 0, max_arrays));
     const std::int64_t nprocs = said.number("nprocs", 1, max_processes);
     const Json* const dtype = said.find("dtype");
@@ -202,8 +203,7 @@ void IncomingSteps::learn(const Json& said) {
     KnownArray known{said.name("name"), ArrayType::of_words(*dtype),
                      layout_of_text(layout->text(), nprocs)};
     if (known_.contains(number))
-        throw Error(ErrorCode::io,
-                    "the stream tells of array " + std::to_string(number) + " again");
+        throw make_error(ErrorCode::io, "the stream tells of array ", number, " again");
     if (takes_all_ && wanted_of(known.name) == nullptr)
         wanted_.push_back({known.name, whole_of(known.layout), ""});
     const WantedArray* const wanted = wanted_of(known.name);
@@ -215,8 +215,8 @@ void IncomingSteps::learn(const Json& said) {
 void IncomingSteps::begin(std::uint32_t number, const WantedArray& wanted) {
     for (const auto& [other, array] : begun_)
         if (array->name() == wanted.name)
-            throw Error(ErrorCode::io,
-                        "the stream has two arrays of the name '" + wanted.name + "'");
+            throw make_error(ErrorCode::io, "the stream has two arrays of the name '", wanted.name,
+                             "'");
     begun_.emplace(number, std::make_unique<IncomingArray>(known_.at(number), wanted, rank_));
     if (suits_arrays_ && begun_.size() == wanted_.size()) look_further_ahead();
 }
@@ -266,8 +266,8 @@ void IncomingSteps::hear_of_step(const Json& said) {
         const WantedArray* const wanted =
             known != known_.end() ? wanted_of(known->second.name) : nullptr;
         if (wanted == nullptr || !different.insert(number).second)
-            throw Error(ErrorCode::io, "the stream sends array " + std::to_string(number) +
-                                           ", which was not asked for");
+            throw make_error(ErrorCode::io, "the stream sends array ", number,
+                             ", which was not asked for");
         if (!begun_.contains(number)) {
             begin(number, *wanted);
             has_begun = true;
@@ -307,8 +307,8 @@ void IncomingSteps::announce(Announced step) {
     for (const std::uint32_t number : step.arrays)
         step.messages += begun_.at(number)->sizes().size();
     if (step.place < next_ || steps_open_ >= ahead_)
-        throw Error(ErrorCode::io, "the stream sends step " + std::to_string(step.place) +
-                                       ", for which it has no credit");
+        throw make_error(ErrorCode::io, "the stream sends step ", step.place,
+                         ", for which it has no credit");
     ++steps_open_;
     next_ = step.place + 1;
     if (!habits_.goes_ahead) awaited_.push_back(step.place);
@@ -339,21 +339,20 @@ void IncomingSteps::deliver() {
             return;
         }
         if (coming.count > step.messages)
-            throw Error(ErrorCode::io, "more came of the step at place " +
-                                           std::to_string(step.place) +
-                                           " than the stream says it has");
+            throw make_error(ErrorCode::io, "more came of the step at place ", step.place,
+                             " than the stream says it has");
         ArrivedStep arrived{step.place, step.number, {}};
         if (step.number == no_number) arrived.number = coming.number;
         if (arrived.number == no_number)
-            throw Error(ErrorCode::io,
-                        "neither the stream nor its messages tell the number of "
-                        "the step at place " +
-                            std::to_string(step.place));
+            throw make_error(ErrorCode::io,
+                             "neither the stream nor its messages tell the number of "
+                             "the step at place ",
+                             step.place);
         for (const std::uint32_t number : step.arrays) {
             Messages& messages = coming.messages[number];
             if (messages.size() != begun_.at(number)->sizes().size())
-                throw Error(ErrorCode::io, "of step " + std::to_string(arrived.number) +
-                                               " other arrays came than the stream says");
+                throw make_error(ErrorCode::io, "of step ", arrived.number,
+                                 " other arrays came than the stream says");
             arrived.arrays.emplace_back(begun_.at(number).get(), std::move(messages));
         }
         coming.messages.clear();
@@ -468,15 +467,14 @@ std::shared_ptr<IncomingMessage> IncomingSteps::find(int producer, const ChunkHe
         const auto known = known_.find(array);
         if (known == known_.end() ? array <= max_arrays : wanted_of(known->second.name) != nullptr)
             return nullptr;
-        throw Error(ErrorCode::peer_failed,
-                    "it sent array " + std::to_string(array) + ", which was not asked for");
+        throw make_error(ErrorCode::peer_failed, "it sent array ", array,
+                         ", which was not asked for");
     }
     const bool is_granted =
         habits_.goes_ahead ? place >= taken_ && place < taken_ + ahead_
                            : std::find(awaited_.begin(), awaited_.end(), place) != awaited_.end();
     if (!is_granted)
-        throw Error(ErrorCode::peer_failed,
-                    "it sent step " + std::to_string(place) + ", which was not granted");
+        throw make_error(ErrorCode::peer_failed, "it sent step ", place, ", which was not granted");
     Coming& coming = coming_[place];
     if (coming.is_delivered || chunk.number < no_number)
         throw Error(ErrorCode::peer_failed, "what it sent is not what comes next");
@@ -485,8 +483,8 @@ std::shared_ptr<IncomingMessage> IncomingSteps::find(int producer, const ChunkHe
         const auto& sizes = begun->second->sizes();
         const auto size = sizes.find(producer);
         if (size == sizes.end())
-            throw Error(ErrorCode::peer_failed, "it sent of array " + std::to_string(array) +
-                                                    ", of which it has nothing for us");
+            throw make_error(ErrorCode::peer_failed, "it sent of array ", array,
+                             ", of which it has nothing for us");
         message = std::make_shared<IncomingMessage>(size->second, memory_);
         ++coming.count;
     }

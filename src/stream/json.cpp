@@ -6,7 +6,7 @@
 #include <charconv>
 #include <cstdio>
 
-#include "datamover/error.hpp"
+#include "geometry/make_error.hpp"
 
 namespace datamover::stream {
 namespace {
@@ -204,7 +204,7 @@ Json Json::parse_object(std::string_view text) {
     const auto items = std::count_if(text.begin(), text.end(),
                                      [](char c) { return c == '[' || c == '{' || c == ','; });
     if (static_cast<std::size_t>(items) > max_items)
-        throw Error(ErrorCode::io, "a frame of more than " + std::to_string(max_items) + " items");
+        throw make_error(ErrorCode::io, "a frame of more than ", max_items, " items");
     Json value = JsonReader(text).whole();
     if (value.kind_ != Kind::object) refuse("a frame that is no JSON object");
     return value;
@@ -220,9 +220,8 @@ std::int64_t Json::number(std::string_view key, std::int64_t least, std::int64_t
     const Json* const found = find(key);
     if (found == nullptr || found->kind_ != Kind::integer || found->integer_ < least ||
         found->integer_ > most)
-        throw Error(ErrorCode::io, "'" + std::string(key) +
-                                       "' of a frame must be an integer from " +
-                                       std::to_string(least) + " to " + std::to_string(most));
+        throw make_error(ErrorCode::io, "'", key, "' of a frame must be an integer from ", least,
+                         " to ", most);
     return found->integer_;
 }
 
@@ -240,18 +239,16 @@ const std::string& Json::as_name(std::string_view what) const {
         is_name = is_name && character >= 0x20 && (character < 0x7f || character >= 0xa0);
     }
     if (!is_name || characters > max_name_characters)
-        throw Error(ErrorCode::io, "'" + std::string(what) +
-                                       "' of a frame must be a text of at most " +
-                                       std::to_string(max_name_characters) + " characters");
+        throw make_error(ErrorCode::io, "'", what, "' of a frame must be a text of at most ",
+                         max_name_characters, " characters");
     return text_;
 }
 
 const std::vector<Json>& Json::list(std::string_view key, std::size_t most) const {
     const Json* const found = find(key);
     if (found == nullptr || found->kind_ != Kind::list || found->items_.size() > most)
-        throw Error(ErrorCode::io, "'" + std::string(key) +
-                                       "' of a frame must be a list of at most " +
-                                       std::to_string(most) + " items");
+        throw make_error(ErrorCode::io, "'", key, "' of a frame must be a list of at most ", most,
+                         " items");
     return found->items_;
 }
 

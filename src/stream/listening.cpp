@@ -16,7 +16,7 @@
 #include <memory>
 #include <string>
 
-#include "datamover/error.hpp"
+#include "geometry/make_error.hpp"
 #include "stream/keyed_hash.hpp"
 
 namespace datamover::stream {
@@ -92,25 +92,22 @@ std::string own_host(const std::string& first_host, int rank) {
         if (::connect(probe.number, there->ai_addr, there->ai_addrlen) == 0)
             return own_address(probe.number).host;
     }
-    throw Error(ErrorCode::io,
-                "no way leads from process " + std::to_string(rank) + " to " + first_host);
+    throw make_error(ErrorCode::io, "no way leads from process ", rank, " to ", first_host);
 }
 
 void refuse_any(const Address& address, const std::string& host) {
     if (is_any(host))
-        throw Error(ErrorCode::invalid_argument,
-                    "'" + address.text() +
-                        "' stands for all interfaces; give the address of the one at which "
-                        "consumers find this machine");
+        throw make_error(ErrorCode::invalid_argument, "'", address.text(),
+                         "' stands for all interfaces; give the address of the one at which "
+                         "consumers find this machine");
 }
 
 }  // namespace
 
 Address Address::of_text(std::string_view text) {
     const auto refuse = [text] {
-        throw Error(ErrorCode::invalid_argument,
-                    "'" + std::string(text) +
-                        "' is no address of a stream; one is \"tcp://127.0.0.1:5777\"");
+        throw make_error(ErrorCode::invalid_argument, "'", text,
+                         "' is no address of a stream; one is \"tcp://127.0.0.1:5777\"");
     };
     if (!text.starts_with(scheme)) refuse();
     const std::string_view rest = text.substr(scheme.size());
@@ -131,7 +128,7 @@ Address Address::of_text(std::string_view text) {
 
 std::string Address::text() const {
     const bool is_v6 = host.find(':') != std::string::npos;
-    return std::string(scheme) + (is_v6 ? "[" + host + "]" : host) + ":" + std::to_string(port);
+    return concat(scheme, is_v6 ? "[" + host + "]" : host, ":", port);
 }
 
 bool is_loopback(const std::string& host) {
@@ -175,9 +172,9 @@ Listeners::~Listeners() {
 void Listeners::listen(const Address& address) {
     int unknown = 0;
     const Found found = looked_up(address, SOCK_STREAM, unknown);
-    if (!found) throw Error(ErrorCode::io, address.text() + ": " + ::gai_strerror(unknown));
+    if (!found) throw make_error(ErrorCode::io, address.text(), ": ", ::gai_strerror(unknown));
     const auto refuse = [&address] {
-        throw Error(ErrorCode::io, address.text() + ": " + std::strerror(errno));
+        throw make_error(ErrorCode::io, address.text(), ": ", std::strerror(errno));
     };
     const int socket = ::socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (socket < 0) refuse();

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <string>
 
-#include "datamover/error.hpp"
+#include "geometry/make_error.hpp"
 #include "stream/crc32c.hpp"
 
 namespace datamover::stream {
@@ -36,7 +36,7 @@ void require_undamaged(std::span<const std::byte> words, const char* what) {
     const std::span<const std::byte> before = words.first(words.size() - checksum_bytes);
     std::span<const std::byte> last = words.last(checksum_bytes);
     if (crc32c(before) != take<std::uint32_t>(last))
-        throw Error(ErrorCode::io, std::string(what) + " arrived damaged");
+        throw make_error(ErrorCode::io, what, " arrived damaged");
 }
 
 template <std::size_t count>
@@ -53,8 +53,7 @@ Request Request::read(std::span<const std::byte, size_bytes> words) {
     const auto magic = take<std::uint32_t>(rest);
     const auto operation = take<std::uint32_t>(rest);
     if (magic != request_magic || operation < 1 || operation > 2)
-        throw Error(ErrorCode::io, "these bytes are no request: " + std::to_string(magic) + " " +
-                                       std::to_string(operation));
+        throw make_error(ErrorCode::io, "these bytes are no request: ", magic, " ", operation);
     Request request;
     request.operation = static_cast<Operation>(operation);
     request.array = take<std::uint32_t>(rest);

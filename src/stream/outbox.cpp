@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "datamover/error.hpp"
+#include "geometry/make_error.hpp"
 #include "stream/crc32c.hpp"
 #include "stream/data_sender.hpp"
 #include "stream/message_words.hpp"
@@ -45,9 +45,8 @@ struct Outbox::Packing {
 Outbox::Outbox(int pathways, bool may_hear_later)
     : pathways_(pathways), may_hear_later_(may_hear_later) {
     if (pathways < 1 || pathways > max_pathways)
-        throw Error(ErrorCode::invalid_argument, "pathways are " + std::to_string(pathways) +
-                                                     ", they must be 1 to " +
-                                                     std::to_string(max_pathways));
+        throw make_error(ErrorCode::invalid_argument, "pathways are ", pathways,
+                         ", they must be 1 to ", max_pathways);
 }
 
 void Outbox::open(const std::string& key, int nprocs) {
@@ -165,7 +164,7 @@ std::shared_ptr<Box> Outbox::box_of(const std::string& key, std::int64_t rank) {
     const Boxes boxes = boxes_of(key);
     if (boxes.empty()) throw Error(ErrorCode::io, "no consumer has this key");
     if (rank < 0 || rank >= static_cast<std::int64_t>(boxes.size()))
-        throw Error(ErrorCode::io, "the consumer has no process " + std::to_string(rank));
+        throw make_error(ErrorCode::io, "the consumer has no process ", rank);
     return boxes[static_cast<std::size_t>(rank)];
 }
 

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <string>
 
-#include "datamover/error.hpp"
+#include "geometry/make_error.hpp"
 
 namespace datamover::stream {
 namespace {
@@ -32,8 +32,7 @@ OwnBytes own_bytes(std::size_t bytes) {
     OwnBytes memory(bytes < least_bytes
                         ? static_cast<std::byte*>(std::malloc(std::max<std::size_t>(bytes, 1)))
                         : large_memory(bytes));
-    if (memory == nullptr)
-        throw Error(ErrorCode::no_memory, "a message of " + std::to_string(bytes) + " bytes");
+    if (memory == nullptr) throw make_error(ErrorCode::no_memory, "a message of ", bytes, " bytes");
     return memory;
 }
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "datamover/error.hpp"
+#include "geometry/make_error.hpp"
 
 namespace datamover::stream {
 namespace {
@@ -27,17 +27,15 @@ Places::Places(const StreamManagerOptions& options) : options_(options) {
         throw Error(ErrorCode::invalid_argument, words);
     };
     if (options.active < 1 || options.active > max_active)
-        refuse("active is " + std::to_string(options.active) + ", it must be 1 to " +
-               std::to_string(max_active));
+        refuse(concat("active is ", options.active, ", it must be 1 to ", max_active));
     if (options.unit != "step" && options.unit != "array")
         refuse("unit is \"" + options.unit + "\", known are step, array");
     if (options.unit_bytes < 0 || (options.unit_bytes > 0 && options.unit != "step"))
-        refuse("unit_bytes is " + std::to_string(options.unit_bytes) +
-               ", it must be 0 or, of steps, above it");
+        refuse(
+            concat("unit_bytes is ", options.unit_bytes, ", it must be 0 or, of steps, above it"));
     if (options.stall_seconds &&
         !(*options.stall_seconds > 0 && std::isfinite(*options.stall_seconds)))
-        refuse("stall_seconds is " + std::to_string(*options.stall_seconds) +
-               ", it must be above 0 s");
+        refuse(concat("stall_seconds is ", *options.stall_seconds, ", it must be above 0 s"));
 }
 
 void Places::enter(const PlaceHolder& who, const std::string& name) {
@@ -127,10 +125,9 @@ void Places::check_progress(const Entry& mine) const {
         if (!entry->holder->is_within_step() || entry->thread != std::this_thread::get_id()) return;
         names += (names.empty() ? "'" : ", '") + entry->name + "'";
     }
-    throw Error(ErrorCode::invalid_state,
-                "stream '" + mine.name + "' cannot be sent: at most " +
-                    std::to_string(options_.active) + " (active) hold buffers, and these do, " +
-                    "within a step: " + names + "; send the rest of the step, or end it, first");
+    throw make_error(ErrorCode::invalid_state, "stream '", mine.name, "' cannot be sent: at most ",
+                     options_.active, " (active) hold buffers, and these do, ",
+                     "within a step: ", names, "; send the rest of the step, or end it, first");
 }
 
 void Places::tell_again(const std::vector<Turn>& ended) {
@@ -142,7 +139,7 @@ Places::Listed::Listed(std::shared_ptr<Places> places, const std::string& name,
     : places_(std::move(places)), name_(name) {
     const std::lock_guard held(places_->memory_lock_);
     if (!places_->memory_.emplace(name, Memory{std::move(free), -1}).second)
-        throw Error(ErrorCode::invalid_argument, "there is a stream '" + name + "' already");
+        throw make_error(ErrorCode::invalid_argument, "there is a stream '", name, "' already");
 }
 
 Places::Listed::~Listed() {

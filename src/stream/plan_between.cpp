@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "datamover/error.hpp"
+#include "geometry/make_error.hpp"
 
 namespace datamover::stream {
 namespace {
@@ -123,11 +123,11 @@ Layout layout_of_text(std::string_view text, std::int64_t nprocs) {
     try {
         layout = MotionPlan::from_bytes(bytes).source();
     } catch (const Error& error) {
-        throw Error(ErrorCode::io, std::string("a layout cannot be read: ") + error.what());
+        throw make_error(ErrorCode::io, "a layout cannot be read: ", error.what());
     }
     if (layout.nprocs() != nprocs)
-        throw Error(ErrorCode::io, "a layout for " + std::to_string(layout.nprocs()) +
-                                       " processes, where there are " + std::to_string(nprocs));
+        throw make_error(ErrorCode::io, "a layout for ", layout.nprocs(),
+                         " processes, where there are ", nprocs);
     return layout;
 }
 

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 
+#include "geometry/make_error.hpp"
 #include "stream/agreed_words.hpp"
 #include "stream/crc32c.hpp"
 #include "stream/json.hpp"
@@ -24,22 +25,20 @@ constexpr std::int64_t least_free_bytes = std::int64_t{1} << 26;
 
 void check_range(std::int64_t value, const char* name, std::int64_t least, std::int64_t most) {
     if (value < least || value > most)
-        throw Error(ErrorCode::invalid_argument,
-                    std::string(name) + " is " + std::to_string(value) + ", it must be " +
-                        std::to_string(least) + " to " + std::to_string(most));
+        throw make_error(ErrorCode::invalid_argument, name, " is ", value, ", it must be ", least,
+                         " to ", most);
 }
 
 void check_seconds(const std::optional<double>& seconds) {
     if (seconds && !(*seconds > 0 && std::isfinite(*seconds)))
-        throw Error(ErrorCode::invalid_argument, "a timeout of " + std::to_string(*seconds) +
-                                                     " s was given; it must be above 0 s");
+        throw make_error(ErrorCode::invalid_argument, "a timeout of ", *seconds,
+                         " s was given; it must be above 0 s");
 }
 
 /// As a frame can say it, and whoever reads the frame takes it.
 void check_name(const std::string& name) {
     if (name.empty() || name.size() > max_name_bytes)
-        throw Error(ErrorCode::invalid_argument,
-                    "a name has 1 to " + std::to_string(max_name_bytes) + " bytes");
+        throw make_error(ErrorCode::invalid_argument, "a name has 1 to ", max_name_bytes, " bytes");
     try {
         Json::parse_object(JsonObject().add("name", name).text()).name("name");
     } catch (const Error&) {
@@ -83,11 +82,11 @@ Producer::Producer(std::shared_ptr<Together> together, const std::string& addres
             token_ = token;
             address_ = Address{host, port}.text();
         }
-        producers += (rank == 0 ? "[" : ",[") + json_text(host) + "," + std::to_string(port) + "," +
-                     json_text(said.text()) + "]";
+        producers += concat(rank == 0 ? "[" : ",[", json_text(host), ",", port, ",",
+                            json_text(said.text()), "]");
         if (said.text() != name_)
-            throw Error(ErrorCode::mismatch, "process " + std::to_string(rank) +
-                                                 " opens another stream than '" + name_ + "' here");
+            throw make_error(ErrorCode::mismatch, "process ", rank, " opens another stream than '",
+                             name_, "' here");
     }
     collectively(*together_, [&] { begin(*listeners, "[" + producers + "]"); });
 }
@@ -141,18 +140,18 @@ std::int64_t Producer::checked(const std::string& name, const SentPart& part,
     if (!arrays_.contains(name)) {
         check_name(name);
         if (arrays_.size() >= max_arrays)
-            throw Error(ErrorCode::invalid_argument,
-                        "a stream sends at most " + std::to_string(max_arrays) + " arrays");
+            throw make_error(ErrorCode::invalid_argument, "a stream sends at most ", max_arrays,
+                             " arrays");
     }
     constexpr std::int64_t last = std::numeric_limits<std::int64_t>::max();
     if (!step && step_ == last)
-        throw Error(ErrorCode::invalid_argument,
-                    "step " + std::to_string(last) + " is the last that can be numbered");
+        throw make_error(ErrorCode::invalid_argument, "step ", last,
+                         " is the last that can be numbered");
     const std::int64_t number = step ? *step : step_ ? *step_ + 1 : 0;
     check_range(number, "step", 0, last);
     if (step && number == step_ && names_of_step_.contains(name))
-        throw Error(ErrorCode::invalid_argument,
-                    "array '" + name + "' was sent in step " + std::to_string(number) + " before");
+        throw make_error(ErrorCode::invalid_argument, "array '", name, "' was sent in step ",
+                         number, " before");
     check_part(name, part);
     return number;
 }
@@ -160,25 +159,23 @@ std::int64_t Producer::checked(const std::string& name, const SentPart& part,
 void Producer::check_part(const std::string& name, const SentPart& part) const {
     const Array* const known = find(name);
     if (known == nullptr && !part.layout.valid())
-        throw Error(ErrorCode::invalid_argument,
-                    "array '" + name + "' needs a layout the first time");
+        throw make_error(ErrorCode::invalid_argument, "array '", name,
+                         "' needs a layout the first time");
     if (part.layout.valid() && part.layout.nprocs() != together_->size())
-        throw Error(ErrorCode::mismatch, "the layout is for " +
-                                             std::to_string(part.layout.nprocs()) + " processes, " +
-                                             std::to_string(together_->size()) + " send");
+        throw make_error(ErrorCode::mismatch, "the layout is for ", part.layout.nprocs(),
+                         " processes, ", together_->size(), " send");
     if (!part.dtype.empty() && (part.elem_bytes < 1 || part.elem_bytes > max_elem_bytes))
-        throw Error(ErrorCode::wrong_type, "elements of " + std::to_string(part.elem_bytes) +
-                                               " bytes; 1 to " + std::to_string(max_elem_bytes) +
-                                               " are sent");
+        throw make_error(ErrorCode::wrong_type, "elements of ", part.elem_bytes, " bytes; 1 to ",
+                         max_elem_bytes, " are sent");
     if (known == nullptr) {
         text_of_layout(part.layout);  // one that cannot be told is an error here, on all
         return;
     }
     if (part.layout.valid() && !(known->layout == part.layout))
-        throw Error(ErrorCode::mismatch, "array '" + name + "' had another layout before");
+        throw make_error(ErrorCode::mismatch, "array '", name, "' had another layout before");
     if (!part.dtype.empty() && part.dtype != known->dtype)
-        throw Error(ErrorCode::wrong_type, "array '" + name + "' has dtype " + part.dtype +
-                                               ", it was " + known->dtype + " before");
+        throw make_error(ErrorCode::wrong_type, "array '", name, "' has dtype ", part.dtype,
+                         ", it was ", known->dtype, " before");
 }
 
 /// Compares between all processes what an array is, and takes note of it.
@@ -197,10 +194,10 @@ void Producer::add(const std::string& name, const SentPart& part) {
         WordReader& said = said_by[rank];
         if (everyone[rank].at(0) != static_cast<std::int64_t>(Call::add) || said.text() != name ||
             said.number() != sum)
-            throw Error(ErrorCode::mismatch, "process " + std::to_string(rank) +
-                                                 " makes another call, or sends another array or "
-                                                 "layout than '" +
-                                                 name + "' here");
+            throw make_error(ErrorCode::mismatch, "process ", rank,
+                             " makes another call, or sends another array or "
+                             "layout than '",
+                             name, "' here");
         const std::string dtype = said.text();
         const std::int64_t elem_bytes = said.number();
         if (dtype.empty()) continue;
@@ -208,11 +205,11 @@ void Producer::add(const std::string& name, const SentPart& part) {
         if (array.dtype.empty()) array.dtype = dtype, array.elem_bytes = elem_bytes;
     }
     if (types_differ)
-        throw Error(ErrorCode::wrong_type,
-                    "array '" + name + "' has different dtypes on different processes");
+        throw make_error(ErrorCode::wrong_type, "array '", name,
+                         "' has different dtypes on different processes");
     if (array.dtype.empty())
-        throw Error(ErrorCode::wrong_type,
-                    "array '" + name + "' has no dtype: no process brings an element");
+        throw make_error(ErrorCode::wrong_type, "array '", name,
+                         "' has no dtype: no process brings an element");
     if (audience_ != nullptr)
         audience_->add_array(
             {array.number, name, array.dtype, layout, part.layout.nprocs(), array.elem_bytes});
@@ -233,8 +230,8 @@ void Producer::end_step() {
     after_failures(everyone);
     for (std::size_t rank = 0; rank < everyone.size(); ++rank)
         if (WordReader(everyone[rank]).number() != static_cast<std::int64_t>(Call::end_step))
-            throw Error(ErrorCode::mismatch, "process " + std::to_string(rank) +
-                                                 " makes another call, here a step ends");
+            throw make_error(ErrorCode::mismatch, "process ", rank,
+                             " makes another call, here a step ends");
     names_of_step_.clear();
     if (audience_ != nullptr) audience_->finish_steps();
 }
@@ -298,8 +295,8 @@ bool Producer::all_close(std::int64_t state) {
     const std::vector<WordReader> said_by = after_failures(everyone);
     for (std::size_t rank = 0; rank < everyone.size(); ++rank)
         if (WordReader(everyone[rank]).number() != static_cast<std::int64_t>(Call::close))
-            throw Error(ErrorCode::mismatch, "process " + std::to_string(rank) +
-                                                 " still sends, here the stream is closed");
+            throw make_error(ErrorCode::mismatch, "process ", rank,
+                             " still sends, here the stream is closed");
     const std::int64_t said = WordReader(said_by[0]).number();
     if (said == was_interrupted && !is_first())
         throw Error(ErrorCode::peer_failed, "process 0 was interrupted while it closed the stream");

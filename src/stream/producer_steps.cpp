@@ -6,6 +6,7 @@
 #include <new>
 #include <utility>
 
+#include "geometry/make_error.hpp"
 #include "plan/compile.hpp"
 #include "stream/agreed_words.hpp"
 #include "stream/awake_poll.hpp"
@@ -65,7 +66,7 @@ Decision decision_in(WordReader& words) {
 }
 
 std::string call_text(const std::string& name, std::int64_t number) {
-    return "array '" + name + "' in step " + std::to_string(number);
+    return concat("array '", name, "' in step ", number);
 }
 
 }  // namespace
@@ -187,11 +188,10 @@ Decision Producer::decide(const std::string& name, std::int64_t sequence, std::i
             if (call == static_cast<std::int64_t>(Call::decide) && said.text() == name &&
                 said.number() == sequence && said.number() == number)
                 continue;
-            throw Error(ErrorCode::mismatch,
-                        "process " + std::to_string(rank) +
-                            (call == static_cast<std::int64_t>(Call::close) ? " closes the stream"
-                                                                            : " sends another") +
-                            ", here it is " + call_text(name, number));
+            throw make_error(ErrorCode::mismatch, "process ", rank,
+                             call == static_cast<std::int64_t>(Call::close) ? " closes the stream"
+                                                                            : " sends another",
+                             ", here it is ", call_text(name, number));
         }
         WordReader first = said_by[0];
         first.text(), first.number(), first.number();
@@ -204,9 +204,8 @@ Decision Producer::decide(const std::string& name, std::int64_t sequence, std::i
         if (said == was_interrupted)
             throw Error(ErrorCode::peer_failed, "process 0 was interrupted while it sent");
         if (said == was_late)
-            throw Error(ErrorCode::timeout, "no consumer took a step in " +
-                                                std::to_string(*options_.timeout_seconds) +
-                                                " s, or too few came");
+            throw make_error(ErrorCode::timeout, "no consumer took a step in ",
+                             *options_.timeout_seconds, " s, or too few came");
     }
 }
 
@@ -326,8 +325,8 @@ std::vector<WordReader> Producer::after_failures(const std::vector<Together::Num
         WordReader& said = rest.emplace_back(everyone[rank]);
         said.number();  // the call
         if (said.number() != 0)
-            throw Error(ErrorCode::peer_failed,
-                        "process " + std::to_string(rank) + " was interrupted while it sent");
+            throw make_error(ErrorCode::peer_failed, "process ", rank,
+                             " was interrupted while it sent");
         for (std::int64_t n = said.number(); n > 0; --n) {
             const std::string key = said.text();
             const auto code = static_cast<ErrorCode>(said.number());

@@ -18,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-#include "datamover/error.hpp"
+#include "geometry/make_error.hpp"
 #include "stream/frames.hpp"
 #include "stream/keyed_hash.hpp"
 #include "stream/signals_blocked.hpp"
@@ -93,7 +93,7 @@ Reception::Reception(std::span<const int> sockets, std::string token,
         }
     } catch (const std::system_error& error) {
         close();
-        throw Error(ErrorCode::io, std::string("no thread to listen: ") + error.what());
+        throw make_error(ErrorCode::io, "no thread to listen: ", error.what());
     }
 }
 

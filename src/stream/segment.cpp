@@ -11,7 +11,7 @@
 #include <cstring>
 #include <string>
 
-#include "datamover/error.hpp"
+#include "geometry/make_error.hpp"
 #include "stream/connection.hpp"
 
 namespace datamover::stream {
@@ -58,11 +58,10 @@ bool Segment::reserve() const {
 }
 
 int Segment::open_for_reading() const {
-    const std::string name = "/proc/self/fd/" + std::to_string(file_);
+    const std::string name = concat("/proc/self/fd/", file_);
     const int file = ::open(name.c_str(), O_RDONLY | O_CLOEXEC);
     if (file < 0)
-        throw Error(ErrorCode::io,
-                    std::string("a segment cannot be handed over: ") + std::strerror(errno));
+        throw make_error(ErrorCode::io, "a segment cannot be handed over: ", std::strerror(errno));
     return file;
 }
 

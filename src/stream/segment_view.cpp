@@ -10,7 +10,7 @@
 #include <cstring>
 #include <string>
 
-#include "datamover/error.hpp"
+#include "geometry/make_error.hpp"
 
 namespace datamover::stream {
 namespace {
@@ -18,7 +18,7 @@ namespace {
 constexpr int seals_needed = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
 [[noreturn]] void refuse() {
-    throw Error(ErrorCode::io, std::string("a segment cannot be mapped: ") + std::strerror(errno));
+    throw make_error(ErrorCode::io, "a segment cannot be mapped: ", std::strerror(errno));
 }
 
 }  // namespace

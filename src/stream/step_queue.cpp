@@ -2,7 +2,7 @@
 // How does a policy bound what waits for a consumer?
 #include "stream/step_queue.hpp"
 
-#include "datamover/error.hpp"
+#include "geometry/make_error.hpp"
 
 namespace datamover::stream {
 
@@ -10,8 +10,8 @@ Policy policy_of_name(const std::string& name) {
     if (name == "block") return Policy::block;
     if (name == "drop_oldest") return Policy::drop_oldest;
     if (name == "drop_newest") return Policy::drop_newest;
-    throw Error(ErrorCode::invalid_argument,
-                "policy is \"" + name + "\", known are block, drop_oldest, drop_newest");
+    throw make_error(ErrorCode::invalid_argument, "policy is \"", name,
+                     "\", known are block, drop_oldest, drop_newest");
 }
 
 StepQueue::Answer StepQueue::make_room(std::int64_t sequence, std::int64_t bytes) {

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "datamover/error.hpp"
+#include "geometry/make_error.hpp"
 #include "stream/connection.hpp"
 
 namespace datamover::stream {
@@ -50,11 +50,10 @@ void collectively(Together& together, Work&& work) {
     } catch (const Error& error) {
         mine = error;
     } catch (const std::bad_alloc&) {
-        mine = Error(ErrorCode::no_memory,
-                     "process " + std::to_string(together.rank()) + " ran out of memory");
+        mine = make_error(ErrorCode::no_memory, "process ", together.rank(), " ran out of memory");
     } catch (const std::exception& error) {
-        mine = Error(ErrorCode::peer_failed,
-                     "process " + std::to_string(together.rank()) + " failed: " + error.what());
+        mine = make_error(ErrorCode::peer_failed, "process ", together.rank(),
+                          " failed: ", error.what());
     }
     together.agree(mine);
 }

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "datamover/error.hpp"
+#include "geometry/make_error.hpp"
 
 namespace datamover::transport {
 namespace {
@@ -70,8 +70,7 @@ NodeMemory::NodeMemory(const mpi::ProcessGroup& group,
 const NodePeer& NodeMemory::peer(std::int64_t rank) {
     const int position = group_.node_position(rank);
     if (position < 0)
-        throw Error(ErrorCode::invalid_argument,
-                    "process " + std::to_string(rank) + " is on another node");
+        throw make_error(ErrorCode::invalid_argument, "process ", rank, " is on another node");
     auto& known = peers_[static_cast<std::size_t>(position)];
     if (known) return *known;
     OfferReader words(offers_[static_cast<std::size_t>(position)]);
@@ -96,17 +95,16 @@ std::byte* NodeMemory::map(const memory::SharedPlace& place) {
 std::byte* NodeMemory::base(std::int64_t rank, std::size_t motion, Side side) {
     const auto& place = peer(rank).arrays[motion][side].place;
     if (!place)
-        throw Error(ErrorCode::no_memory, std::string("the ") + side_name(side) +
-                                              " array of process " + std::to_string(rank) +
-                                              " is not in shared memory");
+        throw make_error(ErrorCode::no_memory, "the ", side_name(side), " array of process ", rank,
+                         " is not in shared memory");
     return map(*place);
 }
 
 std::byte* NodeMemory::signals(std::int64_t rank) {
     const auto& place = peer(rank).signals;
     if (!place)
-        throw Error(ErrorCode::no_memory,
-                    "process " + std::to_string(rank) + " has no shared memory for signals");
+        throw make_error(ErrorCode::no_memory, "process ", rank,
+                         " has no shared memory for signals");
     return map(*place);
 }
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "datamover/error.hpp"
+#include "geometry/make_error.hpp"
 #include "signal_lines.hpp"
 #include "transport.hpp"
 
@@ -24,8 +24,8 @@ public:
     /// Throws peer_failed where the peer has given the lines back.
     void require(std::int64_t peer) const {
         if (line_->number.load(std::memory_order_acquire) == binding_) return;
-        throw Error(ErrorCode::peer_failed, "process " + std::to_string(peer) +
-                                                " has freed its side of the mover, or gave it up");
+        throw make_error(ErrorCode::peer_failed, "process ", peer,
+                         " has freed its side of the mover, or gave it up");
     }
 
 private:

@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "geometry/make_error.hpp"
 #include "memory/process_memory.hpp"
 #include "one_sided.hpp"
 #include "plan/part_order.hpp"
@@ -62,8 +63,7 @@ private:
         const Copy& c = copies_[i];
         MoverPair line = pair_line(c.peer, c.sends, "read", c.program);
         if (c.direct)
-            line.kernel =
-                "the system's copy, pieces: " + std::to_string(c.steps.front().transfer.pieces());
+            line.kernel = concat("the system's copy, pieces: ", c.steps.front().transfer.pieces());
         line.chunks = static_cast<std::int64_t>(c.steps.size());
         return line;
     }
@@ -164,7 +164,7 @@ const TransportKind read_kind{
                facts.direct_run_bytes >= least_paying_run_bytes;
     },
     [](const PairFacts& facts) {
-        return "runs of " + std::to_string(facts.direct_run_bytes) + " bytes on both sides";
+        return concat("runs of ", facts.direct_run_bytes, " bytes on both sides");
     },
     [](const BindContext& context, const std::vector<Pair>& pairs) -> std::unique_ptr<Transport> {
         return std::make_unique<ReadTransport>(context, pairs);

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "datamover/error.hpp"
+#include "geometry/make_error.hpp"
 #include "geometry/word_digest.hpp"
 #include "transport.hpp"
 
@@ -97,9 +97,8 @@ void check_transport_names(std::string_view names) {
     if (!is_wrong) return;
     std::string known = "auto";
     for (const TransportKind& kind : transport_kinds()) known += ", " + kind.name;
-    throw Error(ErrorCode::invalid_argument, "there is no transport \"" + std::string(unknown) +
-                                                 "\"; known are " + known +
-                                                 ", and several of them joined by \"+\"");
+    throw make_error(ErrorCode::invalid_argument, "there is no transport \"", unknown,
+                     "\"; known are ", known, ", and several of them joined by \"+\"");
 }
 
 const TransportKind& choose_transport(const PairFacts& facts, std::string_view names) {
@@ -109,10 +108,8 @@ const TransportKind& choose_transport(const PairFacts& facts, std::string_view n
         return chosen != nullptr;
     });
     if (chosen) return *chosen;
-    throw Error(ErrorCode::unsupported, "transport \"" + std::string(names) +
-                                            "\" cannot carry from process " +
-                                            std::to_string(facts.source_rank) + " to " +
-                                            std::to_string(facts.destination_rank));
+    throw make_error(ErrorCode::unsupported, "transport \"", names, "\" cannot carry from process ",
+                     facts.source_rank, " to ", facts.destination_rank);
 }
 
 MoverPair pair_line(std::int64_t peer, bool sends, const std::string& transport,

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "datamover/error.hpp"
+#include "geometry/make_error.hpp"
 #include "memory/cache_lines.hpp"
 #include "memory/segment_pool.hpp"
 #include "memory/streamed_copy.hpp"
@@ -110,9 +110,8 @@ public:
     void announce() override {
         for (const SlotStream& stream : sends_)
             if (stream.ring.binding().load(std::memory_order_acquire) != stream.binding)
-                throw Error(ErrorCode::peer_failed,
-                            "process " + std::to_string(stream.peer) +
-                                " has freed its side of the mover, or gave it up");
+                throw make_error(ErrorCode::peer_failed, "process ", stream.peer,
+                                 " has freed its side of the mover, or gave it up");
     }
 
     void start() override {
@@ -199,7 +198,7 @@ std::string reason(const PairFacts& facts) {
     if (!facts.plain_copy) return "elements are combined or converted";
     if (!facts.balanced) return "both sides share the work of the busier one";
     if (facts.direct_run_bytes == 0) return "the two arrays run along different axes";
-    return "runs of " + std::to_string(facts.direct_run_bytes) + " bytes are too short to be read";
+    return concat("runs of ", facts.direct_run_bytes, " bytes are too short to be read");
 }
 
 }  // namespace

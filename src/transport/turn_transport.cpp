@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "geometry/make_error.hpp"
 #include "mpi/byte_message.hpp"
 #include "mpi/checked_call.hpp"
 
@@ -130,9 +131,9 @@ void TurnTransport::report(std::vector<MoverPair>& lines) const {
 
 void TurnTransport::use_call(const char* call, std::size_t processes) {
     call_ = call;
-    why_call_ = std::string("by ") + call;
+    why_call_ = concat("by ", call);
     if (processes < static_cast<std::size_t>(group_->size()))
-        why_call_ += " of " + std::to_string(processes) + " processes";
+        why_call_ += concat(" of ", processes, " processes");
 }
 
 std::int64_t TurnTransport::extra_bytes() const {

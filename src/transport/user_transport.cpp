@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "datamover/error.hpp"
+#include "geometry/make_error.hpp"
 #include "transport.hpp"
 
 namespace datamover {
@@ -54,7 +54,8 @@ public:
         user_ = kind.bind({context.group->comm(), context.tag(), context.buffers, keep},
                           std::move(messages));
         if (!user_)
-            throw Error(ErrorCode::invalid_state, "transport \"" + name_ + "\" bound to nothing");
+            throw make_error(ErrorCode::invalid_state, "transport \"", name_,
+                             "\" bound to nothing");
     }
 
     void start() override { user_->start(); }
@@ -77,8 +78,8 @@ private:
 
 void add_transport(UserTransportKind kind) {
     if (!kind.bind)
-        throw Error(ErrorCode::invalid_argument,
-                    "transport \"" + kind.name + "\" comes without bind");
+        throw make_error(ErrorCode::invalid_argument, "transport \"", kind.name,
+                         "\" comes without bind");
     const auto given = std::make_shared<const UserTransportKind>(std::move(kind));
     transport::add_transport_kind({
         given->name,

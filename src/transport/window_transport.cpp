@@ -16,6 +16,7 @@
 #include <string>
 #include <utility>
 
+#include "geometry/make_error.hpp"
 #include "memory/cache_lines.hpp"
 #include "mpi/active_requests.hpp"
 #include "mpi/byte_message.hpp"
@@ -219,10 +220,9 @@ private:
         memory_->hosted = group_->pool().allocate(bytes);
         auto attached = window_->attach(memory_->hosted->data, bytes);
         if (!attached)
-            throw Error(ErrorCode::unsupported, std::string("transport \"") + name_ +
-                                                    "\" cannot carry here: MPI on " + "process " +
-                                                    std::to_string(group_->rank()) +
-                                                    " attaches no more memory to its window");
+            throw make_error(ErrorCode::unsupported, "transport \"", name_,
+                             "\" cannot carry here: MPI on ", "process ", group_->rank(),
+                             " attaches no more memory to its window");
         memory_->attached.push_back(std::move(attached));
     }
 

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How is what an error says put together of texts and numbers?
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <variant>
+
+#include "datamover/error.hpp"
+
+namespace datamover {
+
+using SaidPart = std::variant<std::string_view, std::int64_t, std::uint64_t, double>;
+
+template <class Part>
+SaidPart said_part(const Part& part) {
+    if constexpr (std::is_same_v<Part, char>)
+        return std::string_view(&part, 1);
+    else if constexpr (std::is_floating_point_v<Part>)
+        return double{part};
+    else if constexpr (std::is_signed_v<Part>)
+        return std::int64_t{part};
+    else if constexpr (std::is_unsigned_v<Part>)
+        return std::uint64_t{part};
+    else
+        return std::string_view(part);
+}
+
+/// Points and regions write themselves.
+template <class Part>
+decltype(auto) as_text_or_number(const Part& part) {
+    if constexpr (requires { part.to_string(); })
+        return part.to_string();
+    else
+        return (part);
+}
+
+/// Kept out of the many functions that throw, which would be a tenth larger with it.
+[[gnu::noinline]] inline std::string concat_parts(std::initializer_list<SaidPart> parts) {
+    std::string all;
+    for (const SaidPart& part : parts)
+        if (const auto* const text = std::get_if<std::string_view>(&part))
+            all += *text;
+        else if (const auto* const integer = std::get_if<std::int64_t>(&part))
+            all += std::to_string(*integer);
+        else if (const auto* const natural = std::get_if<std::uint64_t>(&part))
+            all += std::to_string(*natural);
+        else
+            all += std::to_string(std::get<double>(part));
+    return all;
+}
+
+[[gnu::noinline]] inline Error make_error_of(ErrorCode code,
+                                             std::initializer_list<SaidPart> parts) {
+    return Error(code, concat_parts(parts));
+}
+
+/// Texts and characters as they are, numbers as std::to_string writes them.
+template <class... Parts>
+std::string concat(const Parts&... parts) {
+    return concat_parts({said_part(as_text_or_number(parts))...});
+}
+
+template <class... Parts>
+Error make_error(ErrorCode code, const Parts&... parts) {
+    return make_error_of(code, {said_part(as_text_or_number(parts))...});
+}
+
+}  // namespace datamover
