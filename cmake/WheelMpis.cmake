@@ -33,7 +33,7 @@ function(datamover_wheel_library)
   foreach(file IN ITEMS alternatives/element_runs distribute/cell_curves distribute/cell_targets
           distribute/overlaps distribute/partition distribute/partition_compress distribute/space_curve
           distribute/splitters distribute/target_codes distribute/target_codes_wide distribute/targets
-          io/flat_file io/flat_rounds io/npy_header mover/tuning_file mover/user_block
+          io/flat_rounds io/npy_header mover/tuning_file mover/user_block
           transport/pair_program)
     list(APPEND free "${PROJECT_SOURCE_DIR}/src/${file}.cpp")
   endforeach()

@@ -7,26 +7,24 @@
 #include <memory>
 #include <numeric>
 #include <optional>
-#include <random>
 #include <set>
 #include <span>
-#include <utility>
 
 #include "datamover/motion_plan.hpp"
 #include "datamover/mover.hpp"
 #include "datamover/x_array.hpp"
-#include "flat_file.hpp"
 #include "flat_rounds.hpp"
 #include "geometry/checked.hpp"
 #include "geometry/make_error.hpp"
 #include "mpi/process_group.hpp"
 #include "npy_header.hpp"
+#include "plan/whole_file.hpp"
 
 namespace datamover {
 namespace {
 
-using io::FlatFile;
 using io::FlatRounds;
+using plan::FlatFile;
 
 /// Messages of a round may take so much in any case.
 constexpr std::int64_t least_message_bytes = std::int64_t{1} << 20;
@@ -81,9 +79,7 @@ public:
     }
 
 protected:
-    bool takes_part() const {
-        return std::find(ranks_.begin(), ranks_.end(), group_->rank()) != ranks_.end();
-    }
+    bool takes_part() const { return std::ranges::find(ranks_, group_->rank()) != ranks_.end(); }
     /// Who makes a new file, and looks at one that is there.
     bool is_first() const { return group_->rank() == ranks_.front(); }
 
@@ -208,16 +204,15 @@ public:
 
 private:
     /// A number that the first process draws. Collective.
-    std::uint64_t token() const {
+    std::int64_t token() const {
         std::int64_t drawn = 0;
         mpi::collectively(*group_, [&] {
-            std::random_device random;
-            if (is_first()) drawn = (std::int64_t{random()} << 16 ^ random()) & 0xffffffffffff;
+            if (is_first()) drawn = plan::drawn_token();
         });
-        return static_cast<std::uint64_t>(group_->maximum({drawn})[0]);
+        return group_->maximum({drawn})[0];
     }
     void make(const std::string& header, bool overwrite) {
-        const std::string hidden = io::hidden_name(path_, token());
+        const std::string hidden = plan::hidden_name(path_, token());
         mpi::collectively(*group_, [&] {
             if (is_first()) made_.emplace(path_, hidden, geometry::add(begin_, nbytes_), overwrite);
         });
@@ -242,7 +237,7 @@ private:
         });
     }
 
-    std::optional<io::NewFile> made_;
+    std::optional<plan::NewFile> made_;
     FlatFile file_;
     std::int64_t begin_ = 0;  // of the elements, in the file
 };

@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How does a file appear under its name only when all of it is there?
+// How does a process read and write a file, and how does a new one get its name when it is whole?
 #include "whole_file.hpp"
 
+#include <dirent.h>
 #include <fcntl.h>
+#include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
+#include <memory>
 #include <random>
 #include <system_error>
 #include <utility>
@@ -22,80 +27,247 @@ namespace {
                      std::generic_category().message(reason));
 }
 
-/// An open file, closed at the end whatever happens.
-class OpenFile {
-public:
-    OpenFile(const std::string& path, int flags) : fd_(::open(path.c_str(), flags, 0666)) {}
-    ~OpenFile() {
-        if (fd_ >= 0) ::close(fd_);
+std::string directory_of(const std::string& path) {
+    const std::size_t slash = path.rfind('/');
+    return slash == std::string::npos ? "." : path.substr(0, slash + 1);
+}
+
+std::string name_of(const std::string& path) {
+    return path.substr(path.rfind('/') + 1);  // npos + 1 is 0
+}
+
+bool is_no_space(int reason) {
+    return reason == ENOSPC || reason == EDQUOT || reason == EFBIG;
+}
+
+[[noreturn]] void refuse_for_space(const std::string& path, std::int64_t size_bytes, int reason) {
+    std::string text = concat(path, " cannot be written: ", std::generic_category().message(reason),
+                              "; it needs ", size_bytes, " bytes");
+    struct statvfs found{};
+    if (::statvfs(directory_of(path).c_str(), &found) == 0)
+        text += concat(", ", found.f_bavail * found.f_frsize, " are free");
+    throw Error(ErrorCode::io, text);
+}
+
+/// A file beyond this limit would end the program by a signal.
+void check_size_limit(const std::string& path, std::int64_t size_bytes) {
+    rlimit limit{};
+    if (::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
+        static_cast<std::uint64_t>(size_bytes) > limit.rlim_cur)
+        throw make_error(ErrorCode::io, path, " would have ", size_bytes, " bytes; the limit is ",
+                         limit.rlim_cur, " (ulimit -f)");
+}
+
+/// Whether a descriptor is still that of the file of this name.
+bool is_still(int fd, const std::string& path) {
+    struct stat here{}, there{};
+    return ::fstat(fd, &here) == 0 && ::lstat(path.c_str(), &there) == 0 &&
+           here.st_dev == there.st_dev && here.st_ino == there.st_ino;
+}
+
+/// Whether a name is a hidden one for `path`: ".name.0123456789ab.partial".
+bool is_hidden_name(const std::string& name, const std::string& path) {
+    const std::string begin = "." + name_of(path) + ".", end = ".partial";
+    constexpr std::size_t digits = 12;
+    return name.size() == begin.size() + digits + end.size() && name.starts_with(begin) &&
+           name.ends_with(end) &&
+           name.find_first_not_of("0123456789abcdef", begin.size()) == begin.size() + digits;
+}
+
+/// Removes a hidden file unless somebody holds it.
+void remove_if_left(const std::string& path) {
+    const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd < 0) return;
+    struct stat status{};
+    if (::fstat(fd, &status) == 0 && S_ISREG(status.st_mode) &&
+        ::flock(fd, LOCK_EX | LOCK_NB) == 0 && is_still(fd, path))
+        ::unlink(path.c_str());
+    ::close(fd);
+}
+
+void remove_leftovers(const std::string& path) {
+    const std::string directory = directory_of(path);
+    const auto close = [](DIR* opened) { ::closedir(opened); };
+    const std::unique_ptr<DIR, decltype(close)> opened(::opendir(directory.c_str()));
+    if (!opened) return;
+    while (const dirent* entry = ::readdir(opened.get()))
+        if (is_hidden_name(entry->d_name, path)) remove_if_left(directory + "/" + entry->d_name);
+}
+
+void check_place(const std::string& path, bool overwrite) {
+    struct stat status{};
+    if (::lstat(path.c_str(), &status) != 0) {
+        if (errno != ENOENT) refuse(path, "written", errno);
+        return;
     }
-    OpenFile(const OpenFile&) = delete;
-    OpenFile& operator=(const OpenFile&) = delete;
+    if (!overwrite)
+        throw make_error(ErrorCode::io, path, " exists; the option overwrite replaces it");
+    // What a link leads to stays: the link is replaced.
+    if (!S_ISREG(status.st_mode) && !S_ISLNK(status.st_mode))
+        throw make_error(ErrorCode::io, path, " is no regular file: it is not replaced");
+}
 
-    bool is_open() const { return fd_ >= 0; }
-    int fd() const { return fd_; }
-    bool close() { return ::close(std::exchange(fd_, -1)) == 0; }
-
-    /// Whether all bytes were written and reached the disk; else errno says why not.
-    bool write(std::span<const std::uint8_t> bytes) {
-        while (!bytes.empty()) {
-            const ssize_t n = ::write(fd_, bytes.data(), bytes.size());
-            if (n < 0 && errno == EINTR) continue;
-            if (n < 0) return false;
-            bytes = bytes.subspan(static_cast<std::size_t>(n));
-        }
-        return ::fsync(fd_) == 0 && close();
+/// Without replacing what came meanwhile; false with errno set.
+bool rename_to_new(const std::string& from, const std::string& to) {
+#ifdef RENAME_NOREPLACE
+    if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0)
+        return true;
+    if (errno != EINVAL && errno != ENOSYS && errno != EOPNOTSUPP) return false;
+#endif
+    struct stat status{};
+    if (::lstat(to.c_str(), &status) == 0) {
+        errno = EEXIST;
+        return false;
     }
-
-private:
-    int fd_;
-};
-
-std::string random_suffix() {
-    std::random_device random;
-    char text[18];
-    std::snprintf(text, sizeof text, ".%08x%08x", random(), random());
-    return text;
+    return ::rename(from.c_str(), to.c_str()) == 0;
 }
 
 /// A rename is on the disk when its directory is. Not all file systems can be asked for that.
 void sync_directory_of(const std::string& path) {
-    const std::size_t slash = path.rfind('/');
-    const std::string directory = slash == std::string::npos ? "." : path.substr(0, slash + 1);
-    const OpenFile opened(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (opened.is_open() && ::fsync(opened.fd()) != 0 && errno != EINVAL && errno != ENOTSUP)
-        refuse(path, "written", errno);
+    const int fd = ::open(directory_of(path).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0) return;
+    const int reason = ::fsync(fd) == 0 ? 0 : errno;
+    ::close(fd);
+    if (reason != 0 && reason != EINVAL && reason != ENOTSUP) refuse(path, "synced", reason);
 }
 
 }  // namespace
 
-void write_whole_file(const std::string& path, std::span<const std::uint8_t> bytes) {
-    const std::string unfinished = path + random_suffix();
-    OpenFile file(unfinished, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC);
-    if (!file.is_open()) refuse(path, "written", errno);
-    if (!file.write(bytes) || ::rename(unfinished.c_str(), path.c_str()) != 0) {
-        const int reason = errno;
-        ::unlink(unfinished.c_str());
-        refuse(path, "written", reason);
+FlatFile::FlatFile(std::string path, const std::string& opened, int flags)
+    : path_(std::move(path)), fd_(::open(opened.c_str(), flags | O_CLOEXEC, 0666)) {
+    if (fd_ < 0) refuse(path_, (flags & O_ACCMODE) == O_RDONLY ? "read" : "written", errno);
+}
+
+FlatFile::FlatFile(FlatFile&& other) noexcept
+    : path_(std::move(other.path_)), fd_(std::exchange(other.fd_, -1)) {}
+
+FlatFile& FlatFile::operator=(FlatFile&& other) noexcept {
+    std::swap(path_, other.path_);
+    std::swap(fd_, other.fd_);
+    return *this;
+}
+
+FlatFile::~FlatFile() {
+    if (fd_ >= 0) ::close(fd_);
+}
+
+FlatFile FlatFile::to_read(const std::string& path) {
+    // Without waiting, so that a pipe is refused too.
+    FlatFile file(path, path, O_RDONLY | O_NONBLOCK);
+    struct stat status{};
+    if (::fstat(file.fd_, &status) != 0) refuse(path, "read", errno);
+    if (!S_ISREG(status.st_mode))
+        throw make_error(ErrorCode::io, path, " cannot be read: it is no regular file");
+    return file;
+}
+
+FlatFile FlatFile::to_write(const std::string& path) {
+    FlatFile file(path, path, O_WRONLY | O_NOFOLLOW);
+    // Where files have no locks, nobody can tell, and nobody removes it.
+    ::flock(file.fd_, LOCK_SH | LOCK_NB);
+    return file;
+}
+
+std::int64_t FlatFile::size_bytes() const {
+    struct stat status{};
+    if (::fstat(fd_, &status) != 0) refuse(path_, "read", errno);
+    return status.st_size;
+}
+
+void FlatFile::read(std::int64_t position, std::span<std::byte> bytes) const {
+    while (!bytes.empty()) {
+        const ssize_t n = ::pread(fd_, bytes.data(), bytes.size(), position);
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0) refuse(path_, "read", errno);
+        if (n == 0)
+            throw make_error(ErrorCode::io, path_, " ends at byte ", position,
+                             ": it became shorter meanwhile");
+        bytes = bytes.subspan(static_cast<std::size_t>(n));
+        position += n;
     }
-    sync_directory_of(path);
+}
+
+void FlatFile::write(std::int64_t position, std::span<const std::byte> bytes) const {
+    while (!bytes.empty()) {
+        const ssize_t n = ::pwrite(fd_, bytes.data(), bytes.size(), position);
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0 && is_no_space(errno)) refuse_for_space(path_, size_bytes(), errno);
+        if (n < 0) refuse(path_, "written", errno);
+        bytes = bytes.subspan(static_cast<std::size_t>(n));
+        position += n;
+    }
+}
+
+void FlatFile::sync() const {
+    if (::fsync(fd_) != 0) refuse(path_, "brought to the disk", errno);
+}
+
+void FlatFile::reserve(std::int64_t size_bytes) const {
+    int reason = 0;
+    while (::fallocate(fd_, 0, 0, size_bytes) != 0 && (reason = errno) == EINTR) reason = 0;
+    if (reason == EOPNOTSUPP || reason == ENOSYS)
+        reason = ::ftruncate(fd_, size_bytes) == 0 ? 0 : errno;
+    if (is_no_space(reason)) refuse_for_space(path_, size_bytes, reason);
+    if (reason != 0) refuse(path_, "written", reason);
+}
+
+std::int64_t drawn_token() {
+    std::random_device random;
+    return (std::int64_t{random()} << 16 ^ random()) & 0xffffffffffff;
+}
+
+std::string hidden_name(const std::string& path, std::int64_t token) {
+    char digits[17];
+    std::snprintf(digits, sizeof digits, "%012llx", static_cast<unsigned long long>(token));
+    const std::string directory = path.substr(0, path.size() - name_of(path).size());
+    return directory + "." + name_of(path) + "." + digits + ".partial";
+}
+
+NewFile::NewFile(std::string path, std::string hidden, std::int64_t size_bytes, bool overwrite)
+    : path_(std::move(path)), hidden_(std::move(hidden)), overwrite_(overwrite) {
+    if (name_of(path_).empty())
+        throw make_error(ErrorCode::invalid_argument, "'", path_, "' names no file");
+    check_place(path_, overwrite_);
+    check_size_limit(path_, size_bytes);
+    remove_leftovers(path_);
+    try {
+        do {  // another save may take it for a leftover before it is held
+            file_ = FlatFile(path_, hidden_, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW);
+            ::flock(file_.fd_, LOCK_SH | LOCK_NB);
+        } while (!is_still(file_.fd_, hidden_));
+        if (size_bytes > 0) file_.reserve(size_bytes);
+    } catch (const Error& e) {
+        if (file_.is_open()) ::unlink(hidden_.c_str());
+        throw;
+    }
+}
+
+NewFile::~NewFile() {
+    if (!placed_) ::unlink(hidden_.c_str());
+}
+
+void NewFile::place() {
+    const bool done =
+        overwrite_ ? ::rename(hidden_.c_str(), path_.c_str()) == 0 : rename_to_new(hidden_, path_);
+    if (!done && errno == EEXIST)
+        throw make_error(ErrorCode::io, path_,
+                         " came into being meanwhile; the option overwrite replaces it");
+    if (!done) refuse(path_, "written", errno);
+    placed_ = true;
+    sync_directory_of(path_);
+}
+
+void write_whole_file(const std::string& path, std::span<const std::uint8_t> bytes) {
+    NewFile made(path, hidden_name(path, drawn_token()), std::ssize(bytes), true);
+    made.file().write(0, std::as_bytes(bytes));
+    made.file().sync();
+    made.place();
 }
 
 std::vector<std::uint8_t> read_whole_file(const std::string& path) {
-    // Without waiting, so that a pipe is refused too.
-    const OpenFile file(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-    struct stat status{};
-    if (!file.is_open() || ::fstat(file.fd(), &status) != 0) refuse(path, "read", errno);
-    if (!S_ISREG(status.st_mode))
-        throw make_error(ErrorCode::io, path, " cannot be read: it is no regular file");
-    std::vector<std::uint8_t> bytes(static_cast<std::size_t>(status.st_size));
-    for (std::size_t at = 0; at < bytes.size();) {
-        const ssize_t n = ::read(file.fd(), bytes.data() + at, bytes.size() - at);
-        if (n < 0 && errno == EINTR) continue;
-        if (n < 0) refuse(path, "read", errno);
-        if (n == 0) bytes.resize(at);
-        at += static_cast<std::size_t>(n);
-    }
+    const FlatFile file = FlatFile::to_read(path);
+    std::vector<std::uint8_t> bytes(static_cast<std::size_t>(file.size_bytes()));
+    file.read(0, std::as_writable_bytes(std::span(bytes)));
     return bytes;
 }
 

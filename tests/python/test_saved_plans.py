@@ -120,6 +120,12 @@ def test_saving_follows_no_link_and_touches_no_other_file(tmp_path):
     assert stat.S_IMODE((tmp_path / "plan").stat().st_mode) == 0o666 & ~umask
 
 
+def test_saving_removes_what_a_killed_process_left(tmp_path):
+    (tmp_path / ".plan.0123456789ab.partial").write_text("half a plan")
+    small_plan().save(str(tmp_path / "plan"))
+    assert [p.name for p in tmp_path.iterdir()] == ["plan"]
+
+
 def test_nothing_is_left_of_a_plan_that_cannot_be_saved(tmp_path):
     (tmp_path / "plan").mkdir()
     (tmp_path / "plan" / "inside").write_text("")
