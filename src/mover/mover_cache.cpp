@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <iterator>
 #include <list>
+#include <memory>
 #include <mutex>
-#include <string>
 #include <utility>
 
 #include "geometry/make_error.hpp"
-#include "mpi/checked_call.hpp"
+#include "mpi/attribute.hpp"
 #include "mpi/process_group.hpp"
 
 namespace datamover {
@@ -43,30 +43,10 @@ private:
     std::list<Entry> entries_;
 };
 
-int drop_cache(MPI_Comm, int, void* cache, void*) {
-    delete static_cast<MoverCache*>(cache);
-    return MPI_SUCCESS;
-}
-
-int attribute_key() {
-    static int key = [] {
-        int made = MPI_KEYVAL_INVALID;
-        mpi::check(MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, drop_cache, &made, nullptr),
-                   "MPI_Comm_create_keyval");
-        return made;
-    }();
-    return key;
-}
-
 MoverCache& MoverCache::of(MPI_Comm comm) {
-    void* found = nullptr;
-    int present = 0;
-    mpi::check(MPI_Comm_get_attr(comm, attribute_key(), static_cast<void*>(&found), &present),
-               "MPI_Comm_get_attr");
-    if (present) return *static_cast<MoverCache*>(found);
-    auto* cache = new MoverCache;
-    mpi::check(MPI_Comm_set_attr(comm, attribute_key(), cache), "MPI_Comm_set_attr");
-    return *cache;
+    using Cached = mpi::Attribute<MoverCache>;
+    if (MoverCache* const found = Cached::find(comm)) return *found;
+    return Cached::keep(comm, std::make_unique<MoverCache>());
 }
 
 Mover MoverCache::find_or_bind(MPI_Comm comm, const mpi::ProcessGroup& group,
@@ -92,14 +72,14 @@ Mover MoverCache::find_or_bind(MPI_Comm comm, const mpi::ProcessGroup& group,
 std::list<MoverCache::Entry>::iterator MoverCache::find(const mpi::ProcessGroup& group,
                                                         const std::vector<std::int64_t>& key) {
     const auto fits = [&](const Entry& e) { return e.key == key && !e.mover.in_flight(); };
-    const auto first = std::find_if(entries_.begin(), entries_.end(), fits);
+    const auto first = std::ranges::find_if(entries_, fits);
     if (group.all_bring(static_cast<std::uint32_t>(std::distance(entries_.begin(), first))))
         return first;
     std::vector<std::int64_t> differs(most_cached_movers, 1);
     std::size_t at = 0;
     for (const Entry& e : entries_) differs[at++] = !fits(e);
     differs = group.maximum(std::move(differs));
-    const auto agreed = std::find(differs.begin(), differs.end(), 0);
+    const auto agreed = std::ranges::find(differs, 0);
     return agreed == differs.end() ? entries_.end()
                                    : std::next(entries_.begin(), agreed - differs.begin());
 }
@@ -107,7 +87,7 @@ std::list<MoverCache::Entry>::iterator MoverCache::find(const mpi::ProcessGroup&
 /// The last used is kept whatever its size: a program that repeats one large copy has it again.
 void MoverCache::shrink(const CacheLimit& limit) {
     std::int64_t bytes = 0, kept = 0;
-    const auto first_dropped = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& e) {
+    const auto first_dropped = std::ranges::find_if(entries_, [&](const Entry& e) {
         bytes += e.buffer_bytes;
         const bool fits = kept < limit.movers && (kept == 0 || bytes <= limit.buffer_bytes);
         ++kept;

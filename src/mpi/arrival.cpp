@@ -8,9 +8,8 @@
 #include "arrival.hpp"
 
 #include <memory>
-#include <string>
 
-#include "checked_call.hpp"
+#include "attribute.hpp"
 #include "geometry/make_error.hpp"
 #include "waiting.hpp"
 
@@ -24,31 +23,10 @@ struct Arrival {
     bool all_came = false;
 };
 
-int drop_arrival(MPI_Comm, int, void* value, void*) {
-    delete static_cast<Arrival*>(value);
-    return MPI_SUCCESS;
-}
-
-int arrival_key() {
-    static const int key = [] {
-        int made = MPI_KEYVAL_INVALID;
-        check(MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, drop_arrival, &made, nullptr),
-              "MPI_Comm_create_keyval");
-        return made;
-    }();
-    return key;
-}
-
 /// The arrival that was begun with the communicator and not completed; a new one where none was.
 Arrival& arrival_at(MPI_Comm comm) {
-    void* found = nullptr;
-    int present = 0;
-    check(MPI_Comm_get_attr(comm, arrival_key(), static_cast<void*>(&found), &present),
-          "MPI_Comm_get_attr");
-    if (present) return *static_cast<Arrival*>(found);
-    auto arrival = std::make_unique<Arrival>();
-    check(MPI_Comm_set_attr(comm, arrival_key(), arrival.get()), "MPI_Comm_set_attr");
-    return *arrival.release();
+    if (Arrival* const found = Attribute<Arrival>::find(comm)) return *found;
+    return Attribute<Arrival>::keep(comm, std::make_unique<Arrival>());
 }
 
 void complete(MPI_Request& request) {
@@ -79,7 +57,7 @@ MPI_Comm duplicate_when_all_came(MPI_Comm comm) {
         check(MPI_Comm_idup(comm, &arrival.duplicate, &arrival.request), "MPI_Comm_idup");
     complete(arrival.request);
     const MPI_Comm duplicate = arrival.duplicate;
-    check(MPI_Comm_delete_attr(comm, arrival_key()), "MPI_Comm_delete_attr");
+    Attribute<Arrival>::drop(comm);
     return duplicate;
 }
 

@@ -6,38 +6,27 @@
 
 #include <algorithm>
 #include <chrono>
+#include <memory>
 #include <new>
 #include <utility>
 
 #include "arrival.hpp"
+#include "attribute.hpp"
 #include "byte_message.hpp"
 #include "checked_call.hpp"
 #include "environment.hpp"
 #include "memory/offer.hpp"
 #include "memory/process_memory.hpp"
-#include "neighbour_graph.hpp"
 #include "thread_level.hpp"
 #include "window.hpp"
 
 namespace datamover::mpi {
 namespace {
 
-/// Called by MPI when the user's communicator goes (or at MPI_Finalize): the reference that the
-/// communicator held is dropped.
-int drop_cached_group(MPI_Comm, int, void* value, void*) {
-    delete static_cast<ProcessGroupPtr*>(value);
-    return MPI_SUCCESS;
-}
-
-int cache_key() {
-    static int key = [] {
-        int made = MPI_KEYVAL_INVALID;
-        check(MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, drop_cached_group, &made, nullptr),
-              "MPI_Comm_create_keyval");
-        return made;
-    }();
-    return key;
-}
+/// The reference that the user's communicator holds.
+struct CachedGroup {
+    ProcessGroupPtr group;
+};
 
 void check_usable(MPI_Comm comm) {
     check_running();
@@ -54,14 +43,10 @@ void check_usable(MPI_Comm comm) {
 
 ProcessGroupPtr ProcessGroup::of(MPI_Comm user_comm) {
     check_usable(user_comm);
-    void* found = nullptr;
-    int present = 0;
-    check(MPI_Comm_get_attr(user_comm, cache_key(), static_cast<void*>(&found), &present),
-          "MPI_Comm_get_attr");
-    if (present) return *static_cast<ProcessGroupPtr*>(found);
-    ProcessGroupPtr group(new ProcessGroup(user_comm));
-    auto* cached = new ProcessGroupPtr(group);
-    check(MPI_Comm_set_attr(user_comm, cache_key(), cached), "MPI_Comm_set_attr");
+    using Cached = Attribute<CachedGroup>;
+    if (const CachedGroup* const found = Cached::find(user_comm)) return found->group;
+    const ProcessGroupPtr group(new ProcessGroup(user_comm));
+    Cached::keep(user_comm, std::make_unique<CachedGroup>(group));
     return group;
 }
 
@@ -230,7 +215,7 @@ int ProcessGroup::node_position(std::int64_t rank) const {
 }
 
 bool ProcessGroup::on_same_machine(std::int64_t rank) const {
-    return std::binary_search(machine_ranks_.begin(), machine_ranks_.end(), rank);
+    return std::ranges::binary_search(machine_ranks_, rank);
 }
 
 void ProcessGroup::find_nodes() {

@@ -2,12 +2,14 @@
 // Which communicator stands for a BLACS context, also for one that is made again?
 #include "context_communicator.hpp"
 
-#include <cstdint>
+#include <cstddef>
+#include <memory>
 #include <mutex>
 #include <vector>
 
 #include "datamover/datamover_scalapack.h"
 #include "last_call.hpp"
+#include "mpi/attribute.hpp"
 #include "mpi/checked_call.hpp"
 
 namespace datamover {
@@ -22,17 +24,10 @@ std::vector<MPI_Comm>& kept_communicators() {
     return kept;
 }
 
-/// An attribute of the context's communicator: the number of the kept one. It has nothing to free.
-int attribute_key() {
-    static int key = [] {
-        int made = MPI_KEYVAL_INVALID;
-        mpi::check(
-            MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, MPI_COMM_NULL_DELETE_FN, &made, nullptr),
-            "MPI_Comm_create_keyval");
-        return made;
-    }();
-    return key;
-}
+/// What a context's communicator holds: which of the kept ones it is.
+struct Kept {
+    std::size_t number;
+};
 
 std::size_t number_of_congruent(MPI_Comm comm) {
     auto& kept = kept_communicators();
@@ -58,16 +53,12 @@ int drop_all_caches() {
 
 MPI_Comm context_communicator(MPI_Comm of_context) {
     const std::lock_guard lock(only_one);
-    void* found = nullptr;
-    int present = 0;
-    mpi::check(MPI_Comm_get_attr(of_context, attribute_key(), static_cast<void*>(&found), &present),
-               "MPI_Comm_get_attr");
-    if (!present) {
-        const std::size_t number = number_of_congruent(of_context);
-        found = reinterpret_cast<void*>(static_cast<std::uintptr_t>(number));
-        mpi::check(MPI_Comm_set_attr(of_context, attribute_key(), found), "MPI_Comm_set_attr");
-    }
-    return kept_communicators()[static_cast<std::size_t>(reinterpret_cast<std::uintptr_t>(found))];
+    using OfContext = mpi::Attribute<Kept>;
+    const Kept* found = OfContext::find(of_context);
+    if (found == nullptr)
+        found =
+            &OfContext::keep(of_context, std::make_unique<Kept>(number_of_congruent(of_context)));
+    return kept_communicators()[found->number];
 }
 
 }  // namespace datamover
