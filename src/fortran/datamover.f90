@@ -610,9 +610,28 @@ module datamover
     end interface
 
     ! For the submodules.
+    ! Of C, for all kinds of handles.
+    abstract interface
+        function c_free_function(handle) bind(c) result(code)
+            import :: c_ptr, c_int
+            type(c_ptr), intent(inout) :: handle
+            integer(c_int) :: code
+        end function
+    end interface
+
     interface
         ! Hands the code and its message to the caller, or stops where that asks for no code.
         module subroutine conclude(code, stat, errmsg)
+            integer(c_int), intent(in) :: code
+            integer, intent(out), optional :: stat
+            character(*), intent(inout), optional :: errmsg
+        end subroutine
+
+        ! Puts what a call made in the place of what was there, and concludes the call.
+        module subroutine replace(handle, free, made, code, stat, errmsg)
+            type(c_ptr), intent(inout) :: handle
+            procedure(c_free_function) :: free
+            type(c_ptr), intent(in) :: made
             integer(c_int), intent(in) :: code
             integer, intent(out), optional :: stat
             character(*), intent(inout), optional :: errmsg

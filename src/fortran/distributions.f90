@@ -68,12 +68,8 @@ submodule (datamover) datamover_distributions
             type(c_ptr), value :: op
             integer(c_int) :: code
         end function
-        function c_free(distribution) bind(c, name='datamover_distribution_free') result(code)
-            import :: c_ptr, c_int
-            type(c_ptr), intent(inout) :: distribution
-            integer(c_int) :: code
-        end function
     end interface
+    procedure(c_free_function), bind(c, name='datamover_distribution_free') :: c_free
 
 contains
 
@@ -88,9 +84,7 @@ contains
         made = c_null_ptr
         code = c_distribution(made, int(comm, c_int), ranks, limit_bytes, &
             text_at(method_text, present(method)))
-        if (code == 0) code = c_free(self%handle)
-        if (code == 0) self%handle = made
-        call conclude(code, stat, errmsg)
+        call replace(self%handle, c_free, made, code, stat, errmsg)
     end procedure
 
     module procedure by_keys
@@ -104,9 +98,7 @@ contains
         made = c_null_ptr
         code = c_by_keys(made, int(comm, c_int), map%handle, keys, limit_bytes, &
             text_at(method_text, present(method)))
-        if (code == 0) code = c_free(self%handle)
-        if (code == 0) self%handle = made
-        call conclude(code, stat, errmsg)
+        call replace(self%handle, c_free, made, code, stat, errmsg)
     end procedure
 
     module procedure received

@@ -38,6 +38,14 @@ contains
         if (.not. present(stat)) error stop 'datamover: '//message
     end procedure
 
+    module procedure replace
+        integer(c_int) :: so_far
+        so_far = code
+        if (so_far == datamover_success) so_far = free(handle)
+        if (so_far == datamover_success) handle = made
+        call conclude(so_far, stat, errmsg)
+    end procedure
+
     module procedure last_message
         character(kind=c_char), pointer :: text(:)
         type(c_ptr) :: at

@@ -105,12 +105,8 @@ submodule (datamover) datamover_layouts
             integer(c_int64_t), intent(out) :: global(*)
             integer(c_int) :: code
         end function
-        function c_layout_free(layout) bind(c, name='datamover_layout_free') result(code)
-            import :: c_ptr, c_int
-            type(c_ptr), intent(inout) :: layout
-            integer(c_int) :: code
-        end function
     end interface
+    procedure(c_free_function), bind(c, name='datamover_layout_free') :: c_layout_free
 
 contains
 
@@ -130,8 +126,7 @@ contains
         if (present(column_major_grid)) options%column_major_grid = merge(1, 0, column_major_grid)
         if (code == 0) code = c_block_cyclic(made, size(extents), extents, &
             distribution//c_null_char, int(nprocs, c_int64_t), c_loc(options))
-        call replace_layout(self, made, code)
-        call conclude(code, stat, errmsg)
+        call replace(self%handle, c_layout_free, made, code, stat, errmsg)
     end procedure
 
     module procedure floor_plan
@@ -147,8 +142,7 @@ contains
                 reshape(int(hi, c_int64_t), [size(hi)]), int(owners, c_int64_t), &
                 int(nprocs, c_int64_t))
         end if
-        call replace_layout(self, made, code)
-        call conclude(code, stat, errmsg)
+        call replace(self%handle, c_layout_free, made, code, stat, errmsg)
     end procedure
 
     module procedure with_owners
@@ -161,8 +155,7 @@ contains
             code = refused(datamover_mismatch, 'owners are of another number of blocks than there are')
         if (code == 0) code = c_with_owners(made, blocks%handle, int(owners, c_int64_t), &
             int(nprocs, c_int64_t))
-        call replace_layout(self, made, code)
-        call conclude(code, stat, errmsg)
+        call replace(self%handle, c_layout_free, made, code, stat, errmsg)
     end procedure
 
     module procedure uniform
@@ -176,18 +169,8 @@ contains
         call widen(grid, 0, size(lo), 'grid', blocks, code)
         if (code == 0) code = c_uniform(made, size(first), first, end, blocks, &
             int(nprocs, c_int64_t))
-        call replace_layout(self, made, code)
-        call conclude(code, stat, errmsg)
+        call replace(self%handle, c_layout_free, made, code, stat, errmsg)
     end procedure
-
-    subroutine replace_layout(layout, made, code)
-        class(datamover_layout), intent(inout) :: layout
-        type(c_ptr), intent(in) :: made
-        integer(c_int), intent(inout) :: code
-        if (code /= 0) return
-        code = c_layout_free(layout%handle)
-        layout%handle = made
-    end subroutine
 
     module procedure num_blocks
         count = 0

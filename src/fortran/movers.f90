@@ -11,11 +11,6 @@ submodule (datamover) datamover_movers
             type(c_ptr), value :: layout, attached
             integer(c_int) :: code
         end function
-        function c_array_free(array) bind(c, name='datamover_array_free') result(code)
-            import :: c_ptr, c_int
-            type(c_ptr), intent(inout) :: array
-            integer(c_int) :: code
-        end function
         function c_bind(mover, comm, so_far, plan, num_arrays, sources, destinations, op, &
             transport, check) bind(c, name='datamover_fortran_bind') result(code)
             import :: c_ptr, c_int, c_int64_t
@@ -48,17 +43,10 @@ submodule (datamover) datamover_movers
             type(c_ptr), value :: mover
             integer(c_int) :: code
         end function
-        function c_mover_free(mover) bind(c, name='datamover_mover_free') result(code)
-            import :: c_ptr, c_int
-            type(c_ptr), intent(inout) :: mover
-            integer(c_int) :: code
-        end function
-        function c_give_up(mover) bind(c, name='datamover_mover_give_up') result(code)
-            import :: c_ptr, c_int
-            type(c_ptr), intent(inout) :: mover
-            integer(c_int) :: code
-        end function
     end interface
+    procedure(c_free_function), bind(c, name='datamover_array_free') :: c_array_free
+    procedure(c_free_function), bind(c, name='datamover_mover_free') :: c_mover_free
+    procedure(c_free_function), bind(c, name='datamover_mover_give_up') :: c_give_up
 
 contains
 

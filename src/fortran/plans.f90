@@ -3,6 +3,21 @@
 submodule (datamover) datamover_plans
     implicit none
 
+    abstract interface
+        function c_plan_of_one(plan, from) bind(c) result(code)
+            import :: c_ptr, c_int
+            type(c_ptr), intent(inout) :: plan
+            type(c_ptr), value :: from
+            integer(c_int) :: code
+        end function
+        function c_plan_of_two(plan, first, second) bind(c) result(code)
+            import :: c_ptr, c_int
+            type(c_ptr), intent(inout) :: plan
+            type(c_ptr), value :: first, second
+            integer(c_int) :: code
+        end function
+    end interface
+
     interface
         function c_redistribute(plan, source, destination, axes) &
             bind(c, name='datamover_redistribute') result(code)
@@ -30,13 +45,6 @@ submodule (datamover) datamover_plans
             integer(c_int), value :: corners
             integer(c_int) :: code
         end function
-        function c_plan_new(plan, source, destination) bind(c, name='datamover_plan_new') &
-            result(code)
-            import :: c_ptr, c_int
-            type(c_ptr), intent(inout) :: plan
-            type(c_ptr), value :: source, destination
-            integer(c_int) :: code
-        end function
         function c_plan_copy(plan, source_block, source_lo, source_hi, destination_block, &
             destination_lo, destination_hi, axes) bind(c, name='datamover_plan_copy') result(code)
             import :: c_ptr, c_int, c_int64_t
@@ -44,31 +52,6 @@ submodule (datamover) datamover_plans
             integer(c_int64_t), value :: source_block, destination_block
             integer(c_int64_t), intent(in) :: source_lo(*), source_hi(*), destination_lo(*), &
                 destination_hi(*)
-            integer(c_int) :: code
-        end function
-        function c_plan_merge(plan, a, b) bind(c, name='datamover_plan_merge') result(code)
-            import :: c_ptr, c_int
-            type(c_ptr), intent(inout) :: plan
-            type(c_ptr), value :: a, b
-            integer(c_int) :: code
-        end function
-        function c_plan_reverse(plan, forth) bind(c, name='datamover_plan_reverse') result(code)
-            import :: c_ptr, c_int
-            type(c_ptr), intent(inout) :: plan
-            type(c_ptr), value :: forth
-            integer(c_int) :: code
-        end function
-        function c_plan_adjoint(plan, forth) bind(c, name='datamover_plan_adjoint') result(code)
-            import :: c_ptr, c_int
-            type(c_ptr), intent(inout) :: plan
-            type(c_ptr), value :: forth
-            integer(c_int) :: code
-        end function
-        function c_plan_compose(plan, first, next) bind(c, name='datamover_plan_compose') &
-            result(code)
-            import :: c_ptr, c_int
-            type(c_ptr), intent(inout) :: plan
-            type(c_ptr), value :: first, next
             integer(c_int) :: code
         end function
         function c_plan_save(plan, path) bind(c, name='datamover_plan_save') result(code)
@@ -91,12 +74,13 @@ submodule (datamover) datamover_plans
             type(c_ptr), intent(inout) :: layout
             integer(c_int) :: code
         end function
-        function c_plan_free(plan) bind(c, name='datamover_plan_free') result(code)
-            import :: c_ptr, c_int
-            type(c_ptr), intent(inout) :: plan
-            integer(c_int) :: code
-        end function
     end interface
+    procedure(c_plan_of_two), bind(c, name='datamover_plan_new') :: c_plan_new
+    procedure(c_plan_of_two), bind(c, name='datamover_plan_merge') :: c_plan_merge
+    procedure(c_plan_of_one), bind(c, name='datamover_plan_reverse') :: c_plan_reverse
+    procedure(c_plan_of_one), bind(c, name='datamover_plan_adjoint') :: c_plan_adjoint
+    procedure(c_plan_of_two), bind(c, name='datamover_plan_compose') :: c_plan_compose
+    procedure(c_free_function), bind(c, name='datamover_plan_free') :: c_plan_free
 
 contains
 
@@ -125,8 +109,7 @@ contains
         else if (code == 0) then
             code = c_redistribute(made, source%handle, destination%handle, axes_at)
         end if
-        call replace_plan(self, made, code)
-        call conclude(code, stat, errmsg)
+        call replace(self%handle, c_plan_free, made, code, stat, errmsg)
     end procedure
 
     subroutine give_axes(axes, dims, from_0, at, code)
@@ -183,8 +166,7 @@ contains
         end if
         if (code == 0) code = c_halo(made, layout%handle, low, up, plo_at, phi_at, wraps_at, &
             with_corners)
-        call replace_plan(self, made, code)
-        call conclude(code, stat, errmsg)
+        call replace(self%handle, c_plan_free, made, code, stat, errmsg)
     end procedure
 
     module procedure between
@@ -192,8 +174,7 @@ contains
         integer(c_int) :: code
         made = c_null_ptr
         code = c_plan_new(made, source%handle, destination%handle)
-        call replace_plan(self, made, code)
-        call conclude(code, stat, errmsg)
+        call replace(self%handle, c_plan_free, made, code, stat, errmsg)
     end procedure
 
     module procedure copy
@@ -234,8 +215,7 @@ contains
         integer(c_int) :: code
         made = c_null_ptr
         code = c_plan_merge(made, a%handle, b%handle)
-        call replace_plan(self, made, code)
-        call conclude(code, stat, errmsg)
+        call replace(self%handle, c_plan_free, made, code, stat, errmsg)
     end procedure
 
     module procedure reverse
@@ -243,8 +223,7 @@ contains
         integer(c_int) :: code
         made = c_null_ptr
         code = c_plan_reverse(made, forth%handle)
-        call replace_plan(self, made, code)
-        call conclude(code, stat, errmsg)
+        call replace(self%handle, c_plan_free, made, code, stat, errmsg)
     end procedure
 
     module procedure adjoint
@@ -252,8 +231,7 @@ contains
         integer(c_int) :: code
         made = c_null_ptr
         code = c_plan_adjoint(made, forth%handle)
-        call replace_plan(self, made, code)
-        call conclude(code, stat, errmsg)
+        call replace(self%handle, c_plan_free, made, code, stat, errmsg)
     end procedure
 
     module procedure compose
@@ -261,8 +239,7 @@ contains
         integer(c_int) :: code
         made = c_null_ptr
         code = c_plan_compose(made, first%handle, next%handle)
-        call replace_plan(self, made, code)
-        call conclude(code, stat, errmsg)
+        call replace(self%handle, c_plan_free, made, code, stat, errmsg)
     end procedure
 
     module procedure save_plan
@@ -274,18 +251,8 @@ contains
         integer(c_int) :: code
         made = c_null_ptr
         code = c_plan_load(made, trim(path)//c_null_char)
-        call replace_plan(self, made, code)
-        call conclude(code, stat, errmsg)
+        call replace(self%handle, c_plan_free, made, code, stat, errmsg)
     end procedure
-
-    subroutine replace_plan(plan, made, code)
-        class(datamover_plan), intent(inout) :: plan
-        type(c_ptr), intent(in) :: made
-        integer(c_int), intent(inout) :: code
-        if (code /= 0) return
-        code = c_plan_free(plan%handle)
-        plan%handle = made
-    end subroutine
 
     module procedure free_plan
         call conclude(c_plan_free(self%handle))

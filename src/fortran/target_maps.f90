@@ -51,34 +51,20 @@ submodule (datamover) datamover_target_maps
             integer(c_int64_t), intent(inout) :: to(*)
             integer(c_int) :: code
         end function
-        function c_free(map) bind(c, name='datamover_target_map_free') result(code)
-            import :: c_ptr, c_int
-            type(c_ptr), intent(inout) :: map
-            integer(c_int) :: code
-        end function
     end interface
+    procedure(c_free_function), bind(c, name='datamover_target_map_free') :: c_free
 
     ! C's datamover_type.
     integer(c_int), parameter :: type_int64 = 4, type_float64 = 10
 
 contains
 
-    ! Takes a new map in place of the old one.
-    subroutine replace_map(self, made, code)
-        class(datamover_target_map), intent(inout) :: self
-        type(c_ptr), intent(in) :: made
-        integer(c_int), intent(inout) :: code
-        if (code == 0) code = c_free(self%handle)
-        if (code == 0) self%handle = made
-    end subroutine
-
     module procedure modulo_map
         type(c_ptr) :: made
         integer(c_int) :: code
         made = c_null_ptr
         code = c_modulo(made, int(nprocs, c_int64_t))
-        call replace_map(self, made, code)
-        call conclude(code, stat, errmsg)
+        call replace(self%handle, c_free, made, code, stat, errmsg)
     end procedure
 
     module procedure block_map
@@ -86,8 +72,7 @@ contains
         integer(c_int) :: code
         made = c_null_ptr
         code = c_block(made, 1_c_int64_t, total, int(nprocs, c_int64_t))
-        call replace_map(self, made, code)
-        call conclude(code, stat, errmsg)
+        call replace(self%handle, c_free, made, code, stat, errmsg)
     end procedure
 
     module procedure splitters
@@ -107,8 +92,7 @@ contains
             call widen(values, 0, -1, 'values', integers, code)
             if (code == 0) code = c_splitters(made, type_int64, c_loc(integers), nprocs)
         end select
-        call replace_map(self, made, code)
-        call conclude(code, stat, errmsg)
+        call replace(self%handle, c_free, made, code, stat, errmsg)
     end procedure
 
     module procedure cells
@@ -143,8 +127,7 @@ contains
             code = c_cells(made, box, text_at(order_text, present(order)), table_at, &
                 int(nprocs, c_int64_t))
         end if
-        call replace_map(self, made, code)
-        call conclude(code, stat, errmsg)
+        call replace(self%handle, c_free, made, code, stat, errmsg)
     end procedure
 
     module procedure ranks
