@@ -4,15 +4,15 @@
 
 #include <algorithm>
 #include <limits>
-#include <string>
 
+#include "geometry/checked.hpp"
 #include "geometry/make_error.hpp"
 
 namespace datamover::distribute {
 namespace {
 
 /// Addresses and their differences, also beyond 64 bits.
-__extension__ using Wide = __int128;
+using geometry::Wide;
 
 Wide address_of(const void* data) {
     return static_cast<Wide>(reinterpret_cast<std::uintptr_t>(data));

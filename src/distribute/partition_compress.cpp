@@ -8,6 +8,8 @@
 #include <immintrin.h>
 #endif
 
+#include "target_codes_wide.hpp"
+
 namespace datamover::distribute {
 
 #if defined(__x86_64__)
@@ -15,13 +17,6 @@ namespace {
 
 /// Beyond this a vector is scanned too often.
 constexpr std::uint32_t most_targets = 8;
-
-bool processor_suits() {
-    static const bool suits =
-        __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
-        __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("popcnt");
-    return suits;
-}
 
 __attribute__((target("avx512f,avx512vl,avx512bw,popcnt"))) void fan_out_4_bytes(
     const std::uint8_t* codes, const std::byte* source, std::int64_t begin, std::int64_t end,
@@ -73,7 +68,7 @@ bool fan_out_compressed(const ElementRange& range, const ElementColumn& column,
                         std::byte** places) {
     const bool suits = range.codes->width_bytes == 1 && range.drop_code <= most_targets &&
                        (column.elem_bytes == 4 || column.elem_bytes == 8) &&
-                       column.stride_bytes == column.elem_bytes && processor_suits();
+                       column.stride_bytes == column.elem_bytes && wide_codes_work();
     if (!suits) return false;
     const auto* codes = reinterpret_cast<const std::uint8_t*>(range.codes->data());
     const auto* source = static_cast<const std::byte*>(column.data);

@@ -5,18 +5,17 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <string>
 #include <type_traits>
-#include <utility>
 
 #include "element_keys.hpp"
+#include "geometry/checked.hpp"
 #include "geometry/make_error.hpp"
 
 namespace datamover::distribute {
 namespace {
 
 /// Wide enough for all 64-bit integers.
-__extension__ using Wide = __int128;
+using geometry::Wide;
 
 /// The least integer that is not below a value; beyond 64 bits any integer there.
 template <class Number>

@@ -11,6 +11,7 @@
 #include "geometry/checked.hpp"
 #include "geometry/make_error.hpp"
 #include "overlaps.hpp"
+#include "relation/scalar_types.hpp"
 #include "target_codes_wide.hpp"
 
 namespace datamover::distribute {
@@ -68,27 +69,13 @@ using Encoder = bool (*)(const std::byte*, std::int64_t, std::int64_t, Code*, in
 
 template <class Code>
 Encoder<Code> encoder_of(ScalarType type) {
-    switch (type) {
-        case ScalarType::int8:
-            return encode<Code, std::int8_t>;
-        case ScalarType::int16:
-            return encode<Code, std::int16_t>;
-        case ScalarType::int32:
-            return encode<Code, std::int32_t>;
-        case ScalarType::int64:
-            return encode<Code, std::int64_t>;
-        case ScalarType::uint8:
-            return encode<Code, std::uint8_t>;
-        case ScalarType::uint16:
-            return encode<Code, std::uint16_t>;
-        case ScalarType::uint32:
-            return encode<Code, std::uint32_t>;
-        case ScalarType::uint64:
-            return encode<Code, std::uint64_t>;
-        default:
+    return scalar::with_type(type, [type]<class Target>() -> Encoder<Code> {
+        if constexpr (std::is_integral_v<Target>)
+            return encode<Code, Target>;
+        else
             throw make_error(ErrorCode::wrong_type, "targets must be integers, not ",
                              scalar_name(type));
-    }
+    });
 }
 
 /// Counts codes: by comparison where there are few ranks, so that it vectorises; else in four
@@ -171,36 +158,19 @@ struct ReadTarget {
     bool valid = false;
 };
 
-template <class Target>
-ReadTarget read_target(const std::byte* data, int nprocs) {
-    Target value;
-    __builtin_memcpy(&value, data, sizeof value);
-    const bool drops = std::is_signed_v<Target> && value == static_cast<Target>(-1);
-    const bool negative = std::is_signed_v<Target> && value < Target{0};
-    const bool rank =
-        !negative && static_cast<std::uint64_t>(value) < static_cast<std::uint64_t>(nprocs);
-    return {std::to_string(value), drops || rank};
-}
-
 ReadTarget read_target(ScalarType type, const std::byte* data, int nprocs) {
-    switch (type) {
-        case ScalarType::int8:
-            return read_target<std::int8_t>(data, nprocs);
-        case ScalarType::int16:
-            return read_target<std::int16_t>(data, nprocs);
-        case ScalarType::int32:
-            return read_target<std::int32_t>(data, nprocs);
-        case ScalarType::uint8:
-            return read_target<std::uint8_t>(data, nprocs);
-        case ScalarType::uint16:
-            return read_target<std::uint16_t>(data, nprocs);
-        case ScalarType::uint32:
-            return read_target<std::uint32_t>(data, nprocs);
-        case ScalarType::uint64:
-            return read_target<std::uint64_t>(data, nprocs);
-        default:
-            return read_target<std::int64_t>(data, nprocs);
-    }
+    return scalar::with_type(type, [&]<class Target>() -> ReadTarget {
+        if constexpr (std::is_integral_v<Target>) {
+            Target value;
+            __builtin_memcpy(&value, data, sizeof value);
+            const bool drops = std::is_signed_v<Target> && value == static_cast<Target>(-1);
+            const bool negative = std::is_signed_v<Target> && value < Target{0};
+            const bool rank =
+                !negative && static_cast<std::uint64_t>(value) < static_cast<std::uint64_t>(nprocs);
+            return {std::to_string(value), drops || rank};
+        }
+        return {};  // there is no encoder for it
+    });
 }
 
 /// Names the first bad one of `n` targets in memory, which are entries from `first` on.
@@ -229,7 +199,7 @@ void check_rows(const TargetList& targets) {
                          targets.targets_per_elem, " targets each make no sense");
     const auto rows = targets.row_starts;
     if (!rows.empty() && (static_cast<std::int64_t>(rows.size()) - 1 != targets.elems ||
-                          rows.front() != 0 || !std::is_sorted(rows.begin(), rows.end())))
+                          rows.front() != 0 || !std::ranges::is_sorted(rows)))
         throw make_error(ErrorCode::invalid_argument, "row starts must be one more than the ",
                          targets.elems, " elements, ascending from 0");
     const std::int64_t entries =

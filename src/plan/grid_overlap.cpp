@@ -20,7 +20,7 @@ DealtAxis dealt_axis(const BlockCyclic& layout, int d, int64_t lo) {
 std::vector<int> slowest_first(const BlockCyclic& layout) {
     std::vector<int> order;
     for (int d = 0; d < layout.dims(); ++d) order.push_back(d);
-    if (layout.column_major_grid()) std::reverse(order.begin(), order.end());
+    if (layout.column_major_grid()) std::ranges::reverse(order);
     return order;
 }
 
@@ -47,38 +47,31 @@ std::optional<GridOverlap> GridOverlap::of(const MotionPlan& plan) {
 }
 
 int64_t GridOverlap::elems(const Point& source, const Point& destination) const {
-    int64_t product = 1;
-    for (std::size_t k = 0; k < axes_.size() && product > 0; ++k)
-        product *= axes_[k].shared(source[source_dim_[k]], destination[static_cast<int>(k)]);
-    return product;
+    return product([&](const AxisOverlap& axis, int from, int to) {
+        return axis.shared(source[from], destination[to]);
+    });
 }
 
 int64_t GridOverlap::source_elems(const Point& source) const {
-    int64_t product = 1;
-    for (std::size_t k = 0; k < axes_.size(); ++k)
-        product *= axes_[k].source_elems(source[source_dim_[k]]);
-    return product;
+    return product(
+        [&](const AxisOverlap& axis, int from, int) { return axis.source_elems(source[from]); });
 }
 
 int64_t GridOverlap::destination_elems(const Point& destination) const {
-    int64_t product = 1;
-    for (std::size_t k = 0; k < axes_.size(); ++k)
-        product *= axes_[k].destination_elems(destination[static_cast<int>(k)]);
-    return product;
+    return product([&](const AxisOverlap& axis, int, int to) {
+        return axis.destination_elems(destination[to]);
+    });
 }
 
 int64_t GridOverlap::source_peers(const Point& source) const {
-    int64_t product = 1;
-    for (std::size_t k = 0; k < axes_.size(); ++k)
-        product *= axes_[k].source_peers(source[source_dim_[k]]);
-    return product;
+    return product(
+        [&](const AxisOverlap& axis, int from, int) { return axis.source_peers(source[from]); });
 }
 
 int64_t GridOverlap::destination_peers(const Point& destination) const {
-    int64_t product = 1;
-    for (std::size_t k = 0; k < axes_.size(); ++k)
-        product *= axes_[k].destination_peers(destination[static_cast<int>(k)]);
-    return product;
+    return product([&](const AxisOverlap& axis, int, int to) {
+        return axis.destination_peers(destination[to]);
+    });
 }
 
 std::vector<GridOverlap::Box> GridOverlap::boxes(const BlockCyclic& layout, int64_t lo,
@@ -121,14 +114,10 @@ int64_t GridOverlap::elems(int64_t source_lo, int64_t source_hi, int64_t destina
                            int64_t destination_hi) const {
     int64_t sum = 0;
     for (const Box& s : boxes(source_, source_lo, source_hi))
-        for (const Box& t : boxes(destination_, destination_lo, destination_hi)) {
-            int64_t product = 1;
-            for (std::size_t k = 0; k < axes_.size() && product > 0; ++k) {
-                const int from = source_dim_[k], to = static_cast<int>(k);
-                product *= axes_[k].shared(s.lo[from], s.hi[from], t.lo[to], t.hi[to]);
-            }
-            sum += product;
-        }
+        for (const Box& t : boxes(destination_, destination_lo, destination_hi))
+            sum += product([&](const AxisOverlap& axis, int from, int to) {
+                return axis.shared(s.lo[from], s.hi[from], t.lo[to], t.hi[to]);
+            });
     return sum;
 }
 
@@ -147,17 +136,15 @@ std::map<int64_t, int64_t> GridOverlap::sizes() const {
 }
 
 int64_t GridOverlap::smallest() const {
-    int64_t product = 1;
-    for (const AxisOverlap& axis : axes_)
-        product *= axis.sizes().empty() ? 0 : axis.sizes().begin()->first;
-    return product;
+    return product([](const AxisOverlap& axis, int, int) {
+        return axis.sizes().empty() ? 0 : axis.sizes().begin()->first;
+    });
 }
 
 int64_t GridOverlap::largest() const {
-    int64_t product = 1;
-    for (const AxisOverlap& axis : axes_)
-        product *= axis.sizes().empty() ? 0 : axis.sizes().rbegin()->first;
-    return product;
+    return product([](const AxisOverlap& axis, int, int) {
+        return axis.sizes().empty() ? 0 : axis.sizes().rbegin()->first;
+    });
 }
 
 }  // namespace datamover::plan

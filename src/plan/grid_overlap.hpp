@@ -59,6 +59,14 @@ private:
         Point lo, hi;
     };
     static std::vector<Box> boxes(const BlockCyclic& layout, std::int64_t lo, std::int64_t hi);
+    /// Of a factor of each dimension: factor(axis, the source's dimension, the destination's).
+    template <class Factor>
+    std::int64_t product(Factor&& factor) const {
+        std::int64_t all = 1;
+        for (std::size_t k = 0; k < axes_.size() && all > 0; ++k)
+            all *= factor(axes_[k], source_dim_[k], static_cast<int>(k));
+        return all;
+    }
 
     BlockCyclic source_, destination_;
     std::vector<AxisOverlap> axes_;  ///< one per dimension of the destination
