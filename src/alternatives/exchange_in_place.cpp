@@ -179,8 +179,7 @@ private:
 
     /// Moves everything to the buffer's start.
     ElementRuns close_up() {
-        std::sort(held_.begin(), held_.end(),
-                  [](const Held& a, const Held& b) { return a.begin < b.begin; });
+        std::ranges::sort(held_, [](const Held& a, const Held& b) { return a.begin < b.begin; });
         ElementRuns runs;
         std::int64_t end = 0;
         for (std::size_t first = 0; first < held_.size();) {

@@ -90,7 +90,7 @@ public:
         const auto comes = [](std::int64_t elems) { return elems > 0; };
         const auto through = [&] {
             receive();
-            return std::none_of(left_.begin(), left_.end(), comes) && sends_.all_complete();
+            return std::ranges::none_of(left_, comes) && sends_.all_complete();
         };
         s_.group->wait_until(through, mpi::Load::data);
     }

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <string>
 
 #include "datamover/scalapack_descriptor.hpp"
 #include "geometry/make_error.hpp"

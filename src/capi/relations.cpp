@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // How does a C program move elements from addresses to addresses within one process?
-#include <algorithm>
 #include <span>
 
 #include "datamover/relation_datatype.hpp"

@@ -116,7 +116,7 @@ int datamover_stream_has(const datamover_stream_source* source, const char* name
         value_of(source, "source");
         const std::string wanted = &given(name, "name");
         const auto& names = source->names;
-        given(has, "has") = std::find(names.begin(), names.end(), wanted) != names.end();
+        given(has, "has") = std::ranges::find(names, wanted) != names.end();
     });
 }
 

@@ -2,7 +2,6 @@
 // How does a C program take every element to the process that is named for it?
 #include <algorithm>
 #include <limits>
-#include <string>
 
 #include "capi/handles.hpp"
 #include "datamover/distribute.h"

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <numeric>
-#include <utility>
 
 #include "alternatives/alternatives.hpp"
 #include "distribution_state.hpp"
@@ -78,7 +77,7 @@ const std::vector<std::int64_t>& ArrivalOrders::places(State& s, NodeSlot& slot,
     const std::vector<Label> labels = delivered(s, slot, *delivery);
     places_.resize(labels.size());
     std::iota(places_.begin(), places_.end(), std::int64_t{0});
-    std::stable_sort(places_.begin(), places_.end(), [&](std::int64_t a, std::int64_t b) {
+    std::ranges::stable_sort(places_, [&](std::int64_t a, std::int64_t b) {
         return labels[static_cast<std::size_t>(a)] < labels[static_cast<std::size_t>(b)];
     });
     return places_;

@@ -93,8 +93,8 @@ private:
 
     /// Tells the senders on the node where their elements belong.
     void offer_windows() {
-        const bool any = std::any_of(arrivals_.begin(), arrivals_.end(),
-                                     [](const Arrival& a) { return a.position >= 0; });
+        const bool any =
+            std::ranges::any_of(arrivals_, [](const Arrival& a) { return a.position >= 0; });
         std::vector<std::optional<memory::SharedPlace>> windows;
         bool reachable = true;
         for (std::size_t c = 0; any && reachable && c < carriage_.columns.size(); ++c) {

@@ -98,8 +98,8 @@ private:
     }
 
     bool all_reachable() const {
-        return std::all_of(sources_.begin(), sources_.end(),
-                           [](const Source& source) { return source.place.has_value(); });
+        return std::ranges::all_of(sources_,
+                                   [](const Source& source) { return source.place.has_value(); });
     }
 
     void offer_values() {

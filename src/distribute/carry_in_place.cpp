@@ -4,7 +4,6 @@
 // Only elements that leave are read; they are staged, and arrivals fill the holes from the front.
 // Few stay unfilled at the end, where fewer arrive than leave: only from there on elements move up.
 // In stable order those that stay move together to their place between the arrivals.
-#include <algorithm>
 #include <cstring>
 
 #include "distribution_state.hpp"

@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <string>
 #include <utility>
 
 #include "element_keys.hpp"

@@ -16,7 +16,6 @@
 #include "geometry/make_error.hpp"
 #include "method_choice.hpp"
 #include "mpi/all_to_all.hpp"
-#include "mpi/checked_call.hpp"
 #include "overlaps.hpp"
 #include "started_move.hpp"
 

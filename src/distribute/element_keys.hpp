@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <cstring>
-#include <string>
 #include <type_traits>
 
 #include "datamover/targets.hpp"

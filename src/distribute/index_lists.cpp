@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <iterator>
 #include <optional>
-#include <string>
 #include <tuple>
 #include <utility>
 
@@ -121,7 +120,7 @@ public:
               std::span<const Layout> partners) {
         for (std::size_t k = 0; k < mine.size(); ++k) read_list(mine[k], k);
         for (const Layout& partner : partners) read_partner(partner);
-        std::sort(asked_.begin(), asked_.end());
+        std::ranges::sort(asked_);
         asked_.erase(std::unique(asked_.begin(), asked_.end()), asked_.end());
     }
 
@@ -186,7 +185,7 @@ public:
                 part.holders.push_back({h.index, h.rank, h.position});
                 found.push_back(h.index);
             }
-        std::sort(found.begin(), found.end());
+        std::ranges::sort(found);
         std::set_difference(asked_.begin(), asked_.end(), found.begin(), found.end(),
                             std::back_inserter(part.unheld));
         return {shape_, std::move(part)};
@@ -230,8 +229,7 @@ private:
     static void answer(const Arrived<Held>& told, const Arrived<std::int64_t>& asked,
                        std::vector<Held>& answers, std::vector<std::int64_t>& askers) {
         std::vector<Held> sorted = told.elems;
-        std::sort(sorted.begin(), sorted.end(),
-                  [](const Held& a, const Held& b) { return a.key() < b.key(); });
+        std::ranges::sort(sorted, [](const Held& a, const Held& b) { return a.key() < b.key(); });
         const auto before = [](const Held& h, std::int64_t index) { return h.index < index; };
         for (std::size_t q = 0; q < asked.elems.size(); ++q) {
             const std::int64_t index = asked.elems[q];

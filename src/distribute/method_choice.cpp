@@ -123,8 +123,8 @@ const std::string& MethodTimes::fastest(std::int64_t elem_bytes, bool in_place) 
     std::vector<std::pair<const std::string*, double>> seconds;
     for (const MethodTime& time : times) {
         if (time.in_place != in_place || (!in_place && time.elem_bytes != sampled)) continue;
-        const auto known = std::find_if(seconds.begin(), seconds.end(),
-                                        [&](const auto& one) { return *one.first == time.method; });
+        const auto known = std::ranges::find_if(
+            seconds, [&](const auto& one) { return *one.first == time.method; });
         if (known == seconds.end())
             seconds.emplace_back(&time.method, time.seconds);
         else

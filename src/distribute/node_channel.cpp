@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <new>
-#include <string>
 
 #include "geometry/make_error.hpp"
 

@@ -119,7 +119,7 @@ SpaceCurve::SpaceCurve(CellOrder order, std::span<const std::int64_t> cells)
     : dims_(static_cast<int>(cells.size())),
       cells_(cells.begin(), cells.end()),
       is_hilbert_(order == CellOrder::hilbert) {
-    const std::int64_t most = *std::max_element(cells.begin(), cells.end());
+    const std::int64_t most = *std::ranges::max_element(cells);
     bits_ = std::bit_width(static_cast<std::uint64_t>(most - 1));
     if (place_bits() > 64)
         throw Error(ErrorCode::out_of_range, "the cells' curve has more than 2^64 positions");
@@ -147,11 +147,6 @@ SpaceCurve::Cube SpaceCurve::part(const Cube& cube, int level, std::uint32_t pla
         half.corner[static_cast<std::size_t>(d)] +=
             static_cast<std::int64_t>(orthant >> (dims_ - 1 - d) & 1u) << level;
     return half;
-}
-
-bool SpaceCurve::is_cube() const {
-    return std::all_of(cells_.begin(), cells_.end(),
-                       [&](std::int64_t n) { return n == std::int64_t{1} << bits_; });
 }
 
 void SpaceCurve::follow(std::uint64_t* places, std::size_t count) const {

@@ -6,7 +6,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <vector>
 
@@ -49,8 +48,6 @@ public:
 
     /// log2 of the number of places along the curve.
     int place_bits() const { return dims_ * bits_; }
-    /// Whether the box is the whole cube, so that the curve passes nothing else.
-    bool is_cube() const;
 
     /// The place in Z order, where every dimension gives its next bit in turn, of the first counts
     /// most. `fixed_dims` is the number of dimensions, or 0 where it is not known to the compiler.

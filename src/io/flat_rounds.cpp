@@ -3,7 +3,6 @@
 #include "flat_rounds.hpp"
 
 #include <algorithm>
-#include <string>
 
 #include "geometry/make_error.hpp"
 

@@ -3,7 +3,6 @@
 #include "datamover/axis_set.hpp"
 
 #include <numeric>
-#include <string>
 #include <utility>
 
 #include "geometry/checked.hpp"

@@ -39,7 +39,7 @@ std::vector<std::int64_t> prime_factors(std::int64_t n) {
     for (std::int64_t p = 2; p <= n / p; ++p)
         for (; n % p == 0; n /= p) factors.push_back(p);
     if (n > 1) factors.push_back(n);
-    std::reverse(factors.begin(), factors.end());
+    std::ranges::reverse(factors);
     return factors;
 }
 
@@ -47,7 +47,7 @@ std::vector<std::int64_t> prime_factors(std::int64_t n) {
 Point chosen_grid(const Point& shape, const std::vector<AxisDistribution>& axes,
                   std::int64_t nprocs) {
     Point grid = Point::filled(shape.dims(), 1);
-    const bool any = std::any_of(axes.begin(), axes.end(), [](const AxisDistribution& a) {
+    const bool any = std::ranges::any_of(axes, [](const AxisDistribution& a) {
         return a.kind != AxisDistribution::Kind::collapsed;
     });
     if (!any) return grid;
@@ -203,8 +203,8 @@ BlockCyclic::BlockCyclic(const Point& shape, const std::string& distribution, st
         positions_by_rank_[i] = static_cast<std::int64_t>(i);
     }
     const auto rank_of = [&](std::int64_t p) { return ranks_[static_cast<std::size_t>(p)]; };
-    std::sort(positions_by_rank_.begin(), positions_by_rank_.end(),
-              [&](std::int64_t a, std::int64_t b) { return rank_of(a) < rank_of(b); });
+    std::ranges::sort(positions_by_rank_,
+                      [&](std::int64_t a, std::int64_t b) { return rank_of(a) < rank_of(b); });
     for (std::size_t i = 1; i < positions_by_rank_.size(); ++i)
         if (rank_of(positions_by_rank_[i - 1]) == rank_of(positions_by_rank_[i]))
             invalid(concat("rank ", rank_of(positions_by_rank_[i]), " stands twice in ranks"));

@@ -3,7 +3,6 @@
 #include "datamover/flat_cyclic.hpp"
 
 #include <algorithm>
-#include <limits>
 #include <string>
 #include <utility>
 
@@ -45,8 +44,8 @@ FlatCyclic::FlatCyclic(const Point& shape, std::int64_t block_elems, std::int64_
                              " in owners is not in 0..", nprocs - 1);
         blocks_by_rank_[i] = static_cast<std::int64_t>(i);
     }
-    std::sort(blocks_by_rank_.begin(), blocks_by_rank_.end(),
-              [&](std::int64_t a, std::int64_t b) { return owner(a) < owner(b); });
+    std::ranges::sort(blocks_by_rank_,
+                      [&](std::int64_t a, std::int64_t b) { return owner(a) < owner(b); });
     for (std::size_t i = 1; i < blocks_by_rank_.size(); ++i)
         if (owner(blocks_by_rank_[i - 1]) == owner(blocks_by_rank_[i]))
             invalid(concat("rank ", owner(blocks_by_rank_[i]), " stands twice in owners"));

@@ -7,7 +7,6 @@
 #include <mutex>
 #include <new>
 #include <numeric>
-#include <stdexcept>
 
 #include "bounds.hpp"
 #include "box_index.hpp"
@@ -125,8 +124,8 @@ bool FloorPlan::Table::disjoint() const {
 void FloorPlan::Table::sort_by_owner() const {
     std::vector<std::int64_t> blocks(owners.size()), ranks, first;
     std::iota(blocks.begin(), blocks.end(), 0);
-    std::stable_sort(blocks.begin(), blocks.end(),
-                     [this](std::int64_t a, std::int64_t b) { return owners[a] < owners[b]; });
+    std::ranges::stable_sort(
+        blocks, [this](std::int64_t a, std::int64_t b) { return owners[a] < owners[b]; });
     for (std::size_t i = 0; i < blocks.size(); ++i) {
         const std::int64_t rank = owners[blocks[i]];
         if (!ranks.empty() && ranks.back() == rank) continue;

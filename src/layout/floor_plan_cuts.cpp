@@ -105,7 +105,7 @@ void check_splits(const Region& domain, int d, const std::vector<std::int64_t>& 
                              " lies outside the domain ", domain);
         }
     }
-    if (!std::is_sorted(splits.begin(), splits.end())) {
+    if (!std::ranges::is_sorted(splits)) {
         throw make_error(ErrorCode::invalid_argument, "the cuts of dimension ", d, " must ascend");
     }
 }

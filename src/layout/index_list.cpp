@@ -3,7 +3,6 @@
 #include "datamover/index_list.hpp"
 
 #include <algorithm>
-#include <string>
 #include <tuple>
 
 #include "bounds.hpp"
@@ -37,7 +36,7 @@ IndexList::IndexList(const Point& shape, std::span<const std::int64_t> offsets,
     : shape_(shape) {
     if (offsets.size() < 2 || offsets.front() != 0 ||
         offsets.back() != static_cast<std::int64_t>(indices.size()) ||
-        !std::is_sorted(offsets.begin(), offsets.end()))
+        !std::ranges::is_sorted(offsets))
         throw make_error(ErrorCode::mismatch,
                          "offsets of an index list must ascend from 0 to the number of indices, ",
                          indices.size());
@@ -86,7 +85,7 @@ void IndexList::check_indices(const Point& shape, std::int64_t rank,
 }
 
 void IndexList::sort_holders(Table& table) const {
-    std::sort(table.holders.begin(), table.holders.end(), [](const Holder& a, const Holder& b) {
+    std::ranges::sort(table.holders, [](const Holder& a, const Holder& b) {
         return std::tie(a.index, a.rank, a.position) < std::tie(b.index, b.rank, b.position);
     });
     for (std::size_t i = 1; i < table.holders.size(); ++i) {

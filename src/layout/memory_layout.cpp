@@ -3,7 +3,6 @@
 #include "datamover/memory_layout.hpp"
 
 #include <algorithm>
-#include <string>
 
 #include "geometry/checked.hpp"
 #include "geometry/make_error.hpp"

@@ -5,7 +5,6 @@
 #include <sys/sysmacros.h>
 
 #include <cinttypes>
-#include <cstdio>
 #include <fstream>
 #include <string>
 

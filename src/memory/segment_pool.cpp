@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstdlib>
 #include <iterator>
-#include <string>
 
 #include "available_memory.hpp"
 #include "geometry/make_error.hpp"
@@ -129,8 +128,8 @@ void SegmentPool::give_back(const Allocation& allocation) {
     const std::lock_guard lock(mutex_);
     used_.erase(allocation.data);
     const SharedSegment* segment = allocation.segment.get();
-    const auto slab = std::find_if(slabs_.begin(), slabs_.end(),
-                                   [&](const Slab& s) { return s.segment.get() == segment; });
+    const auto slab =
+        std::ranges::find_if(slabs_, [&](const Slab& s) { return s.segment.get() == segment; });
     auto here = slab->free.emplace(allocation.segment_offset_bytes, allocation.bytes).first;
     const auto next = std::next(here);
     if (next != slab->free.end() && here->first + here->second == next->first) {

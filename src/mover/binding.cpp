@@ -121,7 +121,7 @@ void check_arguments(const Moves& moves, const mpi::ProcessGroup& group,
 }
 
 bool replicated(const Moves& moves) {
-    return std::any_of(moves.plans.begin(), moves.plans.end(), [](const PlannedParts& p) {
+    return std::ranges::any_of(moves.plans, [](const PlannedParts& p) {
         const BlockCyclic* source = p.plan.source().block_cyclic();
         return source && source->replicas() > 1;
     });
@@ -155,7 +155,7 @@ void count_messages(MoverCounters& c, const Moves& moves, std::int64_t me) {
         for (const PlannedParts& planned : moves.plans)
             for (const PeerPart& p : planned.*parts)
                 if (p.rank != me) ranks.push_back(p.rank);
-        std::sort(ranks.begin(), ranks.end());
+        std::ranges::sort(ranks);
         return std::unique(ranks.begin(), ranks.end()) - ranks.begin();
     };
     c.messages_sent = peers(&PlannedParts::outgoing);
@@ -254,8 +254,7 @@ private:
         for (std::size_t i = 0; i < moves_.plans.size(); ++i) {
             PlannedParts& p = moves_.plans[i];
             const auto moves_in_place = [&](const Motion& m) { return m.plan != i || in_place(m); };
-            const bool all_in_place =
-                std::all_of(moves_.motions.begin(), moves_.motions.end(), moves_in_place);
+            const bool all_in_place = std::ranges::all_of(moves_.motions, moves_in_place);
             if ((!p.outgoing.empty() || !p.incoming.empty()) && p.in_place == all_in_place)
                 continue;
             const auto& nodes = group_->nodes();
@@ -462,7 +461,7 @@ private:
         if (!may_need_slots(context, facts)) return SlotOffers::none(group_->node_ranks().size());
         std::vector<std::int64_t> bytes(group_->node_ranks().size(), 0);
         alone([&] { bytes = bytes_through_slots(context, moves_, facts, transports_); });
-        if (error_) std::fill(bytes.begin(), bytes.end(), 0);
+        if (error_) std::ranges::fill(bytes, 0);
         SlotSizes slot_sizes;
         if (sizes.share_bytes > 0) slot_sizes.ring_bytes = sizes.share_bytes;
         std::int64_t elem_bytes = 1;

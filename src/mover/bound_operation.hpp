@@ -59,14 +59,13 @@ public:
     }
     std::vector<std::int64_t> waiting_for() const override { return phases_[now_].waiting_for(); }
     bool sends_messages() const override {
-        return std::any_of(phases_.begin(), phases_.end(),
-                           [](const Phase& phase) { return phase.binding.sends_messages; });
+        return std::ranges::any_of(phases_,
+                                   [](const Phase& phase) { return phase.binding.sends_messages; });
     }
     bool needs_polls() const override {
-        return std::any_of(phases_.begin(), phases_.end(), [](const Phase& phase) {
+        return std::ranges::any_of(phases_, [](const Phase& phase) {
             const auto& all = phase.binding.transports;
-            return std::any_of(all.begin(), all.end(),
-                               [](const auto& t) { return t->needs_polls(); });
+            return std::ranges::any_of(all, [](const auto& t) { return t->needs_polls(); });
         });
     }
     void keep_memory() noexcept override {

@@ -143,7 +143,7 @@ std::vector<std::string> of_process_0(const mpi::ProcessGroup& group,
 
 std::int64_t elems_for(const std::vector<PeerPart>& parts, std::int64_t rank) {
     const auto found =
-        std::find_if(parts.begin(), parts.end(), [&](const PeerPart& p) { return p.rank == rank; });
+        std::ranges::find_if(parts, [&](const PeerPart& p) { return p.rank == rank; });
     return found == parts.end() ? 0 : found->part.size();
 }
 

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <string_view>
 
 #include "geometry/checked.hpp"
 #include "geometry/make_error.hpp"
@@ -69,7 +68,7 @@ std::int64_t share_of_limit(const BindContext& context, const Moves& moves, cons
                        if (kind_with_slots(f, limit.transports).memory != MessageMemory::none)
                            pairs.emplace_back(p.rank, d);
                    });
-    std::sort(pairs.begin(), pairs.end());
+    std::ranges::sort(pairs);
     pairs.erase(std::unique(pairs.begin(), pairs.end()), pairs.end());
     if (pairs.empty()) return no_limit;
     const auto count = static_cast<std::int64_t>(pairs.size());
@@ -215,7 +214,7 @@ ChosenPairs choose_pairs(const BindContext& context, const Moves& moves, const F
                                                           : slots.receives_from(position);
                        const auto& kind = transport::choose_transport(f, transports);
                        auto& pairs = chosen.kinds[static_cast<std::size_t>(&kind - kinds.data())];
-                       auto pair = std::find_if(pairs.begin(), pairs.end(), [&](const Pair& x) {
+                       auto pair = std::ranges::find_if(pairs, [&](const Pair& x) {
                            return x.peer == p.rank && x.direction == d;
                        });
                        if (pair == pairs.end()) pair = pairs.insert(pairs.end(), {p.rank, d, {}});

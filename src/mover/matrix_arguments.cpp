@@ -72,9 +72,8 @@ std::string on_process(std::int64_t rank) {
 }
 
 std::size_t first_that_knows(const std::vector<CopyArguments>& all, const Subject& subject) {
-    const auto found = std::find_if(all.begin(), all.end(), [&](const CopyArguments& c) {
-        return (c.*subject.matrix).known();
-    });
+    const auto found = std::ranges::find_if(
+        all, [&](const CopyArguments& c) { return (c.*subject.matrix).known(); });
     if (found == all.end())
         subject.refuse_entry(ErrorCode::invalid_argument, ctxt,
                              " is the context of no process that calls: nobody holds the matrix");
@@ -208,7 +207,7 @@ void check_grid(const std::vector<CopyArguments>& all, const Subject& s, std::si
             refuse(ErrorCode::mismatch, matrix.place(),
                    concat("processes ", rank, " and ", holder));
     }
-    const auto missing = std::find(ranks.begin(), ranks.end(), -1) - ranks.begin();
+    const auto missing = std::ranges::find(ranks, -1) - ranks.begin();
     if (missing < std::ssize(ranks))
         refuse(ErrorCode::invalid_argument, missing, "none of the processes that call");
 }
@@ -271,7 +270,7 @@ std::vector<CopyArguments> told_by_all(const mpi::ProcessGroup& group, const Cop
 
 void check_arguments(const std::vector<CopyArguments>& all) {
     check_size(all, &CopyArguments::elem_bytes, "the size of an element in bytes", 0);
-    if (std::all_of(all.begin(), all.end(), std::mem_fn(&CopyArguments::nothing_to_copy))) return;
+    if (std::ranges::all_of(all, std::mem_fn(&CopyArguments::nothing_to_copy))) return;
     check_size(all, &CopyArguments::m, "m", Position::m);
     check_size(all, &CopyArguments::n, "n", Position::n);
     check_matrix(all, {&CopyArguments::a, "A", Position::data_a});
@@ -288,8 +287,8 @@ std::vector<std::int64_t> ranks_of_grid(const std::vector<CopyArguments>& all, M
 }
 
 const MatrixArguments& known_matrix(const std::vector<CopyArguments>& all, Matrix matrix) {
-    const auto found = std::find_if(all.begin(), all.end(),
-                                    [&](const CopyArguments& c) { return (c.*matrix).known(); });
+    const auto found =
+        std::ranges::find_if(all, [&](const CopyArguments& c) { return (c.*matrix).known(); });
     return (*found).*matrix;
 }
 

@@ -3,7 +3,6 @@
 #include "datamover/mover.hpp"
 
 #include <algorithm>
-#include <string>
 #include <utility>
 
 #include "bound_operation.hpp"

@@ -70,7 +70,7 @@ void PoisonedArrays::fill(bool inverted) {
     for (std::size_t i = 0; i < checked_.size(); ++i) {
         const ScratchArrays::Span& span = scratch_.spans()[i];
         Checked& c = checked_[i];
-        std::fill(c.before.begin(), c.before.end(), guard);
+        std::ranges::fill(c.before, guard);
         std::memcpy(c.before.data() + guard_bytes, span.user, c.touched.size());
         if (inverted) {
             for (std::size_t k = 0; k < c.touched.size(); ++k)

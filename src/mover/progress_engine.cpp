@@ -2,9 +2,7 @@
 // Who pushes rounds on besides those who wait for them?
 #include <chrono>
 #include <condition_variable>
-#include <cstdlib>
 #include <mutex>
-#include <string>
 #include <system_error>
 #include <thread>
 

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <thread>
-#include <utility>
 
 #include "geometry/make_error.hpp"
 #include "mpi/byte_message.hpp"
@@ -160,7 +159,7 @@ void Round::throw_timeout(double seconds) {
     if (!claim_in_flight()) return;
     std::vector<std::int64_t> peers = operation_.waiting_for();
     release();
-    std::sort(peers.begin(), peers.end());
+    std::ranges::sort(peers);
     peers.erase(std::unique(peers.begin(), peers.end()), peers.end());
     std::string text;
     for (const std::int64_t peer : peers) text += concat(text.empty() ? "" : ", ", peer);

@@ -2,8 +2,6 @@
 // How is a section of one ScaLAPACK matrix copied to a section of another?
 #include "datamover/scalapack_copy.hpp"
 
-#include <string>
-#include <utility>
 #include <vector>
 
 #include "geometry/make_error.hpp"

@@ -58,8 +58,7 @@ std::vector<ScratchArrays::Span> spans_of(const std::vector<Moves>& phases) {
 
 /// Joins those that overlap.
 std::vector<ScratchArrays::Span> apart(std::vector<ScratchArrays::Span> spans) {
-    std::sort(spans.begin(), spans.end(),
-              [](const auto& a, const auto& b) { return a.user < b.user; });
+    std::ranges::sort(spans, [](const auto& a, const auto& b) { return a.user < b.user; });
     std::vector<ScratchArrays::Span> joined;
     for (const ScratchArrays::Span& span : spans) {
         if (joined.empty() || joined.back().user + joined.back().bytes <= span.user) {

@@ -2,8 +2,6 @@
 // How does the library learn that a user's array lies in memory that the processes of a node share?
 #include "datamover/shared_window.hpp"
 
-#include <string>
-
 #include "geometry/make_error.hpp"
 #include "memory/segment_pool.hpp"
 #include "mpi/checked_call.hpp"

@@ -102,8 +102,8 @@ SlotRing mapped_ring(const std::vector<std::int64_t>& words, int my_position,
 SlotOffers offer_slots(const mpi::ProcessGroup& group,
                        const std::vector<std::int64_t>& incoming_bytes, std::int64_t elem_bytes,
                        const SlotSizes& sizes, std::uint64_t binding) {
-    const auto senders = std::count_if(incoming_bytes.begin(), incoming_bytes.end(),
-                                       [](std::int64_t bytes) { return bytes > 0; });
+    const auto senders =
+        std::ranges::count_if(incoming_bytes, [](std::int64_t bytes) { return bytes > 0; });
     SlotOffers offers;
     for (const std::int64_t bytes : incoming_bytes) {
         SlotRing& ring = offers.in.emplace_back();

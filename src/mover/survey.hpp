@@ -65,7 +65,6 @@ struct Survey {
     Largest rewrites;  ///< whether a few pages go to another process in place
     Largest packs;     ///< whether elements of any message lie otherwise in some process's arrays
     Largest sent_and_kept_bytes, received_and_kept_bytes;
-    Largest node_words;  ///< length of the longest offer to a node
     MotionSurvey first_motion;
 
     /// Collective. Throws on all processes the error that one of them has.

@@ -97,7 +97,7 @@ std::int64_t found_in_file(const mpi::ProcessGroup& group, std::int64_t key,
     std::int64_t found = -1;
     if (group.rank() == 0) {
         const std::string known = find_in_tuning_file(tuning_file_path(), key);
-        const auto at = std::find(names.begin(), names.end(), known);
+        const auto at = std::ranges::find(names, known);
         if (at != names.end()) found = at - names.begin();
     }
     return group.maximum({found})[0];
@@ -219,7 +219,7 @@ private:
     std::int64_t meeting_ns() const {
         constexpr std::int64_t meetings = 50;
         const auto spent_ns = times_ns(meetings, false, [] {});
-        return *std::min_element(spent_ns.begin(), spent_ns.end());
+        return *std::ranges::min_element(spent_ns);
     }
 
     /// Whether a candidate is at least not clearly slower than "auto" where the caches hold other
@@ -245,9 +245,8 @@ private:
     /// among them.
     void choose() {
         Candidate* chosen = all_.front().get();
-        std::stable_sort(able_.begin(), able_.end(), [](const Candidate* a, const Candidate* b) {
-            return a->best_ns < b->best_ns;
-        });
+        std::ranges::stable_sort(
+            able_, [](const Candidate* a, const Candidate* b) { return a->best_ns < b->best_ns; });
         for (Candidate* c : able_) {
             if (c->best_ns >= all_.front()->best_ns) break;
             if (!clearly_below(c->best_ns, all_.front()->best_ns)) {

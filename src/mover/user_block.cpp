@@ -82,8 +82,8 @@ ArrayPart user_part(const Layout& layout, std::span<const UserBlock> blocks,
         part.memory.blocks.push_back({user.block, offset, user.strides_bytes, valid});
         widen(part.memory, part.memory.blocks.back(), elem_bytes);
     }
-    std::sort(part.memory.blocks.begin(), part.memory.blocks.end(),
-              [](const BlockMemory& a, const BlockMemory& b) { return a.block < b.block; });
+    std::ranges::sort(part.memory.blocks,
+                      [](const BlockMemory& a, const BlockMemory& b) { return a.block < b.block; });
     check_no_block_twice(part.memory);
     // Memory of the library's, or a piece of it, can be reached by the node.
     if (part.base && part.memory.end_bytes > part.memory.begin_bytes)

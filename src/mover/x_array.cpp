@@ -2,8 +2,6 @@
 // Where does a distributed array made by the library live?
 #include "datamover/x_array.hpp"
 
-#include <string>
-
 #include "geometry/make_error.hpp"
 #include "memory/segment_pool.hpp"
 #include "mpi/process_group.hpp"

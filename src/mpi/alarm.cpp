@@ -2,7 +2,6 @@
 // By what does a process have the others stop what each of them does by itself?
 #include "alarm.hpp"
 
-#include <memory>
 #include <utility>
 
 #include "checked_call.hpp"

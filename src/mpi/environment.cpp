@@ -4,7 +4,6 @@
 
 #include <cmath>
 #include <cstdlib>
-#include <string>
 
 #include "geometry/make_error.hpp"
 #include "memory/environment_number.hpp"

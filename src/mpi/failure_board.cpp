@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cstring>
 #include <mutex>
-#include <string>
 #include <utility>
 
 #include "geometry/make_error.hpp"
@@ -89,7 +88,7 @@ void FailureBoard::say(std::uint64_t agreement, Question question,
 }
 
 bool FailureBoard::all_have_said(std::uint64_t agreement) const {
-    return std::all_of(peers_.begin(), peers_.end(), [&](const PeerBoard& peer) {
+    return std::ranges::all_of(peers_, [&](const PeerBoard& peer) {
         const Said& theirs = peer.board->said[agreement % 2];
         return theirs.agreement.load() == agreement + 1;
     });

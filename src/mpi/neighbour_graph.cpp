@@ -123,8 +123,8 @@ NeighbourGraph::~NeighbourGraph() {
 
 /// The graph that is kept for a digest, or null.
 std::shared_ptr<const NeighbourGraph> NeighbourGraphs::find(std::uint64_t digest) {
-    const auto known = std::find_if(entries_.begin(), entries_.end(),
-                                    [&](const Entry& entry) { return entry.digest == digest; });
+    const auto known =
+        std::ranges::find_if(entries_, [&](const Entry& entry) { return entry.digest == digest; });
     if (known == entries_.end()) return nullptr;
     std::rotate(known, known + 1, entries_.end());
     return entries_.back().graph;
@@ -137,7 +137,7 @@ bool NeighbourGraphs::make_room(const ProcessGroup& group) {
     std::vector<std::int64_t> used;
     for (const Entry& entry : entries_) used.push_back(entry.graph.use_count() > 1);
     used = group.maximum(std::move(used));
-    const auto unused = std::find(used.begin(), used.end(), 0);
+    const auto unused = std::ranges::find(used, 0);
     if (unused == used.end()) return false;
     entries_.erase(entries_.begin() + (unused - used.begin()));
     return true;

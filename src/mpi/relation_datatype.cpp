@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <functional>
 #include <numeric>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -166,8 +165,7 @@ private:
         even_out();
         MPI_Datatype made = MPI_DATATYPE_NULL;
         const auto count = static_cast<int>(starts_.size());
-        if (std::adjacent_find(lengths_.begin(), lengths_.end(), std::not_equal_to<>()) ==
-            lengths_.end())
+        if (std::ranges::adjacent_find(lengths_, std::not_equal_to<>()) == lengths_.end())
             check(MPI_Type_create_hindexed_block(count, lengths_.front(), starts_.data(),
                                                  element_.type, &made),
                   "MPI_Type_create_hindexed_block");
@@ -193,7 +191,7 @@ Datatype runs_of(const std::vector<AxisRun>& runs, Side side, std::int64_t strid
                  const Unit& element) {
     const bool dense = stride == element.count * extent_of(element.type);
     if (dense && runs.size() > 1 &&
-        std::all_of(runs.begin(), runs.end(), [](const AxisRun& r) { return r.count == 1; })) {
+        std::ranges::all_of(runs, [](const AxisRun& r) { return r.count == 1; })) {
         BlockLister blocks(element);
         for (const AxisRun& r : runs) blocks.push(r.start(side) * stride, r.length);
         return blocks.finish();

@@ -8,7 +8,6 @@
 #include <atomic>
 #include <cmath>
 #include <limits>
-#include <string>
 #include <thread>
 #include <utility>
 

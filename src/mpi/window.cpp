@@ -222,7 +222,7 @@ std::shared_ptr<const void> Window::attach(const std::byte* begin, std::int64_t 
 }
 
 bool Window::overlaps(const std::byte* begin, const std::byte* end) const {
-    return std::any_of(regions_.begin(), regions_.end(), [&](const auto& entry) {
+    return std::ranges::any_of(regions_, [&](const auto& entry) {
         return first_page(begin) < page_after(entry.second.end) &&
                first_page(entry.first) < page_after(end);
     });

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // How does a halo go axis by axis, so that corners travel with the later axes?
-#include <string>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "datamover/motion_plan.hpp"

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <numeric>
-#include <string>
 #include <unordered_map>
 
 #include "geometry/make_error.hpp"

@@ -58,8 +58,6 @@ public:
     std::int64_t destination_peers(std::int64_t c) const { return destination_peers_[to_index(c)]; }
     /// Number of pairs of coordinates for each number (> 0) of shared positions.
     const std::map<std::int64_t, std::int64_t>& sizes() const { return sizes_; }
-    std::int64_t source_coordinates() const { return source_.coordinates; }
-    std::int64_t destination_coordinates() const { return destination_.coordinates; }
 
 private:
     static std::size_t to_index(std::int64_t i) { return static_cast<std::size_t>(i); }

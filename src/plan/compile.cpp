@@ -4,14 +4,11 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
 #include <optional>
-#include <string>
 #include <utility>
 
 #include "datamover/side.hpp"
 #include "flat_runs.hpp"
-#include "geometry/checked.hpp"
 #include "geometry/make_error.hpp"
 #include "relation/extent.hpp"
 #include "relation/nest_folder.hpp"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // How much goes from which group of processes to which other?
 #include <algorithm>
-#include <string>
 
 #include "datamover/explain.hpp"
 #include "geometry/make_error.hpp"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What goes between which two processes, and how compactly is it encoded?
 #include <algorithm>
-#include <string>
 
 #include "datamover/explain.hpp"
 #include "datamover/memory_layout.hpp"

@@ -2,7 +2,6 @@
 // How much does a plan move in all: per process, by size of message, within and between nodes?
 #include <algorithm>
 #include <map>
-#include <string>
 
 #include "datamover/explain.hpp"
 #include "geometry/make_error.hpp"

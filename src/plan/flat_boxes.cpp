@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
-#include <string>
 #include <vector>
 
 #include "geometry/checked.hpp"

@@ -22,10 +22,9 @@ public:
           destination_(destination, term, f_, Side::destination),
           from_(source_, destination, f_, visitor),
           to_(destination_, source, f_, visitor) {
-        one_order_ = source.domain() == destination.domain() &&
-                     term.source_region == source.domain() &&
-                     term.destination_region == destination.domain() &&
-                     std::is_sorted(f_.axes.begin(), f_.axes.end());
+        one_order_ =
+            source.domain() == destination.domain() && term.source_region == source.domain() &&
+            term.destination_region == destination.domain() && std::ranges::is_sorted(f_.axes);
         by_runs_ = !one_order_ && runs_pay(source_, destination_);
     }
 

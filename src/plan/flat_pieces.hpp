@@ -238,8 +238,7 @@ private:
             const Point at = grid.grid_coordinates(block);
             for (int d = 0; d < dims(); ++d)
                 sets[static_cast<std::size_t>(d)] = grid.axis_set(d, at[d]);
-            if (std::any_of(sets.begin(), sets.end(), [](const AxisSet& s) { return !s.size(); }))
-                continue;
+            if (std::ranges::any_of(sets, [](const AxisSet& s) { return !s.size(); })) continue;
             visit_replicas(block, counted(runs_with(sets, flat_block, side_.whole())));
         }
     }

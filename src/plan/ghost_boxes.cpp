@@ -3,7 +3,6 @@
 #include "ghost_boxes.hpp"
 
 #include <algorithm>
-#include <string>
 
 #include "geometry/checked.hpp"
 #include "geometry/make_error.hpp"
@@ -102,7 +101,7 @@ void GhostBoxes::find_images(const Region& box) {
 /// In the order in which they send.
 void GhostBoxes::sort_images() {
     if (shifts_.size() < 2) return;
-    std::sort(images_.begin(), images_.end(), [this](const Image& a, const Image& b) {
+    std::ranges::sort(images_, [this](const Image& a, const Image& b) {
         return a.block != b.block ? a.block < b.block
                                   : nearer(shifts_[a.shift].periods, shifts_[b.shift].periods);
     });

@@ -93,8 +93,7 @@ void check_halo_exchange(const Region& blocks, const HaloExchange& exchange) {
         throw make_error(ErrorCode::mismatch, exchange.periodic.size(),
                          " entries say which dimensions wrap around; the floor plan has ", dims);
     }
-    const bool wanted = std::find(exchange.periodic.begin(), exchange.periodic.end(), true) !=
-                        exchange.periodic.end();
+    const bool wanted = std::ranges::find(exchange.periodic, true) != exchange.periodic.end();
     if (wanted && exchange.domain.empty()) {
         throw Error(ErrorCode::invalid_argument,
                     "a dimension is to wrap around, but the periodic domain is empty");
@@ -138,7 +137,7 @@ std::vector<std::int64_t> halo_readers_of(const FloorPlan& floorplan, const Halo
                                           std::int64_t block) {
     std::vector<std::int64_t> readers;
     GhostBoxes(floorplan, exchange).add_readers_of(block, readers);
-    std::sort(readers.begin(), readers.end());
+    std::ranges::sort(readers);
     readers.erase(std::unique(readers.begin(), readers.end()), readers.end());
     return readers;
 }

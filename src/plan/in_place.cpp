@@ -14,23 +14,21 @@ bool is_identity(const PieceAxis& axis) {
     };
     return axis.source_dim == axis.destination_dim &&
            (table.periods() <= 1 || table.source_period() == table.destination_period()) &&
-           std::all_of(table.runs().begin(), table.runs().end(), stays) &&
-           std::all_of(table.tail().begin(), table.tail().end(), stays);
+           std::ranges::all_of(table.runs(), stays) && std::ranges::all_of(table.tail(), stays);
 }
 
 }  // namespace
 
 bool is_identity(const BlockPair& blocks, const BoxShape& box) {
     return blocks.source_block == blocks.destination_block &&
-           std::all_of(box.axes().begin(), box.axes().end(), [](const BoxAxis& axis) {
+           std::ranges::all_of(box.axes(), [](const BoxAxis& axis) {
                return axis.source_dim == axis.destination_dim && axis.source == axis.destination;
            });
 }
 
 bool is_identity(const ProductPiece& piece) {
     return piece.source_block == piece.destination_block &&
-           std::all_of(piece.axes.begin(), piece.axes.end(),
-                       [](const PieceAxis& axis) { return is_identity(axis); });
+           std::ranges::all_of(piece.axes, [](const PieceAxis& axis) { return is_identity(axis); });
 }
 
 bool is_identity(const IndexPiece& piece) {

@@ -235,8 +235,7 @@ public:
     void for_each_piece(Visit&& visit) {
         const auto before = [](const Meeting& a, const Meeting& b) { return a.t < b.t; };
         for (auto& [block, meetings] : by_block_) {
-            if (!std::is_sorted(meetings.begin(), meetings.end(), before))
-                std::sort(meetings.begin(), meetings.end(), before);
+            if (!std::ranges::is_sorted(meetings, before)) std::ranges::sort(meetings, before);
             IndexPiece piece;
             piece.source.reserve(meetings.size());
             piece.destination.reserve(meetings.size());

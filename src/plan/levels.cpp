@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Which points of one level of a hierarchy of grids do the blocks of another level read?
-#include <algorithm>
-#include <string>
 #include <vector>
 
 #include "datamover/motion_plan.hpp"

@@ -3,7 +3,6 @@
 #include "datamover/motion_plan.hpp"
 
 #include <algorithm>
-#include <string>
 #include <utility>
 
 #include "geometry/make_error.hpp"
@@ -189,7 +188,7 @@ bool MotionPlan::operator==(const MotionPlan& other) const {
 namespace {
 
 std::vector<int> given_axes(const std::vector<int>& axes) {
-    return std::is_sorted(axes.begin(), axes.end()) ? std::vector<int>{} : axes;
+    return std::ranges::is_sorted(axes) ? std::vector<int>{} : axes;
 }
 
 }  // namespace

@@ -6,7 +6,6 @@
 // can still make up for, and what their common divisor allows.
 #include <algorithm>
 #include <array>
-#include <numeric>
 #include <optional>
 #include <vector>
 
@@ -279,8 +278,8 @@ public:
     Sweep(std::vector<StepSum> reads, std::vector<StepSum> writes, bool of_one_move)
         : sums_{std::move(reads), std::move(writes)}, of_one_move_(of_one_move) {
         for (auto& sums : sums_)
-            std::sort(sums.begin(), sums.end(),
-                      [](const StepSum& a, const StepSum& b) { return a.origin < b.origin; });
+            std::ranges::sort(
+                sums, [](const StepSum& a, const StepSum& b) { return a.origin < b.origin; });
         left_ = least_comparisons + comparisons_per_piece * (sums_[0].size() + sums_[1].size());
     }
 

@@ -23,7 +23,7 @@ void radix_sort(std::span<PlacedBox> boxes, Block block) {
     const auto ascending = [&](const PlacedBox& a, const PlacedBox& b) {
         return a.*block < b.*block;
     };
-    if (std::is_sorted(boxes.begin(), boxes.end(), ascending)) return;
+    if (std::ranges::is_sorted(boxes, ascending)) return;
     const auto [least, most] = std::minmax_element(boxes.begin(), boxes.end(), ascending);
     const std::int64_t base = (*least).*block;
     const auto range = static_cast<std::uint64_t>((*most).*block - base);
@@ -33,7 +33,7 @@ void radix_sort(std::span<PlacedBox> boxes, Block block) {
         const auto digit = [&](const PlacedBox& b) {
             return (static_cast<std::uint64_t>(b.*block - base) >> shift) & (buckets - 1);
         };
-        std::fill(start.begin(), start.end(), 0);
+        std::ranges::fill(start, 0);
         for (const PlacedBox& b : boxes) ++start[digit(b)];
         std::size_t at = 0;
         for (std::size_t& s : start) at += std::exchange(s, at);
@@ -47,9 +47,9 @@ void radix_sort(std::span<PlacedBox> boxes, Block block) {
 void sort_by_blocks(std::vector<PlacedBox>& boxes, std::size_t first) {
     constexpr std::size_t least_digits_pay = 4096;
     const std::span<PlacedBox> some = std::span(boxes).subspan(first);
-    if (std::is_sorted(some.begin(), some.end(), before)) return;
+    if (std::ranges::is_sorted(some, before)) return;
     if (some.size() < least_digits_pay) {
-        std::stable_sort(some.begin(), some.end(), before);
+        std::ranges::stable_sort(some, before);
         return;
     }
     radix_sort(some, &PlacedBox::destination_block);
@@ -143,7 +143,7 @@ std::vector<PeerPart> PartBuilder::build() {
     std::vector<std::pair<std::int64_t, std::size_t>> order;
     order.reserve(peers_.size());
     for (std::size_t i = 0; i < peers_.size(); ++i) order.emplace_back(peers_[i].rank, i);
-    if (!std::is_sorted(order.begin(), order.end())) std::sort(order.begin(), order.end());
+    if (!std::ranges::is_sorted(order)) std::ranges::sort(order);
     std::vector<PeerPart> parts;
     parts.reserve(peers_.size());
     for (const auto& [rank, number] : order) {

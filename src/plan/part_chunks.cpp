@@ -274,8 +274,8 @@ private:
     /// Pairs boxes of two lists that hold equally many points, cutting the larger of each pair.
     static void add_pairs(const BlockPair& blocks, std::vector<Region> from, std::vector<Region> to,
                           PairPart& chunk) {
-        std::reverse(from.begin(), from.end());
-        std::reverse(to.begin(), to.end());
+        std::ranges::reverse(from);
+        std::ranges::reverse(to);
         while (!from.empty()) {
             const std::int64_t n = std::min(from.back().size(), to.back().size());
             // A box's head may be several boxes again; each then is the head of the next turn.

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What does one process send and receive under a plan?
 #include <algorithm>
-#include <string>
 #include <utility>
 
 #include "datamover/motion_plan.hpp"
@@ -120,7 +119,7 @@ private:
         } else {
             std::vector<std::int64_t> readers;
             for (const std::int64_t block : own_blocks) ghosts.add_readers_of(block, readers);
-            std::sort(readers.begin(), readers.end());
+            std::ranges::sort(readers);
             readers.erase(std::unique(readers.begin(), readers.end()), readers.end());
             for (const std::int64_t block : readers) ghosts.into(block, keep);
         }

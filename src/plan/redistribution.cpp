@@ -40,8 +40,7 @@ struct SetsOfPair {
 };
 
 bool are_intervals(const std::vector<AxisSet>& sets) {
-    return std::all_of(sets.begin(), sets.end(),
-                       [](const AxisSet& s) { return s.end - s.first <= s.length; });
+    return std::ranges::all_of(sets, [](const AxisSet& s) { return s.end - s.first <= s.length; });
 }
 
 /// Where two boxes meet in a window.
@@ -148,7 +147,7 @@ const BlockCyclic* replicated_or_null(const Layout& layout) {
 }
 
 std::vector<std::int64_t> sorted_once(std::vector<std::int64_t> numbers) {
-    std::sort(numbers.begin(), numbers.end());
+    std::ranges::sort(numbers);
     numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
     return numbers;
 }
@@ -177,10 +176,9 @@ public:
         for (PieceAxis& axis : piece.axes)
             axis = {std::make_shared<const AxisTable>(axis.table->reversed()), axis.destination_dim,
                     axis.source_dim};
-        std::stable_sort(piece.axes.begin(), piece.axes.end(),
-                         [](const PieceAxis& a, const PieceAxis& b) {
-                             return a.destination_dim < b.destination_dim;
-                         });
+        std::ranges::stable_sort(piece.axes, [](const PieceAxis& a, const PieceAxis& b) {
+            return a.destination_dim < b.destination_dim;
+        });
         visitor_.visit(std::move(piece));
     }
     void visit(IndexPiece&& piece) override {
@@ -225,7 +223,7 @@ private:
 };
 
 bool no_elements(const std::vector<AxisSet>& sets) {
-    return std::any_of(sets.begin(), sets.end(), [](const AxisSet& s) { return s.size() == 0; });
+    return std::ranges::any_of(sets, [](const AxisSet& s) { return s.size() == 0; });
 }
 
 }  // namespace

@@ -48,8 +48,8 @@ Line line_of(const AxisTable& table, std::int64_t stride_bytes, Side side) {
 
 /// Lines are unbroken together as long as each begins where the one inside it ends.
 std::int64_t run_bytes(std::vector<Line> lines, std::int64_t elem_bytes) {
-    std::sort(lines.begin(), lines.end(),
-              [](const Line& a, const Line& b) { return a.stride_bytes < b.stride_bytes; });
+    std::ranges::sort(lines,
+                      [](const Line& a, const Line& b) { return a.stride_bytes < b.stride_bytes; });
     std::int64_t run = elem_bytes;
     for (const Line& line : lines) {
         if (line.positions == 1) continue;
@@ -200,16 +200,15 @@ bool fastest_alike(const PairPart& part, const MemoryLayout& source,
                fastest_axis(axes, size, *from, Side::source) ==
                    fastest_axis(axes, size, *to, Side::destination);
     };
-    return std::all_of(part.pieces.begin(), part.pieces.end(), [&](const Piece& piece) {
+    return std::ranges::all_of(part.pieces, [&](const Piece& piece) {
         if (const auto* product = std::get_if<ProductPiece>(&piece.content))
             return alike(*product, product->axes,
                          [](const PieceAxis& axis) { return axis.table->size(); });
         const auto* list = std::get_if<BoxList>(&piece.content);
-        return !list ||
-               std::all_of(list->boxes.begin(), list->boxes.end(), [&](const PlacedBox& box) {
-                   return alike(box, list->shape_of(box).axes(),
-                                [](const BoxAxis& axis) { return axis.length; });
-               });
+        return !list || std::ranges::all_of(list->boxes, [&](const PlacedBox& box) {
+            return alike(box, list->shape_of(box).axes(),
+                         [](const BoxAxis& axis) { return axis.length; });
+        });
     });
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // How is a plan kept as bytes and made again from them?
 #include <string>
-#include <utility>
 
 #include "datamover/motion_plan.hpp"
 #include "geometry/make_error.hpp"

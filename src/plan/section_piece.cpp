@@ -27,9 +27,8 @@ Region local_box(const Layout& layout, std::int64_t block, const Region& region,
     if (const FloorPlan* fp = layout.floor_plan()) return region.shifted(-fp->region(block).lo());
     Point lo = region.lo(), hi = region.lo();
     const auto sets = layout.axis_sets(block);
-    const bool box = std::all_of(sets.begin(), sets.end(), [](const AxisSet& s) {
-        return 0 < s.size() && s.size() <= s.length;
-    });
+    const bool box = std::ranges::all_of(
+        sets, [](const AxisSet& s) { return 0 < s.size() && s.size() <= s.length; });
     if (box) {
         for (int d = 0; d < region.dims(); ++d) lo[d] = sets[static_cast<std::size_t>(d)].first;
         return region.shifted(-lo);

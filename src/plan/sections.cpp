@@ -3,7 +3,6 @@
 // other?
 #include <algorithm>
 #include <map>
-#include <string>
 #include <utility>
 
 #include "datamover/motion_plan.hpp"

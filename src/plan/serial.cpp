@@ -115,7 +115,7 @@ std::string PlanReader::get_text() {
         std::memcpy(text.data() + i, &word, std::min<std::size_t>(8, text.size() - i));
     }
     // It may stand in the text of an error.
-    if (std::any_of(text.begin(), text.end(), [](char c) { return c < ' ' || c > '~'; }))
+    if (std::ranges::any_of(text, [](char c) { return c < ' ' || c > '~'; }))
         refuse("a text of other characters than ASCII's");
     return text;
 }

@@ -41,8 +41,9 @@ void TermIndex::build(const MotionPlan& plan) {
         }
     }
     for (const Side side : both_sides)
-        std::stable_sort(sections_[side].begin(), sections_[side].end(),
-                         [](const OwnedTerm& a, const OwnedTerm& b) { return a.rank < b.rank; });
+        std::ranges::stable_sort(sections_[side], [](const OwnedTerm& a, const OwnedTerm& b) {
+            return a.rank < b.rank;
+        });
 }
 
 }  // namespace datamover::plan

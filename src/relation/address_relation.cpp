@@ -2,12 +2,10 @@
 // What is a relation made from, and what can be asked of it?
 #include "datamover/address_relation.hpp"
 
-#include <algorithm>
 #include <array>
 
 #include "copy_loops.hpp"
 #include "encodings.hpp"
-#include "extent.hpp"
 #include "geometry/make_error.hpp"
 #include "offsets.hpp"
 #include "pair_scan.hpp"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // How is a relation carried out between memories, once or many times?
 #include <mutex>
-#include <string>
 #include <utility>
 
 #include "copy_program.hpp"

@@ -4,8 +4,6 @@
 
 #include <algorithm>
 
-#include "extent.hpp"
-
 namespace datamover {
 namespace {
 

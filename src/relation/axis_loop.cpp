@@ -24,7 +24,7 @@ std::vector<AxisBlock> list_blocks(const std::vector<AxisRun>& runs, std::int64_
             blocks.push_back({(r.source + k * r.source_step) * source_stride,
                               (r.destination + k * r.destination_step) * destination_stride,
                               r.length});
-    std::stable_sort(blocks.begin(), blocks.end(), [](const AxisBlock& a, const AxisBlock& b) {
+    std::ranges::stable_sort(blocks, [](const AxisBlock& a, const AxisBlock& b) {
         return a.destination < b.destination;
     });
     std::size_t kept = 0;

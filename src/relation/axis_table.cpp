@@ -2,7 +2,6 @@
 // How does a one-dimensional table of meeting positions count, halve, turn round and shift?
 #include "datamover/axis_table.hpp"
 
-#include <string>
 #include <utility>
 
 #include "geometry/make_error.hpp"

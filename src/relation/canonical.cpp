@@ -49,7 +49,7 @@ std::size_t CanonicalNest::fastest_source_axis() const {
 CanonicalNest canonical_nest(const Nest& nest, std::int64_t elem_bytes, bool widen) {
     CanonicalNest result{nest.source, nest.destination, elem_bytes, nest.axes};
     for (NestAxis& axis : result.axes) turn_upwards(result, axis);
-    std::stable_sort(result.axes.begin(), result.axes.end(), outer_of);
+    std::ranges::stable_sort(result.axes, outer_of);
     fold_axes(result.axes);
     if (widen) widen_element(result);
     return result;

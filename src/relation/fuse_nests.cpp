@@ -69,8 +69,7 @@ public:
         const auto key = [&](std::size_t i) {
             return std::tuple(product_.nests[i].shape, address(i, side), i);
         };
-        std::sort(order_.begin(), order_.end(),
-                  [&](std::size_t i, std::size_t k) { return key(i) < key(k); });
+        std::ranges::sort(order_, [&](std::size_t i, std::size_t k) { return key(i) < key(k); });
         for (std::size_t at = 0; at < order_.size(); ++at)
             if (partner_[order_[at]] == nobody) join_one(at, side);
     }

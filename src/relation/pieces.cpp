@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Of which contiguous pieces of memory does either side of a relation consist?
-#include "encodings.hpp"
 #include "side_walk.hpp"
 
 namespace datamover {

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <string>
 
 #include "geometry/make_error.hpp"
 
@@ -105,8 +104,8 @@ std::int64_t ProductBuilder::table_number(const AxisTable* table, const Owners& 
     const auto [found, added] =
         table_numbers_.try_emplace(table, static_cast<std::int64_t>(made_->tables.size()));
     if (added)
-        made_->tables.push_back(*std::find_if(owners.begin(), owners.end(),
-                                              [&](const auto& t) { return t.get() == table; }));
+        made_->tables.push_back(
+            *std::ranges::find_if(owners, [&](const auto& t) { return t.get() == table; }));
     return found->second;
 }
 

@@ -6,7 +6,6 @@
 #include <cstring>
 #include <list>
 #include <mutex>
-#include <string>
 #include <unordered_map>
 
 #include "geometry/make_error.hpp"

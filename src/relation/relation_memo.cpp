@@ -2,8 +2,6 @@
 // What does a relation remember of what has been asked of it, so that it is found out once?
 #include "relation_memo.hpp"
 
-#include "copy_program.hpp"
-
 namespace datamover {
 
 AddressRelation::Storage::~Storage() {

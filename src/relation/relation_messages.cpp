@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstring>
 #include <new>
-#include <string>
 
 #include "extent.hpp"
 #include "geometry/make_error.hpp"

@@ -4,7 +4,6 @@
 #include <cstdlib>
 #include <limits>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "encodings.hpp"
@@ -72,8 +71,7 @@ std::optional<Range> distinct_range(const Nest& nest, std::int64_t elem_bytes) {
         if (axis.count > 1)
             spreads.push_back({std::abs(stride), (last - first) * std::abs(stride)});
     }
-    std::sort(spreads.begin(), spreads.end(),
-              [](const Spread& a, const Spread& b) { return a.step < b.step; });
+    std::ranges::sort(spreads, [](const Spread& a, const Spread& b) { return a.step < b.step; });
     std::int64_t below = elem_bytes;
     for (const Spread& s : spreads) {
         if (s.step < below) return std::nullopt;
@@ -93,8 +91,7 @@ bool products_may_repeat(const ProductStorage& product) {
         if (clear) ranges.push_back(*range);
     });
     if (!clear) return true;
-    std::sort(ranges.begin(), ranges.end(),
-              [](const Range& a, const Range& b) { return a.low < b.low; });
+    std::ranges::sort(ranges, [](const Range& a, const Range& b) { return a.low < b.low; });
     for (std::size_t i = 1; i < ranges.size(); ++i)
         if (ranges[i].low < ranges[i - 1].high) return true;
     return false;
@@ -151,7 +148,7 @@ bool sorted_repeat(const AddressRelation::Storage& storage) {
     std::vector<std::int64_t> at;
     at.reserve(static_cast<std::size_t>(storage.size()));
     for_each_destination(storage, [&](std::int64_t a) { at.push_back(a); });
-    std::sort(at.begin(), at.end());
+    std::ranges::sort(at);
     for (std::size_t i = 1; i < at.size(); ++i)
         if (at[i] - at[i - 1] < storage.destination_elem_bytes) return true;
     return false;

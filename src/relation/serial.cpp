@@ -3,7 +3,6 @@
 #include "serial.hpp"
 
 #include <algorithm>
-#include <string>
 #include <utility>
 
 #include "extent.hpp"

@@ -2,8 +2,6 @@
 // What does BLACS say of grids, of places in them and of their communicators?
 #include "blacs.hpp"
 
-#include <algorithm>
-#include <array>
 #include <cstdint>
 #include <vector>
 

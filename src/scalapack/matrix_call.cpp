@@ -3,7 +3,6 @@
 #include "matrix_call.hpp"
 
 #include <algorithm>
-#include <string>
 
 #include "blacs.hpp"
 #include "geometry/make_error.hpp"

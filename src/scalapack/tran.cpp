@@ -3,7 +3,6 @@
 #include <dlfcn.h>
 
 #include <complex>
-#include <string>
 
 #include "blacs.hpp"
 #include "blacs_integers.hpp"

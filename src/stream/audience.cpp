@@ -47,8 +47,8 @@ void Audience::add_array(SentArray array) {
 std::vector<Audience::ConsumerPtr> Audience::consumers() const {
     std::vector<ConsumerPtr> all;
     for (const auto& [key, consumer] : consumers_) all.push_back(consumer);
-    std::sort(all.begin(), all.end(),
-              [](const ConsumerPtr& a, const ConsumerPtr& b) { return a->number < b->number; });
+    std::ranges::sort(
+        all, [](const ConsumerPtr& a, const ConsumerPtr& b) { return a->number < b->number; });
     return all;
 }
 
@@ -131,13 +131,13 @@ void Audience::withdraw(const Error& why) {
 }
 
 bool Audience::is_taken() const {
-    return std::all_of(consumers_.begin(), consumers_.end(),
-                       [](const auto& entry) { return entry.second->queue.is_empty(); });
+    return std::ranges::all_of(consumers_,
+                               [](const auto& entry) { return entry.second->queue.is_empty(); });
 }
 
 bool Audience::is_within_step() const {
-    return std::any_of(consumers_.begin(), consumers_.end(),
-                       [](const auto& entry) { return entry.second->queue.is_within_step(); });
+    return std::ranges::any_of(
+        consumers_, [](const auto& entry) { return entry.second->queue.is_within_step(); });
 }
 
 void Audience::end_stalled(Clock::time_point since) {

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What do consumers say over their control connections, and what are they told? Nothing is trusted.
-#include <algorithm>
 #include <exception>
-#include <limits>
 
 #include "geometry/make_error.hpp"
 #include "stream/audience.hpp"

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <algorithm>
-#include <chrono>
 #include <map>
 #include <optional>
 #include <set>
@@ -31,7 +30,7 @@ struct Audience::Consumer {
 
     /// Whether it has said what it wants, and all its processes have granted credits.
     bool is_ready() const { return wanted.has_value() && least_credit() > 0; }
-    std::int64_t least_credit() const { return *std::min_element(credits.begin(), credits.end()); }
+    std::int64_t least_credit() const { return *std::ranges::min_element(credits); }
     /// Whether nothing is to be announced of a step with all arrays that it wants.
     bool is_told_by_messages() const {
         return hears_by_messages && announced.size() == wanted->size();

@@ -7,16 +7,12 @@
 #include <poll.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/time.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
 #include <limits>
-#include <string>
 #include <string_view>
 
 #include "geometry/make_error.hpp"

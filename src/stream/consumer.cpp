@@ -9,7 +9,6 @@
 #include <cmath>
 #include <exception>
 #include <set>
-#include <system_error>
 
 #include "geometry/make_error.hpp"
 #include "stream/agreed_words.hpp"
@@ -18,7 +17,6 @@
 #include "stream/message_words.hpp"
 #include "stream/plan_between.hpp"
 #include "stream/said_error.hpp"
-#include "stream/signals_blocked.hpp"
 
 namespace datamover::stream {
 namespace {
@@ -61,7 +59,7 @@ void check_seconds(const std::optional<double>& seconds) {
 
 /// Whether each process that receives gets elements of each array.
 bool all_get_messages(const std::vector<WantedArray>& wanted) {
-    return std::all_of(wanted.begin(), wanted.end(), [](const WantedArray& one) {
+    return std::ranges::all_of(wanted, [](const WantedArray& one) {
         for (std::int64_t rank = 0; rank < one.layout.nprocs(); ++rank)
             if (one.layout.local_elems(rank) == 0) return false;
         return true;
@@ -284,8 +282,8 @@ void Consumer::check_wanted(const std::vector<WantedArray>& wanted) const {
 void Consumer::subscribe(std::vector<WantedArray> wanted) {
     collectively(*together_, [&] { check_wanted(wanted); });
     is_subscribed_ = true;
-    std::sort(wanted.begin(), wanted.end(),
-              [](const WantedArray& a, const WantedArray& b) { return a.name < b.name; });
+    std::ranges::sort(wanted,
+                      [](const WantedArray& a, const WantedArray& b) { return a.name < b.name; });
     std::string words;
     for (const WantedArray& one : wanted)
         words += (words.empty() ? "[" : ",[") + json_text(one.name) + "," +

@@ -2,12 +2,10 @@
 // Who reads the connections of a receiving process: its program, while it waits for a step, or the
 // thread beside it, when the program has been away for a while?
 #include <poll.h>
-#include <sys/eventfd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
-#include <exception>
 #include <new>
 #include <system_error>
 

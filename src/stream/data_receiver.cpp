@@ -3,12 +3,10 @@
 #include "stream/data_receiver.hpp"
 
 #include <sys/socket.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
-#include <string>
 #include <utility>
 
 #include "geometry/make_error.hpp"

@@ -12,7 +12,6 @@
 #include <optional>
 #include <span>
 #include <tuple>
-#include <vector>
 
 #include "stream/incoming_message.hpp"
 #include "stream/unsent.hpp"

@@ -13,7 +13,6 @@
 #include <chrono>
 #include <cstring>
 #include <limits>
-#include <string>
 #include <tuple>
 #include <utility>
 

@@ -4,7 +4,6 @@
 #include "stream/incoming_steps.hpp"
 
 #include <algorithm>
-#include <limits>
 #include <set>
 #include <utility>
 
@@ -45,8 +44,7 @@ std::vector<std::uint32_t> arrays_of(const Json& said) {
 
 /// Whether any of the connections to a sending process has.
 bool has_ended(const IncomingSteps::Links& links) {
-    return std::any_of(links.begin(), links.end(),
-                       [](const auto& link) { return link->has_ended(); });
+    return std::ranges::any_of(links, [](const auto& link) { return link->has_ended(); });
 }
 
 Error ended(int producer) {
@@ -78,8 +76,8 @@ void IncomingSteps::say_credit(std::uint64_t steps) const {
 }
 
 const WantedArray* IncomingSteps::wanted_of(const std::string& name) const {
-    const auto found = std::find_if(wanted_.begin(), wanted_.end(),
-                                    [&name](const WantedArray& one) { return one.name == name; });
+    const auto found =
+        std::ranges::find_if(wanted_, [&name](const WantedArray& one) { return one.name == name; });
     return found != wanted_.end() ? &*found : nullptr;
 }
 
@@ -154,15 +152,15 @@ void IncomingSteps::hear_frames(bool may_connect) {
 bool IncomingSteps::takes_connecting(const Json& said) const {
     if (!is_of_type(said, "step")) return false;
     const auto arrays = arrays_of(said);
-    return std::any_of(arrays.begin(), arrays.end(), [this](std::uint32_t number) {
+    return std::ranges::any_of(arrays, [this](std::uint32_t number) {
         const auto array = begun_.find(number);
         return array == begun_.end() || !is_connected(*array->second);
     });
 }
 
 bool IncomingSteps::is_connected(const IncomingArray& array) const {
-    return std::all_of(array.sizes().begin(), array.sizes().end(),
-                       [this](const auto& entry) { return links_.contains(entry.first); });
+    return std::ranges::all_of(array.sizes(),
+                               [this](const auto& entry) { return links_.contains(entry.first); });
 }
 
 void IncomingSteps::hear(const Json& said) {
@@ -393,7 +391,7 @@ void IncomingSteps::add_control_to(std::vector<pollfd>& waiting) const {
 }
 
 std::optional<Error> IncomingSteps::reason(const std::vector<pollfd>& waiting) {
-    const bool has_come = std::any_of(waiting.begin(), waiting.end(), [this](const pollfd& one) {
+    const bool has_come = std::ranges::any_of(waiting, [this](const pollfd& one) {
         return one.fd == control_.socket() && one.revents != 0;
     });
     if (!has_come) return std::nullopt;
@@ -470,9 +468,9 @@ std::shared_ptr<IncomingMessage> IncomingSteps::find(int producer, const ChunkHe
         throw make_error(ErrorCode::peer_failed, "it sent array ", array,
                          ", which was not asked for");
     }
-    const bool is_granted =
-        habits_.goes_ahead ? place >= taken_ && place < taken_ + ahead_
-                           : std::find(awaited_.begin(), awaited_.end(), place) != awaited_.end();
+    const bool is_granted = habits_.goes_ahead
+                                ? place >= taken_ && place < taken_ + ahead_
+                                : std::ranges::find(awaited_, place) != awaited_.end();
     if (!is_granted)
         throw make_error(ErrorCode::peer_failed, "it sent step ", place, ", which was not granted");
     Coming& coming = coming_[place];

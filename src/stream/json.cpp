@@ -201,8 +201,8 @@ private:
 };
 
 Json Json::parse_object(std::string_view text) {
-    const auto items = std::count_if(text.begin(), text.end(),
-                                     [](char c) { return c == '[' || c == '{' || c == ','; });
+    const auto items =
+        std::ranges::count_if(text, [](char c) { return c == '[' || c == '{' || c == ','; });
     if (static_cast<std::size_t>(items) > max_items)
         throw make_error(ErrorCode::io, "a frame of more than ", max_items, " items");
     Json value = JsonReader(text).whole();

@@ -3,7 +3,6 @@
 #include "stream/message_words.hpp"
 
 #include <algorithm>
-#include <string>
 
 #include "geometry/make_error.hpp"
 #include "stream/crc32c.hpp"

@@ -5,8 +5,6 @@
 #include <sys/mman.h>
 
 #include <algorithm>
-#include <cstdint>
-#include <string>
 
 #include "geometry/make_error.hpp"
 

@@ -64,8 +64,8 @@ std::int64_t Places::turn_of(const PlaceHolder& who) const {
 }
 
 std::int64_t Places::active() const {
-    return std::count_if(entries_.begin(), entries_.end(),
-                         [](const auto& entry) { return entry->holder != nullptr; });
+    return std::ranges::count_if(entries_,
+                                 [](const auto& entry) { return entry->holder != nullptr; });
 }
 
 void Places::stop_waiting(const PlaceHolder& who) {
@@ -73,8 +73,8 @@ void Places::stop_waiting(const PlaceHolder& who) {
 }
 
 bool Places::others_wait(const PlaceHolder& who) const {
-    return std::any_of(waiting_.begin(), waiting_.end(),
-                       [&who](const PlaceHolder* other) { return other != &who; });
+    return std::ranges::any_of(waiting_,
+                               [&who](const PlaceHolder* other) { return other != &who; });
 }
 
 bool Places::take(PlaceHolder& who, std::int64_t bytes, bool begins_step) {
@@ -83,8 +83,7 @@ bool Places::take(PlaceHolder& who, std::int64_t bytes, bool begins_step) {
         mine.holder != nullptr &&
         (!begins_step || mine.used_bytes < options_.unit_bytes || !others_wait(who));
     if (!goes_on) {
-        if (std::find(waiting_.begin(), waiting_.end(), &who) == waiting_.end())
-            waiting_.push_back(&who);
+        if (std::ranges::find(waiting_, &who) == waiting_.end()) waiting_.push_back(&who);
         if (waiting_.front() != &who || !make_place(mine)) return false;
         if (mine.holder == nullptr) mine.turn = turns_++;
         mine.holder = &who;

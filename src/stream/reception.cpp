@@ -170,11 +170,10 @@ void Reception::State::begin(int socket) {
 void Reception::State::evict_silent() {
     std::unique_lock held(lock);
     const auto is_silent = [](const Open& one) { return one.is_silent; };
-    const auto silent =
-        static_cast<std::size_t>(std::count_if(open.begin(), open.end(), is_silent));
+    const auto silent = static_cast<std::size_t>(std::ranges::count_if(open, is_silent));
     const std::size_t all = open.size();
     if (silent == 0 || (silent < silent_at_once() && all < connections_at_once())) return;
-    const auto oldest = std::find_if(open.begin(), open.end(), is_silent);
+    const auto oldest = std::ranges::find_if(open, is_silent);
     oldest->is_silent = false;
     oldest->connection->end();  // its thread takes it out
     ++refused;
@@ -183,8 +182,8 @@ void Reception::State::evict_silent() {
 
 std::list<Reception::State::Open>::iterator Reception::State::find(
     const ConnectionPtr& connection) {
-    return std::find_if(open.begin(), open.end(),
-                        [&](const Open& one) { return one.connection == connection; });
+    return std::ranges::find_if(open,
+                                [&](const Open& one) { return one.connection == connection; });
 }
 
 /// Closes it, where nobody else has it, before another one takes its place.

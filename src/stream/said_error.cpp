@@ -2,8 +2,6 @@
 // How is the error read that the other end of a stream says it had?
 #include "stream/said_error.hpp"
 
-#include <utility>
-
 namespace datamover::stream {
 
 std::string few_words(std::string words) {

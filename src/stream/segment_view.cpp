@@ -8,7 +8,6 @@
 
 #include <cerrno>
 #include <cstring>
-#include <string>
 
 #include "geometry/make_error.hpp"
 

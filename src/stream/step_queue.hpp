@@ -63,8 +63,8 @@ public:
     bool is_within_step() const { return !waiting_.empty() && !waiting_.back().complete; }
     const std::deque<Step>& waiting() const { return waiting_; }
     bool is_waiting(std::int64_t place) const {
-        return std::any_of(waiting_.begin(), waiting_.end(),
-                           [place](const Step& step) { return step.place == place; });
+        return std::ranges::any_of(waiting_,
+                                   [place](const Step& step) { return step.place == place; });
     }
     /// Of the step that comes on its way next.
     std::int64_t next_place() const { return waiting_.empty() ? count_ : waiting_.front().place; }

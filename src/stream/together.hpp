@@ -7,7 +7,6 @@
 #include <exception>
 #include <new>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "geometry/make_error.hpp"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What does a transport see while it binds?
 #include <algorithm>
-#include <utility>
 
 #include "geometry/checked.hpp"
 #include "transport.hpp"
@@ -15,8 +14,8 @@ std::int64_t Pair::elems() const {
 }
 
 bool Pair::plain_copy() const {
-    return std::all_of(shares.begin(), shares.end(),
-                       [](const PairShare& share) { return share.facts.plain_copy; });
+    return std::ranges::all_of(shares,
+                               [](const PairShare& share) { return share.facts.plain_copy; });
 }
 
 WireElement BoundMotion::wire() const {

@@ -109,7 +109,7 @@ private:
         for (const Sending& s : sending)
             if (s.part >= 0 && s.processes != processes[static_cast<std::size_t>(s.part)])
                 return false;
-        return *std::max_element(processes.begin(), processes.end()) >= least_processes;
+        return *std::ranges::max_element(processes) >= least_processes;
     }
 
     /// From what all processes send, the same everywhere. The processes fall into parts, such as
@@ -147,10 +147,9 @@ private:
     /// False where there can be no communicators of the parts, or where they do not pay.
     bool find_comm(const std::vector<std::int64_t>& parts, const std::vector<Sending>& sending) {
         comm_ = group().turns_comm();
-        if (std::all_of(parts.begin(), parts.end(), [](std::int64_t p) { return p == 0; }))
-            return true;
-        if (std::all_of(sending.begin(), sending.end(),
-                        [](const Sending& s) { return s.message_bytes < least_bytes_in_parts; }))
+        if (std::ranges::all_of(parts, [](std::int64_t p) { return p == 0; })) return true;
+        if (std::ranges::all_of(
+                sending, [](const Sending& s) { return s.message_bytes < least_bytes_in_parts; }))
             return false;
         const std::int64_t part = parts[static_cast<std::size_t>(group().rank())];
         graph_ = mpi::part_graph(group(), mpi::to_int(part, "rank"));
@@ -231,7 +230,7 @@ private:
     /// Bytes of a chunk from each process.
     void count(std::size_t chunk) {
         std::vector<int>& counts = exchange().gathered.counts_bytes;
-        std::fill(counts.begin(), counts.end(), 0);
+        std::ranges::fill(counts, 0);
         for (const ExchangedPair& pair : exchange().pairs)
             if (chunk < pair.program.chunks())
                 counts[sender(pair)] = static_cast<int>(pair.program.chunk_bytes(chunk));

@@ -108,7 +108,7 @@ private:
         for (std::size_t chunk = 0; chunk < made_.program.chunks(); ++chunk)
             sizes.push_back(made_.program.chunk_bytes(chunk));
         const std::vector<std::int64_t> of_chunks = sizes;
-        std::sort(sizes.begin(), sizes.end());
+        std::ranges::sort(sizes);
         sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
         for (const std::int64_t bytes : of_chunks)
             made_.size_of_chunk.push_back(static_cast<std::size_t>(

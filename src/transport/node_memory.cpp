@@ -87,8 +87,7 @@ const NodePeer& NodeMemory::peer(std::int64_t rank) {
 std::byte* NodeMemory::map(const memory::SharedPlace& place) {
     auto segment = group_.segments().open(place.name);
     std::byte* address = segment->data() + place.offset_bytes;
-    if (std::find(mapped_.begin(), mapped_.end(), segment) == mapped_.end())
-        mapped_.push_back(std::move(segment));
+    if (std::ranges::find(mapped_, segment) == mapped_.end()) mapped_.push_back(std::move(segment));
     return address;
 }
 

@@ -24,7 +24,7 @@ bool same_memory(const MemoryLayout* a, const MemoryLayout* b) {
 /// Whether two motions need the same relations: they may then differ in the arrays' addresses.
 bool alike(const ArrayMotion& a, const ArrayMotion& b) {
     if (a.part != b.part || a.order != b.order || !(a.update == b.update)) return false;
-    return std::all_of(both_sides.begin(), both_sides.end(), [&](Side s) {
+    return std::ranges::all_of(both_sides, [&](Side s) {
         return a.side[s].elem_bytes == b.side[s].elem_bytes &&
                same_memory(a.side[s].memory, b.side[s].memory);
     });
@@ -78,9 +78,8 @@ private:
     };
 
     const Compiled* find(const ArrayMotion& motion) const {
-        const auto known = std::find_if(compiled_.begin(), compiled_.end(), [&](const Compiled& c) {
-            return alike(*c.motion, motion);
-        });
+        const auto known = std::ranges::find_if(
+            compiled_, [&](const Compiled& c) { return alike(*c.motion, motion); });
         return known == compiled_.end() ? nullptr : &*known;
     }
 
@@ -158,9 +157,8 @@ private:
     /// A chunk is in place where its segments lie in memory as they do in the message.
     void find_what_is_in_place() {
         const Side side = program_.array_side_;
-        const bool plain = std::all_of(motions_.begin(), motions_.end(), [](const ArrayMotion& m) {
-            return m.update.is_plain_copy();
-        });
+        const bool plain = std::ranges::all_of(
+            motions_, [](const ArrayMotion& m) { return m.update.is_plain_copy(); });
         if (!plain) return;
         for (PairProgram::Chunk& chunk : program_.chunks_) {
             std::byte* begin = nullptr;
@@ -219,8 +217,8 @@ std::int64_t PairProgram::most_chunk_bytes() const {
 }
 
 bool PairProgram::all_in_place() const {
-    return std::all_of(chunks_.begin(), chunks_.end(),
-                       [](const Chunk& chunk) { return chunk.in_place != nullptr; });
+    return std::ranges::all_of(chunks_,
+                               [](const Chunk& chunk) { return chunk.in_place != nullptr; });
 }
 
 bool PairProgram::packs_as(const PairProgram& other) const {

@@ -5,7 +5,6 @@
 // Where runs are short, or elements are combined or converted, they go through a buffer that fits
 // the cache.
 #include <algorithm>
-#include <string>
 #include <utility>
 
 #include "geometry/make_error.hpp"
@@ -77,11 +76,9 @@ private:
         Copy copy;
         copy.peer = pair.peer;
         copy.sends = pair.sends();
-        copy.direct =
-            std::all_of(some.shares.begin(), some.shares.end(), [](const PairShare& share) {
-                return share.facts.plain_copy &&
-                       share.facts.direct_run_bytes >= least_direct_run_bytes;
-            });
+        copy.direct = std::ranges::all_of(some.shares, [](const PairShare& share) {
+            return share.facts.plain_copy && share.facts.direct_run_bytes >= least_direct_run_bytes;
+        });
         if (copy.direct)
             add_direct_step(context, some, copy);
         else

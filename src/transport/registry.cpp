@@ -44,8 +44,7 @@ bool any_name(std::string_view names, Visit&& visit) {
 bool is_known(std::string_view name) {
     const auto& kinds = transport_kinds();
     return name == "auto" ||
-           std::any_of(kinds.begin(), kinds.end(),
-                       [&](const TransportKind& kind) { return name == kind.name; });
+           std::ranges::any_of(kinds, [&](const TransportKind& kind) { return name == kind.name; });
 }
 
 const TransportKind* first_kind(const PairFacts& facts, std::string_view name) {

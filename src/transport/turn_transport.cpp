@@ -34,7 +34,7 @@ ExchangedPair exchanged(const BindContext& context, const Pair& pair) {
     std::vector<std::int64_t> sizes;
     for (std::size_t i = 0; i < chunks; ++i) {
         const std::int64_t bytes = made.program.chunk_bytes(i);
-        const auto known = std::find(sizes.begin(), sizes.end(), bytes);
+        const auto known = std::ranges::find(sizes, bytes);
         made.type_index.push_back(static_cast<std::size_t>(known - sizes.begin()));
         if (known != sizes.end()) continue;
         sizes.push_back(bytes);
