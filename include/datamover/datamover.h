@@ -652,6 +652,9 @@ int datamover_stream_subscribe(datamover_stream_source* source, int64_t count,
  * gives it. Collective. DATAMOVER_INVALID_ARGUMENT where several processes receive;
  * DATAMOVER_INVALID_STATE. */
 int datamover_stream_subscribe_to_all(datamover_stream_source* source);
+/* Where this process cannot make the next collective call of the source, because its program has
+ * failed: as datamover_stream_refuse. */
+int datamover_stream_source_refuse(datamover_stream_source* source, int code, const char* message);
 /* Waits for the next step, at most `timeout_seconds` (below 0: for ever), puts its arrays where
  * they belong and gives its number; DATAMOVER_NO_STEP where the stream has ended. Each process gets
  * the same steps. Local. DATAMOVER_TIMEOUT; DATAMOVER_MISMATCH or DATAMOVER_WRONG_TYPE where the

@@ -62,6 +62,13 @@ int guarded(Work&& work) noexcept {
     }
 }
 
+/// The error that a caller of C says.
+inline Error said_error(int code, const char* message) {
+    if (code < 1 || code > static_cast<int>(ErrorCode::unsupported))
+        return Error(ErrorCode::invalid_argument, "there is no error " + std::to_string(code));
+    return Error(static_cast<ErrorCode>(code), message ? message : "");
+}
+
 /// Runs `convert`; where it throws, the others throw from the call that they make.
 template <class Collective, class Convert>
 auto converted(Collective& collective, Convert&& convert) {

@@ -98,6 +98,10 @@ int datamover_stream_subscribe_to_all(datamover_stream_source* source) {
     return guarded([&] { value_of(source, "source").subscribe_to_all(); });
 }
 
+int datamover_stream_source_refuse(datamover_stream_source* source, int code, const char* message) {
+    return guarded([&] { value_of(source, "source").refuse(said_error(code, message)); });
+}
+
 int datamover_stream_next(datamover_stream_source* source, double timeout_seconds, int64_t* step) {
     return guarded([&] {
         StreamSource& from = value_of(source, "source");

@@ -42,13 +42,6 @@ StreamManagerOptions options_of(const datamover_stream_manager_options* given_op
     return made;
 }
 
-/// The error that a caller of C says.
-Error said_error(int code, const char* message) {
-    if (code < 1 || code > static_cast<int>(ErrorCode::unsupported))
-        return make_error(ErrorCode::invalid_argument, "there is no error ", code);
-    return Error(static_cast<ErrorCode>(code), message ? message : "");
-}
-
 struct SendArguments {
     std::string name;
     const ArrayPart* array;

@@ -109,6 +109,11 @@ static void expect_wrong_subscriptions(datamover_stream_source* source,
     FAILS(DATAMOVER_INVALID_ARGUMENT,
           datamover_stream_subscribe(source, 2, is_last ? NULL : names, into));
     FAILS(DATAMOVER_INVALID_ARGUMENT, datamover_stream_subscribe(source, 2, twice, into));
+    FAILS(DATAMOVER_MPI, is_last
+                             ? datamover_stream_source_refuse(source, DATAMOVER_MPI, "no memory")
+                             : datamover_stream_subscribe(source, 2, names, into));
+    CHECK(strstr(datamover_error_message(), "no memory") != NULL);
+    FAILS(DATAMOVER_INVALID_ARGUMENT, datamover_stream_source_refuse(NULL, DATAMOVER_MPI, NULL));
 }
 
 /* A consumer whose array is of another type fails; the stream goes on. */
