@@ -65,7 +65,7 @@ int guarded(Work&& work) noexcept {
 /// The error that a caller of C says.
 inline Error said_error(int code, const char* message) {
     if (code < 1 || code > static_cast<int>(ErrorCode::unsupported))
-        return Error(ErrorCode::invalid_argument, "there is no error " + std::to_string(code));
+        return make_error(ErrorCode::invalid_argument, "there is no error ", code);
     return Error(static_cast<ErrorCode>(code), message ? message : "");
 }
 

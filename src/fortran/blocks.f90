@@ -14,11 +14,19 @@ submodule (datamover) datamover_arrays
             type(c_ptr), value :: ghost_lower, ghost_upper
             integer(c_int) :: code
         end function
+        function c_array(array, layout, attached) bind(c, name='datamover_fortran_array') &
+            result(code)
+            import :: c_ptr, c_int
+            type(c_ptr), intent(inout) :: array
+            type(c_ptr), value :: layout, attached
+            integer(c_int) :: code
+        end function
         subroutine c_detach(attached) bind(c, name='datamover_fortran_detach')
             import :: c_ptr
             type(c_ptr), intent(inout) :: attached
         end subroutine
     end interface
+    procedure(c_free_function), bind(c, name='datamover_array_free') :: c_array_free
 
 contains
 
@@ -50,6 +58,16 @@ contains
     module procedure detach
         call c_detach(self%attached)
         self%layout = c_null_ptr
+    end procedure
+
+    module procedure make_array
+        handle = c_null_ptr
+        if (code == 0) code = c_array(handle, array%layout, array%attached)
+    end procedure
+
+    module procedure free_array
+        integer(c_int) :: ignored
+        ignored = c_array_free(handle)
     end procedure
 
 end submodule

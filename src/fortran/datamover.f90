@@ -77,6 +77,8 @@ module datamover
     contains
         procedure, public :: attach
         procedure, public :: detach
+        procedure, public :: save => save_array
+        procedure, public :: load => load_array
     end type
 
     ! Carries a plan out.
@@ -365,7 +367,8 @@ module datamover
         ! A block of `layout` lies in `memory`, with `ghost_lower` and `ghost_upper` ghosts on either
         ! side in it. Called once for each block of this process; a process without blocks gives
         ! block = 0, and its memory tells the element type alone. The layout must not be freed before the
-        ! movers are bound. Local.
+        ! last call that is given the array: a mover that is bound, a source that has subscribed, need
+        ! it no more. Local.
         module subroutine attach(self, layout, memory, block, ghost_lower, ghost_upper, stat, errmsg)
             class(datamover_array), intent(inout) :: self
             type(datamover_layout), intent(in) :: layout
@@ -453,6 +456,41 @@ module datamover
         ! Frees also in flight: the other processes get datamover_peer_failed where they wait.
         module subroutine give_up(self, stat, errmsg)
             class(datamover_mover), intent(inout) :: self
+            integer, intent(out), optional :: stat
+            character(*), intent(inout), optional :: errmsg
+        end subroutine
+
+        ! ------------------------------------------------------------------ files
+
+        ! Writes the array to a new flat file: `path` ends in .npy, .raw, .bin or .dat, or `format` is
+        ! 'npy' or 'raw'. Elements lie with the last dimension fastest, as in C and NumPy, whatever
+        ! the layout; ghosts are left out. It appears under its name when it is complete, in place of
+        ! another with `overwrite`. `ranks` write it (else all), each with at most `max_bytes` of
+        ! memory besides (else 128 MiB). Collective over `comm`. datamover_io where it is there, or
+        ! cannot be written.
+        module subroutine save_array(self, comm, path, format, overwrite, ranks, max_bytes, stat, errmsg)
+            class(datamover_array), intent(in) :: self
+            integer, intent(in) :: comm
+            character(*), intent(in) :: path
+            character(*), intent(in), optional :: format
+            logical, intent(in), optional :: overwrite
+            integer, intent(in), optional :: ranks(:)
+            integer(int64), intent(in), optional :: max_bytes
+            integer, intent(out), optional :: stat
+            character(*), intent(inout), optional :: errmsg
+        end subroutine
+
+        ! Fills the array, but for its ghosts, from such a file, on any number of processes and in
+        ! any layout. Numbers are converted where no integer is made of a real. `ranks` read it; else
+        ! as save. Collective over `comm`. datamover_mismatch where a .npy file has another shape,
+        ! datamover_wrong_type another type, datamover_io where a raw file has another size.
+        module subroutine load_array(self, comm, path, format, ranks, max_bytes, stat, errmsg)
+            class(datamover_array), intent(in) :: self
+            integer, intent(in) :: comm
+            character(*), intent(in) :: path
+            character(*), intent(in), optional :: format
+            integer, intent(in), optional :: ranks(:)
+            integer(int64), intent(in), optional :: max_bytes
             integer, intent(out), optional :: stat
             character(*), intent(inout), optional :: errmsg
         end subroutine
@@ -685,6 +723,17 @@ module datamover
             integer(c_int), intent(inout) :: code
             integer(c_int) :: dims
         end function
+
+        ! A handle of what is attached, for free_array; none where `code` tells of an error.
+        module subroutine make_array(array, handle, code)
+            class(datamover_array), intent(in) :: array
+            type(c_ptr), intent(out) :: handle
+            integer(c_int), intent(inout) :: code
+        end subroutine
+
+        impure elemental module subroutine free_array(handle)
+            type(c_ptr), intent(inout) :: handle
+        end subroutine
     end interface
 
 end module

@@ -4,13 +4,6 @@ submodule (datamover) datamover_movers
     implicit none
 
     interface
-        function c_array(array, layout, attached) bind(c, name='datamover_fortran_array') &
-            result(code)
-            import :: c_ptr, c_int
-            type(c_ptr), intent(inout) :: array
-            type(c_ptr), value :: layout, attached
-            integer(c_int) :: code
-        end function
         function c_bind(mover, comm, so_far, plan, num_arrays, sources, destinations, op, &
             transport, check) bind(c, name='datamover_fortran_bind') result(code)
             import :: c_ptr, c_int, c_int64_t
@@ -44,7 +37,6 @@ submodule (datamover) datamover_movers
             integer(c_int) :: code
         end function
     end interface
-    procedure(c_free_function), bind(c, name='datamover_array_free') :: c_array_free
     procedure(c_free_function), bind(c, name='datamover_mover_free') :: c_mover_free
     procedure(c_free_function), bind(c, name='datamover_mover_give_up') :: c_give_up
 
@@ -59,14 +51,18 @@ contains
         character(:), allocatable, target :: op_text, transport_text
         type(c_ptr) :: from(size(sources)), to(size(destinations)), made
         integer(c_int64_t) :: num_arrays
-        integer(c_int) :: code, ignored, checks
+        integer(c_int) :: code, checks
         integer :: k
         code = 0
         made = c_null_ptr
         checks = 0
         if (present(check)) checks = merge(1, 0, check)
-        call make_arrays(sources, from, code)
-        call make_arrays(destinations, to, code)
+        do k = 1, size(sources)
+            call make_array(sources(k), from(k), code)
+        end do
+        do k = 1, size(destinations)
+            call make_array(destinations(k), to(k), code)
+        end do
         if (code == 0 .and. size(sources) /= size(destinations)) &
             code = refused(datamover_mismatch, 'there are '//text_of(size(sources))// &
             ' sources and '//text_of(size(destinations))//' destinations')
@@ -77,26 +73,11 @@ contains
         transport_text = c_text(transport)
         code = c_bind(made, int(comm, c_int), code, plan%handle, num_arrays, from, to, &
             text_at(op_text, present(op)), text_at(transport_text, present(transport)), checks)
-        do k = 1, size(from)
-            ignored = c_array_free(from(k))
-        end do
-        do k = 1, size(to)
-            ignored = c_array_free(to(k))
-        end do
+        call free_array(from)
+        call free_array(to)
         if (code == 0) self%handle = made
         call conclude(code, stat, errmsg)
     end procedure
-
-    subroutine make_arrays(arrays, handles, code)
-        type(datamover_array), intent(in) :: arrays(:)
-        type(c_ptr), intent(out) :: handles(:)
-        integer(c_int), intent(inout) :: code
-        integer :: k
-        do k = 1, size(arrays)
-            handles(k) = c_null_ptr
-            if (code == 0) code = c_array(handles(k), arrays(k)%layout, arrays(k)%attached)
-        end do
-    end subroutine
 
     module procedure start
         call conclude(c_start(self%handle), stat, errmsg)
