@@ -33,4 +33,18 @@ int datamover_fortran_load(int comm, int so_far, const char* path, const datamov
     });
 }
 
+int datamover_fortran_stream_open(datamover_stream** stream, int comm, int so_far,
+                                  const char* address, const datamover_stream_options* options) {
+    return together(comm, so_far, [&](MPI_Comm processes) {
+        return datamover_stream_open(stream, processes, address, options);
+    });
+}
+
+int datamover_fortran_stream_connect(datamover_stream_source** source, int comm, int so_far,
+                                     const char* address, const datamover_source_options* options) {
+    return together(comm, so_far, [&](MPI_Comm processes) {
+        return datamover_stream_connect(source, processes, address, options);
+    });
+}
+
 }  // extern "C"

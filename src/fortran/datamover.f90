@@ -97,6 +97,34 @@ module datamover
         procedure, public :: give_up
     end type
 
+    ! Sends arrays, step by step, to other programs while this one runs.
+    type, public :: datamover_stream
+        private
+        type(c_ptr) :: handle = c_null_ptr
+    contains
+        procedure, public :: open => open_stream
+        procedure, public :: address => stream_address
+        procedure, public :: token => stream_token
+        procedure, public :: send
+        procedure, public :: end_step
+        procedure, public :: close => close_stream
+        procedure, public :: free => free_stream
+    end type
+
+    ! Gets, step by step, the arrays that another program sends.
+    type, public :: datamover_stream_source
+        private
+        type(c_ptr) :: handle = c_null_ptr
+    contains
+        procedure, private :: subscribe_one
+        procedure, private :: subscribe_several
+        generic, public :: subscribe => subscribe_one, subscribe_several
+        procedure, public :: connect
+        procedure, public :: next => next_step
+        procedure, public :: has => has_array
+        procedure, public :: free => free_source
+    end type
+
     ! Takes every element of an array, one by one, to the process that is named for it.
     type, public :: datamover_distribution
         private
@@ -128,6 +156,9 @@ module datamover
 
     ! What `ranks` gives for a key that has no target; a distribution refuses it.
     integer(int64), parameter, public :: datamover_no_target = -2
+
+    ! What `next` of a source gives after the last step.
+    integer(int64), parameter, public :: datamover_no_step = -1
 
     interface datamover_memory
         ! A function of C gets every array as it is; one of Fortran would get copies of some.
@@ -495,6 +526,157 @@ module datamover
             character(*), intent(inout), optional :: errmsg
         end subroutine
 
+        ! ------------------------------------------------------------------ streams: sending
+
+        ! Process 0 listens at `address`, 'tcp://host:port', port 0 for any that is free. Consumers
+        ! come and go; the first `send` waits for `consumers` of them. Where a consumer's queue of
+        ! `queue_steps` steps (else 2) or `queue_bytes` bytes of all processes (else 1 GiB) is full,
+        ! `policy` says what is done: 'block' (the default), 'drop_oldest' or 'drop_newest'. Waits
+        ! for consumers end after `timeout` seconds (else never). `token` is what consumers must know, at
+        ! least 16 characters; else one is made for every address but the loopback's. Each process of
+        ! a consumer has `pathways` connections to each here (else 1); without `shared_memory` those on
+        ! this machine use them too. Collective over `comm`. datamover_io where the address is
+        ! not to be had.
+        module subroutine open_stream(self, comm, address, consumers, policy, queue_steps, queue_bytes, &
+            timeout, token, pathways, shared_memory, stat, errmsg)
+            class(datamover_stream), intent(inout) :: self
+            integer, intent(in) :: comm
+            character(*), intent(in) :: address
+            integer, intent(in), optional :: consumers
+            character(*), intent(in), optional :: policy
+            integer, intent(in), optional :: queue_steps
+            integer(int64), intent(in), optional :: queue_bytes
+            real(c_double), intent(in), optional :: timeout
+            character(*), intent(in), optional :: token
+            integer, intent(in), optional :: pathways
+            logical, intent(in), optional :: shared_memory
+            integer, intent(out), optional :: stat
+            character(*), intent(inout), optional :: errmsg
+        end subroutine
+
+        ! Where consumers connect. Local.
+        module subroutine stream_address(self, address, stat, errmsg)
+            class(datamover_stream), intent(in) :: self
+            character(:), allocatable, intent(out) :: address
+            integer, intent(out), optional :: stat
+            character(*), intent(inout), optional :: errmsg
+        end subroutine
+
+        ! What consumers must know; '' for nothing. Local.
+        module subroutine stream_token(self, token, stat, errmsg)
+            class(datamover_stream), intent(in) :: self
+            character(:), allocatable, intent(out) :: token
+            integer, intent(out), optional :: stat
+            character(*), intent(inout), optional :: errmsg
+        end subroutine
+
+        ! Sends an array under a name of 1 to 256 characters; then it may be written again. What is
+        ! sent one after the other with the same `step`, an integer from 0 of 32 or 64 bits, is one
+        ! step; without `step` an array is one of its own. In every step an array has the same type
+        ! and layout, else datamover_wrong_type or datamover_mismatch. Collective. datamover_timeout
+        ! where consumers took nothing in time.
+        module subroutine send(self, name, array, step, stat, errmsg)
+            class(datamover_stream), intent(inout) :: self
+            character(*), intent(in) :: name
+            type(datamover_array), intent(in) :: array
+            class(*), intent(in), optional :: step
+            integer, intent(out), optional :: stat
+            character(*), intent(inout), optional :: errmsg
+        end subroutine
+
+        ! Nothing more comes of the step that was sent last. Collective.
+        module subroutine end_step(self, stat, errmsg)
+            class(datamover_stream), intent(inout) :: self
+            integer, intent(out), optional :: stat
+            character(*), intent(inout), optional :: errmsg
+        end subroutine
+
+        ! Waits until consumers have what was sent, at most `timeout` seconds (else 30; below 0: for
+        ! ever), and ends the stream. A second call does nothing. Collective.
+        module subroutine close_stream(self, timeout, stat, errmsg)
+            class(datamover_stream), intent(inout) :: self
+            real(c_double), intent(in), optional :: timeout
+            integer, intent(out), optional :: stat
+            character(*), intent(inout), optional :: errmsg
+        end subroutine
+
+        ! Gives the stream back; one that was not closed ends at once. Local.
+        module subroutine free_stream(self)
+            class(datamover_stream), intent(inout) :: self
+        end subroutine
+
+        ! ------------------------------------------------------------------ streams: receiving
+
+        ! Connects to the stream that another program sends at `address`, 'tcp://host:port', waiting
+        ! at most `timeout` seconds for it (else 30; below 0: for ever). `token` is what it demands,
+        ! else that of the environment variable DATAMOVER_STREAM_TOKEN. Memory is taken for
+        ! `ahead` steps (1 to 64; else by their size) beyond the one that is looked at. `newest`: the
+        ! newest step only, and nobody waits. Without `shared_memory` messages come over connections
+        ! on one machine, too. Collective over `comm`. datamover_timeout where nobody listens,
+        ! datamover_io where somebody else does, datamover_invalid_state where the stream has ended
+        ! or demands another token.
+        module subroutine connect(self, comm, address, token, timeout, ahead, newest, shared_memory, stat, &
+            errmsg)
+            class(datamover_stream_source), intent(inout) :: self
+            integer, intent(in) :: comm
+            character(*), intent(in) :: address
+            character(*), intent(in), optional :: token
+            real(c_double), intent(in), optional :: timeout
+            integer, intent(in), optional :: ahead
+            logical, intent(in), optional :: newest, shared_memory
+            integer, intent(out), optional :: stat
+            character(*), intent(inout), optional :: errmsg
+        end subroutine
+
+        ! Says once which array is wanted, by its name, and where this process's part of it is put in
+        ! each step, in any layout. Its memory outlives the source. Steps come from those on that
+        ! begin when the stream has heard it. Collective. datamover_mismatch where processes want
+        ! different arrays; datamover_invalid_state where it was said before.
+        module subroutine subscribe_one(self, name, array, stat, errmsg)
+            class(datamover_stream_source), intent(inout) :: self
+            character(*), intent(in) :: name
+            type(datamover_array), intent(in) :: array
+            integer, intent(out), optional :: stat
+            character(*), intent(inout), optional :: errmsg
+        end subroutine
+
+        ! The same for several, names(k) into arrays(k).
+        module subroutine subscribe_several(self, names, arrays, stat, errmsg)
+            class(datamover_stream_source), intent(inout) :: self
+            character(*), intent(in) :: names(:)
+            type(datamover_array), intent(in) :: arrays(:)
+            integer, intent(out), optional :: stat
+            character(*), intent(inout), optional :: errmsg
+        end subroutine
+
+        ! Waits for the next step, at most `timeout` seconds (else for ever), puts its arrays where
+        ! they belong and gives its number: the same on each process. datamover_no_step where the
+        ! stream has ended, or the call fails. Local. datamover_timeout; datamover_mismatch or
+        ! datamover_wrong_type where arrays do not fit what is sent; datamover_peer_failed where a
+        ! process of either program failed or left; datamover_io where what came was damaged.
+        module subroutine next_step(self, step, timeout, stat, errmsg)
+            class(datamover_stream_source), intent(inout) :: self
+            integer(int64), intent(out) :: step
+            real(c_double), intent(in), optional :: timeout
+            integer, intent(out), optional :: stat
+            character(*), intent(inout), optional :: errmsg
+        end subroutine
+
+        ! Whether an array was sent in the step that `next` gave last. Local.
+        module subroutine has_array(self, name, sent, stat, errmsg)
+            class(datamover_stream_source), intent(in) :: self
+            character(*), intent(in) :: name
+            logical, intent(out) :: sent
+            integer, intent(out), optional :: stat
+            character(*), intent(inout), optional :: errmsg
+        end subroutine
+
+        ! Leaves the stream and gives the source back. Where other processes of this program still
+        ! want steps, they fail. Local.
+        module subroutine free_source(self)
+            class(datamover_stream_source), intent(inout) :: self
+        end subroutine
+
         ! ------------------------------------------------------------------ distributions
 
         ! Element i goes to the process ranks(i), or to all of ranks(:, i); -1 drops it. `ranks` are
@@ -677,6 +859,12 @@ module datamover
 
         module function last_message() result(message)
             character(:), allocatable :: message
+        end function
+
+        ! A text of C's.
+        module function text_from(at) result(text)
+            type(c_ptr), intent(in) :: at
+            character(:), allocatable :: text
         end function
 
         module function refused(code, message) result(same)

@@ -47,15 +47,17 @@ contains
     end procedure
 
     module procedure last_message
-        character(kind=c_char), pointer :: text(:)
-        type(c_ptr) :: at
+        message = text_from(c_error_message())
+    end procedure
+
+    module procedure text_from
+        character(kind=c_char), pointer :: characters(:)
         integer :: length, i
-        at = c_error_message()
         length = int(c_strlen(at))
-        call c_f_pointer(at, text, [length])
-        allocate (character(length) :: message)
+        call c_f_pointer(at, characters, [length])
+        allocate (character(length) :: text)
         do i = 1, length
-            message(i:i) = text(i)
+            text(i:i) = characters(i)
         end do
     end procedure
 
