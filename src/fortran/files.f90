@@ -11,18 +11,8 @@ submodule (datamover) datamover_files
         integer(c_int) :: overwrite = 0
     end type
 
-    interface
-        function c_save(comm, so_far, path, array, options) &
-            bind(c, name='datamover_fortran_save') result(code)
-            import :: c_ptr, c_int, c_char, file_options
-            integer(c_int), value :: comm, so_far
-            character(kind=c_char), intent(in) :: path(*)
-            type(c_ptr), value :: array
-            type(file_options), intent(in) :: options
-            integer(c_int) :: code
-        end function
-        function c_load(comm, so_far, path, array, options) &
-            bind(c, name='datamover_fortran_load') result(code)
+    abstract interface
+        function c_file_function(comm, so_far, path, array, options) bind(c) result(code)
             import :: c_ptr, c_int, c_char, file_options
             integer(c_int), value :: comm, so_far
             character(kind=c_char), intent(in) :: path(*)
@@ -31,6 +21,8 @@ submodule (datamover) datamover_files
             integer(c_int) :: code
         end function
     end interface
+    procedure(c_file_function), bind(c, name='datamover_fortran_save') :: c_save
+    procedure(c_file_function), bind(c, name='datamover_fortran_load') :: c_load
 
 contains
 

@@ -52,12 +52,8 @@ submodule (datamover) datamover_stream_sources
             integer(c_int), intent(inout) :: has
             integer(c_int) :: code
         end function
-        function c_disconnect(source) bind(c, name='datamover_stream_disconnect') result(code)
-            import :: c_ptr, c_int
-            type(c_ptr), intent(inout) :: source
-            integer(c_int) :: code
-        end function
     end interface
+    procedure(c_free_function), bind(c, name='datamover_stream_disconnect') :: c_disconnect
 
 contains
 

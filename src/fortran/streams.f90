@@ -16,6 +16,15 @@ submodule (datamover) datamover_streams
     ! C's DATAMOVER_NEXT_STEP.
     integer(c_int64_t), parameter :: step_of_its_own = -1
 
+    abstract interface
+        function c_text_function(stream, text) bind(c) result(code)
+            import :: c_ptr, c_int
+            type(c_ptr), value :: stream
+            type(c_ptr), intent(inout) :: text
+            integer(c_int) :: code
+        end function
+    end interface
+
     interface
         function c_open(stream, comm, so_far, address, options) &
             bind(c, name='datamover_fortran_stream_open') result(code)
@@ -24,18 +33,6 @@ submodule (datamover) datamover_streams
             integer(c_int), value :: comm, so_far
             character(kind=c_char), intent(in) :: address(*)
             type(stream_options), intent(in) :: options
-            integer(c_int) :: code
-        end function
-        function c_address(stream, address) bind(c, name='datamover_stream_address') result(code)
-            import :: c_ptr, c_int
-            type(c_ptr), value :: stream
-            type(c_ptr), intent(inout) :: address
-            integer(c_int) :: code
-        end function
-        function c_token(stream, token) bind(c, name='datamover_stream_token') result(code)
-            import :: c_ptr, c_int
-            type(c_ptr), value :: stream
-            type(c_ptr), intent(inout) :: token
             integer(c_int) :: code
         end function
         function c_send(stream, name, array, step) bind(c, name='datamover_stream_send') &
@@ -66,12 +63,10 @@ submodule (datamover) datamover_streams
             real(c_double), value :: timeout_seconds
             integer(c_int) :: code
         end function
-        function c_free(stream) bind(c, name='datamover_stream_free') result(code)
-            import :: c_ptr, c_int
-            type(c_ptr), intent(inout) :: stream
-            integer(c_int) :: code
-        end function
     end interface
+    procedure(c_text_function), bind(c, name='datamover_stream_address') :: c_address
+    procedure(c_text_function), bind(c, name='datamover_stream_token') :: c_token
+    procedure(c_free_function), bind(c, name='datamover_stream_free') :: c_free
 
 contains
 
@@ -100,24 +95,27 @@ contains
     end procedure
 
     module procedure stream_address
-        type(c_ptr) :: at
-        integer(c_int) :: code
-        at = c_null_ptr
-        code = c_address(self%handle, at)
-        address = ''
-        if (code == 0) address = text_from(at)
-        call conclude(code, stat, errmsg)
+        call read_text(self, c_address, address, stat, errmsg)
     end procedure
 
     module procedure stream_token
+        call read_text(self, c_token, token, stat, errmsg)
+    end procedure
+
+    subroutine read_text(stream, read, text, stat, errmsg)
+        class(datamover_stream), intent(in) :: stream
+        procedure(c_text_function) :: read
+        character(:), allocatable, intent(out) :: text
+        integer, intent(out), optional :: stat
+        character(*), intent(inout), optional :: errmsg
         type(c_ptr) :: at
         integer(c_int) :: code
         at = c_null_ptr
-        code = c_token(self%handle, at)
-        token = ''
-        if (code == 0) token = text_from(at)
+        code = read(stream%handle, at)
+        text = ''
+        if (code == 0) text = text_from(at)
         call conclude(code, stat, errmsg)
-    end procedure
+    end subroutine
 
     module procedure send
         type(c_ptr) :: sent
