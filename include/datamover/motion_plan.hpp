@@ -17,8 +17,9 @@
 namespace datamover DATAMOVER_PUBLIC {
 
 namespace plan {
-struct PlanDigests;
+class PlanDigests;
 class TermIndex;
+struct WorkedOut;
 }  // namespace plan
 
 /// (destination block on destination region) <= (source block on source region), regions in global
@@ -167,15 +168,14 @@ public:
     static MotionPlan load(const std::string& path);
 
 private:
-    friend struct plan::PlanDigests;
+    friend class plan::PlanDigests;
     friend class plan::TermIndex;
     void terms_changed();
 
     Layout source_, destination_;
     std::vector<PlanTerm> terms_;
-    // Of these layouts and terms, once known; shared with copies.
-    std::shared_ptr<plan::PlanDigests> digests_;
-    std::shared_ptr<plan::TermIndex> index_;
+    // Of these layouts and terms; shared with copies.
+    std::shared_ptr<plan::WorkedOut> worked_out_;
 };
 
 /// Everything of `source` to the same index of `destination`; with axes, destination dimension k is

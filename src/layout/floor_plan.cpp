@@ -4,13 +4,13 @@
 #include "datamover/floor_plan.hpp"
 
 #include <algorithm>
-#include <mutex>
 #include <new>
 #include <numeric>
 
 #include "bounds.hpp"
 #include "box_index.hpp"
 #include "geometry/checked.hpp"
+#include "geometry/first_use.hpp"
 #include "geometry/make_error.hpp"
 #include "geometry/word_digest.hpp"
 
@@ -71,14 +71,17 @@ struct [[gnu::visibility("hidden")]] FloorPlan::Table {
 
 private:
     void canonicalise_and_bound();
-    void sort_by_owner() const;
+    /// Blocks by rank and number; those of ranks[i] are blocks[first[i] .. first[i+1]).
+    struct OwnedBlocks {
+        std::vector<std::int64_t> ranks, first, blocks;
+    };
+    OwnedBlocks sorted_by_owner() const;
+    std::int64_t digest_of_rows() const;
 
-    mutable std::once_flag boxes_once_, disjoint_once_, ranks_once_, digest_once_;
-    mutable std::int64_t digest_ = 0;
-    mutable layout::BoxIndex boxes_;
-    mutable bool disjoint_ = false;
-    // Blocks by rank and number; those of ranks_[i] are blocks_by_rank_[first_[i] .. first_[i+1]).
-    mutable std::vector<std::int64_t> ranks_, first_, blocks_by_rank_;
+    geometry::FirstUse<layout::BoxIndex> boxes_;
+    geometry::FirstUse<bool> disjoint_;
+    geometry::FirstUse<OwnedBlocks> owned_;
+    geometry::FirstUse<std::int64_t> digest_;
 };
 
 FloorPlan::Table::Table(int dims, Rows lo, Rows hi, Rows owners, std::int64_t nprocs)
@@ -112,49 +115,47 @@ void FloorPlan::Table::canonicalise_and_bound() {
 }
 
 const layout::BoxIndex& FloorPlan::Table::boxes() const {
-    std::call_once(boxes_once_, [this] { boxes_ = layout::BoxIndex(dims, lo, hi); });
-    return boxes_;
+    return boxes_.get([this] { return layout::BoxIndex(dims, lo, hi); });
 }
 
 bool FloorPlan::Table::disjoint() const {
-    std::call_once(disjoint_once_, [this] { disjoint_ = !boxes().any_intersect(); });
-    return disjoint_;
+    return disjoint_.get([this] { return !boxes().any_intersect(); });
 }
 
-void FloorPlan::Table::sort_by_owner() const {
-    std::vector<std::int64_t> blocks(owners.size()), ranks, first;
-    std::iota(blocks.begin(), blocks.end(), 0);
+FloorPlan::Table::OwnedBlocks FloorPlan::Table::sorted_by_owner() const {
+    OwnedBlocks owned;
+    owned.blocks.resize(owners.size());
+    std::iota(owned.blocks.begin(), owned.blocks.end(), 0);
     std::ranges::stable_sort(
-        blocks, [this](std::int64_t a, std::int64_t b) { return owners[a] < owners[b]; });
-    for (std::size_t i = 0; i < blocks.size(); ++i) {
-        const std::int64_t rank = owners[blocks[i]];
-        if (!ranks.empty() && ranks.back() == rank) continue;
-        ranks.push_back(rank);
-        first.push_back(static_cast<std::int64_t>(i));
+        owned.blocks, [this](std::int64_t a, std::int64_t b) { return owners[a] < owners[b]; });
+    for (std::size_t i = 0; i < owned.blocks.size(); ++i) {
+        const std::int64_t rank = owners[owned.blocks[i]];
+        if (!owned.ranks.empty() && owned.ranks.back() == rank) continue;
+        owned.ranks.push_back(rank);
+        owned.first.push_back(static_cast<std::int64_t>(i));
     }
-    first.push_back(static_cast<std::int64_t>(blocks.size()));
-    ranks_ = std::move(ranks);
-    first_ = std::move(first);
-    blocks_by_rank_ = std::move(blocks);
+    owned.first.push_back(static_cast<std::int64_t>(owned.blocks.size()));
+    return owned;
 }
 
 Rows FloorPlan::Table::blocks_of(std::int64_t rank) const {
-    std::call_once(ranks_once_, [this] { sort_by_owner(); });
-    const auto found = std::lower_bound(ranks_.begin(), ranks_.end(), rank);
-    if (found == ranks_.end() || *found != rank) return {};
-    const auto i = static_cast<std::size_t>(found - ranks_.begin());
-    return Rows(blocks_by_rank_).subspan(first_[i], first_[i + 1] - first_[i]);
+    const OwnedBlocks& owned = owned_.get([this] { return sorted_by_owner(); });
+    const auto found = std::ranges::lower_bound(owned.ranks, rank);
+    if (found == owned.ranks.end() || *found != rank) return {};
+    const auto i = static_cast<std::size_t>(found - owned.ranks.begin());
+    return Rows(owned.blocks).subspan(owned.first[i], owned.first[i + 1] - owned.first[i]);
+}
+
+std::int64_t FloorPlan::Table::digest_of_rows() const {
+    geometry::WordDigest digest;
+    digest.put(dims);
+    digest.put(nprocs);
+    for (const Rows rows : {Rows(lo), Rows(hi), Rows(owners)}) digest.put_all(rows);
+    return digest.value();
 }
 
 std::int64_t FloorPlan::Table::digest() const {
-    std::call_once(digest_once_, [this] {
-        geometry::WordDigest digest;
-        digest.put(dims);
-        digest.put(nprocs);
-        for (const Rows rows : {Rows(lo), Rows(hi), Rows(owners)}) digest.put_all(rows);
-        digest_ = digest.value();
-    });
-    return digest_;
+    return digest_.get([this] { return digest_of_rows(); });
 }
 
 FloorPlan::FloorPlan(int dims, Rows lo, Rows hi, Rows owners, std::int64_t nprocs) {

@@ -2,11 +2,11 @@
 // What does any layout answer, whichever kind it is?
 #include "datamover/layout.hpp"
 
-#include <mutex>
 #include <optional>
 
 #include "bounds.hpp"
 #include "geometry/checked.hpp"
+#include "geometry/first_use.hpp"
 #include "geometry/make_error.hpp"
 #include "geometry/word_digest.hpp"
 
@@ -38,8 +38,7 @@ struct [[gnu::visibility("hidden")]] Layout::Shared {
     explicit Shared(Any of_kind) : kind(std::move(of_kind)) {}
 
     const Any kind;
-    mutable std::once_flag boxes_once;
-    mutable std::optional<FloorPlan> boxes;
+    geometry::FirstUse<std::optional<FloorPlan>> boxes;
 };
 
 Layout::Layout(BlockCyclic layout) : shared_(std::make_shared<Shared>(std::move(layout))) {}
@@ -133,8 +132,8 @@ const FloorPlan* Layout::boxes() const {
     if (const FloorPlan* fp = floor_plan()) return fp;
     const BlockCyclic* bc = block_cyclic();
     if (!bc) return nullptr;
-    std::call_once(shared_->boxes_once, [&] { shared_->boxes = boxes_of(*bc); });
-    return shared_->boxes ? &*shared_->boxes : nullptr;
+    const auto& boxes = shared_->boxes.get([&] { return boxes_of(*bc); });
+    return boxes ? &*boxes : nullptr;
 }
 
 std::int64_t Layout::local_elems(std::int64_t rank) const {

@@ -265,7 +265,8 @@ private:
     /// On a busy machine the first rounds of what was dropped may lie below all that came later.
     void note_dropped_below(std::int64_t best_ns) {
         for (const auto& c : all_)
-            if (c->best_ns > 0 && c->best_ns < best_ns && std::ranges::find(able_, c.get()) == able_.end())
+            if (c->best_ns > 0 && c->best_ns < best_ns &&
+                std::ranges::find(able_, c.get()) == able_.end())
                 c->line.passed_over = "others were far faster when it was tried";
     }
 

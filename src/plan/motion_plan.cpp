@@ -7,9 +7,8 @@
 
 #include "geometry/make_error.hpp"
 #include "halo.hpp"
-#include "plan_digests.hpp"
 #include "section_piece.hpp"
-#include "term_index.hpp"
+#include "worked_out.hpp"
 
 namespace datamover {
 namespace {
@@ -92,8 +91,7 @@ PlanTerm canonical(const Layout& source, const Layout& destination, PlanTerm ter
 MotionPlan::MotionPlan(Layout source, Layout destination)
     : source_(std::move(source)),
       destination_(std::move(destination)),
-      digests_(std::make_shared<plan::PlanDigests>()),
-      index_(std::make_shared<plan::TermIndex>()) {
+      worked_out_(std::make_shared<plan::WorkedOut>()) {
     if (!source_.valid() || !destination_.valid())
         throw Error(ErrorCode::invalid_argument, "a plan needs a source and a destination layout");
     if (source_.nprocs() != destination_.nprocs())
@@ -134,9 +132,8 @@ void MotionPlan::add(PlanTerm term) {
 
 /// What was known about the terms is forgotten; other copies of the plan keep theirs.
 void MotionPlan::terms_changed() {
-    if (digests_.use_count() != 1 || digests_->known)
-        digests_ = std::make_shared<plan::PlanDigests>();
-    if (index_.use_count() != 1 || index_->known) index_ = std::make_shared<plan::TermIndex>();
+    if (worked_out_.use_count() != 1 || worked_out_->is_known())
+        worked_out_ = std::make_shared<plan::WorkedOut>();
 }
 
 const PlanTerm& MotionPlan::operator[](std::int64_t i) const {

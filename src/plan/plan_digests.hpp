@@ -1,24 +1,31 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which numbers tell two plans apart, computed once for all copies of a plan?
+// Which numbers tell two plans apart?
 #pragma once
 
-#include <atomic>
 #include <cstdint>
-#include <mutex>
 #include <vector>
 
 #include "datamover/motion_plan.hpp"
+#include "geometry/first_use.hpp"
 
 namespace datamover::plan {
 
-/// Shared by the copies of a plan; a plan that is changed gets new ones.
-struct [[gnu::visibility("hidden")]] PlanDigests {
-    std::once_flag once;
-    std::atomic<bool> known = false;
-    std::vector<std::int64_t> parts;  ///< of the two layouts and each term
-    std::int64_t all = 0;
+/// The digests of a plan, worked out at the first question.
+class [[gnu::visibility("hidden")]] PlanDigests {
+public:
+    struct Digests {
+        std::vector<std::int64_t> parts;  ///< of the two layouts and each term
+        std::int64_t all = 0;
+    };
+    /// Throws invalid_argument of a plan without layouts.
+    static const Digests& of(const MotionPlan& plan);
+    /// Whether anybody has asked.
+    bool is_known() const { return digests_.is_known(); }
 
-    static const PlanDigests& of(const MotionPlan& plan);
+private:
+    static Digests digests_of(const MotionPlan& plan);
+
+    geometry::FirstUse<Digests> digests_;
 };
 
 }  // namespace datamover::plan

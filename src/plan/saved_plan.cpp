@@ -5,10 +5,10 @@
 #include "datamover/motion_plan.hpp"
 #include "geometry/make_error.hpp"
 #include "geometry/word_digest.hpp"
-#include "plan_digests.hpp"
 #include "section_piece.hpp"
 #include "serial.hpp"
 #include "whole_file.hpp"
+#include "worked_out.hpp"
 
 namespace datamover {
 namespace {
@@ -245,22 +245,23 @@ std::int64_t plan_digest(const MotionPlan& plan) {
     return PlanDigests::of(plan).all;
 }
 
-const PlanDigests& PlanDigests::of(const MotionPlan& plan) {
+const PlanDigests::Digests& PlanDigests::of(const MotionPlan& plan) {
     if (!plan.source_.valid())
         throw Error(ErrorCode::invalid_argument, "a plan without layouts has no digest");
-    PlanDigests& digests = *plan.digests_;
-    std::call_once(digests.once, [&] {
-        digests.parts = {plan.source_.digest(), plan.destination_.digest()};
-        for (const PlanTerm& term : plan.terms_) {
-            PlanWriter out;
-            std::visit([&](const auto& of_kind) { write(of_kind, out); }, term);
-            digests.parts.push_back(out.digest());
-        }
-        geometry::WordDigest all;
-        all.put_all(digests.parts);
-        digests.all = all.value();
-        digests.known = true;
-    });
+    return plan.worked_out_->digests.digests_.get([&] { return digests_of(plan); });
+}
+
+PlanDigests::Digests PlanDigests::digests_of(const MotionPlan& plan) {
+    Digests digests;
+    digests.parts = {plan.source_.digest(), plan.destination_.digest()};
+    for (const PlanTerm& term : plan.terms_) {
+        PlanWriter out;
+        std::visit([&](const auto& of_kind) { write(of_kind, out); }, term);
+        digests.parts.push_back(out.digest());
+    }
+    geometry::WordDigest all;
+    all.put_all(digests.parts);
+    digests.all = all.value();
     return digests;
 }
 

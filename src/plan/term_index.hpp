@@ -2,13 +2,12 @@
 // Which terms of a plan may concern a process?
 #pragma once
 
-#include <atomic>
 #include <cstdint>
-#include <mutex>
 #include <vector>
 
 #include "datamover/motion_plan.hpp"
 #include "datamover/side.hpp"
+#include "geometry/first_use.hpp"
 
 namespace datamover::plan {
 
@@ -18,21 +17,23 @@ namespace datamover::plan {
 class [[gnu::visibility("hidden")]] TermIndex {
 public:
     /// The numbers of the terms in which `rank` may be on `side`, ascending. O(answer + log n),
-    /// after O(n log n) at the first call.
+    /// after O(n log n) at the first call; of a few terms O(n) each time.
     static std::vector<std::int64_t> terms_of(const MotionPlan& plan, std::int64_t rank, Side side);
 
-    std::atomic<bool> known = false;  ///< whether anybody has asked
+    /// Whether anybody has asked.
+    bool is_known() const { return terms_.is_known(); }
 
 private:
     struct OwnedTerm {
         std::int64_t rank = 0, term = 0;
     };
+    struct Terms {
+        PerSide<std::vector<OwnedTerm>> sections;  // by rank, then term
+        std::vector<std::int64_t> others;          // those that any process may take part in
+    };
+    static Terms terms_by_rank(const MotionPlan& plan);
 
-    void build(const MotionPlan& plan);
-
-    std::once_flag once_;
-    PerSide<std::vector<OwnedTerm>> sections_;  // by rank, then term
-    std::vector<std::int64_t> others_;          // terms that any process may take part in
+    geometry::FirstUse<Terms> terms_;
 };
 
 }  // namespace datamover::plan

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What is worked out of a plan where somebody asks for it, for all copies of the plan?
+#pragma once
+
+#include "plan_digests.hpp"
+#include "term_index.hpp"
+
+namespace datamover::plan {
+
+/// Shared by the copies of a plan; a plan that is changed gets a new one.
+struct [[gnu::visibility("hidden")]] WorkedOut {
+    PlanDigests digests;
+    TermIndex index;
+
+    /// Whether anything is.
+    bool is_known() const { return digests.is_known() || index.is_known(); }
+};
+
+}  // namespace datamover::plan
