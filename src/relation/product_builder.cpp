@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <span>
 
 #include "geometry/make_error.hpp"
 
@@ -101,12 +102,18 @@ void ProductBuilder::refuse_elems() {
 }
 
 std::int64_t ProductBuilder::table_number(const AxisTable* table, const Owners& owners) {
-    const auto [found, added] =
-        table_numbers_.try_emplace(table, static_cast<std::int64_t>(made_->tables.size()));
-    if (added)
-        made_->tables.push_back(
-            *std::ranges::find_if(owners, [&](const auto& t) { return t.get() == table; }));
-    return found->second;
+    const auto is_it = [&](const auto& owner) { return owner.get() == table; };
+    auto& tables = made_->tables;
+    const auto few = std::span(tables).first(std::min(tables.size(), few_tables));
+    if (const auto found = std::ranges::find_if(few, is_it); found != few.end())
+        return found - few.begin();
+    const auto number = static_cast<std::int64_t>(tables.size());
+    if (tables.size() >= few_tables) {
+        const auto [found, added] = further_tables_.try_emplace(table, number);
+        if (!added) return found->second;
+    }
+    tables.push_back(*std::ranges::find_if(owners, is_it));
+    return number;
 }
 
 }  // namespace datamover

@@ -2,6 +2,7 @@
 // How is a list of products put together, nest by nest, so that equal nests share a shape?
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -55,12 +56,15 @@ public:
     std::shared_ptr<ProductStorage> finish() { return std::move(made_); }
 
 private:
+    static constexpr std::size_t few_tables = 8;
+
     [[noreturn]] static void refuse_elems();
     std::int64_t table_number(const AxisTable* table, const Owners& owners);
 
     std::shared_ptr<ProductStorage> made_;
     std::vector<std::int64_t> shape_elems_;
-    std::unordered_map<const AxisTable*, std::int64_t> table_numbers_;
+    /// Numbers of tables beyond the first few, which are looked through.
+    std::unordered_map<const AxisTable*, std::int64_t> further_tables_;
     geometry::RecordIndex known_;
     std::vector<std::int64_t> words_;  // of the shape that is looked up
 };

@@ -76,6 +76,31 @@ TEST(RelationEncodings, RandomProducts) {
     }
 }
 
+/// Tables are known again, be they among the first few or not.
+TEST(RelationEncodings, ManyProductsShareManyTables) {
+    Random random(11);
+    std::vector<std::shared_ptr<const AxisTable>> tables;
+    for (int i = 0; i < 20; ++i)
+        tables.push_back(std::make_shared<AxisTable>(random_table(random)));
+    std::vector<Product> sharing, apart;
+    Addresses source, destination;
+    std::int64_t offset = 0;
+    for (std::size_t i = 0; i < 3 * tables.size(); ++i) {
+        const auto& table = tables[i % tables.size()];
+        sharing.push_back({offset, 2 * offset, {{table, 8, 8}}});
+        apart.push_back({offset, 2 * offset, {{std::make_shared<AxisTable>(*table), 8, 8}}});
+        const Positions positions = positions_of(*table);
+        for (const std::int64_t s : positions.source) source.push_back(offset + 8 * s);
+        for (const std::int64_t d : positions.destination)
+            destination.push_back(2 * offset + 8 * d);
+        offset += 8 * extent(positions.source) + 8 * extent(positions.destination);
+    }
+    const auto relation = AddressRelation::from_products(sharing, 8, 8);
+    expect_pairs(relation, source, destination);
+    expect_pairs(AddressRelation::from_bytes(relation.to_bytes(), 1 << 20), source, destination);
+    EXPECT_LT(2 * relation.nbytes(), AddressRelation::from_products(apart, 8, 8).nbytes());
+}
+
 TEST(RelationEncodings, RandomPairs) {
     Random random(2);
     for (std::size_t i = 0; i < 400; ++i) {
