@@ -4,21 +4,8 @@ program distributions
     use, intrinsic :: iso_c_binding
     use, intrinsic :: iso_fortran_env, only: int32, int64, real64
     use datamover
+    use expectations
     implicit none
-
-    interface
-        subroutine test_start_mpi(comm, rank, nprocs) bind(c)
-            import :: c_int
-            integer(c_int), intent(out) :: comm, rank, nprocs
-        end subroutine
-        function test_sum(comm, value) bind(c) result(total)
-            import :: c_int
-            integer(c_int), value :: comm, value
-            integer(c_int) :: total
-        end function
-        subroutine test_stop_mpi() bind(c)
-        end subroutine
-    end interface
 
     type :: particle
         integer(int64) :: id = -1
@@ -26,12 +13,10 @@ program distributions
         real(real64) :: mass = 0
     end type
 
-    integer(c_int) :: comm, rank, nprocs, wrong
     character(9), parameter :: methods(4) = ['partition', 'alltoallv', 'sendrecv ', 'sort     ']
     integer :: m
 
-    wrong = 0
-    call test_start_mpi(comm, rank, nprocs)
+    call begin_test()
     call columns_while_computing()
     do m = 1, size(methods)
         call records(methods(m))
@@ -41,19 +26,9 @@ program distributions
     call positions()
     call map_refusals()
     call refusals()
-    wrong = test_sum(comm, wrong)
-    call test_stop_mpi()
-    if (wrong > 0) error stop 'wrong'
+    call end_test()
 
 contains
-
-    subroutine expect(holds, what)
-        logical, intent(in) :: holds
-        character(*), intent(in) :: what
-        if (holds) return
-        wrong = wrong + 1
-        print *, 'process', rank, ': ', what
-    end subroutine
 
     ! What process p gives, which every process can tell: so many elements, each with a rank (-1:
     ! dropped) and a number of its own.

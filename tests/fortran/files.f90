@@ -5,21 +5,8 @@ program files
     use, intrinsic :: iso_c_binding
     use, intrinsic :: iso_fortran_env, only: int32, int64, real32, real64
     use datamover
+    use expectations
     implicit none
-
-    interface
-        subroutine test_start_mpi(comm, rank, nprocs) bind(c)
-            import :: c_int
-            integer(c_int), intent(out) :: comm, rank, nprocs
-        end subroutine
-        function test_sum(comm, value) bind(c) result(total)
-            import :: c_int
-            integer(c_int), value :: comm, value
-            integer(c_int) :: total
-        end function
-        subroutine test_stop_mpi() bind(c)
-        end subroutine
-    end interface
 
     ! A matrix of which a process has every second row of memory.
     type :: matrix
@@ -37,12 +24,10 @@ program files
 
     integer, parameter :: rows = 13, columns = 7, untouched = -1
     integer, parameter :: field_lo(3) = [-1, 3, 1], field_hi(3) = [4, 7, 4]
-    integer(c_int) :: comm, rank, nprocs, wrong
     character(500) :: directory
     character(4) :: mode
 
-    wrong = 0
-    call test_start_mpi(comm, rank, nprocs)
+    call begin_test()
     call get_command_argument(1, directory)
     call get_command_argument(2, mode)
     if (mode == 'save') then
@@ -58,19 +43,9 @@ program files
         call load_what_was_written()
         call refusals_of_load()
     end if
-    wrong = test_sum(comm, wrong)
-    call test_stop_mpi()
-    if (wrong > 0) error stop 'wrong'
+    call end_test()
 
 contains
-
-    subroutine expect(holds, what)
-        logical, intent(in) :: holds
-        character(*), intent(in) :: what
-        if (holds) return
-        wrong = wrong + 1
-        print *, 'process', rank, ': ', what
-    end subroutine
 
     function path_of(name) result(path)
         character(*), intent(in) :: name

@@ -4,26 +4,10 @@ program moves
     use, intrinsic :: iso_c_binding
     use, intrinsic :: iso_fortran_env, only: int8, int16, int32, int64, real32, real64
     use datamover
+    use expectations
     implicit none
 
-    interface
-        subroutine test_start_mpi(comm, rank, nprocs) bind(c)
-            import :: c_int
-            integer(c_int), intent(out) :: comm, rank, nprocs
-        end subroutine
-        function test_sum(comm, value) bind(c) result(total)
-            import :: c_int
-            integer(c_int), value :: comm, value
-            integer(c_int) :: total
-        end function
-        subroutine test_stop_mpi() bind(c)
-        end subroutine
-    end interface
-
-    integer(c_int) :: comm, rank, nprocs, wrong
-
-    wrong = 0
-    call test_start_mpi(comm, rank, nprocs)
+    call begin_test()
     if (command_argument_count() > 0) call typo()
     call every_second_row()
     call transposed()
@@ -36,19 +20,9 @@ program moves
     call several_arrays()
     call records()
     call refusals()
-    wrong = test_sum(comm, wrong)
-    call test_stop_mpi()
-    if (wrong > 0) error stop 'wrong'
+    call end_test()
 
 contains
-
-    subroutine expect(holds, what)
-        logical, intent(in) :: holds
-        character(*), intent(in) :: what
-        if (holds) return
-        wrong = wrong + 1
-        print *, 'process', rank, ': ', what
-    end subroutine
 
     ! Stops the program.
     subroutine typo()

@@ -6,27 +6,13 @@ program streams
     use, intrinsic :: iso_c_binding
     use, intrinsic :: iso_fortran_env, only: int32, int64, real64
     use datamover
+    use expectations
     implicit none
-
-    interface
-        subroutine test_start_mpi(comm, rank, nprocs) bind(c)
-            import :: c_int
-            integer(c_int), intent(out) :: comm, rank, nprocs
-        end subroutine
-        function test_sum(comm, value) bind(c) result(total)
-            import :: c_int
-            integer(c_int), value :: comm, value
-            integer(c_int) :: total
-        end function
-        subroutine test_stop_mpi() bind(c)
-        end subroutine
-    end interface
 
     character(*), parameter :: here = 'tcp://127.0.0.1:0', known = 'known to both programs'
     integer, parameter :: rows = 13, columns = 7
     integer(int64), parameter :: far_step = 2_int64**40
     real(c_double), parameter :: limit = 60
-    integer(c_int) :: comm, rank, nprocs, wrong
     character(500) :: told
     character(7) :: mode
 
@@ -37,8 +23,7 @@ program streams
     integer(int32), allocatable, target, asynchronous :: v_memory(:, :)
     integer, allocatable :: u_extents(:), v_extents(:)
 
-    wrong = 0
-    call test_start_mpi(comm, rank, nprocs)
+    call begin_test()
     call make_arrays()
     call get_command_argument(1, mode)
     call get_command_argument(2, told)
@@ -55,19 +40,9 @@ program streams
     call v%detach()
     call tiles%free()
     call by_columns%free()
-    wrong = test_sum(comm, wrong)
-    call test_stop_mpi()
-    if (wrong > 0) error stop 'wrong'
+    call end_test()
 
 contains
-
-    subroutine expect(holds, what)
-        logical, intent(in) :: holds
-        character(*), intent(in) :: what
-        if (holds) return
-        wrong = wrong + 1
-        print *, 'process', rank, ': ', what
-    end subroutine
 
     logical function is_last()
         is_last = rank == nprocs - 1
