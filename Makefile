@@ -43,7 +43,7 @@ $(VENV)/.ready: pyproject.toml
 
 # Compiles what has changed since the last time; the build directory stays.
 install: $(VENV)/.ready
-	@test -d $(BUILD) || echo "compiling: some six minutes on two cores the first time, without a word"
+	@test -d $(BUILD) || echo "compiling, which prints nothing: some six minutes on two cores the first time"
 	$(if $(MPICC),MPICC=$(MPICC),env -u MPICC) \
 	    $(PIP) install --no-build-isolation -C build-dir=$(BUILD) '.[files,plot]'
 

@@ -283,7 +283,8 @@ class Intention:
         """Give what is intended with each array, by how it begins to print."""
         if self.members is None:
             yield "", self
-        for name, one in (self.members or {}).items():
+            return
+        for name, one in self.members.items():
             yield f"{name}  ", one
 
     def figures(self) -> dict[str, Any]:
