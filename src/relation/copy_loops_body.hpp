@@ -182,6 +182,17 @@ bool picks_row(const char* s, std::int64_t source_step, char* d, std::int64_t n)
     return false;
 }
 
+/// A row of elements that lie apart on both sides.
+template <std::int64_t bytes>
+[[gnu::always_inline]] inline void scattered_row(const char* s, std::int64_t is, char* d,
+                                                 std::int64_t id, std::int64_t n) {
+    std::int64_t i = 0;
+    for (; i + 4 <= n; i += 4, d += 4 * id, s += 4 * is)
+#pragma GCC unroll 4
+        for (int k = 0; k < 4; ++k) move_fixed<bytes>(d + k * id, s + k * is);
+    for (; i < n; ++i, d += id, s += is) move_fixed<bytes>(d, s);
+}
+
 template <std::int64_t bytes>
 void row(const char* s, std::int64_t source_step, char* d, std::int64_t destination_step,
          std::int64_t n) {
@@ -201,18 +212,19 @@ void row(const char* s, std::int64_t source_step, char* d, std::int64_t destinat
         for (; i < n; ++i, d += destination_step, s += bytes) move_fixed<bytes>(d, s);
         return;
     }
-    for (; i + 4 <= n; i += 4, d += 4 * destination_step, s += 4 * source_step)
-#pragma GCC unroll 4
-        for (int k = 0; k < 4; ++k)
-            move_fixed<bytes>(d + k * destination_step, s + k * source_step);
-    for (; i < n; ++i, d += destination_step, s += source_step) move_fixed<bytes>(d, s);
+    scattered_row<bytes>(s, source_step, d, destination_step, n);
 }
 
+/// Which rows they are is asked once: many nests are a few short rows (the faces of small blocks).
 template <std::int64_t bytes>
-void strided(const LoopShape& l, const char* source, char* destination) {
-    for (std::int64_t o = 0; o < l.outer; ++o)
-        row<bytes>(source + o * l.outer_source, l.inner_source,
-                   destination + o * l.outer_destination, l.inner_destination, l.inner);
+void strided(const LoopShape& l, const char* s, char* d) {
+    const std::int64_t is = l.inner_source, id = l.inner_destination, n = l.inner;
+    const std::int64_t os = l.outer_source, od = l.outer_destination;
+    if (is == bytes || id == bytes)
+        for (std::int64_t o = l.outer; o > 0; --o, s += os, d += od) row<bytes>(s, is, d, id, n);
+    else
+        for (std::int64_t o = l.outer; o > 0; --o, s += os, d += od)
+            scattered_row<bytes>(s, is, d, id, n);
 }
 
 template <std::int64_t bytes>

@@ -49,7 +49,12 @@ public:
           leaf_(std::move(leaf)) {}
 
     void run(const char* source, char* destination) const override {
-        walk_axes(outer_, 0, source + source_, destination + destination_, leaf_);
+        source += source_;
+        destination += destination_;
+        if (outer_.empty())
+            leaf_(source, destination);
+        else
+            walk_axes(outer_, 0, source, destination, leaf_);
     }
     std::string describe() const override { return leaf_.describe(); }
 
