@@ -2,6 +2,7 @@
 // Which of the records kept so far equals a given one?
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -25,7 +26,11 @@ public:
     /// The number of a record with this hash for which equals(number) is true, or -1. O(1).
     template <class Equals>
     std::int64_t find(std::uint64_t hash, Equals&& equals) const {
-        if (slots_.empty()) return -1;
+        if (slots_.empty()) {
+            for (std::size_t i = 0; i < count_; ++i)
+                if (first_[i].hash == hash && equals(first_[i].number)) return first_[i].number;
+            return -1;
+        }
         for (std::size_t i = hash & mask();; i = (i + 1) & mask()) {
             const Slot& slot = slots_[i];
             if (slot.number < 0) return -1;
@@ -34,6 +39,10 @@ public:
     }
     /// Notes a record that `find` has not found. O(1) on average.
     void insert(std::uint64_t hash, std::int64_t number) {
+        if (slots_.empty() && count_ < few) {
+            first_[count_++] = {hash, number};
+            return;
+        }
         if (2 * (count_ + 1) > slots_.size()) grow();
         put({hash, number});
         ++count_;
@@ -52,12 +61,16 @@ private:
         slots_[i] = slot;
     }
     void grow() {
-        std::vector<Slot> old(slots_.empty() ? 8 : 2 * slots_.size());
+        std::vector<Slot> old(slots_.empty() ? 4 * few : 2 * slots_.size());
         old.swap(slots_);
+        if (old.empty())
+            for (const Slot& slot : first_) put(slot);
         for (const Slot& slot : old)
             if (slot.number >= 0) put(slot);
     }
 
+    static constexpr std::size_t few = 4;
+    std::array<Slot, few> first_;  // all of them while they are few: nothing is allocated
     std::vector<Slot> slots_;  // a power of two of them
     std::size_t count_ = 0;
 };

@@ -7,20 +7,22 @@
 namespace datamover {
 namespace {
 
-/// |value|, or none beyond the largest address.
-std::optional<std::int64_t> magnitude(std::int64_t value) {
-    if (value < -largest_address || value > largest_address) return std::nullopt;
-    return value < 0 ? -value : value;
+using geometry::Wide;
+
+/// |count * stride|. Of 64-bit numbers, so that two of them can be added.
+Wide length_of(std::int64_t count, std::int64_t stride) {
+    const Wide way = Wide{count} * stride;
+    return way < 0 ? -way : way;
 }
 
-/// a + count * |stride|, or none beyond the largest address; a and count are not negative.
+/// None beyond the largest address.
+std::optional<std::int64_t> as_address(Wide magnitude) {
+    if (magnitude > largest_address) return std::nullopt;
+    return static_cast<std::int64_t>(magnitude);
+}
+
 std::optional<std::int64_t> add_reach(std::int64_t a, std::int64_t count, std::int64_t stride) {
-    if (count == 0) return a;
-    const auto step = magnitude(stride);
-    std::int64_t reach = 0;
-    if (!step || __builtin_mul_overflow(count, *step, &reach) || reach > largest_address - a)
-        return std::nullopt;
-    return a + reach;
+    return as_address(a + length_of(count, stride));
 }
 
 constexpr const char* too_many_elems = "more than 2^59 elements";
@@ -32,16 +34,11 @@ bool multiply_elems(std::int64_t& elems, std::int64_t count) {
 
 std::optional<std::int64_t> reach_of_runs(const std::vector<AxisRun>& runs, std::int64_t periods,
                                           std::int64_t period, Side side) {
-    std::int64_t all = 0;
-    for (const AxisRun& r : runs) {
-        std::optional<std::int64_t> reach = magnitude(r.start(side));
-        if (reach) reach = add_reach(*reach, r.count - 1, r.step(side));
-        if (reach) reach = add_reach(*reach, r.length - 1, 1);
-        if (reach) reach = add_reach(*reach, periods - 1, period);
-        if (!reach) return std::nullopt;
-        all = std::max(all, *reach);
-    }
-    return all;
+    Wide all = 0;
+    for (const AxisRun& r : runs)
+        all = std::max(all, length_of(1, r.start(side)) + length_of(r.count - 1, r.step(side)) +
+                                length_of(r.length - 1, 1) + length_of(periods - 1, period));
+    return as_address(all);
 }
 
 }  // namespace
@@ -87,8 +84,7 @@ std::optional<std::int64_t> reach_of(const AxisTable& table, Side side) {
 }
 
 bool row_fits(std::int64_t start, std::int64_t elems, std::int64_t step) {
-    const auto from = magnitude(start);
-    return from && add_reach(*from, elems - 1, step).has_value();
+    return as_address(length_of(1, start) + length_of(elems - 1, step)).has_value();
 }
 
 const char* excess_of(const Product& product) {
@@ -96,7 +92,7 @@ const char* excess_of(const Product& product) {
     for (const ProductAxis& axis : product.axes)
         if (!multiply_elems(elems, axis.table->size())) return too_many_elems;
     for (const Side side : both_sides) {
-        auto total = magnitude(product.offset_bytes(side));
+        auto total = as_address(length_of(1, product.offset_bytes(side)));
         for (const ProductAxis& axis : product.axes) {
             const auto reach = total ? reach_of(*axis.table, side) : std::nullopt;
             if (!reach) return too_far;
@@ -112,7 +108,7 @@ const char* excess_of(const Nest& nest, std::span<const PerSide<std::int64_t>> r
     for (const NestAxis& axis : nest.axes)
         if (!multiply_elems(elems, axis.count)) return too_many_elems;
     for (const Side side : both_sides) {
-        auto total = magnitude(nest.offset(side));
+        auto total = as_address(length_of(1, nest.offset(side)));
         for (std::size_t k = 0; k < nest.axes.size() && total; ++k)
             total = add_reach(*total, reach[k][side], nest.axes[k].stride(side));
         if (!total) return too_far;
