@@ -182,19 +182,30 @@ void bind_distribution(nb::module_& m) {
         .def(
             "start",
             [](Distribution& d, const nb::list& described) {
-                return arrays_of(d.start(columns_of(described)));
+                const auto columns = columns_of(described);
+                std::vector<ElementBuffer> results;
+                {
+                    const nb::gil_scoped_release released;
+                    results = d.start(columns);
+                }
+                return arrays_of(std::move(results));
             },
             nb::arg("columns"), "Begins the same.")
         .def(
             "start_into",
             [](Distribution& d, const nb::list& described, const nb::list& memory) {
-                d.start(columns_of(described), buffers_of(memory));
+                const auto columns = columns_of(described);
+                const auto results = buffers_of(memory);
+                const nb::gil_scoped_release released;
+                d.start(columns, results);
             },
             nb::arg("columns"), nb::arg("results"), "Begins to move into memory of the caller.")
         .def(
             "start_refused",
             [](Distribution& d, const std::string& code, const std::string& message) {
-                d.start_refused(Error(error_code_from_name(code), message));
+                const Error error(error_code_from_name(code), message);
+                const nb::gil_scoped_release released;
+                d.start_refused(error);
             },
             nb::arg("code"), nb::arg("message"), "Begins as one that cannot.")
         .def("test", &Distribution::test, nb::call_guard<nb::gil_scoped_release>(),

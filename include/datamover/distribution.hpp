@@ -109,13 +109,14 @@ public:
     std::vector<ElementBuffer> move(std::span<const ElementColumn> columns,
                                     const std::optional<CarryOptions>& how = {});
 
-    /// Begins a move in stable order, by "partition", and never waits for another process; with a
+    /// Begins a move in stable order, by "partition", without waiting for another process; with a
     /// progress thread (progress.hpp) it goes on by itself, else in every test and wait of this
     /// process. Columns and results stay until the end and are not touched; one move per
     /// distribution is in flight. All processes start moves in the same order and wait for them in
-    /// any. What does not fit on any process (as for `move`; unsupported where the distribution was
-    /// made for another method) test and wait throw on all, and nothing has moved. Throws
-    /// invalid_state with a move in flight, or eight on the communicator; peer_failed.
+    /// any: where the eighth call before this one began a move that is not complete, that is
+    /// completed first. What does not fit on any process (as for `move`; unsupported where the
+    /// distribution was made for another method) test and wait throw on all, and nothing has moved.
+    /// Throws invalid_state with a move in flight, or eight on the communicator; peer_failed.
     void start(std::span<const ElementColumn> columns, std::span<const ElementBuffer> results);
     /// The same into pooled memory, which is filled at the end; empty where it cannot be had.
     std::vector<ElementBuffer> start(std::span<const ElementColumn> columns);

@@ -224,12 +224,13 @@ class Distribution:
 
     @refused_by(lambda given, _, error: given[0]._refuse_start(error))
     def start(self, *columns: Any, out: Any = None) -> None:
-        """Begin to move, by "partition" in stable order; never wait for others. Collective.
+        """Begin to move, by "partition" in stable order, without waiting for others. Collective.
 
         With a `progress_thread` the move goes on by itself, else in every `test` and `wait` of the
         library. Until `wait` or `test` says that it is complete, columns are not changed, and `out`
         is not touched. One move of a distribution is in flight, eight of a communicator. All
-        processes start moves in the same order, and wait for them in any.
+        processes start moves in the same order, and wait for them in any: where the eighth call
+        before this one started a move that is not complete, that is completed first.
 
         Parameters
         ----------

@@ -140,22 +140,24 @@ int NodeChannel::position(std::int64_t rank) const {
 
 NodeSlot& NodeChannel::claim() {
     NodeSlot& slot = slots_[claims_ % most_in_flight];
-    if (slot.in_use_)
-        throw make_error(
-            ErrorCode::invalid_state,
-            "a distribution cannot begin: of those in flight on its communicator the first "
-            "has to be waited for once ",
-            most_in_flight, " were begun");
+    if (in_flight_ == most_in_flight || (slot.in_use_ && !slot.complete_))
+        throw make_error(ErrorCode::invalid_state, "a distribution cannot begin: of the ",
+                         most_in_flight,
+                         " in flight on its communicator one has to be waited for first");
+    if (slot.in_use_) slot.complete_();
     if (in_flight_ == 0) trim();
-    ++claims_;
+    slot.complete_ = nullptr;
+    slot.claimed_as_ = ++claims_;
     ++in_flight_;
     slot.in_use_ = true;
     return slot;
 }
 
-void NodeChannel::release(NodeSlot& slot) {
-    slot.in_use_ = false;
+void NodeChannel::release(NodeSlot& slot, std::uint64_t claimed_as) {
     --in_flight_;
+    if (slot.claimed_as_ != claimed_as) return;  // given up to a later operation
+    slot.in_use_ = false;
+    slot.complete_ = nullptr;
 }
 
 std::byte* NodeChannel::address(int position, const memory::SharedPlace& place) {

@@ -5,6 +5,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <vector>
@@ -66,6 +67,7 @@ public:
 
 private:
     friend class NodeChannel;
+    friend class SlotClaim;
 
     struct alignas(64) NumbersBox {
         std::atomic<std::uint64_t> epoch;
@@ -90,6 +92,8 @@ private:
 
     int me_ = 0, tag_ = 0;
     bool in_use_ = false;
+    std::uint64_t claimed_as_ = 0;    ///< the number of the claim that has it
+    std::function<void()> complete_;  ///< of an operation that may have to give it up
     std::uint64_t epoch_ = 0;
     std::vector<Peer> peers_;
     std::vector<Numbers> collected_;
@@ -111,9 +115,11 @@ public:
     bool messages_needed() const { return messages_needed_; }
 
     /// The next slot in turn, for one operation that all processes begin. Throws invalid_state
-    /// where it is still in use. Local.
+    /// where as many are in flight as there may be. Where an earlier operation still has it, that
+    /// is completed first: all processes take the same slots, whatever each has waited for.
     NodeSlot& claim();
-    void release(NodeSlot& slot);
+    /// Ends a claim, by its number.
+    void release(NodeSlot& slot, std::uint64_t claimed_as);
 
     /// The address of a place of another process, mapped at its first use; good while an operation
     /// is in flight.
@@ -138,16 +144,22 @@ private:
 class SlotClaim {
 public:
     explicit SlotClaim(std::shared_ptr<NodeChannel> channel)
-        : channel_(std::move(channel)), slot_(&channel_->claim()) {}
-    ~SlotClaim() { channel_->release(*slot_); }
+        : channel_(std::move(channel)),
+          slot_(&channel_->claim()),
+          claimed_as_(slot_->claimed_as_) {}
+    ~SlotClaim() { channel_->release(*slot_, claimed_as_); }
     SlotClaim(const SlotClaim&) = delete;
     SlotClaim& operator=(const SlotClaim&) = delete;
 
     NodeSlot& slot() const { return *slot_; }
+    /// Has the operation completed by `work` when the slot is wanted for another one. From then on
+    /// the slot is not to be used here.
+    void give_up_after(std::function<void()> work) { slot_->complete_ = std::move(work); }
 
 private:
     std::shared_ptr<NodeChannel> channel_;
     NodeSlot* slot_;
+    std::uint64_t claimed_as_;
 };
 
 }  // namespace datamover::distribute

@@ -97,6 +97,7 @@ StartedMove::StartedMove(State& state, Brought brought)
       steps_(std::make_unique<Steps>(state, claim_.slot(), std::move(brought))),
       round_(state.group, *steps_, "distribution") {
     round_.start();
+    claim_.give_up_after([this] { complete(); });
 }
 
 StartedMove::~StartedMove() = default;
@@ -105,14 +106,27 @@ bool StartedMove::in_flight() const {
     return round_.in_flight();
 }
 
+void StartedMove::complete() {
+    if (!round_.in_flight()) return;
+    try {
+        round_.wait(std::nullopt);
+    } catch (...) {
+        if (!round_.in_flight()) failure_ = std::current_exception();
+        throw;
+    }
+    completed_ = true;
+}
+
 bool StartedMove::test() {
-    if (!round_.test()) return false;
+    if (failure_) std::rethrow_exception(failure_);
+    if (!completed_ && !round_.test()) return false;
     steps_->raise_refusals();
     return true;
 }
 
 void StartedMove::wait(std::optional<double> timeout_seconds) {
-    round_.wait(timeout_seconds);
+    if (failure_) std::rethrow_exception(failure_);
+    if (!completed_) round_.wait(timeout_seconds);
     steps_->raise_refusals();
 }
 

@@ -2,6 +2,7 @@
 // How does a move of elements go on between start and wait?
 #pragma once
 
+#include <exception>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -23,8 +24,9 @@ struct Brought {
 /// wait.
 class StartedMove {
 public:
-    /// Begins, and never waits. All processes begin theirs in the same order. Throws peer_failed,
-    /// invalid_state (too many in flight).
+    /// Begins, and waits for nobody, unless the operation that was begun as many before as there
+    /// may be in flight is not complete: then for that. All processes begin theirs in the same
+    /// order. Throws peer_failed, invalid_state (too many in flight).
     StartedMove(State& state, Brought brought);
     ~StartedMove();
     StartedMove(const StartedMove&) = delete;
@@ -37,10 +39,14 @@ public:
 
 private:
     class Steps;
+    /// Completes the move for whoever wants its slot; what goes wrong, its own wait tells.
+    void complete();
 
     SlotClaim claim_;
     std::unique_ptr<Steps> steps_;
     Round round_;
+    bool completed_ = false;        ///< before anybody asked for it
+    std::exception_ptr failure_{};  ///< of that
 };
 
 }  // namespace datamover::distribute

@@ -71,6 +71,42 @@ def test_several_in_flight_are_waited_for_in_any_order(comm, rng, cases):
             np.testing.assert_array_equal(plans[k].wait(), arrived(comm, ranks[k]))
 
 
+@pytest.mark.parametrize("thread", [False, True])
+def test_a_move_begins_whatever_each_process_has_waited_for(comm, thread):
+    """One process waits for the first of eight, another for the fourth; then all begin another."""
+    progress = dm.progress_thread() if thread else None
+    *plans, ninth = [dm.Distribution(comm, np.arange(comm.size)) for _ in range(41)]
+    in_flight = []
+    for number, d in enumerate(plans):
+        if len(in_flight) == 8:
+            k = (comm.rank * 3) % 8
+            waited_for, plan = in_flight.pop(k)
+            np.testing.assert_array_equal(plan.wait(), np.arange(comm.size) + 100 * waited_for)
+        d.start(np.full(comm.size, comm.rank + 100 * number))
+        in_flight.append((number, d))
+    with pytest.raises(dm.InvalidState, match="of the 8 in flight"):
+        ninth.start(np.zeros(comm.size))
+    for number, d in in_flight:
+        assert d.in_flight
+        np.testing.assert_array_equal(d.wait(), np.arange(comm.size) + 100 * number)
+    if progress is not None:
+        progress.stop()
+
+
+def test_what_was_refused_is_told_by_its_wait_though_later_moves_have_begun(comm):
+    plans = [dm.Distribution(comm, np.arange(comm.size)) for _ in range(9)]
+    last = comm.rank == comm.size - 1
+    for k, d in enumerate(plans[:8]):
+        d.start(np.zeros(comm.size + (last and k == 0)))
+    np.testing.assert_array_equal(plans[5].wait(), np.zeros(comm.size))
+    plans[8].start(np.full(comm.size, comm.rank))
+    np.testing.assert_array_equal(plans[8].wait(), np.arange(comm.size))
+    with pytest.raises(dm.Mismatch):
+        plans[0].wait()
+    for d in plans[1:5] + plans[6:8]:
+        d.wait()
+
+
 def test_start_waits_for_nobody(comm):
     """Also where one process brings what does not fit: all hear of that when they wait."""
     d = dm.Distribution(comm, np.arange(comm.size))
