@@ -48,6 +48,7 @@ std::string text_of(const mpi::ProcessGroup& group, int rank, const std::string&
 std::int64_t Call::signature() const {
     std::uint64_t hash = mixed(hash_of(what_), hash_of(how_.method) + (how_.stable ? 1 : 0));
     hash = mixed(hash, static_cast<std::uint64_t>(op_) * 16 + static_cast<std::uint64_t>(by_));
+    hash = mixed(hash, static_cast<std::uint64_t>(distribution_));
     for (const ElementColumn& c : columns_) {
         hash = mixed(hash, static_cast<std::uint64_t>(c.elem_bytes));
         hash = mixed(hash, static_cast<std::uint64_t>(c.type) + hash_of(c.type_name));
@@ -73,6 +74,8 @@ std::string Call::describe() const {
     if (op_ != Op::replace) text += concat(", combined by ", op_name(op_));
     if (by_ == ArrivedBy::move) text += ", that arrived by a move";
     if (by_ == ArrivedBy::move_in_place) text += ", that arrived by a move in place";
+    if (distribution_ > 0)
+        text += concat(", with distribution ", distribution_, " of the communicator");
     return text;
 }
 

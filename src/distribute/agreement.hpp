@@ -38,7 +38,9 @@ Trouble trouble_of(const mpi::ProcessGroup& group, Work&& work) {
 /// What a process calls; in words only where they differ.
 class Call {
 public:
-    Call(const char* what, const CarryOptions& how) : what_(what), how_(how) {}
+    /// `distribution`: its number on the communicator, where there is one already.
+    Call(const char* what, const CarryOptions& how, std::int64_t distribution = 0)
+        : what_(what), how_(how), distribution_(distribution) {}
     Call& with(std::span<const ElementColumn> columns) {
         columns_ = columns;
         return *this;
@@ -55,6 +57,7 @@ public:
 private:
     const char* what_;
     CarryOptions how_;
+    std::int64_t distribution_;
     std::span<const ElementColumn> columns_{};
     Op op_ = Op::replace;
     ArrivedBy by_ = ArrivedBy::any;

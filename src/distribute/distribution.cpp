@@ -200,6 +200,7 @@ Distribution::State::State(mpi::ProcessGroupPtr of_group,
                            const DistributionOptions& given)
     : group(std::move(of_group)),
       channel(std::move(of_channel)),
+      number(channel->next_distribution()),
       options(given),
       elems(targets.elems),
       per_elem(targets.targets_per_elem),
@@ -277,7 +278,8 @@ void Distribution::move(std::span<const ElementColumn> columns,
         check_method(s, how.method, full, false);
     });
     const distribute::SlotClaim claim(s.channel);
-    distribute::agree(s, claim.slot(), mine, distribute::Call("moves", how).with(columns));
+    distribute::agree(s, claim.slot(), mine,
+                      distribute::Call("moves", how, s.number).with(columns));
     carry_all(s, claim.slot(), how, full, results);
 }
 
@@ -296,7 +298,8 @@ std::vector<ElementBuffer> Distribution::move(std::span<const ElementColumn> col
         check_columns(s, full, s.elems, results, s.received());
     });
     const distribute::SlotClaim claim(s.channel);
-    distribute::agree(s, claim.slot(), mine, distribute::Call("moves", how).with(columns));
+    distribute::agree(s, claim.slot(), mine,
+                      distribute::Call("moves", how, s.number).with(columns));
     carry_all(s, claim.slot(), how, full, results);
     return results;
 }
@@ -327,7 +330,7 @@ void Distribution::move_in_place(const ElementColumn& buffer, std::int64_t capac
     });
     const distribute::SlotClaim claim(s.channel);
     const distribute::Call call =
-        distribute::Call("moves in place", how).with(std::span(&buffer, 1));
+        distribute::Call("moves in place", how, s.number).with(std::span(&buffer, 1));
     const bool limited = distribute::agree(s, claim.slot(), mine, call, beyond_limit);
     std::string method = resolved(s, claim.slot(), how.method, {&bytes, 1}, true);
     bool stable = how.stable;
@@ -369,7 +372,8 @@ void Distribution::reverse(std::span<const ElementColumn> values,
     });
     const CarryOptions how{"partition", true};
     const distribute::SlotClaim claim(s.channel);
-    const distribute::Call call = distribute::Call("takes back", how).with(values).with(op, by);
+    const distribute::Call call =
+        distribute::Call("takes back", how, s.number).with(values).with(op, by);
     distribute::agree(s, claim.slot(), mine, call);
     const auto& places = s.orders.places(s, claim.slot(), delivery);
     begin_move(s, "partition");
@@ -441,7 +445,8 @@ bool Distribution::in_flight() const {
 void Distribution::refuse(const Error& error) {
     State& s = bound(state_);
     const distribute::SlotClaim claim(s.channel);
-    distribute::agree(s, claim.slot(), {error, {}}, distribute::Call("refuses", s.options.carry));
+    distribute::agree(s, claim.slot(), {error, {}},
+                      distribute::Call("refuses", s.options.carry, s.number));
 }
 
 std::vector<MethodTime> Distribution::measured_methods() const {

@@ -37,6 +37,7 @@ struct [[gnu::visibility("hidden")]] Distribution::State {
 
     mpi::ProcessGroupPtr group;
     std::shared_ptr<distribute::NodeChannel> channel;
+    std::int64_t number;  ///< among the distributions of the communicator
     DistributionOptions options;
     std::int64_t elems = 0;
     std::int64_t per_elem = 1;

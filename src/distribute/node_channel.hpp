@@ -120,6 +120,8 @@ public:
     NodeSlot& claim();
     /// Ends a claim, by its number.
     void release(NodeSlot& slot, std::uint64_t claimed_as);
+    /// A number for a distribution, the same on all processes.
+    std::int64_t next_distribution() { return ++distributions_; }
 
     /// The address of a place of another process, mapped at its first use; good while an operation
     /// is in flight.
@@ -134,6 +136,7 @@ private:
     int me_ = 0, in_flight_ = 0;
     bool messages_needed_ = false;
     std::uint64_t claims_ = 0;
+    std::int64_t distributions_ = 0;
     memory::AllocationPtr memory_;
     std::vector<std::shared_ptr<memory::SharedSegment>> peer_segments_;
     std::vector<std::map<memory::SegmentName, std::shared_ptr<memory::SharedSegment>>> mapped_;

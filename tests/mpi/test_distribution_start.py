@@ -133,6 +133,10 @@ def test_columns_that_differ_between_processes(comm):
         d.wait()
     d.start(np.full(comm.size, comm.rank))
     np.testing.assert_array_equal(d.wait(), np.arange(comm.size))
+    other = dm.Distribution(comm, np.arange(comm.size))
+    (other if comm.rank == 0 else d).start(np.zeros(comm.size))
+    with pytest.raises(dm.Mismatch, match="with distribution"):
+        (other if comm.rank == 0 else d).wait()
 
 
 def test_a_late_process(comm):

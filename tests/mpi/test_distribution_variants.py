@@ -195,6 +195,23 @@ def test_different_calls_are_an_error_everywhere(comm):
     np.testing.assert_array_equal(d.reverse(d.move(np.arange(6))), np.arange(6))
 
 
+def test_different_distributions_are_an_error_everywhere(comm):
+    """Elements would come by one plan and go by another: wrong ones, or a wait without end."""
+    if comm.size == 1:
+        pytest.skip("takes several processes")
+    plans = [dm.Distribution(comm, np.full(6, rank)) for rank in (0, comm.size - 1)]
+    mine = plans[comm.rank == 0]
+    for call in (
+        lambda: mine.move(np.arange(6)),
+        lambda: mine.move_in_place(np.arange(6 * comm.size)),
+        lambda: mine.reverse(np.arange(mine.received)),
+    ):
+        with pytest.raises(dm.Mismatch, match=r"with distribution \d+ .* with distribution \d+"):
+            call()
+    for d in plans:
+        np.testing.assert_array_equal(d.reverse(d.move(np.arange(6))), np.arange(6))
+
+
 def test_different_types_of_one_size_are_an_error_everywhere(comm):
     if comm.size == 1:
         pytest.skip("takes several processes")
