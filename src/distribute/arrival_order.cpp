@@ -49,6 +49,16 @@ std::vector<Label> delivered(State& s, NodeSlot& slot, const Delivery& how) {
     return result;
 }
 
+/// Where the label that comes first in stable order lies, and so on.
+std::vector<std::int64_t> places_of(const std::vector<Label>& labels) {
+    std::vector<std::int64_t> places(labels.size());
+    std::iota(places.begin(), places.end(), std::int64_t{0});
+    std::ranges::stable_sort(places, [&](std::int64_t a, std::int64_t b) {
+        return labels[static_cast<std::size_t>(a)] < labels[static_cast<std::size_t>(b)];
+    });
+    return places;
+}
+
 }  // namespace
 
 void ArrivalOrders::record(ArrivedBy by, const std::optional<Delivery>& delivery) {
@@ -71,15 +81,12 @@ const std::optional<Delivery>& ArrivalOrders::chosen(ArrivedBy by) const {
 const std::vector<std::int64_t>& ArrivalOrders::places(State& s, NodeSlot& slot,
                                                        const std::optional<Delivery>& delivery) {
     if (known_ == delivery) return places_;
-    places_.clear();
-    known_ = delivery;
+    places_ = {};
+    known_.reset();
     if (!delivery) return places_;
-    const std::vector<Label> labels = delivered(s, slot, *delivery);
-    places_.resize(labels.size());
-    std::iota(places_.begin(), places_.end(), std::int64_t{0});
-    std::ranges::stable_sort(places_, [&](std::int64_t a, std::int64_t b) {
-        return labels[static_cast<std::size_t>(a)] < labels[static_cast<std::size_t>(b)];
-    });
+    // All have agreed to go on: who has no memory for it does not leave the others waiting.
+    telling_failures(s, [&] { places_ = places_of(delivered(s, slot, *delivery)); });
+    known_ = delivery;
     return places_;
 }
 

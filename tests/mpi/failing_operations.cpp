@@ -93,6 +93,20 @@ TEST_P(FailingOperations, OfAReverse) {
     expect_told(back(*state_, claim_->slot(), {carriage()}));
 }
 
+TEST_P(FailingOperations, OfFindingOutAnOrder) {
+    MPI_Barrier(MPI_COMM_WORLD);  // all are through with the set-up
+    const bool lacks = mpi_test::world_rank() == mpi_test::world_size() - 1;
+    constexpr std::int64_t beyond_memory = std::int64_t{1} << 60;
+    Delivery order{"partition", true};
+    order.capacity_elems = lacks ? beyond_memory : 0;
+    if (lacks)
+        EXPECT_ANY_THROW(state_->orders.places(*state_, claim_->slot(), order));
+    else
+        EXPECT_THROW(state_->orders.places(*state_, claim_->slot(), order), Error);
+    // What was not found out is not taken for known.
+    EXPECT_THROW(state_->orders.places(*state_, claim_->slot(), order), Error);
+}
+
 INSTANTIATE_TEST_SUITE_P(Limits, FailingOperations, ::testing::Values(0, 100));
 
 }  // namespace
