@@ -149,6 +149,7 @@ class XArray:
 
         self.dtype, self._ghost_lower, self._ghost_upper = collectively(address, prepare)
         self.comm = comm
+        self._rank = comm.rank  # the communicator may be freed before the array
         self.layout = layout
         self._core = core().XArray(
             address,
@@ -197,8 +198,7 @@ class XArray:
             raise InvalidState("the array has been freed")
         if block not in self._places:
             raise OutOfRange(
-                f"block {block} is not on process {self.comm.rank}, "
-                f"which holds {list(self._places)}"
+                f"block {block} is not on process {self._rank}, which holds {list(self._places)}"
             )
         offset, strides, lowest, shape = self._places[block]
         first = offset + sum(x * s for x, s in zip(lowest, strides, strict=True))

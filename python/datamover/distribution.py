@@ -125,6 +125,8 @@ class Distribution:
 
         targets, self.stable, limit = collectively(address, prepare)
         self.comm = comm
+        # The communicator may be freed before the distribution is printed.
+        self._place = (comm.rank, comm.size)
         self.method = method
         #: What was started and not given yet; an error where this process could not take part.
         self._moving: _Moving | BaseException | None = None
@@ -530,8 +532,9 @@ class Distribution:
 
     def __repr__(self) -> str:
         counters = self.counters()
+        rank, nprocs = self._place
         return (
-            f"Distribution(process {self.comm.rank} of {self.comm.size}: keeps "
+            f"Distribution(process {rank} of {nprocs}: keeps "
             f"{counted(counters['elems_kept'], 'element')}, sends {counters['elems_sent']:,}, "
             f"drops {counters['elems_dropped']:,}, receives {self.received:,}; "
             f"method {self.method!r})"
@@ -541,8 +544,9 @@ class Distribution:
         sent, received = self.send_counts, self.receive_counts
         peers = np.flatnonzero(sent + received)
         largest = peers[np.argsort(-(sent + received)[peers], kind="stable")][: notebook.SHOWN]
+        rank, nprocs = self._place
         caption = (
-            f"Distribution, process {self.comm.rank} of {self.comm.size}: gives {self.elems} "
+            f"Distribution, process {rank} of {nprocs}: gives {self.elems} "
             f"elements, receives {self.received}, drops {self.counters()['elems_dropped']}"
         )
         rows = ((rank, sent[rank], received[rank]) for rank in largest)

@@ -199,6 +199,8 @@ class MoverSet:
             raise listed  # there is no communicator on which others could be told
         self._comm = _communicator(comm, [] if isinstance(listed, BaseException) else listed)
         self._address = comm_address(self._comm)
+        # The communicator may be freed before the mover is printed.
+        self._place = (self._comm.rank, self._comm.size)
         try:
             if isinstance(listed, BaseException):
                 raise listed
@@ -341,9 +343,10 @@ class MoverSet:
 
     def __repr__(self) -> str:
         counters = self._core.counters()
+        rank, nprocs = self._place
         return (
             f"{type(self).__name__}({counted(len(self._plans), 'plan')}, process "
-            f"{self._comm.rank} of {self._comm.size}: sends "
+            f"{rank} of {nprocs}: sends "
             f"{counted(counters['messages_sent'], 'message')}, "
             f"{counted(counters['bytes_sent'], 'byte')}, receives "
             f"{counters['messages_received']:,}, {counted(counters['bytes_received'], 'byte')}; "

@@ -191,6 +191,21 @@ def test_communicators_that_are_no_use(comm, plan):
             dm.Mover(plan, a, b, comm=wrong)
 
 
+def test_what_was_made_with_a_communicator_outlives_it(comm, plan):
+    fresh = comm.Dup()
+    a, b = dm.XArray(fresh, plan.source), dm.XArray(fresh, plan.destination)
+    mover, d = dm.Mover(plan, a, b), dm.Distribution(fresh, np.arange(comm.size))
+    fresh.Free()
+    a.local[...] = 3
+    mover()
+    assert (b.local == 3).all()
+    np.testing.assert_array_equal(d.move(np.full(comm.size, comm.rank)), np.arange(comm.size))
+    process = f"process {comm.rank} of {comm.size}"
+    assert process in repr(mover) and process in repr(d) and process in d._repr_html_()
+    with pytest.raises(dm.OutOfRange, match=f"is not on process {comm.rank}"):
+        a[10**6]
+
+
 def test_a_communicator_that_one_process_uses_late(comm, plan):
     """Its first use waits for all, up to the deadline, and can be tried again."""
     if comm.size == 1:
