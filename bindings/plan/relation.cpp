@@ -23,11 +23,12 @@ namespace {
 
 /// Size of an element on both sides: one number, or a pair of numbers.
 std::pair<std::int64_t, std::int64_t> both_sizes(nb::handle elem_bytes) {
-    if (nb::isinstance<nb::int_>(elem_bytes)) {
-        const auto bytes = nb::cast<std::int64_t>(elem_bytes);
+    std::int64_t bytes = 0;
+    if (nb::isinstance<nb::int_>(elem_bytes) && nb::try_cast(elem_bytes, bytes))
         return {bytes, bytes};
-    }
-    const auto sizes = nb::cast<std::vector<std::int64_t>>(elem_bytes);
+    const bool several = nb::isinstance<nb::sequence>(elem_bytes);
+    const auto sizes = Integers(elem_bytes, "elem_bytes").to_vector();
+    if (!several && sizes.size() == 1) return {sizes[0], sizes[0]};
     if (sizes.size() != 2)
         throw Error(
             ErrorCode::invalid_argument,

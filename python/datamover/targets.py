@@ -149,7 +149,7 @@ def block(total: int, key: str | None = None) -> TargetMap:
     >>> dm.targets.block(10).ranks(np.arange(10), nprocs=4)
     array([0, 0, 0, 1, 1, 1, 2, 2, 2, 3])
     """
-    return TargetMap("block", (operator.index(total),), key)
+    return TargetMap("block", (integers([operator.index(total)], "a total of keys").item(),), key)
 
 
 def splitters(values: ArrayLike, key: str | None = None) -> TargetMap:

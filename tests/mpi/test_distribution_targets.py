@@ -100,6 +100,8 @@ def test_numbers_are_not_cut_off(comm):
             wrong()
     with pytest.raises(dm.OutOfRange):
         dm.targets.grid(unit, (2, 2), np.uint64([0, 0, 0, 2**63]))
+    with pytest.raises(dm.OutOfRange, match="below 2"):
+        dm.targets.block(2**63)
     for nprocs in (0, -1, 2**31):
         with pytest.raises(dm.InvalidArgument):
             dm.targets.hilbert(unit, (2, 2)).ranks(x, nprocs)

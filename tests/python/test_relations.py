@@ -255,6 +255,21 @@ class TestRelation:
         with pytest.raises(error):
             dm.AddressRelation.from_pairs(*arguments)
 
+    @pytest.mark.parametrize("elem_bytes", [np.int64(4), (4, 4), [np.uint8(4), 4]])
+    def test_sizes_of_elements_are_any_integers(self, elem_bytes):
+        relation = dm.AddressRelation.from_pairs([0], [1], elem_bytes)
+        assert relation.source_elem_bytes == relation.destination_elem_bytes == 4
+
+    @pytest.mark.parametrize("elem_bytes", [1.5, "a", (8, "x"), np.float64(8)], ids=str)
+    def test_sizes_of_elements_that_are_none(self, elem_bytes):
+        with pytest.raises(dm.WrongType, match="elem_bytes must be integers"):
+            dm.AddressRelation.from_pairs([0], [1], elem_bytes)
+
+    @pytest.mark.parametrize("elem_bytes", [2**63, (2**63, 2**63), [8], (8, 8, 8), []], ids=str)
+    def test_sizes_of_elements_that_make_no_sense(self, elem_bytes):
+        with pytest.raises((dm.OutOfRange, dm.InvalidArgument)):
+            dm.AddressRelation.from_pairs([0], [1], elem_bytes)
+
     def test_bad_words_and_bytes_are_refused(self):
         relation = dm.AddressRelation.from_pairs([0, 1], [0, 1])
         with pytest.raises(dm.InvalidArgument):
