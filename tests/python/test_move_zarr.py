@@ -58,6 +58,30 @@ def test_every_value_comes_through_zarr(tmp_path, dtype, chunks):
     assert (np.load(tmp_path / "b.npy") == array).all()
 
 
+@pytest.mark.parametrize("fill", [0.0, np.nan])
+@pytest.mark.parametrize("dtype", ["c16", ">f8", "f4", [("a", "f8"), ("b", "i4")]], ids=str)
+def test_numbers_that_equal_the_fill_value_keep_their_bytes(tmp_path, dtype, fill):
+    array = np.zeros((8, 8), dtype)
+    floats = array["a"] if array.dtype.names else array.real
+    floats[:4] = -0.0
+    floats[4:] = -np.float64("nan")
+    packed = array.astype(array.dtype.newbyteorder("<"))
+    said = {"chunks": (2, 2)}
+    if not array.dtype.names:
+        said |= {"shards": (4, 4), "fill_value": fill}
+    every = {"write_empty_chunks": True}
+    made = zarr.create_array(
+        tmp_path / "a.zarr", shape=(8, 8), dtype=packed.dtype, config=every, **said
+    )
+    made[...] = packed
+    np.save(tmp_path / "a.npy", array)
+    said.pop("fill_value", None)
+    for name, options in (("a.zarr", {}), ("a.npy", said)):
+        move(COMM, tmp_path / name, tmp_path / "b.zarr", overwrite=True, **options)
+        found = zarr.open_array(tmp_path / "b.zarr", mode="r")[...]
+        assert found.astype(packed.dtype).tobytes() == packed.tobytes()
+
+
 @pytest.mark.parametrize("dtype", [[("a", "f4", (2,))], [("a", "u1"), ("b", [("c", "i4", 3)])]])
 def test_arrays_in_records_are_refused(tmp_path, dtype):
     np.save(tmp_path / "a.npy", np.zeros(3, dtype))

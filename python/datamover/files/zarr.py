@@ -195,7 +195,10 @@ class ZarrArray:
         if elements.dtype.names:  # zarr stores the bytes of these as they stand in memory
             elements = elements.astype(self._array.dtype)
         try:
-            self._array[_box(lo, array)] = elements
+            target = self._array
+            if _hides_bytes(elements, target.fill_value):
+                target = _writing_every_chunk(target)
+            target[_box(lo, array)] = elements
         except BaseException as e:
             self._store.abandon()
             _raise_no_space(e, self._path, self.spec)
@@ -214,6 +217,31 @@ class ZarrArray:
 
     def close(self) -> None:
         """Nothing is open between calls."""
+
+
+def _hides_bytes(elements: np.ndarray, fill_value: Any) -> bool:
+    """Tell whether some elements are equal to the fill value and have other bytes: -0.0, a NaN.
+
+    zarr compares numbers, and leaves a chunk out where all are equal.
+    """
+    dtype = elements.dtype
+    if dtype.kind not in "fc" and dtype.names is None:
+        return False
+    fill = np.asarray(fill_value, dtype)
+    equal = elements == fill
+    if dtype.names is None and np.isnan(fill):
+        equal = np.isnan(elements)
+    opaque = np.dtype((np.void, dtype.itemsize))
+    same = elements.view(opaque) == np.frombuffer(fill.tobytes(), opaque)[0]
+    return bool(np.any(equal & ~same))
+
+
+def _writing_every_chunk(array: Any) -> Any:
+    """Give an open array that also writes chunks of which all elements equal the fill value."""
+    said = {"write_empty_chunks": True}
+    if hasattr(array, "with_config"):
+        return array.with_config(said)
+    return _zarr().open_array(array.store_path, mode="r+", config=said)  # older zarr-python
 
 
 def _box(lo: Shape, array: np.ndarray) -> tuple[slice, ...]:
