@@ -89,6 +89,14 @@ def test_arrays_in_records_are_refused(tmp_path, dtype):
         move(COMM, tmp_path / "a.npy", tmp_path / "z.zarr")
 
 
+@pytest.mark.parametrize("dtype", [[("a", "f4")], "V5"], ids=str)
+def test_what_zarr_does_not_write_in_shards_is_refused(tmp_path, dtype):
+    np.save(tmp_path / "a.npy", sample(dtype, (8,)))
+    with pytest.raises(dm.Unsupported, match=r"in shards"):
+        move(COMM, tmp_path / "a.npy", tmp_path / "z.zarr", chunks=(2,), shards=(4,))
+    assert [path.name for path in tmp_path.iterdir()] == ["a.npy"]
+
+
 def source_array(path, **options):
     arguments = {
         "shape": (8, 6),

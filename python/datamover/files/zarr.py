@@ -325,17 +325,19 @@ def check_output(spec: ArraySpec, options: MoveOptions) -> ArraySpec:
             f"unknown compressor {options.compressor!r}; there are {', '.join(COMPRESSORS)}"
         )
     stored = stored_dtype(spec.dtype)
+    shards = _shards(spec, options)
+    held = f"dtype {spec.dtype}{'' if shards is None else ' in shards'}"
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             _create({}, spec, options)  # in memory: tells whether Zarr knows the dtype
-            kept = _keeps_values(stored, spec.dtype)
+            kept = _keeps_values(stored, spec.dtype, shards is not None)
     except (OSError, MemoryError):
         raise
     except Exception as e:  # zarr and its codecs have many words for what they cannot hold
-        raise Unsupported(f"Zarr cannot hold dtype {spec.dtype}: {addresses.words_of(e)}") from e
+        raise Unsupported(f"Zarr cannot hold {held}: {addresses.words_of(e)}") from e
     if not kept:
-        raise Unsupported(f"Zarr cannot hold dtype {spec.dtype}: values come back as others")
+        raise Unsupported(f"Zarr cannot hold {held}: values come back as others")
     return dataclasses.replace(spec, order="C")
 
 
@@ -363,11 +365,12 @@ def stored_dtype(dtype: np.dtype) -> np.dtype:
     return np.dtype(fields).newbyteorder("<")
 
 
-def _keeps_values(stored: np.dtype, given: np.dtype) -> bool:
+def _keeps_values(stored: np.dtype, given: np.dtype, in_shards: bool) -> bool:
     """Write some elements to a Zarr array in memory, as they will be, and see what comes back."""
     samples = _samples(given).astype(stored)
     store: dict[str, Any] = {}
-    _zarr().create_array(store, shape=(3,), chunks=(2,), dtype=stored)
+    shards = (4,) if in_shards else None
+    _zarr().create_array(store, shape=(3,), chunks=(2,), shards=shards, dtype=stored)
     _zarr().open_array(store, mode="r+")[...] = samples
     back = _zarr().open_array(store, mode="r")[...].astype(stored)
     return back.tobytes() == samples.tobytes()
@@ -415,9 +418,15 @@ def chunk_shape(spec: ArraySpec, options: MoveOptions) -> Shape:
     return tuple(chunks)
 
 
+def _shards(spec: ArraySpec, options: MoveOptions) -> Shape | None:
+    """Return the shards that were said; else the input's, where its chunks are kept."""
+    if options.shards is None and options.chunks is None and spec.kept is not None:
+        return spec.kept.shards
+    return options.shards
+
+
 def _create(store: Any, spec: ArraySpec, options: MoveOptions) -> Any:
     arguments: dict[str, Any] = {"compressors": "auto"}
-    shards = options.shards
     if spec.kept is not None:
         kept = spec.kept
         arguments = {
@@ -425,8 +434,6 @@ def _create(store: Any, spec: ArraySpec, options: MoveOptions) -> Any:
             "dimension_names": kept.dimension_names,
             "compressors": kept.compressors,
         }
-        if shards is None and options.chunks is None:
-            shards = kept.shards
     if options.compressor is not None:
         arguments["compressors"] = _compressors(options.compressor)
     return _zarr().create_array(
@@ -434,7 +441,7 @@ def _create(store: Any, spec: ArraySpec, options: MoveOptions) -> Any:
         shape=spec.shape,
         dtype=stored_dtype(spec.dtype),
         chunks=chunk_shape(spec, options),
-        shards=shards,
+        shards=_shards(spec, options),
         zarr_format=3,
         **arguments,
     )
