@@ -58,6 +58,24 @@ def test_xarray_opens_the_same(tmp_path, compression):
                 assert same, (name, word, old, new)
 
 
+def test_dimensions_without_coordinates_get_none(tmp_path):
+    given = xarray.Dataset(
+        {
+            "u": (("t", "x"), np.arange(6.0).reshape(2, 3)),
+            "s": ("x", np.array([b"ab", b"c", b"d"])),
+        },
+        coords={"t": [4, 5]},
+    )
+    given.to_netcdf(tmp_path / "a.nc", engine="h5netcdf")
+    move(None, tmp_path / "a.nc", tmp_path / "a.zarr")
+    with xarray.open_dataset(tmp_path / "a.nc", engine="h5netcdf") as before:
+        after = xarray.open_zarr(tmp_path / "a.zarr", consolidated=False, chunks=None)
+        xarray.testing.assert_identical(after.load(), before.load())
+    given[["u"]].drop_vars("t").to_netcdf(tmp_path / "b.nc", engine="h5netcdf")
+    move(None, tmp_path / "b.nc", tmp_path / "b.npy")  # its only dataset
+    np.testing.assert_array_equal(np.load(tmp_path / "b.npy"), given["u"])
+
+
 @pytest.mark.parametrize("dtype", ["f4", "i2"])
 def test_missing_values_of_older_stores_stay_missing(tmp_path, dtype):
     values = np.array([[1, -9, 3], [-9, 5, 6]], dtype)

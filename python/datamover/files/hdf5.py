@@ -24,6 +24,8 @@ from datamover.files.hdf5_address import AddressBlocks, AddressFile
 from datamover.files.space import is_no_space, no_space
 
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
+#: How NetCDF begins the NAME of a dataset that is no variable.
+DIMENSION_WITHOUT_VARIABLE = b"This is a netCDF dimension but not a netCDF variable"
 #: So many virtual datasets may stand one behind the other; HDF5 goes through them by recursion.
 MAX_VIRTUAL_DEPTH = 16
 
@@ -89,7 +91,8 @@ class Tree:
     Attributes
     ----------
     groups, datasets : dict
-        By name. A dataset has each name that is a (hard) link to it, a group the first.
+        By name. A dataset has each name that is a (hard) link to it, a group the first. Without
+        what only stands for a dimension of NetCDF.
     copies : list of str
         Names of datasets that have another name before.
     links : dict
@@ -130,6 +133,8 @@ def _look_at(held: Any, name: str, found: Tree, seen: dict[tuple[int, int], str]
     first = seen.setdefault(_address(held), name)
     is_seen = first != name
     if isinstance(held, h5py().Dataset):
+        if _is_only_a_dimension(held):
+            return
         found.datasets[name] = held
         if is_seen:
             found.copies.append(name)
@@ -141,6 +146,14 @@ def _look_at(held: Any, name: str, found: Tree, seen: dict[tuple[int, int], str]
             _look_into(held, name + "/", found, seen)
     else:
         found.links[name] = "a datatype"
+
+
+def _is_only_a_dimension(dataset: Any) -> bool:
+    """Tell whether a dataset stands for a NetCDF dimension without coordinates: it has no data."""
+    if not dataset.is_scale:
+        return False
+    said = dataset.attrs.get("NAME", b"")
+    return isinstance(said, bytes) and said.startswith(DIMENSION_WITHOUT_VARIABLE)
 
 
 def datasets(file: Any) -> dict[str, Any]:
