@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import io
 import os
+import warnings
 from typing import BinaryIO
 
 import numpy as np
@@ -106,6 +107,13 @@ def check_output(spec: ArraySpec, options: MoveOptions) -> ArraySpec:
 
 def create(path: str, spec: ArraySpec, options: MoveOptions) -> None:
     """Write the header and reserve the space."""
+    with warnings.catch_warnings():
+        # What h5py notes in a dtype, of strings and enumerations, has no place in the file.
+        warnings.filterwarnings("ignore", "metadata on a dtype", UserWarning)
+        _create(path, spec)
+
+
+def _create(path: str, spec: ArraySpec) -> None:
     if spec.nbytes == 0 or not spec.shape:
         with open(path, "wb") as file:
             np.save(file, np.zeros(spec.shape, spec.dtype, spec.order))
