@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import dataclasses
 import struct
 from typing import Any
@@ -37,20 +38,30 @@ def missing_to_zarr(value: Any, dtype: np.dtype) -> Any:
 
 
 def missing_from_zarr(value: Any, dtype: np.dtype) -> Any:
-    """The way back; what is something else stays as it is."""
-    if dtype.kind == "f" and isinstance(value, str):
-        try:
-            return dtype.type(struct.unpack("<d", base64.standard_b64decode(value))[0])
-        except (ValueError, struct.error):
-            return value
-    return dtype.type(value) if dtype.kind in "iu" and isinstance(value, int) else value
+    """The way back; what is something else, or no value of that type, stays as it is."""
+    try:
+        if dtype.kind == "f" and isinstance(value, str):
+            with np.errstate(all="ignore"):
+                return dtype.type(_double(value))
+        return dtype.type(value) if dtype.kind in "iu" and isinstance(value, int) else value
+    except (ValueError, OverflowError, struct.error):
+        return value
+
+
+def _double(text: str) -> float:
+    return struct.unpack("<d", base64.standard_b64decode(text))[0]
 
 
 def with_missing(attributes: dict[str, Any], dtype: np.dtype) -> dict[str, Any]:
-    """Give attributes for elements of that type."""
+    """Give attributes for elements that were converted to that type: as these became, it does."""
     if FILL_VALUE not in attributes:
         return attributes
-    return {**attributes, FILL_VALUE: missing_to_zarr(attributes[FILL_VALUE], dtype)}
+    value = attributes[FILL_VALUE]
+    with contextlib.suppress(ValueError, TypeError, OverflowError, struct.error):
+        number = _double(value) if isinstance(value, str) else value
+        with np.errstate(all="ignore"):
+            value = np.asarray(number).astype(dtype).tolist() if dtype.kind in "iuf" else value
+    return {**attributes, FILL_VALUE: missing_to_zarr(value, dtype)}
 
 
 def attributes_of_v2(
