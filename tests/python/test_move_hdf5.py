@@ -210,6 +210,72 @@ def test_missing_values_are_told_as_xarray_reads_them_and_come_back(tmp_path, dt
         assert back == -1 and back.dtype == dtype
 
 
+@pytest.mark.parametrize("output", ["b.zarr", "b.h5:/u"])
+@pytest.mark.parametrize(("before", "after"), [("i4", "i2"), ("f8", "f4"), ("i4", "f8")])
+def test_missing_values_are_converted_as_elements_are(tmp_path, before, after, output):
+    missing = np.dtype(before).type(-99999 if before == "i4" else 1e300)
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        made = file.create_dataset("u", data=np.full(3, missing))
+        made.attrs["_FillValue"] = missing
+    move(None, f"{tmp_path}/a.h5:/u", tmp_path / output, output_dtype=after)
+    if output == "b.zarr":
+        move(None, tmp_path / "b.zarr", f"{tmp_path}/b.h5:/u")
+    with h5py.File(tmp_path / "b.h5") as file:
+        told = file["u"].attrs["_FillValue"]
+        assert told.dtype == after and (file["u"][...] == told).all()
+
+
+def test_a_missing_value_that_no_element_can_have_is_kept(tmp_path):
+    attributes = {"_FillValue": 300}
+    zarr.create_array(tmp_path / "a.zarr", shape=(3,), dtype="i1", attributes=attributes)
+    move(None, tmp_path / "a.zarr", f"{tmp_path}/b.h5:/u")
+    with h5py.File(tmp_path / "b.h5") as file:
+        assert file["u"].attrs["_FillValue"] == 300
+
+
+def test_a_scale_that_was_removed_is_no_name_of_a_dimension(tmp_path):
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["x"], file["u"] = np.arange(4.0), np.zeros((4, 3))
+        file["x"].make_scale("x")
+        file["u"].dims[0].attach_scale(file["x"])
+        file["u"].dims[1].label = "y"
+        del file["x"]
+    move(None, tmp_path / "a.h5", tmp_path / "a.zarr")
+    assert zarr.open_array(tmp_path / "a.zarr/u", mode="r").metadata.dimension_names == (None, "y")
+
+
+def test_any_names_of_groups_and_datasets(tmp_path):
+    names = ["a.h5:/b", "a:/b", "c/0", "..x", ".zarray", "a\nb", "%b", "é", " "]
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        for name in names:
+            file[name] = np.arange(3.0)
+    move(None, tmp_path / "a.h5", tmp_path / "a.zarr")
+    for name in names:
+        np.testing.assert_array_equal(
+            zarr.open_array(tmp_path / "a.zarr" / name, mode="r")[...], np.arange(3.0)
+        )
+
+
+@pytest.mark.parametrize("name", ["..", "../u", "g/..", "zarr.json", "zarr.json/u"])
+def test_names_that_nothing_in_zarr_can_have_are_refused(tmp_path, name):
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file[name] = np.arange(3.0)
+    with pytest.raises(dm.Unsupported, match="nothing in a Zarr group can have"):
+        move(None, tmp_path / "a.h5", tmp_path / "a.zarr")
+    assert os.listdir(tmp_path) == ["a.h5"]
+
+
+@pytest.mark.filterwarnings("error")
+def test_strings_and_enumerations_go_to_npy_without_a_warning(tmp_path):
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["s"] = np.array([b"a", b"bc"])
+        file.create_dataset("e", data=[0, 1], dtype=h5py.enum_dtype({"A": 0, "B": 1}))
+    move(None, f"{tmp_path}/a.h5:/s", tmp_path / "s.npy")
+    move(None, f"{tmp_path}/a.h5:/e", tmp_path / "e.npy")
+    assert np.load(tmp_path / "s.npy").tolist() == [b"a", b"bc"]
+    assert np.load(tmp_path / "e.npy").tolist() == [0, 1]
+
+
 def test_all_of_a_dimension_without_indices_is_a_region(tmp_path):
     np.save(tmp_path / "a.npy", np.zeros((4, 0), "i4"))
     region = ((1, 3), (None, None))

@@ -106,10 +106,16 @@ def _dimension_names(dataset: Any, name: str) -> list[str | None] | None:
     """Give the labels of dimensions, or the names of their scales; a scale is its own."""
     if dataset.is_scale and dataset.ndim == 1:
         return [name.rsplit("/", 1)[-1]]
-    found = [
-        dim.label or (dim[0].name.rsplit("/", 1)[-1] if len(dim) else None) for dim in dataset.dims
-    ]
+    found = [dim.label or _scale_name(dim) for dim in dataset.dims]
     return found if any(found) else None
+
+
+def _scale_name(dim: Any) -> str | None:
+    """Give the name of a dimension's first scale; None where it has none, or not any more."""
+    try:
+        return (dim[0].name or "").rsplit("/", 1)[-1] or None if len(dim) else None
+    except (RuntimeError, LookupError, ValueError, OSError):  # HDF5 of a scale that was removed
+        return None
 
 
 def check_output(spec: ArraySpec, options: MoveOptions) -> ArraySpec:

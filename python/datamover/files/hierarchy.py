@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 #: Options that say something of one array.
 OF_ONE_ARRAY = ("region", "axes", "chunks", "shards", "output_dtype")
+#: What an array or group in a directory cannot be called.
+NO_NAMES = {".", "..", "zarr.json"}
 
 log = logging.getLogger("datamover")
 
@@ -115,9 +117,10 @@ def _tell_of_links(source: str, file: Any) -> None:
 def _move_one(
     comm: Any, source: str, output: str, options: MoveOptions, progress: Callable[..., Any] | None
 ) -> Any:
-    from datamover.files.transfer import move as move_array
+    from datamover.files.transfer import move_between
 
-    return move_array(comm, source, output, options, progress)
+    # Not `move`: a name within the output may look like that of a dataset of an HDF5 file.
+    return move_between(comm, source, output, options, progress)
 
 
 def _check(options: MoveOptions, output: str) -> None:
@@ -139,6 +142,12 @@ def _names(source: str, file: Any) -> list[str]:
             raise Unsupported(
                 f"{source}:/{name} has elements of {dataset.dtype} without a fixed size; move "
                 "the other datasets one by one"
+            )
+    for name in [*found, *hdf5.tree(file).groups]:
+        if not NO_NAMES.isdisjoint(name.split("/")):
+            raise Unsupported(
+                f"{source}:/{name} has a name that nothing in a Zarr group can have; move the "
+                "other datasets one by one"
             )
     if not found:
         raise InvalidArgument(f"{source} has no datasets")

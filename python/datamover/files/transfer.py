@@ -177,11 +177,11 @@ def move(
         return _places(source, output, options or formats.options_of(said))
 
     if comm is None:
-        return _move(None, *settle(), progress)
-    return _move(comm, *_settled(comm, settle), progress)
+        return move_between(None, *settle(), progress)
+    return move_between(comm, *_settled(comm, settle), progress)
 
 
-def _move(
+def move_between(
     comm: MPI.Comm | None,
     source: str,
     output: str,
