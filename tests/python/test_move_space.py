@@ -87,8 +87,12 @@ app(sys.argv[1:])
 
 
 @pytest.mark.parametrize(
-    ("output", "options"), [("b.npy", []), ("b.raw", []), ("b.zarr", ["--chunks", "16,32,32,2"])]
-)
+    ("output", "options"),
+    [
+        ("b.npy", []), ("b.raw", []), ("b.zarr", ["--chunks", "16,32,32,2"]), ("b.h5:/u", []),
+        ("b.h5:/u", ["--writers", 2]), ("b.h5:/u", ["--chunks", "16,32,32,2"]),
+    ],
+)  # fmt: skip
 def test_a_file_that_is_too_large(tmp_path, output, options):
     np.save(tmp_path / "a.npy", ARRAY)
     done = run_move(tmp_path / "a.npy", tmp_path / output, *options, program=["-c", WITH_A_LIMIT])

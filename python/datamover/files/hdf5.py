@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -373,9 +374,16 @@ def create_file(path: str, fill: Any, needed_bytes: int) -> None:
     except Error:
         raise
     except (OSError, RuntimeError) as e:
-        if isinstance(e, OSError) and is_no_space(e):
-            raise IoError(no_space(path, e, needed_bytes)) from e
+        reason = system_error(e)
+        if isinstance(reason, OSError) and is_no_space(reason):
+            raise IoError(no_space(path, reason, needed_bytes)) from e
         raise IoError(f"{path} cannot be made: {e}") from e
+
+
+def system_error(error: Exception) -> Exception:
+    """Give the system's error behind one of HDF5, which has its number in its words."""
+    found = re.search(r"errno = (\d+)", str(error))
+    return OSError(int(found[1]), "") if found else error
 
 
 def values_of(attributes: Any) -> Iterator[tuple[str, Any]]:

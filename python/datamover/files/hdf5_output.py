@@ -9,7 +9,6 @@ processes at once (`handover`).
 from __future__ import annotations
 
 import os
-import re
 import zlib
 from typing import Any
 
@@ -123,9 +122,8 @@ class ChunkedOutput(ChunkedArray):
             raise self._refused(e) from e
 
     def _refused(self, e: Exception) -> IoError:
-        """Give the error for what HDF5 says, which has the system's number in its words."""
-        found = re.search(r"errno = (\d+)", str(e))
-        reason = OSError(int(found[1]), "") if found else e
+        """Give the error for what HDF5 says."""
+        reason = hdf5.system_error(e)
         if isinstance(reason, OSError) and is_no_space(reason):
             words = no_space(self._path, reason, self.needed_bytes)
             return IoError(f"{words} (the array before compression)")
