@@ -186,6 +186,15 @@ def test_input_and_output_must_differ(place):
     refused(place, dm.InvalidArgument, "within", source="z.zarr", output="z.zarr/b.npy")
 
 
+@pytest.mark.parametrize("output", ["b.npy", "b.zarr", "b.h5:/u"])
+def test_a_name_that_is_too_long(place, caplog, output):
+    longest = os.pathconf(place, "PC_NAME_MAX")
+    with pytest.raises(dm.IoError, match="is too long: here it may have"):
+        move(COMM, place / "a.npy", place / ("é" * (longest // 2 - 8) + output))
+    assert not caplog.records
+    move(COMM, place / "a.npy", place / ("b" * (longest - 40) + output))
+
+
 def test_no_such_directory(place):
     refused(place, dm.IoError, "no directory", output="sub/b.npy")
 

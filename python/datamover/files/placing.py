@@ -155,6 +155,7 @@ def check_place(
         raise IoError(f"there is no directory {directory} for the output")
     if not os.access(directory, os.W_OK | os.X_OK):
         raise IoError(f"directory {directory} cannot be written")
+    _check_length(output)
     if not os.path.lexists(output):
         return
     if not overwrite:
@@ -180,6 +181,18 @@ def check_place(
         raise IoError(
             f"{output} is a Zarr group, perhaps with many arrays: "
             f"{_how_to_replace(overwrite_group)}"
+        )
+
+
+def _check_length(output: str) -> None:
+    """Refuse a name that leaves no room for what the hidden one beside it has besides."""
+    directory, name = os.path.split(output)
+    limit = os.pathconf(directory, "PC_NAME_MAX")
+    hidden = os.path.basename(temporary_path(output, "0" * 12) + ".old")
+    longer = len(hidden) - len(name)
+    if len(os.fsencode(name)) + longer > limit >= longer:
+        raise IoError(
+            f"the name of the output, {name}, is too long: here it may have {limit - longer} bytes"
         )
 
 
