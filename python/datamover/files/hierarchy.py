@@ -144,7 +144,8 @@ def _names(source: str, file: Any) -> list[str]:
                 "the other datasets one by one"
             )
     for name in [*found, *hdf5.tree(file).groups]:
-        if not NO_NAMES.isdisjoint(name.split("/")):
+        # Of a backslash, zarr-python makes a slash.
+        if not NO_NAMES.isdisjoint(name.split("/")) or "\\" in name:
             raise Unsupported(
                 f"{source}:/{name} has a name that nothing in a Zarr group can have; move the "
                 "other datasets one by one"
