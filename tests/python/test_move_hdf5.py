@@ -145,6 +145,21 @@ def test_links_of_a_file_are_copied_or_named(tmp_path, caplog):
     assert len(caplog.records) == 8
 
 
+def test_attributes_that_are_left_out_are_named(tmp_path, caplog):
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["g/u"] = np.arange(5.0)
+        file["g/u"].attrs.update({"kept": 1, "z": 1 + 2j, "none": h5py.Empty("f4")})
+        file["g"].attrs["points_to"] = file["g/u"].ref
+        file.attrs["title"] = "run"
+    move(None, tmp_path / "a.h5", tmp_path / "a.zarr")
+    said = [record.getMessage().partition(": JSON")[0] for record in caplog.records]
+    assert sorted(said) == [
+        f"{tmp_path}/a.h5:/g/u: its attribute none is left out",
+        f"{tmp_path}/a.h5:/g/u: its attribute z is left out",
+        f"{tmp_path}/a.h5:/g: its attribute points_to is left out",
+    ]
+
+
 def test_the_plan_of_a_whole_file(tmp_path, capsys):
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file["u"], file["g/v"] = np.zeros((8, 8)), np.zeros(3)

@@ -98,6 +98,12 @@ def json_attributes(attributes: Any, of_netcdf: bool = False) -> dict[str, Any]:
     return found
 
 
+def left_out(attributes: Any) -> list[str]:
+    """Give the names of the attributes that JSON cannot hold."""
+    found = json_attributes(attributes)
+    return [name for name in attributes if name not in found and name not in INTERNAL]
+
+
 def _flat(words: list[Any]) -> list[Any]:
     return [w for word in words for w in (_flat(word) if isinstance(word, list) else [word])]
 

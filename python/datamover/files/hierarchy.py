@@ -107,11 +107,19 @@ def _of_one(options: MoveOptions, name: str) -> MoveOptions:
 
 def _tell_of_links(source: str, file: Any) -> None:
     """Say what is left out, and what is there twice."""
+    from datamover.files.hdf5_format import left_out
+
     found = hdf5.tree(file)
     for name, what in found.links.items():
         log.warning("%s:/%s is left out: it is %s", source, name, what)
     for name in found.copies:
         log.warning("%s:/%s is another name of a dataset: it is copied again", source, name)
+    for name, held in {"": file, **found.groups, **found.datasets}.items():
+        for attribute in left_out(held.attrs):
+            log.warning(
+                "%s:/%s: its attribute %s is left out: JSON has none of that type",
+                source, name, attribute,
+            )  # fmt: skip
 
 
 def _move_one(
