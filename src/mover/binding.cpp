@@ -246,6 +246,8 @@ private:
         if (survey_.remembered.same() && survey_.remembered.number.value > 0) {
             transports_ = remembered_;
             why_ = "measured before";
+        } else {
+            remembered_.clear();  // others remember something else, and all measure together
         }
     }
 

@@ -432,6 +432,29 @@ class TestMeasure:
                 assert [line.split()[1] for line in file] == chosen
         comm.barrier()
 
+    def test_what_one_process_remembers_is_not_enough(self, comm, tuning_file):
+        """One process brings memory as when it was measured, another one does not: all measure."""
+        plan = rows_to_columns(4 * comm.size, comm.size)
+        source, b = arrays(comm, plan, False)
+        memory = np.zeros(source.nbytes + 128, "u1")
+        aligned = -memory.ctypes.data % 64
+
+        def at(shift):
+            first = aligned + shift
+            return memory[first : first + source.nbytes].view(source.dtype).reshape(source.shape)
+
+        mover = dm.Mover(plan, at(0), b, transport="measure", comm=comm)
+        for _ in range(20):  # what counts is that "auto" is remembered, which is usual
+            if all(t["chosen"] for t in mover.explain().trials if t["transport"] == "auto"):
+                break
+            mover.tune(0.001)
+        a = at(8 if comm.rank == comm.size - 1 else 0)
+        a[...] = comm.rank
+        mover = dm.Mover(plan, a, b, transport="measure", comm=comm)
+        assert bool(mover.explain().trials) == (comm.size > 1)
+        mover()
+        assert (b == np.arange(comm.size).repeat(4)[:, None]).all()
+
     def test_tuning_again_and_other_arrays(self, comm, tuning_file):
         plan = rows_to_columns(4 * comm.size, comm.size)
         a, b = arrays(comm, plan, False)
