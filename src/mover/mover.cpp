@@ -41,6 +41,13 @@ std::vector<Moves> moves_of(std::span<const PlannedArrays> given, bool in_phases
     return phases;
 }
 
+/// Takes part in a binding of the others as one that cannot: all raise the error. Collective.
+[[noreturn]] void refuse_binding(const mpi::ProcessGroupPtr& group, const Error& error) {
+    Moves nothing;
+    bind_moves(group, nothing, BindRequest({}), error);
+    throw error;
+}
+
 }  // namespace
 
 struct [[gnu::visibility("hidden")]] Mover::State {
@@ -128,6 +135,8 @@ struct [[gnu::visibility("hidden")]] Mover::State {
         return bindings;
     }
 
+    bool is_at_rest() const { return !freed && !round.in_flight(); }
+
     static constexpr double default_seconds = 0.2;
 
     void tune(double seconds, bool looks_in_file) {
@@ -168,9 +177,7 @@ Mover Mover::in_phases(MPI_Comm comm, std::span<const PlannedArrays> phases,
 }
 
 void Mover::refuse(MPI_Comm comm, const Error& error) {
-    Moves nothing;
-    bind_moves(mpi::ProcessGroup::of(comm), nothing, BindRequest({}), error);
-    throw error;
+    refuse_binding(mpi::ProcessGroup::of(comm), error);
 }
 
 void Mover::rebind(const ArrayPart& source, const ArrayPart& destination) {
@@ -178,8 +185,10 @@ void Mover::rebind(const ArrayPart& source, const ArrayPart& destination) {
 }
 
 void Mover::rebind(std::span<const ArrayPart> sources, std::span<const ArrayPart> destinations) {
-    if (!state_ || state_->freed || in_flight())
-        throw Error(ErrorCode::invalid_state, "a mover in flight (or freed) cannot be bound again");
+    constexpr const char* not_now = "a mover in flight (or freed) cannot be bound again";
+    if (!state_) throw Error(ErrorCode::invalid_state, not_now);
+    if (!state_->is_at_rest())
+        refuse_binding(state_->group, Error(ErrorCode::invalid_state, not_now));
     std::vector<Moves> phases = state_->phases;
     std::size_t pairs = 0;
     for (const Moves& moves : phases) pairs += moves.motions.size();
@@ -197,8 +206,11 @@ void Mover::rebind(std::span<const ArrayPart> sources, std::span<const ArrayPart
 }
 
 void Mover::tune(double seconds) {
-    if (!state_ || state_->freed || in_flight())
-        throw Error(ErrorCode::invalid_state, "a mover in flight (or freed) cannot be tuned");
+    constexpr const char* not_now = "a mover in flight (or freed) cannot be tuned";
+    if (!state_) throw Error(ErrorCode::invalid_state, not_now);
+    mpi::collectively(*state_->group, [&] {  // it may be so here alone
+        if (!state_->is_at_rest()) throw Error(ErrorCode::invalid_state, not_now);
+    });
     if (state_->poison)
         throw Error(ErrorCode::unsupported, "a mover with \"poison:\" is not tuned");
     state_->tune(seconds, false);

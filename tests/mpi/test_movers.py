@@ -188,6 +188,28 @@ def test_calls_at_the_wrong_time(comm):
         mover.start()
 
 
+@pytest.mark.parametrize("state", ["in flight", "freed"])
+@pytest.mark.parametrize("call", ["rebind", "tune"])
+def test_in_flight_or_freed_on_one_process_alone(comm, call, state):
+    rows, columns = rows_and_columns(comm.size, comm.size)
+    a, b = dm.XArray(comm, rows), dm.XArray(comm, columns)
+    a.local[...] = 3
+    mover = dm.Mover(dm.redistribute(rows, columns), a, b)
+    if state == "in flight":
+        mover.start()
+        if comm.rank:
+            mover.wait()
+    elif comm.rank == 0:
+        mover.free()
+    with pytest.raises(dm.InvalidState, match="in flight"):
+        mover.rebind(a, b) if call == "rebind" else mover.tune(0.001)
+    if state == "in flight":
+        if comm.rank == 0:
+            mover.wait()
+        mover()
+        assert (b.local == 3).all()
+
+
 def test_a_deadline_names_who_is_waited_for(comm):
     if comm.size == 1:
         pytest.skip("takes several processes")
