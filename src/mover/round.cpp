@@ -17,6 +17,10 @@ namespace {
 /// for a clock to be read.
 constexpr int quick_looks = 16;
 
+[[noreturn]] void refuse_second_start() {
+    throw Error(ErrorCode::invalid_state, "start was called twice without wait");
+}
+
 }  // namespace
 
 Round::~Round() {
@@ -24,13 +28,14 @@ Round::~Round() {
 }
 
 void Round::start() {
-    if (in_flight()) throw Error(ErrorCode::invalid_state, "start was called twice without wait");
+    if (in_flight()) refuse_second_start();
     mpi::check_still_running();
     if (operation_.sends_messages()) mpi::check_thread();
     group_->check_alive();
+    Status idle = Status::idle;  // of two threads that start at once, one does
+    if (!status_.compare_exchange_strong(idle, Status::in_flight)) refuse_second_start();
     begun_ = false;
     error_.reset();
-    status_.store(Status::in_flight, std::memory_order_relaxed);
     ProgressEngine& engine = ProgressEngine::of_process();
     try {
         operation_.announce();

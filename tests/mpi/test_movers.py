@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """How do movers behave: hand-made plans, several in flight, wrong calls, wrong arguments?"""
 
+import contextlib
+import sys
+import threading
+
 import drawn
 import numpy as np
 import pytest
@@ -208,6 +212,38 @@ def test_in_flight_or_freed_on_one_process_alone(comm, call, state):
             mover.wait()
         mover()
         assert (b.local == 3).all()
+
+
+def test_of_two_threads_that_start_one_does(comm):
+    rows, columns = rows_and_columns(comm.size, comm.size)
+    a, b = dm.XArray(comm, rows), dm.XArray(comm, columns)
+    mover = dm.Mover(dm.redistribute(rows, columns), a, b, transport="p2p")
+    together, started, wrong = threading.Barrier(2), [0, 0], []
+
+    def start_again_and_again(thread, steps=3000):
+        try:
+            for step in range(1, steps + 1):
+                together.wait()
+                with contextlib.suppress(dm.InvalidState):
+                    mover.start()
+                    started[thread] += 1
+                together.wait()
+                if thread == 0:
+                    mover.wait()
+                    assert sum(started) == step
+        except BaseException as error:
+            wrong.append(error)
+            together.abort()
+
+    often = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    threads = [threading.Thread(target=start_again_and_again, args=(i,)) for i in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    sys.setswitchinterval(often)
+    assert not wrong
 
 
 def test_a_deadline_names_who_is_waited_for(comm):
