@@ -103,8 +103,9 @@ struct PlannedArrays {
 /// processes and round. Arrays of different number types convert as NumPy's astype does; the
 /// narrower type crosses the wire. Between start and wait the caller writes neither source nor
 /// destination. Movers between the same processes are started in the same order everywhere; several
-/// may be in flight, and are waited for in any order. After binding nothing is allocated and no
-/// collective is called.
+/// may be in flight, and are waited for in any order; none of them may write elements that another
+/// one reads or writes, whatever its op (one mover of several plans may add them up). After binding
+/// nothing is allocated and no collective is called.
 ///
 /// A mover that goes while it is in flight has failed, and all processes are told: the others raise
 /// peer_failed where they wait, or at their next call. Memory that peers may still touch stays.

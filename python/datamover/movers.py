@@ -402,8 +402,9 @@ class Mover(MoverSet):
     Collective to make; all choices are made then, and errors are raised then, on all processes and
     before anything moves. Between `start` and `wait` the caller writes neither source nor
     destination. Several movers may be in flight; all processes start them in the same order, and
-    wait for them in any order. A mover that is dropped in flight has failed: the other processes
-    raise `PeerFailed`.
+    wait for them in any order; none may write elements that another one reads or writes, whatever
+    its `op` (a `MoverSet` may add several sources to one array). A mover that is dropped in flight
+    has failed: the other processes raise `PeerFailed`.
 
     Parameters
     ----------
