@@ -71,7 +71,7 @@ private:
 
     static constexpr std::size_t few = 4;
     std::array<Slot, few> first_;  // all of them while they are few: nothing is allocated
-    std::vector<Slot> slots_;  // a power of two of them
+    std::vector<Slot> slots_;      // a power of two of them
     std::size_t count_ = 0;
 };
 
