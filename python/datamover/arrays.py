@@ -184,18 +184,29 @@ class XArray:
         InvalidState
             When this process holds several blocks: take `array[block]`.
         """
+        if not self._places:
+            return self._nothing()
+        return self[self._one_block()]
+
+    def _nothing(self) -> np.ndarray:
+        return np.empty((0,) * _block_dims(self.layout), self.dtype)
+
+    def _one_block(self) -> int:
         if len(self._places) > 1:
             raise InvalidState(
                 f"this process holds {len(self._places)} blocks; take array[block] or array.grids()"
             )
-        if not self._places:
-            return np.empty((0,) * _block_dims(self.layout), self.dtype)
-        return self[next(iter(self._places))]
+        return next(iter(self._places))
 
     def __getitem__(self, block: int) -> np.ndarray:
         """View a block with its ghosts; raises OutOfRange (a LookupError) where it is absent."""
         if self._freed:
             raise InvalidState("the array has been freed")
+        if not isinstance(block, Integral):
+            raise WrongType(
+                f"a block is taken by its number, not by {block!r}; elements are those of a view, "
+                "array.local[...] or array[block][...]"
+            )
         if block not in self._places:
             raise OutOfRange(
                 f"block {block} is not on process {self._rank}, which holds {list(self._places)}"
@@ -204,9 +215,15 @@ class XArray:
         first = offset + sum(x * s for x, s in zip(lowest, strides, strict=True))
         return np.ndarray(shape, self.dtype, self._core.bytes(), first, strides)
 
-    def interior(self, block: int) -> np.ndarray:
-        """View block `block` without its ghosts."""
-        grid = self[block]
+    def __setitem__(self, block: int, values: ArrayLike) -> None:
+        """Write a block with its ghosts, as ``array[block][...] = values``."""
+        self[block][...] = values
+
+    def interior(self, block: int | None = None) -> np.ndarray:
+        """View block `block` without its ghosts; the one block of this process, as `local`."""
+        if block is None and not self._places:
+            return self._nothing()
+        grid = self[self._one_block() if block is None else block]
         if grid.size == 0:
             return grid
         sides = zip(self._ghost_lower, self._ghost_upper, grid.shape, strict=True)
@@ -224,6 +241,17 @@ class XArray:
 
     def __len__(self) -> int:
         return len(self._places)
+
+    def __iter__(self) -> Iterator[int]:
+        """Iterate over the numbers of this process's blocks."""
+        return iter(self.blocks)
+
+    def __array__(self, *_: Any, **__: Any) -> np.ndarray:
+        """Refuse to be one array: whether with ghosts, and of which blocks, is to be said."""
+        raise WrongType(
+            "an XArray is no NumPy array: take array.local (with ghosts), array.interior(), or "
+            "array[block]"
+        )
 
     def __contains__(self, block: object) -> bool:
         return block in self._places

@@ -66,6 +66,37 @@ def test_absent_block_is_a_lookup_error(comm):
         array[comm.rank]
 
 
+def test_a_block_is_written_by_its_number_and_changed_in_place(comm):
+    rows = dm.BlockCyclic((comm.size, 3), "(block, *)", comm.size)
+    array = dm.XArray(comm, rows, ghost=1)
+    array[comm.rank] = 1
+    array.interior()[...] = 5
+    array[comm.rank] += 1
+    assert array.interior(comm.rank).tolist() == [[6, 6, 6]]
+    assert array.local[0].tolist() == [2] * 5
+    with pytest.raises(dm.WrongType, match=r"array.local\[...\]"):
+        array[...] = 1
+
+
+def test_it_is_not_taken_for_one_numpy_array(comm):
+    """NumPy went through blocks 0, 1, ... itself: all of process 0 with ghosts, else nothing."""
+    rows = dm.BlockCyclic((comm.size, 3), "(block, *)", comm.size)
+    array = dm.XArray(comm, rows, ghost=1)
+    assert [*array] == [*array.blocks] == [comm.rank]
+    for take in np.asarray, np.sum, np.array:
+        with pytest.raises(dm.WrongType, match=r"array.interior\(\)"):
+            take(array)
+
+
+def test_the_one_interior(comm):
+    line = dm.BlockCyclic(2 * comm.size, "block", comm.size, ranks=[0])
+    array = dm.XArray(comm, line, ghost=2)
+    assert array.interior().shape == ((2 * comm.size,) if comm.rank == 0 else (0,))
+    tiles = dm.FloorPlan.tiles(dm.Region(0, 2 * comm.size), 1, comm.size)
+    with pytest.raises(dm.InvalidState, match="holds 2 blocks"):
+        dm.XArray(comm, tiles).interior()
+
+
 def test_process_outside_the_grid_holds_nothing(comm):
     layout = dm.BlockCyclic((5, 5), "(block, block)", comm.size, grid=(1, 1))
     array = dm.XArray(comm, layout, "f8")
