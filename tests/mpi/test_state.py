@@ -394,6 +394,60 @@ def test_arrays_that_all_have_alike(comm, place):
         comm.Barrier()
 
 
+@pytest.mark.parametrize("wait", [True, False])
+@pytest.mark.parametrize("end", ["zarr", "h5"])
+def test_xarray_opens_what_is_saved_with_names_of_dimensions(comm, place, end, wait):
+    xarray = pytest.importorskip("xarray")
+    values, heights = np.arange(42.0).reshape(6, 7), np.linspace(0, 1, 6)
+    rows = dm.BlockCyclic((6, 7), "(block, *)", comm.size)
+    line = dm.BlockCyclic(6, "block", comm.size)
+    u = dm.XArray(comm, rows, ghost=1)
+    u.interior()[...] = values[np.ix_(*rows.global_indices(comm.rank))]
+    z = heights[line.global_indices(comm.rank)[0]]
+    state = {"u": u, "z": (z, line), "part/u": u, "p": np.arange(3), "one": np.array(2.5)}
+    dimensions = {"u": ("z", "y"), "z": ["z"], "part/u": ("n", "xyz")}
+    path = f"{place}/state.{end}"
+    saving = dm.save(path, state, comm=comm, dimensions=dimensions, wait=wait)
+    if saving is not None:
+        saving.wait()
+    assert (dm.load(path, {"u": None}, comm=comm)["u"] == values).all()
+    options = {"engine": "h5netcdf"} if end == "h5" else {"engine": "zarr", "consolidated": False}
+    with xarray.open_dataset(path, **options) as found:
+        assert (found.u.values == values).all() and found.u.dims == ("z", "y")
+        assert (found.coords["z"].values == heights).all()
+        assert found.p.dims == ("p_0",) and found.p.values.tolist() == [0, 1, 2]
+        assert set(found) == {"u", "p", "one"}
+    with xarray.open_dataset(path, group="part", **options) as found:
+        assert found.u.dims == ("n", "xyz") and (found.u.values == values).all()
+
+
+@pytest.mark.parametrize(
+    "dimensions, error, words",
+    [
+        ({"w": ["x"]}, dm.InvalidArgument, "'w', which is not saved"),
+        ({"u": ["x"]}, dm.InvalidArgument, r"are \('x',\), it has \(6, 7\)"),
+        ({"u": ["x", "x"]}, dm.InvalidArgument, "one name"),
+        ({"u": ["x", "a/b"]}, dm.InvalidArgument, "'a/b' is no name"),
+        ({"u": ["x", "part"]}, dm.InvalidArgument, "the name of a group"),
+        ({"u": ["p", "y"]}, dm.InvalidArgument, "the name of another array"),
+        ({"u": ["x", "y"], "p": ["x"]}, dm.Mismatch, "'x' has 6 elements in 'u', 3 in 'p'"),
+        ({"u": "xy"}, dm.WrongType, "a list of names"),
+        ({"u": 3}, dm.WrongType, "a list of names"),
+        ("xy", dm.WrongType, "a mapping"),
+    ],
+)
+@pytest.mark.parametrize("end", ["zarr", "h5"])
+def test_names_of_dimensions_that_do_not_fit(comm, place, end, dimensions, error, words):
+    rows = dm.BlockCyclic((6, 7), "(block, *)", comm.size)
+    u = dm.XArray(comm, rows)
+    state = {"u": u, "p": np.arange(3.0), "part/u": np.ones(6)}
+    with pytest.raises(error, match=words):
+        dm.save(f"{place}/state.{end}", state, comm=comm, dimensions=dimensions)
+    assert not os.path.exists(f"{place}/state.{end}")
+    with pytest.raises(dm.InvalidArgument, match="no names of dimensions"):
+        dm.save(f"{place}/u.npy", {"u": u}, comm=comm, dimensions={"u": ["x", "y"]})
+
+
 @pytest.mark.parametrize("end", ENDS)
 def test_an_old_output_is_replaced_only_when_said_and_when_the_new_is_whole(comm, place, end):
     array, whole = rows(comm)

@@ -604,6 +604,8 @@ def output_metadata(spec: ArraySpec, chunks: Shape, options: MoveOptions) -> dic
         metadata = json.loads(json.dumps(spec.kept.metadata))
     else:
         return None
+    if spec.dimension_names is not None:
+        metadata["dimension_names"] = list(spec.dimension_names)
     metadata["shape"] = list(spec.shape)
     metadata["chunk_grid"] = {"name": "regular", "configuration": {"chunk_shape": list(chunks)}}
     if options.compressor is not None:

@@ -24,13 +24,15 @@ Shape = tuple[int, ...]
 class ArraySpec:
     """What an array is: shape, dtype, and the order ("C" or "F") of its elements in the file.
 
-    `kept` is what a Zarr array has besides, for an output that is Zarr too.
+    `kept` is what a Zarr array has besides, for an output that is Zarr too; `dimension_names` are
+    those of a new one.
     """
 
     shape: Shape
     dtype: np.dtype
     order: str = "C"
     kept: Any = dataclasses.field(default=None, repr=False)
+    dimension_names: tuple[str, ...] | None = dataclasses.field(default=None, repr=False)
 
     @property
     def nbytes(self) -> int:

@@ -40,6 +40,7 @@ def save(
     writers: int | Sequence[int] | None = None,
     max_bytes: int = MAX_BYTES,
     wait: bool = True,
+    dimensions: Mapping[str, Sequence[str]] | None = None,
 ) -> Saving | None:
     """Save distributed arrays and values of a program in one file or store.
 
@@ -79,6 +80,11 @@ def save(
         False: return when the arrays are captured, that is copied to the processes that write,
         which takes all of their part at once within `max_bytes`. The arrays may then be changed;
         the files are written by threads, without MPI.
+    dimensions : mapping, optional
+        Names of the dimensions by names of arrays, of Zarr and HDF5: ``{"u": ("y", "x")}``. With
+        them xarray opens the output, a group at a time. An array of one dimension that has the name
+        of it, ``{"x": ("x",)}``, is its coordinate; arrays that are not named get names of their
+        own, ``p_0`` and so on.
 
     Returns
     -------
@@ -122,7 +128,7 @@ def save(
             state_addresses.check_saved(output, comm.size)
         found = Save(comm, address, output, state_of(arrays))
         check_items(found.state.items, comm)
-        found.set_options(overwrite, chunks, compressor, writers, max_bytes, wait)
+        found.set_options(overwrite, chunks, compressor, writers, max_bytes, wait, dimensions)
         return found
 
     job = collectively(address, prepare)

@@ -70,6 +70,11 @@ class State:
     arrays: dict[str, np.ndarray]
     values: dict[str, Value]
 
+    def shapes(self) -> dict[str, Shape]:
+        """Give the extents of all arrays by their names."""
+        found = {name: item.shape for name, item in self.items.items()}
+        return {**found, **{name: array.shape for name, array in self.arrays.items()}}
+
 
 def state_of(given: Any) -> State:
     """Sort what was given to be saved. Local.

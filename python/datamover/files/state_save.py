@@ -17,6 +17,7 @@ from datamover.errors import InvalidState, NoMemory, WrongType
 from datamover.files import address_place, addresses, placing, state_addresses, write_back
 from datamover.files.agreement import threads_here, together
 from datamover.files.appointment import Appointment
+from datamover.files.state_dimensions import names_said
 from datamover.files.state_items import State, agree_on, agree_on_dtypes, bytes_digest
 from datamover.files.state_steps import Slab, Staging, file_ranks
 from datamover.files.state_stores import StoreOptions, target_of
@@ -45,6 +46,7 @@ class Save(Work):
         writers: Any,
         max_bytes: Any,
         wait: Any,
+        dimensions: Any,
     ) -> None:
         """Check options. Local."""
         self.overwrite, self.waits = bool(overwrite), bool(wait)
@@ -61,7 +63,7 @@ class Save(Work):
             }
         except TypeError:
             raise WrongType(f"chunks are {chunks!r}: extents must be integers") from None
-        self.options = StoreOptions(by_name, compressor)
+        self.options = StoreOptions(by_name, compressor, names_said(dimensions))
 
     def agree(self) -> None:
         """Check that all processes mean the same; settle what is written. Collective."""
@@ -185,7 +187,7 @@ class Save(Work):
 
 def _words_of_options(options: StoreOptions) -> tuple[Any, ...]:
     """Give options as what prints alike where it is the same."""
-    return sorted(options.chunks.items()), options.compressor
+    return sorted(options.chunks.items()), options.compressor, sorted(options.dimensions.items())
 
 
 class Saving:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from datamover.errors import Error, InvalidArgument, IoError, Unsupported
-from datamover.files import formats, hdf5, npy
+from datamover.files import formats, hdf5, npy, state_dimensions
 from datamover.files.formats import ArraySpec, MoveOptions, Shape
 from datamover.files.space import is_no_space, no_space
 from datamover.files.state_items import State
@@ -29,10 +29,11 @@ CHUNK_BYTES = 4 << 20
 
 @dataclasses.dataclass(frozen=True)
 class StoreOptions:
-    """Of a Zarr store: chunks by name, and the compressor."""
+    """Of a Zarr store: chunks by name, and the compressor. Names of dimensions, also of HDF5."""
 
     chunks: dict[str, Shape]
     compressor: str | None
+    dimensions: dict[str, state_dimensions.Names]
 
     def of(self, name: str, spec: ArraySpec | None) -> MoveOptions:
         """Give those of one array."""
@@ -65,11 +66,13 @@ class ZarrTarget:
         unknown = sorted(set(options.chunks) - set(state.items))
         if unknown:
             raise InvalidArgument(f"chunks are said for {unknown[0]!r}, which is not saved")
+        names = state_dimensions.named(options.dimensions, state.shapes())
         for name, item in state.items.items():
-            spec = ArraySpec(item.shape, item.dtype)
+            spec = ArraySpec(item.shape, item.dtype, dimension_names=names.get(name))
             self._check(name, spec, options.of(name, spec))
         for name, array in state.arrays.items():
-            self._check(name, ArraySpec(array.shape, array.dtype), options.of(name, None))
+            spec = ArraySpec(array.shape, array.dtype, dimension_names=names.get(name))
+            self._check(name, spec, options.of(name, None))
 
     def _check(self, name: str, spec: ArraySpec, options: MoveOptions) -> None:
         try:
@@ -133,6 +136,7 @@ class Hdf5Target:
         _refuse_zarr_options(options)
         hdf5.h5py()
         self._state = state
+        self._names = state_dimensions.named(options.dimensions, state.shapes())
         self.specs = {n: ArraySpec(item.shape, item.dtype) for n, item in state.items.items()}
 
     def create(self, path: str) -> None:
@@ -153,6 +157,7 @@ class Hdf5Target:
                     raise Unsupported(f"HDF5 cannot hold {array.dtype} of {name!r}: {e}") from e
             for name, spec in self.specs.items():
                 hdf5.create_contiguous(file, name, spec)
+            state_dimensions.attach(file, self._names)
 
         hdf5.create_file(path, fill, sum(spec.nbytes for spec in self.specs.values()))
 
@@ -172,6 +177,8 @@ class NpyTarget:
 
     def __init__(self, state: State, options: StoreOptions):
         _refuse_zarr_options(options)
+        if options.dimensions:
+            raise InvalidArgument("an .npy file has no names of dimensions; Zarr and HDF5 have")
         if len(state.items) != 1 or state.arrays or state.values:
             raise InvalidArgument("an .npy file holds one distributed array and nothing else")
         (self._name, item), *_ = state.items.items()

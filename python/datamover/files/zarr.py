@@ -434,6 +434,8 @@ def _create(store: Any, spec: ArraySpec, options: MoveOptions) -> Any:
             "dimension_names": kept.dimension_names,
             "compressors": kept.compressors,
         }
+    if spec.dimension_names is not None:
+        arguments["dimension_names"] = spec.dimension_names
     if options.compressor is not None:
         arguments["compressors"] = _compressors(options.compressor)
     return _zarr().create_array(

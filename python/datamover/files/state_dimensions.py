@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What are the dimensions of saved arrays called, so that xarray knows them?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from datamover.errors import InvalidArgument, Mismatch, WrongType
+from datamover.files.formats import Shape
+
+Names = tuple[str, ...]
+
+
+def names_said(given: Any) -> dict[str, Names]:
+    """Read what was given: names of dimensions, by names of arrays. Local.
+
+    Raises
+    ------
+    WrongType, InvalidArgument
+    """
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        raise WrongType(f"dimensions are {given!r}, they must be a mapping of arrays to names")
+    found = {}
+    for array, names in given.items():
+        is_list = isinstance(names, Sequence) and not isinstance(names, str)
+        if not is_list or not all(isinstance(name, str) for name in names):
+            raise WrongType(f"dimensions of {array!r} are {names!r}, they must be a list of names")
+        for name in names:
+            if not name or "/" in name or not name.isprintable():
+                raise InvalidArgument(f"{name!r} is no name for a dimension of {array!r}")
+        if len(set(names)) != len(names):
+            raise InvalidArgument(f"two dimensions of {array!r} have one name: {tuple(names)}")
+        found[str(array)] = tuple(names)
+    return found
+
+
+def named(said: dict[str, Names], shapes: dict[str, Shape]) -> dict[str, Names]:
+    """Give the names of all dimensions of all arrays; nothing where none were said.
+
+    Those of arrays that were not said are called after the array: xarray reads no group in which
+    any array is without.
+
+    Raises
+    ------
+    InvalidArgument
+        For an array that is not saved, or too many or few names.
+    Mismatch
+        A dimension that is longer in one array of a group than in another.
+    """
+    if not said:
+        return {}
+    for array, names in said.items():
+        if array not in shapes:
+            raise InvalidArgument(f"dimensions are said for {array!r}, which is not saved")
+        if len(names) != len(shapes[array]):
+            raise InvalidArgument(f"dimensions of {array!r} are {names}, it has {shapes[array]}")
+    found = {array: said.get(array, _own(array, len(shapes[array]))) for array in shapes}
+    _check_lengths(found, shapes)
+    return found
+
+
+def _own(array: str, count: int) -> Names:
+    return tuple(f"{array.rsplit('/', 1)[-1]}_{d}" for d in range(count))
+
+
+def _check_lengths(named: dict[str, Names], shapes: dict[str, Shape]) -> None:
+    groups = {array[:end] for array in named for end, c in enumerate(array) if c == "/"}
+    first: dict[str, tuple[str, int]] = {}
+    for array, names in named.items():
+        for name, extent in zip(names, shapes[array], strict=True):
+            place = beside(array, name)
+            other, length = first.setdefault(place, (array, extent))
+            if length != extent:
+                raise Mismatch(
+                    f"dimension {name!r} has {length} elements in {other!r}, {extent} in {array!r}"
+                )
+            if place in groups:
+                raise InvalidArgument(f"dimension {name!r} of {array!r} has the name of a group")
+            if place in named and named[place] != (name,):
+                raise InvalidArgument(
+                    f"dimension {name!r} of {array!r} has the name of another array, whose "
+                    f"dimensions are {named[place]}"
+                )
+
+
+def beside(array: str, dimension: str) -> str:
+    """Give the name of what stands for a dimension: in the group of the array."""
+    above, slash, _ = array.rpartition("/")
+    return above + slash + dimension
+
+
+def attach(file: Any, named: dict[str, Names]) -> None:
+    """Tell HDF5 the dimensions by scales, as NetCDF4 does; an array of that name is its scale."""
+    for array, names in named.items():
+        for d, name in enumerate(names):
+            place = beside(array, name)
+            if place not in file:
+                _make_scale(file, place, file[array].shape[d])
+            elif place == array and not file[place].is_scale:
+                file[place].make_scale(name)
+    for array, names in named.items():
+        for d, name in enumerate(names):
+            place = beside(array, name)
+            if place != array:
+                file[array].dims[d].attach_scale(file[place])
+
+
+def _make_scale(file: Any, place: str, extent: int) -> None:
+    """Make a dimension without values; nothing is stored."""
+    scale = file.create_dataset(place, (extent,), ">f4")
+    scale.make_scale(f"This is a netCDF dimension but not a netCDF variable. {extent:10d}")
