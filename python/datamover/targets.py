@@ -24,7 +24,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .arguments import as_array
-from .errors import InvalidArgument, OutOfRange, WrongType
+from .errors import InvalidArgument, Mismatch, OutOfRange, WrongType
+from .layouts import BlockCyclic, FloorPlan, Region
 from .mpi import core
 
 Box = tuple[ArrayLike, ArrayLike]
@@ -228,6 +229,10 @@ def _cells(
     key: str | None,
 ) -> TargetMap:
     lo, hi = (np.asarray(corner, dtype=float).ravel().tolist() for corner in box)
+    if isinstance(owners, FloorPlan | BlockCyclic):
+        raise WrongType(
+            f"owners of cells along the {order} curve must be integers; grid takes a layout"
+        )
     table = None if owners is None else integers(owners, "owners of cells").ravel()
     counts = integers(cells, "numbers of cells").ravel().tolist()
     return TargetMap("cells", (order, lo, hi, counts, bool(periodic), table), key)
@@ -236,7 +241,7 @@ def _cells(
 def grid(
     box: Box,
     cells: Sequence[int],
-    owners: ArrayLike | None = None,
+    owners: ArrayLike | FloorPlan | BlockCyclic | None = None,
     *,
     periodic: bool = False,
     key: str | None = "pos",
@@ -249,15 +254,45 @@ def grid(
         The lower and the upper corner of space.
     cells : sequence of int
         How many cells in each dimension, 1 to 8 dimensions.
-    owners : array_like of int, optional
-        The process of each cell, in their order, -1 drops; without it processes get equal parts of
-        the order.
+    owners : array_like of int, or FloorPlan or BlockCyclic, optional
+        The process of each cell, in their order, -1 drops; of `grid` also a layout of the cells,
+        whose owners they are (-1 where there is none). Without it processes get equal parts of the
+        order.
     periodic : bool
         Wrap positions outside the box; else they count to the nearest cell.
     key : str
         The field of structured elements that is the position.
+
+    Examples
+    --------
+    The process that holds the cell of a field:
+
+    >>> import numpy as np, datamover as dm
+    >>> field = dm.FloorPlan.uniform(dm.Region((0, 0), (4, 6)), (1, 2), nprocs=2)
+    >>> map = dm.targets.grid(((0, 0), (1, 1)), (4, 6), owners=field)
+    >>> map.ranks(np.array([[0.9, 0.1], [0.1, 0.9]]), nprocs=2)
+    array([0, 1])
     """
+    if isinstance(owners, FloorPlan | BlockCyclic):
+        owners = _owners_of_cells(owners, cells)
     return _cells("row_major", box, cells, owners, periodic, key)
+
+
+def _owners_of_cells(layout: FloorPlan | BlockCyclic, cells: Sequence[int]) -> np.ndarray:
+    """Give the rank that holds each cell; where boxes overlap, that of the lowest block."""
+    extents = tuple(integers(cells, "numbers of cells").ravel().tolist())
+    whole = Region.from_shape(extents)
+    if not whole.contains(layout.domain):
+        raise Mismatch(f"the layout is of {layout.domain}, there are {extents} cells")
+    table = np.full(extents, -1, np.int64)
+    if isinstance(layout, FloorPlan):
+        for block in reversed(range(layout.num_blocks)):
+            table[layout.region(block).slices()] = layout.owner(block)
+    else:
+        for rank in reversed(range(layout.nprocs)):
+            if layout.local_elems(rank):
+                table[np.ix_(*layout.global_indices(rank))] = rank
+    return table
 
 
 def morton(

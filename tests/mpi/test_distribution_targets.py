@@ -298,6 +298,26 @@ def test_position_that_is_no_number(comm):
         dm.distribute(comm, positions, dm.targets.grid(((0, 0), (1, 1)), (4, 4)))
 
 
+def test_owners_of_cells_by_a_layout(comm, rng):
+    lo, length = np.array([0.0, 1.0]), np.array([2.0, 3.0])
+    cells = (5, 7)
+    x = lo + length * rng.random((300, 2))
+    index = ((x - lo) / length * cells).astype(int)
+    boxes = [dm.Region((0, 0), (5, 4)), dm.Region((2, 3), (5, 7))]  # they overlap; a corner is free
+    owners = np.full(cells, -1)
+    owners[2:, 3:] = 0
+    owners[:, :4] = 2
+    plan = dm.FloorPlan(boxes, [2, 0], nprocs=3)
+    tiles = dm.BlockCyclic(cells, "(cyclic, cyclic(2))", nprocs=3, grid=(1, 3))
+    for layout, table in (plan, owners), (tiles, np.tile(np.arange(7) // 2 % 3, (5, 1))):
+        found = dm.targets.grid((lo, lo + length), cells, layout).ranks(x, 3)
+        np.testing.assert_array_equal(found, table[tuple(index.T)])
+    with pytest.raises(dm.Mismatch, match=r"there are .* cells"):
+        dm.targets.grid((lo, lo + length), (4, 7), plan)
+    with pytest.raises(dm.WrongType, match="hilbert curve must be integers; grid takes a layout"):
+        dm.targets.hilbert((lo, lo + length), cells, plan)
+
+
 @pytest.mark.parametrize(
     ("make", "error"),
     [
