@@ -9,6 +9,7 @@ functions are wrapped, where that costs nothing but a frame.
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TypeVar
 
@@ -40,7 +41,7 @@ def refused_by(refuse: Refuse) -> Callable[[Callable[Arguments, Result]], Callab
                 raise  # agreed on
             except BaseException as error:
                 if isinstance(error, TypeError) and error.__traceback__.tb_next is None:
-                    refuse(given, said, error)  # not by the function
+                    refuse(given, said, _naming(function, error))  # not by the function
                 comm = _communicator(given, said)
                 if comm is not None:
                     tell_that_left(comm, error)
@@ -49,6 +50,18 @@ def refused_by(refuse: Refuse) -> Callable[[Callable[Arguments, Result]], Callab
         return called
 
     return decorate
+
+
+def _naming(function: Callable[..., Any], error: TypeError) -> TypeError:
+    """Add to an error of too many arguments which of them are given by name."""
+    names = [
+        parameter.name
+        for parameter in inspect.signature(function).parameters.values()
+        if parameter.kind is parameter.KEYWORD_ONLY
+    ]
+    if not names or " given" not in str(error) or " positional argument" not in str(error):
+        return error
+    return TypeError(f"{error}; by name are given {', '.join(f'{name}=' for name in names)}")
 
 
 def _telling(entry: str) -> Refuse:

@@ -330,6 +330,12 @@ def unknown_on_last(comm):
     return {"bogus": 1} if comm.rank == comm.size - 1 else {}
 
 
+def test_what_is_given_by_name_is_said(comm, plan):
+    a, b = dm.XArray(comm, plan.source), dm.XArray(comm, plan.destination)
+    with pytest.raises(dm.WrongType, match=r"by name are given op=, .*, comm="):
+        dm.Mover(plan, a, b, comm)
+
+
 def test_calls_that_python_refuses(comm, plan, place):
     """All hear of a keyword that there is not, and nobody is out of step."""
     said = unknown_on_last(comm)
