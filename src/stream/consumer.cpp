@@ -293,8 +293,10 @@ void Consumer::subscribe(std::vector<WantedArray> wanted) {
     const Entered entered(*this);
     for (const auto& numbers : everyone)
         if (WordReader(numbers).number() != sum)
-            fail_here(Error(ErrorCode::mismatch,
-                            "the processes of the consumer want different arrays or layouts"));
+            fail_here(
+                Error(ErrorCode::mismatch,
+                      "the processes of the consumer want different arrays or layouts, or some "
+                      "of them make another call of all, such as arrays()"));
     raise_error();
     habits_.tells_by_messages = habits_.tells_by_messages && all_get_messages(wanted);
     habits_.hears_taken_by_data = habits_.hears_taken_by_data && habits_.tells_by_messages;
