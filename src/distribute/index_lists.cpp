@@ -6,13 +6,15 @@
 #include "datamover/index_lists.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <iterator>
+#include <limits>
 #include <optional>
-#include <tuple>
 #include <utility>
 
 #include "datamover/distribution.hpp"
 #include "geometry/make_error.hpp"
+#include "geometry/record_index.hpp"
 #include "geometry/word_digest.hpp"
 #include "mpi/process_group.hpp"
 
@@ -22,7 +24,6 @@ namespace {
 /// Element `position` of list number `list` of process `rank` is `index`.
 struct Held {
     std::int64_t index, list, rank, position;
-    auto key() const { return std::tie(index, list, rank, position); }
 };
 
 /// Elements that arrived, and the process that each came from.
@@ -105,9 +106,46 @@ public:
         range_ = std::max<std::int64_t>(1, n / processes + (n % processes != 0));
     }
     std::int64_t home(std::int64_t index) const { return index / range_; }
+    std::int64_t first(int rank) const { return rank * range_; }
+    std::int64_t range() const { return range_; }
 
 private:
     std::int64_t range_ = 1;
+};
+
+/// What a process was told of its range of the directory, found by index in O(1): chains of those
+/// with one place in a table, which is the index's own where enough of the range is held.
+class Told {
+public:
+    Told(const std::vector<Held>& held, std::int64_t first, std::int64_t range)
+        : held_(held), first_(first), next_(held.size()) {
+        const std::size_t hashed = std::bit_ceil(2 * held.size() + 1);
+        dense_ = range <= static_cast<std::int64_t>(4 * hashed);
+        heads_.assign(dense_ ? static_cast<std::size_t>(range) : hashed, none);
+        for (std::size_t k = held.size(); k-- > 0;) {  // so that chains keep the order
+            std::size_t& head = heads_[place(held[k].index)];
+            next_[k] = head;
+            head = k;
+        }
+    }
+    template <class Visit>
+    void for_each(std::int64_t index, Visit&& visit) const {
+        for (std::size_t k = heads_[place(index)]; k != none; k = next_[k])
+            if (held_[k].index == index) visit(held_[k]);
+    }
+
+private:
+    static constexpr std::size_t none = std::numeric_limits<std::size_t>::max();
+
+    std::size_t place(std::int64_t index) const {
+        if (dense_) return static_cast<std::size_t>(index - first_);
+        return static_cast<std::size_t>(geometry::hash_words({&index, 1})) & (heads_.size() - 1);
+    }
+
+    const std::vector<Held>& held_;
+    std::int64_t first_;
+    bool dense_ = false;
+    std::vector<std::size_t> heads_, next_;
 };
 
 /// One process's way through index_lists; its steps are taken by all processes in this order.
@@ -120,7 +158,6 @@ public:
               std::span<const Layout> partners) {
         for (std::size_t k = 0; k < mine.size(); ++k) read_list(mine[k], k);
         for (const Layout& partner : partners) read_partner(partner);
-        std::ranges::sort(asked_);
         asked_.erase(std::unique(asked_.begin(), asked_.end()), asked_.end());
     }
 
@@ -185,7 +222,7 @@ public:
                 part.holders.push_back({h.index, h.rank, h.position});
                 found.push_back(h.index);
             }
-        std::ranges::sort(found);
+        if (!std::ranges::is_sorted(found)) std::ranges::sort(found);
         std::set_difference(asked_.begin(), asked_.end(), found.begin(), found.end(),
                             std::back_inserter(part.unheld));
         return {shape_, std::move(part)};
@@ -194,11 +231,13 @@ public:
 private:
     void read_list(std::span<const std::int64_t> list, std::size_t number) {
         IndexList::check_indices(shape_, group_->rank(), list);
+        const std::size_t before = asked_.size();
         std::int64_t position = 0;
         for (const std::int64_t index : list) {
             held_.push_back({index, static_cast<std::int64_t>(number), group_->rank(), position++});
             asked_.push_back(index);
         }
+        merge_asked(before);
     }
 
     void read_partner(const Layout& partner) {
@@ -208,8 +247,18 @@ private:
             throw make_error(ErrorCode::mismatch, "a partner is over ", domain, " and ",
                              partner.nprocs(), " processes, the lists over ", all, " and ",
                              group_->size());
+        const std::size_t before = asked_.size();
         for_each_own(partner, shape_, group_->rank(),
                      [&](std::int64_t index) { asked_.push_back(index); });
+        merge_asked(before);
+    }
+
+    /// Puts what stands from `first` on in order with what ascends before it; mostly it ascends
+    /// too.
+    void merge_asked(std::size_t first) {
+        const auto middle = asked_.begin() + static_cast<std::ptrdiff_t>(first);
+        if (!std::is_sorted(middle, asked_.end())) std::sort(middle, asked_.end());
+        std::inplace_merge(asked_.begin(), middle, asked_.end());
     }
 
     std::vector<std::int64_t> homes(const std::vector<Held>& held) const {
@@ -226,19 +275,16 @@ private:
     }
 
     /// This process's part of the directory: to each who asks, all that hold the index.
-    static void answer(const Arrived<Held>& told, const Arrived<std::int64_t>& asked,
-                       std::vector<Held>& answers, std::vector<std::int64_t>& askers) {
-        std::vector<Held> sorted = told.elems;
-        std::ranges::sort(sorted, [](const Held& a, const Held& b) { return a.key() < b.key(); });
-        const auto before = [](const Held& h, std::int64_t index) { return h.index < index; };
-        for (std::size_t q = 0; q < asked.elems.size(); ++q) {
-            const std::int64_t index = asked.elems[q];
-            for (auto h = std::lower_bound(sorted.begin(), sorted.end(), index, before);
-                 h != sorted.end() && h->index == index; ++h) {
-                answers.push_back(*h);
+    void answer(const Arrived<Held>& held, const Arrived<std::int64_t>& asked,
+                std::vector<Held>& answers, std::vector<std::int64_t>& askers) const {
+        const Told told(held.elems, directory_.first(group_->rank()), directory_.range());
+        answers.reserve(asked.elems.size());
+        askers.reserve(asked.elems.size());
+        for (std::size_t q = 0; q < asked.elems.size(); ++q)
+            told.for_each(asked.elems[q], [&](const Held& h) {
+                answers.push_back(h);
                 askers.push_back(asked.source[q]);
-            }
-        }
+            });
     }
 
     MPI_Comm comm_;

@@ -85,9 +85,10 @@ void IndexList::check_indices(const Point& shape, std::int64_t rank,
 }
 
 void IndexList::sort_holders(Table& table) const {
-    std::ranges::sort(table.holders, [](const Holder& a, const Holder& b) {
+    const auto before = [](const Holder& a, const Holder& b) {
         return std::tie(a.index, a.rank, a.position) < std::tie(b.index, b.rank, b.position);
-    });
+    };
+    if (!std::ranges::is_sorted(table.holders, before)) std::ranges::sort(table.holders, before);
     for (std::size_t i = 1; i < table.holders.size(); ++i) {
         const Holder &a = table.holders[i - 1], &b = table.holders[i];
         if (a.index == b.index && a.rank == b.rank)

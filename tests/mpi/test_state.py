@@ -626,6 +626,9 @@ def test_processes_that_differ_are_told_in_what(comm, place):
     ]:
         with pytest.raises(dm.Mismatch, match=words):
             dm.save(f"{place}/a.zarr", {"u": array, **mine})
+    for options in ({"overwrite": last}, {"max_bytes": (2 if last else 1) << 28}):
+        with pytest.raises(dm.Mismatch, match=f"'{next(iter(options))}='"):
+            dm.save(f"{place}/a.zarr", {"u": array}, **options)
     layout = dm.BlockCyclic((12,), "(block)", nprocs=comm.size)
     mine = np.zeros(layout.local_shape(comm.rank), "f4" if last else "f8")
     with pytest.raises(dm.Mismatch, match="dtypes"):

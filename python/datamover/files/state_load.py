@@ -68,7 +68,9 @@ class Load(Work):
     def agree(self) -> None:
         """Check that all processes see the same and want the same. Collective."""
         said: dict[str, Any] = {
-            "the options": (self.origin.path, self.ranks, self.max_bytes),
+            "path=": self.origin.path,
+            "readers=": self.ranks,
+            "max_bytes=": self.max_bytes,
             "the values": sorted((name, repr(value)) for name, value in self.values.items()),
         }
         for name, item in self.targets.items():

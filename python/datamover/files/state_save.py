@@ -68,11 +68,14 @@ class Save(Work):
     def agree(self) -> None:
         """Check that all processes mean the same; settle what is written. Collective."""
         state = self.state
-        options = _words_of_options(self.options)
         said: dict[str, Any] = {
-            "the options": (self.output, self.overwrite, self.waits, self.ranks, self.max_bytes,
-                            options),
-        }  # fmt: skip
+            "path=": self.output,
+            "overwrite=": self.overwrite,
+            "wait=": self.waits,
+            "writers=": self.ranks,
+            "max_bytes=": self.max_bytes,
+            **_words_of_options(self.options),
+        }
         for name, item in state.items.items():
             said[name] = ("array", item.shape, item.origin)
         for name, array in state.arrays.items():
@@ -185,9 +188,13 @@ class Save(Work):
             self._place = None
 
 
-def _words_of_options(options: StoreOptions) -> tuple[Any, ...]:
+def _words_of_options(options: StoreOptions) -> dict[str, Any]:
     """Give options as what prints alike where it is the same."""
-    return sorted(options.chunks.items()), options.compressor, sorted(options.dimensions.items())
+    return {
+        "chunks=": sorted(options.chunks.items()),
+        "compressor=": options.compressor,
+        "dimensions=": sorted(options.dimensions.items()),
+    }
 
 
 class Saving:
