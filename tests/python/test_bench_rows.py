@@ -13,7 +13,7 @@ from rich.console import Console
 from datamover.bench import options, programs, report
 from datamover.bench.report import Style
 from datamover.bench.rows import Results, speed_ratios, worst_decile
-from datamover.errors import InvalidArgument, IoError
+from datamover.errors import InvalidArgument, IoError, Timeout
 
 SECONDS = st.floats(min_value=1e-9, max_value=1e3)
 
@@ -177,3 +177,21 @@ def test_unknown_cases_are_refused():
     assert options.choose(cases, None) == cases
     with pytest.raises(InvalidArgument, match="one, two"):
         options.choose(cases, ["three"])
+
+
+def test_what_a_program_printed_before_it_was_ended_is_kept():
+    row = json.dumps(line("datamover:auto", [1.0], case="b"))
+    printed = programs.cut_short(f"{row}\n{{'case", None, "it did not end in 5 s")
+    results = gathered(printed.lines)
+    assert [found["case"] for found in results.rows()] == ["b"]
+    (note,) = results.left_out
+    assert note.contender == "what comes after datamover:auto"
+    assert note.reason == "it did not end in 5 s"
+
+
+def test_a_program_that_prints_nothing_and_does_not_end_is_ended(tmp_path, monkeypatch):
+    monkeypatch.setattr(programs, "PATIENCE_SECONDS", 0.0)
+    script = tmp_path / "program.py"
+    script.write_text("import signal; signal.pause()")
+    with pytest.raises(Timeout, match="did not end in 1 s"):
+        programs.run(None, 1, [sys.executable, str(script)], 1)

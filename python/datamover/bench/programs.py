@@ -123,7 +123,7 @@ def run(
     seconds: float,
     environment: dict[str, str] | None = None,
 ) -> Printed:
-    """Run a program and return what it printed.
+    """Run a program and return what it printed, also where it did not come to its end in time.
 
     Parameters
     ----------
@@ -132,7 +132,8 @@ def run(
     processes : int
     command : sequence of str
     seconds : float
-        How long the program should measure; it is ended `PATIENCE_SECONDS` after that.
+        How long the program should measure; it is ended `PATIENCE_SECONDS` after that, and what
+        comes after the last row is noted as left out.
     environment : dict, optional
         In addition to this process's.
 
@@ -141,7 +142,7 @@ def run(
     MpiError
         The program failed.
     Timeout
-        It did not end in time.
+        It did not end in time, and printed no row.
     """
     full = list(command)
     variables = {**os.environ, **(environment or {})}
@@ -158,18 +159,42 @@ def run(
         text=True,
         start_new_session=True,
     )
+    limit = seconds + PATIENCE_SECONDS
     try:
-        out, err = started.communicate(timeout=seconds + PATIENCE_SECONDS)
+        out, err = started.communicate(timeout=limit)
     except BaseException as e:
         os.killpg(started.pid, signal.SIGKILL)
-        started.communicate()
+        out, _ = started.communicate()
         if isinstance(e, subprocess.TimeoutExpired):
-            raise Timeout(f"{Path(command[0]).name} did not end in time") from None
+            return cut_short(out, mpi, f"{Path(command[0]).name} did not end in {limit:.0f} s")
         raise
     if started.returncode != 0:
         tail = "\n".join((out + err).strip().splitlines()[-6:])
         raise MpiError(f"{' '.join(full[:6])} … ended with {started.returncode}:\n{tail}")
     return _parse(out, mpi.name if mpi is not None else "")
+
+
+def cut_short(out: str, mpi: Mpi | None, reason: str) -> Printed:
+    """Read what a program printed before it was ended, perhaps within a line.
+
+    Parameters
+    ----------
+    out : str
+    mpi : Mpi or None
+    reason : str
+        Why it was ended; said of what comes after the last row.
+
+    Raises
+    ------
+    Timeout
+        There is no row.
+    """
+    printed = _parse(out[: out.rfind("\n") + 1], mpi.name if mpi is not None else "")
+    rows = [line for line in printed.lines if "contender" in line]
+    if not rows:
+        raise Timeout(reason)
+    after = {"left_out": f"what comes after {rows[-1]['contender']}", "case": rows[-1]["case"]}
+    return replace(printed, lines=[*printed.lines, {**after, "reason": reason}])
 
 
 def python_program(module: str, *arguments: str) -> list[str]:
