@@ -6,10 +6,12 @@
 #include <nanobind/operators.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
 #include <optional>
+#include <variant>
 
 #include "layout_common.hpp"
 #include "numpy_arrays.hpp"
@@ -89,14 +91,23 @@ FloorPlan with_owners(const FloorPlan& plan, nb::handle owners,
     return plan.with_owners(checked_owners(owners).to_vector(), checked_nprocs(nprocs));
 }
 
+/// A domain that is to be cut: a region, or the shape of one that begins at 0.
+using Domain = std::variant<Region, Point>;
+
+Region region_of(const Domain& domain) {
+    if (const Region* region = std::get_if<Region>(&domain)) return *region;
+    return Region::from_shape(std::get<Point>(domain));
+}
+
 void bind_floor_plan_cuts(nb::class_<FloorPlan>& c) {
     c.def_static(
          "uniform",
-         [](const Region& domain, const Point& grid, std::int64_t nprocs) {
-             return FloorPlan::uniform(domain, in_all_dims(grid, domain.dims()), nprocs);
+         [](const Domain& domain, const Point& grid, std::int64_t nprocs) {
+             const Region all = region_of(domain);
+             return FloorPlan::uniform(all, in_all_dims(grid, all.dims()), nprocs);
          },
          "domain"_a, "grid"_a, "nprocs"_a,
-         R"doc(A domain cut evenly into a grid of blocks.
+         R"doc(A domain, or a shape, cut evenly into a grid of blocks.
 
 Along a dimension the extents of blocks differ by at most one, the larger ones first. Block i (last
 dimension fastest) goes to rank i % nprocs. Raises InvalidArgument, Mismatch (dimensions).
@@ -104,30 +115,42 @@ dimension fastest) goes to rank i % nprocs. Raises InvalidArgument, Mismatch (di
 Examples
 --------
 >>> import datamover as dm
->>> plan = dm.FloorPlan.uniform(dm.Region((0, 0), (8, 6)), (2, 2), nprocs=4)
+>>> plan = dm.FloorPlan.uniform((8, 6), (2, 2), nprocs=4)
 >>> plan.region(3), plan.owner(3)
 (Region((4, 3), (8, 6)), 3)
 )doc")
         .def_static(
             "tiles",
-            [](const Region& domain, const Point& tile, std::int64_t nprocs,
+            [](const Domain& domain, const Point& tile, std::int64_t nprocs,
                const std::string& mapping) {
-                return FloorPlan::tiles(domain, in_all_dims(tile, domain.dims()), nprocs, mapping);
+                const Region all = region_of(domain);
+                return FloorPlan::tiles(all, in_all_dims(tile, all.dims()), nprocs, mapping);
             },
             "domain"_a, "tile"_a, "nprocs"_a, "mapping"_a = "block",
-            R"doc(A domain cut into tiles of a given shape, smaller ones at the upper ends.
+            R"doc(A domain, or a shape, cut into tiles of a given shape, smaller ones at the upper ends.
 
 `mapping` deals them to the ranks: "cyclic" round robin, "block" in contiguous shares as equal as
 possible. Raises InvalidArgument, Mismatch (dimensions).
 )doc")
-        .def_static("from_splits", &FloorPlan::from_splits, "domain"_a, "splits"_a, "nprocs"_a,
-                    R"doc(A domain cut at given coordinates.
+        .def_static(
+            "from_splits",
+            [](const Domain& domain, const std::vector<std::vector<std::int64_t>>& splits,
+               std::int64_t nprocs) {
+                return FloorPlan::from_splits(region_of(domain), splits, nprocs);
+            },
+            "domain"_a, "splits"_a, "nprocs"_a,
+            R"doc(A domain, or a shape, cut at given coordinates.
 
 `splits[d]` are the inner cuts of dimension d, ascending. Block i (last dimension fastest) goes to
 rank i % nprocs. Raises Mismatch (dimensions), OutOfRange (a cut outside), InvalidArgument.
 )doc")
-        .def_static("bisected", &FloorPlan::bisected, "domain"_a, "weights"_a,
-                    R"doc(A domain cut by recursive bisection, block i for rank i.
+        .def_static(
+            "bisected",
+            [](const Domain& domain, const std::vector<double>& weights) {
+                return FloorPlan::bisected(region_of(domain), weights);
+            },
+            "domain"_a, "weights"_a,
+            R"doc(A domain, or a shape, cut by recursive bisection, block i for rank i.
 
 Sizes are in proportion to `weights` (positive), each cut goes across the longest side. Raises
 InvalidArgument. Source: Berger and Bokhari, IEEE Trans. Computers C-36(5), 1987.

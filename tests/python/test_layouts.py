@@ -250,6 +250,22 @@ class TestFloorPlan:
             assert p.domain == domain
             assert sum(p.region(i).size for i in range(len(p))) == domain.size
 
+    def test_a_shape_is_the_domain_from_0(self):
+        domain, shape = dm.Region((0, 0), (10, 6)), (10, 6)
+        for cut, *how in [
+            (dm.FloorPlan.uniform, (2, 2), 3),
+            (dm.FloorPlan.tiles, 4, 2),
+            (dm.FloorPlan.from_splits, [[1], [2, 5]], 6),
+            (dm.FloorPlan.bisected, [1, 2, 3]),
+        ]:
+            assert cut(shape, *how) == cut(domain, *how)
+        assert dm.FloorPlan.tiles(7, 2, 3) == dm.FloorPlan.tiles(dm.Region(0, 7), 2, 3)
+        for wrong in ((-1, 6), ()):
+            with pytest.raises(dm.InvalidArgument):
+                dm.FloorPlan.uniform(wrong, (2, 2), 3)
+        with pytest.raises(TypeError):
+            dm.FloorPlan.uniform("ab", (2, 2), 3)
+
     def test_a_million_boxes_from_a_table(self):
         n = 1_000_000
         table = np.empty((n, 2, 2), dtype=np.int64)
