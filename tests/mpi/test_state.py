@@ -558,6 +558,8 @@ WRONG = [
     ({}, {"": 4}, dm.InvalidArgument),
     ({}, {"zarr.json": 4}, dm.InvalidArgument),
     ({}, {"a": 4, "a/b": 5}, dm.InvalidArgument),
+    ({}, {"a\\b": np.zeros(3)}, dm.Unsupported),
+    ({}, {"a\\b/u": np.zeros(3)}, dm.Unsupported),
     ({}, {"a": np.array([None])}, dm.WrongType),
     ({}, {"a": (np.zeros(3), 7)}, dm.WrongType),
     ({}, {"a": np.ma.masked_equal([1, 2], 2)}, dm.WrongType),

@@ -19,6 +19,7 @@ from datamover.errors import InvalidArgument, Unsupported
 from datamover.files import addresses, formats, hdf5, names, placing
 from datamover.files.agreement import together
 from datamover.files.formats import MoveOptions
+from datamover.files.names import can_be_in_zarr
 from datamover.mpi import comm_address
 
 if TYPE_CHECKING:
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
 
 #: Options that say something of one array.
 OF_ONE_ARRAY = ("region", "axes", "chunks", "shards", "output_dtype")
-#: What an array or group in a directory cannot be called.
-NO_NAMES = {".", "..", "zarr.json"}
 
 log = logging.getLogger("datamover")
 
@@ -152,8 +151,7 @@ def _names(source: str, file: Any) -> list[str]:
                 "the other datasets one by one"
             )
     for name in [*found, *hdf5.tree(file).groups]:
-        # Of a backslash, zarr-python makes a slash.
-        if not NO_NAMES.isdisjoint(name.split("/")) or "\\" in name:
+        if not can_be_in_zarr(name):
             raise Unsupported(
                 f"{source}:/{name} has a name that nothing in a Zarr group can have; move the "
                 "other datasets one by one"

@@ -14,6 +14,21 @@ from datamover.files import addresses
 
 HDF5_SUFFIXES = (".h5", ".hdf5", ".he5", ".nc", ".nc4")
 
+#: What an array or group in a directory cannot be called.
+NOT_IN_ZARR = {".", "..", "zarr.json"}
+
+
+def can_be_in_zarr(name: str) -> bool:
+    r"""Tell whether something in a Zarr group can have a name; of a backslash, zarr makes a slash.
+
+    Examples
+    --------
+    >>> from datamover.files.names import can_be_in_zarr
+    >>> can_be_in_zarr("fields/u"), can_be_in_zarr("fields\\u")
+    (True, False)
+    """
+    return NOT_IN_ZARR.isdisjoint(name.split("/")) and "\\" not in name
+
 
 def split_member(name: str | os.PathLike[str]) -> tuple[str, str | None]:
     """Take `run.h5:/fields/u` apart into file and dataset; None where none is named.

@@ -19,6 +19,7 @@ import numpy as np
 from datamover.errors import Error, InvalidArgument, IoError, Unsupported
 from datamover.files import formats, hdf5, npy, state_dimensions
 from datamover.files.formats import ArraySpec, MoveOptions, Shape
+from datamover.files.names import can_be_in_zarr
 from datamover.files.space import is_no_space, no_space
 from datamover.files.state_items import State
 from datamover.files.write_back import FileSystem
@@ -66,6 +67,9 @@ class ZarrTarget:
         unknown = sorted(set(options.chunks) - set(state.items))
         if unknown:
             raise InvalidArgument(f"chunks are said for {unknown[0]!r}, which is not saved")
+        for name in (*state.items, *state.arrays):
+            if not can_be_in_zarr(name):
+                raise Unsupported(f"{name!r} is a name that nothing in a Zarr group can have")
         names = state_dimensions.named(options.dimensions, state.shapes())
         for name, item in state.items.items():
             spec = ArraySpec(item.shape, item.dtype, dimension_names=names.get(name))
