@@ -117,11 +117,12 @@ def _extents(value: Any, dims: int | None, least: int) -> Shape:
     return tuple(value)
 
 
-def _fill_value(value: Any, dtype: np.dtype) -> Any:
+def fill_value_of_json(value: Any, dtype: np.dtype) -> Any:
+    """Read a fill value as Zarr v3 writes it."""
     if dtype.kind == "c":
         _require(isinstance(value, list) and len(value) == 2)
         part = np.dtype(f"f{dtype.itemsize // 2}")
-        return dtype.type(complex(*(float(_fill_value(v, part)) for v in value)))
+        return dtype.type(complex(*(float(fill_value_of_json(v, part)) for v in value)))
     if dtype.kind == "b":
         _require(type(value) is bool)
     elif dtype.kind == "f":
@@ -177,7 +178,7 @@ def _layout_of_v3(said: dict[str, Any]) -> Layout:
         shape=shape,
         chunks=chunks,
         dtype=dtype.newbyteorder("<"),
-        fill_value=_fill_value(said["fill_value"], dtype),
+        fill_value=fill_value_of_json(said["fill_value"], dtype),
         order="C",
         codec=_codec_of_v3(codecs[1], dtype) if len(codecs) == 2 else None,
         prefix=f"c{separator}" if encoding["name"] == "default" else "",
@@ -202,7 +203,7 @@ def _layout_of_v2(said: dict[str, Any]) -> Layout:
         shape=shape,
         chunks=_extents(said["chunks"], len(shape), 1),
         dtype=dtype,
-        fill_value=plain.type(0) if fill is None else _fill_value(fill, plain),
+        fill_value=plain.type(0) if fill is None else fill_value_of_json(fill, plain),
         order=said["order"],
         codec=codec,
         prefix="",
@@ -246,7 +247,7 @@ class Kept:
         if dtype.newbyteorder("=").name not in DTYPES or dtype.newbyteorder("<") != dtype:
             return self.traits().converted(dtype)
         own = DTYPES[self.metadata["data_type"]]
-        fill = _fill_value(self.metadata["fill_value"], own)
+        fill = fill_value_of_json(self.metadata["fill_value"], own)
         with np.errstate(all="ignore"):
             metadata = {**self.metadata, **_new_metadata(dtype, np.asarray(fill).astype(dtype)[()])}
         for name in ("attributes", "chunk_key_encoding"):
@@ -256,6 +257,13 @@ class Kept:
         # Of blosc the elements' size is said.
         metadata["codecs"] += [_zstd(0) if c["name"] == "blosc" else c for c in codecs]
         return Kept(self.chunks, metadata, lambda: self.traits().converted(dtype))
+
+
+def attributes_of(kept: Kept | ZarrTraits | None) -> dict[str, Any]:
+    """Give the attributes that are kept."""
+    if isinstance(kept, Kept):
+        return kept.metadata.get("attributes", {})
+    return kept.others.get("attributes", {}) if isinstance(kept, ZarrTraits) else {}
 
 
 def _codec(config: dict[str, Any] | None) -> Any:

@@ -320,22 +320,21 @@ def _is_plain(file: Any, dataset: Any) -> bool:
     return dataset.id.get_type().equal(h5py().h5t.py_create(dataset.dtype))
 
 
-def create_contiguous(file: Any, name: str, spec: ArraySpec) -> None:
+def create_contiguous(file: Any, name: str, spec: ArraySpec, properties: Any = None) -> None:
     """Make a dataset of which the place in the file is settled, without writing its elements.
+
+    `properties` are those of HDF5 with which it is made besides.
 
     Raises
     ------
     Unsupported
         HDF5 has no such dtype.
     """
-    settled = h5py().h5p.create(h5py().h5p.DATASET_CREATE)
+    settled = properties or h5py().h5p.create(h5py().h5p.DATASET_CREATE)
     settled.set_alloc_time(h5py().h5d.ALLOC_TIME_EARLY)
     settled.set_fill_time(h5py().h5d.FILL_TIME_NEVER)
     try:
-        if spec.shape:
-            made = file.create_dataset(name, spec.shape, spec.dtype, dcpl=settled)
-        else:
-            made = _create_single(file, name, spec.dtype, settled)
+        made = create_with(file, name, spec, settled)
     except (TypeError, ValueError) as e:
         raise Unsupported(f"HDF5 cannot hold dtype {spec.dtype} of {name!r}: {e}") from e
     if made.dtype != spec.dtype or made.dtype.itemsize != spec.dtype.itemsize:
@@ -344,15 +343,20 @@ def create_contiguous(file: Any, name: str, spec: ArraySpec) -> None:
         raise Unsupported(f"this HDF5 does not say where {name!r} lies in its file")
 
 
-def _create_single(file: Any, name: str, dtype: np.dtype, settled: Any) -> Any:
-    """Make a dataset of one element; h5py by itself leaves out how its place is settled."""
+def create_with(file: Any, name: str, spec: ArraySpec, properties: Any) -> Any:
+    """Make a dataset with all properties that are said, and groups above it.
+
+    h5py by itself leaves out some: how the place of a single element is settled, and the order of
+    attributes.
+    """
     low = h5py()
     links = low.h5p.create(low.h5p.LINK_CREATE)
     links.set_create_intermediate_group(True)
     links.set_char_encoding(low.h5t.CSET_UTF8)
-    kind = low.h5t.py_create(dtype, logical=True)
-    space = low.h5s.create(low.h5s.SCALAR)
-    made = low.h5d.create(file.id, name.encode(), kind, space, dcpl=settled, lcpl=links)
+    properties.set_obj_track_times(False)  # the same input gives the same bytes
+    kind = low.h5t.py_create(spec.dtype, logical=True)
+    space = low.h5s.create_simple(spec.shape) if spec.shape else low.h5s.create(low.h5s.SCALAR)
+    made = low.h5d.create(file.id, name.encode(), kind, space, dcpl=properties, lcpl=links)
     return low.Dataset(made)
 
 

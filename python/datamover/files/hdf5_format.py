@@ -2,7 +2,7 @@
 """How does a move read and write one dataset of an HDF5 file?
 
 `run.h5:/fields/u` names a dataset. What a Zarr array would keep is kept: attributes, names of
-dimensions, fill value, chunks.
+dimensions, fill value, chunks; attributes and fill value also as HDF5 has them, for HDF5.
 """
 
 from __future__ import annotations
@@ -14,18 +14,21 @@ from typing import Any
 import numpy as np
 
 from datamover.errors import InvalidArgument, IoError
-from datamover.files import hdf5, hdf5_output, hdf5_parts, zarr
+from datamover.files import (
+    hdf5,
+    hdf5_output,
+    hdf5_parts,
+    hdf5_traits,
+    native_attributes,
+    zarr,
+)
 from datamover.files.direct_zarr import Kept, ordinary_metadata
 from datamover.files.flat import FlatFile, check_flat_dtype
 from datamover.files.formats import ArraySpec, ChunkFunctions, Format, MoveOptions, Shape, register
 from datamover.files.hdf5_address import AddressBlocks
 from datamover.files.names import HDF5_SUFFIXES
-from datamover.files.zarr_traits import (
-    FILL_VALUE,
-    ZarrTraits,
-    missing_from_zarr,
-    missing_to_zarr,
-)
+from datamover.files.native_attributes import HeldAttributes
+from datamover.files.zarr_traits import FILL_VALUE, ZarrTraits, missing_to_zarr
 
 #: Attributes by which HDF5 and NetCDF keep track of dimensions.
 INTERNAL = {
@@ -49,7 +52,7 @@ def open_reader(path: str, options: MoveOptions) -> Any:
     name = options.member or _only_dataset(path, data)
     found = hdf5.open_reader(path, name, data)
     with hdf5.open_file(path, data) as file:
-        found.spec = dataclasses.replace(found.spec, kept=_kept(file, name, found.spec))
+        found.spec = dataclasses.replace(found.spec, kept=_kept(path, file, name, found.spec))
     return found
 
 
@@ -62,11 +65,14 @@ def _only_dataset(path: str, data: AddressBlocks | None) -> str:
     return names[0]
 
 
-def _kept(file: Any, name: str, spec: ArraySpec) -> Kept | ZarrTraits:
+def _kept(path: str, file: Any, name: str, spec: ArraySpec) -> Kept | ZarrTraits:
     dataset = file[name]
     attributes = json_attributes(dataset.attrs, is_netcdf(file))
     if FILL_VALUE in attributes:
         attributes[FILL_VALUE] = missing_to_zarr(attributes[FILL_VALUE], dataset.dtype)
+    not_in_json = left_out(dataset.attrs, attributes)
+    native = native_attributes.read(f"{path}:/{name}", file, dataset, not_in_json)
+    attributes = HeldAttributes(attributes, native)
     names = _dimension_names(dataset, name)
     fill = dataset.fillvalue if dataset.dtype.names is None else None
     chunks: Shape = dataset.chunks or zarr.chunk_shape(spec, MoveOptions())
@@ -98,9 +104,8 @@ def json_attributes(attributes: Any, of_netcdf: bool = False) -> dict[str, Any]:
     return found
 
 
-def left_out(attributes: Any) -> list[str]:
-    """Give the names of the attributes that JSON cannot hold."""
-    found = json_attributes(attributes)
+def left_out(attributes: Any, found: dict[str, Any]) -> list[str]:
+    """Give the names of the attributes that are not among those found for JSON."""
     return [name for name in attributes if name not in found and name not in INTERNAL]
 
 
@@ -157,28 +162,10 @@ def create(path: str, spec: ArraySpec, options: MoveOptions) -> None:
         elif hdf5_output.is_chunked(spec, options):
             hdf5_output.create_dataset(file, name, spec, options)
         else:
-            hdf5.create_contiguous(file, name, spec)
-        attributes, names = _attributes_and_names(spec.kept)
-        for dim, label in zip(file[name].dims, names, strict=False):
-            dim.label = label or ""
-        for key, value in attributes.items():
-            if key == FILL_VALUE:
-                value = missing_from_zarr(value, spec.dtype)
-            try:
-                file[name].attrs[key] = value
-            except (TypeError, ValueError) as e:
-                raise InvalidArgument(f"HDF5 cannot hold the attribute {key!r}: {e}") from e
+            hdf5.create_contiguous(file, name, spec, hdf5_traits.creation_properties(spec))
+        hdf5_traits.write(file, name, spec)
 
     hdf5.create_file(path, fill, spec.nbytes)
-
-
-def _attributes_and_names(kept: Any) -> tuple[dict[str, Any], list[str | None]]:
-    if isinstance(kept, Kept):
-        said = kept.metadata
-        return said.get("attributes", {}), list(said.get("dimension_names") or ())
-    if isinstance(kept, ZarrTraits):
-        return kept.others.get("attributes", {}), list(kept.dimension_names or ())
-    return {}, []
 
 
 def open_writer(

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from datamover.errors import InvalidArgument, IoError, Unsupported
-from datamover.files import hdf5
+from datamover.files import hdf5, hdf5_traits
 from datamover.files.chunk_boxes import ChunkedArray
 from datamover.files.formats import ArraySpec, MoveOptions, Shape
 from datamover.files.space import is_no_space, no_space
@@ -63,11 +63,14 @@ def create_dataset(file: Any, name: str, spec: ArraySpec, options: MoveOptions) 
     Unsupported
         HDF5 has no such dtype.
     """
-    packed = {"compression": "gzip", "compression_opts": GZIP_LEVEL, "shuffle": True}
-    said = packed if options.compressor == "gzip" else {}
+    properties = hdf5_traits.creation_properties(spec)
+    if options.compressor == "gzip":
+        properties.set_shuffle()
+        properties.set_deflate(GZIP_LEVEL)
     chunks = chunk_shape(spec, options)
     try:
-        made = file.create_dataset(name, spec.shape, spec.dtype, chunks=chunks, **said)
+        properties.set_chunk(chunks)
+        made = hdf5.create_with(file, name, spec, properties)
     except (TypeError, ValueError) as e:
         raise Unsupported(
             f"HDF5 cannot hold {name!r} of dtype {spec.dtype} in chunks {chunks}: {e}"
@@ -95,7 +98,7 @@ class ChunkedOutput(ChunkedArray):
         self.needed_bytes = spec.nbytes
         self.granule = chunk_shape(spec, options)
         self.is_encoded = options.compressor == "gzip"
-        self.fill_bytes = bytes(spec.dtype.itemsize)
+        self.fill_bytes = hdf5_traits.fill_bytes(spec)
         self._path = path
         # Locked already by who writes it, in a way of which HDF5 knows nothing.
         self._file = hdf5.h5py().File(path, "r+", locking=False) if path else None

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from datamover.errors import InvalidArgument, WrongType
-from datamover.files import hdf5, hdf5_output, parts
+from datamover.files import hdf5, hdf5_output, hdf5_traits, parts
 from datamover.files.chunk_boxes import ChunkedArray
 from datamover.files.flat import FlatFile
 from datamover.files.formats import ArraySpec, MoveOptions, Shape, option
@@ -49,7 +49,7 @@ class Cut:
         rows = self.bounds[number + 1] - self.bounds[number]
         if self.chunks is not None:
             rows = -(-rows // self.chunks[self.dim]) * self.chunks[self.dim]
-        return dataclasses.replace(self.spec, shape=self._with_rows(rows), kept=None)
+        return dataclasses.replace(self.spec, shape=self._with_rows(rows))
 
     def box(self, number: int) -> tuple[slice, ...]:
         """Give the place of a part in the array."""
@@ -105,26 +105,28 @@ def create(file: Any, path: str, name: str, spec: ArraySpec, options: MoveOption
     folder = parts.folder_of(path)
     os.mkdir(folder)
     h5py = hdf5.h5py()
-    layout = h5py.VirtualLayout(spec.shape, spec.dtype)
+    properties = hdf5_traits.creation_properties(spec)
+    if spec.dtype.kind in "fc" and hdf5_traits.fill_value(spec) is None:
+        # What is read where a part is missing; of integers there is none that would tell.
+        properties.set_fill_value(np.array(np.nan, spec.dtype))
     for k in range(options.writers):
         part, here = cut.part(k), cut.box(k)
 
         def fill(part_file: Any, part: ArraySpec = part) -> None:
             if cut.chunks is None:
-                hdf5.create_contiguous(part_file, name, part)
+                made_with = hdf5_traits.creation_properties(part)
+                hdf5.create_contiguous(part_file, name, part, made_with)
             else:
                 hdf5_output.create_dataset(part_file, name, part, _of_part(cut, options))
 
         hdf5.create_file(parts.path_of(folder, k), fill, spec.nbytes)
-        source = h5py.VirtualSource(
-            parts.name_in_file(folder, k), name.replace("%", "%%"), part.shape, part.dtype
-        )
-        rows = here[cut.dim].stop - here[cut.dim].start
-        used = tuple(slice(0, rows if d == cut.dim else n) for d, n in enumerate(part.shape))
-        layout[here] = source[used]
-    # What is read where a part is missing; of integers there is none that would tell.
-    missing = spec.dtype.type(np.nan) if spec.dtype.kind in "fc" else None
-    file.create_virtual_dataset(name, layout, fillvalue=missing)
+        count = tuple(rows.stop - rows.start for rows in here)
+        whole, source = h5py.h5s.create_simple(spec.shape), h5py.h5s.create_simple(part.shape)
+        whole.select_hyperslab(tuple(rows.start for rows in here), count)
+        source.select_hyperslab((0,) * len(count), count)
+        named = os.fsencode(parts.name_in_file(folder, k)), name.replace("%", "%%").encode()
+        properties.set_virtual(whole, *named, source)
+    hdf5.create_with(file, name, spec, properties)
 
 
 def _of_part(cut: Cut, options: MoveOptions) -> MoveOptions:

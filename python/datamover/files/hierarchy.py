@@ -106,19 +106,18 @@ def _of_one(options: MoveOptions, name: str) -> MoveOptions:
 
 def _tell_of_links(source: str, file: Any) -> None:
     """Say what is left out, and what is there twice."""
-    from datamover.files.hdf5_format import left_out
+    from datamover.files.hdf5_format import json_attributes, left_out
+    from datamover.files.native_attributes import tell_not_in_json
 
     found = hdf5.tree(file)
     for name, what in found.links.items():
         log.warning("%s:/%s is left out: it is %s", source, name, what)
     for name in found.copies:
         log.warning("%s:/%s is another name of a dataset: it is copied again", source, name)
-    for name, held in {"": file, **found.groups, **found.datasets}.items():
-        for attribute in left_out(held.attrs):
-            log.warning(
-                "%s:/%s: its attribute %s is left out: JSON has none of that type",
-                source, name, attribute,
-            )  # fmt: skip
+    # Those of the datasets are named when these are written.
+    for name, held in {"": file, **found.groups}.items():
+        found_here = json_attributes(held.attrs)
+        tell_not_in_json(f"{source}:/{name}", left_out(held.attrs, found_here))
 
 
 def _move_one(

@@ -28,6 +28,7 @@ from datamover.files.formats import (
     check_shape,
     register,
 )
+from datamover.files.native_attributes import tell_left_out_of_json
 from datamover.files.space import is_no_space, no_space
 from datamover.files.write_back import sync_file_system
 from datamover.files.zarr_traits import ZarrTraits, traits_of
@@ -513,6 +514,7 @@ def _ordinary_output(spec: ArraySpec, options: MoveOptions) -> dict[str, Any] | 
 
 def create_sink(path: str, spec: ArraySpec, options: MoveOptions) -> None:
     """Write the metadata; chunks come when they are written."""
+    tell_left_out_of_json(direct_zarr.attributes_of(spec.kept))
     metadata = None if addresses.is_address(path) else _ordinary_output(spec, options)
     if metadata is None:
         create(path, spec, options)

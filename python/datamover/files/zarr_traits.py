@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from datamover.files.formats import Shape
+from datamover.files.native_attributes import MISSING, HeldAttributes
 
 #: xarray's name, in arrays of Zarr v2, for what is `dimension_names` in v3.
 DIMENSIONS_V2 = "_ARRAY_DIMENSIONS"
@@ -54,14 +55,23 @@ def _double(text: str) -> float:
 
 def with_missing(attributes: dict[str, Any], dtype: np.dtype) -> dict[str, Any]:
     """Give attributes for elements that were converted to that type: as these became, it does."""
-    if FILL_VALUE not in attributes:
-        return attributes
-    value = attributes[FILL_VALUE]
+    found = dict(attributes)
+    for name in MISSING:
+        if name in found:
+            found[name] = _missing_converted(name, found[name], dtype)
+    if isinstance(attributes, HeldAttributes):
+        return HeldAttributes(found, attributes.native.converted(dtype))
+    return found
+
+
+def _missing_converted(name: str, value: Any, dtype: np.dtype) -> Any:
     with contextlib.suppress(ValueError, TypeError, OverflowError, struct.error):
-        number = _double(value) if isinstance(value, str) else value
-        with np.errstate(all="ignore"):
-            value = np.asarray(number).astype(dtype).tolist() if dtype.kind in "iuf" else value
-    return {**attributes, FILL_VALUE: missing_to_zarr(value, dtype)}
+        is_encoded = name == FILL_VALUE and isinstance(value, str)
+        number = np.asarray(_double(value) if is_encoded else value)
+        if dtype.kind in "iuf" and number.dtype.kind in "iuf":
+            with np.errstate(all="ignore"):
+                value = number.astype(dtype).tolist()
+    return missing_to_zarr(value, dtype) if name == FILL_VALUE else value
 
 
 def attributes_of_v2(

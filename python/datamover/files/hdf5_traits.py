@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What does a dataset of HDF5 get besides its elements, of what the input has?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from datamover.errors import InvalidArgument
+from datamover.files import native_attributes
+from datamover.files.direct_zarr import DTYPES, Kept, attributes_of, fill_value_of_json
+from datamover.files.formats import ArraySpec
+from datamover.files.native_attributes import HeldAttributes
+from datamover.files.zarr_traits import FILL_VALUE, ZarrTraits, missing_from_zarr
+
+#: In a header as HDF5 makes it by itself, an attribute has less than 64 KB, and they are looked
+#: for one by one.
+MOST_BYTES_IN_HEADER, MOST_IN_HEADER = 60_000, 1000
+
+
+def _dimension_names(kept: Kept | ZarrTraits | None) -> list[str | None]:
+    if isinstance(kept, Kept):
+        return list(kept.metadata.get("dimension_names") or ())
+    return list(kept.dimension_names or ()) if isinstance(kept, ZarrTraits) else []
+
+
+def fill_value(spec: ArraySpec) -> Any:
+    """Give the fill value; None where it is HDF5's own, zero."""
+    attributes = attributes_of(spec.kept)
+    if isinstance(attributes, HeldAttributes):
+        return attributes.native.fill_value
+    found = None
+    if isinstance(spec.kept, Kept):
+        said = spec.kept.metadata
+        found = fill_value_of_json(said["fill_value"], DTYPES[said["data_type"]])
+    elif isinstance(spec.kept, ZarrTraits):
+        found = spec.kept.others.get("fill_value")
+    return found if found is not None and any(np.array(found, spec.dtype).tobytes()) else None
+
+
+def fill_bytes(spec: ArraySpec) -> bytes:
+    """Give the bytes of the fill value."""
+    found = fill_value(spec)
+    return bytes(spec.dtype.itemsize) if found is None else np.array(found, spec.dtype).tobytes()
+
+
+def creation_properties(spec: ArraySpec) -> Any:
+    """Give HDF5's properties with which a dataset is made: fill value, and room for attributes."""
+    from h5py import h5p
+
+    made = h5p.create(h5p.DATASET_CREATE)
+    fill = fill_value(spec)
+    if fill is not None:
+        made.set_fill_value(_for_h5py(fill, spec.dtype))
+    attributes = attributes_of(spec.kept)
+    sizes = list(_sizes(attributes))
+    is_large = len(sizes) > MOST_IN_HEADER or max(sizes, default=0) > MOST_BYTES_IN_HEADER
+    if is_large or (isinstance(attributes, HeldAttributes) and attributes.native.is_ordered):
+        # Then they may also stand outside of the header.
+        made.set_attr_creation_order(h5p.CRT_ORDER_TRACKED | h5p.CRT_ORDER_INDEXED)
+    return made
+
+
+def _for_h5py(fill: Any, dtype: np.dtype) -> np.ndarray:
+    """Give a fill value as h5py takes it: strings of a fixed length as such of any length."""
+    from h5py import string_dtype
+
+    if dtype.kind == "S":
+        return np.array(bytes(fill), string_dtype("ascii"))
+    return np.array(fill, dtype)
+
+
+def _sizes(attributes: dict[str, Any]) -> Iterator[int]:
+    """Give the bytes of each attribute; of those of JSON, about so many."""
+    if isinstance(attributes, HeldAttributes):
+        for attribute in attributes.native.attributes:
+            yield attribute.nbytes + len(attribute.kind)
+        return
+    for value in attributes.values():
+        yield np.asarray(value).nbytes if isinstance(value, list) else 0
+
+
+def write(file: Any, name: str, spec: ArraySpec) -> None:
+    """Give a dataset of an open file its attributes and names of dimensions."""
+    dataset = file[name]
+    attributes = attributes_of(spec.kept)
+    if isinstance(attributes, HeldAttributes):
+        native_attributes.write(file, dataset, attributes.native)
+    else:
+        _write_of_json(dataset, attributes, spec)
+    if dataset.is_scale and dataset.ndim == 1:
+        return  # it gives its dimension its own name
+    for dim, label in zip(dataset.dims, _dimension_names(spec.kept), strict=False):
+        dim.label = label or ""
+
+
+def _write_of_json(dataset: Any, attributes: dict[str, Any], spec: ArraySpec) -> None:
+    for key, value in attributes.items():
+        if key == FILL_VALUE:
+            value = missing_from_zarr(value, spec.dtype)
+        try:
+            dataset.attrs[key] = value
+        except (TypeError, ValueError) as e:
+            raise InvalidArgument(f"HDF5 cannot hold the attribute {key!r}: {e}") from e

@@ -1,0 +1,257 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How do attributes of HDF5, and a fill value, go from one dataset to another as they are?
+
+Attributes are carried in one place, in two forms: as JSON has them, for Zarr, and as HDF5 has them,
+each with its type, its extents and its bytes.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from datamover.errors import Error
+
+#: Attributes that say what stands for missing elements: they are converted as elements are.
+MISSING = ("_FillValue", "missing_value")
+#: Attributes that hold for the file alone: references and numbers of its dimensions. Names of
+#: dimensions are carried apart.
+OF_DIMENSIONS = {
+    "DIMENSION_LABELS",
+    "DIMENSION_LIST",
+    "REFERENCE_LIST",
+    "_Netcdf4Coordinates",
+    "_Netcdf4Dimid",
+}
+#: By this attribute of the file a dataset of NetCDF is known as such.
+OF_NETCDF = "_NCProperties"
+
+log = logging.getLogger("datamover")
+
+
+@dataclasses.dataclass(frozen=True)
+class NativeAttribute:
+    """An attribute as HDF5 has it.
+
+    Attributes
+    ----------
+    name : bytes
+    kind, space : bytes
+        Datatype and dataspace, as HDF5 encodes them.
+    values : numpy.ndarray or None
+        Opaque bytes; of types of variable length, what h5py makes of them. None: no elements.
+    """
+
+    name: bytes
+    kind: bytes
+    space: bytes
+    values: np.ndarray | None
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all elements."""
+        return 0 if self.values is None else self.values.nbytes
+
+
+@dataclasses.dataclass(frozen=True)
+class NativeTraits:
+    """What a dataset of HDF5 has besides its elements, as HDF5 has it.
+
+    Attributes
+    ----------
+    where : str
+        The dataset, as a user names it.
+    attributes, of_file : tuple of NativeAttribute
+        Of the dataset; and those of the file that say what the dataset's mean.
+    is_ordered : bool
+        Whether the order in which attributes were made is known.
+    fill_value : object
+        None where HDF5's own (zero) was not replaced.
+    left_out : dict
+        By the names of attributes that cannot be in another file: why.
+    not_in_json : tuple of str
+        Names of attributes that JSON cannot hold.
+    """
+
+    where: str
+    attributes: tuple[NativeAttribute, ...]
+    of_file: tuple[NativeAttribute, ...]
+    is_ordered: bool
+    fill_value: Any
+    left_out: dict[str, str]
+    not_in_json: tuple[str, ...]
+
+    def converted(self, dtype: np.dtype) -> NativeTraits:
+        """Give those of a dataset with elements of another type of numbers."""
+        fill = self.fill_value
+        with np.errstate(all="ignore"):
+            fill = None if fill is None else np.asarray(fill).astype(dtype)[()]
+        return dataclasses.replace(
+            self, fill_value=fill, attributes=tuple(_converted(a, dtype) for a in self.attributes)
+        )
+
+
+class HeldAttributes(dict):
+    """Attributes in the form that JSON has: the dictionary; and in that of HDF5: `native`."""
+
+    def __init__(self, json_form: dict[str, Any], native: NativeTraits):
+        super().__init__(json_form)
+        self.native = native
+
+
+def read(where: str, file: Any, dataset: Any, not_in_json: Iterable[str]) -> NativeTraits:
+    """Read what an open dataset has."""
+    import h5py
+
+    made = dataset.id.get_create_plist()
+    is_ordered = bool(made.get_attr_creation_order() & h5py.h5p.CRT_ORDER_TRACKED)
+    attributes, left_out = [], {}
+    for name in _names(dataset, is_ordered):
+        text = name.decode("utf-8", "backslashreplace")
+        if text in OF_DIMENSIONS:
+            continue
+        found = _read(dataset, name)
+        if isinstance(found, str):
+            left_out[text] = found
+        else:
+            attributes.append(found)
+    is_set = made.fill_value_defined() == h5py.h5d.FILL_VALUE_USER_DEFINED
+    of_file = [_read(file, OF_NETCDF.encode())] if OF_NETCDF in file.attrs else []
+    return NativeTraits(
+        where, tuple(attributes), tuple(a for a in of_file if isinstance(a, NativeAttribute)),
+        is_ordered, dataset.fillvalue if is_set else None, left_out, tuple(not_in_json),
+    )  # fmt: skip
+
+
+def _names(held: Any, is_ordered: bool) -> list[bytes]:
+    from h5py import h5, h5a
+
+    found: list[bytes] = []
+    index = h5.INDEX_CRT_ORDER if is_ordered else h5.INDEX_NAME
+    h5a.iterate(held.id, found.append, index_type=index)
+    return found
+
+
+def _read(held: Any, name: bytes) -> NativeAttribute | str:
+    """Read an attribute; of one that cannot be in another file, give why."""
+    from h5py import h5a, h5t
+
+    try:
+        opened = h5a.open(held.id, name)
+        kind, space = opened.get_type(), opened.get_space()
+        if _consists_of(kind, lambda part: part.get_class() == h5t.REFERENCE):
+            return "it refers to what is in the file"
+        values, memory = _memory_for(kind, space)
+        if values is not None:
+            opened.read(values, memory)
+        return NativeAttribute(name, kind.encode(), space.encode(), values)
+    except Error:  # of a server
+        raise
+    except (OSError, TypeError, ValueError, RuntimeError, NotImplementedError) as e:
+        return f"it cannot be read: {e}"
+
+
+def _memory_for(kind: Any, space: Any) -> tuple[np.ndarray | None, Any]:
+    """Give memory for the elements of an attribute, and their type in it.
+
+    Where it is the type in the file, HDF5 copies bytes.
+    """
+    from h5py import h5s, h5t
+
+    shape = space.get_simple_extent_dims()
+    if space.get_simple_extent_type() == h5s.NULL or 0 in shape:
+        return None, kind
+    if not _consists_of(kind, _is_of_any_length):
+        return np.empty(shape, f"V{kind.get_size()}"), kind
+    dtype = kind.dtype
+    memory = h5t.py_create(dtype)
+    if dtype.subdtype is not None:  # NumPy has arrays of arrays in more dimensions
+        dtype, inner = dtype.subdtype
+        shape += inner
+    return np.zeros(shape, dtype), memory
+
+
+def _is_of_any_length(kind: Any) -> bool:
+    from h5py import h5t
+
+    is_string = kind.get_class() == h5t.STRING
+    return kind.is_variable_str() if is_string else kind.get_class() == h5t.VLEN
+
+
+def _consists_of(kind: Any, is_such: Any) -> bool:
+    """Tell whether a type, or one that it is made of, is such a one."""
+    from h5py import h5t
+
+    if is_such(kind):
+        return True
+    if kind.get_class() in (h5t.VLEN, h5t.ARRAY):
+        return _consists_of(kind.get_super(), is_such)
+    if kind.get_class() != h5t.COMPOUND:
+        return False
+    members = range(kind.get_nmembers())
+    return any(_consists_of(kind.get_member_type(k), is_such) for k in members)
+
+
+def _converted(attribute: NativeAttribute, dtype: np.dtype) -> NativeAttribute:
+    """Give an attribute for elements of another type; only what stands for missing ones changes."""
+    from h5py import h5t
+
+    if attribute.name.decode("utf-8", "replace") not in MISSING or attribute.values is None:
+        return attribute
+    kind = h5t.decode(attribute.kind)
+    if kind.get_class() not in (h5t.INTEGER, h5t.FLOAT, h5t.COMPOUND):
+        return attribute
+    own = kind.dtype
+    if own.kind not in "iufc" or not np.can_cast(own, dtype, "same_kind"):
+        return attribute
+    with np.errstate(all="ignore"):
+        values = _numbers(attribute.values, kind, own).astype(dtype)
+    return dataclasses.replace(
+        attribute, kind=h5t.py_create(dtype).encode(), values=values.view(f"V{dtype.itemsize}")
+    )
+
+
+def _numbers(values: np.ndarray, kind: Any, dtype: np.dtype) -> np.ndarray:
+    """Give numbers as NumPy has them; HDF5 has others too, as of 12 bits."""
+    from h5py import h5t
+
+    buffer = np.zeros(values.size * max(values.itemsize, dtype.itemsize), np.uint8)
+    buffer[: values.nbytes] = np.frombuffer(values.tobytes(), np.uint8)
+    h5t.convert(kind, h5t.py_create(dtype), values.size, buffer)
+    return np.frombuffer(buffer.tobytes(), dtype, values.size).reshape(values.shape)
+
+
+def write(file: Any, dataset: Any, native: NativeTraits) -> None:
+    """Give a dataset of an open file what another one has; say in the log what is left out."""
+    for attribute in native.attributes:
+        _write(dataset, attribute)
+    for attribute in native.of_file:
+        _write(file, attribute)
+    for name, why in native.left_out.items():
+        log.warning("%s: its attribute %s is left out: %s", native.where, name, why)
+
+
+def _write(held: Any, attribute: NativeAttribute) -> None:
+    from h5py import h5a, h5s, h5t
+
+    kind, space = h5t.decode(attribute.kind), h5s.decode(attribute.space)
+    made = h5a.create(held.id, attribute.name, kind, space)
+    if attribute.values is not None:
+        _, memory = _memory_for(kind, space)
+        made.write(attribute.values, memory)
+
+
+def tell_left_out_of_json(attributes: Any) -> None:
+    """Say in the log which attributes are left out where JSON is to hold them."""
+    if isinstance(attributes, HeldAttributes):
+        tell_not_in_json(attributes.native.where, attributes.native.not_in_json)
+
+
+def tell_not_in_json(where: str, names: Iterable[str]) -> None:
+    """Say in the log that attributes are left out, as JSON cannot hold them."""
+    for name in names:
+        log.warning("%s: its attribute %s is left out: JSON has none of that type", where, name)

@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Has a dataset that was moved from HDF5 to HDF5 its attributes and fill value as they were?"""
+
+import subprocess
+import sys
+
+import h5py
+import numpy as np
+import pytest
+import zarr
+from hdf5_samples import RECORD, attributes_as_in_file, give_attributes
+
+from datamover.files import move
+
+#: How the output is written.
+WAYS = {
+    "contiguous": {},
+    "chunks": {"chunks": (2, 3)},
+    "gzip": {"chunks": (2, 2), "compressor": "gzip"},
+    "writers": {"writers": 2},
+    "writers, gzip": {"chunks": (2, 3), "compressor": "gzip", "writers": 2},
+}
+
+GZIP = ["--chunks", "2,3", "--compressor", "gzip"]
+
+
+def make(path, array=None, **said):
+    """Make a file with one dataset; give it, open."""
+    file = h5py.File(path, "w")
+    file.create_dataset("g/u", data=np.zeros((5, 4), "f4") if array is None else array, **said)
+    return file
+
+
+def warnings_in(caplog):
+    return sorted(record.getMessage() for record in caplog.records)
+
+
+def check_same_attributes(before, after):
+    with h5py.File(before) as a, h5py.File(after) as b:
+        expected, found = attributes_as_in_file(a["g/u"]), attributes_as_in_file(b["g/u"])
+        assert list(found) == list(expected)
+        for name, said in expected.items():
+            assert found[name] == said, name
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_attributes_of_all_types_are_kept(tmp_path, caplog, way):
+    with make(tmp_path / "a.h5") as file:
+        give_attributes(file["g/u"])
+    move(None, f"{tmp_path}/a.h5:/g/u", f"{tmp_path}/b.h5:/g/u", check="crc32c", **WAYS[way])
+    check_same_attributes(tmp_path / "a.h5", tmp_path / "b.h5")
+    assert warnings_in(caplog) == []
+
+
+@pytest.mark.parametrize("more", [[], ["--writers", "2"], GZIP])
+def test_two_processes_keep_them(tmp_path, more):
+    with make(tmp_path / "a.h5", fillvalue=-1.5) as file:
+        give_attributes(file["g/u"])
+        file["g/u"].attrs["points_to"] = file["g/u"].ref
+    command = [sys.executable, "-m", "datamover", "move", "-n", "2", *more]
+    command += [f"{tmp_path}/a.h5:/g/u", f"{tmp_path}/b.h5:/g/u"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("its attribute points_to is left out") == 1
+    with h5py.File(tmp_path / "a.h5", "r+") as file:
+        del file["g/u"].attrs["points_to"]
+    check_same_attributes(tmp_path / "a.h5", tmp_path / "b.h5")
+    with h5py.File(tmp_path / "b.h5") as file:
+        assert file["g/u"].fillvalue == -1.5
+
+
+@pytest.mark.parametrize("is_ordered", [True, False])
+@pytest.mark.parametrize(("count", "size"), [(3000, 1), (3, 100_000)])
+@pytest.mark.parametrize("way", ["contiguous", "gzip", "writers"])
+def test_many_and_large_attributes_in_their_order(tmp_path, way, count, size, is_ordered):
+    with h5py.File(tmp_path / "a.h5", "w", libver="latest") as file:
+        made = file.create_dataset("g/u", data=np.zeros((5, 4)), track_order=is_ordered)
+        for k in reversed(range(count)):
+            made.attrs[f"a{k}"] = np.full(size, k, "f4")
+    move(None, f"{tmp_path}/a.h5:/g/u", f"{tmp_path}/b.h5:/g/u", **WAYS[way])
+    check_same_attributes(tmp_path / "a.h5", tmp_path / "b.h5")
+    if is_ordered:
+        with h5py.File(tmp_path / "a.h5") as before, h5py.File(tmp_path / "b.h5") as after:
+            assert list(after["g/u"].attrs) == list(before["g/u"].attrs)
+
+
+def test_a_large_attribute_of_zarr_goes_to_hdf5(tmp_path):
+    said = list(map(float, range(20_000)))
+    zarr.create_array(tmp_path / "a.zarr", shape=(3,), dtype="i1", attributes={"a": said})
+    move(None, tmp_path / "a.zarr", f"{tmp_path}/b.h5:/u")
+    with h5py.File(tmp_path / "b.h5") as file:
+        assert file["u"].attrs["a"].tolist() == said
+
+
+def test_references_are_left_out_and_named(tmp_path, caplog):
+    with make(tmp_path / "a.h5") as file:
+        made = file["g/u"]
+        made.attrs["kept"] = np.int8(1)
+        made.attrs["object"], made.attrs["region"] = made.ref, made.regionref[:2]
+        with_reference = np.dtype([("n", "i4"), ("r", h5py.ref_dtype)])
+        made.attrs["record"] = np.array((1, made.ref), with_reference)
+        file["x"] = np.arange(5)
+        file["x"].make_scale("x")
+        made.dims[0].attach_scale(file["x"])
+    move(None, f"{tmp_path}/a.h5:/g/u", f"{tmp_path}/b.h5:/g/u")
+    assert warnings_in(caplog) == [
+        f"{tmp_path}/a.h5:/g/u: its attribute {name} is left out: it refers to what is in the file"
+        for name in ("object", "record", "region")
+    ]
+    with h5py.File(tmp_path / "b.h5") as file:
+        assert sorted(file["g/u"].attrs) == ["DIMENSION_LABELS", "kept"]
+        assert [dim.label for dim in file["g/u"].dims] == ["x", ""]
+
+
+def test_a_scale_stays_one(tmp_path):
+    with make(tmp_path / "a.h5", np.arange(4.0)) as file:
+        file["g/u"].make_scale("x")
+    move(None, f"{tmp_path}/a.h5:/g/u", f"{tmp_path}/b.h5:/g/u")
+    check_same_attributes(tmp_path / "a.h5", tmp_path / "b.h5")
+    with h5py.File(tmp_path / "b.h5") as file:
+        assert file["g/u"].is_scale
+
+
+def test_an_attribute_with_a_type_of_the_file_is_kept(tmp_path):
+    with make(tmp_path / "a.h5") as file:
+        file["kind"] = RECORD
+        file["g/u"].attrs.create("named", np.ones((), RECORD), dtype=file["kind"])
+    move(None, f"{tmp_path}/a.h5:/g/u", f"{tmp_path}/b.h5:/g/u")
+    with h5py.File(tmp_path / "b.h5") as file:
+        assert file["g/u"].attrs["named"].tobytes() == np.ones((), RECORD).tobytes()
+        assert file["g/u"].attrs["named"].dtype == RECORD
+
+
+NAN_WITH_BITS = np.uint32(0x7FC12345).view("f4")
+FILL_VALUES = [
+    ("f4", -9.5), ("f4", NAN_WITH_BITS), (">i2", -7), ("u1", 255), ("?", True), ("c16", 1 - 2j),
+    ("f2", 3), ("S4", b"ab"), ("i4", 0), (h5py.enum_dtype({"A": 0, "B": 1}, "i1"), 1),
+    (RECORD, np.ones((), RECORD)), ("V3", np.void(b"abc")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(("dtype", "fill"), FILL_VALUES, ids=[str(d) for d, _ in FILL_VALUES])
+def test_fill_values_are_kept(tmp_path, way, dtype, fill):
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        made = file.create_dataset("g/u", (5, 4), dtype, fillvalue=fill)
+        made[...] = np.zeros((5, 4), dtype)
+        expected = made.fillvalue
+    move(None, f"{tmp_path}/a.h5:/g/u", f"{tmp_path}/b.h5:/g/u", check="crc32c", **WAYS[way])
+    with h5py.File(tmp_path / "b.h5") as file:
+        made = file["g/u"]
+        is_set = made.id.get_create_plist().fill_value_defined()
+        assert is_set == h5py.h5d.FILL_VALUE_USER_DEFINED
+        assert np.asarray(made.fillvalue).tobytes() == np.asarray(expected).tobytes()
+        assert not any(made[...].tobytes())
+
+
+def test_a_fill_value_that_was_not_set_is_not(tmp_path):
+    make(tmp_path / "a.h5").close()
+    move(None, f"{tmp_path}/a.h5:/g/u", f"{tmp_path}/b.h5:/g/u")
+    with h5py.File(tmp_path / "b.h5") as file:
+        is_set = file["g/u"].id.get_create_plist().fill_value_defined()
+        assert is_set == h5py.h5d.FILL_VALUE_DEFAULT
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_fill_values_come_from_zarr(tmp_path, way):
+    for dtype, fill in (("f4", -9.5), (">i4", 7), ("f8", float("nan"))):
+        made = zarr.create_array(
+            tmp_path / "a.zarr", shape=(5, 4), dtype=dtype, fill_value=fill, overwrite=True
+        )
+        made[:2] = 1
+        output = f"{tmp_path}/b.h5:/u"
+        move(None, tmp_path / "a.zarr", output, overwrite=True, check="crc32c", **WAYS[way])
+        with h5py.File(tmp_path / "b.h5") as file:
+            np.testing.assert_equal(file["u"].fillvalue, np.array(fill, dtype)[()])
+            np.testing.assert_array_equal(file["u"][...], made[...])
+
+
+@pytest.mark.parametrize(("before", "after"), [("i4", "i2"), ("f8", "f4"), ("i4", "f8")])
+def test_what_stands_for_missing_elements_is_converted_as_they_are(tmp_path, before, after):
+    missing = np.dtype(before).type(-99999 if before == "i4" else 1e300)
+    with make(tmp_path / "a.h5", np.full((5, 4), missing), fillvalue=missing) as file:
+        file["g/u"].attrs.update({"_FillValue": missing, "missing_value": missing[np.newaxis]})
+        file["g/u"].attrs.update({"valid_min": np.int16(3), "z": np.complex64(1j)})
+    move(None, f"{tmp_path}/a.h5:/g/u", f"{tmp_path}/b.h5:/g/u", output_dtype=after)
+    move(None, f"{tmp_path}/a.h5:/g/u", tmp_path / "b.zarr", output_dtype=after)
+    with h5py.File(tmp_path / "b.h5") as file:
+        made = file["g/u"]
+        said = dict(made.attrs)
+        assert {name: (value.dtype, value.shape) for name, value in said.items()} == {
+            "_FillValue": (after, ()), "missing_value": (after, (1,)), "valid_min": ("i2", ()),
+            "z": ("c8", ()),
+        }  # fmt: skip
+        for one in (said["_FillValue"], said["missing_value"], made.fillvalue):
+            assert (made[...] == one).all()
+        of_zarr = zarr.open_array(tmp_path / "b.zarr", mode="r").attrs["missing_value"]
+        assert (made[...] == of_zarr).all()
+
+
+def test_attributes_that_json_cannot_hold_are_named_for_one_dataset_too(tmp_path, caplog):
+    with make(tmp_path / "a.h5") as file:
+        file["g/u"].attrs.update({"kept": 1, "z": 1 + 2j, "none": h5py.Empty("f4")})
+    move(None, f"{tmp_path}/a.h5:/g/u", tmp_path / "b.zarr")
+    assert warnings_in(caplog) == [
+        f"{tmp_path}/a.h5:/g/u: its attribute {name} is left out: JSON has none of that type"
+        for name in ("none", "z")
+    ]
+    caplog.clear()
+    move(None, f"{tmp_path}/a.h5:/g/u", tmp_path / "b.npy")
+    assert warnings_in(caplog) == []
