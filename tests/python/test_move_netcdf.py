@@ -6,6 +6,7 @@ Skipped where xarray, pandas or h5netcdf is missing.
 
 import numpy as np
 import pytest
+import zarr
 
 from datamover.files import move
 
@@ -56,6 +57,41 @@ def test_xarray_opens_the_same(tmp_path, compression):
                 old, new = (found[name].encoding.get(word) for found in (before, after))
                 same = old == new or (np.isnan(old) and np.isnan(new))
                 assert same, (name, word, old, new)
+
+
+@pytest.mark.parametrize("name", ["temperature", "mask", "level", "time", "lat"])
+@pytest.mark.parametrize("output", ["b.nc", "b.h5"])
+def test_a_variable_in_a_file_of_its_own_is_encoded_as_before(tmp_path, name, output):
+    packed = {"dtype": "i2", "_FillValue": -9999}
+    packed |= {"scale_factor": np.float32(0.1), "add_offset": np.float32(270)}
+    sample(np.random.default_rng(3)).to_netcdf(
+        tmp_path / "a.nc", engine="h5netcdf", encoding={"temperature": packed}
+    )
+    move(None, f"{tmp_path}/a.nc:/{name}", f"{tmp_path}/{output}:/{name}")
+    opened = {"engine": "h5netcdf", "phony_dims": "sort"}
+    with (
+        xarray.open_dataset(tmp_path / "a.nc", **opened) as before,
+        xarray.open_dataset(tmp_path / output, **opened) as after,
+    ):
+        np.testing.assert_array_equal(after[name].values, before[name].values)
+        labels = {"DIMENSION_LABELS"}  # names of dimensions that are not in the file
+        assert {k: v for k, v in after[name].attrs.items() if k not in labels} == before[name].attrs
+        for word in ("dtype", "scale_factor", "add_offset", "_FillValue", "units", "calendar"):
+            old, new = (found[name].encoding.get(word) for found in (before, after))
+            np.testing.assert_equal(new, old)
+            assert type(new) is type(old), word
+
+
+def test_a_variable_goes_to_zarr_by_a_file_of_its_own(tmp_path):
+    given = sample(np.random.default_rng(3))
+    given["mask"].attrs["levels"] = np.array([3], "i4")
+    given.to_netcdf(tmp_path / "a.nc", engine="h5netcdf")
+    move(None, f"{tmp_path}/a.nc:/mask", f"{tmp_path}/b.h5:/mask")
+    said = []
+    for source in ("a.nc", "b.h5"):
+        move(None, f"{tmp_path}/{source}:/mask", tmp_path / "c.zarr", overwrite=True)
+        said.append(dict(zarr.open_array(tmp_path / "c.zarr", mode="r").attrs))
+    assert said[0] == said[1] == {"levels": 3}
 
 
 def test_dimensions_without_coordinates_get_none(tmp_path):

@@ -151,7 +151,7 @@ def _read(held: Any, name: bytes) -> NativeAttribute | str:
         return NativeAttribute(name, kind.encode(), space.encode(), values)
     except Error:  # of a server
         raise
-    except (OSError, TypeError, ValueError, RuntimeError, NotImplementedError) as e:
+    except (OSError, TypeError, ValueError, RuntimeError, LookupError) as e:
         return f"it cannot be read: {e}"
 
 
