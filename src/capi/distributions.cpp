@@ -2,8 +2,6 @@
 // How does a C program carry a distribution of elements out?
 #include "distributions.hpp"
 
-#include <cmath>
-
 #include "geometry/checked.hpp"
 #include "geometry/make_error.hpp"
 
@@ -126,13 +124,7 @@ int datamover_distribution_test(datamover_distribution* distribution, int* done)
 }
 
 int datamover_distribution_wait(datamover_distribution* distribution, double timeout_seconds) {
-    return guarded([&] {
-        if (std::isnan(timeout_seconds))
-            throw Error(ErrorCode::invalid_argument, "timeout_seconds is not a number");
-        const auto limit =
-            timeout_seconds < 0 ? std::nullopt : std::optional<double>(timeout_seconds);
-        value_of(distribution, "distribution").wait(limit);
-    });
+    return guarded([&] { value_of(distribution, "distribution").wait(limit_of(timeout_seconds)); });
 }
 
 int datamover_distribution_move(datamover_distribution* distribution, int64_t num_columns,

@@ -2,6 +2,7 @@
 // What stands behind the handles of the C face, and how do arguments and exceptions cross it?
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <exception>
@@ -99,7 +100,8 @@ auto& value_of(Handle* handle, const char* name) {
 /// Gives the caller a new handle of `value`.
 template <class Handle, class Value>
 void hand_out(Handle** handle, const char* name, Value&& value) {
-    given(handle, name) = new Handle{std::forward<Value>(value)};
+    Handle*& place = given(handle, name);  // first, or a NULL pointer would lose the handle
+    place = new Handle{std::forward<Value>(value)};
 }
 
 /// Frees what a handle stands for.
@@ -115,6 +117,13 @@ T* memory_for(std::int64_t elems, T* memory, const char* name) {
         throw make_error(ErrorCode::invalid_argument, name, " is NULL, and there are ", elems,
                          " elements for it");
     return memory;
+}
+
+/// Seconds to wait; empty, for below 0, where the caller says no limit.
+inline std::optional<double> limit_of(double timeout_seconds) {
+    if (std::isnan(timeout_seconds))
+        throw Error(ErrorCode::invalid_argument, "timeout_seconds is not a number");
+    return timeout_seconds < 0 ? std::nullopt : std::optional<double>(timeout_seconds);
 }
 
 /// `count` values that start at a pointer, NULL being right for none.

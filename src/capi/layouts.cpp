@@ -129,8 +129,8 @@ int datamover_index_lists(datamover_layout** layouts, MPI_Comm comm, int dims, c
             for (std::int64_t k = 0; k < num_lists; ++k)
                 read.lists.push_back(values((&given(lists, "lists"))[k],
                                             lengths[static_cast<std::size_t>(k)], "a list"));
-            for (std::int64_t k = 0; k < num_partners; ++k)
-                read.partners.push_back(value_of((&given(partners, "partners"))[k], "a partner"));
+            for (const datamover_layout* partner : values(partners, num_partners, "partners"))
+                read.partners.push_back(value_of(partner, "a partner"));
             return read;
         });
         const std::vector<std::span<const std::int64_t>> mine(own.lists.begin(), own.lists.end());

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // How does a C program carry a plan out?
 #include <algorithm>
-#include <cmath>
 #include <complex>
 
 #include "handles.hpp"
@@ -159,13 +158,7 @@ int datamover_mover_test(datamover_mover* mover, int* done) {
 }
 
 int datamover_mover_wait(datamover_mover* mover, double timeout_seconds) {
-    return guarded([&] {
-        if (std::isnan(timeout_seconds))
-            throw Error(ErrorCode::invalid_argument, "timeout_seconds is not a number");
-        const auto limit =
-            timeout_seconds < 0 ? std::nullopt : std::optional<double>(timeout_seconds);
-        value_of(mover, "mover").wait(limit);
-    });
+    return guarded([&] { value_of(mover, "mover").wait(limit_of(timeout_seconds)); });
 }
 
 int datamover_mover_move(datamover_mover* mover) {

@@ -21,8 +21,10 @@ StreamSourceOptions options_of(const datamover_source_options* given_options) {
     StreamSourceOptions made;
     if (!given_options) return made;
     if (given_options->token) made.token = given_options->token;
-    if (given_options->timeout_seconds < 0) made.timeout_seconds.reset();
-    if (given_options->timeout_seconds > 0) made.timeout_seconds = given_options->timeout_seconds;
+    if (given_options->timeout_seconds < 0)
+        made.timeout_seconds.reset();
+    else if (given_options->timeout_seconds != 0)
+        made.timeout_seconds = given_options->timeout_seconds;
     made.ahead = given_options->ahead;
     made.shared_memory = given_options->no_shared_memory == 0;
     made.newest = given_options->newest != 0;
@@ -105,10 +107,10 @@ int datamover_stream_source_refuse(datamover_stream_source* source, int code, co
 int datamover_stream_next(datamover_stream_source* source, double timeout_seconds, int64_t* step) {
     return guarded([&] {
         StreamSource& from = value_of(source, "source");
+        const std::optional<double> limit = limit_of(timeout_seconds);
         given(step, "step") = DATAMOVER_NO_STEP;
         source->names.clear();
-        auto found =
-            from.next(timeout_seconds < 0 ? std::nullopt : std::optional<double>(timeout_seconds));
+        auto found = from.next(limit);
         if (!found) return;
         *step = found->number;
         source->names = std::move(found->names);

@@ -11,6 +11,7 @@
 
 #include "geometry/make_error.hpp"
 #include "mpi/attribute.hpp"
+#include "mpi/byte_message.hpp"
 #include "mpi/process_group.hpp"
 
 namespace datamover {
@@ -120,6 +121,7 @@ Mover cached_mover(MPI_Comm comm, const std::vector<std::int64_t>& key,
 }
 
 void drop_cached_movers(MPI_Comm comm) {
+    mpi::check_usable(comm);
     MoverCache::of(comm).drop();
 }
 

@@ -4,12 +4,14 @@
 
 #include "geometry/make_error.hpp"
 #include "memory/segment_pool.hpp"
+#include "mpi/byte_message.hpp"
 #include "mpi/checked_call.hpp"
 
 namespace datamover {
 namespace {
 
 void require_shared(MPI_Win window) {
+    mpi::check_running();
     if (window == MPI_WIN_NULL)
         throw Error(ErrorCode::invalid_argument, "the window is MPI_WIN_NULL");
     int* flavor = nullptr;

@@ -127,6 +127,17 @@ void check_running() {
     if (!is_running()) refuse();
 }
 
+void check_usable(MPI_Comm comm) {
+    check_running();
+    if (comm == MPI_COMM_NULL)
+        throw Error(ErrorCode::invalid_argument, "the communicator is MPI_COMM_NULL");
+    int inter = 0;
+    check(MPI_Comm_test_inter(comm, &inter), "MPI_Comm_test_inter");
+    if (inter)
+        throw Error(ErrorCode::invalid_argument,
+                    "an intercommunicator was given; an intracommunicator is needed");
+}
+
 void check_still_running() {
     if (has_ended.load(std::memory_order_relaxed) || is_forked_child()) refuse();
 }

@@ -74,7 +74,9 @@ bool is_running();
 /// Throws where it is not: a call of MPI would end the process, or, in such a child, take messages
 /// from its parent.
 void check_running();
-/// The same where it was running before; takes no time.
+/// Throws also for a communicator that nothing can be done with.
+void check_usable(MPI_Comm comm);
+/// As check_running where it was running before; takes no time.
 void check_still_running();
 /// In a child forked from the process that uses MPI: it has copies of objects whose memory and
 /// communicators are its parent's, and letting them go must change nothing there.

@@ -28,17 +28,6 @@ struct CachedGroup {
     ProcessGroupPtr group;
 };
 
-void check_usable(MPI_Comm comm) {
-    check_running();
-    if (comm == MPI_COMM_NULL)
-        throw Error(ErrorCode::invalid_argument, "the communicator is MPI_COMM_NULL");
-    int inter = 0;
-    check(MPI_Comm_test_inter(comm, &inter), "MPI_Comm_test_inter");
-    if (inter)
-        throw Error(ErrorCode::invalid_argument,
-                    "an intercommunicator was given; an intracommunicator is needed");
-}
-
 }  // namespace
 
 ProcessGroupPtr ProcessGroup::of(MPI_Comm user_comm) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "geometry/make_error.hpp"
+#include "mpi/byte_message.hpp"
 #include "mpi/checked_call.hpp"
 #include "mpi/datatype.hpp"
 #include "mpi/relation_words.hpp"
@@ -308,6 +309,7 @@ std::vector<mpi::PlacedDatatype> mpi::relation_in_words(const AddressRelation& r
 }
 
 MPI_Datatype relation_datatype(const AddressRelation& relation, Side side, MPI_Datatype element) {
+    mpi::check_running();
     const AddressRelation::Storage& storage = *RelationAccess::storage(relation);
     Unit unit{MPI_BYTE, storage.elem_bytes(side)};
     if (element != MPI_DATATYPE_NULL) {

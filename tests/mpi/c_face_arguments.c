@@ -306,7 +306,7 @@ static void test_collective_calls(void) {
     const int last = rank == size - 1;
     const int descriptor[9] = {1, 0, 6, 4, 6, 4, 0, 0, 6};
     const datamover_process_grid single = {1, 1, 0, NULL};
-    datamover_layout* rows = block_cyclic(6 * size, 4, "(block, *)");
+    datamover_layout *rows = block_cyclic(6 * size, 4, "(block, *)"), *list = NULL;
     datamover_array *array = NULL, *a = array_of(rows, 0), *b = array_of(rows, 1);
     datamover_plan* plan = NULL;
     datamover_mover *mover = NULL, *good = NULL;
@@ -358,6 +358,9 @@ static void test_collective_calls(void) {
     REFUSES(DATAMOVER_WRONG_TYPE, GEMR2D(0, from, descriptor, &single, to, descriptor, &single));
     REFUSES_NULL(datamover_gemr2d(MPI_COMM_NULL, 8, 6, 4, from, 1, 1, descriptor, &single, to, 1, 1,
                                   descriptor, &single));
+    REFUSES_NULL(datamover_matrix_cache_drop(MPI_COMM_NULL));
+    REFUSES_NULL(
+        datamover_index_lists(&list, MPI_COMM_WORLD, 2, shape, 0, NULL, NULL, NULL, last ? -1 : 0));
     /* Nothing is left behind that disturbs what comes. */
     SUCCEEDS(datamover_mover_move(good));
     CHECK(array == NULL && mover == NULL);
@@ -502,7 +505,23 @@ static void test_names(void) {
     CHECK(strcmp(datamover_error_name(99), "unknown") == 0);
 }
 
+/* MPI itself would end the process. */
+static void test_without_mpi(void) {
+    const int64_t number = 0;
+    datamover_relation* relation = NULL;
+    datamover_window_memory* known = NULL;
+    MPI_Datatype made = MPI_DATATYPE_NULL;
+    SUCCEEDS(datamover_relation_from_pairs(&relation, 1, &number, &number, 8, 8));
+    REFUSES(DATAMOVER_MPI,
+            datamover_relation_datatype(relation, DATAMOVER_SOURCE, MPI_DATATYPE_NULL, &made));
+    REFUSES(DATAMOVER_MPI, datamover_in_window(&known, MPI_WIN_NULL, &relation, 1));
+    REFUSES(DATAMOVER_MPI, datamover_matrix_cache_drop(MPI_COMM_WORLD));
+    REFUSES(DATAMOVER_MPI, datamover_agree(MPI_COMM_WORLD, 0));
+    SUCCEEDS(datamover_relation_free(&relation));
+}
+
 int main(int argc, char** argv) {
+    test_without_mpi();
     begin(&argc, &argv);
     test_names();
     test_making_layouts();
@@ -512,5 +531,7 @@ int main(int argc, char** argv) {
     test_collective_calls();
     test_movers();
     test_relations();
-    return finish();
+    const int code = finish();
+    test_without_mpi();
+    return failures ? EXIT_FAILURE : code;
 }

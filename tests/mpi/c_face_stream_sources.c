@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Does a C program get the arrays that are sent to it? With an address as argument it takes three
  * steps of another program's stream; else it is both ends of one. */
+#include <math.h>
+
 #include "c_test.h"
 
 enum { rows = 13, columns = 7, steps = 3 };
@@ -236,6 +238,7 @@ static void be_both_ends(const datamover_array* const* into) {
         fill(by_rows, u, 99);
         expect_step(source, into, step);
     }
+    FAILS(DATAMOVER_INVALID_ARGUMENT, datamover_stream_next(source, (double)NAN, &none));
     FAILS(DATAMOVER_TIMEOUT, datamover_stream_next(source, 0.01, &none));
     expect_arrays(source, by_rows, by_columns);
     SUCCEEDS(datamover_stream_close(stream, 60));
