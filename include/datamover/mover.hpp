@@ -85,13 +85,10 @@ struct MoverTrial {
 /// A plan, and the arrays between which it is carried out: source k goes to destination k.
 struct PlannedArrays {
     PlannedArrays() = default;
-    PlannedArrays(MotionPlan plan, std::vector<ArrayPart> sources,
-                  std::vector<ArrayPart> destinations)
-        : plan(std::move(plan)),
-          sources(std::move(sources)),
-          destinations(std::move(destinations)) {}
-    PlannedArrays(MotionPlan plan, const XArray& source, const XArray& destination)
-        : PlannedArrays(std::move(plan), std::vector{source.part()},
+    PlannedArrays(MotionPlan carried, std::vector<ArrayPart> from, std::vector<ArrayPart> to)
+        : plan(std::move(carried)), sources(std::move(from)), destinations(std::move(to)) {}
+    PlannedArrays(MotionPlan carried, const XArray& source, const XArray& destination)
+        : PlannedArrays(std::move(carried), std::vector{source.part()},
                         std::vector{destination.part()}) {}
 
     MotionPlan plan;
