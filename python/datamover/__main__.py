@@ -8,7 +8,18 @@ import sys
 
 
 def main() -> None:
-    """Run the command line; `move` loads as little as it can."""
+    """Run the command line; what cannot be printed, on a full disk, is an error in one line."""
+    try:
+        _run()
+    except OSError as error:
+        from datamover import move_command
+
+        move_command.print_error(error)
+        sys.exit(1)
+
+
+def _run() -> None:
+    """Run what the words say; `move` loads as little as it can."""
     if sys.argv[1:2] == ["move"]:
         # Until it listens itself nothing has begun that is to be told of: no words where it was.
         if signal.getsignal(signal.SIGINT) is signal.default_int_handler:

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from datamover import launch, move_command
+from datamover.arguments import MOST_BYTES
 from datamover.errors import Error, InvalidArgument
 
 app = typer.Typer(
@@ -33,6 +34,12 @@ def _integers(text: str) -> tuple[int, ...]:
         return tuple(int(word) for word in text.replace("x", ",").split(","))
     except ValueError:
         raise typer.BadParameter(f"{text!r} are no integers such as 64,64,64") from None
+
+
+def _check_sizes(given: dict[str, int | None]) -> None:
+    for option, value in given.items():
+        if value is not None and abs(value) > MOST_BYTES:
+            raise InvalidArgument(f"{option} {value} does not fit 64 bits")
 
 
 def _version(wanted: bool) -> None:
@@ -105,6 +112,9 @@ def explain(
     with _errors_to_exit():
         if png_file is not None and png_file.suffix.lower() not in PICTURE_SUFFIXES:
             raise InvalidArgument(f"{png_file} does not end in {', '.join(PICTURE_SUFFIXES)}")
+        _check_sizes(
+            {"-n": nprocs, "--rank": rank, "--itemsize": itemsize, "--node-size": node_size}
+        )
         axes = tuple(range(len(shape))) if axes is None else axes
         if sorted(axes) != list(range(len(shape))):
             raise InvalidArgument(f"axes {axes} are no permutation of 0 .. {len(shape) - 1}")

@@ -30,6 +30,8 @@ SIZE_VARIABLES = (
     "PALS_SIZE",
     "SLURM_STEP_NUM_TASKS",
 )
+#: Of processes that share a core nearly all only wait; many more than this are a slip of the pen.
+MOST_PROCESSES_PER_CORE = 64
 #: Set by launchers that do not state the size.
 RANK_VARIABLES = ("PMI_RANK", "PMIX_RANK")
 #: What a process of Open MPI that was started alone leaves in its environment, as if it were a
@@ -302,6 +304,15 @@ def is_terminal(stderr: bool = False) -> bool:
     if widths is None:
         return (sys.stderr if stderr else sys.stdout).isatty()
     return int(widths.split(",")[1 if stderr else 0]) > 0
+
+
+def too_many(nprocs: int) -> str:
+    """Say why so many processes are not started here: it would only bring the machine down."""
+    cores = os.cpu_count() or 1
+    most = MOST_PROCESSES_PER_CORE * cores
+    if nprocs <= most:
+        return ""
+    return f"{nprocs:,} processes would be started on {cores} cores; at most {most:,} are"
 
 
 def console(stderr: bool = False) -> Console:

@@ -24,9 +24,6 @@ from datamover.errors import Error, InvalidArgument
 #: A progress bar appears when the work has taken this long.
 PATIENCE_SECONDS = 1.0
 
-#: Of processes that share a core nearly all only wait; many more than this are a slip of the pen.
-MOST_PROCESSES_PER_CORE = 64
-
 DESCRIPTION = (
     "Move an array from one file to another, in parallel.\n\n"
     "The output appears under its name when it is complete. One process does it with a thread per "
@@ -210,11 +207,10 @@ def run(words: list[str]) -> int:
 
 def _check_count(parser: _Parser, nprocs: int) -> None:
     """Refuse so many processes that starting them would only bring the machine down."""
-    cores = os.cpu_count() or 1
-    if nprocs > MOST_PROCESSES_PER_CORE * cores:
+    too_many = launch.too_many(nprocs)
+    if too_many:
         parser.error(
-            f"-n/--nprocs: {nprocs:,} processes would be started on {cores} cores; at "
-            f"most {MOST_PROCESSES_PER_CORE * cores:,} are. Without -n each core has a thread; "
+            f"-n/--nprocs: {too_many}. Without -n each core has a thread; "
             "for several machines say mpiexec or srun"
         )
 

@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -69,6 +70,10 @@ def test_explain_one_rank_of_a_million():
         (("--shape", "8,8,8"), 1, "dimension"),
         (("--shape", "8,8", "--rank", "4"), 1, "rank"),
         (("--shape", "8,8", "--axes", "0,0"), 1, "no permutation"),
+        (("--shape", "8,8", "-n", str(10**20)), 1, "-n 100000000000000000000 does not fit"),
+        (("--shape", "8,8", "--rank", str(-(10**20))), 1, "--rank"),
+        (("--shape", "8,8", "--itemsize", str(10**20)), 1, "--itemsize"),
+        (("--shape", "8,8", "--node-size", str(10**20)), 1, "--node-size"),
         (("--shape", "8,8", "--from-grid", "3,3"), 1, "grid"),
     ],
 )
@@ -78,6 +83,26 @@ def test_wrong_arguments_of_explain(arguments, code, words):
     done = here("explain", *(word for pair in given.items() for word in pair))
     assert done.exit_code == code
     assert words in done.stderr
+
+
+@pytest.mark.parametrize("command", ["app redblack3d", "bench halo"])
+@pytest.mark.parametrize("processes", [10**5, 10**20])
+def test_so_many_processes_are_not_started(command, processes):
+    done = run(*command.split(), "-n", processes)
+    assert done.returncode == 2 and "would be started" in done.stderr, done.stdout + done.stderr
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no full device")
+@pytest.mark.parametrize("words", ["--help", "move --help", "move a.npy b.npy", "bench --help"])
+def test_what_cannot_be_printed_is_an_error_in_one_line(tmp_path, words):
+    np.save(tmp_path / "a.npy", np.zeros(3))
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "datamover", *words.split()],
+            cwd=tmp_path, stdout=full, stderr=subprocess.PIPE, text=True, timeout=100,
+        )  # fmt: skip
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: ") and done.stderr.count("\n") == 1, done.stderr
 
 
 def test_version_and_help():

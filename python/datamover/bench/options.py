@@ -16,7 +16,18 @@ from datamover.bench import busy, report
 from datamover.bench.rows import Results
 from datamover.errors import Error, InvalidArgument
 
-Processes = Annotated[int, typer.Option("-n", "--nprocs", min=1, help="Number of processes.")]
+
+def _startable(nprocs: int) -> int:
+    too_many = launch.too_many(nprocs)
+    if too_many:
+        raise typer.BadParameter(too_many)
+    return nprocs
+
+
+Processes = Annotated[
+    int,
+    typer.Option("-n", "--nprocs", min=1, callback=_startable, help="Number of processes."),
+]
 JsonFile = Annotated[
     Path | None, typer.Option("--json", metavar="FILE", help="Write all figures as JSON.")
 ]
