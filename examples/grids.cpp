@@ -37,6 +37,17 @@ void for_each_point(const XArray& array, std::int64_t grown, Visit visit) {
     }
 }
 
+/// Visits the points around one of this process's boxes: visit(point, element).
+template <class Visit>
+void for_each_ghost(const XArray& array, std::int64_t block, Visit visit) {
+    const Region box = array.layout().boxes()->region(block);
+    const auto grid = array.grid<double>(block);
+    const Region inside({0, 0}, box.shape());
+    Region({-1, -1}, box.shape() + Point::filled(2, 1)).for_each([&](const Point& local) {
+        if (!inside.contains(local)) visit(box.lo() + local, grid[local]);
+    });
+}
+
 long count_wrong(const XArray& array, std::int64_t grown, std::int64_t edge) {
     long wrong = 0;
     for_each_point(array, grown, [&](const Point& point, double& element) {
@@ -82,6 +93,34 @@ long ghosts_axis_by_axis(MPI_Comm comm, const FloorPlan& boxes, const Region& gr
     return count_wrong(u, 1, fine_edge);
 }
 
+/// Of a pipe, which wraps around along the first dimension alone, the red points' faces: all that a
+/// five-point stencil reads before it computes the black ones.
+long red_ghosts_of_a_pipe(MPI_Comm comm, const FloorPlan& boxes, const Region& grid) {
+    const Point one = Point::filled(2, 1);
+    const XArray u = field(comm, boxes, 1);
+    for_each_point(u, 1, [](const Point&, double& element) { element = -1; });
+    fill(u, fine_edge);
+    const std::vector<bool> wraps = {true, false};
+    const bool corners = false;
+    const std::int64_t colours = 2, red = 0;
+    const MotionPlan ghosts = halo(boxes, one, one, grid, wraps, corners, colours, red);
+    Mover(comm, ghosts, u, u)();
+
+    long wrong = 0;
+    for (const std::int64_t block : boxes.blocks_of(u.rank())) {
+        const Region box = boxes.region(block);
+        for_each_ghost(u, block, [&](const Point& point, double element) {
+            const bool is_corner = !(box.lo()[0] <= point[0] && point[0] < box.hi()[0]) &&
+                                   !(box.lo()[1] <= point[1] && point[1] < box.hi()[1]);
+            const bool is_inside = 0 <= point[1] && point[1] < fine_edge;
+            const bool is_red = (point[0] + point[1] + fine_edge) % 2 == 0;
+            const bool is_filled = !is_corner && is_inside && is_red;
+            wrong += element != (is_filled ? value_at(point, fine_edge) : -1);
+        });
+    }
+    return wrong;
+}
+
 /// Every box of the coarse level gets the fine points above it, whoever has them.
 long to_the_coarse_level(MPI_Comm comm, int rank, const FloorPlan& fine, const FloorPlan& coarse) {
     const XArray u = field(comm, fine, 0);
@@ -124,6 +163,7 @@ int main(int argc, char** argv) {
 
     long wrong = ghosts_of_two_fields(MPI_COMM_WORLD, fine, grid) +
                  ghosts_axis_by_axis(MPI_COMM_WORLD, fine, grid) +
+                 red_ghosts_of_a_pipe(MPI_COMM_WORLD, fine, grid) +
                  to_the_coarse_level(MPI_COMM_WORLD, rank, fine, coarse);
     MPI_Allreduce(MPI_IN_PLACE, &wrong, 1, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
     MPI_Finalize();
