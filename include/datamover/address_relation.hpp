@@ -124,6 +124,10 @@ private:
 class AddressRelation {
 public:
     AddressRelation();  ///< the empty relation
+    /// Moves are copies: what was moved from is still a relation.
+    AddressRelation(const AddressRelation&) = default;
+    AddressRelation& operator=(const AddressRelation&) = default;
+    ~AddressRelation() = default;
 
     /// From element addresses, in the order given; addresses are multiplied by the element sizes.
     /// Chooses the encoding by size and predicted speed. O(n).

@@ -6,6 +6,7 @@
 #include <functional>
 #include <limits>
 #include <memory>
+#include <utility>
 
 #include "datamover/error.hpp"
 #include "datamover/relation_messages.hpp"
@@ -158,6 +159,15 @@ TEST(RelationLimits, AddressesThatDoNotFitAreNamed) {
     const std::vector<std::int64_t> zero{0};
     EXPECT_EQ(AddressRelation::from_pairs(edge, zero, 8, 8).source_bounds().end_bytes,
               std::int64_t{1} << 58);
+}
+
+TEST(RelationLimits, WhatWasMovedFromIsStillARelation) {
+    const std::vector<std::int64_t> source{0, 1}, destination{1, 0};
+    AddressRelation relation = AddressRelation::from_pairs(source, destination, 8, 8);
+    const AddressRelation taken = std::move(relation);
+    EXPECT_EQ(taken.size(), 2);
+    EXPECT_EQ(relation.size(), 2);
+    EXPECT_FALSE(relation.to_bytes().empty());
 }
 
 TEST(RelationLimits, RowsThatLieTooFarApartAreNotFolded) {
