@@ -105,6 +105,40 @@ def test_an_interrupt_at_any_line_of_start_is_heard_by_who_waits(comm):
         alone.Free()
 
 
+STREAM_CALLS = {
+    "send": lambda out, a, line: out.send("u", a, layout=line),
+    "end_step": lambda out, a, line: out.end_step(),
+    "close": lambda out, a, line: out.close(),
+    "end of its block": lambda out, a, line: out.__exit__(None, None, None),
+}
+
+
+@pytest.mark.parametrize("name", STREAM_CALLS)
+def test_an_interrupt_at_any_line_of_a_streams_call_ends_it_on_all(comm, name):
+    line = dm.BlockCyclic(4 * comm.size, "block", nprocs=comm.size)
+    last = comm.rank == comm.size - 1
+
+    def call(on, interrupter):
+        out = dm.Stream(on, "tcp://127.0.0.1:0")
+        with interrupter:
+            STREAM_CALLS[name](out, np.zeros(4), line)
+
+    counted = Interrupter()
+    call(comm, counted)
+    for n in range(1, comm.bcast(counted.lines, comm.size - 1) + 1):
+        alone = comm.Dup()
+        outcome, interrupter = "done", Interrupter(n if last else None)
+        try:
+            call(alone, interrupter)
+            dm.Distribution(alone, [0] * 3, method="partition")  # the others are told by now
+        except (KeyboardInterrupt, dm.Error) as error:
+            outcome = type(error).__name__
+        ended = "KeyboardInterrupt" if last else "PeerFailed"
+        assert outcome == (ended if comm.bcast(interrupter.came, comm.size - 1) else "done"), n
+        comm.Barrier()
+        alone.Free()
+
+
 def test_who_moves_hears_it_and_not_where_the_arrays_live(comm):
     """Of a mover on another communicator than that of its arrays."""
     home = comm.Dup()

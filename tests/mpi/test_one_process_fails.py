@@ -349,6 +349,10 @@ def test_calls_that_python_refuses(comm, plan, place):
     moves = dm.Distribution(comm, own)
     dm.save(place + "/in.npy", {"a": a}, comm=comm)
     stream = dm.Stream(comm, "tcp://127.0.0.1:0")
+    stream.send("u", a)
+    consumer = dm.stream.connect(stream.address, comm=comm)
+    closed, manager = dm.Stream(comm, "tcp://127.0.0.1:0"), dm.stream.Manager(comm)
+    manager.open("u", "tcp://127.0.0.1:0")
     file = dm.files.open(place + "/in.npy", plan.source, comm=comm)
     reader = dm.Mover(plan, file, b)
     saving = dm.save(place + "/late.npy", {"a": a}, comm=comm, wait=False)
@@ -377,6 +381,12 @@ def test_calls_that_python_refuses(comm, plan, place):
         "Stream": lambda: dm.Stream(comm, "tcp://127.0.0.1:0", **said),
         "send": lambda: stream.send("u", a, **said),
         "connect": lambda: dm.stream.connect(stream.address, comm=comm, **said),
+        "arrays": lambda: consumer.arrays(**said),
+        "steps": lambda: consumer.steps({"u": plan.source}, **said),
+        "end_step": lambda: stream.end_step(**said),
+        "open of a manager": lambda: manager.open("v", "tcp://127.0.0.1:0", **said),
+        "close of a manager": lambda: manager.close(**said),
+        "close of a stream": lambda: closed.close(**said),
         "wait": lambda: saving.wait(**said),
         "close": lambda: written.close(**said),
         "files.move": lambda: dm.files.move(comm, place + "/in.npy", place + "/b.npy", **said),
@@ -389,6 +399,7 @@ def test_calls_that_python_refuses(comm, plan, place):
     with pytest.raises(dm.InvalidState):
         saving.wait()
     written.close()
+    consumer.close()
     stream.close()
     reader.free()
     file.close()

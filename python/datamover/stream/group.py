@@ -22,7 +22,7 @@ class Group:
     """
 
     def __init__(self, comm: MPI.Comm | None):
-        self._address = None
+        self.comm, self._address = comm, None
         self.rank, self.size = 0, 1
         if comm is not None:
             from datamover.mpi import comm_address

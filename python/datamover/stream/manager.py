@@ -7,11 +7,11 @@ import operator
 import os
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from datamover._plan import Places
 from datamover.arguments import seconds, text
-from datamover.collective_calls import agreeing, refused_by
+from datamover.collective_calls import agreeing, leaving, refused_by
 from datamover.errors import InvalidArgument, WrongType
 from datamover.stream.group import Group
 from datamover.stream.producer import Stream, _count
@@ -134,14 +134,23 @@ class Manager:
                 counts[what] = counts.get(what, 0) + count
         return counts | ({"active": self._places.active} if self._group.rank == 0 else {})
 
+    @refused_by(lambda given, _, error: given[0]._refuse_close(error))
     def close(self, timeout: float | None = 30.0) -> None:
         """Close all streams, in the order of their opening, as `Stream.close`. Collective."""
         for stream in self._streams.values():
             stream.close(timeout)
 
+    def _refuse_close(self, error: BaseException) -> NoReturn:
+        """Have it be an error of all that this process cannot close; see `Stream`. Collective."""
+        for stream in self._streams.values():
+            if not stream._end.is_closed:
+                stream._refuse_close(error)
+        raise error  # there is nothing left to close
+
     def __enter__(self) -> Manager:
         return self
 
+    @refused_by(leaving)
     def __exit__(self, kind: type | None, error: BaseException | None, *_: object) -> None:
         """Close the streams; after an exception end them at once, and tell the other processes."""
         if os.getpid() != self._process:

@@ -18,7 +18,7 @@ import numpy as np
 from datamover._plan import Producer
 from datamover.arguments import memory_limit, seconds, text
 from datamover.arrays import UserArrays, XArray
-from datamover.collective_calls import agreeing, refused_by
+from datamover.collective_calls import agreeing, leaving, refused_by
 from datamover.counted import counted
 from datamover.errors import InvalidArgument, Mismatch, WrongType
 from datamover.layouts import Layout
@@ -283,6 +283,20 @@ class Stream:
             self._raised = raised
             raise
 
+    def _refuse_close(self, error: BaseException) -> NoReturn:
+        """Do so where the others close the stream, which it ends here too. Collective."""
+        if self._end.is_closed:
+            raise error  # the others' calls are over at once
+        try:
+            self._group.refuse(error)
+        finally:
+            self._stop()
+
+    @property
+    def _comm(self) -> MPI.Comm | None:
+        """Whom a call tells that ends where no agreement does; see `collective_calls`."""
+        return self._group.comm
+
     def counters(self) -> dict[str, int]:
         """Count bytes kept and sent by this process, on process 0 also consumers. Local.
 
@@ -294,6 +308,7 @@ class Stream:
         """
         return self._end.counters()
 
+    @refused_by(lambda given, _, error: given[0]._refuse_close(error))
     def close(self, timeout: float | None = 30.0) -> None:
         """Wait until consumers have what was sent to them, then end the stream. Collective.
 
@@ -316,6 +331,7 @@ class Stream:
     def __enter__(self) -> Stream:
         return self
 
+    @refused_by(leaving)
     def __exit__(self, kind: type | None, error: BaseException | None, *_: object) -> None:
         """Close the stream; after an exception end it at once, and tell the other processes."""
         if os.getpid() != self._process:  # a forked process that ends: the stream is its parent's
