@@ -16,6 +16,7 @@
 #include "datamover/user_block.hpp"
 #include "datamover/x_array.hpp"
 #include "errors.hpp"
+#include "interpreter_lock.hpp"
 #include "module.hpp"
 #include "numpy_arrays.hpp"
 
@@ -99,7 +100,7 @@ void bind_arrays(nb::module_& m) {
             },
             nb::arg("comm_address"), nb::arg("layout"), nb::arg("elem_bytes"), nb::arg("type"),
             nb::arg("order"), nb::arg("ghost_lower"), nb::arg("ghost_upper"),
-            nb::call_guard<nb::gil_scoped_release>())
+            nb::call_guard<Unlocked>())
         .def_prop_ro("shared", &XArray::shared, "Whether the node's other processes can reach it.")
         .def("part", &XArray::part, "The part of this process.")
         .def("bytes", &bytes_of, "All bytes of this process's memory, uint8, kept alive.")

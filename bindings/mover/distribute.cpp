@@ -15,6 +15,7 @@
 #include "datamover/distribution.hpp"
 #include "datamover/targets.hpp"
 #include "errors.hpp"
+#include "interpreter_lock.hpp"
 #include "module.hpp"
 #include "numpy_arrays.hpp"
 
@@ -127,7 +128,7 @@ void evaluate_targets(const TargetMap& map, const nb::tuple& described, std::uin
                            nb::cast<std::int64_t>(described[2]),
                            nb::cast<std::int64_t>(described[3])};
     const auto count = nb::cast<std::int64_t>(described[4]);
-    const nb::gil_scoped_release released;
+    const Unlocked released;
     map.evaluate(keys, 0, count, reinterpret_cast<std::int64_t*>(result));
 }
 
@@ -153,7 +154,7 @@ void bind_distribution(nb::module_& m) {
                     rows.assign(starts.values().begin(), starts.values().end());
                     targets.row_starts = rows;
                 }
-                const nb::gil_scoped_release released;
+                const Unlocked released;
                 new (self) Distribution(comm_at(comm), targets, {max_bytes, {method, stable}});
             },
             nb::arg("comm_address"), nb::arg("elems"), nb::arg("address"), nb::arg("typestr"),
@@ -173,7 +174,7 @@ void bind_distribution(nb::module_& m) {
                 const auto columns = columns_of(described);
                 std::vector<ElementBuffer> results;
                 {
-                    const nb::gil_scoped_release released;
+                    const Unlocked released;
                     results = d.move(columns);
                 }
                 return arrays_of(std::move(results));
@@ -185,7 +186,7 @@ void bind_distribution(nb::module_& m) {
                 const auto columns = columns_of(described);
                 std::vector<ElementBuffer> results;
                 {
-                    const nb::gil_scoped_release released;
+                    const Unlocked released;
                     results = d.start(columns);
                 }
                 return arrays_of(std::move(results));
@@ -196,7 +197,7 @@ void bind_distribution(nb::module_& m) {
             [](Distribution& d, const nb::list& described, const nb::list& memory) {
                 const auto columns = columns_of(described);
                 const auto results = buffers_of(memory);
-                const nb::gil_scoped_release released;
+                const Unlocked released;
                 d.start(columns, results);
             },
             nb::arg("columns"), nb::arg("results"), "Begins to move into memory of the caller.")
@@ -204,14 +205,14 @@ void bind_distribution(nb::module_& m) {
             "start_refused",
             [](Distribution& d, const std::string& code, const std::string& message) {
                 const Error error(error_code_from_name(code), message);
-                const nb::gil_scoped_release released;
+                const Unlocked released;
                 d.start_refused(error);
             },
             nb::arg("code"), nb::arg("message"), "Begins as one that cannot.")
-        .def("test", &Distribution::test, nb::call_guard<nb::gil_scoped_release>(),
+        .def("test", &Distribution::test, nb::call_guard<Unlocked>(),
              "Whether what was started is complete.")
         .def("wait", &Distribution::wait, nb::arg("timeout_seconds").none(),
-             nb::call_guard<nb::gil_scoped_release>(), "Completes what was started.")
+             nb::call_guard<Unlocked>(), "Completes what was started.")
         .def_prop_ro("in_flight", &Distribution::in_flight, "Between start and wait.")
         .def(
             "move_stably",
@@ -219,7 +220,7 @@ void bind_distribution(nb::module_& m) {
                 const ElementColumn column = column_of(described);
                 std::vector<ElementBuffer> results;
                 {
-                    const nb::gil_scoped_release released;
+                    const Unlocked released;
                     results = d.move({&column, 1}, CarryOptions{"partition", true});
                 }
                 return bytes_of(std::move(results.front()));
@@ -230,7 +231,7 @@ void bind_distribution(nb::module_& m) {
             [](Distribution& d, const nb::list& described, const nb::list& memory) {
                 const auto columns = columns_of(described);
                 const auto results = buffers_of(memory);
-                const nb::gil_scoped_release released;
+                const Unlocked released;
                 d.move(columns, results);
             },
             nb::arg("columns"), nb::arg("results"), "Likewise into memory of (address, bytes).")
@@ -239,7 +240,7 @@ void bind_distribution(nb::module_& m) {
             [](Distribution& d, const nb::object& described, std::int64_t capacity_elems,
                const std::string& method, bool stable) {
                 const ElementColumn buffer = column_of(described);
-                const nb::gil_scoped_release released;
+                const Unlocked released;
                 d.move_in_place(buffer, capacity_elems, CarryOptions{method, stable});
             },
             nb::arg("buffer"), nb::arg("capacity_elems"), nb::arg("method"), nb::arg("stable"),
@@ -252,7 +253,7 @@ void bind_distribution(nb::module_& m) {
                 const auto results = buffers_of(memory);
                 const Op combine = op_from_name(op);
                 const ArrivedBy by = arrived_by(after);
-                const nb::gil_scoped_release released;
+                const Unlocked released;
                 d.reverse(values, results, combine, by);
             },
             nb::arg("values"), nb::arg("results"), nb::arg("op"), nb::arg("after"),
@@ -260,7 +261,7 @@ void bind_distribution(nb::module_& m) {
         .def(
             "refuse",
             [](Distribution& d, const std::string& code, const std::string& message) {
-                const nb::gil_scoped_release released;
+                const Unlocked released;
                 d.refuse(Error(error_code_from_name(code), message));
             },
             nb::arg("code"), nb::arg("message"),
@@ -270,7 +271,7 @@ void bind_distribution(nb::module_& m) {
             [](const Distribution& d) {
                 std::vector<MethodTime> times;
                 {
-                    const nb::gil_scoped_release released;
+                    const Unlocked released;
                     times = d.measured_methods();
                 }
                 nb::list rows;
@@ -282,7 +283,7 @@ void bind_distribution(nb::module_& m) {
         .def(
             "chosen_method",
             [](const Distribution& d, std::int64_t elem_bytes, bool in_place) {
-                const nb::gil_scoped_release released;
+                const Unlocked released;
                 return d.chosen_method(elem_bytes, in_place);
             },
             nb::arg("elem_bytes"), nb::arg("in_place"), "What \"auto\" takes. Collective.")

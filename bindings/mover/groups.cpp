@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "errors.hpp"
+#include "interpreter_lock.hpp"
 #include "module.hpp"
 #include "mpi/alarm.hpp"
 #include "mpi/byte_message.hpp"
@@ -24,7 +25,7 @@ namespace nb = nanobind;
 namespace datamover::bindings {
 
 void bind_groups(nb::module_& m) {
-    using Released = nb::call_guard<nb::gil_scoped_release>;
+    using Released = nb::call_guard<Unlocked>;
     m.def("check_running", &mpi::check_running, "Raises where MPI may not be called. Local.");
     m.def(
         "agree",
@@ -56,7 +57,7 @@ void bind_groups(nb::module_& m) {
             const std::vector<std::int64_t> mine = Integers(numbers, "numbers").to_vector();
             std::vector<std::vector<std::int64_t>> all;
             {
-                nb::gil_scoped_release released;
+                Unlocked released;
                 all = mpi::ProcessGroup::of(comm_at(comm))->gather(mine);
             }
             nb::list arrays;

@@ -11,6 +11,7 @@
 
 #include "casters.hpp"
 #include "errors.hpp"
+#include "interpreter_lock.hpp"
 #include "module.hpp"
 #include "numpy_arrays.hpp"
 
@@ -27,7 +28,7 @@ struct OwnLists {
 };
 
 std::vector<IndexList> make(std::uintptr_t comm, const OwnLists& own) {
-    const nb::gil_scoped_release released;
+    const Unlocked released;
     const std::vector<std::span<const std::int64_t>> mine(own.lists.begin(), own.lists.end());
     return index_lists(comm_at(comm), own.shape, mine, own.partners);
 }
@@ -56,7 +57,7 @@ void bind_index_lists(nb::module_& m) {
         [](std::uintptr_t comm, const std::string& code, const std::string& message) {
             refuse_index_lists(comm_at(comm), Error(error_code_from_name(code), message));
         },
-        "comm_address"_a, "code"_a, "message"_a, nb::call_guard<nb::gil_scoped_release>(),
+        "comm_address"_a, "code"_a, "message"_a, nb::call_guard<Unlocked>(),
         "Takes part in a making of index lists as one that cannot. Collective.");
 }
 

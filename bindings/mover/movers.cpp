@@ -13,6 +13,7 @@
 #include "datamover/mover.hpp"
 #include "datamover/progress.hpp"
 #include "errors.hpp"
+#include "interpreter_lock.hpp"
 #include "module.hpp"
 #include "transport/transport.hpp"
 
@@ -78,7 +79,7 @@ bool needs_common_node(const transport::TransportKind& kind) {
 }  // namespace
 
 void bind_movers(nb::module_& m) {
-    using Released = nb::call_guard<nb::gil_scoped_release>;
+    using Released = nb::call_guard<Unlocked>;
     nb::class_<Mover>(m, "Mover", "Carries out a plan between two parts, again and again.")
         .def(
             "__init__",
@@ -92,7 +93,7 @@ void bind_movers(nb::module_& m) {
                     moves.push_back({plans[i], sources[i], destinations[i]});
                 const MoverOptions options{op_from_name(op), transport, alpha,    beta,
                                            conjugate,        check,     max_bytes};
-                const nb::gil_scoped_release released;
+                const Unlocked released;
                 new (self) Mover(in_phases ? Mover::in_phases(comm_at(comm), moves, options)
                                            : Mover(comm_at(comm), moves, options));
             },
@@ -103,7 +104,7 @@ void bind_movers(nb::module_& m) {
             "rebind",
             [](Mover& m, const std::vector<ArrayPart>& sources,
                const std::vector<ArrayPart>& destinations) {
-                const nb::gil_scoped_release released;
+                const Unlocked released;
                 m.rebind(std::span(sources), std::span(destinations));
             },
             nb::arg("sources"), nb::arg("destinations"),

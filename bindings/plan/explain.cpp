@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "interpreter_lock.hpp"
 #include "numpy_arrays.hpp"
 
 namespace nb = nanobind;
@@ -35,7 +36,7 @@ nb::dict dict_of(datamover::PairTable&& table) {
 nb::dict summarize_traffic(const MotionPlan& plan, std::int64_t node_size) {
     datamover::TrafficSummary s;
     {
-        nb::gil_scoped_release release;
+        datamover::bindings::Unlocked release;
         s = datamover::summarize_traffic(plan, node_size);
     }
     std::vector<std::int64_t> size_elems, size_messages;
@@ -64,7 +65,7 @@ nb::dict summarize_traffic(const MotionPlan& plan, std::int64_t node_size) {
 nb::dict explain_pairs(const MotionPlan& plan, std::int64_t elem_bytes) {
     datamover::PairTable table;
     {
-        nb::gil_scoped_release release;
+        datamover::bindings::Unlocked release;
         table = datamover::explain_pairs(plan, elem_bytes);
     }
     return dict_of(std::move(table));
@@ -73,7 +74,7 @@ nb::dict explain_pairs(const MotionPlan& plan, std::int64_t elem_bytes) {
 nb::tuple explain_rank(const MotionPlan& plan, std::int64_t rank, std::int64_t elem_bytes) {
     datamover::RankExplanation part;
     {
-        nb::gil_scoped_release release;
+        datamover::bindings::Unlocked release;
         part = datamover::explain_rank(plan, rank, elem_bytes);
     }
     return nb::make_tuple(dict_of(std::move(part.outgoing)), dict_of(std::move(part.incoming)));
@@ -82,7 +83,7 @@ nb::tuple explain_rank(const MotionPlan& plan, std::int64_t rank, std::int64_t e
 nb::tuple traffic_matrix(const MotionPlan& plan, std::int64_t max_groups) {
     datamover::TrafficMatrix m;
     {
-        nb::gil_scoped_release release;
+        datamover::bindings::Unlocked release;
         m = datamover::traffic_matrix(plan, max_groups);
     }
     return nb::make_tuple(array_of(std::move(m.bounds)), array_of(std::move(m.elems)));

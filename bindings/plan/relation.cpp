@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "datamover/decoding_costs.hpp"
+#include "interpreter_lock.hpp"
 #include "numpy_arrays.hpp"
 #include "relation_apply.hpp"
 
@@ -40,7 +41,7 @@ nb::tuple to_pairs(const AddressRelation& relation, std::int64_t max_elems) {
     relation.check_expandable(max_elems);
     std::vector<std::int64_t> source, destination;
     {
-        nb::gil_scoped_release release;
+        datamover::bindings::Unlocked release;
         relation.to_pairs(source, destination);
     }
     return nb::make_tuple(array_of(std::move(source)), array_of(std::move(destination)));

@@ -13,6 +13,8 @@
 #include <utility>
 #include <vector>
 
+#include "interpreter_lock.hpp"
+
 namespace nb = nanobind;
 using namespace nb::literals;
 using namespace datamover;
@@ -35,7 +37,7 @@ struct BoundArrays {
     std::int64_t elems;
 
     void run() const {
-        nb::gil_scoped_release release;
+        datamover::bindings::Unlocked release;
         copy();
     }
 };
@@ -153,7 +155,7 @@ void copy_strided(nb::handle source, nb::handle destination, const OpName& op, b
     relation.require_unambiguous(update);
     const CopyKernel kernel =
         relation.kernel(update, around_caches ? Stores::around_caches : Stores::chosen);
-    nb::gil_scoped_release release;
+    datamover::bindings::Unlocked release;
     kernel(from.data(), to.data());
 }
 
