@@ -6,7 +6,7 @@
 
 #include <cstdint>
 #include <limits>
-#include <string>
+#include <string_view>
 
 #include "geometry/make_error.hpp"
 
@@ -18,7 +18,8 @@ inline void check(int code, const char* call) {
     char text[MPI_MAX_ERROR_STRING];
     int length = 0;
     if (MPI_Error_string(code, text, &length) != MPI_SUCCESS) length = 0;
-    throw make_error(ErrorCode::mpi, call, " failed: ", text, static_cast<std::size_t>(length));
+    throw make_error(ErrorCode::mpi, call,
+                     " failed: ", std::string_view(text, static_cast<std::size_t>(length)));
 }
 
 /// Whether a call has failed in this way. Codes are MPI's own; their classes are the standard's.

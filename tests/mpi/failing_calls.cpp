@@ -2,12 +2,14 @@
 // What happens to movers when one MPI call fails on one process?
 #include "failing_mpi.hpp"
 
+#include <string>
 #include <vector>
 
 #include "datamover/block_cyclic.hpp"
 #include "datamover/mover.hpp"
 #include "datamover/user_block.hpp"
 #include "datamover/x_array.hpp"
+#include "mpi/checked_call.hpp"
 
 namespace datamover {
 namespace {
@@ -119,6 +121,19 @@ struct Movement {
         });
     }
 };
+
+TEST(FailingCall, IsToldInMpisOwnWords) {
+    char words[MPI_MAX_ERROR_STRING];
+    int length = 0;
+    ASSERT_EQ(MPI_Error_string(MPI_ERR_COUNT, words, &length), MPI_SUCCESS);
+    try {
+        mpi::check(MPI_ERR_COUNT, "MPI_Send");
+        FAIL() << "nothing was thrown";
+    } catch (const Error& error) {
+        EXPECT_EQ(error.what(),
+                  "MPI_Send failed: " + std::string(words, static_cast<std::size_t>(length)));
+    }
+}
 
 class FailingCalls : public ::testing::TestWithParam<Failure> {};
 
