@@ -100,8 +100,9 @@ int datamover_distribution_elems(const datamover_distribution* distribution, int
                                  int64_t* received) {
     return guarded([&] {
         const Distribution& d = value_of(distribution, "distribution");
+        std::int64_t& all_received = given(received, "received");
         given(given_elems, "given") = d.elems();
-        given(received, "received") = d.received();
+        all_received = d.received();
     });
 }
 

@@ -108,8 +108,9 @@ int datamover_relation_bounds(const datamover_relation* relation, datamover_side
     return guarded([&] {
         const AddressRelation& value = value_of(relation, "relation");
         const AddressBounds bounds = value.bounds(side_of(side));
+        std::int64_t& end = given(end_bytes, "end_bytes");
         given(begin_bytes, "begin_bytes") = bounds.begin_bytes;
-        given(end_bytes, "end_bytes") = bounds.end_bytes;
+        end = bounds.end_bytes;
     });
 }
 

@@ -73,6 +73,8 @@ int describe(const Memory& a, const datamover_layout* layout, std::int64_t block
             return refuse(DATAMOVER_INVALID_ARGUMENT, "ghosts are " + std::to_string(lower) +
                                                           " and " + std::to_string(upper) +
                                                           " deep" + in_dimension(d));
+        if (a.extents[d] != wanted && !a.first)  // its extents are nobody's
+            return refuse(DATAMOVER_INVALID_ARGUMENT, "the array is not allocated, or is empty");
         if (a.extents[d] != wanted)
             return refuse(DATAMOVER_MISMATCH, "the array has extent " +
                                                   std::to_string(a.extents[d]) + in_dimension(d) +

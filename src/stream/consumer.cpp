@@ -84,6 +84,9 @@ Consumer::Consumer(std::shared_ptr<Together> together, const std::string& addres
     Address first;
     collectively(*together_, [&] {
         first = Address::of_text(address);
+        if (first.port == 0)
+            throw make_error(ErrorCode::invalid_argument, "'", address,
+                             "' lets a stream choose its port; its address says which that is");
         check_seconds(options_.timeout_seconds);
         if (options_.ahead < 0 || options_.ahead > max_ahead)
             throw make_error(ErrorCode::invalid_argument, "ahead is ", options_.ahead,

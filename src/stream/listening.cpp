@@ -115,8 +115,8 @@ Address Address::of_text(std::string_view text) {
     if (colon == std::string_view::npos) refuse();
     std::string_view host = rest.substr(0, colon);
     const std::string_view port = rest.substr(colon + 1);
-    if (host.starts_with('[')) host.remove_prefix(1);
-    if (host.ends_with(']')) host.remove_suffix(1);
+    if (host.starts_with('[') != host.ends_with(']')) refuse();
+    if (host.starts_with('[')) host = host.substr(1, host.size() - 2);
     Address address{std::string(host), 0};
     const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), address.port);
     if (host.empty() || host.find('\0') != std::string_view::npos || port.empty() ||

@@ -429,6 +429,7 @@ static void test_relations(void) {
     REFUSES_NULL(datamover_relation_encoding(relation, NULL));
     REFUSES_NULL(datamover_relation_bounds(NULL, DATAMOVER_SOURCE, &number, &number));
     REFUSES_NULL(datamover_relation_bounds(relation, DATAMOVER_SOURCE, NULL, &number));
+    REFUSES_NULL(datamover_relation_bounds(relation, DATAMOVER_SOURCE, &number, NULL));
     REFUSES_NULL(datamover_relation_bounds(relation, neither, &number, &number));
     REFUSES_NULL(datamover_relation_copy(NULL, here, there));
     REFUSES_NULL(datamover_relation_copy(relation, NULL, there));

@@ -1472,13 +1472,19 @@ def test_other_addresses_than_the_loopback_get_a_token():
 
 @pytest.mark.parametrize(
     "address", ["", "127.0.0.1:1", "tcp://", "tcp://:1", "tcp://h", "tcp://h:x", "tcp://h:65536", 5,
-                "tcp://h:" + "1" * 5000, "tcp://h\n:1", "tcp://\ud800:1"],
+                "tcp://h:" + "1" * 5000, "tcp://h\n:1", "tcp://\ud800:1", "tcp://[::1:5",
+                "tcp://::1]:5"],
 )  # fmt: skip
 def test_wrong_addresses(address):
     with pytest.raises(dm.InvalidArgument):
         dm.Stream(None, address)
     with pytest.raises(dm.InvalidArgument):
         dm.stream.connect(address)
+
+
+def test_a_consumer_needs_the_port_itself():
+    with pytest.raises(dm.InvalidArgument, match="choose its port"):
+        dm.stream.connect("tcp://127.0.0.1:0")
 
 
 def test_addresses_that_cannot_be_listened_at():
