@@ -19,6 +19,7 @@ using namespace datamover;
 using bindings::array_of;
 using bindings::ArrayMemory;
 using bindings::Integers;
+using bindings::Unlocked;
 
 namespace {
 
@@ -41,7 +42,7 @@ nb::tuple to_pairs(const AddressRelation& relation, std::int64_t max_elems) {
     relation.check_expandable(max_elems);
     std::vector<std::int64_t> source, destination;
     {
-        datamover::bindings::Unlocked release;
+        Unlocked release;
         relation.to_pairs(source, destination);
     }
     return nb::make_tuple(array_of(std::move(source)), array_of(std::move(destination)));

@@ -19,6 +19,7 @@ namespace nb = nanobind;
 using namespace nb::literals;
 using namespace datamover;
 using bindings::ArrayMemory;
+using bindings::Unlocked;
 using OpName = std::optional<std::string>;
 
 void bindings::require_elems(const ArrayMemory& memory, std::int64_t elem_bytes) {
@@ -37,7 +38,7 @@ struct BoundArrays {
     std::int64_t elems;
 
     void run() const {
-        datamover::bindings::Unlocked release;
+        Unlocked release;
         copy();
     }
 };
@@ -155,7 +156,7 @@ void copy_strided(nb::handle source, nb::handle destination, const OpName& op, b
     relation.require_unambiguous(update);
     const CopyKernel kernel =
         relation.kernel(update, around_caches ? Stores::around_caches : Stores::chosen);
-    datamover::bindings::Unlocked release;
+    Unlocked release;
     kernel(from.data(), to.data());
 }
 

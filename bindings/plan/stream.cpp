@@ -38,6 +38,7 @@
 namespace nb = nanobind;
 using namespace nb::literals;
 using namespace datamover;
+using bindings::Unlocked;
 using stream::Consumer;
 using stream::Producer;
 
@@ -141,7 +142,7 @@ void make_producer(Producer* producer, std::shared_ptr<stream::Together> togethe
                    const std::optional<std::string>& token, std::optional<double> timeout,
                    bool local, std::shared_ptr<stream::Places> places, const std::string& name) {
     if (together == nullptr) together = std::make_shared<AloneInPython>();
-    const datamover::bindings::Unlocked release;
+    const Unlocked release;
     new (producer)
         Producer(std::move(together), address,
                  {pathways, policy, queue_steps, queue_bytes, consumers, token, timeout, local},
@@ -154,7 +155,7 @@ void send(Producer& producer, const std::string& name, std::optional<Layout> lay
     const auto [begin, bounds] = memory_of(source, "array", false);
     const stream::SentPart part{
         layout.value_or(Layout()), begin, &memory, bounds, dtype, elem_bytes};
-    const datamover::bindings::Unlocked release;
+    const Unlocked release;
     producer.send(name, part, step);
 }
 
@@ -184,7 +185,7 @@ void make_consumer(Consumer* consumer, std::shared_ptr<stream::Together> togethe
                    const std::string& address, const std::optional<std::string>& token,
                    std::optional<double> timeout, std::int64_t ahead, bool local, bool newest) {
     if (together == nullptr) together = std::make_shared<AloneInPython>();
-    const datamover::bindings::Unlocked release;
+    const Unlocked release;
     new (consumer) Consumer(std::move(together), address, {token, timeout, ahead, local, newest});
 }
 
@@ -193,7 +194,7 @@ using ArrayWords = std::tuple<std::string, std::string, Layout>;
 std::vector<ArrayWords> arrays_of(Consumer& consumer, std::optional<double> timeout) {
     std::vector<stream::KnownArray> known;
     {
-        const datamover::bindings::Unlocked release;
+        const Unlocked release;
         known = consumer.arrays(timeout);
     }
     std::vector<ArrayWords> words;
@@ -206,7 +207,7 @@ void subscribe(Consumer& consumer, std::vector<std::tuple<std::string, Layout, s
     std::vector<stream::WantedArray> wanted;
     for (auto& [name, layout, dtype] : all)
         wanted.push_back({std::move(name), std::move(layout), std::move(dtype)});
-    const datamover::bindings::Unlocked release;
+    const Unlocked release;
     consumer.subscribe(std::move(wanted));
 }
 
@@ -215,7 +216,7 @@ using StepWords = std::pair<std::int64_t, std::vector<std::pair<std::string, std
 std::optional<StepWords> next(Consumer& consumer, std::optional<double> timeout) {
     std::optional<Consumer::Step> step;
     {
-        const datamover::bindings::Unlocked release;
+        const Unlocked release;
         step = consumer.next(timeout);
     }
     if (!step) return std::nullopt;
@@ -228,7 +229,7 @@ std::optional<StepWords> next(Consumer& consumer, std::optional<double> timeout)
 void unpack(Consumer& consumer, const std::string& name, nb::handle destination,
             const MemoryLayout& memory) {
     const auto [begin, bounds] = memory_of(destination, "destination", true);
-    const datamover::bindings::Unlocked release;
+    const Unlocked release;
     consumer.unpack(name, {begin, &memory, bounds});
 }
 
@@ -254,7 +255,7 @@ together : Together or None
 address, token, timeout, ahead, local, newest
     As those of datamover.stream.connect.
 )doc");
-    using Released = nb::call_guard<datamover::bindings::Unlocked>;
+    using Released = nb::call_guard<Unlocked>;
     c.def("__init__", &make_consumer, "together"_a.none(), "address"_a, "token"_a.none(),
           "timeout"_a.none(), "ahead"_a, "local"_a, "newest"_a)
         .def("arrays", &arrays_of, "timeout"_a.none(),
@@ -415,7 +416,7 @@ active, unit, unit_bytes, stall
         .def_prop_ro(
             "active",
             [](stream::Places& places) {
-                const datamover::bindings::Unlocked release;
+                const Unlocked release;
                 const std::lock_guard lock(places.lock);
                 return places.active();
             },
@@ -455,12 +456,11 @@ dtype : str
 elem_bytes : int
 step : int or None
 )doc")
-        .def("end_step", &Producer::end_step, nb::call_guard<datamover::bindings::Unlocked>(),
+        .def("end_step", &Producer::end_step, nb::call_guard<Unlocked>(),
              "Nothing more comes of the step that was sent last. Collective.")
-        .def("close", &Producer::close, "timeout"_a.none(),
-             nb::call_guard<datamover::bindings::Unlocked>(),
+        .def("close", &Producer::close, "timeout"_a.none(), nb::call_guard<Unlocked>(),
              "Wait so long until consumers have what was sent, then end the stream. Collective.")
-        .def("stop", &Producer::stop, nb::call_guard<datamover::bindings::Unlocked>(),
+        .def("stop", &Producer::stop, nb::call_guard<Unlocked>(),
              "End all connections and listen no more. Local.")
         .def_prop_ro("is_closed", &Producer::is_closed, "Whether it was.")
         .def_prop_ro("address", &Producer::address, "Where consumers connect.")

@@ -50,6 +50,26 @@ def calls_of(comm, place):
     }
 
 
+def ends_on_all(comm, n, call):
+    """Check that call(communicator, interrupter), interrupted at line n on the last process, ends
+    on all; tell whether it came to that line.
+    """
+    last = comm.rank == comm.size - 1
+    alone = comm.Dup()
+    outcome, interrupter = "done", Interrupter(n if last else None)
+    try:
+        call(alone, interrupter)
+        dm.Distribution(alone, [0] * 3, method="partition")  # the others are told by now
+    except (KeyboardInterrupt, dm.Error) as error:
+        outcome = type(error).__name__
+    came = comm.bcast(interrupter.came, comm.size - 1)
+    ended = "KeyboardInterrupt" if last else "PeerFailed"
+    assert outcome == (ended if came else "done"), n
+    comm.Barrier()
+    alone.Free()
+    return came
+
+
 @pytest.mark.parametrize("name", calls_of(type("Comm", (), {"size": 1, "rank": 0}), ""))
 def test_an_interrupt_at_any_line_ends_the_call_on_all(comm, rng, place, cases, name):
     def call(on):
@@ -64,26 +84,18 @@ def test_an_interrupt_at_any_line_ends_the_call_on_all(comm, rng, place, cases, 
     call(comm)  # imports more than the next
     with Interrupter() as counted:
         call(comm)
-    last = comm.rank == comm.size - 1
+
+    def interrupted(on, interrupter):
+        with interrupter:
+            call(on)
+            dm.Distribution(on, [0] * 3, method="partition")  # where the call took fewer lines
+
     for _ in range(8 * cases):
-        alone = comm.Dup()
         n = comm.bcast(int(rng.integers(1, counted.lines + 1)), comm.size - 1)
-        outcome = "done"
-        with Interrupter(n if last else None) as interrupter:
-            try:
-                call(alone)
-                dm.Distribution(alone, [0] * 3, method="partition")  # the others are told by now
-            except (KeyboardInterrupt, dm.Error) as error:
-                outcome = type(error).__name__
-        ended = "KeyboardInterrupt" if last else "PeerFailed"
-        assert outcome == (ended if comm.bcast(interrupter.came, comm.size - 1) else "done"), n
-        comm.Barrier()
-        alone.Free()
+        ends_on_all(comm, n, interrupted)
 
 
 def test_an_interrupt_at_any_line_of_start_is_heard_by_who_waits(comm):
-    last = comm.rank == comm.size - 1
-
     def started(on, interrupter):
         d = dm.Distribution(on, np.arange(4) % comm.size, method="partition")
         with interrupter:
@@ -93,16 +105,7 @@ def test_an_interrupt_at_any_line_of_start_is_heard_by_who_waits(comm):
     counted = Interrupter()
     started(comm, counted)
     for n in range(1, comm.bcast(counted.lines, comm.size - 1) + 1):
-        alone = comm.Dup()
-        outcome = "done"
-        try:
-            started(alone, Interrupter(n if last else None))
-            dm.Distribution(alone, [0] * 3, method="partition")  # the others are told by now
-        except (KeyboardInterrupt, dm.Error) as error:
-            outcome = type(error).__name__
-        assert outcome == ("KeyboardInterrupt" if last else "PeerFailed"), n
-        comm.Barrier()
-        alone.Free()
+        assert ends_on_all(comm, n, started), n
 
 
 STREAM_CALLS = {
@@ -116,7 +119,6 @@ STREAM_CALLS = {
 @pytest.mark.parametrize("name", STREAM_CALLS)
 def test_an_interrupt_at_any_line_of_a_streams_call_ends_it_on_all(comm, name):
     line = dm.BlockCyclic(4 * comm.size, "block", nprocs=comm.size)
-    last = comm.rank == comm.size - 1
 
     def call(on, interrupter):
         out = dm.Stream(on, "tcp://127.0.0.1:0")
@@ -126,17 +128,7 @@ def test_an_interrupt_at_any_line_of_a_streams_call_ends_it_on_all(comm, name):
     counted = Interrupter()
     call(comm, counted)
     for n in range(1, comm.bcast(counted.lines, comm.size - 1) + 1):
-        alone = comm.Dup()
-        outcome, interrupter = "done", Interrupter(n if last else None)
-        try:
-            call(alone, interrupter)
-            dm.Distribution(alone, [0] * 3, method="partition")  # the others are told by now
-        except (KeyboardInterrupt, dm.Error) as error:
-            outcome = type(error).__name__
-        ended = "KeyboardInterrupt" if last else "PeerFailed"
-        assert outcome == (ended if comm.bcast(interrupter.came, comm.size - 1) else "done"), n
-        comm.Barrier()
-        alone.Free()
+        ends_on_all(comm, n, call)
 
 
 def test_who_moves_hears_it_and_not_where_the_arrays_live(comm):

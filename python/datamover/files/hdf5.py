@@ -26,7 +26,7 @@ from datamover.files.space import is_no_space, no_space
 
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
 #: How NetCDF begins the NAME of a dataset that is no variable.
-DIMENSION_WITHOUT_VARIABLE = b"This is a netCDF dimension but not a netCDF variable"
+DIMENSION_WITHOUT_VARIABLE = "This is a netCDF dimension but not a netCDF variable"
 #: So many virtual datasets may stand one behind the other; HDF5 goes through them by recursion.
 MAX_VIRTUAL_DEPTH = 16
 
@@ -154,7 +154,7 @@ def _is_only_a_dimension(dataset: Any) -> bool:
     if not dataset.is_scale:
         return False
     said = dataset.attrs.get("NAME", b"")
-    return isinstance(said, bytes) and said.startswith(DIMENSION_WITHOUT_VARIABLE)
+    return isinstance(said, bytes) and said.startswith(DIMENSION_WITHOUT_VARIABLE.encode())
 
 
 def datasets(file: Any) -> dict[str, Any]:
@@ -378,16 +378,17 @@ def create_file(path: str, fill: Any, needed_bytes: int) -> None:
     except Error:
         raise
     except (OSError, RuntimeError) as e:
-        reason = system_error(e)
-        if isinstance(reason, OSError) and is_no_space(reason):
+        reason = no_space_behind(e)
+        if reason is not None:
             raise IoError(no_space(path, reason, needed_bytes)) from e
         raise IoError(f"{path} cannot be made: {e}") from e
 
 
-def system_error(error: Exception) -> Exception:
-    """Give the system's error behind one of HDF5, which has its number in its words."""
+def no_space_behind(error: Exception) -> OSError | None:
+    """Give the system's error of no space behind one of HDF5, whose words have its number."""
     found = re.search(r"errno = (\d+)", str(error))
-    return OSError(int(found[1]), "") if found else error
+    reason = OSError(int(found[1]), "") if found else error
+    return reason if isinstance(reason, OSError) and is_no_space(reason) else None
 
 
 def values_of(attributes: Any) -> Iterator[tuple[str, Any]]:

@@ -27,21 +27,16 @@ from datamover.files.flat import FlatFile, check_flat_dtype
 from datamover.files.formats import ArraySpec, ChunkFunctions, Format, MoveOptions, Shape, register
 from datamover.files.hdf5_address import AddressBlocks
 from datamover.files.names import HDF5_SUFFIXES
-from datamover.files.native_attributes import HeldAttributes
-from datamover.files.zarr_traits import FILL_VALUE, ZarrTraits, missing_to_zarr
+from datamover.files.native_attributes import (
+    FILL_VALUE,
+    OF_DIMENSIONS,
+    OF_NETCDF,
+    HeldAttributes,
+)
+from datamover.files.zarr_traits import ZarrTraits, missing_to_zarr
 
 #: Attributes by which HDF5 and NetCDF keep track of dimensions.
-INTERNAL = {
-    "CLASS",
-    "NAME",
-    "DIMENSION_LABELS",
-    "DIMENSION_LIST",
-    "REFERENCE_LIST",
-    "_Netcdf4Coordinates",
-    "_Netcdf4Dimid",
-    "_NCProperties",
-    "_nc3_strict",
-}
+INTERNAL = OF_DIMENSIONS | {"CLASS", "NAME", OF_NETCDF, "_nc3_strict"}
 
 
 def open_reader(path: str, options: MoveOptions) -> Any:

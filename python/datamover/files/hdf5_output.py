@@ -18,7 +18,7 @@ from datamover.errors import InvalidArgument, IoError, Unsupported
 from datamover.files import hdf5, hdf5_traits
 from datamover.files.chunk_boxes import ChunkedArray
 from datamover.files.formats import ArraySpec, MoveOptions, Shape
-from datamover.files.space import is_no_space, no_space
+from datamover.files.space import no_space
 
 COMPRESSORS = ("none", "gzip")
 #: As h5py compresses where nothing is said.
@@ -126,8 +126,8 @@ class ChunkedOutput(ChunkedArray):
 
     def _refused(self, e: Exception) -> IoError:
         """Give the error for what HDF5 says."""
-        reason = hdf5.system_error(e)
-        if isinstance(reason, OSError) and is_no_space(reason):
+        reason = hdf5.no_space_behind(e)
+        if reason is not None:
             words = no_space(self._path, reason, self.needed_bytes)
             return IoError(f"{words} (the array before compression)")
         return IoError(f"{self._path} cannot be written: {e}")

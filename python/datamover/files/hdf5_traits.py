@@ -12,8 +12,8 @@ from datamover.errors import InvalidArgument
 from datamover.files import native_attributes
 from datamover.files.direct_zarr import DTYPES, Kept, attributes_of, fill_value_of_json
 from datamover.files.formats import ArraySpec
-from datamover.files.native_attributes import HeldAttributes
-from datamover.files.zarr_traits import FILL_VALUE, ZarrTraits, missing_from_zarr
+from datamover.files.native_attributes import FILL_VALUE, HeldAttributes
+from datamover.files.zarr_traits import ZarrTraits, missing_from_zarr
 
 #: In a header as HDF5 makes it by itself, an attribute has less than 64 KB, and they are looked
 #: for one by one.

@@ -16,8 +16,10 @@ import numpy as np
 
 from datamover.errors import Error
 
-#: Attributes that say what stands for missing elements: they are converted as elements are.
-MISSING = ("_FillValue", "missing_value")
+#: The attribute that says what stands for missing elements, in NetCDF and for xarray.
+FILL_VALUE = "_FillValue"
+#: Attributes that say so: they are converted as elements are.
+MISSING = (FILL_VALUE, "missing_value")
 #: Attributes that hold for the file alone: references and numbers of its dimensions. Names of
 #: dimensions are carried apart.
 OF_DIMENSIONS = {

@@ -8,6 +8,7 @@ from typing import Any
 
 from datamover.errors import InvalidArgument, Mismatch, WrongType
 from datamover.files.formats import Shape
+from datamover.files.hdf5 import DIMENSION_WITHOUT_VARIABLE
 
 Names = tuple[str, ...]
 
@@ -111,4 +112,4 @@ def attach(file: Any, named: dict[str, Names]) -> None:
 def _make_scale(file: Any, place: str, extent: int) -> None:
     """Make a dimension without values; nothing is stored."""
     scale = file.create_dataset(place, (extent,), ">f4")
-    scale.make_scale(f"This is a netCDF dimension but not a netCDF variable. {extent:10d}")
+    scale.make_scale(f"{DIMENSION_WITHOUT_VARIABLE}. {extent:10d}")

@@ -12,12 +12,10 @@ from typing import Any
 import numpy as np
 
 from datamover.files.formats import Shape
-from datamover.files.native_attributes import MISSING, HeldAttributes
+from datamover.files.native_attributes import FILL_VALUE, MISSING, HeldAttributes
 
 #: xarray's name, in arrays of Zarr v2, for what is `dimension_names` in v3.
 DIMENSIONS_V2 = "_ARRAY_DIMENSIONS"
-#: The attribute that says what stands for missing elements, in NetCDF and for xarray.
-FILL_VALUE = "_FillValue"
 
 
 def missing_to_zarr(value: Any, dtype: np.dtype) -> Any:

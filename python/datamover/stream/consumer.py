@@ -7,7 +7,7 @@ import contextlib
 import json
 import weakref
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 from datamover import _plan
 from datamover.arguments import seconds, text
@@ -151,10 +151,6 @@ class Consumer:
         except BaseException as error:
             self._group.refuse(error)
 
-    def _refuse(self, error: BaseException) -> NoReturn:
-        """Have a call that this process cannot make be an error of all. Collective."""
-        self._group.refuse(error)
-
     @property
     def _comm(self) -> MPI.Comm | None:
         """Whom a call tells that ends where no agreement does; see `collective_calls`."""
@@ -165,7 +161,7 @@ class Consumer:
         """Steps that the stream's policy has dropped for this consumer so far."""
         return self._end.dropped
 
-    @refused_by(lambda given, _, error: given[0]._refuse(error))
+    @refused_by(lambda given, _, error: given[0]._group.refuse(error))
     def arrays(self, timeout: float | None = None) -> dict[str, ArrayInfo]:
         """Ask which arrays the stream has sent so far, at least one. Collective.
 
@@ -186,7 +182,7 @@ class Consumer:
         """Give the names of the arrays that the stream has told of so far. Local, on process 0."""
         return set(self._end.names())
 
-    @refused_by(lambda given, _, error: given[0]._refuse(error))
+    @refused_by(lambda given, _, error: given[0]._group.refuse(error))
     def steps(
         self,
         targets: Mapping[str, Layout | XArray] | None = None,
