@@ -51,8 +51,9 @@ def calls_of(comm, place):
 
 
 def ends_on_all(comm, n, call):
-    """Check that call(communicator, interrupter), interrupted at line n on the last process, ends
-    on all; tell whether it came to that line.
+    """Check that a call ends on all if the last process is interrupted at its line n.
+
+    `call` takes a communicator and the interrupter. Tells whether it came to that line.
     """
     last = comm.rank == comm.size - 1
     alone = comm.Dup()
