@@ -14,7 +14,8 @@ namespace datamover DATAMOVER_PUBLIC {
 /// nothing to do, and gives way to those that compute. Where messages are sent (beyond the node, or
 /// with transport "p2p") it needs MPI initialised with MPI_THREAD_MULTIPLE; at a lower level such
 /// movers are carried by start, test and wait as without the thread. Also started for the rest of
-/// the program by DATAMOVER_PROGRESS=thread in the environment. Local. Source: KeLP's proxy.
+/// the program by DATAMOVER_PROGRESS=thread in the environment. It ends before MPI does. Local.
+/// Source: KeLP's proxy.
 class ProgressThread {
 public:
     /// Throws mpi when MPI is not running, no_memory when the system has no thread left.

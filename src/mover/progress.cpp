@@ -12,6 +12,7 @@
 #include "geometry/make_error.hpp"
 #include "mpi/byte_message.hpp"
 #include "mpi/checked_call.hpp"
+#include "mpi/thread_level.hpp"
 #include "mpi/waiting.hpp"
 #include "progress_from_environment.hpp"
 #include "round.hpp"
@@ -21,16 +22,24 @@ namespace {
 
 /// MPI calls this for MPI_COMM_SELF before it ends.
 int end_thread(MPI_Comm, int, void*, void*) {
-    ProgressEngine::of_process().stop_thread();
+    ProgressEngine::of_process().end_thread();
     return MPI_SUCCESS;
 }
 
+/// A program may end MPI with the thread at work, whose next call of MPI would end the program.
+void have_mpi_end_the_thread() {
+    static std::once_flag once;
+    std::call_once(once, [] {
+        int key = MPI_KEYVAL_INVALID;
+        mpi::check(MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, end_thread, &key, nullptr),
+                   "MPI_Comm_create_keyval");
+        mpi::check(MPI_Comm_set_attr(MPI_COMM_SELF, key, nullptr), "MPI_Comm_set_attr");
+    });
+}
+
 void start_until_mpi_ends() {
+    have_mpi_end_the_thread();
     ProgressEngine::of_process().start_thread();
-    int key = MPI_KEYVAL_INVALID;
-    mpi::check(MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, end_thread, &key, nullptr),
-               "MPI_Comm_create_keyval");
-    mpi::check(MPI_Comm_set_attr(MPI_COMM_SELF, key, nullptr), "MPI_Comm_set_attr");
 }
 
 }  // namespace
@@ -38,6 +47,7 @@ void start_until_mpi_ends() {
 ProgressThread::ProgressThread() {
     if (!mpi::is_running())
         throw Error(ErrorCode::mpi, "a progress thread needs MPI: call MPI_Init_thread before");
+    if (mpi::any_thread_may_call()) have_mpi_end_the_thread();  // else it calls nothing of MPI's
     ProgressEngine::of_process().start_thread();
     runs_ = true;
 }

@@ -149,6 +149,16 @@ void ProgressEngine::begin_thread() {
 void ProgressEngine::stop_thread() {
     const std::lock_guard one_at_a_time(users_lock_);
     if (users_ == 0 || --users_ > 0) return;
+    join_thread();
+}
+
+void ProgressEngine::end_thread() {
+    const std::lock_guard one_at_a_time(users_lock_);
+    join_thread();
+}
+
+void ProgressEngine::join_thread() {
+    if (!thread_ || !thread_->thread.joinable()) return;
     {
         const std::lock_guard lock(thread_->mutex);
         thread_->stopping = true;

@@ -121,6 +121,8 @@ public:
     /// Starts the thread, or adds a user to the one that runs; stop takes one away.
     void start_thread();
     void stop_thread();
+    /// Ends the thread for good, whoever uses it: MPI ends.
+    void end_thread();
     bool thread_runs() const { return thread_runs_.load(std::memory_order_acquire); }
     bool thread_may_send() const { return thread_may_send_; }
 
@@ -128,6 +130,7 @@ private:
     ProgressEngine() = default;
     struct Thread;
     void begin_thread();
+    void join_thread();
     void run_thread();
     Round* next_claimed(Round* after, const Round* own, bool by_thread);
     void unlink(Round& round);

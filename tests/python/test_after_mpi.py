@@ -57,12 +57,39 @@ PROGRAM = textwrap.dedent("""
         free.free()
 """)
 
+# A message that is never received keeps the progress thread at work.
+IN_FLIGHT = textwrap.dedent("""
+    import sys, time, numpy as np, datamover as dm
+    from mpi4py import MPI
+    comm = MPI.COMM_WORLD
+    rows, columns = (dm.BlockCyclic((64, 64), w, comm.size) for w in ("(block, *)", "(*, block)"))
+    arrays = [np.ones(layout.local_shape(comm.rank)) for layout in (rows, columns)]
+    plan = dm.redistribute(rows, columns)
+    movers = [dm.Mover(plan, *arrays, comm=comm, transport=t) for t in ("p2p", "datatype")]
+    threads = [dm.progress_thread() for _ in range(2)]
+    if comm.rank == 0:
+        for mover in movers:
+            mover.start()
+    MPI.Finalize()
+    time.sleep(0.2)
+    for thread in threads:
+        thread.stop()
+""")
+
 
 @pytest.mark.parametrize("processes", [1, 2])
 def test_calls_after_mpi_has_ended_are_errors(processes, tmp_path):
+    run(PROGRAM, processes, tmp_path)
+
+
+def test_mpi_ends_while_the_progress_thread_has_movers_in_flight(tmp_path):
+    run(IN_FLIGHT, 2, tmp_path)
+
+
+def run(program, processes, place):
     command = [os.environ.get("MPIEXEC", "mpiexec"), "-n", str(processes), sys.executable]
     result = subprocess.run(
-        [*command, "-c", PROGRAM], env=outer_environment(), cwd=tmp_path,
+        [*command, "-c", program], env=outer_environment(), cwd=place,
         capture_output=True, text=True, timeout=100, check=False,
     )  # fmt: skip
     assert result.returncode == 0, result.stdout + result.stderr
