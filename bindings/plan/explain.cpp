@@ -33,7 +33,8 @@ nb::dict dict_of(datamover::PairTable&& table) {
     return d;
 }
 
-nb::dict summarize_traffic(const MotionPlan& plan, std::int64_t node_size) {
+// Copies of the plans: without Python's lock another thread may edit the program's own.
+nb::dict summarize_traffic(MotionPlan plan, std::int64_t node_size) {
     datamover::TrafficSummary s;
     {
         datamover::bindings::Unlocked release;
@@ -62,7 +63,7 @@ nb::dict summarize_traffic(const MotionPlan& plan, std::int64_t node_size) {
     return d;
 }
 
-nb::dict explain_pairs(const MotionPlan& plan, std::int64_t elem_bytes) {
+nb::dict explain_pairs(MotionPlan plan, std::int64_t elem_bytes) {
     datamover::PairTable table;
     {
         datamover::bindings::Unlocked release;
@@ -71,7 +72,7 @@ nb::dict explain_pairs(const MotionPlan& plan, std::int64_t elem_bytes) {
     return dict_of(std::move(table));
 }
 
-nb::tuple explain_rank(const MotionPlan& plan, std::int64_t rank, std::int64_t elem_bytes) {
+nb::tuple explain_rank(MotionPlan plan, std::int64_t rank, std::int64_t elem_bytes) {
     datamover::RankExplanation part;
     {
         datamover::bindings::Unlocked release;
@@ -80,7 +81,7 @@ nb::tuple explain_rank(const MotionPlan& plan, std::int64_t rank, std::int64_t e
     return nb::make_tuple(dict_of(std::move(part.outgoing)), dict_of(std::move(part.incoming)));
 }
 
-nb::tuple traffic_matrix(const MotionPlan& plan, std::int64_t max_groups) {
+nb::tuple traffic_matrix(MotionPlan plan, std::int64_t max_groups) {
     datamover::TrafficMatrix m;
     {
         datamover::bindings::Unlocked release;

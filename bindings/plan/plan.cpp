@@ -8,6 +8,7 @@
 #include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
 
+#include <functional>
 #include <limits>
 #include <optional>
 #include <utility>
@@ -96,6 +97,16 @@ MotionPlan plan_from(const nb::tuple& state) {
     return plan;
 }
 
+/// The sections for which `keep` gives what Python takes for true, as truths of NumPy are. Of a
+/// copy of the plan, which `keep` or another thread may edit meanwhile.
+MotionPlan filtered(MotionPlan plan, const std::function<nb::object(const SectionCopy&)>& keep) {
+    return plan.filter([&](const SectionCopy& section) {
+        const int truth = PyObject_IsTrue(keep(section).ptr());
+        if (truth < 0) nb::raise_python_error();
+        return truth == 1;
+    });
+}
+
 void bind_editing(nb::class_<MotionPlan>& c) {
     c.def(
          "copy",
@@ -165,7 +176,7 @@ Every second point of a line, packed:
             "__delitem__", [](MotionPlan& plan, std::int64_t i) { plan.erase(counted(plan, i)); },
             "index"_a)
         .def("__add__", &MotionPlan::merged, "other"_a, nb::is_operator())
-        .def("filter", &MotionPlan::filter, "keep"_a,
+        .def("filter", &filtered, "keep"_a,
              R"doc(The plan of those sections for which keep(section) is true.
 
 A term of which all sections are kept stays as it is; else its kept sections become terms of their

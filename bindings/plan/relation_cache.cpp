@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "datamover/error.hpp"
+
 namespace nb = nanobind;
 using namespace nb::literals;
 using namespace datamover;
@@ -31,6 +33,16 @@ nb::dict statistics_of(const RelationCache& cache) {
 /// An empty hint ties nothing.
 std::vector<std::int64_t> hint_words(const std::string& hint) {
     return hint.empty() ? std::vector<std::int64_t>{} : words_of(hint);
+}
+
+AddressRelation made_by(const std::function<nb::object()>& make) {
+    const nb::object made = make();
+    AddressRelation relation;
+    if (!nb::try_cast(made, relation))
+        throw Error(ErrorCode::wrong_type, std::string("make gave a ") +
+                                               nb::type_name(made.type()).c_str() +
+                                               ", it must give an AddressRelation");
+    return relation;
 }
 
 }  // namespace
@@ -75,8 +87,8 @@ Examples
         .def(
             "get",
             [](RelationCache& cache, const std::string& key,
-               const std::function<AddressRelation()>& make, const std::string& hint) {
-                return cache.get(words_of(key), make, hint_words(hint));
+               const std::function<nb::object()>& make, const std::string& hint) {
+                return cache.get(words_of(key), [&] { return made_by(make); }, hint_words(hint));
             },
             "key"_a, "make"_a, "hint"_a = "",
             nb::sig("def get(self, key: str, make: collections.abc.Callable[[], AddressRelation], "
@@ -96,6 +108,11 @@ Returns
 -------
 AddressRelation
     One that alone exceeds the limit is returned but not kept.
+
+Raises
+------
+WrongType
+    When `make` gives anything else.
 )doc")
         .def(
             "drop",

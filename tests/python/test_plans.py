@@ -3,6 +3,7 @@
 
 import itertools
 import pickle
+import threading
 
 import numpy as np
 import pytest
@@ -239,6 +240,48 @@ class TestEditing:
         assert list(to_first) == [s for s in plan if s.destination_block == 0]
         assert plan.filter(lambda s: True) == plan
         assert len(plan.filter(lambda s: False)) == 0
+
+    def test_what_a_predicate_gives_is_true_as_python_has_it(self):
+        plan = dm.halo(halves(), 1, periodic=True)
+        to_first = plan.filter(lambda s: s.destination_block == 0)
+        assert plan.filter(lambda s: np.bool_(s.destination_block == 0)) == to_first
+        assert plan.filter(lambda s: 1 - s.destination_block) == to_first
+        with pytest.raises(ValueError, match="ambiguous"):
+            plan.filter(lambda s: np.ones(2))
+
+    def test_a_predicate_may_edit_the_plan(self):
+        plan = dm.MotionPlan(halves(), halves())
+        for row in range(4):
+            place = dm.Region((row, 3), (row + 1, 4))
+            plan.copy(0, place, 1, place)
+        all_sections = list(plan)
+
+        def keep(section):
+            while len(plan) > 0:
+                del plan[0]
+            return True
+
+        assert list(plan.filter(keep)) == all_sections and len(plan) == 0
+
+    def test_a_plan_may_be_edited_while_another_thread_explains_it(self):
+        plan = dm.MotionPlan(halves(), halves())
+        ended = threading.Event()
+
+        def edit():
+            while not ended.is_set():
+                for _ in range(100):
+                    plan.copy(0, dm.Region((0, 3), (4, 4)), 1, dm.Region((0, 3), (4, 4)))
+                while len(plan) > 0:
+                    del plan[len(plan) - 1]
+
+        editor = threading.Thread(target=edit)
+        editor.start()
+        try:
+            for _ in range(2000):
+                dm.explain(plan)
+        finally:
+            ended.set()
+            editor.join()
 
     def test_an_error_in_the_predicate_is_passed_on(self):
         with pytest.raises(ZeroDivisionError):

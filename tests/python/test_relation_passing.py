@@ -201,6 +201,8 @@ class TestCache:
         cache = dm.RelationCache(1000)
         with pytest.raises(ZeroDivisionError):
             cache.get("a", lambda: 1 / 0)
+        with pytest.raises(dm.WrongType, match="NoneType"):
+            cache.get("a", lambda: None)
         assert cache.statistics["relations"] == 0
         for call in (lambda: dm.RelationCache(-1), lambda: setattr(cache, "limit_bytes", -1)):
             with pytest.raises(dm.InvalidArgument):
