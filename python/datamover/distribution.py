@@ -15,7 +15,7 @@ from .arguments import as_array, memory_limit, seconds
 from .collective_calls import agreeing, leaving, refused_by
 from .counted import counted
 from .element_arrays import Arrays, Column, TargetArray, is_several, writable
-from .errors import Error, InvalidArgument, InvalidState, Mismatch, OutOfRange
+from .errors import Error, InvalidArgument, InvalidState, Mismatch, OutOfRange, WrongType
 from .layouts import IndexList
 from .mpi import collectively, comm_address, core, gathered, take_part_with, told
 from .targets import NO_TARGET, TargetMap
@@ -363,8 +363,12 @@ class Distribution:
         """
 
         def prepare() -> tuple[tuple[Any, ...], int, bool]:
+            if not isinstance(buffer, np.ndarray) or buffer.ndim == 0:
+                raise WrongType(
+                    f"buffer, a {type(buffer).__name__}, must be an array with a first dimension"
+                )
             column = Column(buffer, len(buffer), "buffer")
-            writable(buffer, column, 0)
+            writable(buffer, column, 0, "buffer")
             if len(buffer) < self.elems:
                 raise Mismatch(f"the buffer has {len(buffer)} elements, {self.elems} are given")
             return column.described, len(buffer), bool(stable)

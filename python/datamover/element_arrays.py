@@ -161,18 +161,20 @@ def is_several(given: Any) -> bool:
     return listed and all(isinstance(array, np.ndarray) for array in given)
 
 
-def writable(array: np.ndarray, like: Column, elems: int) -> tuple[int, int]:
+def writable(array: np.ndarray, like: Column, elems: int, name: str = "out") -> tuple[int, int]:
     """Describe memory that results are written to."""
-    refuse_mask(array, "out")
+    refuse_mask(array, name)
     if (
         not isinstance(array, np.ndarray)
         or array.dtype != like.dtype
         or array.shape[1:] != like.shape
     ):
-        raise WrongType(f"out must be an array of {like.dtype} with elements of shape {like.shape}")
+        raise WrongType(
+            f"{name} must be an array of {like.dtype} with elements of shape {like.shape}"
+        )
     if not array.flags.c_contiguous or not array.flags.writeable:
-        raise InvalidArgument("out must be contiguous and writable")
+        raise InvalidArgument(f"{name} must be contiguous and writable")
     if array.ndim == 0 or len(array) < elems:
         room = len(array) if array.ndim else 0
-        raise Mismatch(f"out has room for {room} elements, {elems} are needed")
+        raise Mismatch(f"{name} has room for {room} elements, {elems} are needed")
     return array.__array_interface__["data"][0], array.nbytes
