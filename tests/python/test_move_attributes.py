@@ -209,3 +209,26 @@ def test_attributes_that_json_cannot_hold_are_named_for_one_dataset_too(tmp_path
     caplog.clear()
     move(None, f"{tmp_path}/a.h5:/g/u", tmp_path / "b.npy")
     assert warnings_in(caplog) == []
+
+
+@pytest.mark.parametrize("source", ["a.h5", "a.h5:/g/u"])
+def test_a_class_and_name_that_are_no_scales_are_kept_in_zarr(tmp_path, caplog, source):
+    with make(tmp_path / "a.h5", np.arange(4.0)) as file:
+        image = {"CLASS": "IMAGE", "NAME": "of the sun"}
+        for held in (file, file["g"], file["g/u"]):
+            held.attrs.update(image)
+        file["g/x"] = np.arange(4.0)
+        file["g/x"].make_scale("x")
+        file["g/z"] = np.arange(4.0)
+        file["g/z"].attrs["CLASS"] = np.complex64(1j)
+    move(None, f"{tmp_path}/{source}", tmp_path / "b.zarr")
+    if source == "a.h5:/g/u":
+        assert dict(zarr.open_array(tmp_path / "b.zarr", mode="r").attrs) == image
+        return
+    group = zarr.open_group(tmp_path / "b.zarr", mode="r")
+    for held in (group, group["g"], group["g/u"]):
+        assert dict(held.attrs) == image
+    assert dict(group["g/x"].attrs) == {}
+    assert warnings_in(caplog) == [
+        f"{tmp_path}/a.h5:/g/z: its attribute CLASS is left out: JSON has none of that type"
+    ]

@@ -36,7 +36,9 @@ from datamover.files.native_attributes import (
 from datamover.files.zarr_traits import ZarrTraits, missing_to_zarr
 
 #: Attributes by which HDF5 and NetCDF keep track of dimensions.
-INTERNAL = OF_DIMENSIONS | {"CLASS", "NAME", OF_NETCDF, "_nc3_strict"}
+INTERNAL = OF_DIMENSIONS | {OF_NETCDF, "_nc3_strict"}
+#: And those by which a dataset is a scale of them; others are of images, tables and the like.
+OF_SCALES = {"CLASS", "NAME"}
 
 
 def open_reader(path: str, options: MoveOptions) -> Any:
@@ -62,10 +64,10 @@ def _only_dataset(path: str, data: AddressBlocks | None) -> str:
 
 def _kept(path: str, file: Any, name: str, spec: ArraySpec) -> Kept | ZarrTraits:
     dataset = file[name]
-    attributes = json_attributes(dataset.attrs, is_netcdf(file))
+    attributes = json_attributes(dataset, is_netcdf(file))
     if FILL_VALUE in attributes:
         attributes[FILL_VALUE] = missing_to_zarr(attributes[FILL_VALUE], dataset.dtype)
-    not_in_json = left_out(dataset.attrs, attributes)
+    not_in_json = left_out(dataset, attributes)
     native = native_attributes.read(f"{path}:/{name}", file, dataset, not_in_json)
     attributes = HeldAttributes(attributes, native)
     names = _dimension_names(dataset, name)
@@ -84,24 +86,30 @@ def is_netcdf(file: Any) -> bool:
     return "_NCProperties" in file.attrs
 
 
-def json_attributes(attributes: Any, of_netcdf: bool = False) -> dict[str, Any]:
+def json_attributes(held: Any, of_netcdf: bool = False) -> dict[str, Any]:
     """Give the attributes that JSON can hold, without those that only HDF5 needs."""
-    found = {}
-    for name, value in hdf5.values_of(attributes):
+    found, internal = {}, _internal(held)
+    for name, value in hdf5.values_of(held.attrs):
         if of_netcdf and isinstance(value, np.ndarray) and value.shape == (1,):
             value = value.tolist()[0]
         if isinstance(value, np.ndarray):
             value = value.tolist() if value.dtype.kind in "biufUO" else None
         words = value if isinstance(value, list) else [value]
         plain = all(isinstance(word, (bool, int, float, str)) for word in _flat(words))
-        if name not in INTERNAL and value is not None and plain:
+        if name not in internal and value is not None and plain:
             found[name] = value
     return found
 
 
-def left_out(attributes: Any, found: dict[str, Any]) -> list[str]:
+def left_out(held: Any, found: dict[str, Any]) -> list[str]:
     """Give the names of the attributes that are not among those found for JSON."""
-    return [name for name in attributes if name not in found and name not in INTERNAL]
+    internal = _internal(held)
+    return [name for name in held.attrs if name not in found and name not in internal]
+
+
+def _internal(held: Any) -> set[str]:
+    """Give the names of the attributes that only HDF5 needs, of a dataset or group."""
+    return INTERNAL | OF_SCALES if getattr(held, "is_scale", False) else INTERNAL
 
 
 def _flat(words: list[Any]) -> list[Any]:

@@ -116,8 +116,8 @@ def _tell_of_links(source: str, file: Any) -> None:
         log.warning("%s:/%s is another name of a dataset: it is copied again", source, name)
     # Those of the datasets are named when these are written.
     for name, held in {"": file, **found.groups}.items():
-        found_here = json_attributes(held.attrs)
-        tell_not_in_json(f"{source}:/{name}", left_out(held.attrs, found_here))
+        found_here = json_attributes(held)
+        tell_not_in_json(f"{source}:/{name}", left_out(held, found_here))
 
 
 def _move_one(
@@ -170,11 +170,11 @@ def _make_groups(file: Any, place: str) -> None:
             json.dump(metadata, file, indent=2)
 
     of_netcdf = is_netcdf(file)
-    make(place, json_attributes(file.attrs, of_netcdf))
+    make(place, json_attributes(file, of_netcdf))
     for name, held in hdf5.tree(file).groups.items():
         folder = names.local_path(os.path.join(place, name))
         os.mkdir(folder)
-        make(folder, json_attributes(held.attrs, of_netcdf))
+        make(folder, json_attributes(held, of_netcdf))
 
 
 def _together(reports: list[Any]) -> Any:
