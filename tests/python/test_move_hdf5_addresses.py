@@ -276,7 +276,7 @@ def hostile(made):
         ("others.h5:/virtual", "other files"), ("others.h5:/raw", "other files"),
         ("others.h5:/link", "link"), ("others.h5:/soft", "link"),
         ("others.h5:/link/x", "link"), ("others.h5:/group/text", "Python objects"),
-        ("others.h5:/null", "no elements"), ("others.h5", "without a fixed size"),
+        ("others.h5:/null", "no elements"), ("others.h5", "null has no shape"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_read_is_one_clear_line(hostile, tmp_path, name, words):

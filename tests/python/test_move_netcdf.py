@@ -4,11 +4,13 @@
 Skipped where xarray, pandas or h5netcdf is missing.
 """
 
+import h5py
 import numpy as np
 import pytest
 import zarr
 
-from datamover.files import move
+import datamover as dm
+from datamover.files import intend, move
 
 xarray = pytest.importorskip("xarray")
 pytest.importorskip("pandas")
@@ -131,3 +133,39 @@ def test_missing_values_of_older_stores_stay_missing(tmp_path, dtype):
             after = xarray.open_zarr(tmp_path / place, consolidated=False, chunks=None)
             np.testing.assert_array_equal(after["u"].values, before["u"].values)
             assert after["u"].dims == ("y", "x") and after["u"].attrs == {"units": "m"}
+
+
+def test_strings_of_any_length_go_with_the_others(tmp_path):
+    given = sample(np.random.default_rng(3))
+    given["station"] = ("lat", np.array([f"{k}é" * k for k in range(7)], object), {"source": "x"})
+    given["model"] = ((), "a name")
+    given["codes"] = (("lat", "lon"), np.array([["a"] * 9, ["bb"] * 9] * 3 + [[""] * 9], object))
+    given.to_netcdf(
+        tmp_path / "a.nc", engine="h5netcdf", encoding={"codes": {"chunksizes": (2, 4)}}
+    )
+    intended = intend(tmp_path / "a.nc", tmp_path / "a.zarr")
+    assert "codes  7 x 9 of strings" in str(intended) and "model  one of strings" in str(intended)
+    report = move(None, tmp_path / "a.nc", tmp_path / "a.zarr", check="crc32c")
+    assert report.num_arrays == 9 and report.elems == 5 * 63 + 63 + 1 + 5 + 7 + 9 + 7 + 1 + 63
+    with xarray.open_dataset(tmp_path / "a.nc", engine="h5netcdf") as before:
+        after = xarray.open_zarr(tmp_path / "a.zarr", consolidated=False, chunks=None)
+        xarray.testing.assert_identical(after.load(), before.load())
+        assert after["station"].attrs == {"source": "x"}
+    assert zarr.open_array(tmp_path / "a.zarr/codes").chunks == (2, 4)
+
+
+def test_what_is_no_utf_8_is_said(tmp_path):
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["u"] = np.arange(3)
+        file.create_dataset("text", data=[b"ok", b"\xff"], dtype=h5py.string_dtype("utf-8"))
+    with pytest.raises(dm.InvalidArgument, match="text has a string that is no UTF-8"):
+        move(None, tmp_path / "a.h5", tmp_path / "a.zarr")
+    assert [name.name for name in tmp_path.iterdir()] == ["a.h5"]
+
+
+def test_lists_of_any_length_are_refused(tmp_path):
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["u"] = np.arange(3)
+        file.create_dataset("lists", (2,), dtype=h5py.vlen_dtype("i4"))
+    with pytest.raises(dm.Unsupported, match="lists has elements without a fixed size"):
+        move(None, tmp_path / "a.h5", tmp_path / "a.zarr")

@@ -70,7 +70,7 @@ def _kept(path: str, file: Any, name: str, spec: ArraySpec) -> Kept | ZarrTraits
     not_in_json = left_out(dataset, attributes)
     native = native_attributes.read(f"{path}:/{name}", file, dataset, not_in_json)
     attributes = HeldAttributes(attributes, native)
-    names = _dimension_names(dataset, name)
+    names = dimension_names(dataset, name)
     fill = dataset.fillvalue if dataset.dtype.names is None else None
     chunks: Shape = dataset.chunks or zarr.chunk_shape(spec, MoveOptions())
     metadata = ordinary_metadata(spec.dtype, fill, attributes, names)
@@ -116,7 +116,7 @@ def _flat(words: list[Any]) -> list[Any]:
     return [w for word in words for w in (_flat(word) if isinstance(word, list) else [word])]
 
 
-def _dimension_names(dataset: Any, name: str) -> list[str | None] | None:
+def dimension_names(dataset: Any, name: str) -> list[str | None] | None:
     """Give the labels of dimensions, or the names of their scales; a scale is its own."""
     if dataset.is_scale and dataset.ndim == 1:
         return [name.rsplit("/", 1)[-1]]

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """How does a whole HDF5 file, with its groups, arrays and attributes, go to Zarr?
 
-Dataset by dataset, each as one array does, into a group that gets its name when all are there. A
-dataset of several names goes under each of them; what Zarr has not (links, named datatypes) is left
-out, which the log says.
+Dataset by dataset, each as one array does, into a group that gets its name when all are there;
+strings of any length by one process (`hdf5_strings`). A dataset of several names goes under each of
+them; what Zarr has not (links, named datatypes) is left out, which the log says.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from datamover.errors import InvalidArgument, Unsupported
-from datamover.files import addresses, formats, hdf5, names, placing
+from datamover.files import addresses, formats, hdf5, hdf5_strings, names, placing
 from datamover.files.agreement import together
 from datamover.files.formats import MoveOptions
 from datamover.files.names import can_be_in_zarr
@@ -46,6 +46,8 @@ def move(
     temporary = placing.temporary_path(output, placing.token(address))
     overwrite = options.overwrite or options.overwrite_group
     reports = []
+    strings: list[str] = []
+    num_strings = 0
     lock = None
     removes = False
     try:
@@ -53,7 +55,8 @@ def move(
             _check(options, output)
             data = hdf5.bytes_at(source)
             with hdf5.open_file(source, data) as file:
-                names = _names(source, file)
+                names, strings = _names(source, file)
+                num_strings = sum(file[name].size for name in strings)
                 if is_first:
                     placing.check_places(source, output, overwrite, options.overwrite_group)
                     _tell_of_links(source, file)
@@ -61,10 +64,11 @@ def move(
                     removes = True
                     lock = placing.claim(temporary, is_directory=True)
                     _make_groups(file, temporary)
+                    _copy_strings(source, file, strings, temporary, options)
         if address is not None:
             from datamover.files.state_items import agree_on  # loads arrays, and layouts
 
-            agree_on(address, {"the names of the datasets": names}, "see")
+            agree_on(address, {"the names of the datasets": names + strings}, "see")
         with together(comm):
             if lock is None:
                 lock = placing.hold(temporary)
@@ -79,7 +83,10 @@ def move(
                 placing.place(temporary, output, overwrite)
     finally:
         placing.give_back(temporary, output, removes, lock)
-    return _together(reports)
+    found = _together(reports)
+    return dataclasses.replace(
+        found, num_arrays=found.num_arrays + len(strings), elems=found.elems + num_strings
+    )
 
 
 def intend(source: str, output: str, options: MoveOptions, intend_one: Callable[..., Any]) -> Any:
@@ -87,13 +94,18 @@ def intend(source: str, output: str, options: MoveOptions, intend_one: Callable[
 
     `intend_one` gives that of one, by source, output and options.
     """
+    from datamover.files.transfer import Intention
+
     with together(None):
         _check(options, output)
         with hdf5.open_file(source) as file:
-            names = _names(source, file)
+            names, strings = _names(source, file)
+            specs = {name: hdf5_strings.spec_of(file[name]) for name in strings}
         overwrite = options.overwrite or options.overwrite_group
         placing.check_places(source, output, overwrite, options.overwrite_group)
-    return {name: intend_one(source, output, _of_one(options, name)) for name in names}
+    found = {name: intend_one(source, output, _of_one(options, name)) for name in names}
+    # Of strings nothing is planned; few have more than one chunk.
+    return found | {name: Intention(spec, None, 2) for name, spec in specs.items()}
 
 
 def _of_one(options: MoveOptions, name: str) -> MoveOptions:
@@ -141,23 +153,38 @@ def _check(options: MoveOptions, output: str) -> None:
             )
 
 
-def _names(source: str, file: Any) -> list[str]:
+def _names(source: str, file: Any) -> tuple[list[str], list[str]]:
+    """Give the names of the datasets that movers take, and of those of strings of any length."""
     found = hdf5.datasets(file)
-    for name, dataset in found.items():
-        if dataset.dtype.hasobject or dataset.shape is None:
-            raise Unsupported(
-                f"{source}:/{name} has elements of {dataset.dtype} without a fixed size; move "
-                "the other datasets one by one"
+    strings = [name for name, dataset in found.items() if hdf5_strings.is_of(dataset)]
+    arrays = [name for name in found if name not in strings]
+    for name in arrays:
+        dtype, shape = found[name].dtype, found[name].shape
+        if dtype.hasobject or shape is None:
+            what = (
+                "elements without a fixed size, lists or references"
+                if dtype.hasobject
+                else "no shape"
             )
+            raise Unsupported(f"{source}:/{name} has {what}; move the other datasets one by one")
     for name in [*found, *hdf5.tree(file).groups]:
         if not can_be_in_zarr(name):
             raise Unsupported(
                 f"{source}:/{name} has a name that nothing in a Zarr group can have; move the "
                 "other datasets one by one"
             )
-    if not found:
-        raise InvalidArgument(f"{source} has no datasets")
-    return list(found)
+    if not arrays:
+        raise InvalidArgument(f"{source} has no datasets{' but of strings' if strings else ''}")
+    return arrays, strings
+
+
+def _copy_strings(
+    source: str, file: Any, strings: list[str], place: str, options: MoveOptions
+) -> None:
+    for name in strings:
+        path = names.local_path(os.path.join(place, name))
+        checks = options.check is not None
+        hdf5_strings.copy(file, name, f"{source}:/{name}", path, checks)
 
 
 def _make_groups(file: Any, place: str) -> None:

@@ -44,6 +44,8 @@ def extents(box: tuple[int, ...]) -> str:
 
 def array_words(spec: Any) -> str:
     """Say what an array is."""
+    if spec.dtype.hasobject:
+        return f"{extents(spec.shape) or 'one'} of strings"
     return f"{extents(spec.shape) or 'one element'} of {spec.dtype}"
 
 
@@ -86,6 +88,8 @@ def intention_words(found: Intention) -> str:
     plan, nprocs = found.plan, found.nprocs
     if found.slab is not None:
         return f"slab by slab of {extents(found.slab)}, by {nprocs} processes together"
+    if found.spec.dtype.hasobject:
+        return "copied by one process, with h5py and zarr-python"
     if plan is None:
         return "nothing to plan: no element, or one"
     again = plan.reads / plan.source_chunks

@@ -10,7 +10,7 @@ import math
 import os
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any
 
@@ -470,6 +470,20 @@ def create(path: str, spec: ArraySpec, options: MoveOptions) -> None:
         except OSError as e:
             _raise_no_space(e, path, spec)
             raise
+
+
+def create_strings(
+    path: str,
+    shape: Shape,
+    chunks: Shape,
+    attributes: dict[str, Any],
+    dimension_names: Sequence[str | None] | None,
+) -> Any:
+    """Make an array of strings of any length, as xarray and zarr-python have them."""
+    return _zarr().create_array(
+        path, shape=shape, chunks=chunks, dtype=str, attributes=attributes,
+        dimension_names=dimension_names,
+    )  # fmt: skip
 
 
 def open_writer(path: str, spec: ArraySpec, options: MoveOptions) -> ZarrArray:

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How does a dataset of strings of any length go to Zarr, with the other datasets of its file?
+
+They have no fixed bytes that a mover could take: one process reads them with h5py and writes them
+with zarr-python, some rows at a time.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from datamover.errors import InvalidArgument, IoError
+from datamover.files import hdf5, hdf5_format, native_attributes, zarr
+from datamover.files.formats import ArraySpec, Shape
+from datamover.files.write_back import sync_file_system
+
+#: So many strings are in memory at a time, and in a chunk where the dataset has none.
+MOST_AT_A_TIME = 1 << 16
+
+
+def is_of(dataset: Any) -> bool:
+    """Tell whether a dataset's elements are strings of any length."""
+    kind = hdf5.h5py().check_string_dtype(dataset.dtype)
+    return kind is not None and kind.length is None and dataset.shape is not None
+
+
+def spec_of(dataset: Any) -> ArraySpec:
+    """Say what the array is."""
+    return ArraySpec(dataset.shape, dataset.dtype)
+
+
+def copy(file: Any, name: str, where: str, path: str, checks: bool) -> None:
+    """Write a dataset as a Zarr array, with its attributes and names of dimensions.
+
+    `where` is what errors call the dataset; `checks` has what was written read again.
+
+    Raises
+    ------
+    InvalidArgument
+        A string is no UTF-8.
+    IoError
+        Other strings are read again than were written.
+    """
+    dataset = file[name]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # zarr-python's of a type that is no part of Zarr v3 yet
+        array = _create(file, name, where, path)
+        for box in _boxes(dataset.shape, array.chunks):
+            strings = _strings(dataset, box, where)
+            array[box] = strings
+            if checks and not np.array_equal(np.asarray(array[box], object), strings):
+                raise IoError(f"{where}: other strings are read again than were written to {path}")
+    sync_file_system(path)
+
+
+def _create(file: Any, name: str, where: str, path: str) -> Any:
+    dataset = file[name]
+    attributes = hdf5_format.json_attributes(dataset.attrs, hdf5_format.is_netcdf(file))
+    native_attributes.tell_not_in_json(where, hdf5_format.left_out(dataset.attrs, attributes))
+    return zarr.create_strings(
+        path,
+        dataset.shape,
+        dataset.chunks or _chunks(dataset.shape),
+        attributes,
+        hdf5_format.dimension_names(dataset, name),
+    )
+
+
+def _chunks(shape: Shape) -> Shape:
+    """Give the extents of chunks of whole rows."""
+    in_a_row = math.prod(shape[1:])
+    return tuple(max(n, 1) for n in (*_rows(shape[:1], in_a_row), *shape[1:]))
+
+
+def _rows(first: Shape, in_a_row: int) -> Shape:
+    return tuple(min(n, max(MOST_AT_A_TIME // max(in_a_row, 1), 1)) for n in first)
+
+
+def _boxes(shape: Shape, chunks: Shape) -> Iterator[tuple[slice, ...]]:
+    """Give boxes of whole rows of chunks, which together are the array."""
+    if 0 in shape:
+        return
+    if not shape:
+        yield ()
+        return
+    for lo in range(0, shape[0], chunks[0]):
+        yield (slice(lo, min(lo + chunks[0], shape[0])), *(slice(0, n) for n in shape[1:]))
+
+
+def _strings(dataset: Any, box: tuple[slice, ...], where: str) -> np.ndarray:
+    try:
+        return np.asarray(dataset.asstr("utf-8")[box], object)
+    except UnicodeDecodeError as e:
+        raise InvalidArgument(f"{where} has a string that is no UTF-8: {e}") from e
