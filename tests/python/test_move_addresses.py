@@ -252,6 +252,14 @@ def test_a_chunk_that_is_refused_is_one_clear_line(served, library, tmp_path, mo
     assert sorted(os.listdir(tmp_path)) == ["a.zarr"]
 
 
+def test_a_server_that_is_named_by_http_needs_no_other_word(bucket, tmp_path, monkeypatch):
+    monkeypatch.delenv("AWS_ALLOW_HTTP")
+    np.save(tmp_path / "a.npy", np.arange(24.0))
+    move(None, tmp_path / "a.npy", f"{bucket}/a.zarr")
+    move(None, f"{bucket}/a.zarr", tmp_path / "b.npy")
+    assert (np.load(tmp_path / "b.npy") == np.arange(24.0)).all()
+
+
 def test_s3_and_back(bucket, tmp_path, served):
     report = move(None, f"{served}/a.zarr", f"{bucket}/x/b.zarr", chunks=(2, 5), check="crc32c")
     assert report.bytes == ARRAY.nbytes

@@ -6,6 +6,7 @@ import os
 import stat
 import sys
 
+import h5py
 import numpy as np
 import pytest
 import zarr
@@ -43,6 +44,17 @@ def refused(place, error, match, source="a.npy", output="b.npy", **options):
 
 def test_missing_input(place):
     refused(place, dm.IoError, "no input", source="none.npy")
+
+
+def test_a_missing_input_that_is_in_a_file_or_group_is_named_as_it_should_be(place):
+    with h5py.File(place / "run.h5", "w") as file:
+        file["fields/u"] = ARRAY
+    zarr.create_group(place / "run.zarr").create_array("u", data=ARRAY)
+    for said in ("run.h5/fields/u", "run.h5:fields/u"):
+        refused(place, dm.IoError, r"no input .*named as .*run\.h5:/fields/u$", source=said)
+    for said in ("run.zarr:/u", "run.zarr:u"):
+        refused(place, dm.IoError, r"no input .*named as .*run\.zarr/u$", source=said)
+    refused(place, dm.InvalidArgument, r"named as .*run\.zarr/v$", output="run.zarr:/v")
 
 
 @pytest.mark.parametrize("keep", [0, 4, 30, 100, 200])

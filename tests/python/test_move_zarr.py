@@ -185,3 +185,14 @@ def test_a_group_is_replaced_only_by_an_explicit_word(tmp_path, zarr_format):
     assert (zarr.open_group(tmp_path / "g.zarr", mode="r")["precious"][...] == 7).all()
     move(COMM, tmp_path / "a.npy", tmp_path / "g.zarr", overwrite_group=True)
     assert (zarr.open_array(tmp_path / "g.zarr", mode="r")[...] == np.arange(3.0)).all()
+
+
+def test_what_is_put_into_a_group_is_zarr(tmp_path):
+    np.save(tmp_path / "a.npy", np.arange(24.0).reshape(4, 6))
+    zarr.create_group(tmp_path / "run.zarr")
+    zarr.create_group(tmp_path / "group")
+    for name in ("run.zarr/u", "group/u"):
+        move(COMM, tmp_path / "a.npy", tmp_path / name, chunks=(2, 3))
+        assert zarr.open_array(tmp_path / name).chunks == (2, 3)
+    move(COMM, tmp_path / "run.zarr/u", tmp_path / "run.zarr/v", chunks=(4, 6))
+    assert (zarr.open_group(tmp_path / "run.zarr")["v"][...].ravel() == np.arange(24)).all()

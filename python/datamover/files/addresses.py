@@ -95,9 +95,19 @@ def _by_obstore(address: str, read_only: bool) -> Any:
 
     _settle_at_exit()
     options: dict[str, Any] = {"retry_config": RETRIES}
-    if address.startswith("http://"):
+    if address.startswith("http://") or _endpoint_is_plain():
         options["client_options"] = {"allow_http": True}
     return ObjectStore(from_url(_as_url(address), **options), read_only=read_only)
+
+
+def _endpoint_is_plain() -> bool:
+    """Tell whether the environment names a server without encryption, and nothing against it.
+
+    Who writes http:// means it; obstore alone would ask for AWS_ALLOW_HTTP besides, in words that
+    nobody understands ("builder error").
+    """
+    said = (os.environ.get(name, "") for name in ("AWS_ENDPOINT_URL", "AWS_ENDPOINT"))
+    return "AWS_ALLOW_HTTP" not in os.environ and any(s.startswith("http://") for s in said)
 
 
 def _as_url(address: str) -> str:

@@ -290,24 +290,56 @@ def _output_at_address(path: str, said: str | None) -> Format:
 def check_input_kind(path: str) -> None:
     """Refuse what is neither a file nor a directory: to open a pipe would wait for its writer."""
     if not os.path.lexists(path):
-        raise IoError(f"there is no input {path}")
+        raise IoError(f"there is no input {path}{_what_is_meant(path)}")
     mode = os.stat(path).st_mode
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
         raise IoError(f"{path} is a device, a pipe or a socket: it cannot be read in parts")
 
 
+def _what_is_meant(path: str) -> str:
+    """Give words on how an array in a file or group that is there is named, where it may be meant.
+
+    A dataset of a file stands behind `:/`, an array of a Zarr group behind a slash.
+    """
+    for sign in (":/", ":", "/"):
+        place, found, member = path.rpartition(sign)
+        if sign == "/":
+            while place and not os.path.exists(place):
+                place, _, above = place.rpartition("/")
+                member = f"{above}/{member}"
+        if not found or not member or not os.path.exists(place):
+            continue
+        if os.path.isfile(place) and named("hdf5").recognizes(place):
+            return f"; a dataset of a file is named as {place}:/{member}"
+        if sign != "/" and named("zarr").recognizes(place):
+            return f"; an array of a Zarr group is named as {place}/{member}"
+    return ""
+
+
+def _is_in_zarr(path: str) -> bool:
+    """Tell whether an output without a suffix is to be an array of a Zarr group."""
+    above = os.path.dirname(path)
+    while above != os.path.dirname(above):
+        if by_suffix(above) is named("zarr") or named("zarr").recognizes(above):
+            return True
+        above = os.path.dirname(above)
+    return False
+
+
 def of_output(path: str, options: MoveOptions) -> Format:
-    """Return the format of an output: as said, else by its name."""
+    """Return the format of an output: as said, else by its name, or by the group it is to be in."""
     if addresses.is_address(path):
         return _output_at_address(path, options.output_format)
     if options.output_format is not None:
         return named(options.output_format)
     by_name = by_suffix(path)
+    if by_name is None and _is_in_zarr(path):
+        return named("zarr")
     if by_name is None:
         suffixes = ", ".join(suffix for f in known().values() for suffix in f.suffixes)
         raise InvalidArgument(
             f"{path} does not say its format; end it in {suffixes}, or use "
-            f"{option('output_format')}"
+            f"{option('output_format')}{_what_is_meant(path)}"
         )
     return by_name
 
