@@ -132,15 +132,29 @@ def _nothing(words: str) -> Group:
     return Group(Text(f"{words}\n", style="bold"))
 
 
+def peer_words(e: Explanation, verb: str) -> str:
+    """Say how much a rank sends to, or receives from, how many others."""
+    sends = verb == "sends"
+    pairs = e.outgoing if sends else e.incoming
+    goes = (pairs.destination if sends else pairs.source) != e.rank
+    if not goes.any():
+        return f"{verb} nothing"
+    whom = counted(int(goes.sum()), "process", "processes")
+    nbytes = decimal(int(pairs.bytes[goes].sum()))
+    return f"{verb} {nbytes} {'to' if sends else 'from'} {whom}"
+
+
 def _peer_table(e: Explanation, verb: str, top: int) -> Group:
     pairs, peers = (e.outgoing, "destination") if verb == "sends" else (e.incoming, "source")
     if not len(pairs):
         return _nothing(f"Rank {e.rank:,} {verb} nothing")
     names = _plan.encoding_names()
-    total = decimal(int(pairs.bytes.sum()))
-    title = f"Rank {e.rank:,} {verb} {total}, {counted(len(pairs), 'peer')}"
+    title = f"Rank {e.rank:,} {peer_words(e, verb)}"
+    kept = int(pairs.bytes[getattr(pairs, peers) == e.rank].sum())
+    if kept:
+        title += f", keeps {decimal(kept)}"
     if len(pairs) > top:
-        title += f", the largest {top}"
+        title += f"; the largest {top}"
     columns = ("to" if verb == "sends" else "from", "bytes", "transport", "encoding", "relation")
     table = _plain_table(*columns)
     for i in _largest(pairs, top):

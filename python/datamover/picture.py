@@ -14,7 +14,7 @@ from rich.filesize import decimal
 from datamover import _plan
 from datamover.counted import counted
 from datamover.errors import Unsupported
-from datamover.explanation_tables import message_sizes
+from datamover.explanation_tables import message_sizes, peer_words
 from datamover.layout_picture import ACCENT, FAINT, INK, PAPER, SIDE, Painter, frame, text_color
 
 if TYPE_CHECKING:
@@ -30,6 +30,8 @@ MAX_GROUPS = 64
 WIDTH, HEIGHT, BOTTOM = 13.6, 5.3, 0.6
 LEFTS = (0.7, 4.9, 9.2)
 
+#: Ranks of so few processes are all written below the bars.
+MAX_TICKS = 16
 KEPT = "#cdd3da"
 
 
@@ -129,13 +131,15 @@ def _draw_peers(axes: Any, e: Explanation) -> None:
     tallest = 0.0
     for peers, nbytes, sign, color, word in series:
         total, _ = np.histogram(peers, edges, weights=nbytes)
-        axes.bar(edges[:-1], sign * total, np.diff(edges), align="edge", color=color, lw=0)
+        kept, _ = np.histogram(peers, edges, weights=np.where(peers == e.rank, nbytes, 0))
+        going = sign * (total - kept)
+        axes.bar(edges[:-1], going, np.diff(edges), align="edge", color=color, lw=0)
+        axes.bar(
+            edges[:-1], sign * kept, np.diff(edges), going, align="edge", color=KEPT, lw=0
+        )  # fmt: skip
         tallest = max(tallest, float(total.max(initial=0)))
         place = 0.97 if sign > 0 else 0.03
-        what = f"{word} nothing"
-        if len(peers):
-            whom = counted(len(peers), "process", "processes")
-            what = f"{word} {decimal(int(nbytes.sum()))} {'to' if sign > 0 else 'from'} {whom}"
+        what = peer_words(e, word)
         axes.text(
             0.02, place, what, transform=axes.transAxes, fontsize=9, color=color,
             ha="left", va="top" if sign > 0 else "bottom", fontweight="bold", zorder=3,
@@ -146,7 +150,8 @@ def _draw_peers(axes: Any, e: Explanation) -> None:
     axes.set_xlim(-0.5, e.nprocs - 0.5)
     axes.axhline(0, color=INK, lw=0.8)
     axes.axvline(e.rank, color=ACCENT, lw=1, ls=(0, (2, 2)))
-    axes.set_xticks([0, e.nprocs - 1], labels=["0", f"{e.nprocs - 1:,}"])
+    few = range(e.nprocs) if e.nprocs <= MAX_TICKS else (0, e.nprocs - 1)
+    axes.set_xticks(list(few), labels=[f"{rank:,}" for rank in few])
     axes.yaxis.set_major_locator(_byte_locator(8))
     axes.yaxis.set_major_formatter(_tick_bytes)
     axes.tick_params(length=2, labelsize=7.5, labelcolor=FAINT, color=FAINT)
@@ -205,7 +210,7 @@ def draw(plan: MotionPlan, e: Explanation, path: str | os.PathLike[str]) -> None
         _title(traffic, "Traffic: who sends to whom", f"bytes; {note}")
     else:
         _draw_peers(traffic, e)
-        _title(traffic, f"Traffic of process {e.rank:,}", "bytes, by rank of the peer")
+        _title(traffic, f"Traffic of process {e.rank:,}", "bytes, by rank of the peer; grey stays")
     figure.savefig(path)
 
 

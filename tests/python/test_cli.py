@@ -58,7 +58,7 @@ def test_explain_one_rank_of_a_million():
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert "1,000,000 processes" in done.stdout
-    assert "Rank 1,234 sends 32.8 kB, 64 peers, the largest 3" in done.stdout
+    assert "Rank 1,234 sends 32.8 kB to 64 processes; the largest 3" in done.stdout
 
 
 @pytest.mark.parametrize(

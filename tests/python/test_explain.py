@@ -130,9 +130,16 @@ def text_of(before, after, shape, nprocs, **options):
     return str(dm.explain(dm.redistribute(*layouts), **options))
 
 
+def test_what_stays_is_not_sent():
+    shown = text_of("(block,*)", "(*,block)", (12, 12), 3, rank=1)
+    assert "\nRank 1 sends 256 bytes to 2 processes, keeps 128 bytes\n" in shown
+    assert "\nRank 1 receives 256 bytes from 2 processes, keeps 128 bytes\n" in shown
+    assert "\nRank 0 sends nothing, keeps 40 bytes\n" in text_of("*", "*", (5,), 2, rank=0)
+
+
 def test_who_gets_nothing_has_a_line_and_no_table():
     shown = text_of("(block)", "(*)", (10,), 4, rank=3)
-    assert "Rank 3 sends 8 bytes, 1 peer\n" in shown
+    assert "Rank 3 sends 8 bytes to 1 process\n" in shown
     assert shown.rstrip().endswith("\nRank 3 receives nothing")
     nothing = dm.MotionPlan(*[dm.BlockCyclic((9,), "(block)", nprocs=9)] * 2)
     assert str(dm.explain(nothing)).rstrip().endswith("\nPairs: none")
