@@ -14,6 +14,7 @@ from . import notebook
 from .arguments import as_array, memory_limit, seconds
 from .collective_calls import agreeing, leaving, refused_by
 from .counted import counted
+from .distribution_methods import DistributionMethods
 from .element_arrays import Arrays, Column, TargetArray, is_several, writable
 from .errors import Error, InvalidArgument, InvalidState, Mismatch, OutOfRange, WrongType
 from .layouts import IndexList
@@ -506,10 +507,10 @@ class Distribution:
         Returns
         -------
         dict
-            `method` and `in_place`: what `move` and `move_in_place` are carried by; `measured`:
-            (method, in place, element bytes, seconds) of each sample that "auto" chooses from,
-            measured once per communicator; empty where another method was asked for. "alltoallv"
-            is among them where MPI has 64-bit counts (MPI 4).
+            Prints as a table. `method` and `in_place`: what `move` and `move_in_place` are carried
+            by; `measured`: (method, in place, element bytes, seconds) of each sample that "auto"
+            chooses from, measured once per communicator; empty where another method was asked for.
+            "alltoallv" is among them where MPI has 64-bit counts (MPI 4).
 
         Examples
         --------
@@ -517,18 +518,18 @@ class Distribution:
         >>> import datamover as dm
         >>> d = dm.Distribution(MPI.COMM_SELF, [0, 0], method="sort")
         >>> d.explain()
-        {'method': 'sort', 'in_place': 'sort', 'measured': []}
+        moves by sort, moves in place by sort
         >>> measured = dm.Distribution(MPI.COMM_SELF, [0]).explain()["measured"]
         >>> {"partition", "sendrecv"} <= {method for method, *_ in measured}
         True
         """
         if self.method != "auto":
-            return {"method": self.method, "in_place": self.method, "measured": []}
-        return {
-            "method": self._core.chosen_method(elem_bytes, False),
-            "in_place": self._core.chosen_method(elem_bytes, True),
-            "measured": self._core.measured_methods(),
-        }
+            return DistributionMethods(method=self.method, in_place=self.method, measured=[])
+        return DistributionMethods(
+            method=self._core.chosen_method(elem_bytes, False),
+            in_place=self._core.chosen_method(elem_bytes, True),
+            measured=self._core.measured_methods(),
+        )
 
     def counters(self) -> dict[str, Any]:
         """Count elements kept, sent and dropped, messages and extra bytes of the last. Local."""

@@ -13,7 +13,8 @@ _COLUMNS = ("peer", "", "transport", "elements", "bytes", "chunks", "why", "loop
 _TRIAL_COLUMNS = ("tried", "a round", "rounds", "")
 
 
-def _table(rows: list[tuple[str, ...]]) -> str:
+def table(rows: list[tuple[str, ...]]) -> str:
+    """Lay rows out in columns."""
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     return "\n".join(
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
@@ -84,11 +85,11 @@ class MoverPairs(list):
         ]
 
     def __repr__(self) -> str:
-        text = _table([_COLUMNS, *self._rows()])
+        text = table([_COLUMNS, *self._rows()])
         if len(self) > MAX_ROWS:
             text += f"\n… and {len(self) - MAX_ROWS} more"
         if self.trials:
-            text += "\n\n" + _table([_TRIAL_COLUMNS, *self._trial_rows()])
+            text += "\n\n" + table([_TRIAL_COLUMNS, *self._trial_rows()])
         return text
 
     __str__ = __repr__
@@ -99,10 +100,10 @@ class MoverPairs(list):
         def row(cells: tuple[str, ...], tag: str) -> str:
             return "<tr>" + "".join(f"<{tag}>{escape(c)}</{tag}>" for c in cells) + "</tr>"
 
-        def table(columns: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+        def as_html(columns: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
             body = "".join(row(cells, "td") for cells in rows)
             return f"<table>{row(columns, 'th')}{body}</table>"
 
         more = f"<p>… and {len(self) - MAX_ROWS} more</p>" if len(self) > MAX_ROWS else ""
-        trials = table(_TRIAL_COLUMNS, self._trial_rows()) if self.trials else ""
-        return table(_COLUMNS, self._rows()) + more + trials
+        trials = as_html(_TRIAL_COLUMNS, self._trial_rows()) if self.trials else ""
+        return as_html(_COLUMNS, self._rows()) + more + trials

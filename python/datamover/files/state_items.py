@@ -233,7 +233,9 @@ def communicator(comm: MPI.Comm | None, given: Any) -> MPI.Comm:
     for value in given.values() if isinstance(given, Mapping) else ():
         if isinstance(value, XArray):
             return value.comm
-    raise InvalidArgument("comm is needed where no XArray was given")
+    raise InvalidArgument(
+        "comm is needed where no XArray was given; MPI.COMM_SELF is this process alone"
+    )
 
 
 def digest(*words: Any) -> int:

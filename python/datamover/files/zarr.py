@@ -360,7 +360,7 @@ def stored_dtype(dtype: np.dtype) -> np.dtype:
         if field.subdtype is not None:
             raise Unsupported(
                 f"Zarr cannot hold dtype {dtype}: its field {name!r} is an array of {field.shape}; "
-                "make it fields of their own, or write .npy"
+                "make it fields of their own, or write .h5 or .npy"
             )
         fields.append((name, stored_dtype(field)))
     return np.dtype(fields).newbyteorder("<")
