@@ -1804,6 +1804,22 @@ def test_arrays_that_have_one_name_in_zarr_are_refused(tmp_path):
     assert not (tmp_path / "run").exists()
 
 
+def test_xarray_opens_what_is_recorded(tmp_path):
+    xarray = pytest.importorskip("xarray")
+    with (
+        dm.Stream(None, HERE, consumers=1, timeout=LIMIT_SECONDS) as out,
+        command(out.address, "--to", f"zarr:{tmp_path / 'run'}") as recorder,
+    ):
+        for step in (3, 10):
+            out.send("u", of_step(step), layout=LINE, step=step)
+        out.close()
+        _, errors = recorder.communicate()
+    assert recorder.returncode == 0, errors
+    with xarray.open_zarr(tmp_path / "run", consolidated=False, chunks=None) as found:
+        assert found["u"].dims == ("u.steps", "u_0")
+        assert (found["u"].sel({"u.steps": 10}).values == of_step(10)).all()
+
+
 def test_a_step_that_comes_again_does_not_replace_its_file(tmp_path):
     with (
         dm.Stream(None, HERE, consumers=1, timeout=LIMIT_SECONDS) as out,

@@ -286,8 +286,14 @@ class _ZarrRecorder:
         for d in range(len(chunk)):  # the slowest dimensions are cut first
             rest = int(np.prod(chunk[d + 1 :], dtype=object)) * dtype.itemsize
             chunk[d] = max(1, min(chunk[d], ZARR_CHUNK_BYTES // max(rest, 1)))
-        data = self._group.create_array(name, shape=(0, *shape), chunks=(1, *chunk), dtype=dtype)
-        steps = self._group.create_array(name_of_steps, shape=(0,), chunks=(1024,), dtype="i8")
+        # As dm.save names those that nobody has named; with the steps as coordinates, for xarray.
+        dims = (name_of_steps, *(f"{name}_{d}" for d in range(len(shape))))
+        data = self._group.create_array(
+            name, shape=(0, *shape), chunks=(1, *chunk), dtype=dtype, dimension_names=dims
+        )
+        steps = self._group.create_array(
+            name_of_steps, shape=(0,), chunks=(1024,), dtype="i8", dimension_names=dims[:1]
+        )
         self._arrays[array] = data, steps
 
     def write(self, name: str, step: int, array: np.ndarray) -> None:
