@@ -10,7 +10,9 @@
 #include <algorithm>
 #include <atomic>
 #include <random>
+#include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "check.hpp"
@@ -537,10 +539,13 @@ Binding bind_moves(const mpi::ProcessGroupPtr& group, Moves& moves, const BindRe
 std::vector<MoverPair> Binding::pairs() const {
     std::vector<MoverPair> lines;
     for (const auto& t : transports) t->report(lines);
-    for (MoverPair& line : lines)
+    for (MoverPair& line : lines) {
+        std::set<std::string_view> said;  // several arrays often have one reason
         for (const PairReason& r : reasons)
-            if (r.peer == line.peer && r.sends == line.sends && r.transport == line.transport)
+            if (r.peer == line.peer && r.sends == line.sends && r.transport == line.transport &&
+                said.insert(r.why).second)
                 line.why = line.why.empty() ? r.why : r.why + ", " + line.why;
+    }
     return lines;
 }
 

@@ -222,7 +222,7 @@ bool Audience::fits(const ConsumerPtr& consumer, const Array& array) {
         }
         consumer->step_bytes[array.sent.number] = bytes;
     } catch (const Error& error) {
-        leave(consumer, error);
+        leave(consumer, Error(error.code(), "array '" + array.sent.name + "': " + error.what()));
         return false;
     } catch (const std::exception& error) {  // no memory for the plan: no concern of the others
         leave(consumer, Error(ErrorCode::no_memory, error.what()));

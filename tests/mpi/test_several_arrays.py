@@ -84,6 +84,7 @@ def test_one_message_per_pair_carries_all_arrays(comm):
     others = [pair for pair in mover.explain() if pair["peer"] != comm.rank]
     assert len(others) == 2 * (comm.size - 1)
     assert sum(p["elems"] for p in others if p["sends"]) == 5 * 32 * (comm.size - 1)
+    assert len({p["why"] for p in others}) <= 1 and all("," not in p["why"] for p in others)
 
 
 def test_halos_of_several_fields(comm, rng):

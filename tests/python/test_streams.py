@@ -1116,6 +1116,17 @@ def test_the_reason_of_a_connection_that_ends_is_waited_for():
     assert ended.is_set()
 
 
+def test_a_layout_that_does_not_fit_names_its_array():
+    with (
+        dm.Stream(None, HERE, consumers=1, timeout=LIMIT_SECONDS) as out,
+        dm.stream.connect(out.address) as consumer,
+    ):
+        steps = consumer.steps({"u": dm.BlockCyclic(7, "block", nprocs=1)}, LIMIT_SECONDS)
+        out.send("u", of_step(0), layout=LINE, step=0)
+        with pytest.raises(dm.Mismatch, match="array 'u': source shape .* differs"):
+            next(steps)
+
+
 def test_why_a_process_fails_is_said_before_its_program_sees_it():
     # A program that sees the error closes: said after that, the others would not hear the reason.
     raised, codes = threading.Event(), []
