@@ -174,7 +174,8 @@ BlockCyclic::BlockCyclic(const Point& shape, const std::string& distribution, st
     const auto axes = parse_distribution(distribution);
     if (static_cast<int>(axes.size()) != shape.dims())
         invalid(concat("distribution \"", distribution, "\" has ", axes.size(),
-                       " dimensions, shape ", shape, " has ", shape.dims()));
+                       axes.size() == 1 ? " dimension" : " dimensions", ", shape ", shape, " has ",
+                       shape.dims()));
     const std::int64_t active = processes_per_replica(
         ranks_.empty() ? nprocs : static_cast<std::int64_t>(ranks_.size()), replicas_);
     grid_ = options.grid ? checked_grid(shape, axes, *options.grid, active)

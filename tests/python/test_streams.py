@@ -1123,7 +1123,7 @@ def test_a_layout_that_does_not_fit_names_its_array():
     ):
         steps = consumer.steps({"u": dm.BlockCyclic(7, "block", nprocs=1)}, LIMIT_SECONDS)
         out.send("u", of_step(0), layout=LINE, step=0)
-        with pytest.raises(dm.Mismatch, match="array 'u': source shape .* differs"):
+        with pytest.raises(dm.Mismatch, match=r"array 'u': source shape .* differs"):
             next(steps)
 
 

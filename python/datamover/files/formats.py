@@ -311,8 +311,13 @@ def _what_is_meant(path: str) -> str:
             continue
         if os.path.isfile(place) and named("hdf5").recognizes(place):
             return f"; a dataset of a file is named as {place}:/{member}"
-        if sign != "/" and named("zarr").recognizes(place):
-            return f"; an array of a Zarr group is named as {place}/{member}"
+        if named("zarr").recognizes(place):
+            if sign != "/":
+                return f"; an array of a Zarr group is named as {place}/{member}"
+            there = sorted(
+                n for n in os.listdir(place) if named("zarr").recognizes(os.path.join(place, n))
+            )
+            return f"; {place} has {', '.join(there[:12]) or 'nothing'}"
     return ""
 
 

@@ -159,6 +159,7 @@ def check_place(
     if not os.path.lexists(output):
         return
     if not overwrite:
+        _refuse_further_dataset(output, member)
         raise IoError(f"{output} exists; {formats.option('overwrite', True)} replaces it")
     if os.path.ismount(output):
         raise IoError(f"{output} is where a disk is mounted: it is not replaced")
@@ -181,6 +182,19 @@ def check_place(
         raise IoError(
             f"{output} is a Zarr group, perhaps with many arrays: "
             f"{_how_to_replace(overwrite_group)}"
+        )
+
+
+def _refuse_further_dataset(output: str, member: str | None) -> None:
+    """Do not advise to replace a file whose other datasets would be lost."""
+    if member is None or not os.path.isfile(output) or not hdf5.recognizes(output):
+        return
+    there = hdf5.names(output)
+    if there and member not in there:
+        raise IoError(
+            f"{output} exists, with the dataset {there[0]!r}"
+            f"{' and others' if len(there) > 1 else ''}: none is added to a file that is there; "
+            "dm.save writes several"
         )
 
 
