@@ -129,7 +129,7 @@ std::uint32_t crc32c(nb::handle data) {
 /// not ask for the interpreter's lock, for which they could not wait when Python ends.
 class AloneInPython : public stream::Together {
 public:
-    void look_around() override {
+    void check_interrupted() override {
         if (::gettid() != ::getpid()) return;
         const nb::gil_scoped_acquire acquired;
         if (PyErr_CheckSignals() != 0) throw nb::python_error();

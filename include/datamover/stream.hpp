@@ -24,9 +24,11 @@ class Producer;
 /// The sending end of a stream: arrays go, step by step, to whoever listens: `datamover.stream` of
 /// Python, `datamover stream`, a page. Consumers may come, leave, fail and come again at any time;
 /// each gets every step from the first one that begins after it has come, except those that the
-/// policy drops for it. Threads of its own serve them, without MPI. Where a collective call fails
-/// on one process, all throw. Deadlines between the processes are those of set_default_timeout
-/// (progress.hpp). Source: the paper on network I/O, sections 5 and 6. Nothing is encrypted.
+/// policy drops for it. Threads of its own serve them, without MPI. Threads of the program take
+/// turns, but closing ends a `send` of another one that waits for consumers. Where a collective
+/// call fails on one process, all throw. Deadlines between the processes are those of
+/// set_default_timeout (progress.hpp). Source: the paper on network I/O, sections 5 and 6. Nothing
+/// is encrypted.
 class Stream {
 public:
     /// No stream.

@@ -4,7 +4,6 @@
 
 #include "byte_message.hpp"
 #include "thread_level.hpp"
-#include "waiting.hpp"
 
 namespace datamover::mpi {
 namespace {

@@ -12,6 +12,7 @@
 
 #include "mpi/process_group.hpp"
 #include "stream/together.hpp"
+#include "waiting.hpp"
 
 namespace datamover::mpi {
 
@@ -25,6 +26,7 @@ public:
     void agree(const std::optional<Error>& mine) override;
     std::vector<Numbers> gather(const Numbers& mine) override;
     void look_around() override;
+    void check_interrupted() override { check_interrupt(); }
     std::chrono::milliseconds look_time() const override { return std::chrono::milliseconds(1); }
 
 private:

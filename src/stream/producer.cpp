@@ -127,10 +127,14 @@ void Producer::begin(Listeners& listeners, std::string_view producers) {
     reception_ = std::make_unique<Reception>(listeners.take(), token_, outbox_, audience_);
 }
 
-void Producer::check_open() const {
+/// In a forked process, whose parent may be in a call, nobody would end the wait for a turn.
+void Producer::require_own_process() const {
     if (!reception_->is_of_this_process())
         throw Error(ErrorCode::invalid_state,
                     "the stream is of the process that this one was forked from");
+}
+
+void Producer::check_open() const {
     if (closed_) throw Error(ErrorCode::invalid_state, "the stream is closed");
 }
 
@@ -213,6 +217,7 @@ void Producer::add(const std::string& name, const SentPart& part) {
     if (audience_ != nullptr)
         audience_->add_array(
             {array.number, name, array.dtype, layout, part.layout.nprocs(), array.elem_bytes});
+    const std::lock_guard lock(arrays_lock_);
     arrays_.emplace(name, std::move(array));
 }
 
@@ -222,6 +227,8 @@ void Producer::refuse(const Error& why) {
 }
 
 void Producer::end_step() {
+    require_own_process();
+    const CallsInTurn::Turn turn(calls_, *together_);
     collectively(*together_, [&] { check_open(); });
     WordWriter mine;
     mine.add(static_cast<std::int64_t>(Call::end_step));
@@ -238,9 +245,9 @@ void Producer::end_step() {
 
 void Producer::close(std::optional<double> timeout_seconds) {
     // What a forked process said its parent's consumers would take for the end.
-    if (closed_ || !reception_->is_of_this_process()) return;
-    closed_ = true;
+    if (!reception_->is_of_this_process() || closed_.exchange(true)) return;
     try {
+        const CallsInTurn::Turn turn(calls_, *together_);
         collectively(*together_, [&] { check_seconds(timeout_seconds); });
         wait_until_taken(timeout_seconds);
     } catch (...) {
@@ -311,13 +318,16 @@ void Producer::stop() {
         reception_->close();
         if (audience_ != nullptr) audience_->leave_places();
         outbox_->free_unused();
+        const auto turn = calls_.turn_if_free();
+        if (!turn) return;  // that call ends soon; what it uses goes with this object
         listed_.reset();
+        relations_.clear();
+        wanted_.clear();
+        const std::lock_guard lock(arrays_lock_);
+        arrays_.clear();
     } else {
         static_cast<void>(listed_.release());
     }
-    relations_.clear();
-    wanted_.clear();
-    arrays_.clear();
 }
 
 StreamCounters Producer::counters() const {

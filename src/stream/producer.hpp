@@ -3,6 +3,7 @@
 // call; threads of their own serve the consumers meanwhile.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -10,6 +11,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <set>
 #include <span>
@@ -24,6 +26,7 @@
 #include "datamover/stream_options.hpp"
 #include "stream/agreed_words.hpp"
 #include "stream/audience.hpp"
+#include "stream/calls_in_turn.hpp"
 #include "stream/listening.hpp"
 #include "stream/outbox.hpp"
 #include "stream/places.hpp"
@@ -66,7 +69,8 @@ private:
 };
 
 /// The sending end of a stream. Every call but the last ones is collective: where it fails on one
-/// process, all throw.
+/// process, all throw. Threads take turns, but for closing: a call that waits for consumers then
+/// throws invalid_state.
 class Producer {
 public:
     /// Opens the stream, as one of those that share `places` under names of their own, or by
@@ -101,8 +105,14 @@ public:
     const std::string& address() const { return address_; }
     /// "" where none is needed.
     const std::string& token() const { return token_; }
-    bool knows(const std::string& name) const { return find(name) != nullptr; }
-    std::size_t num_arrays() const { return arrays_.size(); }
+    bool knows(const std::string& name) const {
+        const std::lock_guard lock(arrays_lock_);
+        return find(name) != nullptr;
+    }
+    std::size_t num_arrays() const {
+        const std::lock_guard lock(arrays_lock_);
+        return arrays_.size();
+    }
     StreamCounters counters() const;
     bool is_first() const { return together_->rank() == 0; }
     /// Null on all processes but the first.
@@ -138,6 +148,7 @@ private:
     void check_options() const;
     bool is_pressed() const;
     void begin(Listeners& listeners, std::string_view producers);
+    void require_own_process() const;
     void check_open() const;
     std::int64_t checked(const std::string& name, const SentPart& part,
                          std::optional<std::int64_t> step) const;
@@ -170,6 +181,9 @@ private:
     std::shared_ptr<Audience> audience_;
     std::shared_ptr<Outbox> outbox_;
     std::unique_ptr<Reception> reception_;
+    CallsInTurn calls_;
+    /// Beside a call that adds one, others may ask what there is.
+    mutable std::mutex arrays_lock_;
     std::map<std::string, Array> arrays_;                                 ///< by name
     std::map<std::string, Wanted> wanted_;                                ///< by a consumer's key
     std::map<std::pair<std::string, int>, OutgoingRelations> relations_;  ///< by key and array
@@ -177,7 +191,7 @@ private:
     std::int64_t sequence_ = -1;
     std::optional<std::int64_t> step_;
     std::set<std::string> names_of_step_;
-    bool closed_ = false;
+    std::atomic<bool> closed_{false};
 };
 
 }  // namespace datamover::stream

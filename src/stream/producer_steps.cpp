@@ -96,6 +96,8 @@ std::vector<Outgoing> OutgoingRelations::of(const MemoryLayout& memory) {
 
 void Producer::send(const std::string& name, const SentPart& part,
                     std::optional<std::int64_t> step) {
+    require_own_process();
+    const CallsInTurn::Turn turn(calls_, *together_);
     std::int64_t number = 0;
     collectively(*together_, [&] { number = checked(name, part, step); });
     if (!arrays_.contains(name)) add(name, part);
@@ -150,6 +152,8 @@ Decision Producer::decide(const std::string& name, std::int64_t sequence, std::i
         if (audience_ != nullptr) {
             try {
                 wait_in_round([&](std::chrono::milliseconds time) {
+                    if (closed_)  // by another thread
+                        throw Error(ErrorCode::invalid_state, "the stream is closed");
                     const int array = arrays_.at(name).number;
                     mine = audience_->decide(array, sequence, number, {});
                     while (!mine && Clock::now() < awake_end) {

@@ -36,7 +36,9 @@ public:
     virtual std::vector<Numbers> gather(const Numbers& mine) { return {mine}; }
     /// Called every `look_time` by whoever waits: lets go on what else this process has under way,
     /// throws where the wait has to end. Local.
-    virtual void look_around() {}
+    virtual void look_around() { check_interrupted(); }
+    /// Throws where a wait has to end since the user interrupts it. Local.
+    virtual void check_interrupted() {}
     virtual std::chrono::milliseconds look_time() const { return stream::look_time; }
 };
 

@@ -1896,3 +1896,48 @@ def test_the_command_refuses_what_makes_no_sense(arguments):
     refused = CliRunner().invoke(cli.app, ["stream", "tcp://127.0.0.1:1", *arguments])
     assert refused.exit_code == 1
     assert "error:" in refused.stderr
+
+
+def test_threads_of_one_stream_take_turns():
+    # Their calls changed one another's maps: a program with two such threads ended by a signal.
+    count, threads = 200, 4
+    with dm.Stream(None, HERE, consumers=1) as out, dm.stream.connect(out.address) as source:
+        steps = source.steps({"u": LINE})
+
+        def sends(name):
+            for k in range(count):
+                out.send(name, of_step(k), layout=LINE)
+                if k % 8 == 0:
+                    out.end_step()
+                    repr(out)
+
+        names = ["u", *(f"other-{n}" for n in range(1, threads))]
+        senders = [threading.Thread(target=sends, args=(name,)) for name in names]
+        for sender in senders:
+            sender.start()
+        received = [next(steps)[1]["u"] for _ in range(count)]
+        for sender in senders:
+            sender.join(LIMIT_SECONDS)
+        assert not any(sender.is_alive() for sender in senders)
+    np.testing.assert_array_equal(received, [of_step(k) for k in range(count)])
+
+
+def test_closing_ends_the_wait_of_another_thread():
+    out = dm.Stream(None, HERE, consumers=1)
+    raised = []
+    began = threading.Event()
+
+    def sends():
+        began.set()
+        try:
+            out.send("u", of_step(0), layout=LINE)  # nobody comes
+        except dm.Error as error:
+            raised.append(error)
+
+    sender = threading.Thread(target=sends)
+    sender.start()
+    began.wait(LIMIT_SECONDS)
+    out.close()
+    sender.join(LIMIT_SECONDS)
+    assert not sender.is_alive()
+    assert [type(error) for error in raised] == [dm.InvalidState]
