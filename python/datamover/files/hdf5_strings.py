@@ -60,8 +60,8 @@ def copy(file: Any, name: str, where: str, path: str, checks: bool) -> None:
 
 def _create(file: Any, name: str, where: str, path: str) -> Any:
     dataset = file[name]
-    attributes = hdf5_format.json_attributes(dataset.attrs, hdf5_format.is_netcdf(file))
-    native_attributes.tell_not_in_json(where, hdf5_format.left_out(dataset.attrs, attributes))
+    attributes = hdf5_format.json_attributes(dataset, hdf5_format.is_netcdf(file))
+    native_attributes.tell_not_in_json(where, hdf5_format.left_out(dataset, attributes))
     return zarr.create_strings(
         path,
         dataset.shape,
