@@ -4,6 +4,7 @@
 import base64
 import json
 import os
+import sys
 import zlib
 
 import h5py
@@ -269,6 +270,16 @@ def test_any_names_of_groups_and_datasets(tmp_path):
         np.testing.assert_array_equal(
             zarr.open_array(tmp_path / "a.zarr" / name, mode="r")[...], np.arange(3.0)
         )
+
+
+def test_groups_may_lie_deeper_than_python_calls_itself(tmp_path):
+    above = "g/" * sys.getrecursionlimit()
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        group = file
+        for name in above.split("/")[:-1]:
+            group = group.create_group(name)
+        group["u"] = np.arange(3.0)
+    assert hdf5.names(str(tmp_path / "a.h5")) == [above + "u"]
 
 
 @pytest.mark.parametrize("name", ["..", "../u", "g/..", "zarr.json", "zarr.json/u", "a\\b"])

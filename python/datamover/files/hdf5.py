@@ -109,7 +109,14 @@ class Tree:
 def tree(group: Any) -> Tree:
     """Go through all links of an open file or group. Those that lead elsewhere are not followed."""
     found = Tree()
-    _look_into(group, "", found, {_address(group): ""})
+    seen = {_address(group): ""}
+    walks = [_held(group, "", found)]  # groups may lie deeper than Python calls itself
+    while walks:
+        name, held = next(walks[-1], ("", None))
+        if held is None:
+            walks.pop()
+        elif _look_at(held, name, found, seen):
+            walks.append(_held(held, name + "/", found))
     return found
 
 
@@ -118,7 +125,8 @@ def _address(held: Any) -> tuple[int, int]:
     return info.fileno, info.addr
 
 
-def _look_into(group: Any, above: str, found: Tree, seen: dict[tuple[int, int], str]) -> None:
+def _held(group: Any, above: str, found: Tree) -> Iterator[tuple[str, Any]]:
+    """Give names of and what a group itself holds; note its links that lead elsewhere."""
     for key in group:
         name = above + key
         link = group.get(key, getlink=True)
@@ -127,26 +135,27 @@ def _look_into(group: Any, above: str, found: Tree, seen: dict[tuple[int, int], 
         elif isinstance(link, h5py().ExternalLink):
             found.links[name] = f"a link to {link.path} in {link.filename}"
         else:
-            _look_at(group[key], name, found, seen)
+            yield name, group[key]
 
 
-def _look_at(held: Any, name: str, found: Tree, seen: dict[tuple[int, int], str]) -> None:
+def _look_at(held: Any, name: str, found: Tree, seen: dict[tuple[int, int], str]) -> bool:
+    """Note what is held under a name; tell whether it is a group to be looked into."""
     first = seen.setdefault(_address(held), name)
     is_seen = first != name
     if isinstance(held, h5py().Dataset):
         if _is_only_a_dimension(held):
-            return
+            return False
         found.datasets[name] = held
         if is_seen:
             found.copies.append(name)
     elif isinstance(held, h5py().Group):
-        if is_seen:
-            found.links[name] = f"another name of the group /{first}"
-        else:
+        if not is_seen:
             found.groups[name] = held
-            _look_into(held, name + "/", found, seen)
+            return True
+        found.links[name] = f"another name of the group /{first}"
     else:
         found.links[name] = "a datatype"
+    return False
 
 
 def _is_only_a_dimension(dataset: Any) -> bool:
