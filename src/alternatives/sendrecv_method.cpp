@@ -6,6 +6,7 @@
 #include <cstring>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "alternatives.hpp"
 #include "distribute/messages.hpp"
@@ -50,6 +51,15 @@ public:
         range.begin = taken.end;
         if (range.begin == range.end) ++next_[at(source)];
         return taken;
+    }
+
+    /// The begin of so many places, where the next ones lie one behind the other.
+    std::optional<std::int64_t> take_together(int source, std::int64_t elems) {
+        if (fixed_) {
+            const Range& range = ranges_[at(source)][next_[at(source)]];
+            if (range.end - range.begin < elems) return std::nullopt;
+        }
+        return take(source, elems).begin;
     }
 
 private:
@@ -168,18 +178,22 @@ private:
     }
 
     void put_here(std::int64_t elem) {
-        if (one_column_) {
-            const std::byte* from = place_in(carriage_.columns.front(), elem);
-            if (free_order_) return place(s_.rank(), from, elem_bytes_, 1);
-            std::int64_t& next = next_[at(s_.rank())];
-            std::memcpy(carriage_.results.front().data + next++ * elem_bytes_, from,
-                        at(elem_bytes_));
-            --left_[at(s_.rank())];
-            return;
+        if (here_.begin == here_.end) here_ = more_places_here();
+        const std::int64_t place = here_.begin++;
+        --left_[at(s_.rank())];
+        for (std::size_t c = 0; c < carriage_.columns.size(); ++c) {
+            const ElementColumn& column = carriage_.columns[c];
+            std::memcpy(carriage_.results[c].data + place * column.elem_bytes,
+                        place_in(column, elem), at(column.elem_bytes));
         }
-        if (!own_) own_ = make_buffer(1);
-        pack(own_->data, elem);
-        place(s_.rank(), own_->data, elem_bytes_, 1);
+    }
+
+    /// Many at once: so many elements of its own this process has at least.
+    FreeOrder::Range more_places_here() {
+        const int rank = s_.rank();
+        const std::int64_t left = left_[at(rank)];
+        if (free_order_) return free_order_->take(rank, std::min(left, aggregated_elems));
+        return {next_[at(rank)], next_[at(rank)] + left};
     }
 
     void flush(int rank) {
@@ -209,19 +223,25 @@ private:
         }
     }
 
+    /// Where the next elements of a source go, if that is one behind the other.
+    std::optional<std::int64_t> take_places(int source, std::int64_t elems) {
+        if (free_order_) return free_order_->take_together(source, elems);
+        return std::exchange(next_[at(source)], next_[at(source)] + elems);
+    }
+
     void receive_from(int rank, std::int64_t bytes) {
-        // Without a buffer between where one column goes behind what is there.
-        const bool direct = carriage_.columns.size() == 1 && !free_order_;
-        if (!direct && !incoming_) incoming_ = make_buffer(buffer_elems_);
-        std::byte* to = direct ? carriage_.results.front().data + next_[at(rank)] * elem_bytes_
-                               : incoming_->data;
-        std::shared_ptr<const void> owner = incoming_;
-        if (direct) owner = carriage_.results.front().owner;
-        receives_.receive({to, bytes}, rank, std::move(owner));
-        receives_.wait();
         const std::int64_t elems = bytes / elem_bytes_;
-        if (!direct) return place(rank, incoming_->data, elem_bytes_, elems);
-        next_[at(rank)] += elems;
+        const std::optional<std::int64_t> begin =
+            one_column_ ? take_places(rank, elems) : std::nullopt;
+        if (!begin) {
+            if (!incoming_) incoming_ = make_buffer(buffer_elems_);
+            receives_.receive({incoming_->data, bytes}, rank, incoming_);
+            receives_.wait();
+            return place(rank, incoming_->data, elem_bytes_, elems);
+        }
+        const auto& result = carriage_.results.front();
+        receives_.receive({result.data + *begin * elem_bytes_, bytes}, rank, result.owner);
+        receives_.wait();
         left_[at(rank)] -= elems;
     }
 
@@ -232,7 +252,8 @@ private:
     distribute::Messages sends_, receives_;
     std::int64_t buffer_elems_;
     std::vector<Buffer> buffers_;
-    memory::AllocationPtr own_, incoming_;
+    memory::AllocationPtr incoming_;
+    FreeOrder::Range here_;           ///< places for elements of this process
     std::vector<std::int64_t> next_;  ///< per source: where its next element belongs
     std::vector<std::int64_t> left_;  ///< per source: elements that have not come
     std::optional<FreeOrder> free_order_;
