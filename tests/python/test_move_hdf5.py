@@ -401,6 +401,7 @@ def test_an_output_that_is_not_what_was_written_is_no_output(tmp_path, monkeypat
         ("a.h5:/g", "b.npy", {}, dm.IoError, "is a group; name one of its datasets: g/v"),
         ("a.h5", "b.npy", {}, dm.IoError, "2 datasets; name one"),
         ("a.h5", "b.zarr", {"chunks": (2,)}, dm.InvalidArgument, "for one array"),
+        ("a.h5", "b.zarr", {"dtype": "f4"}, dm.InvalidArgument, "for one array"),
         ("a.h5:/u", "b.h5:/x", {"chunks": (2, 2, 2)}, dm.InvalidArgument, "3 dimensions"),
         ("a.h5:/u", "b.h5:/x", {"chunks": (0, 2)}, dm.InvalidArgument, "positive"),
         ("a.h5:/u", "b.h5:/x", {"shards": (2, 2)}, dm.InvalidArgument, r"shards=\(2, 2\)"),

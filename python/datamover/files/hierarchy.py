@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from mpi4py import MPI
 
 #: Options that say something of one array.
-OF_ONE_ARRAY = ("region", "axes", "chunks", "shards", "output_dtype")
+OF_ONE_ARRAY = ("region", "axes", "chunks", "shards", "dtype", "output_dtype")
 
 log = logging.getLogger("datamover")
 
