@@ -5,13 +5,14 @@
 #include <mpi.h>
 
 #include <cstdlib>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <utility>
 
 #include "geometry/make_error.hpp"
+#include "mpi/attribute.hpp"
 #include "mpi/byte_message.hpp"
-#include "mpi/checked_call.hpp"
 #include "mpi/thread_level.hpp"
 #include "mpi/waiting.hpp"
 #include "progress_from_environment.hpp"
@@ -20,20 +21,19 @@
 namespace datamover {
 namespace {
 
-/// MPI calls this for MPI_COMM_SELF before it ends.
-int end_thread(MPI_Comm, int, void*, void*) {
-    ProgressEngine::of_process().end_thread();
-    return MPI_SUCCESS;
-}
+/// Kept with MPI_COMM_SELF, which MPI frees before it ends.
+struct EndsThread {
+    EndsThread() = default;
+    ~EndsThread() { ProgressEngine::of_process().end_thread(); }
+    EndsThread(const EndsThread&) = delete;
+    EndsThread& operator=(const EndsThread&) = delete;
+};
 
 /// A program may end MPI with the thread at work, whose next call of MPI would end the program.
 void have_mpi_end_the_thread() {
     static std::once_flag once;
     std::call_once(once, [] {
-        int key = MPI_KEYVAL_INVALID;
-        mpi::check(MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, end_thread, &key, nullptr),
-                   "MPI_Comm_create_keyval");
-        mpi::check(MPI_Comm_set_attr(MPI_COMM_SELF, key, nullptr), "MPI_Comm_set_attr");
+        mpi::Attribute<EndsThread>::keep(MPI_COMM_SELF, std::make_unique<EndsThread>());
     });
 }
 

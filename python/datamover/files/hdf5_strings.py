@@ -73,12 +73,10 @@ def _create(file: Any, name: str, where: str, path: str) -> Any:
 
 def _chunks(shape: Shape) -> Shape:
     """Give the extents of chunks of whole rows."""
-    in_a_row = math.prod(shape[1:])
-    return tuple(max(n, 1) for n in (*_rows(shape[:1], in_a_row), *shape[1:]))
-
-
-def _rows(first: Shape, in_a_row: int) -> Shape:
-    return tuple(min(n, max(MOST_AT_A_TIME // max(in_a_row, 1), 1)) for n in first)
+    if not shape:
+        return ()
+    rows = MOST_AT_A_TIME // max(math.prod(shape[1:]), 1)
+    return tuple(max(n, 1) for n in (min(shape[0], rows), *shape[1:]))
 
 
 def _boxes(shape: Shape, chunks: Shape) -> Iterator[tuple[slice, ...]]:
