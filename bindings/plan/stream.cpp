@@ -2,6 +2,7 @@
 // What does datamover.stream call? The two ends of a stream, and what tests and pages compute as
 // they do.
 #include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
@@ -203,10 +204,13 @@ std::vector<ArrayWords> arrays_of(Consumer& consumer, std::optional<double> time
     return words;
 }
 
-void subscribe(Consumer& consumer, std::vector<std::tuple<std::string, Layout, std::string>> all) {
+using WantedWords = std::tuple<std::string, Layout, std::string, bool>;
+
+void subscribe(Consumer& consumer, std::vector<WantedWords> all) {
     std::vector<stream::WantedArray> wanted;
-    for (auto& [name, layout, dtype] : all)
-        wanted.push_back({std::move(name), std::move(layout), std::move(dtype)});
+    for (auto& [name, layout, dtype, comes_in_new_memory] : all)
+        wanted.push_back(
+            {std::move(name), std::move(layout), std::move(dtype), comes_in_new_memory});
     const Unlocked release;
     consumer.subscribe(std::move(wanted));
 }
@@ -231,6 +235,22 @@ void unpack(Consumer& consumer, const std::string& name, nb::handle destination,
     const auto [begin, bounds] = memory_of(destination, "destination", true);
     const Unlocked release;
     consumer.unpack(name, {begin, &memory, bounds});
+}
+
+using NewBytes = nb::ndarray<nb::numpy, std::uint8_t, nb::ndim<1>>;
+
+NewBytes unpack_new(Consumer& consumer, const std::string& name, std::size_t bytes) {
+    std::shared_ptr<std::byte> memory;
+    {
+        const Unlocked release;
+        memory = consumer.unpack_new(name);
+    }
+    std::byte* const begin = memory.get();
+    auto kept = std::make_unique<std::shared_ptr<std::byte>>(std::move(memory));
+    const nb::capsule owner(
+        kept.get(), [](void* at) noexcept { delete static_cast<std::shared_ptr<std::byte>*>(at); });
+    static_cast<void>(kept.release());
+    return NewBytes(begin, {bytes}, owner);
 }
 
 nb::dict source_counters(const Consumer& consumer) {
@@ -262,8 +282,9 @@ address, token, timeout, ahead, local, newest
              nb::sig("def arrays(self, timeout: float | None) -> list[tuple[str, str, object]]"),
              "Names, dtypes as JSON and layouts of what was sent so far. Collective.")
         .def("subscribe", &subscribe, "wanted"_a,
-             nb::sig("def subscribe(self, wanted: list[tuple[str, object, str]]) -> None"),
-             "Say what is wanted: names, layouts, dtypes as JSON or \"\" for any. Collective.")
+             nb::sig("def subscribe(self, wanted: list[tuple[str, object, str, bool]]) -> None"),
+             "Say what is wanted: names, layouts, dtypes as JSON or \"\" for any, and whether each"
+             " step brings new memory. Collective.")
         .def("subscribe_to_all", &Consumer::subscribe_to_all, Released(),
              "Want each array, whole, also those that are sent first later. Of a process alone.")
         .def("layout", &Consumer::layout_of, "name"_a,
@@ -275,6 +296,9 @@ address, token, timeout, ahead, local, newest
              nb::sig("def unpack(self, name: str, destination: object, memory: MemoryLayout)"
                      " -> None"),
              "Put this process's part of an array of the step into memory.")
+        .def("unpack_new", &unpack_new, "name"_a, "bytes"_a,
+             nb::sig("def unpack_new(self, name: str, bytes: int) -> object"),
+             "Give the new memory with this process's part of an array of the step, as bytes.")
         .def("taken", &Consumer::taken, Released(), "Say that the step was unpacked.")
         .def(
             "fail",

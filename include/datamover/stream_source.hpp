@@ -108,7 +108,7 @@ private:
     std::unique_ptr<stream::Consumer> consumer_;
     std::map<std::string, ArrayPart> wanted_;
     bool wants_all_ = false;
-    std::vector<std::byte> whole_memory_;
+    std::shared_ptr<std::byte> whole_memory_;
     std::optional<WholeStreamArray> whole_;
 };
 

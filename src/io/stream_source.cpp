@@ -54,23 +54,11 @@ void StreamSource::subscribe_to_all() {
 /// Puts an array of the open step into memory of this object.
 void StreamSource::unpack_whole(const stream::IncomingArray& array) {
     const std::int64_t elem_bytes = array.type().elem_bytes;
-    const MemoryLayout memory = dense_memory(array.wanted(), 0, elem_bytes);
-    try {
-        const auto bytes = static_cast<std::size_t>(memory.end_bytes);
-        if (whole_memory_.size() < bytes) {  // nothing of the last array is kept meanwhile
-            std::vector<std::byte>().swap(whole_memory_);
-            whole_memory_.resize(bytes);
-        }
-    } catch (const std::exception&) {
-        throw make_error(ErrorCode::no_memory, "an array of ", memory.end_bytes,
-                         " bytes cannot be kept");
-    }
-    consumer().unpack(array.name(),
-                      {whole_memory_.data(), &memory, {memory.begin_bytes, memory.end_bytes}});
+    whole_memory_ = consumer().unpack_new(array.name());
     const auto bytes = static_cast<std::size_t>(array.wanted().local_elems(0)) *
                        static_cast<std::size_t>(elem_bytes);
-    whole_ = WholeStreamArray{array.name(), array.wanted(), array.type().text, elem_bytes,
-                              std::span(whole_memory_).first(bytes)};
+    whole_ = WholeStreamArray{
+        array.name(), array.wanted(), array.type().text, elem_bytes, {whole_memory_.get(), bytes}};
 }
 
 const WholeStreamArray& StreamSource::whole_array() const {
@@ -84,6 +72,7 @@ const WholeStreamArray& StreamSource::whole_array() const {
 std::optional<StreamStep> StreamSource::next(std::optional<double> timeout_seconds) {
     stream::Consumer& from = consumer();
     whole_.reset();
+    whole_memory_.reset();
     const std::optional<stream::Consumer::Step> step = from.next(timeout_seconds);
     if (!step) return std::nullopt;
     StreamStep arrived{step->number, {}};

@@ -348,9 +348,13 @@ void Consumer::unpack(const std::string& name, const DestinationMemory& destinat
     array->unpack(messages, destination);
 }
 
-const std::pair<IncomingArray*, Messages>& Consumer::array_of(const std::string& name) const {
+std::shared_ptr<std::byte> Consumer::unpack_new(const std::string& name) {
+    return steps_->unpack_new(array_of(name));
+}
+
+std::pair<IncomingArray*, ArrayMessages>& Consumer::array_of(const std::string& name) {
     if (open_)
-        for (const auto& one : open_->arrays)
+        for (auto& one : open_->arrays)
             if (one.first->name() == name) return one;
     throw make_error(ErrorCode::invalid_state, "the step has no array '", name, "'");
 }

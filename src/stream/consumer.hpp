@@ -62,8 +62,10 @@ public:
     /// Puts this process's part of an array of that step into memory. Throws invalid_state where
     /// the step does not have it, and as AddressRelation::bind_scatter.
     void unpack(const std::string& name, const DestinationMemory& destination);
+    /// The same of an array that comes in new memory: that, densely, for as long as it is kept.
+    std::shared_ptr<std::byte> unpack_new(const std::string& name);
     /// How an array of that step is wanted. Throws invalid_state where the step does not have it.
-    Layout layout_of(const std::string& name) const { return array_of(name).first->wanted(); }
+    Layout layout_of(const std::string& name) { return array_of(name).first->wanted(); }
     /// All that is wanted of the step was unpacked: another one may come for it.
     void taken();
 
@@ -109,7 +111,7 @@ private:
     void check_wanted(const std::vector<WantedArray>& wanted) const;
     void require_unsubscribed() const;
     void begin_steps(const std::string& words, bool takes_all);
-    const std::pair<IncomingArray*, Messages>& array_of(const std::string& name) const;
+    std::pair<IncomingArray*, ArrayMessages>& array_of(const std::string& name);
     IncomingSteps::Links dial_to(int producer);
     Dialing dialing();
     bool is_own_process() const;

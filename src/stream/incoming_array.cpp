@@ -23,25 +23,52 @@ IncomingArray::IncomingArray(const KnownArray& known, const WantedArray& wanted,
             throw Error(ErrorCode::out_of_range, "a message of more than 2^63 bytes");
         sizes_[static_cast<int>(peer.rank)] = static_cast<std::uint64_t>(bytes);
     }
+    if (!wanted.comes_in_new_memory) return;
+    new_memory_ = dense_memory(wanted_, rank, type_.elem_bytes);
+    compile_for(*new_memory_);
+    for (const auto& [producer, relation] : relations_)
+        if (relation.destination_contiguous())
+            places_[producer] = static_cast<std::size_t>(relation.destination_bounds().begin_bytes);
 }
 
-void IncomingArray::unpack(const Messages& messages, const DestinationMemory& destination) {
-    if (!memory_ || !(*memory_ == *destination.memory)) {
-        memory_.reset();
-        relations_.clear();
-        const plan::RelationSide to{&plan_.destination(), destination.memory, type_.elem_bytes,
-                                    rank_};
-        for (const PeerPart& peer : plan_.incoming(rank_)) {
-            const plan::RelationSide message{&plan_.source(), nullptr, type_.elem_bytes, peer.rank};
-            relations_.emplace_back(static_cast<int>(peer.rank),
-                                    plan::compile(peer.part, message, to));
-        }
-        memory_ = *destination.memory;
+std::size_t IncomingArray::new_bytes() const {
+    return new_memory_ ? static_cast<std::size_t>(new_memory_->end_bytes) : 0;
+}
+
+std::optional<std::size_t> IncomingArray::place_of(int producer) const {
+    const auto found = places_.find(producer);
+    return found != places_.end() ? std::optional(found->second) : std::nullopt;
+}
+
+/// Works the relations out again where the memory is another than the last time.
+void IncomingArray::compile_for(const MemoryLayout& memory) {
+    if (memory_ && *memory_ == memory) return;
+    memory_.reset();
+    relations_.clear();
+    const plan::RelationSide to{&plan_.destination(), &memory, type_.elem_bytes, rank_};
+    for (const PeerPart& peer : plan_.incoming(rank_)) {
+        const plan::RelationSide message{&plan_.source(), nullptr, type_.elem_bytes, peer.rank};
+        relations_.emplace_back(static_cast<int>(peer.rank), plan::compile(peer.part, message, to));
     }
+    memory_ = memory;
+}
+
+void IncomingArray::unpack(const ArrayMessages& messages, const DestinationMemory& destination) {
+    compile_for(*destination.memory);
     for (const auto& [producer, relation] : relations_) {
-        const auto bytes = messages.at(producer)->bytes();
+        const auto bytes = messages.by_producer.at(producer)->bytes();
         const AddressBounds all{0, static_cast<std::int64_t>(bytes.size())};
         relation.bind_scatter(bytes.data(), all, destination.data, destination.bounds)();
+    }
+}
+
+void IncomingArray::unpack_rest(const ArrayMessages& messages) {
+    compile_for(*new_memory_);
+    for (const auto& [producer, relation] : relations_) {
+        const std::byte* const message = messages.by_producer.at(producer)->bytes().data();
+        const std::optional<std::size_t> place = place_of(producer);
+        if (!place || message != messages.new_memory.get() + *place)
+            relation.scatter(message, messages.new_memory.get());
     }
 }
 

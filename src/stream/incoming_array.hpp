@@ -32,6 +32,8 @@ struct WantedArray {
     Layout layout;  ///< of the receiving processes
     /// The type that it must have, as JSON; empty: any.
     std::string dtype;
+    /// Whether it comes in memory of its own in each step, which is `dense_memory`'s.
+    bool comes_in_new_memory = false;
 };
 
 /// The memory of this process's part of an array.
@@ -41,8 +43,13 @@ struct DestinationMemory {
     AddressBounds bounds;                  ///< what may be written, from `data`
 };
 
-/// Messages by the sending process that they come from.
-using Messages = std::map<int, std::shared_ptr<IncomingMessage>>;
+/// What has come of an array in one step.
+struct ArrayMessages {
+    /// By the sending process that they come from.
+    std::map<int, std::shared_ptr<IncomingMessage>> by_producer;
+    /// Where the array comes in new memory: that, once any message of it came.
+    std::shared_ptr<std::byte> new_memory;
+};
 
 /// The plan of an array that is wanted and sent.
 class IncomingArray {
@@ -56,10 +63,18 @@ public:
     const Layout& wanted() const { return wanted_; }
     /// Bytes of the message from each sending process.
     const std::map<int, std::uint64_t>& sizes() const { return sizes_; }
+    /// Bytes of the memory that it comes in, where that is new in each step; else 0.
+    std::size_t new_bytes() const;
+    /// Where a message lies in it that needs no unpacking: it comes there.
+    std::optional<std::size_t> place_of(int producer) const;
     /// Puts messages where their elements belong. Throws as AddressRelation::bind_scatter.
-    void unpack(const Messages& messages, const DestinationMemory& destination);
+    void unpack(const ArrayMessages& messages, const DestinationMemory& destination);
+    /// The same in the new memory, with those that did not come where they belong.
+    void unpack_rest(const ArrayMessages& messages);
 
 private:
+    void compile_for(const MemoryLayout& memory);
+
     std::string name_;
     ArrayType type_;
     Layout wanted_;
@@ -68,6 +83,8 @@ private:
     std::map<int, std::uint64_t> sizes_;
     std::optional<MemoryLayout> memory_;  ///< that the relations are for
     std::vector<std::pair<int, AddressRelation>> relations_;
+    std::optional<MemoryLayout> new_memory_;
+    std::map<int, std::size_t> places_;  ///< in the new memory, by sending process
 };
 
 }  // namespace datamover::stream

@@ -10,23 +10,9 @@
 
 namespace datamover::stream {
 
-MessageMemory::Bytes MessageMemory::take(std::size_t bytes) {
-    const auto found = unused_.find(bytes);
-    if (found != unused_.end() && !found->second.empty()) {
-        Bytes memory = std::move(found->second.back());
-        found->second.pop_back();
-        return memory;
-    }
-    return own_bytes(bytes);
-}
-
-IncomingMessage::~IncomingMessage() {
-    if (own_ != nullptr) memory_.give_back(std::move(own_), bytes_);
-}
-
 std::span<const std::byte> IncomingMessage::bytes() const {
     if (segment_ != nullptr) return segment_->memory().subspan(begin_, bytes_);
-    return {own_.get(), bytes_};
+    return {memory_.get(), bytes_};
 }
 
 void IncomingMessage::go_on(std::uint64_t offset, std::uint64_t count, int pathway, int pathways) {
@@ -38,19 +24,19 @@ void IncomingMessage::go_on(std::uint64_t offset, std::uint64_t count, int pathw
 }
 
 std::span<std::byte> IncomingMessage::place(std::uint64_t offset, std::uint64_t count) {
-    if (own_ == nullptr) {
-        MessageMemory::Bytes own = memory_.take(bytes_);
-        if (segment_ != nullptr) std::memcpy(own.get(), bytes().data(), bytes_);
+    if (memory_ == nullptr) {
+        std::shared_ptr<std::byte> memory = pool_->take(bytes_);
+        if (segment_ != nullptr) std::memcpy(memory.get(), bytes().data(), bytes_);
         segment_.reset();
-        own_ = std::move(own);
+        memory_ = std::move(memory);
     }
-    return {own_.get() + offset, count};
+    return {memory_.get() + offset, count};
 }
 
 void IncomingMessage::lies_in(std::shared_ptr<const SegmentView> segment, std::uint64_t begin,
                               std::uint64_t offset, std::uint64_t count) {
-    if (own_ != nullptr) {
-        std::memcpy(own_.get() + offset, segment->memory().data() + begin + offset, count);
+    if (memory_ != nullptr) {
+        std::memcpy(memory_.get() + offset, segment->memory().data() + begin + offset, count);
     } else if (segment_ == nullptr) {
         segment_ = std::move(segment);
         begin_ = begin;

@@ -5,37 +5,25 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <span>
-#include <vector>
+#include <utility>
 
+#include "stream/memory_pool.hpp"
 #include "stream/message_words.hpp"
-#include "stream/own_bytes.hpp"
 #include "stream/segment_view.hpp"
 
 namespace datamover::stream {
 
-/// Memory for messages, used again: new pages cost more than what is done with them.
-class MessageMemory {
-public:
-    using Bytes = OwnBytes;
-
-    /// Throws no_memory.
-    Bytes take(std::size_t bytes);
-    void give_back(Bytes memory, std::size_t bytes) { unused_[bytes].push_back(std::move(memory)); }
-
-private:
-    std::map<std::size_t, std::vector<Bytes>> unused_;
-};
-
 /// A message of one sending process.
 class IncomingMessage {
 public:
-    /// `memory` must outlive it.
-    IncomingMessage(std::uint64_t bytes, MessageMemory& memory)
-        : bytes_(bytes), missing_(bytes), memory_(memory) {}
-    ~IncomingMessage();
+    /// Takes memory from the pool, which must outlive it, where it has to have its own.
+    IncomingMessage(std::uint64_t bytes, MemoryPool& pool)
+        : bytes_(bytes), missing_(bytes), pool_(&pool) {}
+    /// Comes where its elements belong.
+    IncomingMessage(std::uint64_t bytes, std::shared_ptr<std::byte> memory)
+        : bytes_(bytes), missing_(bytes), memory_(std::move(memory)) {}
     IncomingMessage(const IncomingMessage&) = delete;
     IncomingMessage& operator=(const IncomingMessage&) = delete;
 
@@ -59,8 +47,8 @@ public:
 private:
     const std::uint64_t bytes_;
     std::uint64_t missing_;
-    MessageMemory& memory_;
-    MessageMemory::Bytes own_;
+    MemoryPool* pool_ = nullptr;
+    std::shared_ptr<std::byte> memory_;
     std::shared_ptr<const SegmentView> segment_;
     std::uint64_t begin_ = 0;                           ///< in the segment
     std::array<std::uint64_t, max_pathways> passed_{};  ///< bytes of each connection's share

@@ -203,7 +203,7 @@ void IncomingSteps::learn(const Json& said) {
     if (known_.contains(number))
         throw make_error(ErrorCode::io, "the stream tells of array ", number, " again");
     if (takes_all_ && wanted_of(known.name) == nullptr)
-        wanted_.push_back({known.name, whole_of(known.layout), ""});
+        wanted_.push_back({known.name, whole_of(known.layout), "", true});
     const WantedArray* const wanted = wanted_of(known.name);
     known_.emplace(number, std::move(known));
     if (wanted != nullptr) begin(number, *wanted);
@@ -347,13 +347,13 @@ void IncomingSteps::deliver() {
                              "the step at place ",
                              step.place);
         for (const std::uint32_t number : step.arrays) {
-            Messages& messages = coming.messages[number];
-            if (messages.size() != begun_.at(number)->sizes().size())
+            ArrayMessages& come = coming.arrays[number];
+            if (come.by_producer.size() != begun_.at(number)->sizes().size())
                 throw make_error(ErrorCode::io, "of step ", arrived.number,
                                  " other arrays came than the stream says");
-            arrived.arrays.emplace_back(begun_.at(number).get(), std::move(messages));
+            arrived.arrays.emplace_back(begun_.at(number).get(), std::move(come));
         }
-        coming.messages.clear();
+        coming.arrays.clear();
         coming.is_delivered = true;
         announced_.pop_front();
         ready_.push_back(std::move(arrived));
@@ -366,7 +366,7 @@ void IncomingSteps::look_for_ended(const Announced& step, Coming& coming) const 
         if (!has_ended(links)) continue;
         for (const std::uint32_t number : step.arrays) {
             if (!begun_.at(number)->sizes().contains(producer)) continue;
-            const Messages& messages = coming.messages[number];
+            const auto& messages = coming.arrays[number].by_producer;
             const auto message = messages.find(producer);
             if (message == messages.end() || !message->second->is_whole()) throw ended(producer);
         }
@@ -407,10 +407,19 @@ std::optional<ArrivedStep> IncomingSteps::next() {
     return step;
 }
 
+/// Runs beside the thread that reads: the step is the program's.
+std::shared_ptr<std::byte> IncomingSteps::unpack_new(
+    std::pair<IncomingArray*, ArrayMessages>& arrived) {
+    auto& [array, messages] = arrived;
+    if (messages.new_memory == nullptr) messages.new_memory = array_pool_.take(array->new_bytes());
+    array->unpack_rest(messages);
+    return messages.new_memory;
+}
+
 void IncomingSteps::taken(const ArrivedStep& step) {
     std::uint64_t bytes = 0;
     for (const auto& [array, messages] : step.arrays)
-        for (const auto& [producer, message] : messages) bytes += message->size();
+        for (const auto& [producer, message] : messages.by_producer) bytes += message->size();
     coming_.erase(step.place);
     std::erase(awaited_, step.place);
     taken_ = step.place + 1;
@@ -458,6 +467,17 @@ void IncomingSteps::grant_to(DataReceiver& link) const {
     if (awaited_.empty()) link.grant(taken_, 0, false);
 }
 
+/// A message that comes at once where it belongs, if it can.
+std::shared_ptr<IncomingMessage> IncomingSteps::message_of(const IncomingArray& array,
+                                                           ArrayMessages& come, int producer,
+                                                           std::uint64_t bytes) {
+    const std::optional<std::size_t> place = array.place_of(producer);
+    if (!place) return std::make_shared<IncomingMessage>(bytes, message_pool_);
+    if (come.new_memory == nullptr) come.new_memory = array_pool_.take(array.new_bytes());
+    return std::make_shared<IncomingMessage>(
+        bytes, std::shared_ptr<std::byte>(come.new_memory, come.new_memory.get() + *place));
+}
+
 std::shared_ptr<IncomingMessage> IncomingSteps::find(int producer, const ChunkHeader& chunk) {
     const auto [array, place] = std::pair(chunk.array, chunk.place);
     const auto begun = begun_.find(array);
@@ -476,14 +496,16 @@ std::shared_ptr<IncomingMessage> IncomingSteps::find(int producer, const ChunkHe
     Coming& coming = coming_[place];
     if (coming.is_delivered || chunk.number < no_number)
         throw Error(ErrorCode::peer_failed, "what it sent is not what comes next");
-    std::shared_ptr<IncomingMessage>& message = coming.messages[array][producer];
+    ArrayMessages& come = coming.arrays[array];
+    std::shared_ptr<IncomingMessage>& message = come.by_producer[producer];
     if (message == nullptr) {
         const auto& sizes = begun->second->sizes();
         const auto size = sizes.find(producer);
         if (size == sizes.end())
             throw make_error(ErrorCode::peer_failed, "it sent of array ", array,
                              ", of which it has nothing for us");
-        message = std::make_shared<IncomingMessage>(size->second, memory_);
+        message = chunk.is_shared ? std::make_shared<IncomingMessage>(size->second, message_pool_)
+                                  : message_of(*begun->second, come, producer, size->second);
         ++coming.count;
     }
     if (chunk.number != no_number) coming.number = chunk.number;

@@ -28,7 +28,7 @@ namespace datamover::stream {
 struct ArrivedStep {
     std::uint64_t place = 0;
     std::int64_t number = 0;
-    std::vector<std::pair<IncomingArray*, Messages>> arrays;
+    std::vector<std::pair<IncomingArray*, ArrayMessages>> arrays;
 };
 
 /// How the stream goes about its steps.
@@ -82,6 +82,8 @@ public:
 
     /// The next step, with all its messages.
     std::optional<ArrivedStep> next();
+    /// The new memory that an array comes in, with all elements of this process's part.
+    std::shared_ptr<std::byte> unpack_new(std::pair<IncomingArray*, ArrayMessages>& arrived);
     /// Takes note that a step was unpacked; another one may come for it.
     void taken(const ArrivedStep& step);
     /// Whether it may be said later what was taken, together with what is taken next. Not for long:
@@ -119,11 +121,14 @@ private:
     };
     /// What has come of one step.
     struct Coming {
-        std::map<std::uint32_t, Messages> messages;  ///< by array
-        std::size_t count = 0, finished = 0;         ///< of messages
-        std::int64_t number = no_number;             ///< as ChunkHeader's
+        std::map<std::uint32_t, ArrayMessages> arrays;
+        std::size_t count = 0, finished = 0;  ///< of messages
+        std::int64_t number = no_number;      ///< as ChunkHeader's
         bool is_delivered = false;
     };
+
+    /// Arrays that the program has given back are kept for the next steps, of a size so many.
+    static constexpr std::size_t most_unused_arrays = 4;
 
     void hear_frames(bool may_connect);
     bool takes_connecting(const Json& said) const;
@@ -143,6 +148,8 @@ private:
     void announce(Announced step);
     void deliver();
     void look_for_ended(const Announced& step, Coming& coming) const;
+    std::shared_ptr<IncomingMessage> message_of(const IncomingArray& array, ArrayMessages& come,
+                                                int producer, std::uint64_t bytes);
     void grant();
     void grant_to(DataReceiver& link) const;
     const WantedArray* wanted_of(const std::string& name) const;
@@ -151,7 +158,8 @@ private:
     const int rank_;
     const Dial dial_;
     ReceptionCounters& counters_;
-    MessageMemory memory_;  ///< of all messages, which it outlives
+    MemoryPool message_pool_;  ///< which outlives the messages
+    MemoryPool array_pool_{most_unused_arrays};
     std::vector<WantedArray> wanted_;
     std::uint64_t ahead_ = 0;
     StreamHabits habits_;

@@ -536,6 +536,36 @@ def test_checksums_are_those_of_another_library():
         wire.crc32c(np.zeros(8)[::2])
 
 
+@pytest.mark.parametrize("local", [True, False])
+def test_arrays_of_steps_are_the_programs_as_long_as_it_keeps_them(local):
+    # The whole array comes where it belongs; a row of tiles has to be put in order.
+    rows = dm.BlockCyclic((64, 1024), "(block, *)", nprocs=1)
+    regions = [dm.Region((0, begin), (64, begin + 256)) for begin in range(0, 1024, 256)]
+    tiles = dm.FloorPlan(regions, [0] * len(regions), 1)
+    base = np.arange(64 * 1024.0).reshape(64, 1024)
+    with dm.Stream(None, HERE, consumers=1) as out:
+        source = dm.stream.connect(out.address, local=local)
+        steps = source.steps({"whole": rows, "tiled": tiles})
+        kept = {}
+        for step in range(12):
+            out.send("whole", base + step, layout=rows, step=step)
+            out.send("tiled", -base - step, layout=rows, step=step)
+            number, arrays = next(steps)
+            tiled = arrays["tiled"]
+            if not step % 3:  # what others gave back is used again
+                kept[number] = arrays["whole"], tiled
+            del arrays, tiled
+        source.close()
+    del source, steps
+    assert sorted(kept) == [0, 3, 6, 9]
+    for number, (whole, tiled) in kept.items():
+        np.testing.assert_array_equal(whole, base + number)
+        assert sorted(tiled) == [0, 1, 2, 3]
+        for block, part in tiled.items():
+            np.testing.assert_array_equal(part, -(base + number)[:, 256 * block :][:, :256])
+        whole[...] = 0  # writable, and nobody else's
+
+
 def test_steps_of_several_arrays():
     layouts = {"u": LINE, "v": LINE}
     with (

@@ -17,11 +17,14 @@ Rows = Sequence[dict[str, Any]]
 #: One colour per contender; bounds are dashed.
 COLOURS = {
     "datamover": "tab:blue",
+    "datamover:into": "navy",
     "datamover:tcp": "tab:cyan",
+    "datamover:tcp:into": "teal",
     "datamover:tcp:2": "tab:purple",
     "sockets:packed": "tab:orange",
     "gather": "tab:red",
     "sst": "tab:green",
+    "shared:packed": "tab:brown",
     "sockets:contiguous": "black",
     "memcpy": "tab:gray",
     "memcpy:checked": "tab:olive",

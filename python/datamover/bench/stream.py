@@ -20,6 +20,7 @@ STYLE = Style(
     references=(
         "sockets:packed",
         "sockets:contiguous",
+        "shared:packed",
         "gather",
         "sst",
         "memcpy",

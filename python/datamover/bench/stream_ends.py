@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 import datamover as dm
-from datamover.bench import stream_sockets
+from datamover.bench import stream_shared, stream_sockets
 from datamover.stream.wire import crc32c
 
 FIELDS = 16
@@ -104,15 +104,15 @@ class Ends:
         for rows in self.pieces.values():
             self.array[rows.start, 0, 0] = step
 
-    def is_stamped(self, step: int) -> bool:
-        """Tell whether all pieces are of this step."""
-        return all(self.array[rows.start, 0, 0] == step for rows in self.pieces.values())
+    def is_stamped(self, array: np.ndarray, step: int) -> bool:
+        """Tell whether all pieces that came are of this step."""
+        return all(array[rows.start, 0, 0] == step for rows in self.pieces.values())
 
-    def is_right(self, step: int) -> bool:
+    def is_right(self, array: np.ndarray, step: int) -> bool:
         """Tell whether every element is what was sent."""
         for rows in self.pieces.values():
             self.expected[rows.start, 0, 0] = step
-        return bool((self.array == self.expected).all())
+        return bool((array == self.expected).all())
 
     def wait_for_all(self) -> None:
         """Meet, leaving the cores to who still works."""
@@ -128,9 +128,9 @@ class Ends:
 
 
 class Datamover:
-    """The library's stream."""
+    """The library's stream, into new arrays, or one that is written in every step."""
 
-    def __init__(self, ends: Ends, **options: Any):
+    def __init__(self, ends: Ends, into_one: bool = False, **options: Any):
         self._ends = ends
         address = None
         if ends.sends:
@@ -141,15 +141,16 @@ class Datamover:
         if not ends.sends:
             options.pop("pathways", None)
             self._end = dm.stream.connect(address, ends.part, token=TOKEN, **options)
-            self._steps = self._end.steps({"u": ends.x_array})
+            self._steps = self._end.steps({"u": ends.x_array if into_one else ends.layouts[1]})
 
     def send(self, step: int) -> None:
         """Send a step."""
         self._end.send("u", self._ends.array, step=step, layout=self._ends.layouts[0])
 
-    def receive(self) -> None:
-        """Get a step into the array."""
-        next(self._steps)
+    def receive(self) -> np.ndarray:
+        """Get a step; give the array that it is in."""
+        array = next(self._steps)[1]["u"]
+        return array.local if isinstance(array, dm.XArray) else array
 
     def close(self) -> None:
         """End the connection."""
@@ -169,12 +170,13 @@ class Memcpy:
     def send(self, step: int) -> None:
         """Nothing is sent."""
 
-    def receive(self) -> None:
+    def receive(self) -> np.ndarray:
         """Copy."""
         for rows in self._ends.pieces.values():
             self._values[rows.start, 0, 0] = self._step
         np.copyto(self._ends.array, self._values)
         self._step += 1
+        return self._ends.array
 
     def close(self) -> None:
         """Nothing is open."""
@@ -193,21 +195,25 @@ class CheckedMemcpy(Memcpy):
         for message in self._messages:
             crc32c(message)
 
-    def receive(self) -> None:
+    def receive(self) -> np.ndarray:
         """Copy, and take the checksums of the copy."""
-        super().receive()
+        array = super().receive()
         for rows in self._ends.pieces.values():
-            crc32c(self._ends.array[rows])
+            crc32c(array[rows])
+        return array
 
 
 def contenders(ends: Ends) -> Iterator[tuple[str, Any]]:
     """Give the name of each contender and what opens it, or why it cannot take part."""
     yield "datamover", lambda: Datamover(ends)
+    yield "datamover:into", lambda: Datamover(ends, into_one=True)
     yield "datamover:tcp", lambda: Datamover(ends, local=False)
+    yield "datamover:tcp:into", lambda: Datamover(ends, into_one=True, local=False)
     yield "datamover:tcp:2", lambda: Datamover(ends, local=False, pathways=2)
     yield "sockets:contiguous", lambda: stream_sockets.Sockets(ends, packs=False)
     yield "sockets:packed", lambda: stream_sockets.Sockets(ends, packs=True)
     yield "gather", lambda: stream_sockets.Gather(ends)
+    yield "shared:packed", lambda: stream_shared.SharedMemory(ends)
     yield "memcpy", lambda: Memcpy(ends)
     yield "memcpy:checked", lambda: CheckedMemcpy(ends)
     if importlib.util.find_spec("adios2") is None:
@@ -230,8 +236,8 @@ def turn(ends: Ends, way: Any, first: int, steps: int) -> float:
             ends.stamp(step)
             way.send(step)
         else:
-            way.receive()
-            right = right and ends.is_stamped(step)
+            is_it = ends.is_stamped if step else ends.is_right
+            right = is_it(way.receive(), step) and right
     mine = time.perf_counter() - begin
     ends.wait_for_all()
     slowest = ends.world.allreduce(mine, MPI.MAX)
@@ -252,8 +258,6 @@ def measure(
     left_out : dict
         Why others have none.
     """
-    from mpi4py import MPI
-
     world = ends.world
     least, most = TURN_STEPS
     steps = min(max(TURN_BYTES // ends.nbytes, least), most)
@@ -267,11 +271,10 @@ def measure(
                 continue
             way = opens()
             stack.callback(way.close)
-            turn(ends, way, 0, 1)
-            if world.allreduce(ends.sends or ends.is_right(0), MPI.LAND):
-                ways[name], samples[name], done[name] = way, [], 1
-            else:
+            if np.isnan(turn(ends, way, 0, 1)):
                 left_out[name] = "wrong data"
+            else:
+                ways[name], samples[name], done[name] = way, [], 1
             if not ends.sends:
                 ends.array[...] = -1
         begin, enough = time.perf_counter(), False

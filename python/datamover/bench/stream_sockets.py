@@ -96,7 +96,7 @@ class Sockets:
                 message[0, 0, 0] = step
             send_all(self._sockets[other], checksum, message)
 
-    def receive(self) -> None:
+    def receive(self) -> np.ndarray:
         """Receive the pieces of a step where they belong."""
         for other, rows in self._ends.pieces.items():
             part = self._ends.array[rows]
@@ -106,6 +106,7 @@ class Sockets:
             receive_all(self._sockets[other], self._checksum, part)
             if CHECKSUM.unpack(self._checksum)[0] != crc32c(part):
                 raise ValueError("a damaged message")
+        return self._ends.array
 
     def close(self) -> None:
         """End the connections."""
@@ -133,7 +134,7 @@ class Gather:
         if self._ends.part.rank == 0:
             send_all(self._sockets[0], CHECKSUM.pack(crc32c(self._whole)), self._whole)
 
-    def receive(self) -> None:
+    def receive(self) -> np.ndarray:
         """Receive a step and scatter it."""
         if self._ends.part.rank == 0:
             checksum = bytearray(CHECKSUM.size)
@@ -141,6 +142,7 @@ class Gather:
             if CHECKSUM.unpack(checksum)[0] != crc32c(self._whole):
                 raise ValueError("a damaged message")
         self._ends.part.Scatterv(self._all, self._local)
+        return self._local
 
     def close(self) -> None:
         """End the connection."""

@@ -65,7 +65,7 @@ class Sst:
             engine.put(self._variables[other], self._messages[other])
         engine.end_step()
 
-    def receive(self) -> None:
+    def receive(self) -> np.ndarray:
         """Receive the pieces of a step where they belong."""
         name = f"u{self._ends.part.rank}"
         for other, rows in self._ends.pieces.items():
@@ -74,6 +74,7 @@ class Sst:
             variable = self._variables[other].inquire_variable(name)
             engine.get(variable, self._ends.array[rows])
             engine.end_step()
+        return self._ends.array
 
     def close(self) -> None:
         """End the streams."""

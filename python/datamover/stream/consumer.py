@@ -32,25 +32,23 @@ class _Wanted:
         self.target, self._rank = target, rank
         self.layout = target.layout if isinstance(target, XArray) else target
         self._new: NewArrays | None = None
-        self._in_place = isinstance(target, XArray)
+        self.is_x_array = isinstance(target, XArray)
 
     def words_of_dtype(self) -> str:
         """Give the dtype that the array must have, as JSON; "" for any."""
-        if not self._in_place:
+        if not self.is_x_array:
             return ""
         return json.dumps(wire.words_of_dtype(self.target.dtype))
 
     def unpack(self, end: _plan.Consumer, name: str, dtype: str) -> Any:
         """Put the elements of a step where they belong; give what the user gets."""
-        if self._in_place:
+        if self.is_x_array:
             end.unpack(name, *self.target.memory())
             return self.target
         if self._new is None:  # it is the same in every step
             found = wire.dtype_of_words(json.loads(dtype))
             self._new = NewArrays(self.layout, self._rank, found)
-        memory, arrays = self._new.make()
-        end.unpack(name, memory, self._new.layout)
-        return arrays
+        return self._new.arrays_in(end.unpack_new(name, self._new.layout.end_bytes))
 
 
 @refused_by(agreeing)
@@ -197,9 +195,11 @@ class Consumer:
         ----------
         targets : mapping of name to layout or XArray, optional
             For each array that is wanted, how it is to lie on the processes of `comm`. An `XArray`
-            is written in every step; with a layout there are new arrays in each. Without it every
-            array is wanted, whole, also those that are sent first later, and each comes as a step
-            of its own, with the number of its step; only where one process receives.
+            is written in every step, once all of it has come. With a layout there are new arrays in
+            each, which the program may keep; what comes in order is received where it belongs.
+            Without it every array is wanted, whole, also those that are sent first later, and each
+            comes as a step of its own, with the number of its step; only where one process
+            receives.
         timeout : float, optional
             Seconds to wait for a step; for ever without it. Before the first step of an array this
             process connects to those that send it, which takes up to 10 seconds more where one of
@@ -232,7 +232,10 @@ class Consumer:
         with self._refusing():
             limit = seconds(timeout)
             wanted = {} if targets is None else self._checked(targets)
-            words = [(name, one.layout, one.words_of_dtype()) for name, one in wanted.items()]
+            words = [
+                (name, one.layout, one.words_of_dtype(), not one.is_x_array)
+                for name, one in wanted.items()
+            ]
         if targets is None:
             self._end.subscribe_to_all()
         else:

@@ -103,7 +103,7 @@ class KnownMemory:
 
 
 class NewArrays:
-    """Makes arrays for this process's blocks: one, or a mapping where it holds several."""
+    """Makes arrays of this process's blocks: one, or a mapping where it holds several."""
 
     def __init__(self, layout: Layout, rank: int, dtype: np.dtype):
         self.dtype = dtype
@@ -118,9 +118,8 @@ class NewArrays:
             self._blocks.append((block, extents, *where))
         self._empty = (0,) * dims
 
-    def make(self) -> tuple[np.ndarray, np.ndarray | dict[int, np.ndarray]]:
-        """Give all memory, and the arrays in it."""
-        memory = np.empty(self.layout.end_bytes, np.uint8)
+    def arrays_in(self, memory: np.ndarray) -> np.ndarray | dict[int, np.ndarray]:
+        """Give the arrays that lie in memory of `layout`."""
         views = {
             block: np.empty(extents, self.dtype)
             if strides is None
@@ -128,5 +127,5 @@ class NewArrays:
             for block, extents, offset, strides in self._blocks
         }
         if len(views) > 1:
-            return memory, views
-        return memory, next(iter(views.values()), np.empty(self._empty, self.dtype))
+            return views
+        return next(iter(views.values()), np.empty(self._empty, self.dtype))

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How is memory for what comes used again? New pages cost more than what is done with them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "stream/own_bytes.hpp"
+
+namespace datamover::stream {
+
+/// Memory that comes back when nobody has it any more; by any thread, also after the pool's end.
+class MemoryPool {
+public:
+    /// Keeps at most so many of each size that nobody uses.
+    explicit MemoryPool(std::size_t most_unused = SIZE_MAX)
+        : kept_(std::make_shared<Kept>(most_unused)) {}
+
+    /// Throws no_memory.
+    std::shared_ptr<std::byte> take(std::size_t bytes);
+
+private:
+    struct Kept {
+        explicit Kept(std::size_t most) : most_unused(most) {}
+        OwnBytes take(std::size_t bytes);
+        void give_back(OwnBytes memory, std::size_t bytes) noexcept;
+
+        const std::size_t most_unused;
+        std::mutex lock;
+        std::map<std::size_t, std::vector<OwnBytes>> unused;
+    };
+
+    std::shared_ptr<Kept> kept_;
+};
+
+}  // namespace datamover::stream
