@@ -109,6 +109,13 @@ void bind_movers(nb::module_& m) {
             },
             nb::arg("sources"), nb::arg("destinations"),
             "Goes over to other arrays of the same plans. Collective.")
+        .def(
+            "refuse_rebind",
+            [](Mover& m, const std::string& code, const std::string& message) {
+                m.refuse_rebind(Error(error_code_from_name(code), message));
+            },
+            nb::arg("code"), nb::arg("message"), Released(),
+            "Takes part in a rebind of the other processes as one that cannot. Collective.")
         .def("tune", &Mover::tune, nb::arg("seconds"), Released(),
              "Measures which transports are the fastest and goes over to them. Collective.")
         .def("trials", &trials_of, "What was tried to find them. Local.")

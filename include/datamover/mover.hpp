@@ -138,6 +138,8 @@ public:
     /// Takes part in a binding of the other processes as one that cannot: all throw `error`, or
     /// that of a lower process. Collective.
     [[noreturn]] static void refuse(MPI_Comm comm, const Error& error);
+    /// The same in a rebind of this mover, whose communicator may have been freed. Collective.
+    [[noreturn]] void refuse_rebind(const Error& error);
 
     /// Goes over to other arrays of the same plans, without planning again; arrays are given in the
     /// order of the constructor. Collective; errors as in the constructor, after which the mover is

@@ -103,24 +103,27 @@ class MoverOptions:
 class _Parts:
     """What the engine binds for one plan: sources and destinations, checked here."""
 
-    def __init__(self, comm: MPI.Comm, plan: MotionPlan, source: Arrays, destination: Arrays):
+    def __init__(
+        self, place: tuple[int, int], plan: MotionPlan, source: Arrays, destination: Arrays
+    ):
+        rank, nprocs = place
         if not isinstance(plan, MotionPlan):
             raise WrongType(f"a {type(plan).__name__} was given, it must be a MotionPlan")
-        if plan.nprocs != comm.size:
+        if plan.nprocs != nprocs:
             raise Mismatch(
-                f"the plan is for {plan.nprocs} processes, the communicator has {comm.size}"
+                f"the plan is for {plan.nprocs} processes, the communicator has {nprocs}"
             )
         sources, destinations = _listed(source), _listed(destination)
         if len(sources) != len(destinations):
             raise Mismatch(
                 f"{len(sources)} sources and {len(destinations)} destinations were given"
-                + self._hint(plan, comm.rank, sources, destinations)
+                + self._hint(plan, rank, sources, destinations)
             )
         self.plan = plan
         self.sources: list[Any] = []
         self.destinations: list[Any] = []
         for a, b in zip(sources, destinations, strict=True):
-            self._add(comm.rank, _wrapped(a), _wrapped(b))
+            self._add(rank, _wrapped(a), _wrapped(b))
 
     @staticmethod
     def _hint(plan: MotionPlan, rank: int, *lists: list) -> str:
@@ -199,13 +202,13 @@ class MoverSet:
             raise listed  # there is no communicator on which others could be told
         self._comm = _communicator(comm, [] if isinstance(listed, BaseException) else listed)
         self._address = comm_address(self._comm)
-        # The communicator may be freed before the mover is printed.
+        # The communicator may be freed before the mover is printed or bound again.
         self._place = (self._comm.rank, self._comm.size)
         try:
             if isinstance(listed, BaseException):
                 raise listed
             options = MoverOptions(op, transport, alpha, beta, conjugate, check, max_bytes)
-            parts = [_Parts(self._comm, *move) for move in listed]
+            parts = [_Parts(self._place, *move) for move in listed]
         except BaseException as error:
             take_part_with(core().refuse_binding, self._address, error)
         self._plans = [p.plan for p in parts]
@@ -218,7 +221,7 @@ class MoverSet:
             in_phases=self._in_phases,
         )
 
-    @refused_by(lambda given, _, error: given[0]._refuse_binding(error))
+    @refused_by(lambda given, _, error: given[0]._refuse_rebind(error))
     def rebind(self, *arrays: tuple[Arrays, Arrays]) -> None:
         """Go over to other arrays of the same plans, without planning again. Collective.
 
@@ -236,15 +239,18 @@ class MoverSet:
             if len(arrays) != len(self._plans):
                 raise Mismatch(f"{len(arrays)} pairs of arrays for {len(self._plans)} plans")
             pairs = zip(self._plans, arrays, strict=True)
-            parts = [_Parts(self._comm, plan, a, b) for plan, (a, b) in pairs]
+            parts = [_Parts(self._place, plan, a, b) for plan, (a, b) in pairs]
         except BaseException as error:
-            self._refuse_binding(error)
+            self._refuse_rebind(error)
         self._core.rebind(
             [s for p in parts for s in p.sources], [d for p in parts for d in p.destinations]
         )
 
-    def _refuse_binding(self, error: BaseException) -> NoReturn:
-        take_part_with(core().refuse_binding, self._address, error)
+    def _refuse_rebind(self, error: BaseException) -> NoReturn:
+        def refuse(_address: int, code: str, message: str) -> None:
+            self._core.refuse_rebind(code, message)  # the communicator may have been freed
+
+        take_part_with(refuse, self._address, error)
 
     @refused_by(agreeing)
     def tune(self, seconds: float = 0.2) -> None:
@@ -525,7 +531,7 @@ class Mover(MoverSet):
         """The plan that is carried out."""
         return self._plans[0]
 
-    @refused_by(lambda given, _, error: given[0]._refuse_binding(error))
+    @refused_by(lambda given, _, error: given[0]._refuse_rebind(error))
     def rebind(self, source: Arrays, destination: Arrays) -> None:
         """Go over to other arrays of the same plan, without planning again. Collective.
 

@@ -180,6 +180,11 @@ void Mover::refuse(MPI_Comm comm, const Error& error) {
     refuse_binding(mpi::ProcessGroup::of(comm), error);
 }
 
+void Mover::refuse_rebind(const Error& error) {
+    if (!state_) throw error;
+    refuse_binding(state_->group, error);
+}
+
 void Mover::rebind(const ArrayPart& source, const ArrayPart& destination) {
     rebind(std::span(&source, 1), std::span(&destination, 1));
 }

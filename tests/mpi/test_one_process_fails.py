@@ -201,6 +201,12 @@ def test_what_was_made_with_a_communicator_outlives_it(comm, plan):
     assert (b.local == 3).all()
     np.testing.assert_array_equal(d.move(np.full(comm.size, comm.rank)), np.arange(comm.size))
     process = f"process {comm.rank} of {comm.size}"
+    c = np.zeros(plan.destination.local_shape(comm.rank))
+    mover.rebind(a, c)
+    mover()
+    assert (c == 3).all()
+    with pytest.raises(dm.Error, match="object"):  # of one process alone, on all
+        mover.rebind(a, wrong_on_last(comm, object(), c))
     assert process in repr(mover) and process in repr(d) and process in d._repr_html_()
     with pytest.raises(dm.OutOfRange, match=f"is not on process {comm.rank}"):
         a[10**6]
