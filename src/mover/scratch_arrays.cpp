@@ -87,6 +87,13 @@ ScratchArrays::ScratchArrays(const std::vector<Moves>& phases, std::int64_t guar
     }
 }
 
+std::int64_t ScratchArrays::bytes_for(const std::vector<Moves>& phases) {
+    std::int64_t bytes = 0;
+    for (const Span& span : apart(spans_of(phases)))
+        bytes = geometry::bounded_add(bytes, geometry::bounded_add(span.bytes, alignment_bytes));
+    return bytes;
+}
+
 const ScratchArrays::Span& ScratchArrays::span_at(const std::byte* user) const {
     const auto after =
         std::upper_bound(spans_.begin(), spans_.end(), user,

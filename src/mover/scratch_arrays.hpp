@@ -28,6 +28,9 @@ public:
     /// `guard_bytes` lie before and behind each span. All zero at first. Local. Throws no_memory.
     ScratchArrays(const std::vector<Moves>& phases, std::int64_t guard_bytes);
 
+    /// What that takes, without guards. Local.
+    static std::int64_t bytes_for(const std::vector<Moves>& phases);
+
     /// The moves between what stands in.
     std::vector<Moves> stand_in(std::vector<Moves> phases) const;
     const std::vector<Span>& spans() const { return spans_; }

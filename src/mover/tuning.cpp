@@ -15,8 +15,11 @@
 #include <optional>
 
 #include "bound_operation.hpp"
+#include "geometry/checked.hpp"
 #include "geometry/make_error.hpp"
 #include "geometry/word_digest.hpp"
+#include "memory/available_memory.hpp"
+#include "mpi/waiting.hpp"
 #include "scratch_arrays.hpp"
 #include "tuning_file.hpp"
 #include "tuning_memory.hpp"
@@ -116,7 +119,9 @@ public:
     Trials(const mpi::ProcessGroupPtr& group, const std::vector<Moves>& bound,
            const MoverOptions& options)
         : group_(group), options_(options) {
+        const std::int64_t needed_bytes = on_machine(ScratchArrays::bytes_for(bound));
         mpi::collectively(*group_, [&] {
+            memory::require_available(needed_bytes);
             scratch_ = ScratchArrays(bound, 0);
             stand_in_ = scratch_.stand_in(bound);
             other_ = memory::SegmentPool::allocate_private(other_bytes);
@@ -143,6 +148,16 @@ public:
     }
 
 private:
+    /// The sum over the processes of this machine: each alone might find room. Collective.
+    std::int64_t on_machine(std::int64_t own_bytes) const {
+        std::int64_t bytes = 0;
+        const auto of_all = group_->gather({own_bytes});
+        for (int rank = 0; rank < group_->size(); ++rank)
+            if (group_->on_same_machine(rank))
+                bytes = geometry::bounded_add(bytes, of_all[static_cast<std::size_t>(rank)][0]);
+        return bytes;
+    }
+
     /// Binds a candidate; one that cannot carry the moves says why.
     void add(const std::string& name) {
         auto& c = *all_.emplace_back(std::make_unique<Candidate>(group_, name));
@@ -197,6 +212,7 @@ private:
         using Clock = std::chrono::steady_clock;
         std::vector<std::int64_t> spent_ns(static_cast<std::size_t>(times));
         for (std::int64_t& spent : spent_ns) {
+            look_for_interrupt();
             if (cool) touch_other_memory();
             group_->maximum({0});
             const auto begin = Clock::now();
@@ -205,6 +221,21 @@ private:
             spent = std::chrono::nanoseconds(Clock::now() - begin).count();
         }
         return group_->maximum(std::move(spent_ns));
+    }
+
+    /// Rounds are too short for their waits to look. Who leaves tells the others.
+    void look_for_interrupt() const {
+        constexpr std::chrono::milliseconds interval{30};
+        const auto now = std::chrono::steady_clock::now();
+        if (now - looked_ < interval) return;
+        looked_ = now;
+        try {
+            mpi::check_interrupt();
+        } catch (const mpi::Interrupted&) {
+            group_->fail(make_error(ErrorCode::peer_failed, "process ", group_->rank(),
+                                    " was interrupted while it tried transports"));
+            throw;
+        }
     }
 
     void touch_other_memory() const {
@@ -297,6 +328,7 @@ private:
     std::vector<Moves> stand_in_;
     std::vector<std::unique_ptr<Candidate>> all_;
     std::vector<Candidate*> able_;
+    mutable std::chrono::steady_clock::time_point looked_;
     memory::AllocationPtr other_;  ///< more than a core's own caches hold
 };
 

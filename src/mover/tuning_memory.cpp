@@ -4,6 +4,9 @@
 
 #include <mpi.h>
 #include <unistd.h>
+#ifdef __linux__
+#include <sched.h>
+#endif
 
 #include "check.hpp"
 #include "datamover/version.h"
@@ -41,6 +44,15 @@ void put(WordDigest& digest, const ArrayPart& part) {
     }
 }
 
+/// Those that this process may run on: a batch system may leave it fewer than there are.
+std::int64_t usable_processors() {
+#ifdef __linux__
+    cpu_set_t allowed;
+    if (sched_getaffinity(0, sizeof allowed, &allowed) == 0) return CPU_COUNT(&allowed);
+#endif
+    return sysconf(_SC_NPROCESSORS_ONLN);
+}
+
 /// Of the machine and the software that moves.
 std::int64_t system_digest() {
     static const std::int64_t made = [] {
@@ -50,7 +62,7 @@ std::int64_t system_digest() {
         if (MPI_Get_library_version(text, &length) != MPI_SUCCESS) length = 0;
         put(digest, std::string(text, static_cast<std::size_t>(length)));
         put(digest, DATAMOVER_VERSION);
-        digest.put(sysconf(_SC_NPROCESSORS_ONLN));
+        digest.put(usable_processors());
         return digest.value();
     }();
     return made;

@@ -1,6 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Does an interrupt anywhere within a collective call end it on all processes?"""
 
+import os
+import signal
+import threading
+import time
+
 import numpy as np
 import pytest
 from interrupter import Interrupter
@@ -69,6 +74,24 @@ def ends_on_all(comm, n, call):
     comm.Barrier()
     alone.Free()
     return came
+
+
+def test_tuning_looks_for_an_interrupt(comm, monkeypatch):
+    """Though no round is long enough for its wait to look."""
+    if comm.size == 1:
+        pytest.skip("nothing is tried")
+    monkeypatch.setenv("DATAMOVER_TUNING_FILE", "")
+    layouts = [
+        dm.BlockCyclic(4 * comm.size, kind, nprocs=comm.size) for kind in ("block", "cyclic")
+    ]
+    alone, last = comm.Dup(), comm.rank == comm.size - 1
+    mover = dm.Mover(dm.redistribute(*layouts), np.zeros(4), np.zeros(4), comm=alone)
+    begin = time.monotonic()
+    if last:
+        threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+    with pytest.raises(KeyboardInterrupt if last else dm.PeerFailed):
+        mover.tune(60)
+    assert time.monotonic() - begin < 30
 
 
 @pytest.mark.parametrize("name", calls_of(type("Comm", (), {"size": 1, "rank": 0}), ""))

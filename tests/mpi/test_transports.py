@@ -3,6 +3,7 @@
 
 import mmap
 import os
+import resource
 import subprocess
 import sys
 
@@ -470,6 +471,32 @@ class TestMeasure:
         phases = dm.Phases([(plan, a, b)] * 2, comm=comm)
         phases.tune(0.01)
         phases()
+
+    def test_all_processes_of_a_machine_need_room_at_once(self, comm, tuning_file):
+        """Each alone finds it: nothing is measured, before pages are touched that are not there."""
+        if comm.size == 1 or sys.platform != "linux":
+            pytest.skip("takes several processes, on Linux")
+        with open("/proc/meminfo") as file:
+            left = next(int(line.split()[1]) for line in file if line.startswith("MemAvailable"))
+        rows = max(comm.allgather(left << 10)) * 7 // 10 >> 22
+        untouched = mmap.mmap(-1, rows << 22, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x4000)
+        wide = np.frombuffer(untouched, "i8").reshape(rows, -1)[:, :1]  # spans all of it
+        n = comm.size
+        layouts = [dm.BlockCyclic((n * rows, 1), f"({kind}, *)", n) for kind in ("block", "cyclic")]
+        b = np.zeros((rows, 1), "i8")
+        mover = dm.Mover(dm.redistribute(*layouts), wide, b, comm=comm)
+        before = resource.getrlimit(resource.RLIMIT_AS)
+        with open("/proc/self/statm") as file:
+            now = int(file.read().split()[0]) * mmap.PAGESIZE
+        try:  # what does ask for it gets none
+            resource.setrlimit(resource.RLIMIT_AS, (now + (1 << 30), before[1]))
+            mover.tune(0.001)
+        finally:
+            resource.setrlimit(resource.RLIMIT_AS, before)
+        (trial,) = mover.explain().trials
+        assert trial["transport"] == "auto" and trial["chosen"]
+        assert "not measured" in trial["why_not"] and "bytes that are left" in trial["why_not"]
+        mover()
 
     def test_wrong_calls(self, comm, tuning_file):
         plan = rows_to_columns(2 * comm.size, comm.size)
