@@ -73,13 +73,18 @@ class MoverPairs(list):
 
     def _trial_rows(self) -> list[tuple[str, ...]]:
         """List what was tried, the fastest first, then what cannot carry the plan."""
+
+        def remarks(t: dict[str, Any]) -> str:
+            said = "chosen" if t["chosen"] else "", t["passed_over"], t["why_not"]
+            return ", ".join(filter(None, said))
+
         ordered = sorted(self.trials, key=lambda t: (bool(t["why_not"]), t["seconds"]))
         return [
             (
                 t["transport"],
-                t["why_not"] or f"{t['seconds'] * 1e6:.1f} us",
+                "" if t["why_not"] else f"{t['seconds'] * 1e6:.1f} us",
                 str(t["rounds"]),
-                "chosen" if t["chosen"] else t["passed_over"],
+                remarks(t),
             )
             for t in ordered
         ]

@@ -176,8 +176,10 @@ public:
     }
 
     void report(std::vector<MoverPair>& lines) const override {
-        for (const ChunkMessages& p : pairs_)
+        for (const ChunkMessages& p : pairs_) {
             lines.push_back(pair_line(p.peer, p.sends, name_, p.program));
+            if (lines.back().kernel.empty()) lines.back().kernel = "MPI's own";
+        }
     }
 
     /// Chunks are short enough for MPI to carry them by itself.

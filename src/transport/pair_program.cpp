@@ -177,7 +177,7 @@ private:
     PairProgram finish() {
         if (!program_.units_.empty()) {
             program_.figures_.encoding = encoding_name(program_.units_.front().relation.encoding());
-            program_.figures_.kernel = kernel_text();
+            program_.figures_.kernel = rules_.runs ? kernel_text() : "";
         }
         return std::move(program_);
     }

@@ -166,6 +166,10 @@ const TransportKind read_kind{
     [](const BindContext& context, const std::vector<Pair>& pairs) -> std::unique_ptr<Transport> {
         return std::make_unique<ReadTransport>(context, pairs);
     },
+    false,
+    [](const PairFacts& facts) {
+        return why_not_on_node(facts, "processes do not read each other's memory here");
+    },
 };
 
 }  // namespace datamover::transport

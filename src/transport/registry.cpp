@@ -47,6 +47,22 @@ bool is_known(std::string_view name) {
            std::ranges::any_of(kinds, [&](const TransportKind& kind) { return name == kind.name; });
 }
 
+/// Why those that were named do not carry a pair: a reason, or one for each name.
+std::string why_not(const PairFacts& facts, std::string_view names) {
+    std::string text;
+    const bool several = names.find('+') != std::string_view::npos;
+    any_name(names, [&](std::string_view name) {
+        const auto& kinds = transport_kinds();
+        const auto kind = std::ranges::find(kinds, name, &TransportKind::name);
+        if (kind == kinds.end() || !kind->why_not) return false;
+        text += text.empty() ? ": " : "; ";
+        if (several) text += std::string(name) + ": ";
+        text += kind->why_not(facts);
+        return false;
+    });
+    return text;
+}
+
 const TransportKind* first_kind(const PairFacts& facts, std::string_view name) {
     for (const TransportKind& kind : transport_kinds()) {
         const bool wanted = name == "auto" ? kind.pays(facts) : name == kind.name;
@@ -108,7 +124,12 @@ const TransportKind& choose_transport(const PairFacts& facts, std::string_view n
     });
     if (chosen) return *chosen;
     throw make_error(ErrorCode::unsupported, "transport \"", names, "\" cannot carry from process ",
-                     facts.source_rank, " to ", facts.destination_rank);
+                     facts.source_rank, " to ", facts.destination_rank, why_not(facts, names));
+}
+
+std::string why_not_on_node(const PairFacts& facts, const char* why_near) {
+    if (!facts.why_far.empty()) return facts.why_far;
+    return facts.same_node ? why_near : "they are on different nodes";
 }
 
 MoverPair pair_line(std::int64_t peer, bool sends, const std::string& transport,

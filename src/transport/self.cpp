@@ -38,6 +38,8 @@ const TransportKind self_kind{
     [](const BindContext& context, const std::vector<Pair>& pairs) -> std::unique_ptr<Transport> {
         return std::make_unique<SelfTransport>(context, pairs);
     },
+    false,
+    [](const PairFacts&) { return std::string("they are two processes"); },
 };
 
 }  // namespace datamover::transport

@@ -62,6 +62,13 @@ const TransportKind shared_kind{
     [](const BindContext& context, const std::vector<Pair>& pairs) -> std::unique_ptr<Transport> {
         return std::make_unique<SharedTransport>(context, pairs);
     },
+    false,
+    [](const PairFacts& facts) {
+        return why_not_on_node(facts, facts.shared.destination
+                                          ? "the destination array alone is in shared memory, and "
+                                            "elements are combined or converted"
+                                          : "neither array is in memory that both can reach");
+    },
 };
 
 }  // namespace datamover::transport

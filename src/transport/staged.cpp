@@ -214,6 +214,10 @@ const TransportKind staged_kind{
     [](const BindContext& context, const std::vector<Pair>& pairs) -> std::unique_ptr<Transport> {
         return std::make_unique<StagedTransport>(context, pairs);
     },
+    false,
+    [](const PairFacts& facts) {
+        return why_not_on_node(facts, "there is no shared memory for it");
+    },
 };
 
 }  // namespace datamover::transport

@@ -181,7 +181,13 @@ struct TransportKind {
     /// Where it is named, all processes bind it, also those without a pair: all_have_bound may then
     /// be collective.
     bool everyone = false;
+    /// Why it cannot carry a pair between two processes, for those that cannot carry all.
+    std::function<std::string(const PairFacts&)> why_not = nullptr;
 };
+
+/// Why the processes of a pair do not share what a kind needs: `why_near` where they are on one
+/// node and nothing else is known.
+std::string why_not_on_node(const PairFacts& facts, const char* why_near);
 
 /// All kinds, in order of preference. A new transport is one file and one line in registry.cpp.
 const std::vector<TransportKind>& transport_kinds();

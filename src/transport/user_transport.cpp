@@ -96,6 +96,8 @@ void add_transport(UserTransportKind kind) {
             -> std::unique_ptr<transport::Transport> {
             return std::make_unique<transport::AddedTransport>(context, pairs, *given);
         },
+        false,
+        [](const transport::PairFacts&) { return std::string("the program says so"); },
     });
 }
 

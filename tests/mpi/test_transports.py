@@ -131,6 +131,36 @@ def test_the_first_of_several_that_can_carries(comm):
         assert (local(b) == 1 + np.arange(comm.size).repeat(4)[:, None]).all()
 
 
+def test_explain_says_whose_loops_run(comm):
+    plan = rows_to_columns(4 * comm.size, comm.size)
+    a, b = arrays(comm, plan, True)
+    for pair in dm.Mover(plan, a, b, transport="datatype").explain():
+        assert (pair["kernel"] == "MPI's own") == (pair["peer"] != comm.rank)
+        assert pair["kernel"] != "nothing"
+
+
+def test_one_that_cannot_carry_says_why(comm):
+    """On all processes alike, and nothing has moved."""
+    if comm.size == 1:
+        pytest.skip("takes several processes")
+    plan = rows_to_columns(2 * comm.size, comm.size)
+    apart = "(they are on different nodes|shared memory does not work)"
+    private = f"(neither array is in memory that both can reach|{apart})"
+    far = drawn.NODE_SIZE == 1
+    for names, library, why in [
+        ("self", True, "they are two processes"),
+        ("shared", False, private),
+        ("self+shared", False, f"self: they are two processes; shared: {private}"),
+        *((name, True, apart) for name in ("shared", "read", "staged") if far),
+    ]:
+        a, b = arrays(comm, plan, library)
+        local(a)[...], local(b)[...] = 1, 4
+        with pytest.raises(dm.Unsupported, match=f"process 0 to 1: {why}") as caught:
+            dm.Mover(plan, a, b, transport=names, comm=comm)
+        assert len(set(comm.allgather(str(caught.value)))) == 1
+        assert (local(b) == 4).all()
+
+
 @pytest.mark.parametrize("names", ["", "p2p+", "+", "p2p+pigeon", "poison:", "poison:measure",
                                    "measure+p2p", "poison:poison:p2p"])  # fmt: skip
 def test_names_that_are_none(comm, names):
