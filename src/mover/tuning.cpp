@@ -136,11 +136,8 @@ public:
         const double share_ns = seconds * nanoseconds / static_cast<double>(able_.size() * passes);
         for (int pass = 0; pass < passes; ++pass)
             for (Candidate* c : able_) {
-                const auto rounds = static_cast<std::int64_t>(std::clamp(
-                    share_ns / static_cast<double>(std::max<std::int64_t>(c->first_ns, 1)), 1.0,
-                    static_cast<double>(most_rounds)));
                 run_rounds(*c, 1);  // the caches hold what the candidate before moved
-                const std::int64_t middle_ns = run_rounds(*c, rounds);
+                const std::int64_t middle_ns = run_turn(*c, share_ns);
                 c->best_ns = pass == 0 ? middle_ns : std::min(c->best_ns, middle_ns);
             }
         choose();
@@ -148,6 +145,8 @@ public:
     }
 
 private:
+    using Clock = std::chrono::steady_clock;
+
     /// The sum over the processes of this machine: each alone might find room. Collective.
     std::int64_t on_machine(std::int64_t own_bytes) const {
         std::int64_t bytes = 0;
@@ -195,12 +194,40 @@ private:
     /// receiver is still busy with what came before, or comes late to the round, and what is slow
     /// for a single round would look fast. Collective.
     std::int64_t run_rounds(Candidate& c, std::int64_t rounds, bool cool = false) const {
+        return middle_of(rounds_ns(c, rounds, cool));
+    }
+
+    /// The same for as many rounds as fit a time. The first ones of a candidate may have been
+    /// faster than those that follow, as on a machine that others use: so the clock is looked at
+    /// too.
+    std::int64_t run_turn(Candidate& c, double most_ns) const {
+        constexpr std::int64_t parts = 8;
+        const auto rounds = static_cast<std::int64_t>(
+            std::clamp(most_ns / static_cast<double>(std::max<std::int64_t>(c.first_ns, 1)), 1.0,
+                       static_cast<double>(most_rounds)));
+        const std::int64_t part = (rounds + parts - 1) / parts;
+        std::vector<std::int64_t> spent_ns;
+        std::int64_t left = rounds, turn_ns = 0;
+        while (left > 0 && static_cast<double>(turn_ns) < most_ns) {
+            const auto begin = Clock::now();
+            const auto more_ns = rounds_ns(c, std::min(left, part), false);
+            spent_ns.insert(spent_ns.end(), more_ns.begin(), more_ns.end());
+            left -= part;
+            turn_ns += group_->maximum({std::chrono::nanoseconds(Clock::now() - begin).count()})[0];
+        }
+        return middle_of(std::move(spent_ns));
+    }
+
+    std::vector<std::int64_t> rounds_ns(Candidate& c, std::int64_t rounds, bool cool) const {
         c.line.rounds += rounds;
-        auto spent_ns = times_ns(rounds, cool, [&] {
+        return times_ns(rounds, cool, [&] {
             c.round.start();
             c.round.wait({});
         });
-        const auto middle = spent_ns.begin() + (rounds - 1) / 2;
+    }
+
+    static std::int64_t middle_of(std::vector<std::int64_t> spent_ns) {
+        const auto middle = spent_ns.begin() + (std::ssize(spent_ns) - 1) / 2;
         std::nth_element(spent_ns.begin(), middle, spent_ns.end());
         return *middle;
     }
@@ -209,7 +236,6 @@ private:
     /// the caches hold other things when it begins. Collective.
     template <class Work>
     std::vector<std::int64_t> times_ns(std::int64_t times, bool cool, Work&& work) const {
-        using Clock = std::chrono::steady_clock;
         std::vector<std::int64_t> spent_ns(static_cast<std::size_t>(times));
         for (std::int64_t& spent : spent_ns) {
             look_for_interrupt();
@@ -226,7 +252,7 @@ private:
     /// Rounds are too short for their waits to look. Who leaves tells the others.
     void look_for_interrupt() const {
         constexpr std::chrono::milliseconds interval{30};
-        const auto now = std::chrono::steady_clock::now();
+        const auto now = Clock::now();
         if (now - looked_ < interval) return;
         looked_ = now;
         try {
@@ -328,7 +354,7 @@ private:
     std::vector<Moves> stand_in_;
     std::vector<std::unique_ptr<Candidate>> all_;
     std::vector<Candidate*> able_;
-    mutable std::chrono::steady_clock::time_point looked_;
+    mutable Clock::time_point looked_;
     memory::AllocationPtr other_;  ///< more than a core's own caches hold
 };
 
