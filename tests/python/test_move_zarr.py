@@ -97,6 +97,58 @@ def test_what_zarr_does_not_write_in_shards_is_refused(tmp_path, dtype):
     assert [path.name for path in tmp_path.iterdir()] == ["a.npy"]
 
 
+#: More bytes than the machine has are refused by what a chunk says of itself.
+BOMBS = {
+    "zstd": b"\x28\xb5\x2f\xfd\xe0" + (1 << 50).to_bytes(8, "little") + b"\x01\0\0",
+    "zstd of 4 bytes": b"\x28\xb5\x2f\xfd\xa0" + b"\xff" * 4 + b"\x01\0\0",
+    "blosc": numcodecs.Blosc().encode(bytes(1 << 20)),
+    "lz4": numcodecs.LZ4().encode(bytes(1 << 20)),
+    "gzip": numcodecs.GZip().encode(bytes(1 << 20)),
+    "gzip in two": 2 * numcodecs.GZip().encode(bytes(100)),
+    "zlib": numcodecs.Zlib().encode(bytes(1 << 20)),
+}
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_a_chunk_is_not_decoded_beyond_its_size(tmp_path, monkeypatch, name):
+    codec = numcodecs.get_codec({"id": name.split()[0]})
+    monkeypatch.setattr(type(codec), "decode", lambda *given: pytest.fail("it is decoded"))
+    made = zarr.create_array(
+        tmp_path / "a.zarr", shape=(4,), chunks=(4,), dtype="f8", compressors=codec, zarr_format=2
+    )
+    made[...] = 1
+    (tmp_path / "a.zarr" / "0").write_bytes(BOMBS[name])
+    with pytest.raises(dm.IoError, match=r"chunk 0: .*it holds .* 32"):
+        move(COMM, tmp_path / "a.zarr", tmp_path / "b.npy")
+
+
+@pytest.mark.parametrize("kind", ["gzip", "zlib"])
+@pytest.mark.parametrize("cut", [1, 8, 20])
+def test_a_compressed_chunk_that_is_cut_is_an_error(tmp_path, kind, cut):
+    made = zarr.create_array(
+        tmp_path / "a.zarr", shape=(64,), chunks=(64,), dtype="i8",
+        compressors=numcodecs.get_codec({"id": kind}), zarr_format=2,
+    )  # fmt: skip
+    made[...] = np.arange(64)
+    whole = (tmp_path / "a.zarr" / "0").read_bytes()
+    (tmp_path / "a.zarr" / "0").write_bytes(whole[:-cut])
+    with pytest.raises(dm.IoError, match="chunk 0"):
+        move(COMM, tmp_path / "a.zarr", tmp_path / "b.npy")
+
+
+def test_streams_of_gzip_may_stand_one_behind_the_other(tmp_path):
+    made = zarr.create_array(
+        tmp_path / "a.zarr", shape=(4,), chunks=(4,), dtype="f8",
+        compressors=numcodecs.GZip(), zarr_format=2,
+    )  # fmt: skip
+    made[...] = np.arange(1, 5)
+    data = np.arange(1, 5.0).tobytes()
+    twice = numcodecs.GZip().encode(data[:11]) + numcodecs.GZip().encode(data[11:]) + bytes(3)
+    (tmp_path / "a.zarr" / "0").write_bytes(twice)
+    move(COMM, tmp_path / "a.zarr", tmp_path / "b.npy")
+    assert np.load(tmp_path / "b.npy").tolist() == [1, 2, 3, 4]
+
+
 def source_array(path, **options):
     arguments = {
         "shape": (8, 6),

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from datamover.errors import IoError, Unsupported
-from datamover.files import write_back
+from datamover.files import bounded_decode, write_back
 from datamover.files.at_work import keep_large_blocks
 from datamover.files.chunk_boxes import ChunkedArray
 from datamover.files.flat import FlatFile
@@ -315,7 +315,9 @@ class OrdinaryArray(ChunkedArray):
             return None
         try:
             found = _read_all(fd)
-            data = found if self._codec is None else self._codec.decode(found)
+            data = found
+            if self._codec is not None:
+                data = bounded_decode.decode(self._codec, found, self._chunk_bytes)
             flat = np.frombuffer(data, np.uint8)
             if flat.size != self._chunk_bytes:
                 raise ValueError(f"it holds {flat.size:,} bytes, not {self._chunk_bytes:,}")
