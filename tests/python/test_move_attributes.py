@@ -211,6 +211,23 @@ def test_attributes_that_json_cannot_hold_are_named_for_one_dataset_too(tmp_path
     assert warnings_in(caplog) == []
 
 
+@pytest.mark.parametrize("way", WAYS)
+def test_attributes_that_hdf5_cannot_hold_are_left_out_and_named(tmp_path, caplog, way):
+    lost = {"null": [1, None], "nested": {"a": 1}, "ragged": [[1], [1, 2]], "mixed": [1, "a"]}
+    lost.update({"large": 2**70, "": 1, "zero": "a\0b"})
+    kept = {"units": "m", "numbers": [1, 2], "a/b": 1}
+    made = zarr.create_array(
+        tmp_path / "a.zarr", shape=(5, 4), chunks=(2, 4), dtype="f4", attributes={**lost, **kept}
+    )
+    made[...] = 1
+    move(None, tmp_path / "a.zarr", f"{tmp_path}/b.h5:/g/u", **WAYS[way])
+    for name, told in zip(sorted(lost), warnings_in(caplog), strict=True):
+        assert told.startswith(f"/g/u: its attribute {name} is left out: HDF5 cannot hold it (")
+    with h5py.File(tmp_path / "b.h5") as file:
+        assert set(file["g/u"].attrs) == set(kept)
+        assert (file["g/u"][...] == 1).all()
+
+
 @pytest.mark.parametrize("source", ["a.h5", "a.h5:/g/u"])
 def test_a_class_and_name_that_are_no_scales_are_kept_in_zarr(tmp_path, caplog, source):
     with make(tmp_path / "a.h5", np.arange(4.0)) as file:

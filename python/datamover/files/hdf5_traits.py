@@ -3,17 +3,19 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from datamover.errors import InvalidArgument
 from datamover.files import native_attributes
 from datamover.files.direct_zarr import DTYPES, Kept, attributes_of, fill_value_of_json
 from datamover.files.formats import ArraySpec
 from datamover.files.native_attributes import FILL_VALUE, HeldAttributes
 from datamover.files.zarr_traits import ZarrTraits, missing_from_zarr
+
+log = logging.getLogger("datamover")
 
 #: In a header as HDF5 makes it by itself, an attribute has less than 64 KB, and they are looked
 #: for one by one.
@@ -79,7 +81,7 @@ def _sizes(attributes: dict[str, Any]) -> Iterator[int]:
             yield attribute.nbytes + len(attribute.kind)
         return
     for value in attributes.values():
-        yield np.asarray(value).nbytes if isinstance(value, list) else 0
+        yield np.asarray(value, object).size * 8 if isinstance(value, list) else 0
 
 
 def write(file: Any, name: str, spec: ArraySpec) -> None:
@@ -101,6 +103,9 @@ def _write_of_json(dataset: Any, attributes: dict[str, Any], spec: ArraySpec) ->
         if key == FILL_VALUE:
             value = missing_from_zarr(value, spec.dtype)
         try:
+            if not key:
+                raise ValueError("it has no name")
             dataset.attrs[key] = value
         except (TypeError, ValueError) as e:
-            raise InvalidArgument(f"HDF5 cannot hold the attribute {key!r}: {e}") from e
+            what = f"{dataset.name}: its attribute {key} is left out"
+            log.warning("%s: HDF5 cannot hold it (%s)", what, e)
