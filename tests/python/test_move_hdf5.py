@@ -412,6 +412,8 @@ def test_an_output_that_is_not_what_was_written_is_no_output(tmp_path, monkeypat
         ("a.npy", "b.npy", {"region": ((2, 2),)}, dm.InvalidArgument, "some of them"),
         ("a.npy", "b.npy", {"region": ((0, 2), (0, 1))}, dm.InvalidArgument, "2 dimensions"),
         ("a.npy", "b.npy", {"output_dtype": "i4"}, dm.InvalidArgument, "same_kind"),
+        ("a.npy", "b.npy", {"output_dtype": ">f4"}, dm.InvalidArgument, "byte order"),
+        ("one.npy", "b.zarr", {"shards": ()}, dm.InvalidArgument, "one element has no shards"),
         ("a.npy", "b.npy", {"output_dtype": "nonsense"}, dm.InvalidArgument, "no NumPy dtype"),
         ("a.npy", "b.npy", {"check": "md5"}, dm.InvalidArgument, "crc32c"),
         ("text.h5", "b.npy", {}, dm.IoError, "HDF5"),
@@ -422,6 +424,7 @@ def test_what_does_not_fit(tmp_path, source, output, options, error, words):
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file["u"], file["g/v"] = np.zeros((4, 4)), np.zeros(3)
     np.save(tmp_path / "a.npy", np.arange(8.0))
+    np.save(tmp_path / "one.npy", 3.5)
     (tmp_path / "text.h5").write_text("nothing")
     before = sorted(os.listdir(tmp_path))
     with pytest.raises(error, match=words):
@@ -468,6 +471,26 @@ def test_a_chunk_that_decodes_to_more_than_a_chunk_is_refused(tmp_path):
         made.id.write_direct_chunk((0,), zlib.compress(bytes(10**6)))
     with pytest.raises(dm.IoError, match="not 32"):
         move(None, f"{tmp_path}/a.h5:/u", tmp_path / "b.npy")
+
+
+def test_a_chunk_of_which_the_system_gives_a_part_at_a_time(tmp_path, rng, monkeypatch):
+    make(tmp_path / "a.h5", "u", numbered(rng, (7, 5), "f8"), "shuffled", rng)
+    read = os.pread
+    monkeypatch.setattr(os, "pread", lambda file, size, at: read(file, min(size, 9), at))
+    move(None, f"{tmp_path}/a.h5:/u", tmp_path / "b.npy")
+    with h5py.File(tmp_path / "a.h5") as file:
+        np.testing.assert_array_equal(np.load(tmp_path / "b.npy"), file["u"][...])
+
+
+@pytest.mark.parametrize("dtype", ["M8[s]", ">m8[D]", "U3"])
+@pytest.mark.parametrize("more", [{}, {"chunks": (2,)}, {"writers": 2}], ids=str)
+def test_what_hdf5_has_not_is_refused_by_the_plan_too(tmp_path, dtype, more):
+    made = zarr.create_array(tmp_path / "a.zarr", shape=(4,), chunks=(2,), dtype=dtype)
+    made[...] = np.arange(4).astype(dtype)
+    for call in (intend, lambda *given, **said: move(None, *given, **said)):
+        with pytest.raises(dm.Unsupported, match="HDF5 cannot hold dtype"):
+            call(tmp_path / "a.zarr", f"{tmp_path}/b.h5:/u", **more)
+    assert os.listdir(tmp_path) == ["a.zarr"]
 
 
 @pytest.mark.parametrize("compressor", [None, "none", "gzip"])

@@ -67,8 +67,11 @@ class ChunkedDataset(ChunkedArray):
         if self._data is not None:
             return self._data.read(offset, offset + size)
         data = os.pread(self._fd, size, offset)
-        if len(data) < size:
-            raise ValueError("the file ends within it")
+        while len(data) < size:  # the system gives less than 2 GiB at a time
+            more = os.pread(self._fd, size - len(data), offset + len(data))
+            if not more:
+                raise ValueError("the file ends within it")
+            data += more
         return data
 
     def check_unchanged(self) -> None:

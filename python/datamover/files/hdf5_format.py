@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from datamover.errors import InvalidArgument, IoError
+from datamover.errors import InvalidArgument, IoError, Unsupported
 from datamover.files import (
     hdf5,
     hdf5_output,
@@ -135,11 +135,19 @@ def _scale_name(dim: Any) -> str | None:
 def check_output(spec: ArraySpec, options: MoveOptions) -> ArraySpec:
     """Check the dtype and the compressor."""
     check_flat_dtype(spec.dtype, "the output")
-    hdf5.h5py()
+    _check_dtype(spec.dtype)
     hdf5_output.check(spec, options)
     if options.writers is not None:
         hdf5_parts.cut_of(spec, options)
     return dataclasses.replace(spec, order="C")
+
+
+def _check_dtype(dtype: np.dtype) -> None:
+    """Refuse what HDF5 has not, such as times and Unicode of a fixed length."""
+    try:
+        hdf5.h5py().h5t.py_create(dtype, logical=True)
+    except (TypeError, ValueError) as e:
+        raise Unsupported(f"HDF5 cannot hold dtype {dtype}: {e}") from e
 
 
 def _check_named_output(spec: ArraySpec, options: MoveOptions) -> ArraySpec:

@@ -688,7 +688,13 @@ def _converted(given: np.dtype, wanted: str | None) -> np.dtype:
         dtype = np.dtype(wanted)
     except Exception as e:  # NumPy has many words for what it does not know
         raise InvalidArgument(f"{wanted!r} is no NumPy dtype: {e}") from e
-    numbers = given.kind in "biufc" and dtype.kind in "biufc" and dtype.isnative
+    if dtype != given and dtype.kind in "biufc" and not dtype.isnative:
+        native = dtype.newbyteorder("=")
+        raise InvalidArgument(
+            f"elements are converted to numbers in this machine's byte order only: {native.name}, "
+            f"not {dtype.str}"
+        )
+    numbers = given.kind in "biufc" and dtype.kind in "biufc"
     if dtype != given and not (numbers and np.can_cast(given, dtype, "same_kind")):
         raise InvalidArgument(
             f"elements of {given} are not converted to {dtype}: NumPy does not do so under "

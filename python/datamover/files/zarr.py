@@ -319,6 +319,8 @@ def check_output(spec: ArraySpec, options: MoveOptions) -> ArraySpec:
     check_boxes("shards", options.shards, spec)
     chunks = chunk_shape(spec, options)
     check_boxes("chunks", chunks, spec)
+    if options.shards is not None and not spec.shape:
+        raise InvalidArgument("an array of one element has no shards")
     if options.shards and any(s % c for s, c in zip(options.shards, chunks, strict=True)):
         raise InvalidArgument(f"shards {options.shards} are no multiples of the chunks {chunks}")
     if (options.compressor or "auto") not in COMPRESSORS:
