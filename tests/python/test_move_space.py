@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from mpi4py import MPI
 
+import datamover as dm
 from datamover.files import flat, move
 from datamover.files.formats import ArraySpec
 
@@ -50,6 +51,15 @@ def one_line(done, *words):
     assert done.returncode == 1, done.stderr
     assert done.stderr.startswith("error: ") and done.stderr.count("\n") == 1, done.stderr
     assert all(word in done.stderr for word in words), done.stderr
+
+
+@pytest.mark.parametrize("output", ["out.npy", "out.h5:/u"])
+def test_a_disk_without_room_is_not_filled_meanwhile(tmp_path, disk, monkeypatch, output):
+    np.save(tmp_path / "a.npy", ARRAY)
+    monkeypatch.setattr(os, "posix_fallocate", lambda *given: pytest.fail("space is taken"))
+    with pytest.raises(dm.IoError, match=r"needs 3,\d*,\d* bytes; 2,\d*,\d* bytes are free"):
+        move(None, tmp_path / "a.npy", f"{disk}/{output}")
+    assert os.listdir(disk) == []
 
 
 @pytest.mark.parametrize(("output", "options"), OUTPUTS)

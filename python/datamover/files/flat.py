@@ -15,7 +15,7 @@ from datamover.files import write_back
 from datamover.files.address_bytes import AddressBytes
 from datamover.files.formats import ArraySpec, Shape
 from datamover.files.scratch import PIECE_BYTES, scratch
-from datamover.files.space import is_no_space, no_space
+from datamover.files.space import check_room, is_no_space, no_space
 
 #: Runs at least this long are written by calls of their own, shorter ones through a mapping.
 MIN_RUN_BYTES = 64 * 1024
@@ -267,6 +267,7 @@ def reserve(path: str, nbytes: int, needed_bytes: int | None = None) -> None:
     fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
     try:
         if nbytes > 0:
+            check_room(fd, nbytes)
             os.posix_fallocate(fd, 0, nbytes)
     except OSError as e:
         if is_no_space(e):

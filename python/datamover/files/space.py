@@ -15,6 +15,19 @@ def is_no_space(error: OSError) -> bool:
     return error.errno in NO_SPACE
 
 
+def check_room(fd: int, nbytes: int) -> None:
+    """Refuse what a disk has no room for before any is taken: it would be full for all meanwhile.
+
+    Raises
+    ------
+    OSError
+    """
+    disk, file = os.fstatvfs(fd), os.fstat(fd)
+    # Some file systems do not tell what they have.
+    if disk.f_blocks > 0 and nbytes - 512 * file.st_blocks > disk.f_bfree * disk.f_frsize:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
 def no_space(path: str, error: OSError, needed_bytes: int | None = None) -> str:
     """Say which directory or file has no room, what it needs, and how much space is left."""
     directory = os.path.dirname(path) or "."
