@@ -417,12 +417,13 @@ def test_an_output_that_is_not_what_was_written_is_no_output(tmp_path, monkeypat
         ("a.npy", "b.npy", {"output_dtype": "nonsense"}, dm.InvalidArgument, "no NumPy dtype"),
         ("a.npy", "b.npy", {"check": "md5"}, dm.InvalidArgument, "crc32c"),
         ("text.h5", "b.npy", {}, dm.IoError, "HDF5"),
+        ("a.h5:/type", "b.npy", {}, dm.IoError, "is a datatype"),
         ("a.h5:/../u", "b.npy", {}, dm.InvalidArgument, "no name"),
     ],
 )
 def test_what_does_not_fit(tmp_path, source, output, options, error, words):
     with h5py.File(tmp_path / "a.h5", "w") as file:
-        file["u"], file["g/v"] = np.zeros((4, 4)), np.zeros(3)
+        file["u"], file["g/v"], file["type"] = np.zeros((4, 4)), np.zeros(3), np.dtype("f4")
     np.save(tmp_path / "a.npy", np.arange(8.0))
     np.save(tmp_path / "one.npy", 3.5)
     (tmp_path / "text.h5").write_text("nothing")

@@ -6,13 +6,19 @@ import os
 import shutil
 import socket
 import struct
+import tracemalloc
+from types import SimpleNamespace
 
+import h5py
 import numpy as np
 import pytest
 import zarr
 from typer.testing import CliRunner
 
+import datamover as dm
 from datamover import cli
+from datamover.files import intend
+from datamover.files.chunk_plan import ChunkPlan
 
 ARRAY = np.arange(24.0).reshape(4, 6)
 
@@ -82,6 +88,7 @@ STORES = [
     (lambda: zarr_metadata(shape=[-4, 6]), ""),
     (lambda: zarr_metadata(shape=[4]), ""),
     (lambda: zarr_metadata(shape="many"), ""),
+    (lambda: zarr_metadata(shape=[24], attributes=1e300), "no Zarr array"),
     (lambda: zarr_metadata(data_type="float99"), "no Zarr array"),
     (lambda: zarr_metadata(data_type="string", fill_value=""), ""),
     (lambda: zarr_metadata(codecs=[{"name": "zip-drive"}]), ""),
@@ -263,6 +270,36 @@ def test_chunks_larger_than_memory_are_refused_where_they_would_be_kept(stage, m
         )
     )
     refused(stage, monkeypatch, ["vast.zarr", "b.zarr"], 1, "2**63 bytes or more each")
+
+
+def test_the_chunks_of_a_vast_array_are_not_kept():
+    """What metadata of a few bytes claim takes no memory."""
+    side = SimpleNamespace(chunk=(1, 2))
+    plan = SimpleNamespace(source=side, order=(1, 0), shape=(2**30, 2**30), box=(1, 1))
+    plan.passes, plan.processes = 2**60, 1
+    tracemalloc.start()
+    cells = ChunkPlan.source_cells(plan, (0, 0), plan.shape)
+    assert [next(cells) for _ in range(3)] == [(0, 0), (1, 0), (2, 0)]
+    assert next(ChunkPlan.boxes(plan)) == ((0, 0), (1, 1))
+    assert tracemalloc.get_traced_memory()[1] < 10**6
+    tracemalloc.stop()
+
+
+@pytest.mark.parametrize("source", ["a.h5", "a.h5:/g/u"])
+def test_bytes_of_hdf5_that_are_damaged_are_told_in_a_line(tmp_path, source):
+    """Every second byte of a small file, one by one; what HDF5 reads in spite of it is well."""
+    whole = tmp_path / "whole.h5"
+    with h5py.File(whole, "w", libver="latest") as file:
+        file.create_dataset("g/u", data=ARRAY).attrs["x"] = "y"
+    data = whole.read_bytes()
+    refused = 0
+    for at in [at for at, octet in enumerate(data) if octet][::2]:
+        (tmp_path / "a.h5").write_bytes(data[:at] + bytes([data[at] ^ 0xFF]) + data[at + 1 :])
+        try:
+            intend(f"{tmp_path}/{source}", tmp_path / "b.zarr")
+        except dm.Error:
+            refused += 1
+    assert refused > 20
 
 
 def test_every_broken_chunk_is_named(tmp_path):

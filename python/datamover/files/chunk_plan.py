@@ -157,7 +157,7 @@ class ChunkPlan:
         first, last = 0, self.passes
         if rank is not None:
             first, last = (self.passes * r // self.processes for r in (rank, rank + 1))
-        for lo in itertools.islice(itertools.product(*starts), first, last):
+        for lo in itertools.islice(_product(starts), first, last):
             yield lo, tuple(min(a + b, n) for a, b, n in zip(lo, self.box, self.shape, strict=True))
 
     def source_cells(self, lo: Shape, hi: Shape) -> Iterator[Shape]:
@@ -167,8 +167,18 @@ class ChunkPlan:
             for d in self.order
         ]
         places = [self.order.index(d) for d in range(len(self.shape))]
-        for cell in itertools.product(*ranges):
+        for cell in _product(ranges):
             yield tuple(cell[p] for p in places)
+
+
+def _product(ranges: list[range]) -> Iterator[Shape]:
+    """As of itertools, which keeps all numbers of all ranges."""
+    if not ranges:
+        yield ()
+        return
+    for first in ranges[0]:
+        for rest in _product(ranges[1:]):
+            yield (first, *rest)
 
 
 def _counts(shape: Shape, chunk: Shape) -> Shape:

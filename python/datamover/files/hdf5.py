@@ -8,6 +8,7 @@ are known; all else is read by h5py. What lies at an address is read in the same
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 import re
@@ -106,8 +107,30 @@ class Tree:
     links: dict[str, str] = dataclasses.field(default_factory=dict)
 
 
+@contextlib.contextmanager
+def reading(where: str) -> Iterator[None]:
+    """Say in a line what HDF5 cannot read of a file; it has many kinds of errors for that.
+
+    Raises
+    ------
+    IoError
+    """
+    try:
+        yield
+    except Error:
+        raise
+    except (OSError, RuntimeError, LookupError, ValueError) as e:
+        words = e.args[0] if isinstance(e, LookupError) and e.args else e
+        raise IoError(f"{where} is no HDF5 file that can be read: {words}") from e
+
+
 def tree(group: Any) -> Tree:
     """Go through all links of an open file or group. Those that lead elsewhere are not followed."""
+    with reading(str(group.file.filename)):
+        return _walked(group)
+
+
+def _walked(group: Any) -> Tree:
     found = Tree()
     seen = {_address(group): ""}
     walks = [_held(group, "", found)]  # groups may lie deeper than Python calls itself
@@ -267,6 +290,8 @@ def _dataset(file: Any, path: str, name: str, is_here: bool) -> Any:
     except (KeyError, OSError, RuntimeError) as e:
         there = ", ".join(datasets(file)) or "none"
         raise IoError(f"{path} has no dataset {name!r}; there are {there}") from e
+    if isinstance(found, h5py().Datatype):
+        raise IoError(f"{path}:/{name} is a datatype, no dataset")
     if not isinstance(found, h5py().Dataset):
         below = ", ".join(f"{name}/{n}" for n in datasets(found)) or "none"
         raise IoError(f"{path}:/{name} is a group; name one of its datasets: {below}")

@@ -47,8 +47,9 @@ def open_reader(path: str, options: MoveOptions) -> Any:
         raise IoError(f"{path} is a directory, no HDF5 file")
     data = hdf5.bytes_at(path)
     name = options.member or _only_dataset(path, data)
-    found = hdf5.open_reader(path, name, data)
-    with hdf5.open_file(path, data) as file:
+    with hdf5.reading(path):
+        found = hdf5.open_reader(path, name, data)
+    with hdf5.reading(path), hdf5.open_file(path, data) as file:
         found.spec = dataclasses.replace(found.spec, kept=_kept(path, file, name, found.spec))
     return found
 

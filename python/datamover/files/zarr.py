@@ -280,7 +280,14 @@ def open_reader(path: str, options: MoveOptions) -> ZarrArray:
     check_shape(found.shape, found.dtype, path)
     if any(extent < 1 for extent in found.shards or found.chunks):
         raise IoError(f"{path} has chunks of {found.shards or found.chunks}: they hold nothing")
-    return ZarrArray(found, path, found.dtype, traits_of(found))
+    return ZarrArray(found, path, found.dtype, _traits(found, path))
+
+
+def _traits(array: Any, path: str) -> ZarrTraits:
+    try:
+        return traits_of(array)
+    except (TypeError, ValueError, LookupError, AttributeError) as e:  # of foreign metadata
+        raise IoError(f"{path} is no Zarr array that can be read: {addresses.words_of(e)}") from e
 
 
 def _how_to_name(group: Any, path: str, at_address: bool) -> str:
