@@ -84,7 +84,9 @@ std::int64_t TurnTransport::operations() const {
 
 void TurnTransport::all_have_bound(std::int64_t operations) {
     operations_ = next_ = operations;
-    if (operations > 0) group_->prepare_turns();
+    if (operations == 0) return;
+    group_->prepare_turns();
+    mpi::collectively(*group_, [this] { order_.emplace(group_, number_); });
 }
 
 void TurnTransport::take_turn() {
@@ -97,11 +99,14 @@ void TurnTransport::start() {
 }
 
 Progress TurnTransport::progress() {
-    if (next_ == operations_) return Progress::complete;
-    if (exchange_->request == MPI_REQUEST_NULL) {
+    if (operations_ == 0) return Progress::complete;
+    if (next_ < operations_ && exchange_->request == MPI_REQUEST_NULL) {
         if (!group_->is_turn(turn_)) return Progress::none;
         begin();
     }
+    // Before anything that another order could keep from ending.
+    const bool is_same_order = order_->is_done();
+    if (next_ == operations_) return is_same_order ? Progress::complete : Progress::none;
     int ended = 0;
     mpi::check(MPI_Test(&exchange_->request, &ended, MPI_STATUS_IGNORE), call_);
     if (!ended) return Progress::none;
@@ -109,9 +114,8 @@ Progress TurnTransport::progress() {
     for (const ExchangedPair& pair : exchange_->pairs)
         if (!pair.sends && pair.buffer && chunk < pair.program.chunks())
             pair.program.unpack(chunk, pair.buffer->data);
-    if (++next_ == operations_) return Progress::complete;
-    begin();
-    return Progress::some;
+    if (++next_ < operations_) begin();
+    return next_ == operations_ && is_same_order ? Progress::complete : Progress::some;
 }
 
 std::vector<std::int64_t> TurnTransport::waiting_for() const {
@@ -145,7 +149,10 @@ std::int64_t TurnTransport::extra_bytes() const {
 /// The turn ends with the last operation of the round that begins, so that other movers' come
 /// neither between these nor only after they have ended.
 void TurnTransport::begin() {
-    if (next_ == 0) group_->begin_turn(turn_, number_);
+    if (next_ == 0) {
+        group_->begin_turn(turn_, number_);
+        order_->begin();
+    }
     Exchange& e = *exchange_;
     const auto chunk = static_cast<std::size_t>(next_);
     for (const ExchangedPair& pair : e.pairs) {

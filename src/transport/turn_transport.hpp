@@ -11,10 +11,12 @@
 #include <mpi.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "mpi/datatype.hpp"
+#include "order_check.hpp"
 #include "transport.hpp"
 
 namespace datamover::transport {
@@ -95,6 +97,7 @@ private:
     std::shared_ptr<Exchange> exchange_;
     std::int64_t operations_ = 0, next_ = 0;
     std::uint64_t turn_ = 0;
+    std::optional<OrderCheck> order_;  ///< none where nothing moves
 };
 
 }  // namespace datamover::transport
