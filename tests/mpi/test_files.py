@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Do processes that move a file together write it whole, and tell of exactly what each does?"""
 
+import errno
 import os
 import threading
 
@@ -196,6 +197,49 @@ def test_a_whole_file_becomes_a_group(comm, place):
         np.testing.assert_array_equal(group[name][...], array)
     comm.barrier()
     assert sorted(os.listdir(place)) == ["a.h5", "b.zarr"]
+    comm.barrier()
+
+
+def make_whole(path):
+    """Make an HDF5 file of arrays in all ways; give them by name."""
+    held = {"u": np.arange(2400.0).reshape(40, 60), "deep/v": np.arange(5000, dtype="i2")}
+    held |= {"deep/w": np.arange(300, dtype="f4").reshape(15, 20), "n": np.int8(3)}
+    with h5py.File(path, "w") as file:
+        file["u"], file["n"], file["deep/v"] = held["u"], held["n"], held["deep/v"]
+        packed = {"chunks": (4, 7), "compression": "gzip"}
+        file.create_dataset("deep/w", data=held["deep/w"], **packed)
+        file["text"], file["again"] = "words", file["u"]
+    return held
+
+
+def test_a_whole_file_becomes_another(comm, place):
+    held = comm.bcast(make_whole(f"{place}/a.h5") if comm.rank == 0 else None)
+    report = move(comm, f"{place}/a.h5", f"{place}/b.h5", check="crc32c")
+    assert report.num_arrays == 5 and report.processes == comm.size
+    with h5py.File(f"{place}/b.h5") as file:
+        for name, array in held.items():
+            np.testing.assert_array_equal(file[name][()], array)
+        assert file["text"].asstr()[()] == "words" and file["again"] == file["u"]
+        assert file["deep/w"].compression == "gzip"
+    comm.barrier()
+    assert sorted(os.listdir(place)) == ["a.h5", "b.h5"]
+    comm.barrier()
+
+
+def test_a_whole_file_that_one_process_cannot_write_leaves_nothing(comm, place, monkeypatch):
+    if comm.rank == 0:
+        make_whole(f"{place}/a.h5")
+    comm.barrier()
+    if comm.rank == comm.size - 1:
+
+        def full(*_):
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+        monkeypatch.setattr(flat.FlatFile, "sync", full)
+    with pytest.raises(dm.IoError, match="space"):
+        move(comm, f"{place}/a.h5", f"{place}/b.h5")
+    comm.barrier()
+    assert os.listdir(place) == ["a.h5"]
     comm.barrier()
 
 

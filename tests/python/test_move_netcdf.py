@@ -61,6 +61,40 @@ def test_xarray_opens_the_same(tmp_path, compression):
                 assert same, (name, word, old, new)
 
 
+@pytest.mark.parametrize("compression", [None, "gzip"])
+def test_xarray_opens_a_file_of_a_whole_one_as_that(tmp_path, compression):
+    packed = {"dtype": "i2", "scale_factor": 0.1, "add_offset": 270.0, "_FillValue": -9999}
+    if compression:
+        packed |= {"compression": compression, "chunksizes": (2, 7, 4)}
+    given = sample(np.random.default_rng(3)).assign(name=("lat", [f"row {k}" for k in range(7)]))
+    given = given.assign(bare=(("time", "free"), np.zeros((5, 3))))
+    given.to_netcdf(
+        tmp_path / "a.nc", engine="h5netcdf", encoding={"temperature": packed},
+        unlimited_dims=["time"],
+    )  # fmt: skip
+    move(None, tmp_path / "a.nc", tmp_path / "b.nc", check="crc32c")
+    opened = {"engine": "h5netcdf"}
+    with (
+        xarray.open_dataset(tmp_path / "a.nc", **opened) as before,
+        xarray.open_dataset(tmp_path / "b.nc", **opened) as after,
+    ):
+        xarray.testing.assert_identical(after.load(), before.load())
+        assert after.encoding["unlimited_dims"] == before.encoding["unlimited_dims"] == {"time"}
+        for name in before.variables:
+            kept = ("dtype", "scale_factor", "_FillValue", "units", "calendar", "chunksizes")
+            for word in kept:
+                old, new = (found[name].encoding.get(word) for found in (before, after))
+                if word == "chunksizes" and old is not None:  # none beyond the array
+                    old = tuple(map(min, old, before[name].shape))
+                same = old == new or (np.isnan(old) and np.isnan(new))
+                assert same, (name, word, old, new)
+    with h5py.File(tmp_path / "a.nc") as before, h5py.File(tmp_path / "b.nc") as after:
+        assert list(after.attrs) == list(before.attrs) and list(after) == list(before)
+        for name in before:
+            number = [file[name].attrs.get("_Netcdf4Dimid") for file in (before, after)]
+            assert number[0] == number[1]
+
+
 @pytest.mark.parametrize("name", ["temperature", "mask", "level", "time", "lat"])
 @pytest.mark.parametrize("output", ["b.nc", "b.h5"])
 def test_a_variable_in_a_file_of_its_own_is_encoded_as_before(tmp_path, name, output):

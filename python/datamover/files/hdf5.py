@@ -92,19 +92,31 @@ class Tree:
 
     Attributes
     ----------
-    groups, datasets : dict
-        By name. A dataset has each name that is a (hard) link to it, a group the first. Without
-        what only stands for a dimension of NetCDF.
-    copies : list of str
-        Names of datasets that have another name before.
+    groups, datasets, dimensions, datatypes : dict
+        By name. A dataset has each name that is a (hard) link to it, all else the first.
+        `dimensions` are datasets that only stand for one of NetCDF, without elements.
+    same : dict
+        Further names of what has another one before: that one.
     links : dict
-        Of all other names, what they are.
+        By name, those that lead elsewhere, as h5py has them; None: of a kind that it has not.
+    order : list of str
+        All names, in the order of each group, groups before what is in them.
+    first_names : dict
+        Of all that was found, by its address in the file.
     """
 
     groups: dict[str, Any] = dataclasses.field(default_factory=dict)
     datasets: dict[str, Any] = dataclasses.field(default_factory=dict)
-    copies: list[str] = dataclasses.field(default_factory=list)
-    links: dict[str, str] = dataclasses.field(default_factory=dict)
+    dimensions: dict[str, Any] = dataclasses.field(default_factory=dict)
+    datatypes: dict[str, Any] = dataclasses.field(default_factory=dict)
+    same: dict[str, str] = dataclasses.field(default_factory=dict)
+    links: dict[str, Any] = dataclasses.field(default_factory=dict)
+    order: list[str] = dataclasses.field(default_factory=list)
+    first_names: dict[tuple[int, int], str] = dataclasses.field(default_factory=dict)
+
+    def name_of(self, held: Any) -> str | None:
+        """Give the first name of what is open; None where it was not found below the group."""
+        return self.first_names.get(_address(held))
 
 
 @contextlib.contextmanager
@@ -131,14 +143,13 @@ def tree(group: Any) -> Tree:
 
 
 def _walked(group: Any) -> Tree:
-    found = Tree()
-    seen = {_address(group): ""}
+    found = Tree(first_names={_address(group): ""})
     walks = [_held(group, "", found)]  # groups may lie deeper than Python calls itself
     while walks:
         name, held = next(walks[-1], ("", None))
         if held is None:
             walks.pop()
-        elif _look_at(held, name, found, seen):
+        elif _look_at(held, name, found):
             walks.append(_held(held, name + "/", found))
     return found
 
@@ -152,33 +163,40 @@ def _held(group: Any, above: str, found: Tree) -> Iterator[tuple[str, Any]]:
     """Give names of and what a group itself holds; note its links that lead elsewhere."""
     for key in group:
         name = above + key
-        link = group.get(key, getlink=True)
-        if isinstance(link, h5py().SoftLink):
-            found.links[name] = f"a soft link to {link.path}"
-        elif isinstance(link, h5py().ExternalLink):
-            found.links[name] = f"a link to {link.path} in {link.filename}"
-        else:
+        found.order.append(name)
+        try:
+            link = group.get(key, getlink=True)
+        except TypeError:
+            link = None
+        if isinstance(link, h5py().HardLink):
             yield name, group[key]
+        else:
+            found.links[name] = link
 
 
-def _look_at(held: Any, name: str, found: Tree, seen: dict[tuple[int, int], str]) -> bool:
+def _look_at(held: Any, name: str, found: Tree) -> bool:
     """Note what is held under a name; tell whether it is a group to be looked into."""
-    first = seen.setdefault(_address(held), name)
-    is_seen = first != name
-    if isinstance(held, h5py().Dataset):
-        if _is_only_a_dimension(held):
-            return False
+    first = found.first_names.setdefault(_address(held), name)
+    if first != name:
+        found.same[name] = first
+    if isinstance(held, h5py().Dataset) and not _is_only_a_dimension(held):
         found.datasets[name] = held
-        if is_seen:
-            found.copies.append(name)
-    elif isinstance(held, h5py().Group):
-        if not is_seen:
-            found.groups[name] = held
-            return True
-        found.links[name] = f"another name of the group /{first}"
-    else:
-        found.links[name] = "a datatype"
+    elif first == name:
+        is_group = isinstance(held, h5py().Group)
+        is_dataset = isinstance(held, h5py().Dataset)
+        of_kind = found.groups if is_group else found.dimensions if is_dataset else found.datatypes
+        of_kind[name] = held
+        return is_group
     return False
+
+
+def words_of(link: Any) -> str:
+    """Say what a link that leads elsewhere is."""
+    if isinstance(link, h5py().SoftLink):
+        return f"a soft link to {link.path}"
+    if isinstance(link, h5py().ExternalLink):
+        return f"a link to {link.path} in {link.filename}"
+    return "a link of another kind"
 
 
 def _is_only_a_dimension(dataset: Any) -> bool:
@@ -377,21 +395,38 @@ def create_contiguous(file: Any, name: str, spec: ArraySpec, properties: Any = N
         raise Unsupported(f"this HDF5 does not say where {name!r} lies in its file")
 
 
-def create_with(file: Any, name: str, spec: ArraySpec, properties: Any) -> Any:
+def create_with(
+    file: Any,
+    name: str,
+    spec: ArraySpec,
+    properties: Any,
+    most: tuple[int | None, ...] | None = None,
+) -> Any:
     """Make a dataset with all properties that are said, and groups above it.
 
     h5py by itself leaves out some: how the place of a single element is settled, and the order of
-    attributes.
+    attributes. `most` are the extents that it may grow to; None is without an end.
     """
+    low = h5py()
+    properties.set_obj_track_times(False)  # the same input gives the same bytes
+    kind = low.h5t.py_create(spec.dtype, logical=True)
+    ends = most and tuple(low.h5s.UNLIMITED if n is None else n for n in most)
+    space = low.h5s.create(low.h5s.SCALAR)
+    if spec.shape:
+        space = low.h5s.create_simple(spec.shape, ends)
+    made = low.h5d.create(
+        file.id, name.encode(), kind, space, dcpl=properties, lcpl=link_properties()
+    )
+    return low.Dataset(made)
+
+
+def link_properties() -> Any:
+    """Give HDF5's properties with which a name is made, and groups above it."""
     low = h5py()
     links = low.h5p.create(low.h5p.LINK_CREATE)
     links.set_create_intermediate_group(True)
     links.set_char_encoding(low.h5t.CSET_UTF8)
-    properties.set_obj_track_times(False)  # the same input gives the same bytes
-    kind = low.h5t.py_create(spec.dtype, logical=True)
-    space = low.h5s.create_simple(spec.shape) if spec.shape else low.h5s.create(low.h5s.SCALAR)
-    made = low.h5d.create(file.id, name.encode(), kind, space, dcpl=properties, lcpl=links)
-    return low.Dataset(made)
+    return links
 
 
 def open_writer(path: str, name: str, spec: ArraySpec) -> FlatFile:
@@ -401,11 +436,14 @@ def open_writer(path: str, name: str, spec: ArraySpec) -> FlatFile:
     return FlatFile(path, spec, offset or 0, writable=True)
 
 
-def create_file(path: str, fill: Any, needed_bytes: int) -> None:
-    """Make a file, call `fill` with it, and reserve the disk's space for all that is in it."""
+def create_file(path: str, fill: Any, needed_bytes: int, is_ordered: bool = False) -> None:
+    """Make a file, call `fill` with it, and reserve the disk's space for all that is in it.
+
+    `is_ordered` is whether the order is to be known in which what is in it was made.
+    """
     try:
         # Locked already by who writes it, in a way of which HDF5 knows nothing.
-        with h5py().File(path, "w", locking=False) as file:
+        with h5py().File(path, "w", locking=False, track_order=is_ordered) as file:
             fill(file)
         size_bytes = os.path.getsize(path)
         reserve(path, size_bytes, max(size_bytes, needed_bytes))

@@ -104,6 +104,12 @@ def filters(dataset: Any) -> list[int]:
     return [said.get_filter(k)[0] for k in range(said.get_nfilters())]
 
 
+def is_compressed(dataset: Any) -> bool:
+    """Tell whether chunks have fewer bytes in the file than in memory, by whatever filter."""
+    h5z = hdf5.h5py().h5z
+    return bool(set(filters(dataset)) - {h5z.FILTER_SHUFFLE, h5z.FILTER_FLETCHER32})
+
+
 def can_read(dataset: Any) -> bool:
     """Tell whether all filters of a chunked dataset are known here."""
     h5z = hdf5.h5py().h5z

@@ -171,13 +171,25 @@ def create(path: str, spec: ArraySpec, options: MoveOptions) -> None:
     def fill(file: Any) -> None:
         if options.writers is not None:
             hdf5_parts.create(file, path, name, spec, options)
-        elif hdf5_output.is_chunked(spec, options):
-            hdf5_output.create_dataset(file, name, spec, options)
         else:
-            hdf5.create_contiguous(file, name, spec, hdf5_traits.creation_properties(spec))
+            create_in(file, name, spec, options)
         hdf5_traits.write(file, name, spec)
 
     hdf5.create_file(path, fill, spec.nbytes)
+
+
+def create_in(
+    file: Any,
+    name: str,
+    spec: ArraySpec,
+    options: MoveOptions,
+    most: tuple[int | None, ...] | None = None,
+) -> None:
+    """Make a dataset in an open file, without attributes; `most` as of `hdf5.create_with`."""
+    if hdf5_output.is_chunked(spec, options):
+        hdf5_output.create_dataset(file, name, spec, options, most)
+    else:
+        hdf5.create_contiguous(file, name, spec, hdf5_traits.creation_properties(spec))
 
 
 def open_writer(

@@ -55,8 +55,14 @@ def chunk_shape(spec: ArraySpec, options: MoveOptions) -> Shape:
     return tuple(min(c, n) for c, n in zip(chunks, spec.shape, strict=True))
 
 
-def create_dataset(file: Any, name: str, spec: ArraySpec, options: MoveOptions) -> None:
-    """Make a chunked dataset without chunks.
+def create_dataset(
+    file: Any,
+    name: str,
+    spec: ArraySpec,
+    options: MoveOptions,
+    most: tuple[int | None, ...] | None = None,
+) -> None:
+    """Make a chunked dataset without chunks; `most` as of `hdf5.create_with`.
 
     Raises
     ------
@@ -70,7 +76,7 @@ def create_dataset(file: Any, name: str, spec: ArraySpec, options: MoveOptions) 
     chunks = chunk_shape(spec, options)
     try:
         properties.set_chunk(chunks)
-        made = hdf5.create_with(file, name, spec, properties)
+        made = hdf5.create_with(file, name, spec, properties, most)
     except (TypeError, ValueError) as e:
         raise Unsupported(
             f"HDF5 cannot hold {name!r} of dtype {spec.dtype} in chunks {chunks}: {e}"

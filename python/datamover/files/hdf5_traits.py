@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ import numpy as np
 from datamover.files import native_attributes
 from datamover.files.direct_zarr import DTYPES, Kept, attributes_of, fill_value_of_json
 from datamover.files.formats import ArraySpec
-from datamover.files.native_attributes import FILL_VALUE, HeldAttributes
+from datamover.files.native_attributes import FILL_VALUE, HeldAttributes, NativeAttribute
 from datamover.files.zarr_traits import ZarrTraits, missing_from_zarr
 
 log = logging.getLogger("datamover")
@@ -57,12 +57,24 @@ def creation_properties(spec: ArraySpec) -> Any:
     if fill is not None:
         made.set_fill_value(_for_h5py(fill, spec.dtype))
     attributes = attributes_of(spec.kept)
-    sizes = list(_sizes(attributes))
-    is_large = len(sizes) > MOST_IN_HEADER or max(sizes, default=0) > MOST_BYTES_IN_HEADER
-    if is_large or (isinstance(attributes, HeldAttributes) and attributes.native.is_ordered):
-        # Then they may also stand outside of the header.
+    give_room(made, _sizes(attributes))
+    if isinstance(attributes, HeldAttributes) and attributes.native.is_ordered:
         made.set_attr_creation_order(h5p.CRT_ORDER_TRACKED | h5p.CRT_ORDER_INDEXED)
     return made
+
+
+def are_large(sizes: Iterable[int]) -> bool:
+    """Tell whether attributes of so many bytes are too many or too large for a header."""
+    sizes = list(sizes)
+    return len(sizes) > MOST_IN_HEADER or max(sizes, default=0) > MOST_BYTES_IN_HEADER
+
+
+def give_room(properties: Any, sizes: Iterable[int]) -> None:
+    """Let large attributes also stand outside of the header: so they do where their order does."""
+    from h5py import h5p
+
+    if are_large(sizes):
+        properties.set_attr_creation_order(h5p.CRT_ORDER_TRACKED | h5p.CRT_ORDER_INDEXED)
 
 
 def _for_h5py(fill: Any, dtype: np.dtype) -> np.ndarray:
@@ -77,11 +89,16 @@ def _for_h5py(fill: Any, dtype: np.dtype) -> np.ndarray:
 def _sizes(attributes: dict[str, Any]) -> Iterator[int]:
     """Give the bytes of each attribute; of those of JSON, about so many."""
     if isinstance(attributes, HeldAttributes):
-        for attribute in attributes.native.attributes:
-            yield attribute.nbytes + len(attribute.kind)
+        yield from native_sizes(attributes.native.attributes)
         return
     for value in attributes.values():
         yield np.asarray(value, object).size * 8 if isinstance(value, list) else 0
+
+
+def native_sizes(attributes: Iterable[NativeAttribute]) -> Iterator[int]:
+    """Give the bytes of each attribute."""
+    for attribute in attributes:
+        yield attribute.nbytes + len(attribute.kind)
 
 
 def write(file: Any, name: str, spec: ArraySpec) -> None:

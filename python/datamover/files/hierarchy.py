@@ -1,96 +1,168 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How does a whole HDF5 file, with its groups, arrays and attributes, go to Zarr?
+"""How does a whole HDF5 file or Zarr group go to another one, with all that is in it?
 
-Dataset by dataset, each as one array does, into a group that gets its name when all are there;
-strings of any length by one process (`hdf5_strings`). A dataset of several names goes under each of
-them; what Zarr has not (links, named datatypes) is left out, which the log says.
+First one process makes all of the output but the elements (`hdf5_to_zarr`, `hdf5_to_hdf5`,
+`zarr_to_hdf5`), and copies what no mover takes, as strings of any length. Then array by array goes
+as one array does. The output gets its name when all are there.
 """
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-import json
-import logging
-import os
+import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from datamover.errors import InvalidArgument, Unsupported
-from datamover.files import addresses, formats, hdf5, hdf5_strings, names, placing
+from datamover.files import addresses, formats, placing
 from datamover.files.agreement import together
-from datamover.files.formats import MoveOptions
-from datamover.files.names import can_be_in_zarr
+from datamover.files.formats import ArraySpec, MoveOptions, Shape
 from datamover.mpi import comm_address
 
 if TYPE_CHECKING:
     from mpi4py import MPI
 
 #: Options that say something of one array.
-OF_ONE_ARRAY = ("region", "axes", "chunks", "shards", "dtype", "output_dtype")
-
-log = logging.getLogger("datamover")
+OF_ONE_ARRAY = ("region", "axes", "chunks", "shards", "dtype", "output_dtype", "writers")
 
 
-def move(
-    comm: MPI.Comm | None, source: str, output: str, options: MoveOptions, progress: Any
-) -> Any:
-    """Move all datasets of a file. Collective; parameters and errors as of `transfer.move`.
+class Way(Protocol):
+    """From one kind of files to another.
+
+    Attributes
+    ----------
+    source : str
+    arrays : dict
+        The shapes of those that go by movers, by name; when opened.
+    copied : dict of ArraySpec
+        Arrays that one process copies; when opened.
+    """
+
+    source: str
+    arrays: dict[str, Shape]
+    copied: dict[str, ArraySpec]
+
+    def opened(self) -> contextlib.AbstractContextManager[Any]:
+        """Open the input and look at what is in it; refuse what cannot be in the output."""
+
+    def of_one(self, name: str, place: str, options: MoveOptions) -> tuple[str, str, MoveOptions]:
+        """Give input, output (of which `place` is all) and options of one array."""
+
+    def make(self, place: str, specs: dict[str, tuple[ArraySpec, MoveOptions]], checks: bool):
+        """Make all but the elements of `arrays`; say in the log what is left out."""
+
+    def check_unchanged(self) -> None:
+        """Refuse an input that is not the one any more that was opened, where that can be told."""
+
+
+def way(source: str, output: str, options: MoveOptions) -> Way | None:
+    """Give the way where all of a file or group is to be moved; None where it is one array."""
+    if options.member is not None or options.output_member is not None:
+        return None
+    to = options.output_format or getattr(formats.by_suffix(output), "name", None)
+    ways = {"zarr": _to_zarr, "hdf5": _to_hdf5}
+    return ways[to](source, options.input_format) if to in ways else None
+
+
+def _to_zarr(source: str, said: str | None) -> Way | None:
+    from datamover.files.hdf5_to_zarr import Hdf5ToZarr
+
+    return Hdf5ToZarr(source) if _is_hdf5(source, said) else None
+
+
+def _to_hdf5(source: str, said: str | None) -> Way | None:
+    from datamover.files.hdf5_to_hdf5 import Hdf5ToHdf5
+
+    return Hdf5ToHdf5(source) if _is_hdf5(source, said) else None
+
+
+def _is_hdf5(source: str, said: str | None) -> bool:
+    if said not in (None, "hdf5"):
+        return False
+    if addresses.is_address(source):
+        return formats.of_input(source, MoveOptions(input_format=said)).name == "hdf5"
+    return formats.named("hdf5").recognizes(source)
+
+
+@dataclasses.dataclass
+class MadePlace:
+    """The place of an array in a file that is there already, with all but its elements."""
+
+    path: str
+    is_made = True
+
+    def hold(self) -> None:
+        """The file is held as a whole."""
+
+    def reader(self, functions: Any, options: Any, writer: Any) -> Any:
+        """Open the array to be read."""
+        return functions.open_reader(self.path, options)
+
+    def finish(self, writer: Any) -> None:
+        """The file gets its name when all arrays are in it."""
+
+    def give_back(self) -> None:
+        """It stays, or goes, with the file."""
+
+
+def move(comm: MPI.Comm | None, way: Way, output: str, options: MoveOptions, progress: Any) -> Any:
+    """Move all arrays. Collective; other parameters and errors as of `transfer.move`.
 
     Returns
     -------
     MoveReport
         Of all of them together; its `spec` is that of the largest.
     """
+    from datamover.files.transfer import move_array
+
     is_first = comm is None or comm.rank == 0
     address = None if comm is None else comm_address(comm)
     temporary = placing.temporary_path(output, placing.token(address))
     overwrite = options.overwrite or options.overwrite_group
+    is_directory = _is_directory(output, options)
     reports = []
-    strings: list[str] = []
-    num_strings = 0
     lock = None
     removes = False
     try:
         with together(comm):
             _check(options, output)
-            data = hdf5.bytes_at(source)
-            with hdf5.open_file(source, data) as file:
-                names, strings = _names(source, file)
-                num_strings = sum(file[name].size for name in strings)
+            with way.opened():
+                each = {name: _of_one(way, name, temporary, options) for name in way.arrays}
                 if is_first:
-                    placing.check_places(source, output, overwrite, options.overwrite_group)
-                    _tell_of_links(source, file)
+                    placing.check_places(way.source, output, overwrite, options.overwrite_group)
+                    specs = _specs(each)
                     placing.tell_of_leftovers(placing.remove_leftovers(output))
                     removes = True
-                    lock = placing.claim(temporary, is_directory=True)
-                    _make_groups(file, temporary)
-                    _copy_strings(source, file, strings, temporary, options)
+                    lock = placing.claim(temporary, is_directory)
+                    way.make(temporary, specs, options.check is not None)
         if address is not None:
             from datamover.files.state_items import agree_on  # loads arrays, and layouts
 
-            agree_on(address, {"the names of the datasets": names + strings}, "see")
+            agree_on(address, {"the names of the arrays": [*way.arrays, *way.copied]}, "see")
         with together(comm):
             if lock is None:
                 lock = placing.hold(temporary)
-        for name in names:
-            each = _of_one(options, name)
-            reports.append(_move_one(comm, source, f"{temporary}/{name}", each, progress))
+        place = None if is_directory else MadePlace(temporary)
+        for one in each.values():
+            reports.append(move_array(comm, *one, progress, place))
         with together(comm):
-            if data is not None:  # of one file all datasets are to be
-                data.check_unchanged()
+            way.check_unchanged()
         with together(comm):
             if is_first:
                 placing.place(temporary, output, overwrite)
     finally:
         placing.give_back(temporary, output, removes, lock)
     found = _together(reports)
+    copied = [math.prod(spec.shape or ()) for spec in way.copied.values()]
     return dataclasses.replace(
-        found, num_arrays=found.num_arrays + len(strings), elems=found.elems + num_strings
-    )
+        found, num_arrays=found.num_arrays + len(copied), elems=found.elems + sum(copied),
+        source=way.source, output=output,
+    )  # fmt: skip
 
 
-def intend(source: str, output: str, options: MoveOptions, intend_one: Callable[..., Any]) -> Any:
-    """Say what `move` would do: the intention of each dataset, by name. Local.
+def intend(way: Way, output: str, options: MoveOptions, intend_one: Callable[..., Any]) -> Any:
+    """Say what `move` would do: the intention of each array, by name. Local.
 
     `intend_one` gives that of one, by source, output and options.
     """
@@ -98,53 +170,25 @@ def intend(source: str, output: str, options: MoveOptions, intend_one: Callable[
 
     with together(None):
         _check(options, output)
-        with hdf5.open_file(source) as file:
-            names, strings = _names(source, file)
-            specs = {name: hdf5_strings.spec_of(file[name]) for name in strings}
+        with way.opened():
+            each = {name: _of_one(way, name, output, options) for name in way.arrays}
         overwrite = options.overwrite or options.overwrite_group
-        placing.check_places(source, output, overwrite, options.overwrite_group)
-    found = {name: intend_one(source, output, _of_one(options, name)) for name in names}
-    # Of strings nothing is planned; few have more than one chunk.
-    return found | {name: Intention(spec, None, 2) for name, spec in specs.items()}
+        placing.check_places(way.source, output, overwrite, options.overwrite_group)
+    found = {name: intend_one(*one) for name, one in each.items()}
+    # Of what is copied nothing is planned; in Zarr little of it has more than one chunk.
+    return found | {
+        name: Intention(spec, None, 2, is_copied=True) for name, spec in way.copied.items()
+    }
 
 
-def _of_one(options: MoveOptions, name: str) -> MoveOptions:
-    """Give what is to be said of one dataset."""
-    return dataclasses.replace(
-        options, member=name, output_format="zarr", input_format="hdf5",
-        overwrite=False, overwrite_group=False,
-    )  # fmt: skip
-
-
-def _tell_of_links(source: str, file: Any) -> None:
-    """Say what is left out, and what is there twice."""
-    from datamover.files.hdf5_format import json_attributes, left_out
-    from datamover.files.native_attributes import tell_not_in_json
-
-    found = hdf5.tree(file)
-    for name, what in found.links.items():
-        log.warning("%s:/%s is left out: it is %s", source, name, what)
-    for name in found.copies:
-        log.warning("%s:/%s is another name of a dataset: it is copied again", source, name)
-    # Those of the datasets are named when these are written.
-    for name, held in {"": file, **found.groups}.items():
-        found_here = json_attributes(held)
-        tell_not_in_json(f"{source}:/{name}", left_out(held, found_here))
-
-
-def _move_one(
-    comm: Any, source: str, output: str, options: MoveOptions, progress: Callable[..., Any] | None
-) -> Any:
-    from datamover.files.transfer import move_between
-
-    # Not `move`: a name within the output may look like that of a dataset of an HDF5 file.
-    return move_between(comm, source, output, options, progress)
+def _is_directory(output: str, options: MoveOptions) -> bool:
+    return formats.of_output(output, options).is_directory
 
 
 def _check(options: MoveOptions, output: str) -> None:
     if addresses.is_address(output):
         raise Unsupported(
-            f"{output}: a whole file goes to a path; name one dataset, as run.h5:/NAME"
+            f"{output}: all of a file goes to a path; name one dataset, as run.h5:/NAME"
         )
     for name in OF_ONE_ARRAY:
         if getattr(options, name) is not None:
@@ -153,55 +197,19 @@ def _check(options: MoveOptions, output: str) -> None:
             )
 
 
-def _names(source: str, file: Any) -> tuple[list[str], list[str]]:
-    """Give the names of the datasets that movers take, and of those of strings of any length."""
-    found = hdf5.datasets(file)
-    strings = [name for name, dataset in found.items() if hdf5_strings.is_of(dataset)]
-    arrays = [name for name in found if name not in strings]
-    for name in arrays:
-        dtype, shape = found[name].dtype, found[name].shape
-        if dtype.hasobject or shape is None:
-            what = (
-                "elements without a fixed size, lists or references"
-                if dtype.hasobject
-                else "no shape"
-            )
-            raise Unsupported(f"{source}:/{name} has {what}; move the other datasets one by one")
-    for name in [*found, *hdf5.tree(file).groups]:
-        if not can_be_in_zarr(name):
-            raise Unsupported(
-                f"{source}:/{name} has a name that nothing in a Zarr group can have; move the "
-                "other datasets one by one"
-            )
-    if not arrays:
-        raise InvalidArgument(f"{source} has no datasets{' but of strings' if strings else ''}")
-    return arrays, strings
+def _of_one(way: Way, name: str, place: str, options: MoveOptions) -> tuple[str, str, MoveOptions]:
+    """Give input, output and options of one array."""
+    plain = dataclasses.replace(options, overwrite=False, overwrite_group=False)
+    return way.of_one(name, place, plain)
 
 
-def _copy_strings(
-    source: str, file: Any, strings: list[str], place: str, options: MoveOptions
-) -> None:
-    for name in strings:
-        path = names.local_path(os.path.join(place, name))
-        checks = options.check is not None
-        hdf5_strings.copy(file, name, f"{source}:/{name}", path, checks)
+def _specs(
+    each: dict[str, tuple[str, str, MoveOptions]],
+) -> dict[str, tuple[ArraySpec, MoveOptions]]:
+    """Look at each array and say what it will be; refuse what cannot be, before anything moves."""
+    from datamover.files.transfer import described
 
-
-def _make_groups(file: Any, place: str) -> None:
-    """Make the groups of a file as Zarr's, with their attributes."""
-    from datamover.files.hdf5_format import is_netcdf, json_attributes
-
-    def make(folder: str, attributes: dict[str, Any]) -> None:
-        metadata = {"zarr_format": 3, "node_type": "group", "attributes": attributes}
-        with open(os.path.join(folder, "zarr.json"), "w", encoding="utf-8") as file:
-            json.dump(metadata, file, indent=2)
-
-    of_netcdf = is_netcdf(file)
-    make(place, json_attributes(file, of_netcdf))
-    for name, held in hdf5.tree(file).groups.items():
-        folder = names.local_path(os.path.join(place, name))
-        os.mkdir(folder)
-        make(folder, json_attributes(held, of_netcdf))
+    return {name: described(*one) for name, one in each.items()}
 
 
 def _together(reports: list[Any]) -> Any:

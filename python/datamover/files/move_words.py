@@ -45,7 +45,7 @@ def extents(box: tuple[int, ...]) -> str:
 def array_words(spec: Any) -> str:
     """Say what an array is."""
     if spec.dtype.hasobject:
-        return f"{extents(spec.shape) or 'one'} of strings"
+        return f"{extents(spec.shape) or 'one'} of strings or lists"
     return f"{extents(spec.shape) or 'one element'} of {spec.dtype}"
 
 
@@ -88,8 +88,8 @@ def intention_words(found: Intention) -> str:
     plan, nprocs = found.plan, found.nprocs
     if found.slab is not None:
         return f"slab by slab of {extents(found.slab)}, by {nprocs} processes together"
-    if found.spec.dtype.hasobject:
-        return "copied by one process, with h5py and zarr-python"
+    if found.is_copied:
+        return "copied by one process"
     if plan is None:
         return "nothing to plan: no element, or one"
     again = plan.reads / plan.source_chunks

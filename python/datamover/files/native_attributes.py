@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 import numpy as np
@@ -110,23 +110,39 @@ def read(where: str, file: Any, dataset: Any, not_in_json: Iterable[str]) -> Nat
     import h5py
 
     made = dataset.id.get_create_plist()
-    is_ordered = bool(made.get_attr_creation_order() & h5py.h5p.CRT_ORDER_TRACKED)
-    attributes, left_out = [], {}
-    for name in _names(dataset, is_ordered):
-        text = name.decode("utf-8", "backslashreplace")
-        if text in OF_DIMENSIONS:
-            continue
-        found = _read(dataset, name)
-        if isinstance(found, str):
-            left_out[text] = found
-        else:
-            attributes.append(found)
+    is_ordered = is_in_order(dataset)
+    attributes, left_out = read_attributes(dataset, OF_DIMENSIONS)
     is_set = made.fill_value_defined() == h5py.h5d.FILL_VALUE_USER_DEFINED
     of_file = [_read(file, OF_NETCDF.encode())] if OF_NETCDF in file.attrs else []
     return NativeTraits(
         where, tuple(attributes), tuple(a for a in of_file if isinstance(a, NativeAttribute)),
         is_ordered, dataset.fillvalue if is_set else None, left_out, tuple(not_in_json),
     )  # fmt: skip
+
+
+def is_in_order(held: Any) -> bool:
+    """Tell whether the order is known in which attributes of a dataset or group were made."""
+    from h5py import h5p
+
+    made = held.id.get_create_plist()
+    return bool(made.get_attr_creation_order() & h5p.CRT_ORDER_TRACKED)
+
+
+def read_attributes(
+    held: Any, without: Collection[str]
+) -> tuple[list[NativeAttribute], dict[str, str]]:
+    """Read the attributes of a dataset or group; of those that cannot be read, give why."""
+    attributes, left_out = [], {}
+    for name in _names(held, is_in_order(held)):
+        text = name.decode("utf-8", "backslashreplace")
+        if text in without:
+            continue
+        found = _read(held, name)
+        if isinstance(found, str):
+            left_out[text] = found
+        else:
+            attributes.append(found)
+    return attributes, left_out
 
 
 def _names(held: Any, is_ordered: bool) -> list[bytes]:
@@ -140,12 +156,12 @@ def _names(held: Any, is_ordered: bool) -> list[bytes]:
 
 def _read(held: Any, name: bytes) -> NativeAttribute | str:
     """Read an attribute; of one that cannot be in another file, give why."""
-    from h5py import h5a, h5t
+    from h5py import h5a
 
     try:
         opened = h5a.open(held.id, name)
         kind, space = opened.get_type(), opened.get_space()
-        if _consists_of(kind, lambda part: part.get_class() == h5t.REFERENCE):
+        if has_references(kind):
             return "it refers to what is in the file"
         values, memory = _memory_for(kind, space)
         if values is not None:
@@ -155,6 +171,13 @@ def _read(held: Any, name: bytes) -> NativeAttribute | str:
         raise
     except (OSError, TypeError, ValueError, RuntimeError, LookupError) as e:
         return f"it cannot be read: {e}"
+
+
+def has_references(kind: Any) -> bool:
+    """Tell whether elements of a type of HDF5 refer to what is in their file."""
+    from h5py import h5t
+
+    return _consists_of(kind, lambda part: part.get_class() == h5t.REFERENCE)
 
 
 def _memory_for(kind: Any, space: Any) -> tuple[np.ndarray | None, Any]:
@@ -229,12 +252,18 @@ def _numbers(values: np.ndarray, kind: Any, dtype: np.dtype) -> np.ndarray:
 
 def write(file: Any, dataset: Any, native: NativeTraits) -> None:
     """Give a dataset of an open file what another one has; say in the log what is left out."""
-    for attribute in native.attributes:
-        _write(dataset, attribute)
-    for attribute in native.of_file:
-        _write(file, attribute)
-    for name, why in native.left_out.items():
-        log.warning("%s: its attribute %s is left out: %s", native.where, name, why)
+    write_attributes(native.where, dataset, native.attributes, native.left_out)
+    write_attributes(native.where, file, native.of_file, {})
+
+
+def write_attributes(
+    where: str, held: Any, attributes: Iterable[NativeAttribute], left_out: dict[str, str]
+) -> None:
+    """Give attributes to a dataset or group; say in the log what is left out, of what and why."""
+    for attribute in attributes:
+        _write(held, attribute)
+    for name, why in left_out.items():
+        log.warning("%s: its attribute %s is left out: %s", where, name, why)
 
 
 def _write(held: Any, attribute: NativeAttribute) -> None:

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from datamover.errors import Error, InvalidArgument, IoError, Unsupported
-from datamover.files import addresses, formats, names, npy
+from datamover.files import addresses, formats, names, npy, zarr_group
 from datamover.files.address_bytes import AddressBytes
 from datamover.files.formats import MoveOptions
-from datamover.files.state_stores import ZarrTarget, group_metadata, whole
+from datamover.files.state_stores import ZarrTarget, whole
 
 
 class AddressTarget(ZarrTarget):
@@ -44,8 +44,8 @@ class AddressTarget(ZarrTarget):
             name[:end] for name in self.specs for end, c in enumerate(name) if c == "/"
         }  # fmt: skip
         for name in sorted(above):
-            addresses.put(f"{self._path}/{name}", "zarr.json", group_metadata({}))
-        addresses.put(self._path, "zarr.json", group_metadata(self._state.values))
+            addresses.put(f"{self._path}/{name}", "zarr.json", zarr_group.content({}))
+        addresses.put(self._path, "zarr.json", zarr_group.content(self._state.values))
 
 
 def origin_at(path: str) -> AddressOrigin | NpyAddressOrigin:

@@ -8,16 +8,15 @@ as the distributed ones are.
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from datamover.errors import Error, InvalidArgument, IoError, Unsupported
-from datamover.files import formats, hdf5, npy, state_dimensions
+from datamover.files import formats, hdf5, npy, state_dimensions, zarr_group
 from datamover.files.formats import ArraySpec, MoveOptions, Shape
 from datamover.files.names import can_be_in_zarr
 from datamover.files.space import is_no_space, no_space
@@ -114,17 +113,9 @@ class ZarrTarget:
         self._file_system.close()
 
 
-def group_metadata(attributes: dict[str, Any]) -> bytes:
-    """Give the content of a group's zarr.json."""
-    metadata = {"zarr_format": 3, "node_type": "group", "attributes": attributes}
-    return json.dumps(metadata, indent=2).encode()
-
-
 def _make_group(path: str, attributes: dict[str, Any]) -> None:
-    name = os.path.join(path, "zarr.json")
     try:
-        with open(name, "wb") as file:
-            file.write(group_metadata(attributes))
+        zarr_group.make(path, attributes)
     except OSError as e:
         if is_no_space(e):
             raise IoError(no_space(path, e)) from e
@@ -262,7 +253,7 @@ class Origin:
                 self.names = tuple(hdf5.datasets(file))
             self._open = lambda name: hdf5.open_reader(path, name)
         elif formats.named("zarr").recognizes(path):
-            self.names = (None,) if _is_zarr_array(path) else tuple(_zarr_arrays(path))
+            self.names = (None,) if zarr_group.is_array(path) else tuple(zarr_group.arrays(path))
             self._open = lambda name: _open_zarr(path, name)
         else:
             raise IoError(f"{path} is no Zarr store, HDF5 file or .npy file")
@@ -287,7 +278,7 @@ class Origin:
         if self.names == (None,):
             return {}
         if os.path.isdir(self.path):
-            return {**_zarr_attributes(self.path), **self._single_elements()}
+            return {**zarr_group.attributes(self.path), **self._single_elements()}
         with hdf5.open_file(self.path) as file:
             found = dict(hdf5.values_of(file.attrs))
             for name, dataset in hdf5.datasets(file).items():
@@ -301,7 +292,7 @@ class Origin:
     def _single_elements(self) -> dict[str, Any]:
         found = {}
         for name in self.names:
-            metadata = _metadata(os.path.join(self.path, *name.split("/")))
+            metadata = zarr_group.metadata(os.path.join(self.path, *name.split("/")))
             if metadata.get("shape") == []:
                 try:
                     found[name] = whole(self.open(name))[()]
@@ -339,52 +330,3 @@ def whole(reader: Any) -> np.ndarray:
     if out.size:
         reader.read((0,) * out.ndim, out)
     return out
-
-
-def _metadata(path: str) -> dict[str, Any]:
-    """Read a Zarr node's metadata; an empty dictionary where it has none.
-
-    Raises
-    ------
-    IoError
-        It is no JSON object.
-    """
-    for name in ("zarr.json", ".zarray", ".zgroup"):
-        try:
-            with open(os.path.join(path, name), encoding="utf-8") as file:
-                found = json.load(file)
-        except FileNotFoundError:
-            continue
-        except (ValueError, RecursionError) as e:
-            raise IoError(f"{path} has metadata that cannot be read: {e}") from e
-        if not isinstance(found, dict):
-            raise IoError(f"{path} has metadata that are no JSON object")
-        return found if name == "zarr.json" else {"node_type": name[2:], **found}
-    return {}
-
-
-def _is_zarr_array(path: str) -> bool:
-    return _metadata(path).get("node_type") == "array"
-
-
-def _zarr_arrays(path: str, above: str = "") -> Iterator[str]:
-    """Go through the arrays of a group and of the groups in it, by name."""
-    with os.scandir(path) as entries:
-        folders = sorted(entry.name for entry in entries if entry.is_dir())
-    for name in folders:
-        kind = _metadata(os.path.join(path, name)).get("node_type")
-        if kind == "array":
-            yield above + name
-        elif kind == "group":
-            yield from _zarr_arrays(os.path.join(path, name), f"{above}{name}/")
-
-
-def _zarr_attributes(path: str) -> dict[str, Any]:
-    found = _metadata(path)
-    if "attributes" not in found and os.path.exists(os.path.join(path, ".zattrs")):
-        with open(os.path.join(path, ".zattrs"), encoding="utf-8") as file:
-            found = {"attributes": json.load(file)}
-    attributes = found.get("attributes", {})
-    if not isinstance(attributes, dict):
-        raise IoError(f"{path} has attributes that are no JSON object")
-    return attributes

@@ -189,12 +189,23 @@ def move_between(
     progress: Callable[[int], Progress] | None,
 ) -> MoveReport:
     """Move between places, with options that were looked at. Collective."""
-    if _is_hierarchy(source, output, options):
-        report = hierarchy.move(comm, source, output, options, progress)
-        return dataclasses.replace(report, source=source, output=output)
+    way = hierarchy.way(source, output, options)
+    if way is not None:
+        return hierarchy.move(comm, way, output, options, progress)
+    return move_array(comm, source, output, options, progress)
+
+
+def move_array(
+    comm: MPI.Comm | None,
+    source: str,
+    output: str,
+    options: MoveOptions,
+    progress: Callable[[int], Progress] | None,
+    place: Any = None,
+) -> MoveReport:
+    """Move one array; `place` is where it goes, if that is there already. Collective."""
     address = None if comm is None else comm_address(comm)
-    token = placing.token(address)
-    job = _Job(comm, source, output, options, token)
+    job = _Job(comm, source, output, options, place or _place(source, output, options, address))
     try:
         job.open_input()
         begin = time.perf_counter()
@@ -263,7 +274,9 @@ class Intention:
     slab : tuple of int or None
         Extents of the slabs that it goes by in, where that costs less.
     members : dict or None
-        Of a whole HDF5 file: the same of each dataset, by name; `spec` is that of the largest.
+        Of a whole file or group: the same of each array, by name; `spec` is that of the largest.
+    is_copied : bool
+        Whether one process copies it, as no mover takes it.
     """
 
     spec: ArraySpec
@@ -272,6 +285,7 @@ class Intention:
     nprocs: int = 1
     slab: Shape | None = None
     members: dict[str, Intention] | None = None
+    is_copied: bool = False
 
     def __repr__(self) -> str:
         return "\n".join(
@@ -336,14 +350,30 @@ def intend(
     source, output, options = _places(source, output, options)
     if not isinstance(nprocs, int) or nprocs < 1:
         raise InvalidArgument(f"nprocs is {nprocs!r}; it must be a positive integer")
-    if not _is_hierarchy(source, output, options):
+    way = hierarchy.way(source, output, options)
+    if way is None:
         return _intend(source, output, options, nprocs, checks_places=True)
     members = hierarchy.intend(
-        source, output, options, lambda *of_one: _intend(*of_one, nprocs, checks_places=False)
+        way, output, options, lambda *of_one: _intend(*of_one, nprocs, checks_places=False)
     )
     largest = max((one.spec for one in members.values()), key=lambda spec: spec.nbytes)
     files = sum(one.files for one in members.values())
+    if not formats.of_output(output, options).is_directory:
+        files = 1
     return Intention(largest, None, files, nprocs, members=members)
+
+
+def described(source: str, output: str, options: MoveOptions) -> tuple[ArraySpec, MoveOptions]:
+    """Say what an array will be in the output, and the options that hold for it. Local.
+
+    Raises what a move of it would refuse.
+    """
+    job = _Job(None, source, output, options, _place(source, output, options, None))
+    try:
+        job.open_input()
+        return job.spec, job.options
+    finally:
+        job.close()
 
 
 def intend_to_zarr(source: str | os.PathLike[str], options: MoveOptions, nprocs: int) -> Intention:
@@ -356,7 +386,7 @@ def _intend(
     source: str, output: str, options: MoveOptions, nprocs: int, checks_places: bool
 ) -> Intention:
     """Say what a move of one array would do."""
-    job = _Job(None, source, output, options, "")
+    job = _Job(None, source, output, options, _place(source, output, options, None))
     job.nprocs = nprocs
     try:
         job.open_input()
@@ -387,7 +417,7 @@ def slab_parts(
 ) -> SlabParts:
     """Say how so many processes would move slabs, to an output that `preview` gives. Local."""
     source, _, options = _places(source, "-", options)
-    job = _Job(None, source, "", options, "")
+    job = _Job(None, source, "", options, _place(source, "", options, None))
     job.nprocs = nprocs
     try:
         job.open_input()
@@ -416,20 +446,6 @@ def _places(
     return names.place_of(source), names.place_of(output), options
 
 
-def _is_hierarchy(source: str, output: str, options: MoveOptions) -> bool:
-    """Tell whether a whole HDF5 file goes to Zarr."""
-    if options.member is not None or options.input_format not in (None, "hdf5"):
-        return False
-    to_zarr = options.output_format in (None, "zarr") and (
-        options.output_format == "zarr" or formats.by_suffix(output) is formats.named("zarr")
-    )
-    if not to_zarr:
-        return False
-    if addresses.is_address(source):
-        return formats.of_input(source, options).name == "hdf5"
-    return formats.named("hdf5").recognizes(source)
-
-
 def _slowest(address: int | None, seconds: list[float]) -> np.ndarray:
     if address is None:
         return np.array(seconds)
@@ -437,8 +453,9 @@ def _slowest(address: int | None, seconds: list[float]) -> np.ndarray:
     return np.max(nanoseconds, axis=0) / 1e9
 
 
-def _place(source: str, output: str, options: MoveOptions, token: str) -> Any:
-    """Give what puts the output where it shall be."""
+def _place(source: str, output: str, options: MoveOptions, address: int | None) -> Any:
+    """Give what puts the output where it shall be. Collective; `address` as of `placing.token`."""
+    token = placing.token(address)
     overwrite_group = options.overwrite_group
     overwrite = options.overwrite or overwrite_group
     if addresses.is_address(output):
@@ -450,11 +467,11 @@ def _place(source: str, output: str, options: MoveOptions, token: str) -> Any:
 class _Job:
     """One move on one process."""
 
-    def __init__(self, comm, source: str, output: str, options: MoveOptions, token: str):
+    def __init__(self, comm, source: str, output: str, options: MoveOptions, place: Any):
         self.comm = comm
         self.source, self.output = source, output
         self.options = options
-        self.place = _place(source, output, options, token)
+        self.place = place
         self.nprocs = 1 if comm is None else comm.size
         self.is_first = comm is None or comm.rank == 0
         self.slab_count = 0
@@ -476,10 +493,11 @@ class _Job:
         functions = self.format.functions(by_chunk=True)
         self.threads = self._threads()
         with together(self.comm), self._timed("set_up"):
-            if self.is_first:
+            is_made = getattr(self.place, "is_made", False)
+            if self.is_first and not is_made:
                 self.place.check()
             self._plan()
-            if self.is_first:
+            if self.is_first and not is_made:
                 self.place.claim(self.format.is_directory, {"": len(self.spec.shape)})
                 functions.create(self.place.path, self.spec, self.options)
         self._agree_on_plan()

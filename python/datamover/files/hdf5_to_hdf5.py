@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How does a whole HDF5 file become another one, with all that is in it?
+
+Groups, attributes, links, named datatypes and scales of dimensions are made as HDF5 has them, in
+their order. HDF5 itself copies datasets that no mover takes, such as strings of any length. Chunks
+stay, and are compressed by gzip where they were compressed.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import os
+from collections.abc import Iterable
+from typing import Any
+
+from datamover.errors import Unsupported
+from datamover.files import hdf5, hdf5_chunks, hdf5_format, native_attributes
+from datamover.files.formats import ArraySpec, MoveOptions
+from datamover.files.hdf5_traits import are_large, give_room, native_sizes
+from datamover.files.native_attributes import NativeAttribute
+from datamover.files.whole_hdf5 import WholeHdf5
+
+#: Attributes by which scales and what they are of refer to each other: they are attached anew.
+OF_SCALES = {"DIMENSION_LIST", "REFERENCE_LIST"}
+
+log = logging.getLogger("datamover")
+
+
+class Hdf5ToHdf5(WholeHdf5):
+    """See `hierarchy.Way`."""
+
+    def datasets(self) -> dict[str, Any]:
+        """Give each dataset by its first name."""
+        return {n: found for n, found in self.tree.datasets.items() if n not in self.tree.same}
+
+    def is_copied(self, dataset: Any) -> bool:
+        """What has no elements of a fixed size, or no shape."""
+        return dataset.shape is None or dataset.dtype.hasobject
+
+    def check(self) -> None:
+        """Refuse what would mean something else in another file."""
+        for name in self.copied:
+            dataset = self.file[name]
+            where = f"{self.source}:/{name}"
+            if native_attributes.has_references(dataset.id.get_type()):
+                raise Unsupported(
+                    f"{where} refers to what is in the file; move the other datasets one by one"
+                )
+            if dataset.is_virtual:
+                raise Unsupported(
+                    f"{where} has its elements, without a fixed size, in other files; move the "
+                    "other datasets one by one"
+                )
+        for name in self.tree.order:
+            try:
+                name.encode()
+            except UnicodeEncodeError:
+                raise Unsupported(
+                    f"{self.source} has {name!r}, which is no UTF-8; move the other datasets one "
+                    "by one"
+                ) from None
+
+    def of_one(self, name: str, place: str, options: MoveOptions) -> tuple[str, str, MoveOptions]:
+        """Give input, output and options of one array."""
+        dataset = self.file[name]
+        compressor = None
+        if dataset.shape and (dataset.chunks or options.compressor):
+            kept = "gzip" if hdf5_chunks.is_compressed(dataset) else "none"
+            compressor = options.compressor or kept
+        said = dataclasses.replace(
+            options, member=name, output_member=name, compressor=compressor,
+            input_format="hdf5", output_format="hdf5",
+        )  # fmt: skip
+        return self.source, place, said
+
+    def make(
+        self, place: str, specs: dict[str, tuple[ArraySpec, MoveOptions]], checks: bool
+    ) -> None:
+        """Make all but the elements that movers take."""
+        attributes = self._attributes(self.file["/"])  # the file itself knows no order
+
+        def fill(made: Any) -> None:
+            self._write_attributes(made, attributes)
+            for name in self.tree.order:
+                self._make(made, name, place, specs.get(name))
+            for name in self.datasets():
+                self._attach_scales(made, name)
+
+        needed_bytes = sum(spec.nbytes for spec, _ in specs.values())
+        is_ordered = _is_ordered(self.file) or are_large(native_sizes(attributes[0]))
+        hdf5.create_file(place, fill, needed_bytes, is_ordered)
+
+    def _make(
+        self, made: Any, name: str, place: str, said: tuple[ArraySpec, MoveOptions] | None
+    ) -> None:
+        """Make what has a name."""
+        tree, source = self.tree, self.file
+        if name in tree.links:
+            self._make_link(made, name, place)
+        elif name in tree.same:
+            made[name] = made[tree.same[name] or "/"]
+        elif name in tree.datatypes:
+            hdf5.h5py().h5o.copy(source.id, name.encode(), made.id, name.encode())
+        else:
+            held, attributes = source[name], self._attributes(source[name])
+            sizes = native_sizes(attributes[0])
+            if name in tree.groups:
+                _make_group(made, name, held, sizes)
+            elif name in self.copied:
+                _copy(source, made, name)
+            elif said is None or said[0].nbytes == 0:
+                self._make_empty(made, name, held, sizes)
+            else:
+                hdf5_format.create_in(made, name, *said, held.maxshape)
+            self._write_attributes(made[name], attributes)
+
+    def _make_empty(self, made: Any, name: str, dataset: Any, sizes: Iterable[int]) -> None:
+        """Make a dataset as another one is made, without elements."""
+        low = hdf5.h5py()
+        properties = dataset.id.get_create_plist()
+        if dataset.is_virtual or dataset.external:
+            properties = low.h5p.create(low.h5p.DATASET_CREATE)
+        give_room(properties, sizes)
+        kind, space = dataset.id.get_type().copy(), dataset.id.get_space()
+        try:
+            low.h5d.create(
+                made.id, name.encode(), kind, space, dcpl=properties, lcpl=hdf5.link_properties()
+            )
+        except (TypeError, ValueError) as e:
+            raise Unsupported(f"{self.source}:/{name} cannot be made anew: {e}") from e
+
+    def _attributes(self, held: Any) -> tuple[list[NativeAttribute], dict[str, str]]:
+        return native_attributes.read_attributes(held, OF_SCALES)
+
+    def _write_attributes(
+        self, made: Any, attributes: tuple[list[NativeAttribute], dict[str, str]]
+    ) -> None:
+        where = f"{self.source}:{made.name}"
+        native_attributes.write_attributes(where, made, *attributes)
+
+    def _make_link(self, made: Any, name: str, place: str) -> None:
+        link = self.tree.links[name]
+        if link is None:
+            log.warning("%s:/%s is left out: it is %s", self.source, name, hdf5.words_of(link))
+            return
+        made[name] = link
+        folders = os.path.dirname(self.source), os.path.dirname(place)
+        file_name = getattr(link, "filename", "/")
+        if folders[0] != folders[1] and not os.path.isabs(file_name):
+            log.warning(
+                "%s:/%s is a link to the file %s, which is looked for beside the output now",
+                self.source, name, file_name,
+            )  # fmt: skip
+
+    def _attach_scales(self, made: Any, name: str) -> None:
+        """Attach to a dataset the scales of its dimensions that are in the file."""
+        dataset = self.file[name]
+        if "DIMENSION_LIST" not in dataset.attrs:
+            return
+        for dim, of_source in zip(made[name].dims, dataset.dims, strict=True):
+            for scale in _scales(of_source):
+                found = self.tree.name_of(scale)
+                if found is not None:
+                    dim.attach_scale(made[found])
+
+
+def _scales(dim: Any) -> list[Any]:
+    """Give the scales of a dimension; none where HDF5 finds one that was removed."""
+    try:
+        return list(dim.values())
+    except (RuntimeError, LookupError, ValueError, OSError):
+        return []
+
+
+def _is_ordered(group: Any) -> bool:
+    properties = group["/"].id.get_create_plist()
+    return bool(properties.get_link_creation_order() & hdf5.h5py().h5p.CRT_ORDER_TRACKED)
+
+
+def _make_group(made: Any, name: str, group: Any, sizes: Iterable[int]) -> None:
+    """Make a group, with the orders of what is in it known as of another one."""
+    low = hdf5.h5py()
+    said = group.id.get_create_plist()
+    # Not `said` itself: of a large group it has places in the file, which HDF5 takes for its own.
+    properties = low.h5p.create(low.h5p.GROUP_CREATE)
+    properties.set_link_creation_order(said.get_link_creation_order())
+    properties.set_attr_creation_order(said.get_attr_creation_order())
+    give_room(properties, sizes)
+    low.h5g.create(made.id, name.encode(), lcpl=hdf5.link_properties(), gcpl=properties)
+
+
+def _copy(source: Any, made: Any, name: str) -> None:
+    """Have HDF5 copy a dataset, without attributes."""
+    low = hdf5.h5py()
+    properties = low.h5p.create(low.h5p.OBJECT_COPY)
+    properties.set_copy_object(low.h5o.COPY_WITHOUT_ATTR_FLAG)
+    low.h5o.copy(
+        source.id, name.encode(), made.id, name.encode(), properties, hdf5.link_properties()
+    )

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How does a whole HDF5 file, with its groups, arrays and attributes, become a Zarr group?
+
+A dataset of several names goes under each of them; what Zarr has not (links, named datatypes) is
+left out, which the log says.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import os
+from typing import Any
+
+from datamover.errors import Unsupported
+from datamover.files import hdf5, hdf5_strings, names, zarr_group
+from datamover.files.formats import ArraySpec, MoveOptions
+from datamover.files.hdf5_format import is_netcdf, json_attributes, left_out
+from datamover.files.names import can_be_in_zarr
+from datamover.files.native_attributes import tell_not_in_json
+from datamover.files.whole_hdf5 import WholeHdf5
+
+log = logging.getLogger("datamover")
+
+
+class Hdf5ToZarr(WholeHdf5):
+    """See `hierarchy.Way`."""
+
+    def is_copied(self, dataset: Any) -> bool:
+        """Strings of any length."""
+        return hdf5_strings.is_of(dataset)
+
+    def check(self) -> None:
+        """Refuse elements and names that Zarr has not."""
+        for name in self.arrays:
+            dtype, shape = self.file[name].dtype, self.file[name].shape
+            if dtype.hasobject or shape is None:
+                what = (
+                    "elements without a fixed size, lists or references"
+                    if dtype.hasobject
+                    else "no shape"
+                )
+                raise Unsupported(
+                    f"{self.source}:/{name} has {what}; move the other datasets one by one"
+                )
+        for name in [*self.tree.datasets, *self.tree.groups]:
+            if not can_be_in_zarr(name):
+                raise Unsupported(
+                    f"{self.source}:/{name} has a name that nothing in a Zarr group can have; "
+                    "move the other datasets one by one"
+                )
+
+    def of_one(self, name: str, place: str, options: MoveOptions) -> tuple[str, str, MoveOptions]:
+        """Give input, output and options of one array."""
+        said = dataclasses.replace(options, member=name, output_format="zarr", input_format="hdf5")
+        return self.source, f"{place}/{name}", said
+
+    def make(
+        self, place: str, specs: dict[str, tuple[ArraySpec, MoveOptions]], checks: bool
+    ) -> None:
+        """Make the groups with their attributes, and copy strings."""
+        self._tell_of_links()
+        of_netcdf = is_netcdf(self.file)
+        zarr_group.make(place, json_attributes(self.file, of_netcdf))
+        for name, held in self.tree.groups.items():
+            folder = names.local_path(os.path.join(place, name))
+            os.mkdir(folder)
+            zarr_group.make(folder, json_attributes(held, of_netcdf))
+        for name in self.copied:
+            path = names.local_path(os.path.join(place, name))
+            hdf5_strings.copy(self.file, name, f"{self.source}:/{name}", path, checks)
+
+    def _tell_of_links(self) -> None:
+        """Say what is left out, and what is there twice."""
+        tree = self.tree
+        what = {name: hdf5.words_of(link) for name, link in tree.links.items()}
+        what |= dict.fromkeys(tree.datatypes, "a datatype")
+        for name, first in tree.same.items():
+            if name in tree.datasets:
+                log.warning(
+                    "%s:/%s is another name of a dataset: it is copied again", self.source, name
+                )
+            else:
+                kind = "group" if first in tree.groups or not first else "datatype"
+                what[name] = f"another name of the {kind} /{first}"
+        for name, words in what.items():
+            log.warning("%s:/%s is left out: it is %s", self.source, name, words)
+        # Those of the datasets are named when these are written.
+        for name, held in {"": self.file, **tree.groups}.items():
+            found_here = json_attributes(held)
+            tell_not_in_json(f"{self.source}:/{name}", left_out(held, found_here))

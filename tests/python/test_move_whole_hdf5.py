@@ -1,0 +1,234 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Has an HDF5 file that a whole one was moved to all that h5py and xarray find in the other?"""
+
+import json
+import os
+import subprocess
+import sys
+
+import h5py
+import numpy as np
+import pytest
+from hdf5_samples import attributes_as_in_file, give_attributes
+
+import datamover as dm
+from datamover import move_command
+from datamover.files import intend, move
+
+#: Attributes that hold addresses in the file.
+REFERRING = {"DIMENSION_LIST", "REFERENCE_LIST"}
+
+
+def make(path):
+    """Make a file of all that a file may hold."""
+    rng = np.random.default_rng(4)
+    with h5py.File(path, "w", track_order=True) as file:
+        give_attributes(file)
+        deep = file.create_group("z/deep", track_order=True)
+        give_attributes(file["z"])
+        for k in range(20):  # so many that HDF5 keeps them in another way
+            deep.create_dataset(f"v{k}", data=np.arange(k))
+        deep["u"] = rng.normal(size=(30, 40))
+        give_attributes(deep["u"])
+        deep.create_dataset(
+            "packed", data=rng.integers(0, 9, (33, 21)).astype(">i2"), chunks=(7, 8), shuffle=True,
+            compression="gzip", maxshape=(None, 21), fillvalue=-3,
+        )  # fmt: skip
+        deep.create_dataset("a/chunked", data=np.arange(50, dtype="u1"), chunks=(9,))
+        deep.create_dataset("lzf", data=np.arange(50.0), chunks=(20,), compression="lzf")
+        deep.create_dataset("unwritten", (9, 9), "i4", chunks=(4, 4), fillvalue=7)
+        file["step"], file["none"] = np.float32(2.5), np.zeros((0, 3), "f4")
+        file.create_dataset("records", (0, 2), "i2", chunks=(16, 2), maxshape=(None, 2))
+        file["text"], file["bytes"] = "ä text", np.array([b"ab", b"c"])
+        file.create_dataset("texts", data=["a", "äb", ""], dtype=h5py.string_dtype(), chunks=(2,))
+        file["null"] = h5py.Empty("f4")
+        lists = file.create_dataset("lists", (2,), h5py.vlen_dtype("i4"))
+        lists[0], lists[1] = [1, 2, 3], [4]
+        give_attributes(lists)
+        file["flags"] = np.array([True, False])
+        file["record"] = np.ones(3, [("a", "i4"), ("b", "f8", (2,))])
+        file["kind"] = np.dtype("i4")
+        file["b"], file["again"], file["z/deep/loop"] = deep["u"], file["z"], file["/"]
+        file["of kind"], file["soft"] = file["kind"], h5py.SoftLink("/z/deep/u")
+        file["nowhere"], file["other"] = h5py.SoftLink("none"), h5py.ExternalLink("o.h5", "/v")
+
+
+def check_same(old, new, seen):
+    """Compare what is open, and what is in it."""
+    seen[h5py.h5o.get_info(old.id).addr] = h5py.h5o.get_info(new.id).addr
+    expected, found = attributes_as_in_file(old), attributes_as_in_file(new)
+    assert list(found) == list(expected)
+    assert all(found[n] == expected[n] for n in expected if n not in REFERRING)
+    if isinstance(old, h5py.Group):
+        assert list(new) == list(old)
+        for name in old:
+            links = [held.get(name, getlink=True) for held in (old, new)]
+            assert [vars(links[0])] == [vars(links[1])] and type(links[0]) is type(links[1])
+            if not isinstance(links[0], h5py.HardLink):
+                continue
+            addresses = [h5py.h5o.get_info(held[name].id).addr for held in (old, new)]
+            if addresses[0] in seen:
+                assert seen[addresses[0]] == addresses[1]  # links to one thing are so again
+            else:
+                check_same(old[name], new[name], seen)
+    elif isinstance(old, h5py.Dataset):
+        check_same_dataset(old, new)
+    else:
+        assert old.dtype == new.dtype
+
+
+def check_same_dataset(old, new):
+    assert (new.shape, new.dtype, new.chunks) == (old.shape, old.dtype, old.chunks)
+    assert new.maxshape == old.maxshape
+    gzip = "gzip" if old.compression and old.size else old.compression
+    assert new.compression == gzip
+    if old.shape is not None:
+        if old.dtype.hasobject:
+            assert repr(new[()]) == repr(old[()])
+        else:
+            np.testing.assert_array_equal(new[()], old[()])
+            assert np.asarray(old.fillvalue).tobytes() == np.asarray(new.fillvalue).tobytes()
+    assert old.is_scale == new.is_scale
+    for before, after in zip(old.dims, new.dims, strict=True) if old.shape else ():
+        assert after.label == before.label
+        assert [s.name for s in after.values()] == [s.name for s in before.values()]
+
+
+def check_same_files(old, new):
+    with h5py.File(old) as before, h5py.File(new) as after:
+        check_same(before["/"], after["/"], {})
+
+
+def test_all_that_a_file_holds(tmp_path, caplog):
+    make(tmp_path / "a.h5")
+    report = move(None, tmp_path / "a.h5", tmp_path / "b.h5", check="crc32c")
+    check_same_files(tmp_path / "a.h5", tmp_path / "b.h5")
+    assert caplog.records == []
+    assert sorted(os.listdir(tmp_path)) == ["a.h5", "b.h5"]
+    with h5py.File(tmp_path / "b.h5") as file:
+        assert report.num_arrays == 35 and file["z/deep/u"].id.get_offset()
+    with pytest.raises(dm.IoError, match="overwrite=True"):
+        move(None, tmp_path / "a.h5", tmp_path / "b.h5")
+    with pytest.raises(dm.IoError, match="overwrite_group=True"):
+        move(None, tmp_path / "a.h5", tmp_path / "b.h5", overwrite=True)
+    move(None, tmp_path / "b.h5", tmp_path / "c.h5")
+    move(None, tmp_path / "c.h5", tmp_path / "b.h5", overwrite_group=True)
+    check_same_files(tmp_path / "a.h5", tmp_path / "b.h5")
+
+
+def test_several_processes_write_one_file(tmp_path):
+    make(tmp_path / "a.h5")
+    command = [sys.executable, "-m", "datamover", "move", "-n", "3", "--check", "crc32c"]
+    command += [str(tmp_path / "a.h5"), str(tmp_path / "b.h5")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0 and done.stderr == ""
+    check_same_files(tmp_path / "a.h5", tmp_path / "b.h5")
+
+
+def test_many_and_large_attributes(tmp_path):
+    with h5py.File(tmp_path / "a.h5", "w", libver="latest") as file:
+        file["g/u"] = np.arange(3.0)
+        for held in (file, file["g"], file["g/u"]):
+            held.attrs["large"] = np.zeros(20_000)
+    move(None, tmp_path / "a.h5", tmp_path / "b.h5")
+    check_same_files(tmp_path / "a.h5", tmp_path / "b.h5")
+
+
+def test_links_of_other_files_are_named_where_these_are_not_found_any_more(tmp_path, caplog):
+    os.mkdir(tmp_path / "b")
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["u"], file["v"] = np.arange(3.0), h5py.ExternalLink("o.h5", "/v")
+        file["w"] = h5py.ExternalLink("/o.h5", "/v")
+        file["u"].attrs["points_to"] = file["u"].ref
+    move(None, tmp_path / "a.h5", tmp_path / "b/b.h5")
+    source = tmp_path / "a.h5"
+    assert [record.getMessage() for record in caplog.records] == [
+        f"{source}:/u: its attribute points_to is left out: it refers to what is in the file",
+        f"{source}:/v is a link to the file o.h5, which is looked for beside the output now",
+    ]
+
+
+def test_scales_that_were_removed_and_dimensions_without_coordinates(tmp_path):
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["x"], file["u"], file["gone"] = np.arange(4.0), np.zeros((4, 3)), np.zeros(3)
+        for name in ("x", "gone"):
+            file[name].make_scale(name)
+        file["only"] = np.zeros(3, ">f4")
+        file["only"].make_scale("This is a netCDF dimension but not a netCDF variable.         3")
+        for d, name in ((0, "x"), (1, "gone"), (1, "only")):
+            file["u"].dims[d].attach_scale(file[name])
+        file["u"].dims[1].label = "y"
+        del file["gone"]
+    move(None, tmp_path / "a.h5", tmp_path / "b.h5")
+    with h5py.File(tmp_path / "b.h5") as file:
+        assert [scale.name for scale in file["u"].dims[0].values()] == ["/x"]
+        assert file["only"].is_scale and file["u"].dims[1].label == "y"
+        np.testing.assert_array_equal(file["x"], np.arange(4.0))
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ({"region": ((0, 1),)}, "region= is for one array; name it"),
+        ({"output_dtype": "f4"}, "output_dtype= is for one array"),
+        ({"writers": 2}, "writers= is for one array"),
+        ({"compressor": "zstd"}, "there are none, gzip"),
+        ({"output_order": "F"}, "output_order"),
+    ],
+)
+def test_options_that_do_not_fit_are_refused(tmp_path, said, words):
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["u"] = np.arange(3.0)
+    with pytest.raises(dm.InvalidArgument, match=words):
+        move(None, tmp_path / "a.h5", tmp_path / "b.h5", **said)
+    assert os.listdir(tmp_path) == ["a.h5"]
+
+
+def test_what_would_mean_something_else_is_refused_before_anything_moves(tmp_path):
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["u"] = np.arange(3.0)
+        file["v"] = np.array([file["u"].ref], h5py.ref_dtype)
+    with pytest.raises(dm.Unsupported, match="v refers to what is in the file; move the oth"):
+        move(None, tmp_path / "a.h5", tmp_path / "b.h5")
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["text"] = "only"
+    with pytest.raises(dm.InvalidArgument, match="has no datasets but of strings"):
+        move(None, tmp_path / "a.h5", tmp_path / "b.h5")
+    assert os.listdir(tmp_path) == ["a.h5"]
+
+
+def test_a_failure_leaves_nothing(tmp_path):
+    make(tmp_path / "a.h5")
+    with h5py.File(tmp_path / "a.h5") as file:
+        info = file["z/deep/packed"].id.get_chunk_info(3)
+    content = bytearray((tmp_path / "a.h5").read_bytes())
+    content[info.byte_offset : info.byte_offset + info.size] = bytes(info.size)
+    (tmp_path / "a.h5").write_bytes(content)
+    (tmp_path / "b.h5").write_bytes(b"old")
+    with pytest.raises(dm.IoError, match="packed cannot be read in the chunk"):
+        move(None, tmp_path / "a.h5", tmp_path / "b.h5", overwrite=True)
+    assert sorted(os.listdir(tmp_path)) == ["a.h5", "b.h5"]
+    assert (tmp_path / "b.h5").read_bytes() == b"old"
+
+
+def test_compressed_as_is_said(tmp_path):
+    make(tmp_path / "a.h5")
+    for compressor in ("gzip", "none"):
+        move(None, tmp_path / "a.h5", tmp_path / f"{compressor}.h5", compressor=compressor)
+        with h5py.File(tmp_path / f"{compressor}.h5") as file:
+            for name in ("u", "packed", "a/chunked"):
+                found = file["z/deep"][name]
+                assert found.chunks and (found.compression or "none") == compressor
+            np.testing.assert_array_equal(file["z/deep/lzf"], np.arange(50.0))
+
+
+def test_the_plan_is_printed(tmp_path, capsys):
+    make(tmp_path / "a.h5")
+    words = [str(tmp_path / "a.h5"), str(tmp_path / "b.h5"), "--dry-run"]
+    assert move_command.run(words) == 0
+    said = capsys.readouterr().out
+    assert f"{tmp_path}/b.h5:/z/deep/u" in said and "copied by one process" in said
+    assert intend(tmp_path / "a.h5", tmp_path / "b.h5").files == 1
+    assert move_command.run([*words, "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)["arrays"]) == 35
+    assert os.listdir(tmp_path) == ["a.h5"]
