@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from datamover.files import native_attributes
+from datamover.files import hdf5_scales, native_attributes
 from datamover.files.direct_zarr import DTYPES, Kept, attributes_of, fill_value_of_json
 from datamover.files.formats import ArraySpec
 from datamover.files.native_attributes import FILL_VALUE, HeldAttributes, NativeAttribute
@@ -22,7 +22,8 @@ log = logging.getLogger("datamover")
 MOST_BYTES_IN_HEADER, MOST_IN_HEADER = 60_000, 1000
 
 
-def _dimension_names(kept: Kept | ZarrTraits | None) -> list[str | None]:
+def dimension_names(kept: Kept | ZarrTraits | None) -> list[str | None]:
+    """Give the names of dimensions that are kept."""
     if isinstance(kept, Kept):
         return list(kept.metadata.get("dimension_names") or ())
     return list(kept.dimension_names or ()) if isinstance(kept, ZarrTraits) else []
@@ -57,7 +58,7 @@ def creation_properties(spec: ArraySpec) -> Any:
     if fill is not None:
         made.set_fill_value(_for_h5py(fill, spec.dtype))
     attributes = attributes_of(spec.kept)
-    give_room(made, _sizes(attributes))
+    give_room(made, sizes_of(attributes))
     if isinstance(attributes, HeldAttributes) and attributes.native.is_ordered:
         made.set_attr_creation_order(h5p.CRT_ORDER_TRACKED | h5p.CRT_ORDER_INDEXED)
     return made
@@ -86,7 +87,7 @@ def _for_h5py(fill: Any, dtype: np.dtype) -> np.ndarray:
     return np.array(fill, dtype)
 
 
-def _sizes(attributes: dict[str, Any]) -> Iterator[int]:
+def sizes_of(attributes: dict[str, Any]) -> Iterator[int]:
     """Give the bytes of each attribute; of those of JSON, about so many."""
     if isinstance(attributes, HeldAttributes):
         yield from native_sizes(attributes.native.attributes)
@@ -103,26 +104,29 @@ def native_sizes(attributes: Iterable[NativeAttribute]) -> Iterator[int]:
 
 def write(file: Any, name: str, spec: ArraySpec) -> None:
     """Give a dataset of an open file its attributes and names of dimensions."""
-    dataset = file[name]
+    write_attributes(file, name, spec)
+    hdf5_scales.name_dimensions(file, {name: dimension_names(spec.kept)})
+
+
+def write_attributes(file: Any, name: str, spec: ArraySpec) -> None:
+    """Give a dataset of an open file its attributes."""
     attributes = attributes_of(spec.kept)
     if isinstance(attributes, HeldAttributes):
-        native_attributes.write(file, dataset, attributes.native)
-    else:
-        _write_of_json(dataset, attributes, spec)
-    if dataset.is_scale and dataset.ndim == 1:
-        return  # it gives its dimension its own name
-    for dim, label in zip(dataset.dims, _dimension_names(spec.kept), strict=False):
-        dim.label = label or ""
+        native_attributes.write(file, file[name], attributes.native)
+        return
+    found = dict(attributes)
+    if FILL_VALUE in found:
+        found[FILL_VALUE] = missing_from_zarr(found[FILL_VALUE], spec.dtype)
+    write_of_json(file[name], found)
 
 
-def _write_of_json(dataset: Any, attributes: dict[str, Any], spec: ArraySpec) -> None:
+def write_of_json(held: Any, attributes: dict[str, Any]) -> None:
+    """Give a dataset or group attributes that Zarr has; say in the log what is left out."""
     for key, value in attributes.items():
-        if key == FILL_VALUE:
-            value = missing_from_zarr(value, spec.dtype)
         try:
             if not key:
                 raise ValueError("it has no name")
-            dataset.attrs[key] = value
+            held.attrs[key] = value
         except (TypeError, ValueError) as e:
-            what = f"{dataset.name}: its attribute {key} is left out"
+            what = f"{held.name}: its attribute {key} is left out"
             log.warning("%s: HDF5 cannot hold it (%s)", what, e)

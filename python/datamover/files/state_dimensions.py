@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from datamover.errors import InvalidArgument, Mismatch, WrongType
+from datamover.files import hdf5_scales
 from datamover.files.formats import Shape
-from datamover.files.hdf5 import DIMENSION_WITHOUT_VARIABLE
 
 Names = tuple[str, ...]
 
@@ -72,7 +72,7 @@ def _check_lengths(named: dict[str, Names], shapes: dict[str, Shape]) -> None:
     first: dict[str, tuple[str, int]] = {}
     for array, names in named.items():
         for name, extent in zip(names, shapes[array], strict=True):
-            place = beside(array, name)
+            place = hdf5_scales.beside(array, name)
             other, length = first.setdefault(place, (array, extent))
             if length != extent:
                 raise Mismatch(
@@ -85,31 +85,3 @@ def _check_lengths(named: dict[str, Names], shapes: dict[str, Shape]) -> None:
                     f"dimension {name!r} of {array!r} has the name of another array, whose "
                     f"dimensions are {named[place]}"
                 )
-
-
-def beside(array: str, dimension: str) -> str:
-    """Give the name of what stands for a dimension: in the group of the array."""
-    above, slash, _ = array.rpartition("/")
-    return above + slash + dimension
-
-
-def attach(file: Any, named: dict[str, Names]) -> None:
-    """Tell HDF5 the dimensions by scales, as NetCDF4 does; an array of that name is its scale."""
-    for array, names in named.items():
-        for d, name in enumerate(names):
-            place = beside(array, name)
-            if place not in file:
-                _make_scale(file, place, file[array].shape[d])
-            elif place == array and not file[place].is_scale:
-                file[place].make_scale(name)
-    for array, names in named.items():
-        for d, name in enumerate(names):
-            place = beside(array, name)
-            if place != array:
-                file[array].dims[d].attach_scale(file[place])
-
-
-def _make_scale(file: Any, place: str, extent: int) -> None:
-    """Make a dimension without values; nothing is stored."""
-    scale = file.create_dataset(place, (extent,), ">f4")
-    scale.make_scale(f"{DIMENSION_WITHOUT_VARIABLE}. {extent:10d}")

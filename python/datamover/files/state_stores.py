@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from datamover.errors import Error, InvalidArgument, IoError, Unsupported
-from datamover.files import formats, hdf5, npy, state_dimensions, zarr_group
+from datamover.files import formats, hdf5, hdf5_scales, npy, state_dimensions, zarr_group
 from datamover.files.formats import ArraySpec, MoveOptions, Shape
 from datamover.files.names import can_be_in_zarr
 from datamover.files.space import is_no_space, no_space
@@ -152,7 +152,7 @@ class Hdf5Target:
                     raise Unsupported(f"HDF5 cannot hold {array.dtype} of {name!r}: {e}") from e
             for name, spec in self.specs.items():
                 hdf5.create_contiguous(file, name, spec)
-            state_dimensions.attach(file, self._names)
+            hdf5_scales.attach(file, self._names)
 
         hdf5.create_file(path, fill, sum(spec.nbytes for spec in self.specs.values()))
 
