@@ -455,11 +455,14 @@ def _show_intention(
     if as_json:
         print(json.dumps(_as_dict(found.spec, output) | found.figures()))
         return
+    if found.members is None:
+        _print_intention(found, output)
+        return
     from datamover.files.formats import of_output
 
     sign = "/" if of_output(output, options).is_directory else ":/"
-    for name, one in (found.members or {"": found}).items():
-        _print_intention(one, f"{output}{sign}{name}" if name else output)
+    for name, one in found.members.items():
+        _print_intention(one, f"{output}{sign}{name}")
 
 
 def _print_intention(found: Any, output: str) -> None:

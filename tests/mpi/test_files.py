@@ -226,6 +226,22 @@ def test_a_whole_file_becomes_another(comm, place):
     comm.barrier()
 
 
+def test_a_whole_group_becomes_a_file(comm, place):
+    held = comm.bcast(make_whole(f"{place}/a.h5") if comm.rank == 0 else None)
+    move(comm, f"{place}/a.h5", f"{place}/a.zarr")
+    for name, said in {"plain": {}, "gzip": {"compressor": "gzip"}}.items():
+        report = move(comm, f"{place}/a.zarr", f"{place}/{name}.h5", check="crc32c", **said)
+        assert report.num_arrays == 6 and report.processes == comm.size
+        with h5py.File(f"{place}/{name}.h5") as file:
+            for array in held:
+                np.testing.assert_array_equal(file[array][()], held[array])
+            assert file["text"].asstr()[()] == "words"
+            assert file["u"].compression == said.get("compressor")
+    comm.barrier()
+    assert sorted(os.listdir(place)) == ["a.h5", "a.zarr", "gzip.h5", "plain.h5"]
+    comm.barrier()
+
+
 def test_a_whole_file_that_one_process_cannot_write_leaves_nothing(comm, place, monkeypatch):
     if comm.rank == 0:
         make_whole(f"{place}/a.h5")

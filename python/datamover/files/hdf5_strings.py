@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How does a dataset of strings of any length go to Zarr, with the other datasets of its file?
+"""How does an array of strings go from HDF5 to Zarr, or back, with all that is beside it?
 
-They have no fixed bytes that a mover could take: one process reads them with h5py and writes them
-with zarr-python, some rows at a time.
+They have no fixed bytes that a mover could take: one process reads and writes them with h5py and
+zarr-python, some rows at a time.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 
 from datamover.errors import InvalidArgument, IoError
-from datamover.files import hdf5, hdf5_format, native_attributes, zarr
+from datamover.files import hdf5, hdf5_format, hdf5_traits, native_attributes, zarr
 from datamover.files.formats import ArraySpec, Shape
 from datamover.files.write_back import sync_file_system
+from datamover.files.zarr_traits import traits_of
 
 #: So many strings are in memory at a time, and in a chunk where the dataset has none.
 MOST_AT_A_TIME = 1 << 16
@@ -56,6 +57,23 @@ def copy(file: Any, name: str, where: str, path: str, checks: bool) -> None:
             if checks and not np.array_equal(np.asarray(array[box], object), strings):
                 raise IoError(f"{where}: other strings are read again than were written to {path}")
     sync_file_system(path)
+
+
+def copy_to_hdf5(path: str, file: Any, name: str, checks: bool) -> list[str | None]:
+    """Write a Zarr array to an open file, with its attributes; return the names of dimensions."""
+    array = zarr.open_strings(path)
+    traits = traits_of(array)
+    made = file.create_dataset(name, array.shape, hdf5.h5py().string_dtype())
+    for box in _boxes(array.shape, traits.shards or traits.chunks):
+        try:
+            strings = np.asarray(array[box], object)
+        except Exception as e:  # whatever a codec says of bytes that it cannot decode
+            raise IoError(f"{path} cannot be read: {e}") from e
+        made[box] = strings
+        if checks and not np.array_equal(np.asarray(made.asstr()[box], object), strings):
+            raise IoError(f"{path}: other strings are read again than were written")
+    hdf5_traits.write_of_json(made, traits.others["attributes"])
+    return list(traits.dimension_names or ())
 
 
 def _create(file: Any, name: str, where: str, path: str) -> Any:

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
 from datamover.errors import InvalidArgument, Unsupported
-from datamover.files import addresses, formats, placing
+from datamover.files import addresses, formats, placing, zarr_group
 from datamover.files.agreement import together
 from datamover.files.formats import ArraySpec, MoveOptions, Shape
 from datamover.mpi import comm_address
@@ -73,7 +73,10 @@ def _to_zarr(source: str, said: str | None) -> Way | None:
 
 def _to_hdf5(source: str, said: str | None) -> Way | None:
     from datamover.files.hdf5_to_hdf5 import Hdf5ToHdf5
+    from datamover.files.zarr_to_hdf5 import ZarrToHdf5
 
+    if said in (None, "zarr") and not addresses.is_address(source) and zarr_group.is_group(source):
+        return ZarrToHdf5(source)
     return Hdf5ToHdf5(source) if _is_hdf5(source, said) else None
 
 

@@ -189,7 +189,8 @@ def move_between(
     progress: Callable[[int], Progress] | None,
 ) -> MoveReport:
     """Move between places, with options that were looked at. Collective."""
-    way = hierarchy.way(source, output, options)
+    with together(comm):
+        way = hierarchy.way(source, output, options)
     if way is not None:
         return hierarchy.move(comm, way, output, options, progress)
     return move_array(comm, source, output, options, progress)
@@ -350,7 +351,8 @@ def intend(
     source, output, options = _places(source, output, options)
     if not isinstance(nprocs, int) or nprocs < 1:
         raise InvalidArgument(f"nprocs is {nprocs!r}; it must be a positive integer")
-    way = hierarchy.way(source, output, options)
+    with together(None):
+        way = hierarchy.way(source, output, options)
     if way is None:
         return _intend(source, output, options, nprocs, checks_places=True)
     members = hierarchy.intend(

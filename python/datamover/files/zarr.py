@@ -495,6 +495,24 @@ def create_strings(
     )  # fmt: skip
 
 
+def open_strings(path: str) -> Any:
+    """Open an array of strings to be read.
+
+    Raises
+    ------
+    IoError
+        It cannot be.
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return _zarr().open_array(path, mode="r")
+    except Unsupported:
+        raise
+    except Exception as e:  # zarr, json and the codecs have many words for foreign metadata
+        raise IoError(f"{path} is no Zarr array that can be read: {addresses.words_of(e)}") from e
+
+
 def open_writer(path: str, spec: ArraySpec, options: MoveOptions) -> ZarrArray:
     """Open an array that `create` made."""
     with warnings.catch_warnings():

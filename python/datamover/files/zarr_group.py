@@ -78,6 +78,18 @@ def _inside(path: str, above: str) -> Iterator[tuple[str, dict[str, Any]]]:
             yield above + name, found
 
 
+def has_strings(metadata: dict[str, Any]) -> bool:
+    """Tell by an array's metadata whether its elements are strings that HDF5 has of any length."""
+    if "data_type" in metadata:
+        said = metadata["data_type"]
+        name = said.get("name") if isinstance(said, dict) else said
+        return name in ("string", "fixed_length_utf32")
+    said = metadata.get("dtype")
+    filters = metadata.get("filters") or ()
+    ids = [each.get("id") for each in filters if isinstance(each, dict)]
+    return (said == "|O" and "vlen-utf8" in ids) or str(said)[1:2] == "U"
+
+
 def arrays(path: str) -> Iterator[str]:
     """Go through the arrays of a group and of the groups in it, by name."""
     for name, found in nodes(path):

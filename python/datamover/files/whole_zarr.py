@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What is in a Zarr group that is moved as a whole, and which of it do movers take?"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from datamover.errors import InvalidArgument, IoError
+from datamover.files import zarr_group
+from datamover.files.formats import ArraySpec, Shape
+
+
+class WholeZarr:
+    """A group in a directory. Every process has its own.
+
+    Attributes
+    ----------
+    source : str
+    arrays, copied : dict
+        See `hierarchy.Way`.
+    attributes : dict
+        Of the group itself.
+    groups : dict
+        The attributes of those in it, by name.
+    """
+
+    def __init__(self, source: str):
+        self.source = source
+        self.arrays: dict[str, Shape] = {}
+        self.copied: dict[str, ArraySpec] = {}
+        self.attributes: dict[str, Any] = {}
+        self.groups: dict[str, dict[str, Any]] = {}
+
+    @contextlib.contextmanager
+    def opened(self) -> Iterator[None]:
+        """Look at what is in it."""
+        self.attributes = zarr_group.attributes(self.source)
+        for name, found in zarr_group.nodes(self.source):
+            where = os.path.join(self.source, name)
+            if found["node_type"] == "group":
+                self.groups[name] = zarr_group.attributes(where)
+            elif zarr_group.has_strings(found):
+                self.copied[name] = ArraySpec(_shape(where, found), np.dtype(object))
+            else:
+                self.arrays[name] = _shape(where, found)
+        self.check()
+        if not self.arrays:
+            but = " but of strings" if self.copied else ""
+            raise InvalidArgument(f"{self.source} has no arrays{but}")
+        yield
+
+    def check(self) -> None:
+        """Refuse what cannot be in the output."""
+        raise NotImplementedError
+
+    def check_unchanged(self) -> None:
+        """Chunks are files of their own: nothing tells of all of them."""
+
+
+def _shape(where: str, metadata: dict[str, Any]) -> Shape:
+    found = metadata.get("shape")
+    if not isinstance(found, list) or not all(type(n) is int and n >= 0 for n in found):
+        raise IoError(f"{where} has metadata that cannot be read: its shape is {found!r}")
+    return tuple(found)

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How does a whole Zarr group, with its groups, arrays and attributes, become an HDF5 file?
+
+Names of dimensions become scales, as NetCDF4 has them, so that xarray finds in the file what it
+found in the group; an array that is called as its dimension is the scale of others.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import os
+from typing import Any
+
+from datamover.errors import Unsupported
+from datamover.files import hdf5, hdf5_format, hdf5_scales, hdf5_strings, hdf5_traits
+from datamover.files.formats import ArraySpec, MoveOptions
+from datamover.files.whole_zarr import WholeZarr
+
+log = logging.getLogger("datamover")
+
+
+class ZarrToHdf5(WholeZarr):
+    """See `hierarchy.Way`."""
+
+    def check(self) -> None:
+        """Refuse names that are no UTF-8."""
+        for name in (*self.arrays, *self.copied, *self.groups):
+            try:
+                name.encode()
+            except UnicodeEncodeError:
+                raise Unsupported(
+                    f"{self.source} has {name!r}, which is no UTF-8; rename it"
+                ) from None
+
+    def of_one(self, name: str, place: str, options: MoveOptions) -> tuple[str, str, MoveOptions]:
+        """Give input, output and options of one array."""
+        said = dataclasses.replace(
+            options, output_member=name, input_format="zarr", output_format="hdf5",
+            compressor=options.compressor if self.arrays[name] else None,
+        )  # fmt: skip
+        return f"{self.source}/{name}", place, said
+
+    def make(
+        self, place: str, specs: dict[str, tuple[ArraySpec, MoveOptions]], checks: bool
+    ) -> None:
+        """Make all but the elements that movers take."""
+
+        def fill(made: Any) -> None:
+            hdf5_traits.write_of_json(made, self.attributes)
+            for name, attributes in self.groups.items():
+                _make_group(made, name, attributes)
+            dimensions = {}
+            for name, (spec, options) in specs.items():
+                hdf5_format.create_in(made, name, spec, options)
+                hdf5_traits.write_attributes(made, name, spec)
+                dimensions[name] = hdf5_traits.dimension_names(spec.kept)
+            for name in self.copied:
+                path = os.path.join(self.source, name)
+                dimensions[name] = hdf5_strings.copy_to_hdf5(path, made, name, checks)
+            self._name_dimensions(made, dimensions)
+
+        needed_bytes = sum(spec.nbytes for spec, _ in specs.values())
+        is_large = hdf5_traits.are_large(hdf5_traits.sizes_of(self.attributes))
+        hdf5.create_file(place, fill, needed_bytes, is_large)
+
+    def _name_dimensions(self, made: Any, dimensions: dict[str, list[str | None]]) -> None:
+        for name in hdf5_scales.name_dimensions(made, dimensions):
+            log.warning(
+                "%s/%s: its dimensions %s get labels, which xarray does not read: another array "
+                "beside it has such a one of another length, or something else has that name",
+                self.source, name, dimensions[name],
+            )  # fmt: skip
+
+
+def _make_group(made: Any, name: str, attributes: dict[str, Any]) -> None:
+    low = hdf5.h5py()
+    properties = low.h5p.create(low.h5p.GROUP_CREATE)
+    hdf5_traits.give_room(properties, hdf5_traits.sizes_of(attributes))
+    low.h5g.create(made.id, name.encode(), lcpl=hdf5.link_properties(), gcpl=properties)
+    hdf5_traits.write_of_json(made[name], attributes)

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Do h5py and xarray find in a file what zarr-python and xarray found in a whole Zarr group?"""
+
+import os
+import warnings
+
+import h5py
+import numpy as np
+import pytest
+import zarr
+from test_move_netcdf import sample
+
+import datamover as dm
+from datamover.files import move
+
+xarray = pytest.importorskip("xarray")
+pytest.importorskip("h5netcdf")
+
+
+def make(path, zarr_format=3):
+    """Make a group of arrays in all ways; give them by name."""
+    rng = np.random.default_rng(6)
+    held = {
+        "u": rng.normal(size=(30, 20)), "deep/v": rng.integers(0, 99, (7, 5)).astype(">i2"),
+        "deep/er/w": np.arange(50, dtype="u1"), "n": np.array(2.5, "f4"),
+        "none": np.zeros((0, 3)), "flags": np.array([True, False]),
+    }  # fmt: skip
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        group = zarr.create_group(path, zarr_format=zarr_format, attributes={"title": "ä", "k": 1})
+        group.create_group("deep/empty").attrs.update({"levels": [1.5, 2.5], "names": ["a", "b"]})
+        for name, array in held.items():
+            chunks = tuple(max(n // 3, 1) for n in array.shape)
+            made = group.create_array(name, data=array, chunks=chunks)
+            made.attrs["units"] = "m"
+        held["texts"] = np.array([["a", "äb"], ["", "c"]], object)
+        made = group.create_array("texts", shape=(2, 2), chunks=(1, 2), dtype=str)
+        made[...] = held["texts"]
+        held["words"] = np.array(["abc", "d"], "U3")
+        group.create_array("words", data=held["words"])
+    return held
+
+
+@pytest.mark.parametrize("said", [{}, {"compressor": "gzip"}])
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_all_that_a_group_holds(tmp_path, zarr_format, said):
+    held = make(tmp_path / "a.zarr", zarr_format)
+    report = move(None, tmp_path / "a.zarr", tmp_path / "b.h5", check="crc32c", **said)
+    assert report.num_arrays == len(held)
+    assert report.elems == sum(array.size for array in held.values())
+    with h5py.File(tmp_path / "b.h5") as file:
+        names = []
+        file.visit(names.append)
+        assert sorted(names) == sorted([*held, "deep", "deep/er", "deep/empty"])
+        for name, array in held.items():
+            found = file[name]
+            text = array.dtype.kind in "OU"
+            np.testing.assert_array_equal(found.asstr()[...] if text else found[()], array)
+            if not text:
+                assert found.attrs["units"] == "m"
+                assert found.dtype.newbyteorder("=") == array.dtype.newbyteorder("=")
+                is_gzip = bool(said) and array.size > 0 and array.ndim > 0
+                assert found.compression == ("gzip" if is_gzip else None)
+        assert dict(file.attrs) == {"title": "ä", "k": 1}
+        assert file["deep/empty"].attrs["levels"].tolist() == [1.5, 2.5]
+        assert file["deep/empty"].attrs["names"].tolist() == ["a", "b"]
+    assert sorted(os.listdir(tmp_path)) == ["a.zarr", "b.h5"]
+    move(None, tmp_path / "b.h5", tmp_path / "c.zarr")
+    again = zarr.open_group(tmp_path / "c.zarr", mode="r")
+    for name, array in held.items():
+        np.testing.assert_array_equal(again[name][...], array)
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_xarray_opens_the_same(tmp_path, zarr_format):
+    given = sample(np.random.default_rng(3)).assign(name=("lat", [f"row {k}" for k in range(7)]))
+    given = given.assign(bare=(("time", "free"), np.zeros((5, 3))))
+    given = given.assign_coords(area=(("lat", "lon"), np.ones((7, 9)), {"units": "m2"}))
+    packed = {"dtype": "i2", "scale_factor": 0.1, "add_offset": 270.0, "_FillValue": -9999}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        given.to_zarr(
+            tmp_path / "a.zarr", encoding={"temperature": packed}, zarr_format=zarr_format,
+            consolidated=False,
+        )  # fmt: skip
+        given.isel(lon=slice(4)).to_zarr(
+            tmp_path / "a.zarr", group="part", zarr_format=zarr_format, consolidated=False
+        )
+    move(None, tmp_path / "a.zarr", tmp_path / "b.h5", check="crc32c")
+    for group in (None, "part"):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            before = xarray.open_zarr(
+                tmp_path / "a.zarr", group=group, consolidated=False, chunks=None
+            ).load()
+        with xarray.open_dataset(tmp_path / "b.h5", engine="h5netcdf", group=group) as after:
+            xarray.testing.assert_identical(after.load(), before)
+            for name in before.variables:
+                assert after[name].dims == before[name].dims
+    with h5py.File(tmp_path / "b.h5") as file:
+        assert [dim[0].name for dim in file["part/temperature"].dims] == [
+            "/part/time", "/part/lat", "/part/lon",
+        ]  # fmt: skip
+
+
+def test_dimensions_that_cannot_have_scales_get_labels(tmp_path, caplog):
+    group = zarr.create_group(tmp_path / "a.zarr")
+    for name, shape, names in (
+        ("u", (3, 4), ("y", "x")), ("v", (5,), ("x",)), ("w", (3, 3), ("y", "w")),
+        ("z", (3, 2), ("y", None)), ("ok", (3, 6), ("y", "z2")),
+    ):  # fmt: skip
+        group.create_array(name, shape=shape, dtype="f4", dimension_names=names)
+    move(None, tmp_path / "a.zarr", tmp_path / "b.h5")
+    with h5py.File(tmp_path / "b.h5") as file:
+        assert [dim[0].name for dim in file["ok"].dims] == ["/y", "/z2"]
+        labels = {name: [dim.label for dim in file[name].dims] for name in "uvwz"}
+    assert labels == {"u": ["y", "x"], "v": ["x"], "w": ["y", "w"], "z": ["y", ""]}
+    said = [record.getMessage() for record in caplog.records]
+    assert [words.partition(": its dim")[0][-1] for words in said] == ["u", "v", "w"]
+
+
+def test_what_hdf5_has_not_is_refused_before_anything_moves(tmp_path):
+    group = zarr.create_group(tmp_path / "a.zarr")
+    group.create_array("u", data=np.arange(3.0))
+    group.create_group("g").attrs["nothing"] = {"a": None}
+    with pytest.raises(dm.InvalidArgument, match="cannot hold the attribute 'nothing' of /g"):
+        move(None, tmp_path / "a.zarr", tmp_path / "b.h5")
+    with pytest.raises(dm.InvalidArgument, match="say which dataset of the output"):
+        move(None, tmp_path / "a.zarr/u", tmp_path / "b.h5")
+    with pytest.raises(dm.InvalidArgument, match="has no arrays"):
+        move(None, tmp_path / "a.zarr/g", tmp_path / "b.h5")
+    os.symlink(tmp_path / "a.zarr", tmp_path / "a.zarr/g/loop")
+    with pytest.raises(dm.IoError, match="a link to a group that it lies in"):
+        move(None, tmp_path / "a.zarr", tmp_path / "b.h5")
+    assert os.listdir(tmp_path) == ["a.zarr"]
+
+
+def test_a_chunk_that_cannot_be_read_leaves_nothing(tmp_path):
+    make(tmp_path / "a.zarr")
+    (tmp_path / "a.zarr/u/c/1/1").write_bytes(b"none")
+    with pytest.raises(dm.IoError, match="u cannot be read"):
+        move(None, tmp_path / "a.zarr", tmp_path / "b.h5")
+    assert os.listdir(tmp_path) == ["a.zarr"]
