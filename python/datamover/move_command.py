@@ -25,7 +25,7 @@ from datamover.errors import Error, InvalidArgument
 PATIENCE_SECONDS = 1.0
 
 DESCRIPTION = (
-    "Move an array from one file to another, in parallel.\n\n"
+    "Move an array from one file to another, or all of an HDF5 file or Zarr group, in parallel.\n\n"
     "The output appears under its name when it is complete. One process does it with a thread per "
     "core, and no MPI, unless -n starts several; under mpiexec or srun it uses those that were "
     "started."
@@ -141,10 +141,14 @@ def _parser() -> _Parser:
     add("-h", "--help", action=_Help)
     read = "An .npy or Zarr file (also at an address, https://...), raw, HDF5 or run.h5:/u of it."
     add("source", metavar="INPUT", help=read)
-    add("output", metavar="OUTPUT", help=".npy, raw, Zarr v3 (also s3://...), or run.h5:/u.")
+    add("output", metavar="OUTPUT", help=".npy, raw, Zarr v3 (also s3://...), HDF5, run.h5:/u.")
     processes = "Processes to start (not under mpiexec, srun)."
     add("-n", "--nprocs", type=_count_of("processes"), metavar="N", help=processes)
-    add("--chunks", **extents, help="Chunks of a Zarr or HDF5 output.")
+    add(
+        "--chunks",
+        **extents,
+        help="Chunks of a Zarr or HDF5 output; of a whole one, of arrays of so many dimensions.",
+    )
     several = "Write an HDF5 output as K files and a virtual dataset of them."
     add("--writers", type=_count_of("files"), metavar="K", help=several)
     add("--shards", **extents, help="Shards of a Zarr output.")

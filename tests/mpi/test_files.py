@@ -237,8 +237,13 @@ def test_a_whole_group_becomes_a_file(comm, place):
                 np.testing.assert_array_equal(file[array][()], held[array])
             assert file["text"].asstr()[()] == "words"
             assert file["u"].compression == said.get("compressor")
+    move(comm, f"{place}/a.zarr", f"{place}/b.zarr", chunks=(11, 13))
+    group = zarr.open_group(f"{place}/b.zarr", mode="r")
+    for array in held:
+        np.testing.assert_array_equal(group[array][...], held[array])
+    assert group["u"].chunks == (11, 13)
     comm.barrier()
-    assert sorted(os.listdir(place)) == ["a.h5", "a.zarr", "gzip.h5", "plain.h5"]
+    assert sorted(os.listdir(place)) == ["a.h5", "a.zarr", "b.zarr", "gzip.h5", "plain.h5"]
     comm.barrier()
 
 

@@ -400,7 +400,7 @@ def test_an_output_that_is_not_what_was_written_is_no_output(tmp_path, monkeypat
         ("a.h5:/gone", "b.npy", {}, dm.IoError, "no dataset 'gone'; there are g/v, u"),
         ("a.h5:/g", "b.npy", {}, dm.IoError, "is a group; name one of its datasets: g/v"),
         ("a.h5", "b.npy", {}, dm.IoError, "2 datasets; name one"),
-        ("a.h5", "b.zarr", {"chunks": (2,)}, dm.InvalidArgument, "for one array"),
+        ("a.h5", "b.zarr", {"chunks": (2,) * 3}, dm.InvalidArgument, "nothing in .* has 3 dim"),
         ("a.h5", "b.zarr", {"dtype": "f4"}, dm.InvalidArgument, "for one array"),
         ("a.h5:/u", "b.h5:/x", {"chunks": (2, 2, 2)}, dm.InvalidArgument, "3 dimensions"),
         ("a.h5:/u", "b.h5:/x", {"chunks": (0, 2)}, dm.InvalidArgument, "positive"),

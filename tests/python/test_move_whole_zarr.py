@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Do h5py and xarray find in a file what zarr-python and xarray found in a whole Zarr group?"""
+"""Do h5py, zarr-python and xarray find in an output what they found in a whole Zarr group?"""
 
 import os
 import warnings
@@ -127,17 +127,65 @@ def test_what_hdf5_has_not_is_refused_before_anything_moves(tmp_path):
         move(None, tmp_path / "a.zarr", tmp_path / "b.h5")
     with pytest.raises(dm.InvalidArgument, match="say which dataset of the output"):
         move(None, tmp_path / "a.zarr/u", tmp_path / "b.h5")
-    with pytest.raises(dm.InvalidArgument, match="has no arrays"):
-        move(None, tmp_path / "a.zarr/g", tmp_path / "b.h5")
+    for output in ("b.h5", "b.zarr"):
+        with pytest.raises(dm.InvalidArgument, match="has no arrays"):
+            move(None, tmp_path / "a.zarr/g", tmp_path / output)
     os.symlink(tmp_path / "a.zarr", tmp_path / "a.zarr/g/loop")
     with pytest.raises(dm.IoError, match="a link to a group that it lies in"):
         move(None, tmp_path / "a.zarr", tmp_path / "b.h5")
     assert os.listdir(tmp_path) == ["a.zarr"]
 
 
-def test_a_chunk_that_cannot_be_read_leaves_nothing(tmp_path):
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_a_group_becomes_a_group(tmp_path, zarr_format):
+    held = make(tmp_path / "a.zarr", zarr_format)
+    report = move(None, tmp_path / "a.zarr", tmp_path / "b.zarr", check="crc32c")
+    assert report.num_arrays == len(held)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        old = zarr.open_group(tmp_path / "a.zarr", mode="r")
+        new = zarr.open_group(tmp_path / "b.zarr", mode="r")
+        nodes = dict(old.members(max_depth=None))
+        assert nodes.keys() == dict(new.members(max_depth=None)).keys()
+        for name, node in nodes.items():
+            assert dict(new[name].attrs) == dict(node.attrs)
+            if name in held:
+                np.testing.assert_array_equal(new[name][...], held[name])
+                assert new[name].chunks == node.chunks
+                if name not in ("texts", "words") and zarr_format == 3:
+                    assert new[name].metadata == node.metadata
+        assert dict(new.attrs) == dict(old.attrs)
+    with pytest.raises(dm.IoError, match="overwrite_group=True"):
+        move(None, tmp_path / "a.zarr", tmp_path / "b.zarr", overwrite=True)
+    move(None, tmp_path / "a.zarr", tmp_path / "b.zarr", overwrite_group=True)
+    assert sorted(os.listdir(tmp_path)) == ["a.zarr", "b.zarr"]
+
+
+def test_chunks_are_those_of_arrays_of_so_many_dimensions(tmp_path):
+    make(tmp_path / "a.zarr")
+    move(None, tmp_path / "a.zarr", tmp_path / "b.h5", chunks=(4, 5))
+    move(None, tmp_path / "b.h5", tmp_path / "c.h5", chunks=(9,))
+    move(None, tmp_path / "c.h5", tmp_path / "d.zarr", chunks=(6, 6))
+    move(None, tmp_path / "d.zarr", tmp_path / "e.zarr", chunks=(2, 2))
+    with h5py.File(tmp_path / "b.h5") as two, h5py.File(tmp_path / "c.h5") as one:
+        assert two["u"].chunks == (4, 5) and two["deep/er/w"].chunks is None
+        assert one["u"].chunks == (4, 5) and one["deep/er/w"].chunks == (9,)
+    for name, chunks in (("d.zarr", (6, 6)), ("e.zarr", (2, 2))):
+        group = zarr.open_group(tmp_path / name, mode="r")
+        assert group["u"].chunks == chunks and group["deep/er/w"].chunks == (9,)
+    before = sorted(os.listdir(tmp_path))
+    for source in ("a.zarr", "b.h5"):
+        for output in ("f.zarr", "f.h5"):
+            words = rf"chunks=\(2, 2, 2\): nothing in .*{source} has 3 dimensions"
+            with pytest.raises(dm.InvalidArgument, match=words):
+                move(None, tmp_path / source, tmp_path / output, chunks=(2, 2, 2))
+    assert sorted(os.listdir(tmp_path)) == before
+
+
+@pytest.mark.parametrize("output", ["b.h5", "b.zarr"])
+def test_a_chunk_that_cannot_be_read_leaves_nothing(tmp_path, output):
     make(tmp_path / "a.zarr")
     (tmp_path / "a.zarr/u/c/1/1").write_bytes(b"none")
     with pytest.raises(dm.IoError, match="u cannot be read"):
-        move(None, tmp_path / "a.zarr", tmp_path / "b.h5")
+        move(None, tmp_path / "a.zarr", tmp_path / output)
     assert os.listdir(tmp_path) == ["a.zarr"]

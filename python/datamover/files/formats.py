@@ -54,7 +54,8 @@ class MoveOptions:
         "C" or "F", of an .npy or raw output; by default the input's.
     chunks, shards : tuple of int
         Of a Zarr output, in elements per dimension; by default a Zarr input's. Chunks also of an
-        HDF5 output, which is contiguous where neither they nor a compressor are said.
+        HDF5 output, which is contiguous where neither they nor a compressor are said. Where a whole
+        file or group is moved: chunks of the arrays of so many dimensions.
     compressor : str
         Of a Zarr output: "auto" (zarr's default), "none", "zstd", "gzip", "blosc"; by default a
         Zarr input's, else "auto". Of an HDF5 output: "none", "gzip" (with shuffle).

@@ -13,7 +13,7 @@ import os
 from typing import Any
 
 from datamover.errors import Unsupported
-from datamover.files import hdf5, hdf5_strings, names, zarr_group
+from datamover.files import hdf5, names, strings, zarr_group
 from datamover.files.formats import ArraySpec, MoveOptions
 from datamover.files.hdf5_format import is_netcdf, json_attributes, left_out
 from datamover.files.names import can_be_in_zarr
@@ -28,7 +28,7 @@ class Hdf5ToZarr(WholeHdf5):
 
     def is_copied(self, dataset: Any) -> bool:
         """Strings of any length."""
-        return hdf5_strings.is_of(dataset)
+        return strings.is_of(dataset)
 
     def check(self) -> None:
         """Refuse elements and names that Zarr has not."""
@@ -68,7 +68,7 @@ class Hdf5ToZarr(WholeHdf5):
             zarr_group.make(folder, json_attributes(held, of_netcdf))
         for name in self.copied:
             path = names.local_path(os.path.join(place, name))
-            hdf5_strings.copy(self.file, name, f"{self.source}:/{name}", path, checks)
+            strings.copy_to_zarr(self.file, name, f"{self.source}:/{name}", path, checks)
 
     def _tell_of_links(self) -> None:
         """Say what is left out, and what is there twice."""

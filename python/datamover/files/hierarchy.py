@@ -2,8 +2,8 @@
 """How does a whole HDF5 file or Zarr group go to another one, with all that is in it?
 
 First one process makes all of the output but the elements (`hdf5_to_zarr`, `hdf5_to_hdf5`,
-`zarr_to_hdf5`), and copies what no mover takes, as strings of any length. Then array by array goes
-as one array does. The output gets its name when all are there.
+`zarr_to_hdf5`, `zarr_to_zarr`), and copies what no mover takes, as strings of any length. Then
+array by array goes as one array does. The output gets its name when all are there.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ if TYPE_CHECKING:
     from mpi4py import MPI
 
 #: Options that say something of one array.
-OF_ONE_ARRAY = ("region", "axes", "chunks", "shards", "dtype", "output_dtype", "writers")
+OF_ONE_ARRAY = ("region", "axes", "shards", "dtype", "output_dtype", "writers")
+#: How one is named.
+ONE_ARRAY = "run.h5:/NAME or run.zarr/NAME"
 
 
 class Way(Protocol):
@@ -67,7 +69,10 @@ def way(source: str, output: str, options: MoveOptions) -> Way | None:
 
 def _to_zarr(source: str, said: str | None) -> Way | None:
     from datamover.files.hdf5_to_zarr import Hdf5ToZarr
+    from datamover.files.zarr_to_zarr import ZarrToZarr
 
+    if _is_group(source, said):
+        return ZarrToZarr(source)
     return Hdf5ToZarr(source) if _is_hdf5(source, said) else None
 
 
@@ -75,9 +80,14 @@ def _to_hdf5(source: str, said: str | None) -> Way | None:
     from datamover.files.hdf5_to_hdf5 import Hdf5ToHdf5
     from datamover.files.zarr_to_hdf5 import ZarrToHdf5
 
-    if said in (None, "zarr") and not addresses.is_address(source) and zarr_group.is_group(source):
+    if _is_group(source, said):
         return ZarrToHdf5(source)
     return Hdf5ToHdf5(source) if _is_hdf5(source, said) else None
+
+
+def _is_group(source: str, said: str | None) -> bool:
+    is_path = said in (None, "zarr") and not addresses.is_address(source)
+    return is_path and zarr_group.is_group(source)
 
 
 def _is_hdf5(source: str, said: str | None) -> bool:
@@ -131,7 +141,7 @@ def move(comm: MPI.Comm | None, way: Way, output: str, options: MoveOptions, pro
         with together(comm):
             _check(options, output)
             with way.opened():
-                each = {name: _of_one(way, name, temporary, options) for name in way.arrays}
+                each = _each(way, temporary, options)
                 if is_first:
                     placing.check_places(way.source, output, overwrite, options.overwrite_group)
                     specs = _specs(each)
@@ -174,7 +184,7 @@ def intend(way: Way, output: str, options: MoveOptions, intend_one: Callable[...
     with together(None):
         _check(options, output)
         with way.opened():
-            each = {name: _of_one(way, name, output, options) for name in way.arrays}
+            each = _each(way, output, options)
         overwrite = options.overwrite or options.overwrite_group
         placing.check_places(way.source, output, overwrite, options.overwrite_group)
     found = {name: intend_one(*one) for name, one in each.items()}
@@ -191,19 +201,29 @@ def _is_directory(output: str, options: MoveOptions) -> bool:
 def _check(options: MoveOptions, output: str) -> None:
     if addresses.is_address(output):
         raise Unsupported(
-            f"{output}: all of a file goes to a path; name one dataset, as run.h5:/NAME"
+            f"{output}: a whole file or group goes to a path; name one array, as {ONE_ARRAY}"
         )
     for name in OF_ONE_ARRAY:
         if getattr(options, name) is not None:
             raise InvalidArgument(
-                f"{formats.option(name)} is for one array; name it, as run.h5:/NAME"
+                f"{formats.option(name)} is for one array; name it, as {ONE_ARRAY}"
             )
 
 
-def _of_one(way: Way, name: str, place: str, options: MoveOptions) -> tuple[str, str, MoveOptions]:
-    """Give input, output and options of one array."""
-    plain = dataclasses.replace(options, overwrite=False, overwrite_group=False)
-    return way.of_one(name, place, plain)
+def _each(way: Way, place: str, options: MoveOptions) -> dict[str, tuple[str, str, MoveOptions]]:
+    """Give input, output and options of each array; chunks where they fit its dimensions."""
+    chunks = options.chunks
+    plain = dataclasses.replace(options, overwrite=False, overwrite_group=False, chunks=None)
+    chunked = dataclasses.replace(plain, chunks=chunks)
+    dims = None if chunks is None else len(chunks)
+    if chunks is not None and dims not in map(len, way.arrays.values()):
+        raise InvalidArgument(
+            f"{formats.option('chunks', chunks)}: nothing in {way.source} has {dims} dimensions"
+        )
+    return {
+        name: way.of_one(name, place, chunked if len(shape) == dims else plain)
+        for name, shape in way.arrays.items()
+    }
 
 
 def _specs(

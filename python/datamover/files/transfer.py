@@ -135,7 +135,7 @@ def move(
         .npy, raw, Zarr or HDF5, seen under the same path by all processes; or the address of a Zarr
         array, such as ``s3://bucket/name.zarr``. There an output gets its metadata when it is
         complete; one that is replaced is removed first. An input may be an .npy or HDF5 file at an
-        address too.
+        address too. A whole HDF5 file, or a Zarr group at a path, goes to Zarr or HDF5 at a path.
     options : MoveOptions, optional
     progress : callable, optional
         Called once with the bytes that this process will read and write; what it returns is called

@@ -44,7 +44,7 @@ class WholeZarr:
             where = os.path.join(self.source, name)
             if found["node_type"] == "group":
                 self.groups[name] = zarr_group.attributes(where)
-            elif zarr_group.has_strings(found):
+            elif self.is_copied(found):
                 self.copied[name] = ArraySpec(_shape(where, found), np.dtype(object))
             else:
                 self.arrays[name] = _shape(where, found)
@@ -53,6 +53,10 @@ class WholeZarr:
             but = " but of strings" if self.copied else ""
             raise InvalidArgument(f"{self.source} has no arrays{but}")
         yield
+
+    def is_copied(self, metadata: dict[str, Any]) -> bool:
+        """Tell whether no mover takes an array, and one process copies it."""
+        return zarr_group.has_strings(metadata)
 
     def check(self) -> None:
         """Refuse what cannot be in the output."""

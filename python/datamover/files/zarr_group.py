@@ -79,15 +79,20 @@ def _inside(path: str, above: str) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def has_strings(metadata: dict[str, Any]) -> bool:
-    """Tell by an array's metadata whether its elements are strings that HDF5 has of any length."""
+    """Tell by an array's metadata whether its elements are strings of any length."""
     if "data_type" in metadata:
-        said = metadata["data_type"]
-        name = said.get("name") if isinstance(said, dict) else said
-        return name in ("string", "fixed_length_utf32")
-    said = metadata.get("dtype")
+        return metadata["data_type"] == "string"
     filters = metadata.get("filters") or ()
     ids = [each.get("id") for each in filters if isinstance(each, dict)]
-    return (said == "|O" and "vlen-utf8" in ids) or str(said)[1:2] == "U"
+    return metadata.get("dtype") == "|O" and "vlen-utf8" in ids
+
+
+def has_short_strings(metadata: dict[str, Any]) -> bool:
+    """Tell by an array's metadata whether its elements are strings of so many code points."""
+    said = metadata.get("data_type")
+    if isinstance(said, dict):
+        return said.get("name") == "fixed_length_utf32"
+    return said is None and str(metadata.get("dtype"))[1:2] == "U"
 
 
 def arrays(path: str) -> Iterator[str]:

@@ -13,7 +13,14 @@ import os
 from typing import Any
 
 from datamover.errors import Unsupported
-from datamover.files import hdf5, hdf5_format, hdf5_scales, hdf5_strings, hdf5_traits
+from datamover.files import (
+    hdf5,
+    hdf5_format,
+    hdf5_scales,
+    hdf5_traits,
+    strings,
+    zarr_group,
+)
 from datamover.files.formats import ArraySpec, MoveOptions
 from datamover.files.whole_zarr import WholeZarr
 
@@ -22,6 +29,10 @@ log = logging.getLogger("datamover")
 
 class ZarrToHdf5(WholeZarr):
     """See `hierarchy.Way`."""
+
+    def is_copied(self, metadata: dict[str, Any]) -> bool:
+        """Strings, which HDF5 has of any length."""
+        return zarr_group.has_strings(metadata) or zarr_group.has_short_strings(metadata)
 
     def check(self) -> None:
         """Refuse names that are no UTF-8."""
@@ -57,7 +68,7 @@ class ZarrToHdf5(WholeZarr):
                 dimensions[name] = hdf5_traits.dimension_names(spec.kept)
             for name in self.copied:
                 path = os.path.join(self.source, name)
-                dimensions[name] = hdf5_strings.copy_to_hdf5(path, made, name, checks)
+                dimensions[name] = strings.copy_to_hdf5(path, made, name, checks)
             self._name_dimensions(made, dimensions)
 
         needed_bytes = sum(spec.nbytes for spec, _ in specs.values())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How does an array of strings go from HDF5 to Zarr, or back, with all that is beside it?
+"""How does an array of strings of any length go between HDF5 and Zarr, with the others of a whole?
 
 They have no fixed bytes that a mover could take: one process reads and writes them with h5py and
 zarr-python, some rows at a time.
@@ -35,7 +35,7 @@ def spec_of(dataset: Any) -> ArraySpec:
     return ArraySpec(dataset.shape, dataset.dtype)
 
 
-def copy(file: Any, name: str, where: str, path: str, checks: bool) -> None:
+def copy_to_zarr(file: Any, name: str, where: str, path: str, checks: bool) -> None:
     """Write a dataset as a Zarr array, with its attributes and names of dimensions.
 
     `where` is what errors call the dataset; `checks` has what was written read again.
@@ -65,15 +65,36 @@ def copy_to_hdf5(path: str, file: Any, name: str, checks: bool) -> list[str | No
     traits = traits_of(array)
     made = file.create_dataset(name, array.shape, hdf5.h5py().string_dtype())
     for box in _boxes(array.shape, traits.shards or traits.chunks):
-        try:
-            strings = np.asarray(array[box], object)
-        except Exception as e:  # whatever a codec says of bytes that it cannot decode
-            raise IoError(f"{path} cannot be read: {e}") from e
+        strings = _strings_of_zarr(array, box, path)
         made[box] = strings
         if checks and not np.array_equal(np.asarray(made.asstr()[box], object), strings):
             raise IoError(f"{path}: other strings are read again than were written")
     hdf5_traits.write_of_json(made, traits.others["attributes"])
     return list(traits.dimension_names or ())
+
+
+def copy_in_zarr(path: str, output: str, checks: bool) -> None:
+    """Write a Zarr array as another one."""
+    array = zarr.open_strings(path)
+    traits = traits_of(array)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # zarr-python's of a type that is no part of Zarr v3 yet
+        made = zarr.create_strings(
+            output, array.shape, traits.chunks, traits.others["attributes"], traits.dimension_names
+        )
+        for box in _boxes(array.shape, traits.shards or traits.chunks):
+            strings = _strings_of_zarr(array, box, path)
+            made[box] = strings
+            if checks and not np.array_equal(np.asarray(made[box], object), strings):
+                raise IoError(f"{path}: other strings are read again than were written")
+    sync_file_system(output)
+
+
+def _strings_of_zarr(array: Any, box: tuple[slice, ...], path: str) -> np.ndarray:
+    try:
+        return np.asarray(array[box], object)
+    except Exception as e:  # whatever a codec says of bytes that it cannot decode
+        raise IoError(f"{path} cannot be read: {e}") from e
 
 
 def _create(file: Any, name: str, where: str, path: str) -> Any:
