@@ -15,6 +15,7 @@ import pytest
 import zarr
 from loopback import Ranges, Silent, serving
 from mpi4py import MPI
+from test_move_whole_hdf5 import check_same_files
 
 import datamover as dm
 from datamover.files import addresses, hdf5_address, intend, move
@@ -102,6 +103,14 @@ def test_a_whole_file(made, tmp_path, caplog):
         report = move(None, address, tmp_path / "a.zarr", check="crc32c")
     assert_same(made / "run.h5", zarr.open_group(tmp_path / "a.zarr", mode="r"))
     assert report.bytes > 5 * values().nbytes / 2 and "/soft is left out" in caplog.text
+
+
+def test_a_whole_file_to_hdf5(made, tmp_path, caplog):
+    with serving(made, Ranges) as server:
+        assert intend(f"{server}/run.h5", tmp_path / "a.h5").files == 1
+        move(None, f"{server}/run.h5", tmp_path / "a.h5", check="crc32c")
+    check_same_files(made / "run.h5", tmp_path / "a.h5")
+    assert caplog.records == []
 
 
 def test_in_a_bucket(made, bucket, tmp_path):

@@ -16,7 +16,7 @@ from datamover import move_command
 from datamover.files import intend, move
 
 #: Attributes that hold addresses in the file.
-REFERRING = {"DIMENSION_LIST", "REFERENCE_LIST"}
+REFERRING = {b"DIMENSION_LIST", b"REFERENCE_LIST"}
 
 
 def make(path):
@@ -190,6 +190,18 @@ def test_what_would_mean_something_else_is_refused_before_anything_moves(tmp_pat
         file["v"] = np.array([file["u"].ref], h5py.ref_dtype)
     with pytest.raises(dm.Unsupported, match="v refers to what is in the file; move the oth"):
         move(None, tmp_path / "a.h5", tmp_path / "b.h5")
+    for output in ("b.h5", "b.zarr"):
+        with h5py.File(tmp_path / "a.h5", "w") as file:
+            file["u"] = np.arange(3.0)
+            space = h5py.h5s.create_simple((4,))
+            h5py.h5d.create(file.id, b"t", h5py.h5t.UNIX_D32LE.copy(), space)
+        with pytest.raises(dm.Unsupported, match="t has elements of a type that NumPy has not"):
+            move(None, tmp_path / "a.h5", tmp_path / output)
+        with h5py.File(tmp_path / "a.h5", "w") as file:
+            file["u"] = np.arange(3.0)
+            file.id.links.create_soft(b"\xff", b"/u")
+        with pytest.raises(dm.Unsupported, match="which is no UTF-8"):
+            move(None, tmp_path / "a.h5", tmp_path / output)
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file["text"] = "only"
     with pytest.raises(dm.InvalidArgument, match="has no datasets but of strings"):

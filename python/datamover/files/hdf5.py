@@ -162,8 +162,12 @@ def _address(held: Any) -> tuple[int, int]:
 def _held(group: Any, above: str, found: Tree) -> Iterator[tuple[str, Any]]:
     """Give names of and what a group itself holds; note its links that lead elsewhere."""
     for key in group:
-        name = above + key
+        is_text = isinstance(key, str)
+        name = above + (key if is_text else os.fsdecode(key))
         found.order.append(name)
+        if not is_text:  # what is no UTF-8, which h5py does not look for
+            found.links[name] = None
+            continue
         try:
             link = group.get(key, getlink=True)
         except TypeError:

@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from datamover.errors import Unsupported
-from datamover.files import hdf5, hdf5_chunks, hdf5_format, native_attributes
+from datamover.files import hdf5, hdf5_chunks, hdf5_format, native_attributes, strings
 from datamover.files.formats import ArraySpec, MoveOptions
 from datamover.files.hdf5_traits import are_large, give_room, native_sizes
 from datamover.files.native_attributes import NativeAttribute
@@ -52,14 +52,6 @@ class Hdf5ToHdf5(WholeHdf5):
                     f"{where} has its elements, without a fixed size, in other files; move the "
                     "other datasets one by one"
                 )
-        for name in self.tree.order:
-            try:
-                name.encode()
-            except UnicodeEncodeError:
-                raise Unsupported(
-                    f"{self.source} has {name!r}, which is no UTF-8; move the other datasets one "
-                    "by one"
-                ) from None
 
     def of_one(self, name: str, place: str, options: MoveOptions) -> tuple[str, str, MoveOptions]:
         """Give input, output and options of one array."""
@@ -86,6 +78,9 @@ class Hdf5ToHdf5(WholeHdf5):
                 self._make(made, name, place, specs.get(name))
             for name in self.datasets():
                 self._attach_scales(made, name)
+            for name in self.copied if checks else ():
+                if self.file[name].shape is not None:
+                    strings.check_copy(f"{self.source}:/{name}", self.file[name], made[name])
 
         needed_bytes = sum(spec.nbytes for spec, _ in specs.values())
         is_ordered = _is_ordered(self.file) or are_large(native_sizes(attributes[0]))

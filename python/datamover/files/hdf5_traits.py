@@ -104,12 +104,12 @@ def native_sizes(attributes: Iterable[NativeAttribute]) -> Iterator[int]:
 
 def write(file: Any, name: str, spec: ArraySpec) -> None:
     """Give a dataset of an open file its attributes and names of dimensions."""
-    write_attributes(file, name, spec)
+    write_attributes(file[name].name, file, name, spec)
     hdf5_scales.name_dimensions(file, {name: dimension_names(spec.kept)})
 
 
-def write_attributes(file: Any, name: str, spec: ArraySpec) -> None:
-    """Give a dataset of an open file its attributes."""
+def write_attributes(where: str, file: Any, name: str, spec: ArraySpec) -> None:
+    """Give a dataset of an open file its attributes; `where` they are from is for the log."""
     attributes = attributes_of(spec.kept)
     if isinstance(attributes, HeldAttributes):
         native_attributes.write(file, file[name], attributes.native)
@@ -117,10 +117,10 @@ def write_attributes(file: Any, name: str, spec: ArraySpec) -> None:
     found = dict(attributes)
     if FILL_VALUE in found:
         found[FILL_VALUE] = missing_from_zarr(found[FILL_VALUE], spec.dtype)
-    write_of_json(file[name], found)
+    write_of_json(where, file[name], found)
 
 
-def write_of_json(held: Any, attributes: dict[str, Any]) -> None:
+def write_of_json(where: str, held: Any, attributes: dict[str, Any]) -> None:
     """Give a dataset or group attributes that Zarr has; say in the log what is left out."""
     for key, value in attributes.items():
         try:
@@ -128,5 +128,5 @@ def write_of_json(held: Any, attributes: dict[str, Any]) -> None:
                 raise ValueError("it has no name")
             held.attrs[key] = value
         except (TypeError, ValueError) as e:
-            what = f"{held.name}: its attribute {key} is left out"
+            what = f"{where}: its attribute {key} is left out"
             log.warning("%s: HDF5 cannot hold it (%s)", what, e)

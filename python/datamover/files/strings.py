@@ -69,8 +69,22 @@ def copy_to_hdf5(path: str, file: Any, name: str, checks: bool) -> list[str | No
         made[box] = strings
         if checks and not np.array_equal(np.asarray(made.asstr()[box], object), strings):
             raise IoError(f"{path}: other strings are read again than were written")
-    hdf5_traits.write_of_json(made, traits.others["attributes"])
+    hdf5_traits.write_of_json(path, made, traits.others["attributes"])
     return list(traits.dimension_names or ())
+
+
+def check_copy(where: str, dataset: Any, made: Any) -> None:
+    """Compare a dataset of strings or lists with what HDF5 made a copy of it.
+
+    Raises
+    ------
+    IoError
+        They differ.
+    """
+    for box in _boxes(dataset.shape, dataset.chunks or _chunks(dataset.shape)):
+        pairs = zip(np.ravel(dataset[box]), np.ravel(made[box]), strict=True)
+        if not all(np.array_equal(old, new) for old, new in pairs):
+            raise IoError(f"{where}: others are read again than were written")
 
 
 def copy_in_zarr(path: str, output: str, checks: bool) -> None:

@@ -7,7 +7,7 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
-from datamover.errors import InvalidArgument
+from datamover.errors import InvalidArgument, Unsupported
 from datamover.files import hdf5
 from datamover.files.formats import ArraySpec, Shape
 
@@ -38,11 +38,12 @@ class WholeHdf5:
         self._data = hdf5.bytes_at(self.source)
         with hdf5.open_file(self.source, self._data) as self.file:
             self.tree = hdf5.tree(self.file)
+            self._check_names()
             datasets = self.datasets()
             self.copied = {
-                name: ArraySpec(dataset.shape or (), dataset.dtype)
+                name: ArraySpec(dataset.shape or (), self._dtype_of(name))
                 for name, dataset in datasets.items()
-                if self.is_copied(dataset)
+                if self._dtype_of(name) and self.is_copied(dataset)
             }
             self.arrays = {n: found.shape for n, found in datasets.items() if n not in self.copied}
             self.check()
@@ -51,6 +52,24 @@ class WholeHdf5:
                 raise InvalidArgument(f"{self.source} has no datasets{but}")
             yield
         self.file, self.tree = None, hdf5.Tree()
+
+    def _check_names(self) -> None:
+        for name in self.tree.order:
+            try:
+                name.encode()
+            except UnicodeEncodeError:
+                raise Unsupported(
+                    f"{self.source} has {name!r}, which is no UTF-8; move its datasets one by one"
+                ) from None
+
+    def _dtype_of(self, name: str) -> Any:
+        try:
+            return self.file[name].dtype
+        except TypeError as e:
+            raise Unsupported(
+                f"{self.source}:/{name} has elements of a type that NumPy has not; move the other "
+                f"datasets one by one: {e}"
+            ) from e
 
     def datasets(self) -> dict[str, Any]:
         """Give the datasets that go to the output, by name."""

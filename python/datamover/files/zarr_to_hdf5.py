@@ -58,13 +58,13 @@ class ZarrToHdf5(WholeZarr):
         """Make all but the elements that movers take."""
 
         def fill(made: Any) -> None:
-            hdf5_traits.write_of_json(made, self.attributes)
+            hdf5_traits.write_of_json(self.source, made, self.attributes)
             for name, attributes in self.groups.items():
-                _make_group(made, name, attributes)
+                _make_group(f"{self.source}/{name}", made, name, attributes)
             dimensions = {}
             for name, (spec, options) in specs.items():
                 hdf5_format.create_in(made, name, spec, options)
-                hdf5_traits.write_attributes(made, name, spec)
+                hdf5_traits.write_attributes(f"{self.source}/{name}", made, name, spec)
                 dimensions[name] = hdf5_traits.dimension_names(spec.kept)
             for name in self.copied:
                 path = os.path.join(self.source, name)
@@ -84,9 +84,9 @@ class ZarrToHdf5(WholeZarr):
             )  # fmt: skip
 
 
-def _make_group(made: Any, name: str, attributes: dict[str, Any]) -> None:
+def _make_group(where: str, made: Any, name: str, attributes: dict[str, Any]) -> None:
     low = hdf5.h5py()
     properties = low.h5p.create(low.h5p.GROUP_CREATE)
     hdf5_traits.give_room(properties, hdf5_traits.sizes_of(attributes))
     low.h5g.create(made.id, name.encode(), lcpl=hdf5.link_properties(), gcpl=properties)
-    hdf5_traits.write_of_json(made[name], attributes)
+    hdf5_traits.write_of_json(where, made[name], attributes)
