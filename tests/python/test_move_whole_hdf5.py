@@ -3,8 +3,11 @@
 
 import json
 import os
+import random
+import signal
 import subprocess
 import sys
+import time
 
 import h5py
 import numpy as np
@@ -221,6 +224,39 @@ def test_a_failure_leaves_nothing(tmp_path):
         move(None, tmp_path / "a.h5", tmp_path / "b.h5", overwrite=True)
     assert sorted(os.listdir(tmp_path)) == ["a.h5", "b.h5"]
     assert (tmp_path / "b.h5").read_bytes() == b"old"
+
+
+@pytest.mark.kills
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("nprocs", [1, 2])
+def test_a_kill_leaves_the_old_file_or_the_new(tmp_path, nprocs, number):
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        for k in range(60):
+            file.create_dataset(
+                f"g{k % 7}/u{k}", data=np.arange(k * 100), chunks=(50,) if k % 2 else None
+            )
+    move(None, tmp_path / "a.h5", tmp_path / "b.h5")
+    old = os.stat(tmp_path / "b.h5").st_ino
+    command = [sys.executable, "-m", "datamover", "move", "-n", str(nprocs), "--overwrite-group"]
+    command += [str(tmp_path / "a.h5"), str(tmp_path / "b.h5")]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
+        while process.poll() is None and not any(n.startswith(".b") for n in os.listdir(tmp_path)):
+            time.sleep(0.002)
+        time.sleep(random.uniform(0, 0.3))
+        process.send_signal(number)
+        _, words = process.communicate(timeout=60)
+    assert b"Traceback" not in words
+    check_same_files(tmp_path / "a.h5", tmp_path / "b.h5")
+    if number == signal.SIGTERM:
+        assert sorted(os.listdir(tmp_path)) == ["a.h5", "b.h5"]
+        assert process.returncode == 0 or os.stat(tmp_path / "b.h5").st_ino == old
+    deadline = time.monotonic() + 60  # the others end by themselves
+    while True:
+        move(None, tmp_path / "a.h5", tmp_path / "b.h5", overwrite_group=True)
+        if sorted(os.listdir(tmp_path)) == ["a.h5", "b.h5"]:
+            break
+        assert time.monotonic() < deadline
+    check_same_files(tmp_path / "a.h5", tmp_path / "b.h5")
 
 
 def test_compressed_as_is_said(tmp_path):
