@@ -142,7 +142,7 @@ def test_what_cannot_be_moved_is_refused(tmp_path):
     with pytest.raises(dm.InvalidArgument, match="say which dataset of the output"):
         move(None, tmp_path / "a.zarr/u", tmp_path / "b.h5")
     for output in ("b.h5", "b.zarr"):
-        with pytest.raises(dm.InvalidArgument, match="has no arrays"):
+        with pytest.raises(dm.InvalidArgument, match="Zarr group without arrays"):
             move(None, tmp_path / "a.zarr/g", tmp_path / output)
     os.symlink(tmp_path / "a.zarr", tmp_path / "a.zarr/g/loop")
     with pytest.raises(dm.IoError, match="a link to a group that it lies in"):

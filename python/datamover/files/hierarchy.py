@@ -14,7 +14,7 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
-from datamover.errors import InvalidArgument, Unsupported
+from datamover.errors import InvalidArgument, IoError, Unsupported
 from datamover.files import addresses, formats, placing, zarr_group
 from datamover.files.agreement import together
 from datamover.files.formats import ArraySpec, MoveOptions, Shape
@@ -86,8 +86,11 @@ def _to_hdf5(source: str, said: str | None) -> Way | None:
 
 
 def _is_group(source: str, said: str | None) -> bool:
-    is_path = said in (None, "zarr") and not addresses.is_address(source)
-    return is_path and zarr_group.is_group(source)
+    if said not in (None, "zarr") or addresses.is_address(source):
+        return False
+    with contextlib.suppress(IoError):  # who opens it as an array says what is wrong with it
+        return zarr_group.is_group(source)
+    return False
 
 
 def _is_hdf5(source: str, said: str | None) -> bool:

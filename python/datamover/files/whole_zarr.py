@@ -51,7 +51,7 @@ class WholeZarr:
         self.check()
         if not self.arrays:
             but = " but of strings" if self.copied else ""
-            raise InvalidArgument(f"{self.source} has no arrays{but}")
+            raise InvalidArgument(f"{self.source} is a Zarr group without arrays{but}")
         yield
 
     def is_copied(self, metadata: dict[str, Any]) -> bool:
