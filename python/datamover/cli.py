@@ -147,7 +147,7 @@ _PASSED_ON = {
 
 @app.command(context_settings=_PASSED_ON)
 def move(ctx: typer.Context) -> None:
-    """Move an array from one file to another, in parallel: `datamover move INPUT OUTPUT`."""
+    """Move an array, or a whole file, in parallel: `datamover move INPUT OUTPUT`."""
     raise typer.Exit(move_command.run(ctx.args))
 
 

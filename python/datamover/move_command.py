@@ -25,7 +25,7 @@ from datamover.errors import Error, InvalidArgument
 PATIENCE_SECONDS = 1.0
 
 DESCRIPTION = (
-    "Move an array from one file to another, or all of an HDF5 file or Zarr group, in parallel.\n\n"
+    "Move an array, or all of an HDF5 file or Zarr group, to another file in parallel.\n\n"
     "The output appears under its name when it is complete. One process does it with a thread per "
     "core, and no MPI, unless -n starts several; under mpiexec or srun it uses those that were "
     "started."

@@ -120,7 +120,7 @@ def test_help_of_move_looks_as_that_of_the_others():
         assert "AXES[k]" in done.stdout and "Show this message and exit." in done.stdout
     lines = [line.strip() for line in moves.stdout.splitlines()]
     assert lines[1] == "Usage: datamover move [OPTIONS] {INPUT} {OUTPUT}"
-    assert lines[3] == "Move an array from one file to another, in parallel."
+    assert lines[3] == "Move an array, or all of an HDF5 file or Zarr group, to another file in"
     options = {action.option_strings[-1] for action in move_command._parser()._actions[3:]}
     assert all(f" {option} " in moves.stdout for option in options)
 
