@@ -163,7 +163,8 @@ DATAMOVER_CRC_INSTRUCTION std::uint32_t by_folding(std::span<const std::byte> by
 }
 
 DATAMOVER_CRC_INSTRUCTION std::uint32_t copied_by_folding(std::span<const std::byte> from,
-                                                          std::byte* to) noexcept {
+                                                          std::byte* to,
+                                                          bool around_caches) noexcept {
     const std::size_t before = -reinterpret_cast<std::uintptr_t>(to) % aligned_bytes;
     const std::size_t middle =
         from.size() > before ? (from.size() - before) / folded_bytes * folded_bytes : 0;
@@ -173,8 +174,9 @@ DATAMOVER_CRC_INSTRUCTION std::uint32_t copied_by_folding(std::span<const std::b
     }
     std::memcpy(to, from.data(), before);
     const std::uint32_t begun = go_on(all_ones, from.first(before));
-    const Folded folded = fold_and_copy(begun, from.subspan(before, middle), to + before);
-    fence_stores();
+    const Folded folded =
+        fold_and_copy(begun, from.subspan(before, middle), to + before, around_caches);
+    if (around_caches) fence_stores();
     const std::span<const std::byte> after = from.subspan(before + middle);
     std::memcpy(to + before + middle, after.data(), after.size());
     return ~go_on(folded, after);
@@ -218,9 +220,10 @@ std::uint32_t crc32c(std::span<const std::byte> bytes) noexcept {
     return crc32c_by_instruction(bytes);
 }
 
-std::uint32_t copy_with_crc32c(std::span<const std::byte> from, std::byte* to) noexcept {
+std::uint32_t copy_with_crc32c(std::span<const std::byte> from, std::byte* to,
+                               [[maybe_unused]] bool around_caches) noexcept {
 #if defined(DATAMOVER_CRC_INSTRUCTION)
-    if (folds()) return copied_by_folding(from, to);
+    if (folds()) return copied_by_folding(from, to, around_caches);
 #endif
     std::memcpy(to, from.data(), from.size());
     return crc32c(from);

@@ -11,9 +11,11 @@ namespace datamover::stream {
 /// The CRC32C of bytes (RFC 3720, section 12.1), in the fastest way that the processor has.
 std::uint32_t crc32c(std::span<const std::byte> bytes) noexcept;
 
-/// Copies bytes to memory that another processor reads next, around the caches, and computes their
-/// CRC32C meanwhile; whether that is faster than one after the other. `to` does not overlap them.
-std::uint32_t copy_with_crc32c(std::span<const std::byte> from, std::byte* to) noexcept;
+/// Copies bytes to memory that another processor reads next, around this one's caches or through
+/// them, and computes their CRC32C meanwhile; whether that is faster than one after the other. `to`
+/// does not overlap them.
+std::uint32_t copy_with_crc32c(std::span<const std::byte> from, std::byte* to,
+                               bool around_caches) noexcept;
 bool copies_while_checking() noexcept;
 
 /// As crc32c, by the processor's instruction for it, where it has one.

@@ -51,30 +51,34 @@ DATAMOVER_FOLDS inline __m256i load(const std::byte* at) noexcept {
     return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(at));
 }
 
+enum class Copy { none, through_caches, around_caches };
+
 /// 32 bytes at `at` + `offset`, which are copied to `to` + `offset` where they are to be.
-template <bool copies>
+template <Copy copy>
 DATAMOVER_FOLDS inline __m256i taken(const std::byte* at, [[maybe_unused]] std::byte* to,
                                      std::size_t offset) noexcept {
     const __m256i bytes = load(at + offset);
-    if constexpr (copies) _mm256_stream_si256(reinterpret_cast<__m256i*>(to + offset), bytes);
+    [[maybe_unused]] auto* const there = reinterpret_cast<__m256i*>(to + offset);
+    if constexpr (copy == Copy::around_caches) _mm256_stream_si256(there, bytes);
+    if constexpr (copy == Copy::through_caches) _mm256_store_si256(there, bytes);
     return bytes;
 }
 
-template <bool copies>
+template <Copy copy>
 DATAMOVER_FOLDS inline Folded fold_all(std::uint32_t crc, std::span<const std::byte> bytes,
                                        std::byte* to) noexcept {
     const std::byte* const at = bytes.data();
     const __m256i begin = _mm256_set_epi64x(0, 0, 0, static_cast<std::int64_t>(crc));
-    __m256i a = _mm256_xor_si256(taken<copies>(at, to, 0), begin);
-    __m256i b = taken<copies>(at, to, 32);
-    __m256i c = taken<copies>(at, to, 64);
-    __m256i d = taken<copies>(at, to, 96);
+    __m256i a = _mm256_xor_si256(taken<copy>(at, to, 0), begin);
+    __m256i b = taken<copy>(at, to, 32);
+    __m256i c = taken<copy>(at, to, 64);
+    __m256i d = taken<copy>(at, to, 96);
     const __m256i on = wide(by_128);
     for (std::size_t n = folded_bytes; n != bytes.size(); n += folded_bytes) {
-        a = folded(a, on, taken<copies>(at, to, n));
-        b = folded(b, on, taken<copies>(at, to, n + 32));
-        c = folded(c, on, taken<copies>(at, to, n + 64));
-        d = folded(d, on, taken<copies>(at, to, n + 96));
+        a = folded(a, on, taken<copy>(at, to, n));
+        b = folded(b, on, taken<copy>(at, to, n + 32));
+        c = folded(c, on, taken<copy>(at, to, n + 64));
+        d = folded(d, on, taken<copy>(at, to, n + 96));
     }
     a = folded(a, wide(by_64), c);
     b = folded(b, wide(by_64), d);
@@ -94,12 +98,13 @@ bool can_fold() noexcept {
 }
 
 DATAMOVER_FOLDS Folded fold(std::uint32_t crc, std::span<const std::byte> bytes) noexcept {
-    return fold_all<false>(crc, bytes, nullptr);
+    return fold_all<Copy::none>(crc, bytes, nullptr);
 }
 
 DATAMOVER_FOLDS Folded fold_and_copy(std::uint32_t crc, std::span<const std::byte> bytes,
-                                     std::byte* to) noexcept {
-    return fold_all<true>(crc, bytes, to);
+                                     std::byte* to, bool around_caches) noexcept {
+    return around_caches ? fold_all<Copy::around_caches>(crc, bytes, to)
+                         : fold_all<Copy::through_caches>(crc, bytes, to);
 }
 
 void fence_stores() noexcept {
@@ -116,7 +121,7 @@ Folded fold(std::uint32_t, std::span<const std::byte>) noexcept {
     return {};
 }
 
-Folded fold_and_copy(std::uint32_t, std::span<const std::byte>, std::byte*) noexcept {
+Folded fold_and_copy(std::uint32_t, std::span<const std::byte>, std::byte*, bool) noexcept {
     return {};
 }
 

@@ -24,9 +24,10 @@ struct Folded {
 Folded fold(std::uint32_t crc, std::span<const std::byte> bytes) noexcept;
 
 /// The same of bytes that are also copied to `to`, an address that is a multiple of aligned_bytes,
-/// around the caches: others may read them after a store fence.
+/// through the caches, or around them: others may then read them after a store fence.
 constexpr std::size_t aligned_bytes = 32;
-Folded fold_and_copy(std::uint32_t crc, std::span<const std::byte> bytes, std::byte* to) noexcept;
+Folded fold_and_copy(std::uint32_t crc, std::span<const std::byte> bytes, std::byte* to,
+                     bool around_caches) noexcept;
 void fence_stores() noexcept;
 
 }  // namespace datamover::stream

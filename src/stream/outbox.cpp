@@ -14,9 +14,10 @@
 namespace datamover::stream {
 namespace {
 
-/// Whether a message is packed piece by piece, and each goes around the caches to where it is read.
+/// Whether a message is packed piece by piece, and each is copied with its checksum to where it is
+/// read.
 struct Method {
-    bool in_pieces = false, around_caches = false;
+    bool in_pieces = false, is_staged = false;
 };
 
 /// Whether pieces can be packed into memory that stays in the caches, and copied from there.
@@ -39,7 +40,8 @@ Method method_of(const Outgoing& outgoing, const Message& message) {
 struct Outbox::Packing {
     MessagePtr message;
     std::vector<PackingPieces::Bound> left;
-    bool around_caches = false;
+    bool is_staged = false;
+    bool around_caches = true;  ///< what is staged, from there
 };
 
 Outbox::Outbox(int pathways, bool may_hear_later)
@@ -66,8 +68,23 @@ void Outbox::pack(const std::string& key, std::uint64_t place, std::uint32_t arr
     std::vector<Packing> messages;
     for (const Outgoing& one : outgoing)
         messages.push_back(packed(*boxes.at(static_cast<std::size_t>(one.peer)), one, source));
+    choose_stores(messages);
     for (std::size_t n = 0; n < messages.size(); ++n)
         put(*boxes[static_cast<std::size_t>(outgoing[n].peer)], place, array, messages[n], number);
+}
+
+/// Of messages that are sent from where they were packed, the copy is hardly ever read again.
+void Outbox::choose_stores(std::span<Packing> messages) {
+    const auto is_read_there = [](const Packing& one) {
+        return one.is_staged && one.message->segment() != nullptr;
+    };
+    std::uint64_t bytes = 0;
+    for (const Packing& one : messages)
+        if (is_read_there(one)) bytes += one.message->bytes().size();
+    if (bytes == 0) return;
+    const bool around_caches = choice_.goes_around(std::chrono::steady_clock::now(), bytes);
+    for (Packing& one : messages)
+        if (is_read_there(one)) one.around_caches = around_caches;
 }
 
 /// Packs what goes to one process, but for pieces, which are packed when it is put.
@@ -79,9 +96,9 @@ Outbox::Packing Outbox::packed(Box& box, const Outgoing& outgoing, SourceMemory 
     Packing packing{box.memory(bytes), {}};
     std::byte* const memory = packing.message->bytes().data();
     const Method method = method_of(outgoing, *packing.message);
-    packing.around_caches = method.around_caches;
+    packing.is_staged = method.is_staged;
     packing.message->set_pieces({});
-    if (method.around_caches) {
+    if (method.is_staged) {
         packing.left = outgoing.pieces->bind(source, staging_.get(), Into::staging);
         std::vector<Message::Piece> pieces;
         for (const PackingPieces::Bound& piece : packing.left) pieces.push_back({piece.end, 0});
@@ -104,9 +121,10 @@ void Outbox::reserve_staging(std::size_t bytes) {
 void Outbox::pack_piece(const Packing& packing, std::size_t n) const {
     const auto& [pack, begin, end] = packing.left[n];
     pack();
-    if (packing.around_caches)
-        packing.message->set_checksum(n, copy_with_crc32c({staging_.get(), end - begin},
-                                                          packing.message->bytes().data() + begin));
+    if (packing.is_staged)
+        packing.message->set_checksum(
+            n, copy_with_crc32c({staging_.get(), end - begin},
+                                packing.message->bytes().data() + begin, packing.around_caches));
     packing.message->set_packed(end);
 }
 
@@ -119,7 +137,7 @@ void Outbox::put(Box& box, std::uint64_t place, std::uint32_t array, const Packi
         pack_piece(packing, n);
         const auto& [copy, begin, end] = packing.left[n];
         FreshPiece fresh;
-        if (packing.around_caches)
+        if (packing.is_staged)
             fresh = {packing.message.get(), begin, {staging_.get(), end - begin}};
         box.go_on(n + 1 == packing.left.size(), fresh);
     }

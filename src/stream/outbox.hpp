@@ -16,6 +16,7 @@
 #include "stream/connection.hpp"
 #include "stream/own_bytes.hpp"
 #include "stream/packing_pieces.hpp"
+#include "stream/store_choice.hpp"
 
 namespace datamover::stream {
 
@@ -73,6 +74,7 @@ public:
 private:
     struct Packing;
     using Boxes = std::vector<std::shared_ptr<Box>>;
+    void choose_stores(std::span<Packing> messages);
     Packing packed(Box& box, const Outgoing& outgoing, SourceMemory source);
     void pack_piece(const Packing& packing, std::size_t n) const;
     void put(Box& box, std::uint64_t place, std::uint32_t array, const Packing& packing,
@@ -90,7 +92,8 @@ private:
     std::mutex lock_;
     std::map<std::string, Boxes> boxes_;
     std::atomic<std::uint64_t> bytes_sent_{0};
-    /// Where pieces are packed that go around the caches from there.
+    StoreChoice choice_;  ///< for what is read in shared memory
+    /// Where pieces are packed that are copied from there.
     OwnBytes staging_;
     std::size_t staging_bytes_ = 0;
 };

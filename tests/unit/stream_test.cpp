@@ -73,11 +73,14 @@ TEST(StreamChecksum, IsTheDefinitionsAtEveryLengthAndAlignment) {
         ASSERT_EQ(crc32c_by_instruction(part), by_definition(part)) << begin << " " << count;
         ASSERT_EQ(crc32c_by_tables(part), by_definition(part)) << begin << " " << count;
         const std::size_t to = draw() % 64;
-        Bytes copy(to + count + 1, std::byte{0xa5});
-        ASSERT_EQ(copy_with_crc32c(part, copy.data() + to), by_definition(part)) << count;
-        ASSERT_TRUE(std::equal(part.begin(), part.end(), copy.begin() + static_cast<long>(to)));
-        ASSERT_TRUE(to == 0 || copy[to - 1] == std::byte{0xa5});
-        ASSERT_EQ(copy.back(), std::byte{0xa5});
+        for (const bool around_caches : {false, true}) {
+            Bytes copy(to + count + 1, std::byte{0xa5});
+            ASSERT_EQ(copy_with_crc32c(part, copy.data() + to, around_caches), by_definition(part))
+                << count;
+            ASSERT_TRUE(std::equal(part.begin(), part.end(), copy.begin() + static_cast<long>(to)));
+            ASSERT_TRUE(to == 0 || copy[to - 1] == std::byte{0xa5});
+            ASSERT_EQ(copy.back(), std::byte{0xa5});
+        }
     }
 }
 
