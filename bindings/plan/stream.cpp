@@ -141,13 +141,14 @@ void make_producer(Producer* producer, std::shared_ptr<stream::Together> togethe
                    const std::string& address, std::int64_t pathways, const std::string& policy,
                    std::int64_t queue_steps, std::int64_t queue_bytes, std::int64_t consumers,
                    const std::optional<std::string>& token, std::optional<double> timeout,
-                   bool local, std::shared_ptr<stream::Places> places, const std::string& name) {
+                   bool local, bool every_step, std::shared_ptr<stream::Places> places,
+                   const std::string& name) {
     if (together == nullptr) together = std::make_shared<AloneInPython>();
     const Unlocked release;
-    new (producer)
-        Producer(std::move(together), address,
-                 {pathways, policy, queue_steps, queue_bytes, consumers, token, timeout, local},
-                 std::move(places), name);
+    new (producer) Producer(
+        std::move(together), address,
+        {pathways, policy, queue_steps, queue_bytes, consumers, token, timeout, local, every_step},
+        std::move(places), name);
 }
 
 void send(Producer& producer, const std::string& name, std::optional<Layout> layout,
@@ -451,14 +452,14 @@ Parameters
 ----------
 together : Together or None
     None: this process alone, without MPI.
-address, pathways, policy, queue_steps, queue_bytes, consumers, token, timeout, local
+address, pathways, policy, queue_steps, queue_bytes, consumers, token, timeout, local, every_step
     As those of datamover.Stream; `queue_bytes` of 0 is no limit.
 places, name
     With whom it shares buffers, and its name among these; None: with nobody.
 )doc");
     c.def("__init__", &make_producer, "together"_a.none(), "address"_a, "pathways"_a, "policy"_a,
           "queue_steps"_a, "queue_bytes"_a, "consumers"_a, "token"_a.none(), "timeout"_a.none(),
-          "local"_a, "places"_a.none(), "name"_a)
+          "local"_a, "every_step"_a, "places"_a.none(), "name"_a)
         .def(
             "send", &send, "name"_a, "layout"_a.none(), "source"_a, "memory"_a, "dtype"_a,
             "elem_bytes"_a, "step"_a.none(),

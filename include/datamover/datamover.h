@@ -540,6 +540,7 @@ typedef struct datamover_stream_options {
                                made for every address but the loopback's */
     double timeout_seconds; /* after which a wait for consumers gives up; 0: never */
     int no_shared_memory; /* not 0: also consumers on this machine get messages over connections */
+    int every_step;       /* not 0: every step waits for `consumers`, not the first send alone */
 } datamover_stream_options;
 
 /* The number of a step that has none: the one after the last. */

@@ -31,6 +31,8 @@ struct StreamOptions {
     std::optional<double> timeout_seconds = {};
     /// Whether consumers on this machine get messages through shared memory.
     bool shared_memory = true;
+    /// Whether every step waits for `consumers`, not the first `send` alone.
+    bool every_step = false;
 };
 
 /// How several streams share what they hold in memory. All optional; the same on all processes.

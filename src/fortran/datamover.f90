@@ -529,7 +529,8 @@ module datamover
         ! ------------------------------------------------------------------ streams: sending
 
         ! Process 0 listens at `address`, 'tcp://host:port', port 0 for any that is free. Consumers
-        ! come and go; the first `send` waits for `consumers` of them. Where a consumer's queue of
+        ! come and go; the first `send` waits for `consumers` of them, with `every_step` that of each
+        ! step. Where a consumer's queue of
         ! `queue_steps` steps (else 2) or `queue_bytes` bytes of all processes (else 1 GiB) is full,
         ! `policy` says what is done: 'block' (the default), 'drop_oldest' or 'drop_newest'. Waits
         ! for consumers end after `timeout` seconds (else never). `token` is what consumers must know, at
@@ -538,7 +539,7 @@ module datamover
         ! this machine use them too. Collective over `comm`. datamover_io where the address is
         ! not to be had.
         module subroutine open_stream(self, comm, address, consumers, policy, queue_steps, queue_bytes, &
-            timeout, token, pathways, shared_memory, stat, errmsg)
+            timeout, token, pathways, shared_memory, every_step, stat, errmsg)
             class(datamover_stream), intent(inout) :: self
             integer, intent(in) :: comm
             character(*), intent(in) :: address
@@ -549,7 +550,7 @@ module datamover
             real(c_double), intent(in), optional :: timeout
             character(*), intent(in), optional :: token
             integer, intent(in), optional :: pathways
-            logical, intent(in), optional :: shared_memory
+            logical, intent(in), optional :: shared_memory, every_step
             integer, intent(out), optional :: stat
             character(*), intent(inout), optional :: errmsg
         end subroutine

@@ -17,10 +17,11 @@ constexpr std::chrono::seconds finish_time{5};
 
 }  // namespace
 
-Audience::Audience(Flow flow, std::int64_t least, JsonObject welcome,
+Audience::Audience(Flow flow, std::int64_t least, bool every_step, JsonObject welcome,
                    std::shared_ptr<Places> places, const std::string& name)
     : flow_(flow),
       least_(least),
+      every_step_(every_step),
       welcome_(std::move(welcome)),
       places_(places ? std::move(places) : std::make_shared<Places>(StreamManagerOptions())),
       lock_(places_->lock),
@@ -68,7 +69,7 @@ std::optional<Decision> Audience::decide(int array, std::int64_t sequence, std::
 std::optional<Decision> Audience::try_to_decide(const Array& array, std::int64_t sequence,
                                                 std::int64_t number) {
     // Within a step nobody is let in: the rest of it would be no step.
-    if (sequence != sequence_ && !admit(sequence_ < 0)) return std::nullopt;
+    if (sequence != sequence_ && !admit()) return std::nullopt;
     undone_ = {};  // what was decided before has been done
     std::vector<std::pair<ConsumerPtr, std::int64_t>> chosen;
     std::int64_t all_bytes = 0;
@@ -147,8 +148,8 @@ void Audience::end_stalled(Clock::time_point since) {
                   Error(ErrorCode::timeout, "it took nothing while another stream had to wait"));
 }
 
-/// Lets in who is ready, between steps; false where too few are there for the first.
-bool Audience::admit(bool is_first) {
+/// Lets in who is ready, between steps; false where too few are there.
+bool Audience::admit() {
     answer_about_arrays();
     std::int64_t active = 0;
     std::vector<ConsumerPtr> ready;
@@ -156,8 +157,8 @@ bool Audience::admit(bool is_first) {
         active += consumer->is_active;
         if (consumer->is_ready() && !consumer->is_active) ready.push_back(consumer);
     }
-    if (is_first && active + static_cast<std::int64_t>(ready.size()) < least_) return false;
-    least_ = 0;
+    if (active + static_cast<std::int64_t>(ready.size()) < least_) return false;
+    if (!every_step_) least_ = 0;
     for (const ConsumerPtr& consumer : ready) {
         consumer->is_active = true;
         ++came_;

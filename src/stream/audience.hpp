@@ -71,9 +71,10 @@ struct AudienceCounters {
 /// The consumers of a stream; called by the sending program and by the threads of connections.
 class Audience : private PlaceHolder {
 public:
-    /// The first decision waits for `least` consumers. `welcome` are the words that each is greeted
+    /// The first decision waits for `least` consumers, or with `every_step` that of each step does.
+    /// `welcome` are the words that each is greeted
     /// with; its key is added. Null `places` are this stream's alone.
-    Audience(Flow flow, std::int64_t least, JsonObject welcome,
+    Audience(Flow flow, std::int64_t least, bool every_step, JsonObject welcome,
              std::shared_ptr<Places> places = nullptr, const std::string& name = "");
     ~Audience() override;
     Audience(const Audience&) = delete;
@@ -136,7 +137,7 @@ private:
     // All of these under the lock.
     std::optional<Decision> try_to_decide(const Array& array, std::int64_t sequence,
                                           std::int64_t number);
-    bool admit(bool is_first);
+    bool admit();
     void answer_about_arrays();
     void tell_arrays(Consumer& consumer);
     void tell_array(Consumer& consumer, const Array& array);
@@ -165,6 +166,7 @@ private:
 
     const Flow flow_;
     std::int64_t least_;
+    const bool every_step_;
     const JsonObject welcome_;
     const std::shared_ptr<Places> places_;
     std::mutex& lock_;

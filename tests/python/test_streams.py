@@ -641,6 +641,39 @@ def test_consumers_come_late_leave_and_come_again():
         assert out.counters()["bytes_kept"] == 0
 
 
+def test_every_step_waits_for_consumers():
+    """Nothing is sent while nobody listens; what waited for the one that went is all that is lost."""
+    is_enough = threading.Event()
+    out = dm.Stream(None, HERE, consumers=1, every_step=True, queue_steps=1)
+
+    def send_until_enough():
+        with out:
+            for step in itertools.takewhile(lambda _: not is_enough.is_set(), itertools.count()):
+                send(out, [step])
+
+    seen = []
+    with thread(send_until_enough):
+        for is_last in (False, False, False, False, True):
+            with dm.stream.connect(out.address, ahead=1) as source:
+                steps = source.steps({"u": LINE}, timeout=LIMIT_SECONDS)
+                seen += numbers(itertools.islice(steps, 20))
+                if is_last:
+                    is_enough.set()
+                    seen += numbers(steps)
+    gaps = np.diff(seen)
+    assert seen[0] == 0
+    assert (gaps >= 1).all()
+    # One on its way and one that waits, for the one that leaves; another is decided on meanwhile.
+    assert (gaps <= 4).all()
+    with (
+        dm.Stream(None, HERE, consumers=1, every_step=True, timeout=0.2) as out,
+        pytest.raises(dm.Timeout, match="too few came"),
+    ):
+        send(out, [0])
+    with pytest.raises(dm.InvalidArgument, match="for how many"):
+        dm.Stream(None, HERE, every_step=True)
+
+
 @pytest.mark.parametrize(
     ("nbytes", "ahead", "granted"),
     [

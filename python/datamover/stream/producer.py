@@ -71,6 +71,9 @@ class Stream:
         more may be on their way to it. A consumer for which one step takes more is refused.
     consumers : int
         The first `send` waits until so many consumers are there.
+    every_step : bool
+        Whether each step waits for `consumers`, not the first `send` alone: nothing is sent while
+        fewer listen. What was sent to one that goes, and not taken, is lost all the same.
     token : str, optional
         What consumers must know. Without it only processes of this machine may connect where the
         address is the loopback's; for any other address a token is made.
@@ -118,6 +121,7 @@ class Stream:
         queue_steps: int = 2,
         queue_bytes: int | None = QUEUE_BYTES,
         consumers: int = 0,
+        every_step: bool = False,
         token: str | None = None,
         timeout: float | None = None,
         local: bool = True,
@@ -138,6 +142,7 @@ class Stream:
                 None if token is None else _text(token, "token"),
                 seconds(timeout),
                 bool(local),
+                bool(every_step),
             )
         self._end = Producer(self._group.members(), *options, *_place)
         self.address, self.token = self._end.address, self._end.token
