@@ -642,7 +642,7 @@ def test_consumers_come_late_leave_and_come_again():
 
 
 def test_every_step_waits_for_consumers():
-    """Nothing is sent while nobody listens; what waited for the one that went is all that is lost."""
+    """Nothing is sent while nobody listens; what waited for one that went is all that is lost."""
     is_enough = threading.Event()
     out = dm.Stream(None, HERE, consumers=1, every_step=True, queue_steps=1)
 
