@@ -3,14 +3,11 @@
 #include "tuning_memory.hpp"
 
 #include <mpi.h>
-#include <unistd.h>
-#ifdef __linux__
-#include <sched.h>
-#endif
 
 #include "check.hpp"
 #include "datamover/version.h"
 #include "geometry/word_digest.hpp"
+#include "mpi/usable_processors.hpp"
 
 namespace datamover {
 namespace {
@@ -44,15 +41,6 @@ void put(WordDigest& digest, const ArrayPart& part) {
     }
 }
 
-/// Those that this process may run on: a batch system may leave it fewer than there are.
-std::int64_t usable_processors() {
-#ifdef __linux__
-    cpu_set_t allowed;
-    if (sched_getaffinity(0, sizeof allowed, &allowed) == 0) return CPU_COUNT(&allowed);
-#endif
-    return sysconf(_SC_NPROCESSORS_ONLN);
-}
-
 /// Of the machine and the software that moves.
 std::int64_t system_digest() {
     static const std::int64_t made = [] {
@@ -62,7 +50,7 @@ std::int64_t system_digest() {
         if (MPI_Get_library_version(text, &length) != MPI_SUCCESS) length = 0;
         put(digest, std::string(text, static_cast<std::size_t>(length)));
         put(digest, DATAMOVER_VERSION);
-        digest.put(usable_processors());
+        digest.put(mpi::count(mpi::usable_processors()));
         return digest.value();
     }();
     return made;

@@ -18,6 +18,7 @@
 #include "memory/offer.hpp"
 #include "memory/process_memory.hpp"
 #include "thread_level.hpp"
+#include "usable_processors.hpp"
 #include "window.hpp"
 
 namespace datamover::mpi {
@@ -106,17 +107,19 @@ void ProcessGroup::find_node() {
     check(MPI_Comm_rank(real_node, &position), "MPI_Comm_rank");
     check(MPI_Comm_size(real_node, &processes), "MPI_Comm_size");
     machine_ranks_.resize(static_cast<std::size_t>(processes));
-    if (const int code =
-            MPI_Allgather(&rank_, 1, MPI_INT, machine_ranks_.data(), 1, MPI_INT, real_node);
-        code != MPI_SUCCESS) {
+    ProcessorSet usable = usable_processors();
+    int code = MPI_Allgather(&rank_, 1, MPI_INT, machine_ranks_.data(), 1, MPI_INT, real_node);
+    if (code == MPI_SUCCESS)
+        code = MPI_Allreduce(MPI_IN_PLACE, usable.data(), static_cast<int>(usable.size()),
+                             MPI_UINT64_T, MPI_BOR, real_node);
+    if (code != MPI_SUCCESS) {
         MPI_Comm_free(&real_node);
-        check(code, "MPI_Allgather");
+        check(code, "a first exchange within a node");
     }
-    processors_ =
-        processes > sysconf(_SC_NPROCESSORS_ONLN) ? Processors::shared : Processors::one_each;
+    processors_ = processes > count(usable) ? Processors::shared : Processors::one_each;
     const std::int64_t pretend = pretend_node_size();
     const int color = pretend > 0 ? static_cast<int>(position / pretend) : 0;
-    const int code = MPI_Comm_split(real_node, color, position, &node_comm_);
+    code = MPI_Comm_split(real_node, color, position, &node_comm_);
     MPI_Comm_free(&real_node);
     check(code, "MPI_Comm_split");
     check(MPI_Comm_set_errhandler(node_comm_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");

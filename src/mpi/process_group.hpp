@@ -58,7 +58,7 @@ public:
     /// Whether a process runs on the same machine, whatever DATAMOVER_NODE_SIZE says.
     bool on_same_machine(std::int64_t rank) const;
 
-    /// Shared where there are more processes on the real node than processors.
+    /// Shared where there are more processes on the real node than processors that they may run on.
     Processors processors() const { return processors_; }
     /// Why this process shares no memory with others of its node; empty where it does, or is alone.
     const std::string& why_no_shared_memory() const { return why_no_shared_memory_; }

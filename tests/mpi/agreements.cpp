@@ -3,6 +3,9 @@
 // wait for one that has failed, or sleep although there is something to hear?
 #include <gtest/gtest.h>
 #include <mpi.h>
+#ifdef __linux__
+#include <sched.h>
+#endif
 
 #include <atomic>
 #include <chrono>
@@ -150,6 +153,27 @@ TEST(Agreements, EndWhereAProcessHasNoMemoryForWhatIsGathered) {
     }
     EXPECT_TRUE(mpi_test::holds_everywhere(!HasFailure()));
 }
+
+#ifdef __linux__
+TEST(Agreements, ProcessesThatABatchSystemLeavesOneProcessorShareIt) {
+    cpu_set_t before, one;
+    ASSERT_EQ(sched_getaffinity(0, sizeof before, &before), 0);
+    int processor = 0;
+    while (!CPU_ISSET(processor, &before)) ++processor;
+    MPI_Bcast(&processor, 1, MPI_INT, 0, MPI_COMM_WORLD);
+    CPU_ZERO(&one);
+    CPU_SET(processor, &one);
+    const bool is_confined = sched_setaffinity(0, sizeof one, &one) == 0;
+    if (mpi_test::holds_everywhere(is_confined)) {
+        const mpi_test::OwnComm comm;
+        const auto group = ProcessGroup::of(comm);
+        EXPECT_EQ(group->processors(),
+                  group->size() > 1 ? Processors::shared : Processors::one_each);
+    }
+    EXPECT_EQ(sched_setaffinity(0, sizeof before, &before), 0);
+    EXPECT_TRUE(mpi_test::holds_everywhere(!HasFailure()));
+}
+#endif
 
 TEST(Agreements, EndWhereAProcessFailsInstead) {
     const mpi_test::OwnComm comm;
