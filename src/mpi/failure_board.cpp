@@ -60,14 +60,30 @@ void FailureBoard::tell(const Error& why) noexcept {
     }
 }
 
+bool FailureBoard::may_begin_turn(std::uint64_t turn) const {
+    if (turn < Board::turns) return true;
+    const std::size_t place = turn % Board::turns;
+    const auto least = static_cast<std::uint32_t>(turn + 1 - Board::turns);
+    return std::ranges::all_of(peers_, [&](const PeerBoard& peer) {
+        const std::uint64_t theirs = peer.board->binding_of_turn[place].load();
+        return static_cast<std::int32_t>(static_cast<std::uint32_t>(theirs >> 32) - least) >= 0;
+    });
+}
+
 void FailureBoard::begin_turn(std::uint64_t turn, int binding) const {
     const std::uint64_t mark = (turn + 1) << 32;
-    const std::uint64_t mine = mark | static_cast<std::uint32_t>(binding);
     const std::size_t place = turn % Board::turns;
+    // The turn that is forgotten now is compared before, with those that have come to it since.
+    compare_turn(place, own_->binding_of_turn[place].load());
+    const std::uint64_t mine = mark | static_cast<std::uint32_t>(binding);
     own_->binding_of_turn[place].store(mine);
+    compare_turn(place, mine);
+}
+
+void FailureBoard::compare_turn(std::size_t place, std::uint64_t mine) const {
     for (const PeerBoard& peer : peers_) {
         const std::uint64_t theirs = peer.board->binding_of_turn[place].load();
-        if ((theirs ^ mark) >> 32 == 0 && theirs != mine)
+        if ((theirs ^ mine) >> 32 == 0 && theirs != mine)
             throw make_error(ErrorCode::mismatch, "process ", rank_,
                              " starts movers with a collective transport in another order than "
                              "another process of its node; all processes must start them in the "

@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -81,6 +82,9 @@ public:
     }
     /// Like check, and looks for notices from other nodes every now and then. For loops that wait.
     void check_while_waiting();
+    /// Whether a turn may begin: the others of the node have come to the one so many before it that
+    /// it takes the place of on the board. Until then that one could not be compared any more.
+    bool may_begin_turn(std::uint64_t turn) const;
     /// Writes for which binding this process uses a turn. Throws mismatch where another process of
     /// the node uses it for another one: the first to come finds none, all others do.
     void begin_turn(std::uint64_t turn, int binding) const;
@@ -105,6 +109,9 @@ private:
     static constexpr int empty = 0, writing = 1, written = 2;
     bool is_written() const { return own_->state.load() == written; }
     bool all_have_left() const { return own_->left.load() == peers_.size(); }
+    /// Throws mismatch where another process used the turn at a place, if it is still that turn's,
+    /// for another binding than `mine`.
+    void compare_turn(std::size_t place, std::uint64_t mine) const;
     void receive_notice();
     static void write(Board& board, const FailureNotice& notice) noexcept;
     [[noreturn]] void throw_error() const;

@@ -101,9 +101,10 @@ public:
     MPI_Comm turns_comm() const { return turns_comm_; }
     /// The next turn, the same on all processes that take turns in the same order.
     std::uint64_t take_turn() { return next_turn_.fetch_add(1, std::memory_order_relaxed); }
-    /// Whether those before it have ended.
+    /// Whether those before it have ended, and no other process of the node is too far behind.
     bool is_turn(std::uint64_t turn) const {
-        return current_turn_.load(std::memory_order_acquire) == turn;
+        return current_turn_.load(std::memory_order_acquire) == turn &&
+               board_->may_begin_turn(turn);
     }
     /// Uses a turn for the binding `number`. Throws mismatch where another process of the node uses
     /// it for another binding.

@@ -6,6 +6,7 @@ import os
 import resource
 import subprocess
 import sys
+import time
 
 import drawn
 import numpy as np
@@ -230,6 +231,48 @@ class TestTurns:
             # Between nodes, one whose neighbours keep its order hears of it in what it does next.
             movers[0].start()
             movers[0].wait(timeout=60)
+
+    def test_another_order_is_found_in_the_first_round_of_a_process_that_comes_late(
+        self, comm, transport
+    ):
+        """Those that send need not wait for it: they may be many rounds ahead."""
+        n = comm.size
+        if n == 1:
+            return
+        fresh = comm.Dup()
+        pieces = dm.FloorPlan([dm.Region((i,), (i + 1,)) for i in range(n)], list(range(n)), n)
+        plan = dm.MotionPlan(pieces, pieces)
+        plan.copy(0, dm.Region((0,), (1,)), n - 1, dm.Region((n - 1,), (n,)))
+        pairs = [[dm.XArray(fresh, pieces, "i8") for _ in range(2)] for _ in range(2)]
+        for k, (a, b) in enumerate(pairs):
+            a.local[...], b.local[...] = k, -1
+        movers = [dm.Mover(plan, a, b, transport=transport) for a, b in pairs]
+        comm.barrier()
+        is_late = comm.rank == n - 1
+        if is_late:
+            time.sleep(0.3)
+        with pytest.raises((dm.Mismatch, dm.PeerFailed), match="order"):
+            for _ in range(50):
+                for mover in movers[::-1] if is_late else movers:
+                    mover.start()
+                for mover in movers:
+                    mover.wait(timeout=60)
+                assert not is_late, "a round in another order ended"
+
+    def test_some_are_many_rounds_ahead_of_others(self, comm, rng, transport):
+        n = comm.size
+        pieces = dm.FloorPlan([dm.Region((i,), (i + 1,)) for i in range(n)], list(range(n)), n)
+        plan = dm.MotionPlan(pieces, pieces)
+        plan.copy(0, dm.Region((0,), (1,)), n - 1, dm.Region((n - 1,), (n,)))
+        a, b = dm.XArray(comm, pieces, "i8"), dm.XArray(comm, pieces, "i8")
+        mover = dm.Mover(plan, a, b, transport=transport)
+        late = int(rng.integers(0, n))
+        for step in range(200):
+            a.local[...] = step + comm.rank
+            if comm.rank == late and step % 70 == 0:
+                time.sleep(0.02)
+            mover()
+            assert b.local[0] == step or comm.rank < n - 1
 
 
 class TestSameForAll:
