@@ -2,6 +2,8 @@
 // Where does memory go that nobody uses any more?
 #include "stream/memory_pool.hpp"
 
+#include <unistd.h>
+
 #include <new>
 #include <utility>
 
@@ -22,6 +24,8 @@ std::shared_ptr<std::byte> MemoryPool::take(std::size_t bytes) {
     }
 }
 
+MemoryPool::Kept::Kept(std::size_t most) : most_unused(most), process(::getpid()) {}
+
 OwnBytes MemoryPool::Kept::take(std::size_t bytes) {
     {
         const std::lock_guard guard(lock);
@@ -36,6 +40,8 @@ OwnBytes MemoryPool::Kept::take(std::size_t bytes) {
 }
 
 void MemoryPool::Kept::give_back(OwnBytes memory, std::size_t bytes) noexcept {
+    // In a forked child the lock may be a thread's that is not there, for ever.
+    if (::getpid() != process) return;
     try {
         const std::lock_guard guard(lock);
         auto& same = unused[bytes];

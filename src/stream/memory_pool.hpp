@@ -2,6 +2,8 @@
 // How is memory for what comes used again? New pages cost more than what is done with them.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -13,7 +15,8 @@
 
 namespace datamover::stream {
 
-/// Memory that comes back when nobody has it any more; by any thread, also after the pool's end.
+/// Memory that comes back when nobody has it any more; by any thread, also after the pool's end. In
+/// a child that was forked meanwhile it goes to the system.
 class MemoryPool {
 public:
     /// Keeps at most so many of each size that nobody uses.
@@ -25,11 +28,12 @@ public:
 
 private:
     struct Kept {
-        explicit Kept(std::size_t most) : most_unused(most) {}
+        explicit Kept(std::size_t most);
         OwnBytes take(std::size_t bytes);
         void give_back(OwnBytes memory, std::size_t bytes) noexcept;
 
         const std::size_t most_unused;
+        const pid_t process;
         std::mutex lock;
         std::map<std::size_t, std::vector<OwnBytes>> unused;
     };

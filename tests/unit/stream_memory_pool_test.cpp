@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Does memory come back to a pool from wherever it is let go of?
+#include "stream/memory_pool.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <memory>
+#include <thread>
+#include <vector>
+
+namespace datamover::stream {
+namespace {
+
+TEST(StreamMemoryPool, GivesWhatNobodyHasAnyMore) {
+    MemoryPool pool(1);
+    std::shared_ptr<std::byte> one = pool.take(100), other = pool.take(100);
+    const std::byte* const first = one.get();
+    one.reset();
+    EXPECT_NE(pool.take(99).get(), first);
+    EXPECT_EQ(pool.take(100).get(), first);
+    std::thread([other = std::move(other)] {}).join();
+}
+
+TEST(StreamMemoryPool, MayEndBeforeItsMemory) {
+    auto pool = std::make_unique<MemoryPool>();
+    const std::shared_ptr<std::byte> memory = pool->take(8);
+    pool.reset();
+    *memory = std::byte{7};
+}
+
+/// Another thread may be in the pool while a process forks.
+TEST(StreamMemoryPool, IsLeftAloneByAForkedChild) {
+    constexpr int forks = 300;
+    constexpr unsigned longest_seconds = 10;
+    MemoryPool pool;
+    std::atomic<bool> ends = false;
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 2; ++i)
+        threads.emplace_back([&] {
+            while (!ends) pool.take(8);
+        });
+    std::shared_ptr<std::byte> memory = pool.take(16);
+    int failed = 0;
+    for (int i = 0; i < forks && failed == 0; ++i) {
+        const pid_t child = ::fork();
+        ASSERT_GE(child, 0);
+        if (child == 0) {
+            ::alarm(longest_seconds);
+            memory.reset();
+            ::_exit(0);
+        }
+        int status = 0;
+        ASSERT_EQ(::waitpid(child, &status, 0), child);
+        failed += status != 0;
+    }
+    ends = true;
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(failed, 0) << "a forked child did not end";
+}
+
+}  // namespace
+}  // namespace datamover::stream
