@@ -566,6 +566,34 @@ def test_arrays_of_steps_are_the_programs_as_long_as_it_keeps_them(local):
         whole[...] = 0  # writable, and nobody else's
 
 
+def test_threads_share_the_steps_of_a_consumer():
+    shape = (100, 1000)
+    rows = dm.BlockCyclic(shape, "(block, *)", nprocs=1)
+    regions = [dm.Region((0, begin), (100, begin + 500)) for begin in (0, 500)]
+    tiles = dm.FloorPlan(regions, [0, 0], 1)
+    base = np.arange(100_000.0).reshape(shape)
+    steps_of_threads = [[], [], []]
+    with dm.Stream(None, HERE, consumers=1) as out, dm.stream.connect(out.address) as source:
+        steps = source.steps({"whole": rows, "tiled": tiles}, LIMIT_SECONDS)
+
+        def receive(seen):
+            for step, arrays in steps:
+                np.testing.assert_array_equal(arrays["whole"], base + step)
+                for tile, part in arrays["tiled"].items():
+                    np.testing.assert_array_equal(part, base[:, 500 * tile :][:, :500] - step)
+                seen.append(step)
+
+        with contextlib.ExitStack() as stack:
+            for seen in steps_of_threads:
+                stack.enter_context(thread(lambda seen=seen: receive(seen)))
+            for step in range(300):
+                out.send("whole", base + step, layout=rows, step=step)
+                out.send("tiled", base - step, layout=rows, step=step)
+            out.close(LIMIT_SECONDS)
+    assert all(seen == sorted(seen) for seen in steps_of_threads)
+    assert sorted(itertools.chain(*steps_of_threads)) == list(range(300))
+
+
 def test_steps_of_several_arrays():
     layouts = {"u": LINE, "v": LINE}
     with (

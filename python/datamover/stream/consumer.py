@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import threading
 import weakref
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
@@ -131,6 +132,7 @@ class Consumer:
     ):
         self._group = Group(comm)
         self._wanted: dict[str, _Wanted] = {}
+        self._turn = threading.Lock()  #: who holds it takes a step
         with self._refusing():
             self._address = wire.parse_address(address)
             if token is not None and not (isinstance(token, str) and token.isprintable()):
@@ -189,7 +191,8 @@ class Consumer:
         """Say what is wanted, and iterate over the steps that begin from now on. Collective.
 
         The saying is collective; each process then gets the same steps in the same order, without
-        waiting for the others. Steps end when the stream is closed.
+        waiting for the others. Steps end when the stream is closed. Threads take turns: each step
+        goes to one of them, and `timeout` counts from when its turn comes.
 
         Parameters
         ----------
@@ -259,6 +262,10 @@ class Consumer:
         return {name: _Wanted(target, self._group.rank) for name, target in targets.items()}
 
     def _next(self, limit: float | None) -> tuple[int, dict[str, Any]]:
+        with self._turn:
+            return self._take(limit)
+
+    def _take(self, limit: float | None) -> tuple[int, dict[str, Any]]:
         arrived = self._end.next(limit)
         if arrived is None:
             raise StopIteration
