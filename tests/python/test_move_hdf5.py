@@ -79,6 +79,17 @@ def test_chunks_are_decoded_here_where_their_filters_are_known(tmp_path, rng):
         with_reader.close()
 
 
+@pytest.mark.parametrize("libver", ["earliest", "latest"])
+@pytest.mark.parametrize("most", [(None, 7), (9, None), (None, None), (9, 7)])
+def test_chunks_of_dimensions_without_an_end(tmp_path, rng, libver, most):
+    """Of one that is not the first HDF5 tells the places of chunks wrongly."""
+    elems = rng.integers(0, 99, (8, 7))
+    with h5py.File(tmp_path / "a.h5", "w", libver=libver) as file:
+        file.create_dataset("u", data=elems, chunks=(3, 2), maxshape=most, shuffle=True)
+    move(None, tmp_path / "a.h5", tmp_path / "u.npy")
+    np.testing.assert_array_equal(np.load(tmp_path / "u.npy"), elems)
+
+
 def test_chunks_that_were_never_written_hold_the_fill_value(tmp_path):
     with h5py.File(tmp_path / "a.h5", "w") as file:
         made = file.create_dataset("u", (10, 10), "i4", chunks=(4, 4), fillvalue=7)

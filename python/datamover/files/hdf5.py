@@ -226,7 +226,7 @@ def names(path: str) -> list[str]:
 
 
 class DatasetReader:
-    """A dataset that h5py reads: virtual, external, not yet written, or with filters of others.
+    """A dataset that h5py reads: virtual, external, not yet written, or in chunks not read here.
 
     The file is closed with it. Any number of threads may read; h5py lets them one by one.
     """

@@ -111,6 +111,18 @@ def is_compressed(dataset: Any) -> bool:
 
 
 def can_read(dataset: Any) -> bool:
-    """Tell whether all filters of a chunked dataset are known here."""
+    """Tell whether HDF5 tells the places of a dataset's chunks, and all filters are known here."""
     h5z = hdf5.h5py().h5z
-    return dataset.size > 0 and set(filters(dataset)) <= {h5z.FILTER_DEFLATE, h5z.FILTER_SHUFFLE}
+    known = {h5z.FILTER_DEFLATE, h5z.FILTER_SHUFFLE}
+    return dataset.size > 0 and set(filters(dataset)) <= known and _are_places_right(dataset)
+
+
+def _are_places_right(dataset: Any) -> bool:
+    """Tell whether HDF5 tells the places of chunks rightly.
+
+    With one dimension without an end, the newer of its two indexes has that dimension first. Asked
+    for a place HDF5 (2.0 too) forgets that, and tells the place of another chunk. Which of the two
+    indexes a dataset has, it does not say.
+    """
+    endless = [d for d, most in enumerate(dataset.maxshape) if most is None]
+    return len(endless) != 1 or endless == [0]
