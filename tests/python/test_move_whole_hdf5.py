@@ -226,6 +226,21 @@ def test_a_failure_leaves_nothing(tmp_path):
     assert (tmp_path / "b.h5").read_bytes() == b"old"
 
 
+@pytest.mark.parametrize("output", ["b.h5", "b.zarr"])
+@pytest.mark.parametrize("held", ["/", "g"])
+def test_attributes_that_are_damaged_leave_nothing(tmp_path, output, held):
+    with h5py.File(tmp_path / "a.h5", "w", libver="latest") as file:
+        file["g/u"] = np.arange(3.0)
+        for k in range(20):  # so many that an index finds them
+            file[held].attrs[f"a{k}"] = k
+    content = (tmp_path / "a.h5").read_bytes()
+    assert content.count(b"BTLF") == 1
+    (tmp_path / "a.h5").write_bytes(content.replace(b"BTLF", b"BTLE"))
+    with pytest.raises(dm.IoError, match=r"a\.h5 is no HDF5 file that can be read"):
+        move(None, tmp_path / "a.h5", tmp_path / output)
+    assert os.listdir(tmp_path) == ["a.h5"]
+
+
 @pytest.mark.kills
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 @pytest.mark.parametrize("nprocs", [1, 2])

@@ -150,6 +150,17 @@ def test_what_cannot_be_moved_is_refused(tmp_path):
     assert os.listdir(tmp_path) == ["a.zarr"]
 
 
+@pytest.mark.parametrize("output", ["b.h5", "b.zarr"])
+@pytest.mark.parametrize("content", [b"{", b"\xff", b"[" * 100_000])
+def test_attributes_of_a_group_that_cannot_be_read(tmp_path, output, content):
+    group = zarr.create_group(tmp_path / "a.zarr", zarr_format=2).create_group("g")
+    group.create_array("u", data=np.arange(3.0))
+    (tmp_path / "a.zarr/g/.zattrs").write_bytes(content)
+    with pytest.raises(dm.IoError, match="g has attributes that cannot be read"):
+        move(None, tmp_path / "a.zarr", tmp_path / output)
+    assert os.listdir(tmp_path) == ["a.zarr"]
+
+
 @pytest.mark.parametrize("zarr_format", [2, 3])
 def test_a_group_becomes_a_group(tmp_path, zarr_format):
     held = make(tmp_path / "a.zarr", zarr_format)

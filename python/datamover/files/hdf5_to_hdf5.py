@@ -126,7 +126,8 @@ class Hdf5ToHdf5(WholeHdf5):
             raise Unsupported(f"{self.source}:/{name} cannot be made anew: {e}") from e
 
     def _attributes(self, held: Any) -> tuple[list[NativeAttribute], dict[str, str]]:
-        return native_attributes.read_attributes(held, OF_SCALES)
+        with hdf5.reading(self.source):
+            return native_attributes.read_attributes(held, OF_SCALES)
 
     def _write_attributes(
         self, made: Any, attributes: tuple[list[NativeAttribute], dict[str, str]]

@@ -60,15 +60,18 @@ class Hdf5ToZarr(WholeHdf5):
     ) -> None:
         """Make the groups with their attributes, and copy strings."""
         self._tell_of_links()
-        of_netcdf = is_netcdf(self.file)
-        zarr_group.make(place, json_attributes(self.file, of_netcdf))
+        zarr_group.make(place, self._attributes(self.file))
         for name, held in self.tree.groups.items():
             folder = names.local_path(os.path.join(place, name))
             os.mkdir(folder)
-            zarr_group.make(folder, json_attributes(held, of_netcdf))
+            zarr_group.make(folder, self._attributes(held))
         for name in self.copied:
             path = names.local_path(os.path.join(place, name))
             strings.copy_to_zarr(self.file, name, f"{self.source}:/{name}", path, checks)
+
+    def _attributes(self, held: Any) -> dict[str, Any]:
+        with hdf5.reading(self.source):
+            return json_attributes(held, is_netcdf(self.file))
 
     def _tell_of_links(self) -> None:
         """Say what is left out, and what is there twice."""
@@ -87,5 +90,6 @@ class Hdf5ToZarr(WholeHdf5):
             log.warning("%s:/%s is left out: it is %s", self.source, name, words)
         # Those of the datasets are named when these are written.
         for name, held in {"": self.file, **tree.groups}.items():
-            found_here = json_attributes(held)
-            tell_not_in_json(f"{self.source}:/{name}", left_out(held, found_here))
+            with hdf5.reading(self.source):
+                missing = left_out(held, json_attributes(held))
+            tell_not_in_json(f"{self.source}:/{name}", missing)

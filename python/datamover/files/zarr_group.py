@@ -17,20 +17,27 @@ def metadata(path: str) -> dict[str, Any]:
     Raises
     ------
     IoError
-        It is no JSON object.
+        They cannot be read, or are no JSON object.
     """
     for name in ("zarr.json", ".zarray", ".zgroup"):
-        try:
-            with open(os.path.join(path, name), encoding="utf-8") as file:
-                found = json.load(file)
-        except FileNotFoundError:
-            continue
-        except (ValueError, RecursionError) as e:
-            raise IoError(f"{path} has metadata that cannot be read: {e}") from e
-        if not isinstance(found, dict):
-            raise IoError(f"{path} has metadata that are no JSON object")
-        return found if name == "zarr.json" else {"node_type": name[2:], **found}
+        found = _object_in(path, name, "metadata")
+        if found is not None:
+            return found if name == "zarr.json" else {"node_type": name[2:], **found}
     return {}
+
+
+def _object_in(path: str, name: str, what: str) -> dict[str, Any] | None:
+    """Read a JSON object from a file of a node; None where there is no such file."""
+    try:
+        with open(os.path.join(path, name), encoding="utf-8") as file:
+            found = json.load(file)
+    except FileNotFoundError:
+        return None
+    except (ValueError, RecursionError) as e:
+        raise IoError(f"{path} has {what} that cannot be read: {e}") from e
+    if not isinstance(found, dict):
+        raise IoError(f"{path} has {what} that are no JSON object")
+    return found
 
 
 def is_array(path: str) -> bool:
@@ -108,16 +115,14 @@ def attributes(path: str) -> dict[str, Any]:
     Raises
     ------
     IoError
-        They are no JSON object.
+        They cannot be read, or are no JSON object.
     """
     found = metadata(path)
-    if "attributes" not in found and os.path.exists(os.path.join(path, ".zattrs")):
-        with open(os.path.join(path, ".zattrs"), encoding="utf-8") as file:
-            found = {"attributes": json.load(file)}
-    said = found.get("attributes", {})
-    if not isinstance(said, dict):
+    if "attributes" not in found:
+        return _object_in(path, ".zattrs", "attributes") or {}
+    if not isinstance(found["attributes"], dict):
         raise IoError(f"{path} has attributes that are no JSON object")
-    return said
+    return found["attributes"]
 
 
 def content(attributes: dict[str, Any]) -> bytes:
