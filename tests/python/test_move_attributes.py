@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Has a dataset that was moved from HDF5 to HDF5 its attributes and fill value as they were?"""
 
+import json
 import subprocess
 import sys
 
@@ -249,3 +250,26 @@ def test_a_class_and_name_that_are_no_scales_are_kept_in_zarr(tmp_path, caplog, 
     assert warnings_in(caplog) == [
         f"{tmp_path}/a.h5:/g/z: its attribute CLASS is left out: JSON has none of that type"
     ]
+
+
+@pytest.mark.parametrize("output", ["b.h5:/u", "b.h5", "b.zarr"])
+@pytest.mark.parametrize("dtype", [">i2", "<i2"])
+def test_lists_in_another_byte_order_are_left_out_and_named(tmp_path, caplog, output, dtype):
+    """h5py reads other numbers than are in the file."""
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["u"] = np.arange(3.0)
+        value = np.empty((), object)
+        value[()] = np.arange(3, dtype="i2")
+        file["u"].attrs.create("lists", value, (), h5py.vlen_dtype(dtype))
+    source = f"{tmp_path}/a.h5" + (":/u" if ":" in output else "")
+    move(None, source, f"{tmp_path}/{output}")
+    is_swapped = np.dtype(dtype) != np.dtype("i2")
+    assert ["its attribute lists is left out" in r.getMessage() for r in caplog.records] == (
+        [True] if is_swapped else []
+    )
+    if "h5" in output:
+        with h5py.File(tmp_path / "b.h5") as file:
+            found = {name: value.tolist() for name, value in file["u"].attrs.items()}
+    else:
+        found = json.loads((tmp_path / "b.zarr/u/zarr.json").read_text())["attributes"]
+    assert found == ({} if is_swapped else {"lists": [0, 1, 2]})

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from datamover.errors import Error, IoError, Unsupported
-from datamover.files import addresses
+from datamover.files import addresses, native_attributes
 from datamover.files.chunk_boxes import ChunkedArray
 from datamover.files.flat import FlatFile, FlatObject, check_flat_dtype, reserve
 from datamover.files.formats import ArraySpec, MoveOptions, Shape, check_shape
@@ -471,6 +471,8 @@ def values_of(attributes: Any) -> Iterator[tuple[str, Any]]:
     """Give attributes that are numbers, strings or arrays of these."""
     for name in attributes:
         try:
+            if native_attributes.are_lists_misread(attributes.get_id(name).get_type()):
+                continue
             value = attributes[name]
         except Error:  # of a server
             raise

@@ -163,6 +163,8 @@ def _read(held: Any, name: bytes) -> NativeAttribute | str:
         kind, space = opened.get_type(), opened.get_space()
         if has_references(kind):
             return "it refers to what is in the file"
+        if are_lists_misread(kind):
+            return "h5py misreads lists of numbers in this byte order"
         values, memory = _memory_for(kind, space)
         if values is not None:
             opened.read(values, memory)
@@ -178,6 +180,23 @@ def has_references(kind: Any) -> bool:
     from h5py import h5t
 
     return _consists_of(kind, lambda part: part.get_class() == h5t.REFERENCE)
+
+
+def are_lists_misread(kind: Any) -> bool:
+    """Tell whether elements are lists of numbers in another byte order than the machine's.
+
+    h5py brings their bytes as they are, as numbers in the machine's order.
+    """
+    from h5py import h5t
+
+    def is_swapped(part: Any) -> bool:
+        is_number = part.get_class() in (h5t.INTEGER, h5t.FLOAT) and part.get_size() > 1
+        return is_number and part.get_order() != h5t.NATIVE_INT32.get_order()
+
+    return _consists_of(
+        kind,
+        lambda part: part.get_class() == h5t.VLEN and _consists_of(part.get_super(), is_swapped),
+    )
 
 
 def _memory_for(kind: Any, space: Any) -> tuple[np.ndarray | None, Any]:
