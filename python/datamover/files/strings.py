@@ -16,7 +16,7 @@ import numpy as np
 
 from datamover.errors import InvalidArgument, IoError
 from datamover.files import hdf5, hdf5_format, hdf5_traits, native_attributes, zarr
-from datamover.files.formats import ArraySpec, Shape
+from datamover.files.formats import Shape
 from datamover.files.write_back import sync_file_system
 from datamover.files.zarr_traits import traits_of
 
@@ -28,11 +28,6 @@ def is_of(dataset: Any) -> bool:
     """Tell whether a dataset's elements are strings of any length."""
     kind = hdf5.h5py().check_string_dtype(dataset.dtype)
     return kind is not None and kind.length is None and dataset.shape is not None
-
-
-def spec_of(dataset: Any) -> ArraySpec:
-    """Say what the array is."""
-    return ArraySpec(dataset.shape, dataset.dtype)
 
 
 def copy_to_zarr(file: Any, name: str, where: str, path: str, checks: bool) -> None:
