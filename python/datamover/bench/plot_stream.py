@@ -54,7 +54,7 @@ def draw(rows: Rows, path: Path) -> None:
     _panel(right, [r for r in rows if r["message_bytes"] == largest], "block_bytes")
     right.set(title=f"messages of {largest >> 10} KiB", xlabel="bytes of a block")
     handles, labels = left.get_legend_handles_labels()
-    columns = -(-len(labels) // 2)
+    columns = -(-len(labels) // 3)
     figure.legend(handles, labels, loc="outside lower center", ncols=columns, frameon=False)
     figure.savefig(path, dpi=120)
 
