@@ -4,7 +4,6 @@
 import os
 import signal
 import threading
-import time
 
 import numpy as np
 import pytest
@@ -77,21 +76,20 @@ def ends_on_all(comm, n, call):
 
 
 def test_tuning_looks_for_an_interrupt(comm, monkeypatch):
-    """Though no round is long enough for its wait to look."""
+    """Though no round is long enough for its wait to look: else it came after the time's limit."""
     if comm.size == 1:
         pytest.skip("nothing is tried")
     monkeypatch.setenv("DATAMOVER_TUNING_FILE", "")
+    each = 613  # of which no other test has found the fastest transport
     layouts = [
-        dm.BlockCyclic(4 * comm.size, kind, nprocs=comm.size) for kind in ("block", "cyclic")
+        dm.BlockCyclic(each * comm.size, kind, nprocs=comm.size) for kind in ("block", "cyclic")
     ]
     alone, last = comm.Dup(), comm.rank == comm.size - 1
-    mover = dm.Mover(dm.redistribute(*layouts), np.zeros(4), np.zeros(4), comm=alone)
-    begin = time.monotonic()
+    mover = dm.Mover(dm.redistribute(*layouts), np.zeros(each), np.zeros(each), comm=alone)
     if last:
         threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
     with pytest.raises(KeyboardInterrupt if last else dm.PeerFailed):
-        mover.tune(60)
-    assert time.monotonic() - begin < 30
+        mover.tune(3600)
 
 
 @pytest.mark.parametrize("name", calls_of(type("Comm", (), {"size": 1, "rank": 0}), ""))
