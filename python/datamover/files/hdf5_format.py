@@ -178,16 +178,10 @@ def create(path: str, spec: ArraySpec, options: MoveOptions) -> None:
     hdf5.create_file(path, fill, spec.nbytes)
 
 
-def create_in(
-    file: Any,
-    name: str,
-    spec: ArraySpec,
-    options: MoveOptions,
-    most: tuple[int | None, ...] | None = None,
-) -> None:
-    """Make a dataset in an open file, without attributes; `most` as of `hdf5.create_with`."""
+def create_in(file: Any, name: str, spec: ArraySpec, options: MoveOptions) -> None:
+    """Make a dataset in an open file, without attributes."""
     if hdf5_output.is_chunked(spec, options):
-        hdf5_output.create_dataset(file, name, spec, options, most)
+        hdf5_output.create_dataset(file, name, spec, options)
     else:
         hdf5.create_contiguous(file, name, spec, hdf5_traits.creation_properties(spec))
 

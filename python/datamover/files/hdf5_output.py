@@ -8,6 +8,7 @@ processes at once (`handover`).
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import zlib
 from typing import Any
@@ -23,6 +24,18 @@ from datamover.files.space import no_space
 COMPRESSORS = ("none", "gzip")
 #: As h5py compresses where nothing is said.
 GZIP_LEVEL = 4
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class GrowingOptions(MoveOptions):
+    """Options of a dataset that may grow to extents of `most`; of them None is without an end."""
+
+    most: tuple[int | None, ...] | None = None
+
+
+def most_of(options: MoveOptions) -> tuple[int | None, ...] | None:
+    """Give the extents that a dataset may grow to; None where they are its own."""
+    return options.most if isinstance(options, GrowingOptions) else None
 
 
 def is_chunked(spec: ArraySpec, options: MoveOptions) -> bool:
@@ -47,22 +60,21 @@ def check(spec: ArraySpec, options: MoveOptions) -> None:
 
 
 def chunk_shape(spec: ArraySpec, options: MoveOptions) -> Shape:
-    """Give the chunks that were said, the input's, or ones of a megabyte; none beyond the array."""
+    """Give the chunks that were said, the input's, or ones of a megabyte; none beyond the array.
+
+    The input's stay where the array may grow, as one of a few records does.
+    """
     from datamover.files import zarr
 
     zarr.check_boxes("chunks", options.chunks, spec)
     chunks = zarr.chunk_shape(spec, options)
-    return tuple(min(c, n) for c, n in zip(chunks, spec.shape, strict=True))
+    most = most_of(options) if options.chunks is None else None
+    limits = (c if n is None else n for c, n in zip(chunks, most or spec.shape, strict=True))
+    return tuple(map(min, chunks, limits))
 
 
-def create_dataset(
-    file: Any,
-    name: str,
-    spec: ArraySpec,
-    options: MoveOptions,
-    most: tuple[int | None, ...] | None = None,
-) -> None:
-    """Make a chunked dataset without chunks; `most` as of `hdf5.create_with`.
+def create_dataset(file: Any, name: str, spec: ArraySpec, options: MoveOptions) -> None:
+    """Make a chunked dataset without chunks.
 
     Raises
     ------
@@ -76,7 +88,7 @@ def create_dataset(
     chunks = chunk_shape(spec, options)
     try:
         properties.set_chunk(chunks)
-        made = hdf5.create_with(file, name, spec, properties, most)
+        made = hdf5.create_with(file, name, spec, properties, most_of(options))
     except (TypeError, ValueError) as e:
         raise Unsupported(
             f"HDF5 cannot hold {name!r} of dtype {spec.dtype} in chunks {chunks}: {e}"

@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from datamover.errors import Unsupported
-from datamover.files import hdf5, hdf5_chunks, hdf5_format, native_attributes, strings
+from datamover.files import hdf5, hdf5_chunks, hdf5_format, hdf5_output, native_attributes, strings
 from datamover.files.formats import ArraySpec, MoveOptions
 from datamover.files.hdf5_traits import are_large, give_room, native_sizes
 from datamover.files.native_attributes import NativeAttribute
@@ -64,7 +64,8 @@ class Hdf5ToHdf5(WholeHdf5):
             options, member=name, output_member=name, compressor=compressor,
             input_format="hdf5", output_format="hdf5",
         )  # fmt: skip
-        return self.source, place, said
+        growing = hdf5_output.GrowingOptions(**vars(said), most=dataset.maxshape)
+        return self.source, place, growing
 
     def make(
         self, place: str, specs: dict[str, tuple[ArraySpec, MoveOptions]], checks: bool
@@ -107,7 +108,7 @@ class Hdf5ToHdf5(WholeHdf5):
             elif said is None or said[0].nbytes == 0:
                 self._make_empty(made, name, held, sizes)
             else:
-                hdf5_format.create_in(made, name, *said, held.maxshape)
+                hdf5_format.create_in(made, name, *said)
             self._write_attributes(made[name], attributes)
 
     def _make_empty(self, made: Any, name: str, dataset: Any, sizes: Iterable[int]) -> None:
