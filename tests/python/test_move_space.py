@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 
+import h5py
 import numpy as np
 import pytest
 from mpi4py import MPI
@@ -76,6 +77,25 @@ def test_a_full_disk(tmp_path, disk, output, options):
     described = {"shape": OLD.shape, "dtype": "f8"} if output == "out.raw" else {}
     move(MPI.COMM_SELF, disk / output, tmp_path / "back.npy", **described)
     assert np.array_equal(np.load(tmp_path / "back.npy"), OLD)
+
+
+@pytest.mark.parametrize("source", ["a.h5", "a.zarr"])
+def test_a_disk_without_room_for_strings(tmp_path, disk, source):
+    """HDF5 crashes where it finds a disk full while it writes them."""
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["u"] = np.arange(3.0)
+        file.create_dataset("s", data=["x" * 100] * 20_000, dtype=h5py.string_dtype())
+        lists = file.create_dataset("t", (20,), h5py.vlen_dtype("f8"))
+        for k in range(20):
+            lists[k] = np.arange(10_000.0)
+        if source == "a.zarr":
+            del file["t"]
+    if source == "a.zarr":
+        move(None, tmp_path / "a.h5", tmp_path / source)
+    for words in ([], ["-n", 2]):
+        done = run_move(tmp_path / source, disk / "out.h5", *words)
+        one_line(done, str(disk), "the output needs", "bytes are free")
+        assert os.listdir(disk) == []
 
 
 def test_a_disk_without_inodes(tmp_path, disk):

@@ -12,11 +12,12 @@ import time
 import h5py
 import numpy as np
 import pytest
+import zarr
 from hdf5_samples import attributes_as_in_file, give_attributes
 
 import datamover as dm
 from datamover import move_command
-from datamover.files import intend, move
+from datamover.files import intend, move, strings
 
 #: Attributes that hold addresses in the file.
 REFERRING = {b"DIMENSION_LIST", b"REFERENCE_LIST"}
@@ -140,6 +141,53 @@ def test_many_and_large_attributes(tmp_path):
             held.attrs["large"] = np.zeros(20_000)
     move(None, tmp_path / "a.h5", tmp_path / "b.h5")
     check_same_files(tmp_path / "a.h5", tmp_path / "b.h5")
+
+
+def make_strings(path, count):
+    """Make a file of strings and lists, as there may be; some have no elements of their own yet."""
+    with h5py.File(path, "w") as file:
+        file["u"] = np.arange(3.0)
+        text = ["x" * (k % 300) for k in range(count)]
+        file.create_dataset("s", data=text, dtype=h5py.string_dtype())
+        said = {"chunks": (7, 3), "compression": "gzip", "maxshape": (None, 10)}
+        wide = np.array(text, object).reshape(-1, 10)
+        file.create_dataset("wide", data=wide, dtype=h5py.string_dtype("ascii"), **said)
+        file.create_dataset("none", (5,), h5py.string_dtype())
+        file.create_dataset("no utf-8", data=[b"\xff"], dtype=h5py.string_dtype())
+        for name, values in {"even": [[1, 2], [3, 4]], "empty": [[], []], "one": [[5]]}.items():
+            lists = file.create_dataset(name, (len(values),), h5py.vlen_dtype("i4"))
+            for k, value in enumerate(values):
+                lists[k] = np.array(value, "i4")
+        swapped = file.create_dataset("swapped", (1,), h5py.vlen_dtype(np.dtype(">i4")))
+        swapped[0] = np.array([1, 2], ">i4")
+        file.create_dataset("scalar", (), h5py.vlen_dtype("i4"))[()] = np.array([6, 7], "i4")
+        record = np.dtype([("a", "i4"), ("s", h5py.string_dtype())])
+        file.create_dataset("record", (2,), record)[0] = (1, "text")
+        for name in file:
+            file[name].attrs["of"] = name
+
+
+@pytest.mark.parametrize("most_bytes", [1, 3000, 1 << 23])
+def test_strings_and_lists_go_by_bytes(tmp_path, monkeypatch, most_bytes):
+    make_strings(tmp_path / "a.h5", 500)
+    monkeypatch.setattr(strings, "MOST_BYTES", most_bytes)
+    counted, taken = strings._nbytes, []
+    monkeypatch.setattr(strings, "_nbytes", lambda v: taken.append(counted(v)) or taken[-1])
+    move(None, tmp_path / "a.h5", tmp_path / "b.h5", check="crc32c")
+    check_same_files(tmp_path / "a.h5", tmp_path / "b.h5")
+    # One row of the widest, or more rows than fit by what they are longer than those before.
+    assert max(taken) < 3 * max(most_bytes, 4000)
+    with h5py.File(tmp_path / "a.h5", "r+") as file:
+        for name in ("no utf-8", "even", "empty", "one", "swapped", "scalar", "record"):
+            del file[name]
+    taken.clear()
+    move(None, tmp_path / "a.h5", tmp_path / "c.zarr", check="crc32c")
+    chunk = zarr.open_array(tmp_path / "c.zarr/s", mode="r").chunks[0]
+    assert chunk <= 20 if most_bytes < 1 << 23 else chunk == 500
+    move(None, tmp_path / "c.zarr", tmp_path / "d.h5", check="crc32c")
+    with h5py.File(tmp_path / "a.h5") as old, h5py.File(tmp_path / "d.h5") as new:
+        for name in ("s", "wide", "none"):
+            assert np.array_equal(old[name].asstr()[()], new[name].asstr()[()])
 
 
 def test_links_of_other_files_are_named_where_these_are_not_found_any_more(tmp_path, caplog):

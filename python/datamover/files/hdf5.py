@@ -23,13 +23,15 @@ from datamover.files.chunk_boxes import ChunkedArray
 from datamover.files.flat import FlatFile, FlatObject, check_flat_dtype, reserve
 from datamover.files.formats import ArraySpec, MoveOptions, Shape, check_shape
 from datamover.files.hdf5_address import AddressBlocks, AddressFile
-from datamover.files.space import is_no_space, no_space
+from datamover.files.space import check_room_to_grow, is_no_space, no_space
 
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
 #: How NetCDF begins the NAME of a dataset that is no variable.
 DIMENSION_WITHOUT_VARIABLE = "This is a netCDF dimension but not a netCDF variable"
 #: So many virtual datasets may stand one behind the other; HDF5 goes through them by recursion.
 MAX_VIRTUAL_DEPTH = 16
+#: What HDF5 writes besides elements, groups and attributes of ordinary size.
+MOST_METADATA_BYTES = 1 << 16
 
 
 def h5py() -> Any:
@@ -458,6 +460,21 @@ def create_file(path: str, fill: Any, needed_bytes: int, is_ordered: bool = Fals
         if reason is not None:
             raise IoError(no_space(path, reason, needed_bytes)) from e
         raise IoError(f"{path} cannot be made: {e}") from e
+
+
+def check_growth(file: Any, nbytes: int) -> None:
+    """Refuse what an open file has no room to grow by: HDF5 may crash where it finds that out.
+
+    Raises
+    ------
+    IoError
+    """
+    path = file.filename
+    needed_bytes = file.id.get_filesize() + nbytes + MOST_METADATA_BYTES
+    try:
+        check_room_to_grow(path, needed_bytes)
+    except OSError as e:
+        raise IoError(no_space(path, e, needed_bytes)) from e
 
 
 def no_space_behind(error: Exception) -> OSError | None:

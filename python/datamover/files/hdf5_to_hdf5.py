@@ -2,8 +2,9 @@
 """How does a whole HDF5 file become another one, with all that is in it?
 
 Groups, attributes, links, named datatypes and scales of dimensions are made as HDF5 has them, in
-their order. HDF5 itself copies datasets that no mover takes, such as strings of any length. Chunks
-stay, and are compressed by gzip where they were compressed.
+their order. Strings and lists, which no mover takes, are copied some rows at a time; what else has
+no fixed size HDF5 copies itself. Chunks stay, and are compressed by gzip where they were
+compressed.
 """
 
 from __future__ import annotations
@@ -97,14 +98,15 @@ class Hdf5ToHdf5(WholeHdf5):
         elif name in tree.same:
             made[name] = made[tree.same[name] or "/"]
         elif name in tree.datatypes:
-            hdf5.h5py().h5o.copy(source.id, name.encode(), made.id, name.encode())
+            self._copy(made, name)
+            self._write_attributes(made[name], self._attributes(source[name]))
         else:
             held, attributes = source[name], self._attributes(source[name])
             sizes = native_sizes(attributes[0])
             if name in tree.groups:
                 _make_group(made, name, held, sizes)
             elif name in self.copied:
-                _copy(source, made, name)
+                self._make_copy(made, name, held, sizes)
             elif said is None or said[0].nbytes == 0:
                 self._make_empty(made, name, held, sizes)
             else:
@@ -125,6 +127,27 @@ class Hdf5ToHdf5(WholeHdf5):
             )
         except (TypeError, ValueError) as e:
             raise Unsupported(f"{self.source}:/{name} cannot be made anew: {e}") from e
+
+    def _make_copy(self, made: Any, name: str, dataset: Any, sizes: Iterable[int]) -> None:
+        """Make what has no elements of a fixed size, with its elements."""
+        if strings.are_rows_copied(dataset):
+            self._make_empty(made, name, dataset, sizes)
+            strings.copy_rows(dataset, made[name])
+        else:
+            self._copy(made, name)
+
+    def _copy(self, made: Any, name: str) -> None:
+        """Have HDF5 copy a dataset or datatype, without attributes."""
+        low = hdf5.h5py()
+        if isinstance(self.file[name], low.Dataset):
+            # It may have all that is in the file beside the arrays; how much of it, HDF5 tells not.
+            arrays = sum(self.file[n].id.get_storage_size() for n in self.arrays)
+            hdf5.check_growth(made, max(self.file.id.get_filesize() - arrays, 0))
+        properties = low.h5p.create(low.h5p.OBJECT_COPY)
+        properties.set_copy_object(low.h5o.COPY_WITHOUT_ATTR_FLAG)
+        low.h5o.copy(
+            self.file.id, name.encode(), made.id, name.encode(), properties, hdf5.link_properties()
+        )
 
     def _attributes(self, held: Any) -> tuple[list[NativeAttribute], dict[str, str]]:
         with hdf5.reading(self.source):
@@ -185,13 +208,3 @@ def _make_group(made: Any, name: str, group: Any, sizes: Iterable[int]) -> None:
     properties.set_attr_creation_order(said.get_attr_creation_order())
     give_room(properties, sizes)
     low.h5g.create(made.id, name.encode(), lcpl=hdf5.link_properties(), gcpl=properties)
-
-
-def _copy(source: Any, made: Any, name: str) -> None:
-    """Have HDF5 copy a dataset, without attributes."""
-    low = hdf5.h5py()
-    properties = low.h5p.create(low.h5p.OBJECT_COPY)
-    properties.set_copy_object(low.h5o.COPY_WITHOUT_ATTR_FLAG)
-    low.h5o.copy(
-        source.id, name.encode(), made.id, name.encode(), properties, hdf5.link_properties()
-    )

@@ -28,6 +28,23 @@ def check_room(fd: int, nbytes: int) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
+def check_room_to_grow(path: str, nbytes: int) -> None:
+    """Refuse so many bytes for a file where a disk has no room, or files may not be so large.
+
+    Raises
+    ------
+    OSError
+    """
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)[0]
+    if limit != resource.RLIM_INFINITY and nbytes > limit:
+        raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        check_room(fd, nbytes)
+    finally:
+        os.close(fd)
+
+
 def no_space(path: str, error: OSError, needed_bytes: int | None = None) -> str:
     """Say which directory or file has no room, what it needs, and how much space is left."""
     directory = os.path.dirname(path) or "."

@@ -22,6 +22,8 @@ from datamover.files.zarr_traits import traits_of
 
 #: So many strings are in memory at a time, and in a chunk where the dataset has none.
 MOST_AT_A_TIME = 1 << 16
+#: And strings of about so many bytes.
+MOST_BYTES = 1 << 23
 
 
 def is_of(dataset: Any) -> bool:
@@ -61,6 +63,7 @@ def copy_to_hdf5(path: str, file: Any, name: str, checks: bool) -> list[str | No
     made = file.create_dataset(name, array.shape, hdf5.h5py().string_dtype())
     for box in _boxes(array.shape, traits.shards or traits.chunks):
         strings = _strings_of_zarr(array, box, path)
+        hdf5.check_growth(file, _nbytes(strings))
         made[box] = strings
         if checks and not np.array_equal(np.asarray(made.asstr()[box], object), strings):
             raise IoError(f"{path}: other strings are read again than were written")
@@ -68,16 +71,65 @@ def copy_to_hdf5(path: str, file: Any, name: str, checks: bool) -> list[str | No
     return list(traits.dimension_names or ())
 
 
+def are_rows_copied(dataset: Any) -> bool:
+    """Tell whether `copy_rows` knows the elements: strings, and lists of numbers."""
+    low, kind = hdf5.h5py(), dataset.id.get_type()
+    if dataset.shape is None or kind.get_class() == low.h5t.STRING:
+        return dataset.shape is not None
+    is_list = kind.get_class() == low.h5t.VLEN
+    return (
+        is_list
+        and kind.get_super().get_class() in (low.h5t.INTEGER, low.h5t.FLOAT)
+        and not native_attributes.are_lists_misread(kind)
+    )
+
+
+def copy_rows(dataset: Any, made: Any) -> None:
+    """Copy strings or lists to a dataset of the same type and shape in a file that is open.
+
+    HDF5's own copy crashes where the disk is full.
+    """
+    low, dtype = hdf5.h5py(), dataset.dtype
+    memory = low.h5t.py_create(dtype)  # h5py's own ways take a list of lists for an array
+    boxes = _RowBoxes(dataset)
+    for box in boxes:
+        values = np.zeros([part.stop - part.start for part in box], dtype)
+        spaces = low.h5s.create(low.h5s.SCALAR), dataset.id.get_space()
+        if box:
+            spaces[1].select_hyperslab(tuple(part.start for part in box), values.shape)
+            spaces = low.h5s.create_simple(values.shape), spaces[1]
+        dataset.id.read(*spaces, values, memory)
+        boxes.took(_nbytes(values))
+        hdf5.check_growth(made.file, _nbytes(values))
+        made.id.write(*spaces, values, memory)
+
+
+def _nbytes(values: Any) -> int:
+    """Give about the bytes that strings or lists take in a file of HDF5."""
+    return sum(48 + _size(value) for value in np.ravel(np.asarray(values, object)))
+
+
+def _size(value: Any) -> int:
+    if isinstance(value, str):
+        return len(value) if value.isascii() else len(value.encode("utf-8", "surrogatepass"))
+    if isinstance(value, tuple):  # a record
+        return sum(map(_size, value))
+    return len(value) if isinstance(value, bytes) else np.asarray(value).nbytes
+
+
 def check_copy(where: str, dataset: Any, made: Any) -> None:
-    """Compare a dataset of strings or lists with what HDF5 made a copy of it.
+    """Compare a dataset of strings or lists with a copy of it.
 
     Raises
     ------
     IoError
         They differ.
     """
-    for box in _boxes(dataset.shape, dataset.chunks or _chunks(dataset.shape)):
-        pairs = zip(np.ravel(dataset[box]), np.ravel(made[box]), strict=True)
+    boxes = _RowBoxes(dataset)
+    for box in boxes:
+        values = dataset[box]
+        boxes.took(_nbytes(values))
+        pairs = zip(np.ravel(values), np.ravel(made[box]), strict=True)
         if not all(np.array_equal(old, new) for old, new in pairs):
             raise IoError(f"{where}: others are read again than were written")
 
@@ -113,10 +165,23 @@ def _create(file: Any, name: str, where: str, path: str) -> Any:
     return zarr.create_strings(
         path,
         dataset.shape,
-        dataset.chunks or _chunks(dataset.shape),
+        dataset.chunks or _chunks_by_bytes(dataset),
         attributes,
         hdf5_format.dimension_names(dataset, name),
     )
+
+
+def _chunks_by_bytes(dataset: Any) -> Shape:
+    """Give the extents of chunks of whole rows that have no more bytes than are taken at a time."""
+    chunks = _chunks(dataset.shape)
+    if not chunks or 0 in dataset.shape or dataset.file.id.get_filesize() <= MOST_BYTES:
+        return chunks
+    boxes, largest = _RowBoxes(dataset), 1
+    for box in boxes:
+        nbytes = _nbytes(dataset[box])
+        boxes.took(nbytes)
+        largest = max(largest, nbytes // (box[0].stop - box[0].start))
+    return (max(1, min(chunks[0], MOST_BYTES // largest)), *chunks[1:])
 
 
 def _chunks(shape: Shape) -> Shape:
@@ -125,6 +190,38 @@ def _chunks(shape: Shape) -> Shape:
         return ()
     rows = MOST_AT_A_TIME // max(math.prod(shape[1:]), 1)
     return tuple(max(n, 1) for n in (min(shape[0], rows), *shape[1:]))
+
+
+class _RowBoxes:
+    """Boxes of whole rows, together a dataset of HDF5: each of as many as those before allow.
+
+    Who takes one says what it took. What the next will be, nobody knows: they begin with few rows,
+    where the file has more bytes than may be taken at a time.
+    """
+
+    def __init__(self, dataset: Any):
+        self._shape: Shape = dataset.shape
+        self._most_rows = (dataset.chunks or _chunks(self._shape) or (1,))[0]
+        is_small = dataset.file.id.get_filesize() <= MOST_BYTES
+        self._rows = self._most_rows if is_small else 1
+
+    def __iter__(self) -> Iterator[tuple[slice, ...]]:
+        if 0 in self._shape or not self._shape:
+            yield from _boxes(self._shape, ())
+            return
+        lo, rest = 0, tuple(slice(0, n) for n in self._shape[1:])
+        while lo < self._shape[0]:
+            # Not beyond a chunk, which would be written twice.
+            hi = min(lo + self._rows, (lo // self._most_rows + 1) * self._most_rows, self._shape[0])
+            self._taken_rows = hi - lo
+            yield (slice(lo, hi), *rest)
+            lo = hi
+
+    def took(self, nbytes: int) -> None:
+        """Note the bytes of the last box."""
+        if self._shape:
+            fitting = MOST_BYTES * self._taken_rows // max(nbytes, 1)
+            self._rows = max(1, min(fitting, 4 * self._taken_rows, self._most_rows))
 
 
 def _boxes(shape: Shape, chunks: Shape) -> Iterator[tuple[slice, ...]]:
