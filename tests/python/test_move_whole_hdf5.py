@@ -143,6 +143,17 @@ def test_many_and_large_attributes(tmp_path):
     check_same_files(tmp_path / "a.h5", tmp_path / "b.h5")
 
 
+def test_attributes_of_named_datatypes(tmp_path, caplog):
+    with h5py.File(tmp_path / "a.h5", "w", libver="latest") as file:
+        file["u"], file["kind"] = np.arange(3.0), np.dtype("i4")
+        file["kind"].attrs["large"] = np.zeros(20_000)
+        file["kind"].attrs["refers"] = file["u"].ref
+    move(None, tmp_path / "a.h5", tmp_path / "b.h5")
+    assert "its attribute refers is left out" in caplog.text
+    with h5py.File(tmp_path / "b.h5") as file:
+        assert {n: np.shape(v) for n, v in file["kind"].attrs.items()} == {"large": (20_000,)}
+
+
 def make_strings(path, count):
     """Make a file of strings and lists, as there may be; some have no elements of their own yet."""
     with h5py.File(path, "w") as file:

@@ -135,6 +135,18 @@ def test_attributes_that_hdf5_has_not_are_named(tmp_path, caplog):
         assert dict(file.attrs) == {"n": 1} and dict(file["u"].attrs) == {"x": 1}
 
 
+def test_large_attributes(tmp_path):
+    group = zarr.open_group(tmp_path / "a.zarr", mode="w")
+    group["u"] = np.arange(3.0)
+    group.create_array("s", shape=(2,), dtype=str)
+    for held in (group, group["u"], group["s"]):
+        held.attrs.update({"list": [0.5] * 20_000, "text": "x" * 100_000})
+    move(None, tmp_path / "a.zarr", tmp_path / "b.h5")
+    with h5py.File(tmp_path / "b.h5") as file:
+        for held in (file, file["u"], file["s"]):
+            assert (held.attrs["list"].shape, len(held.attrs["text"])) == ((20_000,), 100_000)
+
+
 def test_what_cannot_be_moved_is_refused(tmp_path):
     group = zarr.create_group(tmp_path / "a.zarr")
     group.create_array("u", data=np.arange(3.0))

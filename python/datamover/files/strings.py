@@ -16,7 +16,7 @@ import numpy as np
 
 from datamover.errors import InvalidArgument, IoError
 from datamover.files import hdf5, hdf5_format, hdf5_traits, native_attributes, zarr
-from datamover.files.formats import Shape
+from datamover.files.formats import ArraySpec, Shape
 from datamover.files.write_back import sync_file_system
 from datamover.files.zarr_traits import traits_of
 
@@ -60,14 +60,18 @@ def copy_to_hdf5(path: str, file: Any, name: str, checks: bool) -> list[str | No
     """Write a Zarr array to an open file, with its attributes; return the names of dimensions."""
     array = zarr.open_strings(path)
     traits = traits_of(array)
-    made = file.create_dataset(name, array.shape, hdf5.h5py().string_dtype())
+    attributes = traits.others["attributes"]
+    properties = hdf5.h5py().h5p.create(hdf5.h5py().h5p.DATASET_CREATE)
+    hdf5_traits.give_room(properties, hdf5_traits.sizes_of(attributes))
+    spec = ArraySpec(array.shape, hdf5.h5py().string_dtype())
+    made = hdf5.create_with(file, name, spec, properties)
     for box in _boxes(array.shape, traits.shards or traits.chunks):
         strings = _strings_of_zarr(array, box, path)
         hdf5.check_growth(file, _nbytes(strings))
         made[box] = strings
         if checks and not np.array_equal(np.asarray(made.asstr()[box], object), strings):
             raise IoError(f"{path}: other strings are read again than were written")
-    hdf5_traits.write_of_json(path, made, traits.others["attributes"])
+    hdf5_traits.write_of_json(path, made, attributes)
     return list(traits.dimension_names or ())
 
 
