@@ -154,6 +154,30 @@ def test_attributes_of_named_datatypes(tmp_path, caplog):
         assert {n: np.shape(v) for n, v in file["kind"].attrs.items()} == {"large": (20_000,)}
 
 
+@pytest.mark.parametrize("nprocs", [1, 2])
+def test_what_was_never_written_takes_no_space(tmp_path, nprocs):
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["u"] = np.arange(3.0)
+        for name, said in {"chunked": {"chunks": (10, 100)}, "contiguous": {}}.items():
+            file.create_dataset(name, (1000, 1000), "f4", fillvalue=2.5, **said)
+        file.create_dataset("packed", (999, 999), "f8", chunks=(100, 100), compression="gzip")
+        file["packed"][500, 500] = 1
+        for chunks in (None, (999,)):
+            said = {"fillvalue": "none", "chunks": chunks}
+            file.create_dataset(f"texts {chunks}", (100_000,), h5py.string_dtype(), **said)
+    command = [sys.executable, "-m", "datamover", "move", "-n", str(nprocs), "--check", "crc32c"]
+    command += [str(tmp_path / "a.h5"), str(tmp_path / "b.h5")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0 and done.stderr == ""
+    check_same_files(tmp_path / "a.h5", tmp_path / "b.h5")
+    assert os.path.getsize(tmp_path / "b.h5") < 40_000
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        for name in "uv":
+            file.create_dataset(name, (1000, 1000), "f4")
+    move(None, tmp_path / "a.h5", tmp_path / "c.h5")
+    check_same_files(tmp_path / "a.h5", tmp_path / "c.h5")
+
+
 def make_strings(path, count):
     """Make a file of strings and lists, as there may be; some have no elements of their own yet."""
     with h5py.File(path, "w") as file:

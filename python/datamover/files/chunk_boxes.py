@@ -71,6 +71,28 @@ class ChunkedArray:
         """Fill `out` with what is nowhere written."""
         out[...] = np.frombuffer(self.fill_bytes, out.dtype)[0]
 
+    def is_fill(self, data: np.ndarray) -> bool:
+        """Tell whether every element, of contiguous ones, has the bytes of the fill value."""
+        if not self.may_be_fill(data):
+            return False
+        octets = data.view(np.uint8)
+        if not any(self.fill_bytes):
+            return not octets.any()
+        # Equal to itself, shifted by an element: nothing of the chunk's size is made besides.
+        size = len(self.fill_bytes)
+        step = 1 << 20
+        return all(
+            np.array_equal(
+                octets[i : i + step][: len(octets) - size - i], octets[i + size :][:step]
+            )
+            for i in range(0, len(octets) - size, step)
+        )
+
+    def may_be_fill(self, data: np.ndarray) -> bool:
+        """Look at the first, the middle and the last element."""
+        corners = ([0 for n in data.shape], [n // 2 for n in data.shape], [-1 for n in data.shape])
+        return all(data[tuple(i)].tobytes() == self.fill_bytes for i in corners)
+
     def check_unchanged(self) -> None:
         """Nothing tells of all chunks whether they are those that were opened."""
 

@@ -358,7 +358,7 @@ class OrdinaryArray(ChunkedArray):
     def write_view(self, cell: Shape, chunk: np.ndarray) -> None:
         """Encode and write a whole chunk that lies anyhow in memory."""
         plain = not self.is_encoded and not self.replaces and self.layout.order == "C"
-        if chunk.flags.c_contiguous or not plain or self._may_be_fill(chunk):
+        if chunk.flags.c_contiguous or not plain or self.may_be_fill(chunk):
             super().write_view(cell, chunk)
             return
         self._file_system.open(self._path)
@@ -368,7 +368,7 @@ class OrdinaryArray(ChunkedArray):
         """Encode and write a chunk, contiguous in C order; none where all is fill value."""
         data = chunk.reshape(-1, order=self.layout.order)
         path = os.path.join(self._path, self.layout.key(cell))
-        if self._is_fill(data):
+        if self.is_fill(data):
             if self.replaces:
                 with contextlib.suppress(FileNotFoundError):
                     os.unlink(path)
@@ -437,28 +437,6 @@ class OrdinaryArray(ChunkedArray):
                 words = no_space(self._path, e, self.spec.nbytes)
                 raise IoError(f"{words} (the array before compression)") from e
             raise
-
-    def _is_fill(self, data: np.ndarray) -> bool:
-        """Tell whether every element has the bytes of the fill value."""
-        if not self._may_be_fill(data):
-            return False
-        octets = data.view(np.uint8)
-        if not any(self.fill_bytes):
-            return not octets.any()
-        # Equal to itself, shifted by an element: nothing of the chunk's size is made besides.
-        size = len(self.fill_bytes)
-        step = 1 << 20
-        return all(
-            np.array_equal(
-                octets[i : i + step][: len(octets) - size - i], octets[i + size :][:step]
-            )
-            for i in range(0, len(octets) - size, step)
-        )
-
-    def _may_be_fill(self, data: np.ndarray) -> bool:
-        """Look at the first, the middle and the last element."""
-        corners = ([0 for n in data.shape], [n // 2 for n in data.shape], [-1 for n in data.shape])
-        return all(data[tuple(i)].tobytes() == self.fill_bytes for i in corners)
 
     def sync(self) -> None:
         """Bring the file system that holds the array to the disk."""

@@ -124,6 +124,8 @@ class Handover(Described):
                 raise GivenUp
             self._output.put(cell, data)
             return
+        if data is None:  # nothing is to be written
+            return
         parcel = _Parcel(b"".join((self._header.pack(*cell), data)))
         del data
         with self._changed:

@@ -127,15 +127,23 @@ class ChunkedOutput(ChunkedArray):
         self.put(cell, self.encode(chunk))
 
     def encode(self, chunk: np.ndarray) -> Any:
-        """Give the bytes that are to stand in the file. Any process may."""
-        data = np.ascontiguousarray(chunk).reshape(-1).view(np.uint8)
+        """Give the bytes that are to stand in the file; None where all is fill value.
+
+        Any process may.
+        """
+        elems = np.ascontiguousarray(chunk).reshape(-1)
+        if self.is_fill(elems):
+            return None
+        data = elems.view(np.uint8)
         if not self.is_encoded:
             return data
         shuffled = data.reshape(-1, self.spec.dtype.itemsize).T
         return zlib.compress(np.ascontiguousarray(shuffled), GZIP_LEVEL)
 
     def put(self, cell: Shape, data: Any) -> None:
-        """Write a chunk that is encoded."""
+        """Write a chunk that is encoded; of None, HDF5 gives the fill value without it."""
+        if data is None:
+            return
         first = tuple(i * c for i, c in zip(cell, self.granule, strict=True))
         try:
             self._dataset.id.write_direct_chunk(first, data)

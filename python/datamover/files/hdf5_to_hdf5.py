@@ -36,11 +36,14 @@ class Hdf5ToHdf5(WholeHdf5):
         return {n: found for n, found in self.tree.datasets.items() if n not in self.tree.same}
 
     def is_copied(self, dataset: Any) -> bool:
-        """What has no elements of a fixed size, or no shape."""
-        return dataset.shape is None or dataset.dtype.hasobject
+        """What has no elements of a fixed size, no shape, or was never written."""
+        return dataset.shape is None or dataset.dtype.hasobject or _is_unwritten(dataset)
 
     def check(self) -> None:
         """Refuse what would mean something else in another file."""
+        if not self.arrays:  # one is needed; whatever it is
+            for name in [n for n in self.copied if _is_unwritten(self.file[n])][:1]:
+                self.arrays[name] = self.copied.pop(name).shape
         for name in self.copied:
             dataset = self.file[name]
             where = f"{self.source}:/{name}"
@@ -81,7 +84,7 @@ class Hdf5ToHdf5(WholeHdf5):
             for name in self.datasets():
                 self._attach_scales(made, name)
             for name in self.copied if checks else ():
-                if self.file[name].shape is not None:
+                if self.file[name].dtype.hasobject:
                     strings.check_copy(f"{self.source}:/{name}", self.file[name], made[name])
 
         needed_bytes = sum(spec.nbytes for spec, _ in specs.values())
@@ -130,7 +133,9 @@ class Hdf5ToHdf5(WholeHdf5):
 
     def _make_copy(self, made: Any, name: str, dataset: Any, sizes: Iterable[int]) -> None:
         """Make what has no elements of a fixed size, with its elements."""
-        if strings.are_rows_copied(dataset):
+        if dataset.shape is not None and _is_unwritten(dataset):
+            self._make_empty(made, name, dataset, sizes)
+        elif strings.are_rows_copied(dataset):
             self._make_empty(made, name, dataset, sizes)
             strings.copy_rows(dataset, made[name])
         else:
@@ -183,6 +188,16 @@ class Hdf5ToHdf5(WholeHdf5):
                 found = self.tree.name_of(scale)
                 if found is not None:
                     dim.attach_scale(made[found])
+
+
+def _is_unwritten(dataset: Any) -> bool:
+    """Tell whether a dataset has no elements in the file yet.
+
+    Not of chunks that a mover takes: it writes none that have the fill value only.
+    """
+    if dataset.is_virtual or dataset.external or (dataset.chunks and not dataset.dtype.hasobject):
+        return False
+    return bool(dataset.size) and dataset.id.get_storage_size() == 0
 
 
 def _scales(dim: Any) -> list[Any]:
