@@ -178,6 +178,16 @@ def test_what_was_never_written_takes_no_space(tmp_path, nprocs):
     check_same_files(tmp_path / "a.h5", tmp_path / "c.h5")
 
 
+def test_checksums_of_chunks_are_told(tmp_path, caplog):
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        for name in ("u", "v"):
+            file.create_dataset(name, data=np.arange(9.0), chunks=(4,), fletcher32=name == "u")
+    move(None, tmp_path / "a.h5", tmp_path / "b.h5")
+    said = f"{tmp_path}/a.h5:/u: the checksums of its chunks are left out"
+    assert [record.getMessage() for record in caplog.records] == [said]
+    check_same_files(tmp_path / "a.h5", tmp_path / "b.h5")
+
+
 def make_strings(path, count):
     """Make a file of strings and lists, as there may be; some have no elements of their own yet."""
     with h5py.File(path, "w") as file:

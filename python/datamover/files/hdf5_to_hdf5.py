@@ -113,6 +113,7 @@ class Hdf5ToHdf5(WholeHdf5):
             elif said is None or said[0].nbytes == 0:
                 self._make_empty(made, name, held, sizes)
             else:
+                self._tell_of_checksums(name, held)
                 hdf5_format.create_in(made, name, *said)
             self._write_attributes(made[name], attributes)
 
@@ -163,6 +164,10 @@ class Hdf5ToHdf5(WholeHdf5):
     ) -> None:
         where = f"{self.source}:{made.name}"
         native_attributes.write_attributes(where, made, *attributes)
+
+    def _tell_of_checksums(self, name: str, dataset: Any) -> None:
+        if hdf5.h5py().h5z.FILTER_FLETCHER32 in hdf5_chunks.filters(dataset):
+            log.warning("%s:/%s: the checksums of its chunks are left out", self.source, name)
 
     def _make_link(self, made: Any, name: str, place: str) -> None:
         link = self.tree.links[name]
