@@ -141,7 +141,7 @@ def _parser() -> _Parser:
     add("-h", "--help", action=_Help)
     read = "An .npy or Zarr file (also at an address, https://...), raw, HDF5 or run.h5:/u of it."
     add("source", metavar="INPUT", help=read)
-    add("output", metavar="OUTPUT", help=".npy, raw, Zarr v3 (also s3://...), HDF5, run.h5:/u.")
+    add("output", metavar="OUTPUT", help=".npy, raw, Zarr (also s3://...), HDF5, run.h5:/u.")
     processes = "Processes to start (not under mpiexec, srun)."
     add("-n", "--nprocs", type=_count_of("processes"), metavar="N", help=processes)
     add(
@@ -154,6 +154,8 @@ def _parser() -> _Parser:
     add("--shards", **extents, help="Shards of a Zarr output.")
     compressor = "Of Zarr: auto, none, zstd, gzip, blosc; of HDF5: none, gzip."
     add("--compressor", metavar="NAME", help=compressor)
+    of_format = "Format of a Zarr output: 2 or 3; if not given, its group's, or 3."
+    add("--zarr-format", type=int, metavar="2|3", help=of_format)
     add("--shape", **extents, help="Extents of a raw input.")
     add("--dtype", **dtype, help="Of a raw input, as f8; else what numbers are converted to.")
     add("--output-dtype", **dtype, help="What numbers are converted to, as f4.")
@@ -294,7 +296,7 @@ def _identity(path: str) -> tuple[int, int] | None:
 def _state(path: str, before: tuple[int, int] | None) -> str:
     """Say what became of an output."""
     if "://" in path and not os.path.lexists(path):
-        return f"{path} may hold chunks of it; where it holds zarr.json, it is complete"
+        return f"{path} may hold chunks of it; where it holds zarr.json or .zarray, it is complete"
     after = _identity(path)
     if after != before:
         return f"{path} is complete"

@@ -95,6 +95,8 @@ class Layout:
         As numcodecs knows it.
     prefix, separator : str
         Of the names of chunks.
+    leaves_out : bool
+        Whether chunks of nothing but the fill value are left out.
     """
 
     shape: Shape
@@ -105,6 +107,7 @@ class Layout:
     codec: dict[str, Any] | None
     prefix: str
     separator: str
+    leaves_out: bool = True
 
     def key(self, cell: Shape) -> str:
         """Return the name of a chunk."""
@@ -208,6 +211,7 @@ def _layout_of_v2(said: dict[str, Any]) -> Layout:
         codec=codec,
         prefix="",
         separator=separator,
+        leaves_out=fill is not None,
     )
 
 
@@ -438,6 +442,10 @@ class OrdinaryArray(ChunkedArray):
                 raise IoError(f"{words} (the array before compression)") from e
             raise
 
+    def may_be_fill(self, data: np.ndarray) -> bool:
+        """Never, where chunks of the fill value are written as others are."""
+        return self.layout.leaves_out and super().may_be_fill(data)
+
     def sync(self) -> None:
         """Bring the file system that holds the array to the disk."""
         self._file_system.sync(self._path)
@@ -612,6 +620,16 @@ def output_metadata(spec: ArraySpec, chunks: Shape, options: MoveOptions) -> dic
 def preview(metadata: dict[str, Any]) -> OrdinaryArray:
     """Give an array of such metadata without a place."""
     return OrdinaryArray("", _layout_of_v3(metadata))
+
+
+def preview_of_v2(metadata: dict[str, Any]) -> OrdinaryArray | None:
+    """Give an array of such metadata without a place; None where it is not ordinary."""
+    try:
+        layout = _layout_of_v2(metadata)
+        _check_size(layout)
+        return OrdinaryArray("", layout)
+    except (_NotOrdinary, LookupError, TypeError, Unsupported):
+        return None
 
 
 def create(path: str, metadata: dict[str, Any], spec: ArraySpec) -> None:

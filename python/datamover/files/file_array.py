@@ -30,7 +30,15 @@ from datamover.errors import (
     Unsupported,
     WrongType,
 )
-from datamover.files import addresses, dealing, formats, names, placing, write_back
+from datamover.files import (
+    addresses,
+    dealing,
+    formats,
+    names,
+    placing,
+    write_back,
+    zarr_format_2,
+)
 from datamover.files.agreement import threads_here, together
 from datamover.files.appointment import Appointment
 from datamover.files.at_work import boxes, do_all, threads_within
@@ -292,6 +300,8 @@ class FileArray:
         with together(self.comm):
             file_format = formats.of_output(self.path, options)
             formats.check_options(options, file_format, file_format)
+            if file_format.name == "zarr":
+                options = zarr_format_2.settled(self.path, options)
             if file_format.name == "hdf5" and (options.chunks or options.compressor):
                 raise InvalidArgument(f"{self.path}: HDF5 that movers write is contiguous")
             functions = file_format.functions(by_chunk=True)

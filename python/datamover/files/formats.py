@@ -59,6 +59,8 @@ class MoveOptions:
     compressor : str
         Of a Zarr output: "auto" (zarr's default), "none", "zstd", "gzip", "blosc"; by default a
         Zarr input's, else "auto". Of an HDF5 output: "none", "gzip" (with shuffle).
+    zarr_format : int
+        Of a Zarr output: 2 or 3; by default that of the group that it goes into, else 3.
     axes : tuple of int
         Output dimension k is input dimension axes[k], as in `numpy.transpose`.
     overwrite : bool
@@ -92,6 +94,7 @@ class MoveOptions:
     chunks: Shape | None = None
     shards: Shape | None = None
     compressor: str | None = None
+    zarr_format: int | None = None
     axes: Shape | None = None
     overwrite: bool = False
     overwrite_group: bool = False
@@ -404,6 +407,7 @@ APPLIES_TO = (
     ("chunks", "output", ("zarr", "hdf5")),
     ("shards", "output", ("zarr",)),
     ("compressor", "output", ("zarr", "hdf5")),
+    ("zarr_format", "output", ("zarr",)),
     ("output_order", "output", ("npy", "raw")),
     ("member", "input", ("hdf5",)),
     ("output_member", "output", ("hdf5",)),

@@ -72,7 +72,7 @@ class Hdf5ToHdf5(WholeHdf5):
         return self.source, place, growing
 
     def make(
-        self, place: str, specs: dict[str, tuple[ArraySpec, MoveOptions]], checks: bool
+        self, place: str, specs: dict[str, tuple[ArraySpec, MoveOptions]], options: MoveOptions
     ) -> None:
         """Make all but the elements that movers take."""
         attributes = self._attributes(self.file["/"])  # the file itself knows no order
@@ -83,7 +83,7 @@ class Hdf5ToHdf5(WholeHdf5):
                 self._make(made, name, place, specs.get(name))
             for name in self.datasets():
                 self._attach_scales(made, name)
-            for name in self.copied if checks else ():
+            for name in self.copied if options.check else ():
                 if self.file[name].dtype.hasobject:
                     strings.check_copy(f"{self.source}:/{name}", self.file[name], made[name])
 

@@ -26,6 +26,8 @@ log = logging.getLogger("datamover")
 class Hdf5ToZarr(WholeHdf5):
     """See `hierarchy.Way`."""
 
+    zarr_format = 3
+
     def is_copied(self, dataset: Any) -> bool:
         """Strings of any length."""
         return strings.is_of(dataset)
@@ -44,7 +46,7 @@ class Hdf5ToZarr(WholeHdf5):
                     f"{self.source}:/{name} has {what}; move the other datasets one by one"
                 )
         for name in [*self.tree.datasets, *self.tree.groups]:
-            if not can_be_in_zarr(name):
+            if not can_be_in_zarr(name, self.zarr_format):
                 raise Unsupported(
                     f"{self.source}:/{name} has a name that nothing in a Zarr group can have; "
                     "move the other datasets one by one"
@@ -56,18 +58,18 @@ class Hdf5ToZarr(WholeHdf5):
         return self.source, f"{place}/{name}", said
 
     def make(
-        self, place: str, specs: dict[str, tuple[ArraySpec, MoveOptions]], checks: bool
+        self, place: str, specs: dict[str, tuple[ArraySpec, MoveOptions]], options: MoveOptions
     ) -> None:
         """Make the groups with their attributes, and copy strings."""
         self._tell_of_links()
-        zarr_group.make(place, self._attributes(self.file))
+        zarr_group.make(place, self._attributes(self.file), options.zarr_format)
         for name, held in self.tree.groups.items():
             folder = names.local_path(os.path.join(place, name))
             os.mkdir(folder)
-            zarr_group.make(folder, self._attributes(held))
+            zarr_group.make(folder, self._attributes(held), options.zarr_format)
         for name in self.copied:
             path = names.local_path(os.path.join(place, name))
-            strings.copy_to_zarr(self.file, name, f"{self.source}:/{name}", path, checks)
+            strings.copy_to_zarr(self.file, name, f"{self.source}:/{name}", path, options)
 
     def _attributes(self, held: Any) -> dict[str, Any]:
         with hdf5.reading(self.source):

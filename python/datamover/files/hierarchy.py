@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
 from datamover.errors import InvalidArgument, IoError, Unsupported
-from datamover.files import addresses, formats, placing, zarr_group
+from datamover.files import addresses, formats, placing, zarr_format_2, zarr_group
 from datamover.files.agreement import together
 from datamover.files.formats import ArraySpec, MoveOptions, Shape
 from datamover.mpi import comm_address
@@ -39,8 +39,11 @@ class Way(Protocol):
         The shapes of those that go by movers, by name; when opened.
     copied : dict of ArraySpec
         Arrays that one process copies; when opened.
+    zarr_format : int
+        Of a Zarr output; said before it is opened.
     """
 
+    zarr_format: int
     source: str
     arrays: dict[str, Shape]
     copied: dict[str, ArraySpec]
@@ -51,7 +54,9 @@ class Way(Protocol):
     def of_one(self, name: str, place: str, options: MoveOptions) -> tuple[str, str, MoveOptions]:
         """Give input, output (of which `place` is all) and options of one array."""
 
-    def make(self, place: str, specs: dict[str, tuple[ArraySpec, MoveOptions]], checks: bool):
+    def make(
+        self, place: str, specs: dict[str, tuple[ArraySpec, MoveOptions]], options: MoveOptions
+    ):
         """Make all but the elements of `arrays`; say in the log what is left out."""
 
     def check_unchanged(self) -> None:
@@ -142,7 +147,7 @@ def move(comm: MPI.Comm | None, way: Way, output: str, options: MoveOptions, pro
     removes = False
     try:
         with together(comm):
-            _check(options, output)
+            options = _settled(way, options, output)
             with way.opened():
                 each = _each(way, temporary, options)
                 if is_first:
@@ -151,7 +156,7 @@ def move(comm: MPI.Comm | None, way: Way, output: str, options: MoveOptions, pro
                     placing.tell_of_leftovers(placing.remove_leftovers(output))
                     removes = True
                     lock = placing.claim(temporary, is_directory)
-                    way.make(temporary, specs, options.check is not None)
+                    way.make(temporary, specs, options)
         if address is not None:
             from datamover.files.state_items import agree_on  # loads arrays, and layouts
 
@@ -185,7 +190,7 @@ def intend(way: Way, output: str, options: MoveOptions, intend_one: Callable[...
     from datamover.files.transfer import Intention
 
     with together(None):
-        _check(options, output)
+        options = _settled(way, options, output)
         with way.opened():
             each = _each(way, output, options)
         overwrite = options.overwrite or options.overwrite_group
@@ -201,7 +206,8 @@ def _is_directory(output: str, options: MoveOptions) -> bool:
     return formats.of_output(output, options).is_directory
 
 
-def _check(options: MoveOptions, output: str) -> None:
+def _settled(way: Way, options: MoveOptions, output: str) -> MoveOptions:
+    """Give options with the format of a Zarr output; refuse those that are for one array."""
     if addresses.is_address(output):
         raise Unsupported(
             f"{output}: a whole file or group goes to a path; name one array, as {ONE_ARRAY}"
@@ -211,6 +217,10 @@ def _check(options: MoveOptions, output: str) -> None:
             raise InvalidArgument(
                 f"{formats.option(name)} is for one array; name it, as {ONE_ARRAY}"
             )
+    if formats.of_output(output, options).name == "zarr":
+        options = zarr_format_2.settled(output, options)
+        way.zarr_format = options.zarr_format
+    return options
 
 
 def _each(way: Way, place: str, options: MoveOptions) -> dict[str, tuple[str, str, MoveOptions]]:

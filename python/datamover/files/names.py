@@ -16,9 +16,10 @@ HDF5_SUFFIXES = (".h5", ".hdf5", ".he5", ".nc", ".nc4")
 
 #: What an array or group in a directory cannot be called.
 NOT_IN_ZARR = {".", "..", "zarr.json"}
+NOT_IN_ZARR_2 = NOT_IN_ZARR | {".zarray", ".zgroup", ".zattrs", ".zmetadata"}
 
 
-def can_be_in_zarr(name: str) -> bool:
+def can_be_in_zarr(name: str, zarr_format: int = 3) -> bool:
     r"""Tell whether something in a Zarr group can have a name; of a backslash, zarr makes a slash.
 
     Examples
@@ -27,7 +28,8 @@ def can_be_in_zarr(name: str) -> bool:
     >>> can_be_in_zarr("fields/u"), can_be_in_zarr("fields\\u")
     (True, False)
     """
-    return NOT_IN_ZARR.isdisjoint(name.split("/")) and "\\" not in name
+    taken = NOT_IN_ZARR_2 if zarr_format == 2 else NOT_IN_ZARR
+    return taken.isdisjoint(name.split("/")) and "\\" not in name
 
 
 def split_member(name: str | os.PathLike[str]) -> tuple[str, str | None]:

@@ -16,7 +16,7 @@ import numpy as np
 
 from datamover.errors import InvalidArgument, IoError
 from datamover.files import hdf5, hdf5_format, hdf5_traits, native_attributes, zarr
-from datamover.files.formats import ArraySpec, Shape
+from datamover.files.formats import ArraySpec, MoveOptions, Shape
 from datamover.files.write_back import sync_file_system
 from datamover.files.zarr_traits import traits_of
 
@@ -32,10 +32,10 @@ def is_of(dataset: Any) -> bool:
     return kind is not None and kind.length is None and dataset.shape is not None
 
 
-def copy_to_zarr(file: Any, name: str, where: str, path: str, checks: bool) -> None:
+def copy_to_zarr(file: Any, name: str, where: str, path: str, options: MoveOptions) -> None:
     """Write a dataset as a Zarr array, with its attributes and names of dimensions.
 
-    `where` is what errors call the dataset; `checks` has what was written read again.
+    `where` is what errors call the dataset; `options.check` has what was written read again.
 
     Raises
     ------
@@ -47,11 +47,11 @@ def copy_to_zarr(file: Any, name: str, where: str, path: str, checks: bool) -> N
     dataset = file[name]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # zarr-python's of a type that is no part of Zarr v3 yet
-        array = _create(file, name, where, path)
+        array = _create(file, name, where, path, options.zarr_format)
         for box in _boxes(dataset.shape, array.chunks):
             strings = _strings(dataset, box, where)
             array[box] = strings
-            if checks and not np.array_equal(np.asarray(array[box], object), strings):
+            if options.check and not np.array_equal(np.asarray(array[box], object), strings):
                 raise IoError(f"{where}: other strings are read again than were written to {path}")
     sync_file_system(path)
 
@@ -138,19 +138,24 @@ def check_copy(where: str, dataset: Any, made: Any) -> None:
             raise IoError(f"{where}: others are read again than were written")
 
 
-def copy_in_zarr(path: str, output: str, checks: bool) -> None:
+def copy_in_zarr(path: str, output: str, options: MoveOptions) -> None:
     """Write a Zarr array as another one."""
     array = zarr.open_strings(path)
     traits = traits_of(array)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # zarr-python's of a type that is no part of Zarr v3 yet
         made = zarr.create_strings(
-            output, array.shape, traits.chunks, traits.others["attributes"], traits.dimension_names
+            output,
+            array.shape,
+            traits.chunks,
+            traits.others["attributes"],
+            traits.dimension_names,
+            options.zarr_format,
         )
         for box in _boxes(array.shape, traits.shards or traits.chunks):
             strings = _strings_of_zarr(array, box, path)
             made[box] = strings
-            if checks and not np.array_equal(np.asarray(made[box], object), strings):
+            if options.check and not np.array_equal(np.asarray(made[box], object), strings):
                 raise IoError(f"{path}: other strings are read again than were written")
     sync_file_system(output)
 
@@ -162,7 +167,7 @@ def _strings_of_zarr(array: Any, box: tuple[slice, ...], path: str) -> np.ndarra
         raise IoError(f"{path} cannot be read: {e}") from e
 
 
-def _create(file: Any, name: str, where: str, path: str) -> Any:
+def _create(file: Any, name: str, where: str, path: str, zarr_format: int) -> Any:
     dataset = file[name]
     attributes = hdf5_format.json_attributes(dataset, hdf5_format.is_netcdf(file))
     native_attributes.tell_not_in_json(where, hdf5_format.left_out(dataset, attributes))
@@ -172,6 +177,7 @@ def _create(file: Any, name: str, where: str, path: str) -> Any:
         dataset.chunks or _chunks_by_bytes(dataset),
         attributes,
         hdf5_format.dimension_names(dataset, name),
+        zarr_format,
     )
 
 

@@ -32,6 +32,7 @@ from datamover.files import (
     names,
     placing,
     write_back,
+    zarr_format_2,
 )
 from datamover.files.agreement import Alarm, threads_here, together
 from datamover.files.at_work import cores, share_of_cores
@@ -562,6 +563,8 @@ class _Job:
         self.format = formats.of_output(self.output, options)
         options = self.options = formats.with_converted(options, input_format)
         formats.check_options(options, input_format, self.format)
+        if self.format.name == "zarr":
+            options = self.options = zarr_format_2.settled(self.output, options)
         self.reader = input_format.functions(by_chunk=True).open_reader(self.source, options)
         if options.region is not None:
             self.reader = limited(self.reader, options.region)
@@ -593,7 +596,10 @@ class _Job:
         if self.spec.shape and self.format.is_directory and chunks:
             granule = self._preview().granule
             chunks = math.prod(-(-n // c) for n, c in zip(self.spec.shape, granule, strict=True))
-        files = chunks + 1 if self.format.is_directory else 1 + (self.options.writers or 0)
+        metadata_files = 2 if self.options.zarr_format == 2 else 1
+        files = 1 + (self.options.writers or 0)
+        if self.format.is_directory:
+            files = chunks + metadata_files
         return Intention(self.spec, self.chunk_plan, files, self.nprocs, slab)
 
     def _threads(self) -> int:

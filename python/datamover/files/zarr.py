@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import itertools
+import json
 import math
 import os
 import threading
@@ -17,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from datamover.errors import InvalidArgument, IoError, Unsupported
-from datamover.files import addresses, direct_zarr
+from datamover.files import addresses, direct_zarr, zarr_format_2
 from datamover.files.at_work import return_large_blocks
 from datamover.files.formats import (
     ArraySpec,
@@ -31,7 +32,7 @@ from datamover.files.formats import (
 from datamover.files.native_attributes import tell_left_out_of_json
 from datamover.files.space import is_no_space, no_space
 from datamover.files.write_back import sync_file_system
-from datamover.files.zarr_traits import ZarrTraits, traits_of
+from datamover.files.zarr_traits import DIMENSIONS_V2, ZarrTraits, traits_of
 
 COMPRESSORS = ("auto", "none", "zstd", "gzip", "blosc")
 #: What says that a directory is an array or a group.
@@ -197,7 +198,7 @@ class ZarrArray:
             elements = elements.astype(self._array.dtype)
         try:
             target = self._array
-            if _hides_bytes(elements, target.fill_value):
+            if target.fill_value is None or _hides_bytes(elements, target.fill_value):
                 target = _writing_every_chunk(target)
             target[_box(lo, array)] = elements
         except BaseException as e:
@@ -336,12 +337,13 @@ def check_output(spec: ArraySpec, options: MoveOptions) -> ArraySpec:
         )
     stored = stored_dtype(spec.dtype)
     shards = _shards(spec, options)
+    _arguments(spec, options)  # refuses what the format has not
     held = f"dtype {spec.dtype}{'' if shards is None else ' in shards'}"
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             _create({}, spec, options)  # in memory: tells whether Zarr knows the dtype
-            kept = _keeps_values(stored, spec.dtype, shards is not None)
+            kept = _keeps_values(stored, spec.dtype, shards is not None, options.zarr_format or 3)
     except (OSError, MemoryError):
         raise
     except Exception as e:  # zarr and its codecs have many words for what they cannot hold
@@ -375,12 +377,14 @@ def stored_dtype(dtype: np.dtype) -> np.dtype:
     return np.dtype(fields).newbyteorder("<")
 
 
-def _keeps_values(stored: np.dtype, given: np.dtype, in_shards: bool) -> bool:
+def _keeps_values(stored: np.dtype, given: np.dtype, in_shards: bool, zarr_format: int) -> bool:
     """Write some elements to a Zarr array in memory, as they will be, and see what comes back."""
     samples = _samples(given).astype(stored)
     store: dict[str, Any] = {}
     shards = (4,) if in_shards else None
-    _zarr().create_array(store, shape=(3,), chunks=(2,), shards=shards, dtype=stored)
+    _zarr().create_array(
+        store, shape=(3,), chunks=(2,), shards=shards, dtype=stored, zarr_format=zarr_format
+    )
     _zarr().open_array(store, mode="r+")[...] = samples
     back = _zarr().open_array(store, mode="r")[...].astype(stored)
     return back.tobytes() == samples.tobytes()
@@ -435,11 +439,15 @@ def _shards(spec: ArraySpec, options: MoveOptions) -> Shape | None:
     return options.shards
 
 
-def _create(store: Any, spec: ArraySpec, options: MoveOptions) -> Any:
-    arguments: dict[str, Any] = {"compressors": "auto"}
+def _arguments(spec: ArraySpec, options: MoveOptions) -> dict[str, Any]:
+    """Give what zarr-python is to know of a new array besides its elements."""
+    if options.zarr_format == 2:
+        said = "kept" if options.compressor is None else _compressors(options.compressor)
+        return zarr_format_2.arguments(spec, _shards(spec, options), said)
+    arguments: dict[str, Any] = {"compressors": "auto", "zarr_format": 3}
     if spec.kept is not None:
         kept = spec.kept
-        arguments = {
+        arguments |= {
             **kept.others,
             "dimension_names": kept.dimension_names,
             "compressors": kept.compressors,
@@ -448,14 +456,17 @@ def _create(store: Any, spec: ArraySpec, options: MoveOptions) -> Any:
         arguments["dimension_names"] = spec.dimension_names
     if options.compressor is not None:
         arguments["compressors"] = _compressors(options.compressor)
+    return arguments
+
+
+def _create(store: Any, spec: ArraySpec, options: MoveOptions) -> Any:
     return _zarr().create_array(
         store=store,
         shape=spec.shape,
         dtype=stored_dtype(spec.dtype),
         chunks=chunk_shape(spec, options),
         shards=_shards(spec, options),
-        zarr_format=3,
-        **arguments,
+        **_arguments(spec, options),
     )
 
 
@@ -475,7 +486,7 @@ def create(path: str, spec: ArraySpec, options: MoveOptions) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            _create(path, spec, options)
+            _create(path, _with_traits(spec), options)
         except OSError as e:
             _raise_no_space(e, path, spec)
             raise
@@ -487,12 +498,19 @@ def create_strings(
     chunks: Shape,
     attributes: dict[str, Any],
     dimension_names: Sequence[str | None] | None,
+    zarr_format: int = 3,
 ) -> Any:
     """Make an array of strings of any length, as xarray and zarr-python have them."""
+    said: dict[str, Any] = {"attributes": attributes, "dimension_names": dimension_names}
+    if zarr_format == 2:
+        said = {"attributes": dict(attributes)}
+        if dimension_names is not None or not shape:
+            said["attributes"][DIMENSIONS_V2] = list(dimension_names or ())
+            # xarray takes it for missing.
+            said |= {"fill_value": None, "config": {"write_empty_chunks": True}}
     return _zarr().create_array(
-        path, shape=shape, chunks=chunks, dtype=str, attributes=attributes,
-        dimension_names=dimension_names,
-    )  # fmt: skip
+        path, shape=shape, chunks=chunks, dtype=str, zarr_format=zarr_format, **said
+    )
 
 
 def open_strings(path: str) -> Any:
@@ -539,7 +557,7 @@ def open_source(path: str, options: MoveOptions) -> ZarrArray | direct_zarr.Ordi
 
 def check_sink(spec: ArraySpec, options: MoveOptions) -> ArraySpec:
     """Check the output as `check_output` does, without zarr-python where it is an ordinary one."""
-    if _ordinary_output(spec, options) is not None:
+    if options.zarr_format != 2 and _ordinary_output(spec, options) is not None:
         return dataclasses.replace(spec, order="C")
     return check_output(spec, options)
 
@@ -550,7 +568,7 @@ def _ordinary_output(spec: ArraySpec, options: MoveOptions) -> dict[str, Any] | 
     check_boxes("chunks", options.chunks, spec)
     chunks = chunk_shape(spec, options)
     check_boxes("chunks", chunks, spec)
-    return direct_zarr.output_metadata(spec, chunks, options)
+    return None if options.zarr_format == 2 else direct_zarr.output_metadata(spec, chunks, options)
 
 
 def create_sink(path: str, spec: ArraySpec, options: MoveOptions) -> None:
@@ -567,7 +585,8 @@ def open_sink(
     path: str, spec: ArraySpec, options: MoveOptions
 ) -> ZarrArray | direct_zarr.OrdinaryArray:
     """Open an array that `create_sink` made."""
-    if not addresses.is_address(path) and _ordinary_output(spec, options) is not None:
+    is_direct = options.zarr_format == 2 or _ordinary_output(spec, options) is not None
+    if is_direct and not addresses.is_address(path):
         ordinary = direct_zarr.open_reader(path, lambda: None)
         if ordinary is not None:
             return ordinary
@@ -581,7 +600,12 @@ def preview_sink(spec: ArraySpec, options: MoveOptions) -> ZarrArray | direct_za
         return direct_zarr.preview(metadata)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return ZarrArray(_create({}, spec, options), "", spec.dtype)
+        store: dict[str, Any] = {}
+        array = _create(store, _with_traits(spec), options)
+        found = None
+        if options.zarr_format == 2:
+            found = direct_zarr.preview_of_v2(json.loads(store[".zarray"].to_bytes()))
+        return found or ZarrArray(array, "", spec.dtype)
 
 
 register(

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from collections.abc import Iterator
@@ -48,6 +49,15 @@ def is_array(path: str) -> bool:
 def is_group(path: str) -> bool:
     """Tell whether a path is a directory with a group."""
     return os.path.isdir(path) and metadata(path).get("node_type") == "group"
+
+
+def format_of(path: str) -> int | None:
+    """Give the Zarr format of the group in a directory; None where there is none that is read."""
+    with contextlib.suppress(IoError, OSError):
+        found = metadata(path)
+        if found.get("node_type") == "group" and found.get("zarr_format") in (2, 3):
+            return found["zarr_format"]
+    return None
 
 
 def nodes(path: str) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -131,7 +141,15 @@ def content(attributes: dict[str, Any]) -> bytes:
     return json.dumps(found, indent=2).encode()
 
 
-def make(path: str, attributes: dict[str, Any]) -> None:
+def make(path: str, attributes: dict[str, Any], zarr_format: int = 3) -> None:
     """Make a directory that is there a group."""
-    with open(os.path.join(path, "zarr.json"), "wb") as file:
-        file.write(content(attributes))
+    if zarr_format == 3:
+        parts = {"zarr.json": content(attributes)}
+    else:
+        parts = {
+            ".zattrs": json.dumps(attributes, indent=2).encode(),
+            ".zgroup": b'{"zarr_format": 2}',
+        }
+    for name, data in parts.items():
+        with open(os.path.join(path, name), "wb") as file:
+            file.write(data)

@@ -53,7 +53,7 @@ class ZarrToHdf5(WholeZarr):
         return f"{self.source}/{name}", place, said
 
     def make(
-        self, place: str, specs: dict[str, tuple[ArraySpec, MoveOptions]], checks: bool
+        self, place: str, specs: dict[str, tuple[ArraySpec, MoveOptions]], options: MoveOptions
     ) -> None:
         """Make all but the elements that movers take."""
 
@@ -68,7 +68,7 @@ class ZarrToHdf5(WholeZarr):
                 dimensions[name] = hdf5_traits.dimension_names(spec.kept)
             for name in self.copied:
                 path = os.path.join(self.source, name)
-                dimensions[name] = strings.copy_to_hdf5(path, made, name, checks)
+                dimensions[name] = strings.copy_to_hdf5(path, made, name, options.check is not None)
             self._name_dimensions(made, dimensions)
 
         needed_bytes = sum(spec.nbytes for spec, _ in specs.values())

@@ -16,10 +16,12 @@ from datamover.files.whole_zarr import WholeZarr
 class ZarrToZarr(WholeZarr):
     """See `hierarchy.Way`."""
 
+    zarr_format = 3
+
     def check(self) -> None:
         """Refuse names that zarr-python takes for others."""
         for name in (*self.arrays, *self.copied, *self.groups):
-            if not can_be_in_zarr(name):
+            if not can_be_in_zarr(name, self.zarr_format):
                 raise Unsupported(
                     f"{self.source} has {name!r}, which nothing in a Zarr group can be called; "
                     "rename it"
@@ -31,13 +33,15 @@ class ZarrToZarr(WholeZarr):
         return f"{self.source}/{name}", f"{place}/{name}", said
 
     def make(
-        self, place: str, specs: dict[str, tuple[ArraySpec, MoveOptions]], checks: bool
+        self, place: str, specs: dict[str, tuple[ArraySpec, MoveOptions]], options: MoveOptions
     ) -> None:
         """Make the groups with their attributes, and copy strings."""
-        zarr_group.make(place, self.attributes)
+        zarr_group.make(place, self.attributes, options.zarr_format)
         for name, attributes in self.groups.items():
             folder = os.path.join(place, name)
             os.mkdir(folder)
-            zarr_group.make(folder, attributes)
+            zarr_group.make(folder, attributes, options.zarr_format)
         for name in self.copied:
-            strings.copy_in_zarr(os.path.join(self.source, name), os.path.join(place, name), checks)
+            strings.copy_in_zarr(
+                os.path.join(self.source, name), os.path.join(place, name), options
+            )

@@ -94,6 +94,8 @@ class ZarrTraits:
     compressors : tuple of codecs, or "auto" where those of the array are unknown to Zarr v3
     others : dict
         What no permutation of dimensions changes.
+    of_format_2 : dict, optional
+        Of an array of format 2, what a copy of that format is to have in place of the above.
     """
 
     chunks: Shape
@@ -101,6 +103,7 @@ class ZarrTraits:
     dimension_names: tuple[str | None, ...] | None
     compressors: Any
     others: dict[str, Any]
+    of_format_2: dict[str, Any] | None = None
 
     def permuted(self, axes: Shape) -> ZarrTraits:
         """Give those of the array whose dimension k is dimension axes[k] of this one."""
@@ -122,7 +125,9 @@ class ZarrTraits:
         kept = {k: v for k, v in self.others.items() if k in ("attributes", "chunk_key_encoding")}
         if "attributes" in kept:
             kept["attributes"] = with_missing(kept["attributes"], dtype)
-        return dataclasses.replace(self, compressors="auto", others={**kept, "fill_value": fill})
+        return dataclasses.replace(
+            self, compressors="auto", others={**kept, "fill_value": fill}, of_format_2=None
+        )
 
 
 def traits_of(array: Any) -> ZarrTraits:
@@ -165,6 +170,12 @@ def _of_v2(array: Any) -> ZarrTraits:
         others={
             "attributes": attributes_of_v2(attributes, fill, named, array.dtype),
             "fill_value": _zero(array.dtype) if fill is None else fill,
+        },
+        of_format_2={
+            "attributes": attributes,
+            "fill_value": fill,
+            "compressors": array.compressors or None,
+            "filters": array.filters or None,
         },
     )
 

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What is an array in Zarr's format 2, and when is an output one?
+
+Format 2 has no names of dimensions (xarray keeps them in an attribute), no shards, one compressor
+of numcodecs, and a fill value that xarray takes for missing.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from typing import Any
+
+import numpy as np
+
+from datamover.errors import InvalidArgument, Unsupported
+from datamover.files import addresses, formats, zarr_group
+from datamover.files.formats import ArraySpec, MoveOptions
+from datamover.files.native_attributes import FILL_VALUE
+from datamover.files.zarr_traits import DIMENSIONS_V2, ZarrTraits, missing_from_zarr
+
+
+def settled(output: str, options: MoveOptions) -> MoveOptions:
+    """Give options that say a Zarr output's format: as said, else that of the group it goes into.
+
+    Raises
+    ------
+    InvalidArgument
+        No such format, or another one than that of the group: Zarr would not find it there.
+    """
+    said = options.zarr_format
+    if said not in (None, 2, 3):
+        raise InvalidArgument(f"unknown Zarr format {said!r}; there are 2 and 3")
+    group = os.path.dirname(output)
+    above = zarr_group.format_of(group) if group and not addresses.is_address(output) else None
+    if above is not None and said not in (None, above):
+        raise InvalidArgument(
+            f"{group} is a Zarr group of format {above}: nothing of format {said} is found in it; "
+            f"leave {formats.option('zarr_format', said)} away, or write elsewhere"
+        )
+    return dataclasses.replace(options, zarr_format=said or above or 3)
+
+
+def arguments(spec: ArraySpec, shards: Any, said: Any) -> dict[str, Any]:
+    """Give arguments of zarr-python's `create_array` for what an array has besides elements.
+
+    Parameters
+    ----------
+    spec : ArraySpec
+        What is kept as `ZarrTraits`.
+    shards : tuple of int, optional
+        Said, or those of the input.
+    said : codec, None, "auto" or "kept"
+        Of format 3; "kept" is the input's.
+
+    Raises
+    ------
+    InvalidArgument, Unsupported
+        Format 2 has not what was said, or what the input has.
+    """
+    if shards is not None:
+        raise InvalidArgument(
+            f"shards {shards}: Zarr format 2 has none; say {formats.option('chunks')} alone"
+        )
+    found: dict[str, Any] = {"zarr_format": 2, "order": "C", "filters": None}
+    kept: ZarrTraits | None = spec.kept
+    if kept is None:
+        codec = "auto" if said == "kept" else said
+        found["compressors"] = _compressor(codec)
+        return found | _described({}, spec.dimension_names, spec)
+    names = kept.dimension_names if spec.dimension_names is None else spec.dimension_names
+    if kept.of_format_2 is not None:
+        attributes = kept.of_format_2["attributes"]
+        if names is not None:
+            attributes = attributes | {DIMENSIONS_V2: list(names)}
+        found |= kept.of_format_2 | {"attributes": attributes}
+        return found if said == "kept" else found | {"compressors": _compressor(said)}
+    _refuse_codecs(kept)
+    found["compressors"] = _compressor(kept.compressors if said == "kept" else said)
+    if "fill_value" in kept.others:
+        found["fill_value"] = kept.others["fill_value"]
+    return found | _described(kept.others.get("attributes", {}), names, spec)
+
+
+def _described(attributes: dict[str, Any], names: Any, spec: ArraySpec) -> dict[str, Any]:
+    """Give attributes with the names of dimensions; with these, as xarray has it, a fill value.
+
+    xarray takes each element that equals it for missing: where nothing is missing there is none.
+    """
+    if spec.shape == () and names is None:
+        names = ()  # xarray asks for them, of one element too
+    if names is None:
+        return {"attributes": dict(attributes)}
+    found = attributes | {DIMENSIONS_V2: list(names)}
+    missing = None
+    if spec.dtype.kind in "iuf" and FILL_VALUE in attributes:
+        missing = missing_from_zarr(attributes[FILL_VALUE], spec.dtype)
+    if not isinstance(missing, np.generic):
+        return {"attributes": found, "fill_value": None}
+    del found[FILL_VALUE]
+    return {"attributes": found, "fill_value": missing}
+
+
+def _refuse_codecs(kept: ZarrTraits) -> None:
+    """Refuse what stands between elements and compressor, and has no place in format 2."""
+    serializer = kept.others.get("serializer")
+    own = [] if serializer is None else [serializer.to_dict()["name"]]
+    names = [_name(codec) for codec in kept.others.get("filters") or ()]
+    names += [name for name in own if name != "bytes"]
+    if names:
+        raise Unsupported(f"the input has the codecs {', '.join(names)}: Zarr format 2 has not")
+
+
+def _name(codec: Any) -> str:
+    return codec.to_dict()["name"]
+
+
+def _compressor(codecs: Any) -> Any:
+    """Give numcodecs' compressor that writes the same as codecs of format 3; None and "auto" stay.
+
+    Raises
+    ------
+    Unsupported
+        There is none.
+    """
+    if codecs is None or isinstance(codecs, str):
+        return codecs
+    import numcodecs
+
+    codecs = codecs if isinstance(codecs, tuple) else (codecs,)
+    names = [_name(codec) for codec in codecs]
+    if len(names) > 1 or names[0] not in ("zstd", "gzip", "blosc"):
+        raise Unsupported(
+            f"the input has the codecs {', '.join(names)}: Zarr format 2 has not; "
+            f"say {formats.option('compressor')}"
+        )
+    said = codecs[0].to_dict()["configuration"]
+    if names[0] == "zstd":
+        return numcodecs.Zstd(said["level"], bool(said["checksum"]))
+    if names[0] == "gzip":
+        return numcodecs.GZip(said["level"])
+    shuffle = ("noshuffle", "shuffle", "bitshuffle").index(said["shuffle"])
+    return numcodecs.Blosc(said["cname"], said["clevel"], shuffle, said["blocksize"])
