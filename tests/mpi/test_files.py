@@ -184,6 +184,38 @@ def test_parts_are_converted_and_checked(comm, rng, place, case):
     comm.barrier()
 
 
+@pytest.mark.parametrize("way", ["chunks", "slabs"])
+def test_all_write_zarr_of_format_2(comm, rng, place, monkeypatch, cases, way):
+    monkeypatch.setattr(slabs, "COST", 0 if way == "slabs" else 1e9)
+    for _ in range(2 * cases):
+        array, _, wanted, axes = drawn_input(comm, rng, place, way, ["i2", ">f8", "?"])
+        move(
+            comm, f"{place}/a.zarr", f"{place}/b.zarr", overwrite=True, axes=axes, chunks=wanted,
+            zarr_format=2, check="crc32c", max_bytes=int(rng.choice([2500, 1 << 20])),
+        )  # fmt: skip
+        found = zarr.open_array(f"{place}/b.zarr", mode="r", zarr_format=2)
+        assert found.chunks == wanted
+        np.testing.assert_array_equal(found[...], array.transpose(axes))
+        comm.barrier()
+
+
+def test_a_whole_file_goes_into_a_group_of_format_2(comm, place):
+    held = {"u": np.arange(24.0).reshape(4, 6), "deep/v": np.arange(5, dtype="i2")}
+    if comm.rank == 0:
+        zarr.create_group(f"{place}/g.zarr", zarr_format=2)
+        with h5py.File(f"{place}/a.h5", "w") as file:
+            for name, array in held.items():
+                file[name] = array
+    comm.barrier()
+    with pytest.raises(dm.InvalidArgument, match="a Zarr group of format 2"):
+        move(comm, f"{place}/a.h5", f"{place}/g.zarr/b.zarr", zarr_format=3)
+    move(comm, f"{place}/a.h5", f"{place}/g.zarr/b.zarr")
+    group = zarr.open_group(f"{place}/g.zarr", mode="r", zarr_format=2)["b.zarr"]
+    for name, array in held.items():
+        np.testing.assert_array_equal(group[name][...], array)
+    comm.barrier()
+
+
 def test_a_whole_file_becomes_a_group(comm, place):
     held = {"u": np.arange(24.0).reshape(4, 6), "deep/v": np.arange(5, dtype="i2")}
     if comm.rank == 0:

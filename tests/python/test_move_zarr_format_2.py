@@ -229,6 +229,32 @@ def test_an_array_has_the_format_of_its_group(tmp_path):
     assert zarr.open_group(tmp_path / "g2.zarr", mode="r")["inner/u"].metadata.zarr_format == 2
 
 
+def test_an_array_that_is_written_in_parts_has_the_format_of_its_group(tmp_path):
+    from mpi4py import MPI
+
+    group = zarr.create_group(tmp_path / "g.zarr", zarr_format=2)
+    rows = dm.BlockCyclic((8, 6), "(block, *)", nprocs=1)
+    given = dm.XArray(MPI.COMM_SELF, rows, "f8")
+    for block in given.blocks:
+        given[block][...] = 3
+    said = {"comm": MPI.COMM_SELF, "mode": "w", "dtype": "f8", "chunks": (3, 4)}
+    with dm.files.open(tmp_path / "g.zarr" / "u", rows, **said) as file:
+        dm.Mover(dm.redistribute(rows, rows), given, file, comm=MPI.COMM_SELF)()
+    assert group["u"].metadata.zarr_format == 2 and group["u"].chunks == (3, 4)
+    np.testing.assert_array_equal(group["u"][...], np.full((8, 6), 3))
+
+
+def test_an_address(tmp_path):
+    np.save(tmp_path / "a.npy", np.arange(12.0).reshape(3, 4))
+    for said in (3, 2, 2):
+        where = "memory://of_format_2/b.zarr"
+        move(None, tmp_path / "a.npy", where, zarr_format=said, chunks=(2, 2), overwrite=True)
+        found = zarr.open_array(where, mode="r", zarr_format=said)
+        np.testing.assert_array_equal(found[...], np.load(tmp_path / "a.npy"))
+    move(None, where, tmp_path / "c.npy")
+    np.testing.assert_array_equal(np.load(tmp_path / "c.npy"), np.load(tmp_path / "a.npy"))
+
+
 def test_an_array_of_the_other_format_is_replaced(tmp_path):
     np.save(tmp_path / "a.npy", np.arange(6.0))
     for said in (3, 2, 3):
