@@ -7,6 +7,7 @@ zarr-python, some rows at a time.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import warnings
 from collections.abc import Iterator
@@ -45,14 +46,10 @@ def copy_to_zarr(file: Any, name: str, where: str, path: str, options: MoveOptio
         Other strings are read again than were written.
     """
     dataset = file[name]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # zarr-python's of a type that is no part of Zarr v3 yet
-        array = _create(file, name, where, path, options.zarr_format)
-        for box in _boxes(dataset.shape, array.chunks):
-            strings = _strings(dataset, box, where)
-            array[box] = strings
-            if options.check and not np.array_equal(np.asarray(array[box], object), strings):
-                raise IoError(f"{where}: other strings are read again than were written to {path}")
+    with _no_warnings_of_strings():
+        made = _create(file, name, where, path, options.zarr_format)
+        for box in _boxes(dataset.shape, made.chunks):
+            _write_in_zarr(made, box, _strings(dataset, box, where), where, options)
     sync_file_system(path)
 
 
@@ -142,8 +139,7 @@ def copy_in_zarr(path: str, output: str, options: MoveOptions) -> None:
     """Write a Zarr array as another one."""
     array = zarr.open_strings(path)
     traits = traits_of(array)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # zarr-python's of a type that is no part of Zarr v3 yet
+    with _no_warnings_of_strings():
         made = zarr.create_strings(
             output,
             array.shape,
@@ -153,11 +149,24 @@ def copy_in_zarr(path: str, output: str, options: MoveOptions) -> None:
             options.zarr_format,
         )
         for box in _boxes(array.shape, traits.shards or traits.chunks):
-            strings = _strings_of_zarr(array, box, path)
-            made[box] = strings
-            if options.check and not np.array_equal(np.asarray(made[box], object), strings):
-                raise IoError(f"{path}: other strings are read again than were written")
+            _write_in_zarr(made, box, _strings_of_zarr(array, box, path), path, options)
     sync_file_system(output)
+
+
+@contextlib.contextmanager
+def _no_warnings_of_strings() -> Iterator[None]:
+    """Leave out zarr-python's of a type that is no part of Zarr v3 yet."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+def _write_in_zarr(
+    made: Any, box: tuple[slice, ...], strings: np.ndarray, where: str, options: MoveOptions
+) -> None:
+    made[box] = strings
+    if options.check and not np.array_equal(np.asarray(made[box], object), strings):
+        raise IoError(f"{where}: other strings are read again than were written")
 
 
 def _strings_of_zarr(array: Any, box: tuple[slice, ...], path: str) -> np.ndarray:

@@ -40,10 +40,11 @@ class WholeHdf5:
             self.tree = hdf5.tree(self.file)
             self._check_names()
             datasets = self.datasets()
+            dtypes = {name: self._dtype_of(name) for name in datasets}
             self.copied = {
-                name: ArraySpec(dataset.shape or (), self._dtype_of(name))
+                name: ArraySpec(dataset.shape or (), dtypes[name])
                 for name, dataset in datasets.items()
-                if self._dtype_of(name) and self.is_copied(dataset)
+                if self.is_copied(dataset)
             }
             self.arrays = {n: found.shape for n, found in datasets.items() if n not in self.copied}
             self.check()
