@@ -80,14 +80,17 @@ void FailureBoard::begin_turn(std::uint64_t turn, int binding) const {
     compare_turn(place, mine);
 }
 
+Error another_order(int rank, std::string_view whose) {
+    return make_error(ErrorCode::mismatch, "process ", rank,
+                      " starts movers with a collective transport in another order than ", whose,
+                      "; all processes must start them in the same order");
+}
+
 void FailureBoard::compare_turn(std::size_t place, std::uint64_t mine) const {
     for (const PeerBoard& peer : peers_) {
         const std::uint64_t theirs = peer.board->binding_of_turn[place].load();
         if ((theirs ^ mine) >> 32 == 0 && theirs != mine)
-            throw make_error(ErrorCode::mismatch, "process ", rank_,
-                             " starts movers with a collective transport in another order than "
-                             "another process of its node; all processes must start them in the "
-                             "same order");
+            throw another_order(rank_, "another process of its node");
     }
 }
 

@@ -12,6 +12,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "datamover/error.hpp"
@@ -19,6 +20,9 @@
 #include "memory/segment_pool.hpp"
 
 namespace datamover::mpi {
+
+/// Of a process that starts collective movers in another order than `whose`.
+Error another_order(int rank, std::string_view whose);
 
 /// What a process tells all others once, when an MPI call of its failed.
 struct FailureNotice {

@@ -14,7 +14,7 @@ bool StoreChoice::goes_around(Time now, std::uint64_t bytes) {
 /// From one message to the next it takes what the slower of both ends takes, where the program does
 /// nothing but send; where it does not, the choice is of little account.
 bool StoreChoice::Size::goes_around(Time now, std::uint64_t bytes) {
-    const bool is_settled = trials_ == trials_of_each * static_cast<int>(ways);
+    const bool is_settled = trials_ == most_trials;
     if (last_bytes_ != 0 && !is_settled)
         count(static_cast<double>(std::chrono::nanoseconds(now - last_begin_).count()) /
               static_cast<double>(last_bytes_));
@@ -36,7 +36,7 @@ void StoreChoice::Size::end_trial() {
     const bool is_first = trials_ < static_cast<int>(ways);
     best_ns_[way_] = is_first ? *middle : std::min(best_ns_[way_], *middle);
     calls_ = 0;
-    if (++trials_ == trials_of_each * static_cast<int>(ways))
+    if (++trials_ == most_trials)
         way_ = best_ns_[around] <= best_ns_[through] ? around : through;
     else
         way_ = way_ == around ? through : around;

@@ -27,7 +27,7 @@ private:
 
     /// Each way is tried several times, so that what else a machine does meets both. The first
     /// messages of a trial do not count: they wait for those before, which went the other way.
-    static constexpr int trials_of_each = 2, uncounted = 8, counted = 8;
+    static constexpr int most_trials = 2 * static_cast<int>(ways), uncounted = 8, counted = 8;
     /// Messages until both are tried again.
     static constexpr int settled = 4096;
 

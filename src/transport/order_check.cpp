@@ -6,6 +6,7 @@
 
 #include "geometry/make_error.hpp"
 #include "mpi/checked_call.hpp"
+#include "mpi/failure_board.hpp"
 
 namespace datamover::transport {
 namespace {
@@ -16,13 +17,14 @@ constexpr int tag = 0;
 }  // namespace
 
 OrderCheck::OrderCheck(mpi::ProcessGroupPtr group, int number)
-    : group_(std::move(group)), numbers_(std::make_shared<Numbers>(Numbers{number, 0})) {
-    const int before = (group_->rank() + group_->size() - 1) % group_->size();
+    : group_(std::move(group)),
+      before_((group_->rank() + group_->size() - 1) % group_->size()),
+      numbers_(std::make_shared<Numbers>(Numbers{number, 0})) {
     const int after = (group_->rank() + 1) % group_->size();
     const auto is_far = [&](int rank) { return group_->node_position(rank) < 0; };
-    if (is_far(before)) {
+    if (is_far(before_)) {
         received_ = {true, false, requests_.size()};
-        requests_.add_receive(&numbers_->theirs, sizeof numbers_->theirs, before, tag,
+        requests_.add_receive(&numbers_->theirs, sizeof numbers_->theirs, before_, tag,
                               group_->turns_comm());
     }
     if (is_far(after)) {
@@ -59,11 +61,7 @@ bool OrderCheck::is_done() {
     const bool hears = received_.is_under_way;
     const bool has_heard = has_ended(received_);
     if (hears && has_heard && numbers_->theirs != numbers_->own)
-        throw make_error(ErrorCode::mismatch, "process ", group_->rank(),
-                         " starts movers with a collective transport in another order than "
-                         "process ",
-                         (group_->rank() + group_->size() - 1) % group_->size(),
-                         "; all processes must start them in the same order");
+        throw mpi::another_order(group_->rank(), concat("process ", before_));
     return has_ended(sent_) && has_heard;
 }
 

@@ -6,7 +6,7 @@
 // two that follow each other are compared, and not all can be right where two of them differ.
 #pragma once
 
-#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 
@@ -40,6 +40,7 @@ private:
     bool has_ended(Message& message);
 
     mpi::ProcessGroupPtr group_;
+    int before_;                        ///< the process before this one
     std::shared_ptr<Numbers> numbers_;  ///< what MPI may still look at
     mpi::PersistentRequests requests_;
     Message sent_, received_;
