@@ -367,7 +367,7 @@ typedef struct datamover_mover datamover_mover;
  * the defaults. */
 typedef struct datamover_mover_options {
     const char* op;        /* "replace" (default), "add", "multiply", "min", "max" */
-    const char* transport; /* "auto" (default), or the name of one, such as "shared" or "p2p" */
+    const char* transport; /* "auto" (default), or the name of one, such as "shared" or "p2p:64K" */
     const double* alpha;   /* real and imaginary part of the factor of arriving elements; NULL: 1 */
     const double* beta;    /* the same for those in place, with "add"; NULL: 1 */
     int conjugate;         /* not 0: arriving complex elements are conjugated */

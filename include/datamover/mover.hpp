@@ -29,9 +29,10 @@ struct MoverOptions {
     Op op = Op::replace;
     /// Or the name of one: "shared", "read", "staged", "p2p", "datatype", "collective",
     /// "neighbour", "get", "put"; several, joined by "+", of which the first that can carry a pair
-    /// does; or "measure": the fastest, as by tune(0.2) or by what was measured before. For tests,
-    /// "poison:" before any but "measure": the mover works on copies and complains, by mismatch, of
-    /// a transport that reads or writes what the plan does not.
+    /// does, each alone or with who copies or the longest message behind it ("shared:receiver",
+    /// "p2p:64K"; docs/transports.md); or "measure": the fastest, as by tune(0.2) or by what was
+    /// measured before. For tests, "poison:" before any but "measure": the mover works on copies
+    /// and complains, by mismatch, of a transport that reads or writes what the plan does not.
     std::string transport = "auto";
     std::complex<double> alpha = 1;  ///< factor of arriving elements
     std::complex<double> beta = 1;   ///< factor of those in place, with Op::add
@@ -149,13 +150,14 @@ public:
 
     /// Measures which transports are the fastest here and goes over to them. Those that can carry
     /// the plan are tried for about `seconds` in all, besides binding each of them, three to nine
-    /// rounds of each, and 6 to 60 of those that seem faster than "auto", until one is; the arrays
-    /// are not touched: memory of their size stands in for them meanwhile. Where there is none,
-    /// nothing changes. All processes agree; this program remembers the result for movers with
-    /// transport "auto", and later programs find it for "measure" in the file that
-    /// DATAMOVER_TUNING_FILE names (empty: none; else datamover/tuning in the user's cache folder).
-    /// Collective. Throws invalid_state in flight, unsupported for a mover with "poison:",
-    /// invalid_argument unless `seconds` is above 0, and as a round does.
+    /// rounds of each, and 6 to 60 of those that seem faster than "auto", until one is; in the last
+    /// quarter of it others copy, and messages have other lengths. The arrays are not touched:
+    /// memory of their size stands in for them meanwhile. Where there is none, nothing changes. All
+    /// processes agree; this program remembers the result for movers with transport "auto", and
+    /// later programs find it for "measure" in the file that DATAMOVER_TUNING_FILE names (empty:
+    /// none; else datamover/tuning in the user's cache folder). Collective. Throws invalid_state in
+    /// flight, unsupported for a mover with "poison:", invalid_argument unless `seconds` is above
+    /// 0, and as a round does.
     void tune(double seconds = 0.2);
     /// What tune tried, or "measure"; empty where nothing was. Local.
     std::vector<MoverTrial> trials() const;

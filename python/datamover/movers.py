@@ -266,7 +266,8 @@ class MoverSet:
         ----------
         seconds : float
             About how long to measure in all, besides binding each of them, three to nine rounds of
-            each, and 6 to 60 of those that seem faster than "auto", until one is.
+            each, and 6 to 60 of those that seem faster than "auto", until one is. In the last
+            quarter of it others copy, and messages have other lengths.
 
         Raises
         ------
@@ -434,8 +435,9 @@ class Mover(MoverSet):
     transport : str
         "auto"; the name of a transport that must carry all that leaves a process ("shared", "read",
         "staged", "p2p", "datatype", "collective", "neighbour", "get", "put"); several joined by
-        "+", of which the first that can carry a pair does; or "measure": what is the fastest here,
-        as `tune` finds it or it was found before. With "collective" and "neighbour" all processes
+        "+", of which the first that can carry a pair does; each alone or with who copies or the
+        longest message behind it ("shared:receiver", "p2p:64K"); or "measure": what is the fastest
+        here, as `tune` finds it or it was found before. With "collective" and "neighbour" all processes
         take part in each move, and start such movers in the same order. For tests, "poison:" before
         any but "measure": see docs/transports.md.
     check : bool

@@ -406,7 +406,6 @@ private:
                                 survey_.received_bytes.value, survey_.exchanged_bytes.value});
         const MessageSizes sizes = message_sizes(
             context, moves_, facts, {options_.max_bytes, transports_}, survey_.has_limit.holds());
-        context.chunk_bytes = sizes.chunk_bytes;
         context.buffers = sizes.buffers;
         context.packs = survey_.packs.holds();
         context.one_way = facts.one_way();
@@ -414,7 +413,7 @@ private:
         context.rings_in = slots.in;
         context.rings_out = slots.out;
         Binding bound;
-        alone([&] { bound = bind_transports(context, facts, slots); });
+        alone([&] { bound = bind_transports(context, facts, slots, sizes); });
         const bool cannot_map = shares && error_ && error_->code() == ErrorCode::no_memory;
         std::int64_t operations = 0;
         for (const auto& t : bound.transports) operations = std::max(operations, t->operations());
@@ -467,6 +466,8 @@ private:
         alone([&] { bytes = bytes_through_slots(context, moves_, facts, transports_); });
         if (error_) std::ranges::fill(bytes, 0);
         SlotSizes slot_sizes;
+        const auto manner = transport::manner_of(transports_, "staged");
+        if (manner.chunk_bytes > 0) slot_sizes.chunk_bytes = manner.chunk_bytes;
         if (sizes.share_bytes > 0) slot_sizes.ring_bytes = sizes.share_bytes;
         std::int64_t elem_bytes = 1;
         for (const BoundMotion& m : context.motions)
@@ -479,8 +480,8 @@ private:
         }
     }
 
-    Binding bind_transports(BindContext& context, const FactFinder& facts,
-                            const SlotOffers& slots) const {
+    Binding bind_transports(BindContext& context, const FactFinder& facts, const SlotOffers& slots,
+                            const MessageSizes& sizes) const {
         Binding bound;
         bound.remembered = !remembered_.empty() && transports_ == remembered_;
         for (std::size_t m = 0; m < moves_.motions.size(); ++m)
@@ -494,6 +495,8 @@ private:
         for (std::size_t i = kinds.size(); i-- > 0;) {
             if (chosen.kinds[i].empty() && !is_for_everyone(kinds[i])) continue;
             context.kind = i;
+            context.manner = transport::manner_of(transports_, kinds[i].name);
+            context.chunk_bytes = sizes.longest(context.manner.chunk_bytes);
             bound.transports.push_back(kinds[i].bind(context, chosen.kinds[i]));
             bound.sends_messages = bound.sends_messages || kinds[i].sends_messages;
             bound.takes_turns = bound.takes_turns || kinds[i].everyone;

@@ -219,7 +219,7 @@ ChosenPairs choose_pairs(const BindContext& context, const Moves& moves, const F
                        });
                        if (pair == pairs.end()) pair = pairs.insert(pairs.end(), {p.rank, d, {}});
                        pair->shares.push_back({m, &p.part, f});
-                       const bool named = transport::names_transport(transports, kind.name);
+                       const bool named = transport::concerns(transports, kind);
                        const std::string why = named ? why_named : kind.reason(f);
                        chosen.reasons.push_back({p.rank, d == transport::outgoing, kind.name, why});
                    });

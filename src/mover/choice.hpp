@@ -2,6 +2,7 @@
 // Which transport carries each pair, and how much memory is there for messages?
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -52,6 +53,12 @@ struct MessageSizes {
     std::int64_t chunk_bytes = 0;  ///< longest message
     std::int64_t buffers = 1;      ///< per direction of a pair
     std::int64_t share_bytes = 0;  ///< most bytes of one direction of a pair; 0: no limit
+
+    /// The longest message where the user names a length (0: none), which a limit may shorten.
+    std::int64_t longest(std::int64_t named_bytes) const {
+        if (named_bytes == 0) return chunk_bytes;
+        return share_bytes == 0 ? named_bytes : std::min(named_bytes, chunk_bytes);
+    }
 };
 
 /// What messages may take, and the transports that may be chosen.

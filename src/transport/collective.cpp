@@ -250,6 +250,7 @@ extern const TransportKind collective_kind;
 const TransportKind collective_kind{
     "collective",
     MessageMemory::buffers,
+    Takes::nothing,
     true,
     [](const PairFacts& facts) { return !facts.same_process; },
     [](const PairFacts&) { return false; },

@@ -31,6 +31,7 @@ extern const TransportKind datatype_kind;
 const TransportKind datatype_kind{
     "datatype",
     MessageMemory::buffers,
+    Takes::nothing,
     true,
     [](const PairFacts& facts) { return !facts.same_process; },
     [](const PairFacts&) { return false; },

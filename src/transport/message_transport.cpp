@@ -27,6 +27,7 @@ constexpr std::size_t unbuffered_width = 4;
 /// its own few bytes before them, and takes longer ones out of the sender's memory, which is better
 /// for much, and where nothing is packed (measured, docs/decisions/0011).
 std::int64_t longest_message(const BindContext& context, const Pair& pair) {
+    if (context.manner.chunk_bytes > 0) return context.chunk_bytes;
     const bool near = context.group->on_same_machine(pair.peer);
     if (!context.packs || (near && !context.one_way)) return context.chunk_bytes;
     const std::int64_t bytes = context.message_bytes(pair);

@@ -50,6 +50,7 @@ extern const TransportKind neighbour_kind;
 const TransportKind neighbour_kind{
     "neighbour",
     MessageMemory::buffers,
+    Takes::nothing,
     true,
     [](const PairFacts& facts) { return !facts.same_process; },
     [](const PairFacts&) { return false; },

@@ -10,6 +10,7 @@ extern const TransportKind p2p_kind;
 const TransportKind p2p_kind{
     "p2p",
     MessageMemory::buffers,
+    Takes::chunk_bytes,
     true,
     [](const PairFacts& facts) { return !facts.same_process; },
     [](const PairFacts&) { return true; },

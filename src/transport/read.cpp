@@ -67,11 +67,16 @@ private:
         return line;
     }
 
+    static bool receiver_copies(const PairFacts& facts, const BindContext& context) {
+        if (!facts.plain_copy) return facts.receiver_reads;
+        return context.manner.receivers_copy.value_or(facts.receiver_reads);
+    }
+
     /// Adds those arrays of a pair that the receiver reads, or those that the sender writes.
     void add(const BindContext& context, const Pair& pair, bool by_receiver) {
         Pair some{pair.peer, pair.direction, {}};
         for (const PairShare& share : pair.shares)
-            if (share.facts.receiver_reads == by_receiver) some.shares.push_back(share);
+            if (receiver_copies(share.facts, context) == by_receiver) some.shares.push_back(share);
         if (some.shares.empty() || !add_pair(context, some, by_receiver)) return;
         Copy copy;
         copy.peer = pair.peer;
@@ -154,6 +159,7 @@ extern const TransportKind read_kind;
 const TransportKind read_kind{
     "read",
     MessageMemory::buffers,
+    Takes::who_copies,
     false,
     [](const PairFacts& facts) { return facts.readable && !facts.same_process; },
     [](const PairFacts& facts) {

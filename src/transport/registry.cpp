@@ -30,28 +30,11 @@ std::vector<TransportKind>& all_kinds() {
     return kinds;
 }
 
-/// Calls visit(name) for names joined by "+", until it gives true; whether it did.
-template <class Visit>
-bool any_name(std::string_view names, Visit&& visit) {
-    while (true) {
-        const std::size_t end = names.find('+');
-        if (visit(names.substr(0, end))) return true;
-        if (end == std::string_view::npos) return false;
-        names.remove_prefix(end + 1);
-    }
-}
-
-bool is_known(std::string_view name) {
-    const auto& kinds = transport_kinds();
-    return name == "auto" ||
-           std::ranges::any_of(kinds, [&](const TransportKind& kind) { return name == kind.name; });
-}
-
 /// Why those that were named do not carry a pair: a reason, or one for each name.
 std::string why_not(const PairFacts& facts, std::string_view names) {
     std::string text;
     const bool several = names.find('+') != std::string_view::npos;
-    any_name(names, [&](std::string_view name) {
+    any_transport_name(names, [&](std::string_view name, std::string_view) {
         const auto& kinds = transport_kinds();
         const auto kind = std::ranges::find(kinds, name, &TransportKind::name);
         if (kind == kinds.end() || !kind->why_not) return false;
@@ -82,7 +65,7 @@ void add_transport_kind(TransportKind kind) {
     const char* letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
     const bool is_name = !kind.name.empty() && kind.name.size() <= longest &&
                          kind.name.find_first_not_of(letters) == std::string::npos;
-    if (!is_name || is_known(kind.name) || kind.name == "measure" || kind.name == "poison")
+    if (!is_name || is_transport_name(kind.name) || kind.name == "measure" || kind.name == "poison")
         throw Error(
             ErrorCode::invalid_argument,
             "a transport cannot be called \"" + kind.name +
@@ -99,26 +82,9 @@ std::int64_t transport_kinds_digest() {
     return digest.value();
 }
 
-bool names_transport(std::string_view names, std::string_view kind) {
-    return any_name(names, [&](std::string_view name) { return name == kind; });
-}
-
-void check_transport_names(std::string_view names) {
-    std::string_view unknown;
-    const bool is_wrong = any_name(names, [&](std::string_view name) {
-        unknown = name;
-        return !is_known(name);
-    });
-    if (!is_wrong) return;
-    std::string known = "auto";
-    for (const TransportKind& kind : transport_kinds()) known += ", " + kind.name;
-    throw make_error(ErrorCode::invalid_argument, "there is no transport \"", unknown,
-                     "\"; known are ", known, ", and several of them joined by \"+\"");
-}
-
 const TransportKind& choose_transport(const PairFacts& facts, std::string_view names) {
     const TransportKind* chosen = nullptr;
-    any_name(names, [&](std::string_view name) {
+    any_transport_name(names, [&](std::string_view name, std::string_view) {
         chosen = first_kind(facts, name);
         return chosen != nullptr;
     });

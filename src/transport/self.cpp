@@ -31,6 +31,7 @@ extern const TransportKind self_kind;
 const TransportKind self_kind{
     "self",
     MessageMemory::none,
+    Takes::nothing,
     false,
     [](const PairFacts& facts) { return facts.same_process; },
     [](const PairFacts&) { return true; },

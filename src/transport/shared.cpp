@@ -23,7 +23,8 @@ private:
 
     static bool receiver_copies(const PairFacts& facts, const BindContext& context) {
         if (!facts.shared.source) return false;
-        return !facts.shared.destination || !facts.plain_copy || context.receivers_copy;
+        if (!facts.shared.destination || !facts.plain_copy) return true;
+        return context.manner.receivers_copy.value_or(context.receivers_copy);
     }
 
     void copy(std::size_t i) const override { copies_[i].program.copy(); }
@@ -50,6 +51,7 @@ extern const TransportKind shared_kind;
 const TransportKind shared_kind{
     "shared",
     MessageMemory::none,
+    Takes::who_copies,
     false,
     [](const PairFacts& facts) {
         return facts.same_node && !facts.same_process && facts.in_one_copy();

@@ -207,6 +207,7 @@ extern const TransportKind staged_kind;
 const TransportKind staged_kind{
     "staged",
     MessageMemory::slots,
+    Takes::chunk_bytes,
     false,
     [](const PairFacts& facts) { return facts.slots; },
     [](const PairFacts&) { return true; },

@@ -16,6 +16,7 @@
 #include "node_memory.hpp"
 #include "pair_program.hpp"
 #include "slot_ring.hpp"
+#include "transport_names.hpp"
 
 namespace datamover::transport {
 
@@ -92,6 +93,7 @@ public:
     std::vector<BoundMotion> motions;
     bool receivers_copy = true;  ///< on a node: who copies, if both arrays could be reached
     std::size_t kind = 0;        ///< number of the transport that binds
+    Manner manner;               ///< in which the user wants it to carry
     int first_tag = 0;           ///< of the messages of this mover; tags_per_kind for each kind
     NodeMemory* node = nullptr;
     memory::AllocationPtr signals;  ///< this process's signal lines: per kind, per process
@@ -167,11 +169,15 @@ MoverPair pair_line(std::int64_t peer, bool sends, const std::string& transport,
 /// What a transport needs of this process's memory for each direction of a pair.
 enum class MessageMemory { none, buffers, slots };
 
+/// What a user may say behind its name (Manner).
+enum class Takes { nothing, chunk_bytes, who_copies };
+
 /// A kind of transport: its name, which pairs it can carry, for which of them it is the better
 /// choice than all that come later in the list, why, and how it is bound.
 struct TransportKind {
     std::string name;
     MessageMemory memory;
+    Takes takes;
     bool sends_messages;  ///< calls MPI while it carries
     std::function<bool(const PairFacts&)> carries;
     std::function<bool(const PairFacts&)> pays;
@@ -197,13 +203,9 @@ void add_transport_kind(TransportKind kind);
 /// A number that tells two lists of kinds apart.
 std::int64_t transport_kinds_digest();
 
-/// The kind that carries a pair. `names` are those of kinds and "auto", joined by "+": the first
-/// that can carry it does; "auto" stands for the first kind that can and pays. Pairs within a
+/// The kind that carries a pair. Of the names (transport_names.hpp) the first that can carry it
+/// does; "auto" stands for the first kind that can and pays. Pairs within a
 /// process are always copied by "self". Throws unsupported.
 const TransportKind& choose_transport(const PairFacts& facts, std::string_view names);
-/// Whether a kind is among the names.
-bool names_transport(std::string_view names, std::string_view kind);
-/// Throws invalid_argument for names that are not such.
-void check_transport_names(std::string_view names);
 
 }  // namespace datamover::transport

@@ -84,6 +84,7 @@ void add_transport(UserTransportKind kind) {
     transport::add_transport_kind({
         given->name,
         transport::MessageMemory::buffers,
+        transport::Takes::chunk_bytes,
         true,
         [given](const transport::PairFacts& f) {
             return !f.same_process &&

@@ -395,6 +395,7 @@ TransportKind window_kind(const char* name, WindowAccess access, const char* rea
     return {
         name,
         MessageMemory::buffers,
+        Takes::chunk_bytes,
         true,
         [](const PairFacts& facts) { return !facts.same_process; },
         [](const PairFacts&) { return false; },

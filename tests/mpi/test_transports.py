@@ -15,6 +15,9 @@ import pytest
 import datamover as dm
 
 NAMES = drawn.transports("self")
+#: Who copies, and how long messages are at the most.
+MANNERS = ["shared:sender", "shared:receiver", "read:sender", "read:receiver", "staged:4K",
+           "p2p:1", "p2p:100", "get:1K", "put:1K", "auto:receiver:2K"]  # fmt: skip
 
 #: Replaces the file again and again, as another program does, until it is told to stop.
 OTHER_WRITER = """
@@ -69,7 +72,7 @@ def draw(comm, rng, local_rng):
     return plan, source, destination, whole
 
 
-@pytest.mark.parametrize("transport", NAMES)
+@pytest.mark.parametrize("transport", [*NAMES, *MANNERS])
 def test_each_reads_and_writes_what_the_plan_says(comm, rng, local_rng, cases, transport):
     for _ in range(cases * 3):
         plan, source, destination, whole = draw(comm, rng, local_rng)
@@ -140,6 +143,44 @@ def test_explain_says_whose_loops_run(comm):
         assert pair["kernel"] != "nothing"
 
 
+@pytest.mark.parametrize("op", [None, "add"])
+@pytest.mark.parametrize("name", ["shared", "read", "auto"])
+def test_who_copies_where_either_side_could(comm, name, op):
+    """Elements that are combined are so by the receiver, who alone may write them."""
+    plan = rows_to_columns(4 * comm.size, comm.size)
+    a, b = arrays(comm, plan, True)
+    for word in ("sender", "receiver"):
+        local(a)[...], local(b)[...] = comm.rank, 2
+        mover = dm.Mover(plan, a, b, transport=f"{name}:{word}+auto", op=op)
+        mover()
+        brought = np.arange(comm.size).repeat(4)[:, None]
+        assert (local(b) == brought + (2 if op else 0)).all()
+        for pair in mover.explain():
+            if pair["transport"] in ("shared", "read"):
+                copies = pair["kernel"] != "copied by the peer"
+                assert copies == (pair["sends"] == (word == "sender" and not op))
+
+
+@pytest.mark.parametrize("name", ["p2p", "staged", "get", "put", "auto"])
+def test_no_message_is_longer_than_the_user_says(comm, name):
+    plan = rows_to_columns(32 * comm.size, comm.size)
+    a, b = arrays(comm, plan, False)
+    local(a)[...] = comm.rank
+    longest = {}
+    for size, most_bytes in [("4096", 4096), ("4K", 4096), ("1M", 1 << 20)]:
+        mover = dm.Mover(plan, a, b, transport=f"{name}:{size}+auto", comm=comm)
+        mover()
+        assert (b == np.arange(comm.size).repeat(32)[:, None]).all()
+        named = ("p2p", "staged") if name == "auto" else (name,)
+        pairs = [p for p in mover.explain() if p["transport"] in named]
+        longest[size] = [(p["peer"], p["transport"], p["chunks"]) for p in pairs]
+        for p in pairs:
+            assert p["bytes"] == 8192
+            assert p["chunks"] >= p["bytes"] / most_bytes
+            assert p["chunks"] == 1 or size != "1M" or p["transport"] == "staged"
+    assert longest["4096"] == longest["4K"]
+
+
 def test_one_that_cannot_carry_says_why(comm):
     """On all processes alike, and nothing has moved."""
     if comm.size == 1:
@@ -163,7 +204,12 @@ def test_one_that_cannot_carry_says_why(comm):
 
 
 @pytest.mark.parametrize("names", ["", "p2p+", "+", "p2p+pigeon", "poison:", "poison:measure",
-                                   "measure+p2p", "poison:poison:p2p"])  # fmt: skip
+                                   "measure+p2p", "poison:poison:p2p", "measure:1K", "p2p:",
+                                   "p2p:0", "p2p:-1", "p2p:64k", "p2p:1K ", "p2p:1025M", "p2p:1.5K",
+                                   "p2p:99999999999999999999", "p2p:1K:2K", "p2p:1K+shared:1K",
+                                   "p2p:sender", "shared:sender:receiver", "collective:1K",
+                                   "self:1K", "auto:", "auto:fast", ":1K",
+                                   "pigeon:1K"])  # fmt: skip
 def test_names_that_are_none(comm, names):
     plan = rows_to_columns(2 * comm.size, comm.size)
     a, b = arrays(comm, plan, True)
@@ -488,6 +534,23 @@ class TestMeasure:
             assert t["passed_over"] or t["seconds"] >= chosen[0]["seconds"]
             assert t["passed_over"] in repr(mover.explain())
         assert chosen[0]["transport"] in repr(mover.explain())
+
+    def test_other_manners_are_tried_of_what_was_found(self, comm, tuning_file):
+        """Names of what was tried are names that a user may give, and give the same."""
+        if comm.size != 2:
+            pytest.skip("takes 2 processes, which need no time to meet")
+        plan = rows_to_columns(256, comm.size)
+        a, b = arrays(comm, plan, True)
+        mover = dm.Mover(plan, a, b)
+        mover.tune(1.0)
+        names = [t["transport"] for t in mover.explain().trials]
+        manners = [name for name in names if ":" in name]
+        assert manners and len(set(names)) == len(names)
+        assert len({name.partition(":")[0] for name in manners}) == 1 or "+" in manners[0]
+        for name in manners:
+            local(a)[...], local(b)[...] = comm.rank, -1
+            dm.Mover(plan, a, b, transport=name)()
+            assert (local(b) == np.arange(comm.size).repeat(128)[:, None]).all()
 
     def test_it_is_remembered_by_this_program_and_by_the_next(self, comm, tuning_file):
         plan = rows_to_columns(8 * comm.size + 1, comm.size)

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Which transports does a user's text name, and in what manner are they to carry?
+#include "transport_names.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+
+#include "geometry/make_error.hpp"
+#include "transport.hpp"
+
+namespace datamover::transport {
+namespace {
+
+constexpr std::int64_t most_chunk_bytes = std::int64_t{1} << 30;
+constexpr std::array side_words{":sender", ":receiver"};
+/// Lengths of messages that are tried; each is four times the one before.
+constexpr std::array size_words{":16K", ":64K", ":256K", ":1M", ":4M"};
+
+const TransportKind* kind_of(std::string_view name) {
+    const auto& kinds = transport_kinds();
+    const auto found = std::ranges::find(kinds, name, &TransportKind::name);
+    return found == kinds.end() ? nullptr : &*found;
+}
+
+/// A number of bytes, K and M behind it for powers of 1024; none where it is no such.
+std::optional<std::int64_t> bytes_in(std::string_view word) {
+    std::int64_t unit = 1, count = 0;
+    if (word.ends_with('K')) unit = std::int64_t{1} << 10;
+    if (word.ends_with('M')) unit = std::int64_t{1} << 20;
+    if (unit > 1) word.remove_suffix(1);
+    const auto read = std::from_chars(word.data(), word.data() + word.size(), count);
+    if (read.ec != std::errc{} || read.ptr != word.data() + word.size()) return {};
+    if (count < 1 || count > most_chunk_bytes / unit) return {};
+    return count * unit;
+}
+
+/// Takes one word of a manner; whether it is one.
+bool take(Manner& manner, std::string_view word) {
+    if (word == "sender" || word == "receiver") {
+        if (manner.receivers_copy) return false;
+        manner.receivers_copy = word == "receiver";
+        return true;
+    }
+    const auto bytes = bytes_in(word);
+    if (!bytes || manner.chunk_bytes > 0) return false;
+    manner.chunk_bytes = *bytes;
+    return true;
+}
+
+/// What stands behind a name: nothing, or words that each follow a ":". None where a word is
+/// unknown or says what another one has said.
+std::optional<Manner> manner_in(std::string_view words) {
+    Manner manner;
+    while (!words.empty()) {
+        words.remove_prefix(1);
+        const std::size_t end = std::min(words.find(':'), words.size());
+        if (!take(manner, words.substr(0, end))) return {};
+        words.remove_prefix(end);
+    }
+    return manner;
+}
+
+bool is_taken(const Manner& manner, std::string_view name) {
+    if (name == "auto") return true;
+    const Takes takes = kind_of(name)->takes;
+    return (manner.chunk_bytes == 0 || takes == Takes::chunk_bytes) &&
+           (!manner.receivers_copy || takes == Takes::who_copies);
+}
+
+std::string manners_of(std::string_view name) {
+    if (name == "auto") return "\"auto:sender\", \"auto:receiver\" and \"auto:64K\"";
+    switch (kind_of(name)->takes) {
+        case Takes::chunk_bytes:
+            return concat("\"", name, ":64K\", the bytes of the longest message, 1 to 1024M");
+        case Takes::who_copies:
+            return concat("\"", name, ":sender\" and \"", name, ":receiver\"");
+        case Takes::nothing:
+            break;
+    }
+    return concat("\"", name, "\" alone");
+}
+
+void check_name(std::string_view name, std::string_view words) {
+    if (!is_transport_name(name)) {
+        std::string known = "auto";
+        for (const TransportKind& kind : transport_kinds()) known += ", " + kind.name;
+        throw make_error(ErrorCode::invalid_argument, "there is no transport \"", name,
+                         "\"; known are ", known, ", and several of them joined by \"+\"");
+    }
+    const auto manner = manner_in(words);
+    if (!manner || !is_taken(*manner, name))
+        throw make_error(ErrorCode::invalid_argument, "there is no transport \"", name, words,
+                         "\"; there is ", manners_of(name));
+}
+
+}  // namespace
+
+bool is_transport_name(std::string_view name) {
+    return name == "auto" || kind_of(name) != nullptr;
+}
+
+bool names_transport(std::string_view names, std::string_view kind) {
+    return any_transport_name(
+        names, [&](std::string_view name, std::string_view) { return name == kind; });
+}
+
+void check_transport_names(std::string_view names) {
+    any_transport_name(names, [](std::string_view name, std::string_view words) {
+        check_name(name, words);
+        return false;
+    });
+}
+
+Manner manner_of(std::string_view names, std::string_view kind) {
+    std::string_view found;
+    const auto look_for = [&](std::string_view wanted) {
+        return any_transport_name(names, [&](std::string_view name, std::string_view words) {
+            found = words;
+            return name == wanted;
+        });
+    };
+    if (!look_for(kind) && !look_for("auto")) return {};
+    return *manner_in(found);
+}
+
+bool concerns(std::string_view names, const TransportKind& kind) {
+    if (names_transport(names, kind.name)) return true;
+    const Manner manner = manner_of(names, kind.name);
+    return (kind.takes == Takes::chunk_bytes && manner.chunk_bytes > 0) ||
+           (kind.takes == Takes::who_copies && manner.receivers_copy);
+}
+
+std::vector<std::string> other_manners(std::string_view names) {
+    std::vector<std::string> made;
+    any_transport_name(names, [&](std::string_view name, std::string_view words) {
+        const auto at = static_cast<std::size_t>(name.data() - names.data()) + name.size();
+        const bool both = name == "auto";
+        const Takes takes = both ? Takes::nothing : kind_of(name)->takes;
+        const auto add = [&](std::string_view word) {
+            made.push_back(std::string(names).insert(at, word));
+        };
+        if (!words.empty()) return false;
+        if (both || takes == Takes::who_copies) std::ranges::for_each(side_words, add);
+        if (both || takes == Takes::chunk_bytes) std::ranges::for_each(size_words, add);
+        return false;
+    });
+    return made;
+}
+
+}  // namespace datamover::transport
