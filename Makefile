@@ -14,6 +14,7 @@ WHEEL_PYTHONS ?= $(PYTHON)
 BUILD ?= build/$(patsubst .%,%,$(notdir $(VENV)))
 
 BIN := $(VENV)/bin
+WHEEL_MPICH ?= $(BIN)
 MPIEXEC ?= $(if $(MPICC),$(subst mpicc,mpiexec,$(MPICC)),$(BIN)/mpiexec)
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 CXX_FILES = git ls-files '*.hpp' '*.h' '*.cpp' '*.c'
@@ -98,7 +99,7 @@ fuzz: $(VENV)/.ready-test
 wheel: $(VENV)/.ready-wheel
 	scripts/system-packages libopenmpi-dev openmpi-bin
 	DATAMOVER_BENCH=OFF DATAMOVER_TESTS=OFF $(BIN)/python scripts/build-wheel $(WHEELS) \
-	    --mpis $(WHEEL_MPIS)
+	    --mpis $(WHEEL_MPIS) --mpich $(abspath $(WHEEL_MPICH))
 
 # That wheel in environments without compilers; in each of WHEEL_PYTHONS.
 test-wheel: wheel
