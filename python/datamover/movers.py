@@ -437,9 +437,9 @@ class Mover(MoverSet):
         "staged", "p2p", "datatype", "collective", "neighbour", "get", "put"); several joined by
         "+", of which the first that can carry a pair does; each alone or with who copies or the
         longest message behind it ("shared:receiver", "p2p:64K"); or "measure": what is the fastest
-        here, as `tune` finds it or it was found before. With "collective" and "neighbour" all processes
-        take part in each move, and start such movers in the same order. For tests, "poison:" before
-        any but "measure": see docs/transports.md.
+        here, as `tune` finds it or it was found before. With "collective" and "neighbour" all
+        processes take part in each move, and start such movers in the same order. For tests,
+        "poison:" before any but "measure": see docs/transports.md.
     check : bool
         Whether to verify, here and in `rebind`, byte by byte, that no element is written twice
         (without `op`) and none is read that is written, also through arrays that share memory, and
