@@ -66,10 +66,19 @@ valid : Region
         .def(
             "__eq__", [](const BlockMemory& a, const BlockMemory& b) { return a == b; },
             nb::is_operator())
-        .def("__repr__", [](const BlockMemory& b) {
-            return "<BlockMemory of block " + std::to_string(b.block) + ": " + b.valid.to_string() +
-                   ", strides " + b.strides_bytes.to_string() + " bytes from byte " +
-                   std::to_string(b.offset_bytes) + ">";
+        .def("__repr__",
+             [](const BlockMemory& b) {
+                 return "<BlockMemory of block " + std::to_string(b.block) + ": " +
+                        b.valid.to_string() + ", strides " + b.strides_bytes.to_string() +
+                        " bytes from byte " + std::to_string(b.offset_bytes) + ">";
+             })
+        .def("__getstate__",
+             [](const BlockMemory& b) {
+                 return nb::make_tuple(b.block, b.offset_bytes, b.strides_bytes, b.valid);
+             })
+        .def("__setstate__", [](BlockMemory& b, const nb::tuple& state) {
+            new (&b) BlockMemory{nb::cast<std::int64_t>(state[0]), nb::cast<std::int64_t>(state[1]),
+                                 nb::cast<Point>(state[2]), nb::cast<Region>(state[3])};
         });
 
     nb::class_<MemoryLayout>(m, "MemoryLayout",
@@ -99,9 +108,20 @@ begin_bytes, end_bytes : int
         .def(
             "__eq__", [](const MemoryLayout& a, const MemoryLayout& b) { return a == b; },
             nb::is_operator())
-        .def("__repr__", [](const MemoryLayout& l) {
-            return "<MemoryLayout of " + std::to_string(l.blocks.size()) + " blocks in bytes " +
-                   std::to_string(l.begin_bytes) + " to " + std::to_string(l.end_bytes) + ">";
+        .def("__repr__",
+             [](const MemoryLayout& l) {
+                 return "<MemoryLayout of " + std::to_string(l.blocks.size()) +
+                        " blocks in bytes " + std::to_string(l.begin_bytes) + " to " +
+                        std::to_string(l.end_bytes) + ">";
+             })
+        .def("__getstate__",
+             [](const MemoryLayout& l) {
+                 return nb::make_tuple(l.blocks, l.begin_bytes, l.end_bytes);
+             })
+        .def("__setstate__", [](MemoryLayout& l, const nb::tuple& state) {
+            new (&l)
+                MemoryLayout{nb::cast<std::vector<BlockMemory>>(state[0]),
+                             nb::cast<std::int64_t>(state[1]), nb::cast<std::int64_t>(state[2])};
         });
 
     m.def("dense_memory", &dense, "layout"_a, "rank"_a, "elem_bytes"_a, "order"_a = "C",

@@ -62,7 +62,9 @@ void check_array(const ArrayPart& part, const Layout& layout, Side side, std::in
 }
 
 std::string elements_of(const ArrayPart& part) {
-    return concat(scalar_name(part.type), " elements of ", part.elem_bytes, " bytes");
+    const bool opaque = part.type == ScalarType::opaque;
+    return concat(scalar_name(part.type), " elements of ", part.elem_bytes, " bytes",
+                  opaque ? " (structures, texts, times, long doubles or another byte order)" : "");
 }
 
 /// Bytes can be moved between equal elements of any type; all else is arithmetic on numbers.

@@ -22,6 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr const char* first_words = "datamover tuning ";
 constexpr const char* first_line = "datamover tuning 1";
 constexpr std::size_t most_lines = 1000;
 constexpr std::size_t longest_line = 300;
@@ -52,8 +53,18 @@ std::vector<Entry> entries_of(const std::string& path) {
     return entries;
 }
 
+/// Whether a path is free, or has a file of this kind, of any version. What else may be there is
+/// the user's.
+bool may_be_replaced(const std::string& path) {
+    if (!fs::exists(path)) return true;
+    if (!fs::is_regular_file(path)) return false;
+    std::ifstream file(path);
+    std::string line;
+    return fs::file_size(path) == 0 || (std::getline(file, line) && line.starts_with(first_words));
+}
+
 void replace_file(const std::string& path, const std::vector<Entry>& entries) {
-    if (fs::exists(path) && !fs::is_regular_file(path)) return;
+    if (!may_be_replaced(path)) return;
     const fs::path folder = fs::path(path).parent_path();
     if (!folder.empty()) fs::create_directories(folder);
     const std::string fresh = concat(path, ".", getpid());
@@ -77,7 +88,8 @@ std::string environment(const char* name) {
 std::string tuning_file_path() {
     if (std::getenv("DATAMOVER_TUNING_FILE")) return environment("DATAMOVER_TUNING_FILE");
     const std::string cache = environment("XDG_CACHE_HOME"), home = environment("HOME");
-    if (!cache.empty()) return cache + "/datamover/tuning";
+    // As it is agreed, what is no absolute path is none.
+    if (cache.starts_with('/')) return cache + "/datamover/tuning";
 #ifdef __APPLE__
     const char* folder = "/Library/Caches";
 #else

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cstring>
 #include <mutex>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include "geometry/make_error.hpp"
@@ -172,7 +174,10 @@ void FailureBoard::receive_notice() {
 
 void FailureBoard::throw_error() const {
     const FailureNotice& notice = own_->notice;
-    throw make_error(ErrorCode::peer_failed, "process ", notice.rank, " failed: ", notice.text,
+    const std::string_view text = notice.text;
+    const std::string process = concat("process ", notice.rank, " ");
+    throw make_error(ErrorCode::peer_failed,
+                     text.starts_with(process) ? "" : process + "failed: ", text,
                      "; nothing moves on this communicator any more, a new one is needed");
 }
 

@@ -50,7 +50,9 @@ void require_typed(const ElementUpdate& u) {
     throw make_error(
         u.source_type == u.destination_type ? ErrorCode::unsupported : ErrorCode::wrong_type,
         "operation ", op_name(u.op), " from ", scalar_name(u.source_type), " to ",
-        scalar_name(u.destination_type), " needs to know both scalar types");
+        scalar_name(u.destination_type),
+        " needs to know both scalar types; opaque are structures, texts, times, long doubles and "
+        "numbers of another byte order");
 }
 
 }  // namespace

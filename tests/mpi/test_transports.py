@@ -668,9 +668,12 @@ class TestMeasure:
         a, b = arrays(comm, plan, True, "f4")
         dm.Mover(plan, a, b, transport="measure")
         if comm.rank == 0 and comm.size > 1:
-            with open(tuning_file) as file:
-                assert file.readline() == "datamover tuning 1\n"
-                assert len(file.readlines()) == 1
+            with open(tuning_file, "rb") as file:
+                if content.startswith(b"\xff"):  # another program's: it is left alone
+                    assert file.read() == content
+                else:
+                    assert file.readline() == b"datamover tuning 1\n"
+                    assert len(file.readlines()) == 1
         comm.barrier()
 
     def test_two_programs_write_at_once(self, comm, tuning_file):

@@ -363,6 +363,12 @@ class TestMemory:
         with pytest.raises(dm.Mismatch):
             dm.BlockMemory(0, 0, (8,), dm.Region((0, 0), (2, 3)))
 
+    def test_goes_to_other_processes(self):
+        for ghost in (0, 2):
+            memory = dm.dense_memory(dm.FloorPlan.tiles((5, 7), (2, 3), 2), 1, 8, "F", ghost)
+            assert pickle.loads(pickle.dumps(memory)) == memory
+            assert pickle.loads(pickle.dumps(memory.blocks)) == memory.blocks
+
     def test_refuses_what_makes_no_sense(self):
         layout = dm.BlockCyclic((4, 4), "(block, *)", nprocs=2)
         for arguments, error in [
