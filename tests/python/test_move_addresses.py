@@ -10,6 +10,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import typing
 
 import numpy as np
@@ -22,6 +23,8 @@ from zarr.storage import FsspecStore, ObjectStore
 import datamover as dm
 from datamover import move_command
 from datamover.files import address_place, addresses, intend, move
+from datamover.files import zarr as zarr_files
+from datamover.files.formats import ArraySpec, MoveOptions
 from datamover.launch import outer_environment
 
 pytest.importorskip("obstore")
@@ -341,6 +344,27 @@ def test_metadata_come_last_and_a_failure_leaves_nothing(bucket, tmp_path, monke
             move(None, tmp_path / "a.npy", f"{bucket}/c.zarr", chunks=(3, 4))
         assert "\n" not in str(caught.value)
         assert names(f"{bucket}/c.zarr") == []
+
+
+def test_threads_that_give_up_at_once_do_not_wait_for_each_other():
+    from zarr.core.sync import sync
+
+    async def loop():
+        return asyncio.get_running_loop()
+
+    loop, are_there = sync(loop()), threading.Event()
+    loop.call_soon_threadsafe(are_there.wait, 30)  # both are there before either begins
+    both = [asyncio.run_coroutine_threadsafe(zarr_files._others_end(), loop) for _ in range(2)]
+    are_there.set()
+    assert [one.result(timeout=20) for one in both] == [None, None]
+
+
+def test_of_several_threads_the_first_failure_is_told(bucket):
+    spec = ArraySpec((3,), np.dtype("f4"))
+    writer = zarr_files.open_writer(f"{bucket}/a.zarr", spec, MoveOptions())
+    writer._store.abandon(RuntimeError("the server is tired"))  # as a thread does that failed
+    with pytest.raises(dm.IoError, match=r"a\.zarr cannot be written: .*the server is tired"):
+        writer.write((0,), np.ones(3, "f4"))
 
 
 def test_by_processes_of_the_command(bucket, tmp_path):

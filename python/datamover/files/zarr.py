@@ -58,12 +58,20 @@ def recognizes(path: str) -> bool:
     return any(os.path.exists(os.path.join(path, name)) for name in METADATA)
 
 
+#: Tasks of zarr's loop that wait for all others to end, but not for each other.
+_WAITING: set[Any] = set()
+
+
 async def _others_end() -> None:
     """Wait for the other tasks of zarr's loop, which complain where they are left alone."""
     import asyncio
 
-    others = asyncio.all_tasks() - {asyncio.current_task()}
-    await asyncio.gather(*others, return_exceptions=True)
+    this = asyncio.current_task()
+    _WAITING.add(this)
+    try:
+        await asyncio.gather(*(asyncio.all_tasks() - _WAITING), return_exceptions=True)
+    finally:
+        _WAITING.discard(this)
 
 
 class _Abandonable:
@@ -71,7 +79,7 @@ class _Abandonable:
 
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
-        self._abandoned = False
+        self._abandoned: BaseException | None = None  # for what reason
         self._writing = 0
         self._loop: Any = None
         self._changed = threading.Condition()
@@ -81,7 +89,7 @@ class _Abandonable:
 
         self._loop = asyncio.get_running_loop()
         with self._changed:
-            if self._abandoned:
+            if self._abandoned is not None:
                 raise InvalidArgument(f"{self} is given up")
             self._writing += 1
         try:
@@ -91,15 +99,19 @@ class _Abandonable:
                 self._writing -= 1
                 self._changed.notify_all()
 
-    def abandon(self) -> None:
-        """Wait until nothing is being written; refuse what comes later."""
+    def abandon(self, reason: BaseException) -> BaseException:
+        """Wait until nothing is being written; refuse what comes later.
+
+        Returns the first reason: of several threads the others fail since the store is given up.
+        """
         import asyncio
 
         with self._changed:
-            self._abandoned = True
+            self._abandoned = self._abandoned or reason
             self._changed.wait_for(lambda: self._writing == 0)
         if self._loop is not None:
             asyncio.run_coroutine_threadsafe(_others_end(), self._loop).result()
+        return self._abandoned
 
 
 @cache
@@ -202,10 +214,11 @@ class ZarrArray:
                 target = _writing_every_chunk(target)
             target[_box(lo, array)] = elements
         except BaseException as e:
-            self._store.abandon()
-            _raise_no_space(e, self._path, self.spec)
-            if isinstance(e, Exception) and addresses.is_address(self._path):
-                raise IoError(f"{self._path} cannot be written: {addresses.words_of(e)}") from e
+            first = self._store.abandon(e)
+            _raise_no_space(first, self._path, self.spec)
+            if isinstance(first, Exception) and addresses.is_address(self._path):
+                words = addresses.words_of(first)
+                raise IoError(f"{self._path} cannot be written: {words}") from first
             raise
 
     def sync(self) -> None:
