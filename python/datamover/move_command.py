@@ -139,7 +139,7 @@ def _parser() -> _Parser:
     order = {"type": _order, "metavar": "C|F"}
     file_format = {"metavar": "npy|raw|zarr|hdf5"}
     add("-h", "--help", action=_Help)
-    read = "An .npy or Zarr file (also at an address, https://...), raw, HDF5 or run.h5:/u of it."
+    read = "An .npy, Zarr or HDF5 file (also at an address, https://...), run.h5:/u of it, or raw."
     add("source", metavar="INPUT", help=read)
     add("output", metavar="OUTPUT", help=".npy, raw, Zarr (also s3://...), HDF5, run.h5:/u.")
     processes = "Processes to start (not under mpiexec, srun)."
@@ -296,7 +296,8 @@ def _identity(path: str) -> tuple[int, int] | None:
 def _state(path: str, before: tuple[int, int] | None) -> str:
     """Say what became of an output."""
     if "://" in path and not os.path.lexists(path):
-        return f"{path} may hold chunks of it; where it holds zarr.json or .zarray, it is complete"
+        whole = "where it holds zarr.json, .zarray or .zgroup, it is complete"
+        return f"{path} may hold chunks of it; {whole}"
     after = _identity(path)
     if after != before:
         return f"{path} is complete"

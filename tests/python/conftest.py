@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What do tests in several files share: MPI, which is started first, and servers?"""
 
+import itertools
 import subprocess
 import sys
 import urllib.request
 
 import pytest
+from loopback import Killed
 
 
 def pytest_configure(config):
@@ -59,3 +61,24 @@ def bucket(s3_server, monkeypatch, request):
     name = f"b{abs(hash(request.node.nodeid))}"
     urllib.request.urlopen(urllib.request.Request(f"{s3_server}/{name}", method="PUT"))
     return f"s3://{name}"
+
+
+@pytest.fixture
+def killed_after(monkeypatch):
+    """Have this process do so many changes in stores, then nothing more."""
+    from zarr.storage import FsspecStore, ObjectStore
+
+    left = [10**6]
+
+    def limited(change):
+        async def checked(self, *said):
+            if left[0] == 0:
+                raise Killed
+            left[0] -= 1
+            await change(self, *said)
+
+        return checked
+
+    for store, name in itertools.product((ObjectStore, FsspecStore), ("set", "delete")):
+        monkeypatch.setattr(store, name, limited(getattr(store, name)))
+    return left

@@ -36,6 +36,10 @@ class Ranges(Silent):
         """What is sent is settled."""
 
 
+class Killed(BaseException):
+    """In place of a signal: nothing is tidied up after it. See `killed_after`."""
+
+
 @contextlib.contextmanager
 def serving(directory, handler):
     handler = functools.partial(handler, directory=directory)

@@ -4,7 +4,6 @@
 import asyncio
 import contextlib
 import gc
-import itertools
 import logging
 import os
 import signal
@@ -16,9 +15,9 @@ import typing
 import numpy as np
 import pytest
 import zarr
-from loopback import Ranges, Silent, serving
+from loopback import Killed, Ranges, Silent, serving
 from mpi4py import MPI
-from zarr.storage import FsspecStore, ObjectStore
+from zarr.storage import ObjectStore
 
 import datamover as dm
 from datamover import move_command
@@ -65,6 +64,7 @@ def library(request, monkeypatch):
             raise ImportError
 
         monkeypatch.setattr(addresses, "_by_obstore", missing)
+        addresses._tell_of_fsspec.cache_clear()
     return request.param
 
 
@@ -569,29 +569,6 @@ def others(address, name, data=b"mine"):
     import obstore
 
     obstore.put(obstore.store.from_url(address), name, data)
-
-
-class Killed(BaseException):
-    """In place of a signal: nothing is tidied up after it."""
-
-
-@pytest.fixture
-def killed_after(monkeypatch):
-    """Have this process do so many changes in stores, then nothing more."""
-    left = [10**6]
-
-    def limited(change):
-        async def checked(self, *said):
-            if left[0] == 0:
-                raise Killed
-            left[0] -= 1
-            await change(self, *said)
-
-        return checked
-
-    for store, name in itertools.product((ObjectStore, FsspecStore), ("set", "delete")):
-        monkeypatch.setattr(store, name, limited(getattr(store, name)))
-    return left
 
 
 @pytest.mark.parametrize("is_old_there", [False, True])

@@ -13,7 +13,7 @@ import json
 import logging
 import re
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from datamover.errors import InvalidArgument, IoError, Unsupported
@@ -23,6 +23,7 @@ from datamover.files.addresses import (
     SAME,
     done,
     put,
+    put_all,
     scheme_of,
     store_at,
     words_of,
@@ -51,9 +52,9 @@ class Nodes:
         self.dims = {name: set(numbers) for name, numbers in dims.items()}
 
     @classmethod
-    def of_arrays(cls, dims: Mapping[str, int]) -> Nodes:
-        """Name arrays, and the groups that they are in."""
-        found: dict[str, set[int]] = {"": set()}
+    def of_arrays(cls, dims: Mapping[str, int], groups: Iterable[str] = ()) -> Nodes:
+        """Name arrays, the groups that they are in, and other groups."""
+        found: dict[str, set[int]] = {"": set(), **{name: set() for name in groups}}
         for name, number in dims.items():
             for above in _above(name):
                 found.setdefault(above, set())
@@ -246,7 +247,9 @@ class AddressPlace:
                 f"{option('overwrite_group', True)} replaces all of it"
             )
 
-    def claim(self, is_directory: bool, dims: Mapping[str, int]) -> None:
+    def claim(
+        self, is_directory: bool, dims: Mapping[str, int], groups: Iterable[str] = ()
+    ) -> None:
         """Say what will be there; remove what is to be replaced.
 
         That cannot be kept until the new one is whole. Where it cannot be removed, the marker
@@ -257,8 +260,10 @@ class AddressPlace:
         is_directory : bool
         dims : mapping
             The numbers of dimensions of all arrays that will be written, by name.
+        groups : iterable of str, optional
+            Those that no array may be in.
         """
-        self._nodes = Nodes.of_arrays(dims)
+        self._nodes = Nodes.of_arrays(dims, groups)
         arrays = {name: sorted(n) for name, n in (self._nodes | self._there).dims.items()}
         put(self.path, MARKER, json.dumps({"by": self._token, "arrays": arrays}).encode())
         self._remove([key for key in self._replaced if key != MARKER], "what is there")
@@ -286,6 +291,8 @@ class AddressPlace:
         self._check_is_ours()
         try:
             writer.publish()
+        except IoError:
+            raise
         except Exception as e:
             raise IoError(f"{self.path} cannot be written: {words_of(e)}") from e
         self._is_claimed = False
@@ -312,6 +319,59 @@ class AddressPlace:
             log.warning("%s", e)
             return False
         return True
+
+
+class PlaceInGroup:
+    """The place of an array in a group at an address, that is there when all of the group is.
+
+    Attributes
+    ----------
+    path : str
+    held : dict
+        What makes it an array, by names of objects; when it is complete, on one process.
+    """
+
+    def __init__(self, path: str):
+        self.path = path
+        self.held: dict[str, bytes] = {}
+
+    def check(self) -> None:
+        """The group's place was looked at."""
+
+    def claim(self, is_directory: bool, dims: Mapping[str, int]) -> None:
+        """The marker of the group names it."""
+
+    def hold(self) -> None:
+        """Nothing can be held there against others."""
+
+    def reader(self, functions: Any, options: Any, writer: Any) -> Any:
+        """Give what reads the array before it has its metadata: what has written it."""
+        return writer
+
+    def finish(self, writer: Any) -> None:
+        """Keep the metadata, and no connection: a group may have thousands of arrays."""
+        self.held = writer.held_metadata()
+
+    def give_back(self) -> None:
+        """It stays, or goes, with the group."""
+
+
+class Publication:
+    """Metadata of a group at an address and of all in it, written when all else is there.
+
+    Parameters
+    ----------
+    path : str
+    objects : mapping
+        By their names; the last one makes the group visible.
+    """
+
+    def __init__(self, path: str, objects: Mapping[str, bytes]):
+        self._path, self._objects = path, objects
+
+    def publish(self) -> None:
+        """Write them, in their order. IoError where that cannot be."""
+        put_all(self._path, self._objects)
 
 
 def _place_of(address: str) -> str:

@@ -14,6 +14,7 @@ import functools
 import logging
 import os
 import urllib.parse
+from collections.abc import Mapping
 from typing import Any
 
 from datamover.errors import InvalidArgument, IoError, Unsupported
@@ -24,6 +25,8 @@ READ_ONLY = ("http", "https")
 #: Other names of the same places.
 SAME = {"s3a": "s3", "gcs": "gs", "abfs": "az", "abfss": "az"}
 METADATA = ("zarr.json", ".zarray", ".zgroup")
+#: What is held back of an array, in the order in which it is written: those that show it come last.
+HELD_BACK = (".zattrs", *METADATA)
 #: How often, and for how long, obstore asks a server again that does not answer.
 RETRIES = {"max_retries": 3, "retry_timeout": datetime.timedelta(seconds=30)}
 #: So long answers are waited for, at the end of the program, that nobody wants any more.
@@ -83,8 +86,14 @@ def store_at(address: str, read_only: bool) -> Any:
     except Exception as e:
         raise IoError(f"{address} is no address of a store: {words_of(e)}") from e
     if scheme_of(address) != "memory":
-        log.warning("obstore is not installed: %s goes through fsspec, which is slower", address)
+        _tell_of_fsspec("/".join(address.split("/")[:3]))
     return store
+
+
+@functools.cache
+def _tell_of_fsspec(server: str) -> None:
+    """Say it once: a group has many stores."""
+    log.warning("obstore is not installed: %s goes through fsspec, which is slower", server)
 
 
 def _by_obstore(address: str, read_only: bool) -> Any:
@@ -157,13 +166,75 @@ def put(address: str, key: str, data: bytes) -> None:
     ------
     IoError
     """
+    put_all(address, {key: data})
+
+
+def put_all(address: str, objects: Mapping[str, bytes]) -> None:
+    """Write objects of a store, one after the other.
+
+    Raises
+    ------
+    IoError
+    """
     from zarr.core.buffer import default_buffer_prototype
 
-    buffer = default_buffer_prototype().buffer.from_bytes(data)
+    store = store_at(address, read_only=False)
     try:
-        done(store_at(address, read_only=False).set(key, buffer))
+        for key, data in objects.items():
+            done(store.set(key, default_buffer_prototype().buffer.from_bytes(data)))
     except Exception as e:
         raise IoError(f"{address} cannot be written: {words_of(e)}") from e
+
+
+def get(address: str, key: str) -> bytes | None:
+    """Read an object of a store; None where there is none.
+
+    Raises
+    ------
+    IoError
+        The server does not say.
+    """
+    from zarr.core.buffer import default_buffer_prototype
+
+    try:
+        found = done(store_at(address, read_only=True).get(key, default_buffer_prototype()))
+    except (IoError, Unsupported):
+        raise
+    except Exception as e:
+        raise IoError(f"{address} cannot be read: {words_of(e)}") from e
+    return None if found is None else found.to_bytes()
+
+
+def listed(address: str) -> list[str]:
+    """Name the objects, and what has others in it, directly at an address.
+
+    Raises
+    ------
+    IoError
+        The server does not say.
+    """
+
+    async def names(store: Any) -> list[str]:
+        return [name async for name in store.list_dir("")]
+
+    try:
+        return sorted(done(names(store_at(address, read_only=True))))
+    except (IoError, Unsupported):
+        raise
+    except Exception as e:
+        raise IoError(f"{address} cannot be looked at: {words_of(e)}") from e
+
+
+def inside(address: str, name: str) -> str:
+    """Give the address of what has a name in a group; in a URL some characters mean others."""
+    if scheme_of(address) in READ_ONLY:
+        name = urllib.parse.quote(name)
+    return f"{address}/{name}"
+
+
+def named_within(name: str, objects: Mapping[str, bytes]) -> dict[str, bytes]:
+    """Give objects of an array by their names in a group that it is in."""
+    return {f"{name}/{key}": data for key, data in objects.items()}
 
 
 class LateMetadata:
@@ -175,7 +246,7 @@ class LateMetadata:
 
     async def set(self, key: str, value: Any) -> None:
         """Keep metadata, write all else."""
-        if key in METADATA:
+        if key in HELD_BACK:
             self._held[key] = value
         else:
             await super().set(key, value)
@@ -186,20 +257,25 @@ class LateMetadata:
 
     async def get(self, key: str, prototype: Any, byte_range: Any = None) -> Any:
         """Read; metadata from what is kept, whatever may still be under the address."""
-        if key in METADATA:
+        if key in HELD_BACK:
             return self._held.get(key)
         return await super().get(key, prototype, byte_range)
 
     async def exists(self, key: str) -> bool:
         """Tell of metadata what is kept."""
-        return key in self._held if key in METADATA else await super().exists(key)
+        return key in self._held if key in HELD_BACK else await super().exists(key)
+
+    def held(self) -> dict[str, bytes]:
+        """Give the metadata, by the names of the objects that they are to be."""
+        return {key: self._held[key].to_bytes() for key in HELD_BACK if key in self._held}
 
     def publish(self) -> None:
         """Write the metadata."""
 
         async def write() -> None:
-            for key, value in self._held.items():
-                await self._store.set(key, value)
+            for key in HELD_BACK:
+                if key in self._held:
+                    await self._store.set(key, self._held[key])
 
         done(write())
 

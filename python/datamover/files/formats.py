@@ -285,8 +285,8 @@ def _output_at_address(path: str, said: str | None) -> Format:
     name = said or (by_name.name if by_name else "zarr")
     if named(name).name != "zarr":
         raise Unsupported(
-            f"{path}: at addresses only Zarr arrays are written, no {name}; end it in .zarr, or "
-            "write a file here and copy it"
+            f"{path}: at addresses only Zarr arrays and groups are written, no {name}; end it in "
+            ".zarr, or write a file here and copy it"
         )
     return named("zarr")
 
@@ -325,7 +325,7 @@ def _what_is_meant(path: str) -> str:
     return ""
 
 
-def _is_in_zarr(path: str) -> bool:
+def is_in_zarr(path: str) -> bool:
     """Tell whether an output without a suffix is to be an array of a Zarr group."""
     above = os.path.dirname(path)
     while above != os.path.dirname(above):
@@ -342,7 +342,7 @@ def of_output(path: str, options: MoveOptions) -> Format:
     if options.output_format is not None:
         return named(options.output_format)
     by_name = by_suffix(path)
-    if by_name is None and _is_in_zarr(path):
+    if by_name is None and is_in_zarr(path):
         return named("zarr")
     if by_name is None:
         suffixes = ", ".join(suffix for f in known().values() for suffix in f.suffixes)

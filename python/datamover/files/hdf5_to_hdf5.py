@@ -73,7 +73,7 @@ class Hdf5ToHdf5(WholeHdf5):
 
     def make(
         self, place: str, specs: dict[str, tuple[ArraySpec, MoveOptions]], options: MoveOptions
-    ) -> None:
+    ) -> dict[str, bytes]:
         """Make all but the elements that movers take."""
         attributes = self._attributes(self.file["/"])  # the file itself knows no order
 
@@ -90,6 +90,7 @@ class Hdf5ToHdf5(WholeHdf5):
         needed_bytes = sum(spec.nbytes for spec, _ in specs.values())
         is_ordered = _is_ordered(self.file) or are_large(native_sizes(attributes[0]))
         hdf5.create_file(place, fill, needed_bytes, is_ordered)
+        return {}
 
     def _make(
         self, made: Any, name: str, place: str, said: tuple[ArraySpec, MoveOptions] | None

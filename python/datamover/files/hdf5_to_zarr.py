@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-import os
 from typing import Any
 
 from datamover.errors import Unsupported
-from datamover.files import hdf5, names, strings, zarr_group
+from datamover.files import addresses, hdf5, strings, zarr_group
 from datamover.files.formats import ArraySpec, MoveOptions
 from datamover.files.hdf5_format import is_netcdf, json_attributes, left_out
 from datamover.files.names import can_be_in_zarr
@@ -59,17 +58,17 @@ class Hdf5ToZarr(WholeHdf5):
 
     def make(
         self, place: str, specs: dict[str, tuple[ArraySpec, MoveOptions]], options: MoveOptions
-    ) -> None:
+    ) -> dict[str, bytes]:
         """Make the groups with their attributes, and copy strings."""
         self._tell_of_links()
-        zarr_group.make(place, self._attributes(self.file), options.zarr_format)
-        for name, held in self.tree.groups.items():
-            folder = names.local_path(os.path.join(place, name))
-            os.mkdir(folder)
-            zarr_group.make(folder, self._attributes(held), options.zarr_format)
+        groups = {name: self._attributes(held) for name, held in self.tree.groups.items()}
+        late = zarr_group.make_all(place, self._attributes(self.file), groups, options.zarr_format)
+        made: dict[str, bytes] = {}
         for name in self.copied:
-            path = names.local_path(os.path.join(place, name))
-            strings.copy_to_zarr(self.file, name, f"{self.source}:/{name}", path, options)
+            where = f"{self.source}:/{name}"
+            held = strings.copy_to_zarr(self.file, name, where, f"{place}/{name}", options)
+            made |= addresses.named_within(name, held)
+        return made | late
 
     def _attributes(self, held: Any) -> dict[str, Any]:
         with hdf5.reading(self.source):

@@ -11,11 +11,11 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Protocol
 
-from datamover.errors import InvalidArgument, IoError, Unsupported
-from datamover.files import addresses, formats, placing, zarr_format_2, zarr_group
+from datamover.errors import InvalidArgument, IoError
+from datamover.files import address_place, addresses, formats, zarr_format_2, zarr_group
 from datamover.files.agreement import together
 from datamover.files.formats import ArraySpec, MoveOptions, Shape
 from datamover.mpi import comm_address
@@ -39,6 +39,8 @@ class Way(Protocol):
         The shapes of those that go by movers, by name; when opened.
     copied : dict of ArraySpec
         Arrays that one process copies; when opened.
+    groups : iterable of str
+        The names of those in it; while it is open.
     zarr_format : int
         Of a Zarr output; said before it is opened.
     """
@@ -47,6 +49,7 @@ class Way(Protocol):
     source: str
     arrays: dict[str, Shape]
     copied: dict[str, ArraySpec]
+    groups: Iterable[str]
 
     def opened(self) -> contextlib.AbstractContextManager[Any]:
         """Open the input and look at what is in it; refuse what cannot be in the output."""
@@ -56,8 +59,11 @@ class Way(Protocol):
 
     def make(
         self, place: str, specs: dict[str, tuple[ArraySpec, MoveOptions]], options: MoveOptions
-    ):
-        """Make all but the elements of `arrays`; say in the log what is left out."""
+    ) -> dict[str, bytes]:
+        """Make all but the elements of `arrays`; say in the log what is left out.
+
+        Returns objects by name that are to be written at an address when all else is there.
+        """
 
     def check_unchanged(self) -> None:
         """Refuse an input that is not the one any more that was opened, where that can be told."""
@@ -67,9 +73,18 @@ def way(source: str, output: str, options: MoveOptions) -> Way | None:
     """Give the way where all of a file or group is to be moved; None where it is one array."""
     if options.member is not None or options.output_member is not None:
         return None
-    to = options.output_format or getattr(formats.by_suffix(output), "name", None)
     ways = {"zarr": _to_zarr, "hdf5": _to_hdf5}
+    to = options.output_format or _format_by_name(output)
     return ways[to](source, options.input_format) if to in ways else None
+
+
+def _format_by_name(output: str) -> str | None:
+    """Give the format of a whole output; None where the name is that of an array in a group."""
+    by_name = formats.by_suffix(output)
+    if by_name is not None:
+        return by_name.name
+    is_at_address = addresses.is_address(output)  # there it is Zarr if its name says nothing
+    return "zarr" if is_at_address and not formats.is_in_zarr(output) else None
 
 
 def _to_zarr(source: str, said: str | None) -> Way | None:
@@ -91,8 +106,11 @@ def _to_hdf5(source: str, said: str | None) -> Way | None:
 
 
 def _is_group(source: str, said: str | None) -> bool:
-    if said not in (None, "zarr") or addresses.is_address(source):
+    if said not in (None, "zarr"):
         return False
+    if addresses.is_address(source):
+        is_zarr = formats.of_input(source, MoveOptions(input_format=said)).name == "zarr"
+        return is_zarr and zarr_group.is_group(source)
     with contextlib.suppress(IoError):  # who opens it as an array says what is wrong with it
         return zarr_group.is_group(source)
     return False
@@ -135,45 +153,41 @@ def move(comm: MPI.Comm | None, way: Way, output: str, options: MoveOptions, pro
     MoveReport
         Of all of them together; its `spec` is that of the largest.
     """
-    from datamover.files.transfer import move_array
+    from datamover.files.transfer import move_array, place_of
 
     is_first = comm is None or comm.rank == 0
     address = None if comm is None else comm_address(comm)
-    temporary = placing.temporary_path(output, placing.token(address))
-    overwrite = options.overwrite or options.overwrite_group
-    is_directory = _is_directory(output, options)
-    reports = []
-    lock = None
-    removes = False
+    place = place_of(way.source, output, options, address)
+    reports: list[Any] = []
+    made: dict[str, bytes] = {}
+    late: dict[str, bytes] = {}
     try:
         with together(comm):
             options = _settled(way, options, output)
             with way.opened():
-                each = _each(way, temporary, options)
+                each = _each(way, place.path, options)
                 if is_first:
-                    placing.check_places(way.source, output, overwrite, options.overwrite_group)
+                    place.check()
                     specs = _specs(each)
-                    placing.tell_of_leftovers(placing.remove_leftovers(output))
-                    removes = True
-                    lock = placing.claim(temporary, is_directory)
-                    way.make(temporary, specs, options)
+                    place.claim(_is_directory(output, options), _dims(way), way.groups)
+                    late = way.make(place.path, specs, options)
         if address is not None:
             from datamover.files.state_items import agree_on  # loads arrays, and layouts
 
             agree_on(address, {"the names of the arrays": [*way.arrays, *way.copied]}, "see")
         with together(comm):
-            if lock is None:
-                lock = placing.hold(temporary)
-        place = None if is_directory else MadePlace(temporary)
-        for one in each.values():
-            reports.append(move_array(comm, *one, progress, place))
+            place.hold()
+        for name, one in each.items():
+            within = _place_within(place.path, name, _is_directory(output, options))
+            reports.append(move_array(comm, *one, progress, within))
+            made |= addresses.named_within(name, getattr(within, "held", {}))
         with together(comm):
             way.check_unchanged()
         with together(comm):
             if is_first:
-                placing.place(temporary, output, overwrite)
+                place.finish(address_place.Publication(output, made | late))
     finally:
-        placing.give_back(temporary, output, removes, lock)
+        place.give_back()
     found = _together(reports)
     copied = [math.prod(spec.shape or ()) for spec in way.copied.values()]
     return dataclasses.replace(
@@ -187,14 +201,13 @@ def intend(way: Way, output: str, options: MoveOptions, intend_one: Callable[...
 
     `intend_one` gives that of one, by source, output and options.
     """
-    from datamover.files.transfer import Intention
+    from datamover.files.transfer import Intention, place_of
 
     with together(None):
         options = _settled(way, options, output)
         with way.opened():
             each = _each(way, output, options)
-        overwrite = options.overwrite or options.overwrite_group
-        placing.check_places(way.source, output, overwrite, options.overwrite_group)
+        place_of(way.source, output, options, None).check()
     found = {name: intend_one(*one) for name, one in each.items()}
     # Of what is copied nothing is planned; in Zarr little of it has more than one chunk.
     return found | {
@@ -206,12 +219,21 @@ def _is_directory(output: str, options: MoveOptions) -> bool:
     return formats.of_output(output, options).is_directory
 
 
+def _dims(way: Way) -> dict[str, int]:
+    """Give the number of dimensions of each array, by name."""
+    copied = {name: len(spec.shape) for name, spec in way.copied.items()}
+    return {name: len(shape) for name, shape in way.arrays.items()} | copied
+
+
+def _place_within(path: str, name: str, is_directory: bool) -> Any:
+    """Give the place of an array in an output; None where it gets one of its own."""
+    if addresses.is_address(path):
+        return address_place.PlaceInGroup(f"{path}/{name}")
+    return None if is_directory else MadePlace(path)
+
+
 def _settled(way: Way, options: MoveOptions, output: str) -> MoveOptions:
     """Give options with the format of a Zarr output; refuse those that are for one array."""
-    if addresses.is_address(output):
-        raise Unsupported(
-            f"{output}: a whole file or group goes to a path; name one array, as {ONE_ARRAY}"
-        )
     for name in OF_ONE_ARRAY:
         if getattr(options, name) is not None:
             raise InvalidArgument(

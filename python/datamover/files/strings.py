@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from datamover.errors import InvalidArgument, IoError
-from datamover.files import hdf5, hdf5_format, hdf5_traits, native_attributes, zarr
+from datamover.files import addresses, hdf5, hdf5_format, hdf5_traits, native_attributes, zarr
 from datamover.files.formats import ArraySpec, MoveOptions, Shape
 from datamover.files.write_back import sync_file_system
 from datamover.files.zarr_traits import traits_of
@@ -33,10 +33,17 @@ def is_of(dataset: Any) -> bool:
     return kind is not None and kind.length is None and dataset.shape is not None
 
 
-def copy_to_zarr(file: Any, name: str, where: str, path: str, options: MoveOptions) -> None:
+def copy_to_zarr(
+    file: Any, name: str, where: str, path: str, options: MoveOptions
+) -> dict[str, bytes]:
     """Write a dataset as a Zarr array, with its attributes and names of dimensions.
 
     `where` is what errors call the dataset; `options.check` has what was written read again.
+
+    Returns
+    -------
+    dict
+        At an address, the metadata, by names of objects: they are to be written last.
 
     Raises
     ------
@@ -49,8 +56,8 @@ def copy_to_zarr(file: Any, name: str, where: str, path: str, options: MoveOptio
     with _no_warnings_of_strings():
         made = _create(file, name, where, path, options.zarr_format)
         for box in _boxes(dataset.shape, made.chunks):
-            _write_in_zarr(made, box, _strings(dataset, box, where), where, options)
-    sync_file_system(path)
+            _write_in_zarr(made, box, _strings(dataset, box, where), where, path, options)
+    return _finished(made, path)
 
 
 def copy_to_hdf5(path: str, file: Any, name: str, checks: bool) -> list[str | None]:
@@ -135,8 +142,8 @@ def check_copy(where: str, dataset: Any, made: Any) -> None:
             raise IoError(f"{where}: others are read again than were written")
 
 
-def copy_in_zarr(path: str, output: str, options: MoveOptions) -> None:
-    """Write a Zarr array as another one."""
+def copy_in_zarr(path: str, output: str, options: MoveOptions) -> dict[str, bytes]:
+    """Write a Zarr array as another one; return what `copy_to_zarr` does."""
     array = zarr.open_strings(path)
     traits = traits_of(array)
     with _no_warnings_of_strings():
@@ -149,8 +156,16 @@ def copy_in_zarr(path: str, output: str, options: MoveOptions) -> None:
             options.zarr_format,
         )
         for box in _boxes(array.shape, traits.shards or traits.chunks):
-            _write_in_zarr(made, box, _strings_of_zarr(array, box, path), path, options)
-    sync_file_system(output)
+            _write_in_zarr(made, box, _strings_of_zarr(array, box, path), path, output, options)
+    return _finished(made, output)
+
+
+def _finished(made: Any, path: str) -> dict[str, bytes]:
+    """Bring a Zarr array to the disk; of one at an address, give the metadata."""
+    if addresses.is_address(path):
+        return made.store.held()
+    sync_file_system(path)
+    return {}
 
 
 @contextlib.contextmanager
@@ -162,9 +177,21 @@ def _no_warnings_of_strings() -> Iterator[None]:
 
 
 def _write_in_zarr(
-    made: Any, box: tuple[slice, ...], strings: np.ndarray, where: str, options: MoveOptions
+    made: Any,
+    box: tuple[slice, ...],
+    strings: np.ndarray,
+    where: str,
+    path: str,
+    options: MoveOptions,
 ) -> None:
-    made[box] = strings
+    try:
+        made[box] = strings
+    except BaseException as e:
+        if addresses.is_address(path):
+            made.store.abandon(e)  # what it writes later would stay
+        if addresses.is_address(path) and isinstance(e, Exception):
+            raise IoError(f"{path} cannot be written: {addresses.words_of(e)}") from e
+        raise
     if options.check and not np.array_equal(np.asarray(made[box], object), strings):
         raise IoError(f"{where}: other strings are read again than were written")
 
@@ -173,7 +200,7 @@ def _strings_of_zarr(array: Any, box: tuple[slice, ...], path: str) -> np.ndarra
     try:
         return np.asarray(array[box], object)
     except Exception as e:  # whatever a codec says of bytes that it cannot decode
-        raise IoError(f"{path} cannot be read: {e}") from e
+        raise IoError(f"{path} cannot be read: {addresses.words_of(e)}") from e
 
 
 def _create(file: Any, name: str, where: str, path: str, zarr_format: int) -> Any:

@@ -134,9 +134,9 @@ def move(
     comm : MPI.Comm or None
     source, output : path
         .npy, raw, Zarr or HDF5, seen under the same path by all processes; or the address of a Zarr
-        array, such as ``s3://bucket/name.zarr``. There an output gets its metadata when it is
-        complete; one that is replaced is removed first. An input may be an .npy or HDF5 file at an
-        address too. A whole HDF5 file, or a Zarr group at a path, goes to Zarr or HDF5 at a path.
+        array or group, such as ``s3://bucket/name.zarr``. There an output gets its metadata when it
+        is complete; one that is replaced is removed first. An input may be an .npy or HDF5 file at
+        an address too. A whole HDF5 file or Zarr group goes to Zarr, or to HDF5 at a path.
     options : MoveOptions, optional
     progress : callable, optional
         Called once with the bytes that this process will read and write; what it returns is called
@@ -207,7 +207,7 @@ def move_array(
 ) -> MoveReport:
     """Move one array; `place` is where it goes, if that is there already. Collective."""
     address = None if comm is None else comm_address(comm)
-    job = _Job(comm, source, output, options, place or _place(source, output, options, address))
+    job = _Job(comm, source, output, options, place or place_of(source, output, options, address))
     try:
         job.open_input()
         begin = time.perf_counter()
@@ -371,7 +371,7 @@ def described(source: str, output: str, options: MoveOptions) -> tuple[ArraySpec
 
     Raises what a move of it would refuse.
     """
-    job = _Job(None, source, output, options, _place(source, output, options, None))
+    job = _Job(None, source, output, options, place_of(source, output, options, None))
     try:
         job.open_input()
         return job.spec, job.options
@@ -389,7 +389,7 @@ def _intend(
     source: str, output: str, options: MoveOptions, nprocs: int, checks_places: bool
 ) -> Intention:
     """Say what a move of one array would do."""
-    job = _Job(None, source, output, options, _place(source, output, options, None))
+    job = _Job(None, source, output, options, place_of(source, output, options, None))
     job.nprocs = nprocs
     try:
         job.open_input()
@@ -420,7 +420,7 @@ def slab_parts(
 ) -> SlabParts:
     """Say how so many processes would move slabs, to an output that `preview` gives. Local."""
     source, _, options = _places(source, "-", options)
-    job = _Job(None, source, "", options, _place(source, "", options, None))
+    job = _Job(None, source, "", options, place_of(source, "", options, None))
     job.nprocs = nprocs
     try:
         job.open_input()
@@ -456,7 +456,7 @@ def _slowest(address: int | None, seconds: list[float]) -> np.ndarray:
     return np.max(nanoseconds, axis=0) / 1e9
 
 
-def _place(source: str, output: str, options: MoveOptions, address: int | None) -> Any:
+def place_of(source: str, output: str, options: MoveOptions, address: int | None) -> Any:
     """Give what puts the output where it shall be. Collective; `address` as of `placing.token`."""
     token = placing.token(address)
     overwrite_group = options.overwrite_group

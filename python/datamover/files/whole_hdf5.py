@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from datamover.errors import InvalidArgument, Unsupported
@@ -71,6 +71,11 @@ class WholeHdf5:
                 f"{self.source}:/{name} has elements of a type that NumPy has not; move the other "
                 f"datasets one by one: {e}"
             ) from e
+
+    @property
+    def groups(self) -> Iterable[str]:
+        """Give the names of groups."""
+        return self.tree.groups
 
     def datasets(self) -> dict[str, Any]:
         """Give the datasets that go to the output, by name."""

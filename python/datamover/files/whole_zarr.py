@@ -4,19 +4,18 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from datamover.errors import InvalidArgument, IoError
-from datamover.files import zarr_group
+from datamover.files import addresses, zarr_group
 from datamover.files.formats import ArraySpec, Shape
 
 
 class WholeZarr:
-    """A group in a directory. Every process has its own.
+    """A group in a directory or at an address. Every process has its own.
 
     Attributes
     ----------
@@ -41,7 +40,7 @@ class WholeZarr:
         """Look at what is in it."""
         self.attributes = zarr_group.attributes(self.source)
         for name, found in zarr_group.nodes(self.source):
-            where = os.path.join(self.source, name)
+            where = self.where(name)
             if found["node_type"] == "group":
                 self.groups[name] = zarr_group.attributes(where)
             elif self.is_copied(found):
@@ -54,6 +53,10 @@ class WholeZarr:
             raise InvalidArgument(f"{self.source} is a Zarr group without arrays{but}")
         yield
 
+    def where(self, name: str) -> str:
+        """Give the path or address of what is in it."""
+        return addresses.inside(self.source, name)
+
     def is_copied(self, metadata: dict[str, Any]) -> bool:
         """Tell whether no mover takes an array, and one process copies it."""
         return zarr_group.has_strings(metadata)
@@ -63,7 +66,7 @@ class WholeZarr:
         raise NotImplementedError
 
     def check_unchanged(self) -> None:
-        """Chunks are files of their own: nothing tells of all of them."""
+        """Chunks are files or objects of their own: nothing tells of all of them."""
 
 
 def _shape(where: str, metadata: dict[str, Any]) -> Shape:

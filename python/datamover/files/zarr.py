@@ -128,6 +128,11 @@ def _late_store_class() -> type:
     return type("LateStore", (addresses.LateMetadata, _Abandonable, WrapperStore), {})
 
 
+def _late_store_at(address: str) -> Any:
+    """Open the store at an address so that metadata are held back."""
+    return _late_store_class()(addresses.store_at(address, read_only=False))
+
+
 class ZarrArray:
     """One process's view of an array in a Zarr store; boxes are whole chunks (or shards).
 
@@ -229,6 +234,10 @@ class ZarrArray:
     def publish(self) -> None:
         """Write the metadata of an array at an address."""
         self._store.publish()
+
+    def held_metadata(self) -> dict[str, bytes]:
+        """Give what `publish` would write, by names of objects."""
+        return self._store.held()
 
     def close(self) -> None:
         """Nothing is open between calls."""
@@ -513,7 +522,10 @@ def create_strings(
     dimension_names: Sequence[str | None] | None,
     zarr_format: int = 3,
 ) -> Any:
-    """Make an array of strings of any length, as xarray and zarr-python have them."""
+    """Make an array of strings of any length, as xarray and zarr-python have them.
+
+    At an address its metadata are held back, by its store.
+    """
     said: dict[str, Any] = {"attributes": attributes, "dimension_names": dimension_names}
     if zarr_format == 2:
         said = {"attributes": dict(attributes)}
@@ -521,8 +533,9 @@ def create_strings(
             said["attributes"][DIMENSIONS_V2] = list(dimension_names or ())
             # xarray takes it for missing.
             said |= {"fill_value": None, "config": {"write_empty_chunks": True}}
+    store = _late_store_at(path) if addresses.is_address(path) else path
     return _zarr().create_array(
-        path, shape=shape, chunks=chunks, dtype=str, zarr_format=zarr_format, **said
+        store, shape=shape, chunks=chunks, dtype=str, zarr_format=zarr_format, **said
     )
 
 
@@ -537,8 +550,11 @@ def open_strings(path: str) -> Any:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return _zarr().open_array(path, mode="r")
-    except Unsupported:
+            store = path
+            if addresses.is_address(path):
+                store = addresses.store_at(path, read_only=True)
+            return _zarr().open_array(store, mode="r")
+    except (Unsupported, IoError):
         raise
     except Exception as e:  # zarr, json and the codecs have many words for foreign metadata
         raise IoError(f"{path} is no Zarr array that can be read: {addresses.words_of(e)}") from e
@@ -549,7 +565,7 @@ def open_writer(path: str, spec: ArraySpec, options: MoveOptions) -> ZarrArray:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         if addresses.is_address(path):
-            late = _late_store_class()(addresses.store_at(path, read_only=False))
+            late = _late_store_at(path)
             return ZarrArray(
                 _create(late, _with_traits(spec), options), path, spec.dtype, store=late
             )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What is in a Zarr group in a directory, and how is one made?"""
+"""What is in a Zarr group, in a directory or at an address, and how is one made?"""
 
 from __future__ import annotations
 
@@ -9,7 +9,11 @@ import os
 from collections.abc import Iterator
 from typing import Any
 
-from datamover.errors import IoError
+from datamover.errors import IoError, Unsupported
+from datamover.files import addresses
+
+#: Objects that are the metadata of a group, not something in it.
+METADATA = (*addresses.METADATA, ".zattrs", ".zmetadata")
 
 
 def metadata(path: str) -> dict[str, Any]:
@@ -18,7 +22,7 @@ def metadata(path: str) -> dict[str, Any]:
     Raises
     ------
     IoError
-        They cannot be read, or are no JSON object.
+        They cannot be read, or are no JSON object, or a server does not answer.
     """
     for name in ("zarr.json", ".zarray", ".zgroup"):
         found = _object_in(path, name, "metadata")
@@ -29,16 +33,26 @@ def metadata(path: str) -> dict[str, Any]:
 
 def _object_in(path: str, name: str, what: str) -> dict[str, Any] | None:
     """Read a JSON object from a file of a node; None where there is no such file."""
-    try:
-        with open(os.path.join(path, name), encoding="utf-8") as file:
-            found = json.load(file)
-    except FileNotFoundError:
+    data = _content_of(path, name)
+    if data is None:
         return None
+    try:
+        found = json.loads(data.decode())
     except (ValueError, RecursionError) as e:
         raise IoError(f"{path} has {what} that cannot be read: {e}") from e
     if not isinstance(found, dict):
         raise IoError(f"{path} has {what} that are no JSON object")
     return found
+
+
+def _content_of(path: str, name: str) -> bytes | None:
+    if addresses.is_address(path):
+        return addresses.get(path, name)
+    try:
+        with open(os.path.join(path, name), "rb") as file:
+            return file.read()
+    except FileNotFoundError:
+        return None
 
 
 def is_array(path: str) -> bool:
@@ -47,8 +61,9 @@ def is_array(path: str) -> bool:
 
 
 def is_group(path: str) -> bool:
-    """Tell whether a path is a directory with a group."""
-    return os.path.isdir(path) and metadata(path).get("node_type") == "group"
+    """Tell whether there is a group in a directory, or at an address."""
+    is_there = addresses.is_address(path) or os.path.isdir(path)
+    return is_there and metadata(path).get("node_type") == "group"
 
 
 def format_of(path: str) -> int | None:
@@ -67,9 +82,14 @@ def nodes(path: str) -> Iterator[tuple[str, dict[str, Any]]]:
     ------
     IoError
         Metadata that cannot be read, or a group that is within itself by a link.
+    Unsupported
+        A server lists nothing, and the group does not say what is in it.
     """
+    if addresses.scheme_of(path) in addresses.READ_ONLY:
+        yield from _consolidated(path)
+        return
     walks = [_inside(path, "")]  # groups may lie deeper than Python calls itself
-    above = [os.path.realpath(path)]
+    above = [_real(path)]
     while walks:
         name, found = next(walks[-1], ("", None))
         if found is None:
@@ -78,8 +98,8 @@ def nodes(path: str) -> Iterator[tuple[str, dict[str, Any]]]:
             continue
         yield name, found
         if found.get("node_type") == "group":
-            folder = os.path.join(path, *name.split("/"))
-            real = os.path.realpath(folder)
+            folder = f"{path}/{name}"
+            real = _real(folder)
             if real in above:
                 raise IoError(f"{folder} is a link to a group that it lies in")
             above.append(real)
@@ -87,12 +107,57 @@ def nodes(path: str) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _inside(path: str, above: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    with os.scandir(path) as entries:
-        folders = sorted(entry.name for entry in entries if entry.is_dir())
-    for name in folders:
-        found = metadata(os.path.join(path, name))
+    for name in _folders(path):
+        found = metadata(f"{path}/{name}")
         if found.get("node_type") in ("array", "group"):
             yield above + name, found
+
+
+def _folders(path: str) -> list[str]:
+    """Name what may be an array or group in a group."""
+    if addresses.is_address(path):
+        there = set(addresses.listed(path)) - {*METADATA}
+        return sorted(name for name in there if _is_name(name))
+    with os.scandir(path) as entries:
+        return sorted(entry.name for entry in entries if entry.is_dir())
+
+
+def _is_name(name: str) -> bool:
+    """Tell whether a name leads to what is in a group, not elsewhere."""
+    return all(part not in ("", ".", "..") for part in name.split("/"))
+
+
+def _real(path: str) -> str:
+    """Give what is the same for two names of a directory; an address has one name."""
+    return path if addresses.is_address(path) else os.path.realpath(path)
+
+
+def _consolidated(path: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Go through what a group's consolidated metadata name, as `nodes`: a server lists nothing.
+
+    They may be older than what is there: of each node its own metadata are read.
+    """
+    said = metadata(path)
+    found = said.get("consolidated_metadata")
+    if said.get("zarr_format") == 2:
+        found = _object_in(path, ".zmetadata", "consolidated metadata")
+    named = found.get("metadata") if isinstance(found, dict) else None
+    if not isinstance(named, dict):
+        raise Unsupported(
+            f"{path} is a Zarr group without consolidated metadata, and its server lists nothing: "
+            f"name one of its arrays, as {path}/NAME"
+        )
+    if said.get("zarr_format") == 2:
+        named = {key.rpartition("/")[0] for key in named} - {""}
+    groups = {""}
+    for name in sorted(filter(_is_name, named)):
+        if name.rpartition("/")[0] not in groups:
+            continue  # no reader finds it
+        found = metadata(addresses.inside(path, name))
+        if found.get("node_type") == "group":
+            groups.add(name)
+        if found.get("node_type") in ("array", "group"):
+            yield name, found
 
 
 def has_strings(metadata: dict[str, Any]) -> bool:
@@ -141,15 +206,40 @@ def content(attributes: dict[str, Any]) -> bytes:
     return json.dumps(found, indent=2).encode()
 
 
+def _objects(attributes: dict[str, Any], zarr_format: int) -> dict[str, bytes]:
+    """Give what makes a group, by names of files or objects; the last one makes it visible."""
+    if zarr_format == 3:
+        return {"zarr.json": content(attributes)}
+    return {
+        ".zattrs": json.dumps(attributes, indent=2).encode(),
+        ".zgroup": b'{"zarr_format": 2}',
+    }
+
+
 def make(path: str, attributes: dict[str, Any], zarr_format: int = 3) -> None:
     """Make a directory that is there a group."""
-    if zarr_format == 3:
-        parts = {"zarr.json": content(attributes)}
-    else:
-        parts = {
-            ".zattrs": json.dumps(attributes, indent=2).encode(),
-            ".zgroup": b'{"zarr_format": 2}',
-        }
-    for name, data in parts.items():
+    for name, data in _objects(attributes, zarr_format).items():
         with open(os.path.join(path, name), "wb") as file:
             file.write(data)
+
+
+def make_all(
+    place: str, attributes: dict[str, Any], groups: dict[str, dict[str, Any]], zarr_format: int
+) -> dict[str, bytes]:
+    """Make a group and those in it, of which `groups` has the attributes by name.
+
+    Returns
+    -------
+    dict
+        At an address nothing is made: objects by name that will, the last one the group itself.
+    """
+    if addresses.is_address(place):
+        found: dict[str, bytes] = {}
+        for name in reversed(groups):
+            found |= addresses.named_within(name, _objects(groups[name], zarr_format))
+        return found | _objects(attributes, zarr_format)
+    make(place, attributes, zarr_format)
+    for name, held in groups.items():
+        os.mkdir(f"{place}/{name}")
+        make(f"{place}/{name}", held, zarr_format)
+    return {}

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-import os
 from typing import Any
 
 from datamover.errors import Unsupported
@@ -50,11 +49,11 @@ class ZarrToHdf5(WholeZarr):
             options, output_member=name, input_format="zarr", output_format="hdf5",
             compressor=options.compressor if self.arrays[name] else None,
         )  # fmt: skip
-        return f"{self.source}/{name}", place, said
+        return self.where(name), place, said
 
     def make(
         self, place: str, specs: dict[str, tuple[ArraySpec, MoveOptions]], options: MoveOptions
-    ) -> None:
+    ) -> dict[str, bytes]:
         """Make all but the elements that movers take."""
 
         def fill(made: Any) -> None:
@@ -67,13 +66,14 @@ class ZarrToHdf5(WholeZarr):
                 hdf5_traits.write_attributes(f"{self.source}/{name}", made, name, spec)
                 dimensions[name] = hdf5_traits.dimension_names(spec.kept)
             for name in self.copied:
-                path = os.path.join(self.source, name)
-                dimensions[name] = strings.copy_to_hdf5(path, made, name, options.check is not None)
+                where, checks = self.where(name), options.check is not None
+                dimensions[name] = strings.copy_to_hdf5(where, made, name, checks)
             self._name_dimensions(made, dimensions)
 
         needed_bytes = sum(spec.nbytes for spec, _ in specs.values())
         is_large = hdf5_traits.are_large(hdf5_traits.sizes_of(self.attributes))
         hdf5.create_file(place, fill, needed_bytes, is_large)
+        return {}
 
     def _name_dimensions(self, made: Any, dimensions: dict[str, list[str | None]]) -> None:
         for name in hdf5_scales.name_dimensions(made, dimensions):

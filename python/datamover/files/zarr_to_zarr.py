@@ -4,10 +4,9 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 
 from datamover.errors import Unsupported
-from datamover.files import strings, zarr_group
+from datamover.files import addresses, strings, zarr_group
 from datamover.files.formats import ArraySpec, MoveOptions
 from datamover.files.names import can_be_in_zarr
 from datamover.files.whole_zarr import WholeZarr
@@ -30,18 +29,15 @@ class ZarrToZarr(WholeZarr):
     def of_one(self, name: str, place: str, options: MoveOptions) -> tuple[str, str, MoveOptions]:
         """Give input, output and options of one array."""
         said = dataclasses.replace(options, input_format="zarr", output_format="zarr")
-        return f"{self.source}/{name}", f"{place}/{name}", said
+        return self.where(name), f"{place}/{name}", said
 
     def make(
         self, place: str, specs: dict[str, tuple[ArraySpec, MoveOptions]], options: MoveOptions
-    ) -> None:
+    ) -> dict[str, bytes]:
         """Make the groups with their attributes, and copy strings."""
-        zarr_group.make(place, self.attributes, options.zarr_format)
-        for name, attributes in self.groups.items():
-            folder = os.path.join(place, name)
-            os.mkdir(folder)
-            zarr_group.make(folder, attributes, options.zarr_format)
+        groups = zarr_group.make_all(place, self.attributes, self.groups, options.zarr_format)
+        made: dict[str, bytes] = {}
         for name in self.copied:
-            strings.copy_in_zarr(
-                os.path.join(self.source, name), os.path.join(place, name), options
-            )
+            held = strings.copy_in_zarr(self.where(name), f"{place}/{name}", options)
+            made |= addresses.named_within(name, held)
+        return made | groups
