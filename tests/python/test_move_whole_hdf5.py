@@ -235,6 +235,35 @@ def test_strings_and_lists_go_by_bytes(tmp_path, monkeypatch, most_bytes):
             assert np.array_equal(old[name].asstr()[()], new[name].asstr()[()])
 
 
+def test_chunks_of_long_strings_have_fewer_rows(tmp_path, monkeypatch):
+    rng = np.random.default_rng(3)
+    said = {
+        "long": ((400,), (400,), 1000),
+        "wide": ((40, 30), (40, 10), 500),
+        "short": ((300,), (100,), 5),
+    }
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["u"] = np.arange(3)
+        for name, (shape, chunks, most) in said.items():
+            lengths = rng.integers(0, most, shape)
+            made = file.create_dataset(name, shape, h5py.string_dtype(), chunks=chunks)
+            made[...] = np.frompyfunc(lambda n: "ä" * n, 1, 1)(lengths)
+    monkeypatch.setattr(strings, "MOST_BYTES", 40_000)
+    counted, taken = strings._nbytes, []
+    monkeypatch.setattr(strings, "_nbytes", lambda v: taken.append(counted(v)) or taken[-1])
+    move(None, tmp_path / "a.h5", tmp_path / "b.zarr", check="crc32c")
+    move(None, tmp_path / "b.zarr", tmp_path / "c.zarr", check="crc32c")
+    move(None, tmp_path / "c.zarr", tmp_path / "d.h5", check="crc32c")
+    assert max(taken) < 2 * strings.MOST_BYTES and len(taken) > 30
+    group = zarr.open_group(tmp_path / "c.zarr", mode="r")
+    chunks = {name: group[name].chunks for name in said}
+    assert chunks["short"] == (100,) and chunks["wide"][1] == 10 and 10 < chunks["long"][0] < 100
+    with h5py.File(tmp_path / "a.h5") as old, h5py.File(tmp_path / "d.h5") as new:
+        for name in said:
+            assert np.array_equal(old[name].asstr()[()], new[name].asstr()[()])
+            assert np.array_equal(old[name].asstr()[()], np.asarray(group[name][...], object))
+
+
 def test_links_of_other_files_are_named_where_these_are_not_found_any_more(tmp_path, caplog):
     os.mkdir(tmp_path / "b")
     with h5py.File(tmp_path / "a.h5", "w") as file:

@@ -8,6 +8,7 @@ zarr-python, some rows at a time.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import math
 import warnings
 from collections.abc import Iterator
@@ -55,8 +56,11 @@ def copy_to_zarr(
     dataset = file[name]
     with _no_warnings_of_strings():
         made = _create(file, name, where, path, options.zarr_format)
-        for box in _boxes(dataset.shape, made.chunks):
-            _write_in_zarr(made, box, _strings(dataset, box, where), where, path, options)
+        boxes = _ChunkBoxes(dataset.shape, made.chunks)
+        for box in boxes:
+            strings = _strings(dataset, box, where)
+            boxes.took(_nbytes(strings))
+            _write_in_zarr(made, box, strings, where, path, options)
     return _finished(made, path)
 
 
@@ -69,9 +73,12 @@ def copy_to_hdf5(path: str, file: Any, name: str, checks: bool) -> list[str | No
     hdf5_traits.give_room(properties, hdf5_traits.sizes_of(attributes))
     spec = ArraySpec(array.shape, hdf5.h5py().string_dtype())
     made = hdf5.create_with(file, name, spec, properties)
-    for box in _boxes(array.shape, traits.shards or traits.chunks):
+    boxes = _ChunkBoxes(array.shape, traits.chunks)
+    for box in boxes:
         strings = _strings_of_zarr(array, box, path)
-        hdf5.check_growth(file, _nbytes(strings))
+        nbytes = _nbytes(strings)
+        boxes.took(nbytes)
+        hdf5.check_growth(file, nbytes)
         made[box] = strings
         if checks and not np.array_equal(np.asarray(made.asstr()[box], object), strings):
             raise IoError(f"{path}: other strings are read again than were written")
@@ -114,7 +121,14 @@ def copy_rows(dataset: Any, made: Any) -> None:
 
 def _nbytes(values: Any) -> int:
     """Give about the bytes that strings or lists take in a file of HDF5."""
-    return sum(48 + _size(value) for value in np.ravel(np.asarray(values, object)))
+    return int(_sizes(values).sum())
+
+
+def _sizes(values: Any) -> np.ndarray:
+    """Give about the bytes of each string or list."""
+    values = np.asarray(values, object)
+    sizes = np.fromiter((48 + _size(value) for value in np.ravel(values)), np.int64, values.size)
+    return sizes.reshape(values.shape)
 
 
 def _size(value: Any) -> int:
@@ -155,8 +169,11 @@ def copy_in_zarr(path: str, output: str, options: MoveOptions) -> dict[str, byte
             traits.dimension_names,
             options.zarr_format,
         )
-        for box in _boxes(array.shape, traits.shards or traits.chunks):
-            _write_in_zarr(made, box, _strings_of_zarr(array, box, path), path, output, options)
+        boxes = _ChunkBoxes(array.shape, traits.chunks)
+        for box in boxes:
+            strings = _strings_of_zarr(array, box, path)
+            boxes.took(_nbytes(strings))
+            _write_in_zarr(made, box, strings, path, output, options)
     return _finished(made, output)
 
 
@@ -210,7 +227,7 @@ def _create(file: Any, name: str, where: str, path: str, zarr_format: int) -> An
     return zarr.create_strings(
         path,
         dataset.shape,
-        dataset.chunks or _chunks_by_bytes(dataset),
+        _chunks_by_bytes(dataset),
         attributes,
         hdf5_format.dimension_names(dataset, name),
         zarr_format,
@@ -218,16 +235,26 @@ def _create(file: Any, name: str, where: str, path: str, zarr_format: int) -> An
 
 
 def _chunks_by_bytes(dataset: Any) -> Shape:
-    """Give the extents of chunks of whole rows that have no more bytes than are taken at a time."""
-    chunks = _chunks(dataset.shape)
+    """Give the extents of chunks that have no more bytes than are taken at a time, if rows allow.
+
+    They are the dataset's, or whole rows, of fewer rows where these are long.
+    """
+    chunks = dataset.chunks or _chunks(dataset.shape)
     if not chunks or 0 in dataset.shape or dataset.file.id.get_filesize() <= MOST_BYTES:
         return chunks
-    boxes, largest = _RowBoxes(dataset), 1
+    boxes, longest_bytes = _RowBoxes(dataset), 1
     for box in boxes:
-        nbytes = _nbytes(dataset[box])
-        boxes.took(nbytes)
-        largest = max(largest, nbytes // (box[0].stop - box[0].start))
-    return (max(1, min(chunks[0], MOST_BYTES // largest)), *chunks[1:])
+        sizes = _sizes(dataset[box])
+        boxes.took(int(sizes.sum()))
+        longest_bytes = max(longest_bytes, _mean_row_bytes(sizes, chunks))
+    return (max(1, min(chunks[0], MOST_BYTES // longest_bytes)), *chunks[1:])
+
+
+def _mean_row_bytes(sizes: np.ndarray, chunks: Shape) -> int:
+    """Give the bytes of a row of that chunk, of all side by side, which has the most of them."""
+    for d in range(1, sizes.ndim):
+        sizes = np.add.reduceat(sizes, range(0, sizes.shape[d], chunks[d]), axis=d)
+    return int(sizes.sum(axis=0).max()) // len(sizes)
 
 
 def _chunks(shape: Shape) -> Shape:
@@ -253,7 +280,7 @@ class _RowBoxes:
 
     def __iter__(self) -> Iterator[tuple[slice, ...]]:
         if 0 in self._shape or not self._shape:
-            yield from _boxes(self._shape, ())
+            yield from () if 0 in self._shape else ((),)
             return
         lo, rest = 0, tuple(slice(0, n) for n in self._shape[1:])
         while lo < self._shape[0]:
@@ -270,15 +297,41 @@ class _RowBoxes:
             self._rows = max(1, min(fitting, 4 * self._taken_rows, self._most_rows))
 
 
-def _boxes(shape: Shape, chunks: Shape) -> Iterator[tuple[slice, ...]]:
-    """Give boxes of whole rows of chunks, which together are the array."""
-    if 0 in shape:
-        return
-    if not shape:
-        yield ()
-        return
-    for lo in range(0, shape[0], chunks[0]):
-        yield (slice(lo, min(lo + chunks[0], shape[0])), *(slice(0, n) for n in shape[1:]))
+class _ChunkBoxes:
+    """Boxes of whole chunks, together an array of Zarr: each of as many as those before allow.
+
+    Who takes one says what it took, as of `_RowBoxes`. The least is a chunk, which is decoded and
+    encoded as a whole; more lie side by side along the last dimension.
+    """
+
+    def __init__(self, shape: Shape, chunks: Shape):
+        self._shape, self._chunks = shape, chunks
+        self._at_once = 1
+
+    def __iter__(self) -> Iterator[tuple[slice, ...]]:
+        if 0 in self._shape or not self._shape:
+            yield from () if 0 in self._shape else ((),)
+            return
+        *above, count = (-(-n // c) for n, c in zip(self._shape, self._chunks, strict=True))
+        for cell in itertools.product(*map(range, above)):
+            last = 0
+            while last < count:
+                self._taken = min(self._at_once, count - last)
+                yield self._box((*cell, last))
+                last += self._taken
+
+    def _box(self, cell: Shape) -> tuple[slice, ...]:
+        counts = (1,) * (len(cell) - 1) + (self._taken,)
+        return tuple(
+            slice(k * c, min((k + many) * c, n))
+            for k, many, c, n in zip(cell, counts, self._chunks, self._shape, strict=True)
+        )
+
+    def took(self, nbytes: int) -> None:
+        """Note the bytes of the last box."""
+        if self._shape:
+            fitting = MOST_BYTES * self._taken // max(nbytes, 1)
+            self._at_once = max(1, min(fitting, 4 * self._taken))
 
 
 def _strings(dataset: Any, box: tuple[slice, ...], where: str) -> np.ndarray:
