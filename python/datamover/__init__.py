@@ -10,6 +10,7 @@ they are first used.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from . import interruption as _interruption  # noqa: F401  (first: see there)
 from . import notebook as _notebook  # noqa: F401
 from ._plan import __version__
 from .errors import (

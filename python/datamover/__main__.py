@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
-import signal
 import sys
+
+from datamover import interruption
 
 
 def main() -> None:
@@ -20,15 +21,14 @@ def main() -> None:
 
 def _run() -> None:
     """Run what the words say; `move` loads as little as it can."""
+    interruption.end_without_words()  # nothing has begun that is to be told of
     if sys.argv[1:2] == ["move"]:
-        # Until it listens itself nothing has begun that is to be told of: no words where it was.
-        if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-            signal.signal(signal.SIGINT, signal.SIG_DFL)
         from datamover import move_command
 
         sys.exit(move_command.run(sys.argv[2:]))
     from datamover import cli
 
+    interruption.raise_again()
     cli.main()
 
 

@@ -3,6 +3,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -223,3 +224,42 @@ def test_usage_errors_of_move_are_one_line(words, told):
     assert done.stderr.startswith("error: ") and done.stderr.count("\n") == 1, done.stderr
     assert told in done.stderr
     assert done.stderr.endswith("; all options: datamover move --help\n")
+
+
+#: Interrupts the process as it begins to load a module, and tells what comes of it.
+INTERRUPTING = """
+import os, signal, sys
+class Interrupting:
+    def find_spec(self, name, *_):
+        if name == os.environ["INTERRUPTED_AT"]:
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Interrupting())
+"""
+
+
+@pytest.mark.parametrize("way", ["script", "module"])
+@pytest.mark.parametrize(
+    ("word", "at"),
+    [("move", "datamover._plan"), ("move", "datamover.move_command"), ("explain", "datamover.cli"),
+     ("explain", "typer")],
+)  # fmt: skip
+def test_an_interruption_while_it_loads_is_without_words(tmp_path, way, word, at):
+    (tmp_path / "sitecustomize.py").write_text(INTERRUPTING)
+    (tmp_path / "bin").mkdir()
+    script = tmp_path / "bin/datamover"
+    script.write_text("from datamover.__main__ import main\nmain()\n")
+    command = [script] if way == "script" else ["-m", "datamover"]
+    done = subprocess.run(
+        [sys.executable, *command, word, "a.npy", "b.npy"],
+        env={**os.environ, "PYTHONPATH": str(tmp_path), "INTERRUPTED_AT": at},
+        cwd=tmp_path, capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")
+
+
+def test_an_interruption_of_a_program_is_an_exception():
+    done = subprocess.run(
+        [sys.executable, "-c", "import signal, datamover; print(signal.getsignal(signal.SIGINT))"],
+        capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    assert "default_int_handler" in done.stdout
