@@ -7,10 +7,12 @@ MPI communicator. Importing the package loads no MPI; `XArray`, `UserArrays` and
 they are first used.
 """
 
+from . import interruption as _interruption  # noqa: F401  (before all else: see there)
+
+# isort: split
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from . import interruption as _interruption  # noqa: F401  (first: see there)
 from . import notebook as _notebook  # noqa: F401
 from ._plan import __version__
 from .errors import (

@@ -5,7 +5,6 @@ It ends by the signal, as other programs do: for a shell that is 130. Python wou
 its imports it was. So this is the first module that the package loads.
 """
 
-import contextlib
 import os
 import signal
 import sys
@@ -33,5 +32,7 @@ def _is_command() -> bool:
 
 
 if _is_command():
-    with contextlib.suppress(ValueError):  # another program of this name loads it in a thread
+    try:  # noqa: SIM105  (contextlib takes its time to load)
         end_without_words()
+    except ValueError:  # another program of this name loads it in a thread
+        pass

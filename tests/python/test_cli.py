@@ -240,8 +240,8 @@ sys.meta_path.insert(0, Interrupting())
 @pytest.mark.parametrize("way", ["script", "module"])
 @pytest.mark.parametrize(
     ("word", "at"),
-    [("move", "datamover._plan"), ("move", "datamover.move_command"), ("explain", "datamover.cli"),
-     ("explain", "typer")],
+    [("move", "typing"), ("move", "datamover._plan"), ("move", "datamover.move_command"),
+     ("explain", "datamover.cli"), ("explain", "typer")],
 )  # fmt: skip
 def test_an_interruption_while_it_loads_is_without_words(tmp_path, way, word, at):
     (tmp_path / "sitecustomize.py").write_text(INTERRUPTING)
