@@ -322,6 +322,22 @@ def test_an_array_in_a_group_that_is_named_is_an_array(bucket, tmp_path):
     assert zarr.open_group(store_at(f"{bucket}/h"), mode="r")["u"].shape == (3,)
 
 
+def test_what_goes_into_a_group_has_its_format(bucket, tmp_path):
+    np.save(tmp_path / "a.npy", np.arange(3))
+    zarr.create_group(tmp_path / "a.zarr", zarr_format=2).create_array("u", data=np.arange(4))
+    for zarr_format in (2, 3):
+        place = f"{bucket}/{zarr_format}.zarr"
+        move(None, tmp_path / "a.zarr", place, zarr_format=zarr_format)
+        move(None, tmp_path / "a.npy", f"{place}/v")
+        move(None, tmp_path / "a.zarr/u", f"{place}/u", overwrite=True, chunks=(2,))
+        group = zarr.open_group(store_at(place), mode="r")
+        assert group.metadata.zarr_format == zarr_format
+        assert group["v"][...].tolist() == [0, 1, 2] and group["u"].chunks == (2,)
+        move(None, tmp_path / "a.zarr", place, zarr_format=5 - zarr_format, overwrite_group=True)
+        group = zarr.open_group(store_at(place), mode="r")
+        assert group.metadata.zarr_format == 5 - zarr_format and list(group) == ["u"]
+
+
 def test_by_processes_of_the_command(bucket, tmp_path, capsys):
     here = with_all_kinds(tmp_path / "a.zarr")
     words = [f"{bucket}/a.zarr", f"{bucket}/b.zarr", "--chunks", "2,5"]

@@ -32,7 +32,9 @@ def settled(output: str, options: MoveOptions) -> MoveOptions:
     if said not in (None, 2, 3):
         raise InvalidArgument(f"unknown Zarr format {said!r}; there are 2 and 3")
     group = os.path.dirname(output)
-    above = zarr_group.format_of(group) if group and not addresses.is_address(output) else None
+    # At an address the group may be the one that is being written, or the one that it replaces.
+    is_looked_at = group and (said is None or not addresses.is_address(output))
+    above = zarr_group.format_of(group) if is_looked_at else None
     if above is not None and said not in (None, above):
         raise InvalidArgument(
             f"{group} is a Zarr group of format {above}: nothing of format {said} is found in it; "

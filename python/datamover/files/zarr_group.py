@@ -67,7 +67,7 @@ def is_group(path: str) -> bool:
 
 
 def format_of(path: str) -> int | None:
-    """Give the Zarr format of the group in a directory; None where there is none that is read."""
+    """Give the Zarr format of a group; None where there is none that is read."""
     with contextlib.suppress(IoError, OSError):
         found = metadata(path)
         if found.get("node_type") == "group" and found.get("zarr_format") in (2, 3):
