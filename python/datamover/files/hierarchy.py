@@ -153,11 +153,11 @@ def move(comm: MPI.Comm | None, way: Way, output: str, options: MoveOptions, pro
     MoveReport
         Of all of them together; its `spec` is that of the largest.
     """
-    from datamover.files.transfer import move_array, place_of
+    from datamover.files.transfer import move_array, output_place
 
     is_first = comm is None or comm.rank == 0
     address = None if comm is None else comm_address(comm)
-    place = place_of(way.source, output, options, address)
+    place = output_place(way.source, output, options, address)
     reports: list[Any] = []
     made: dict[str, bytes] = {}
     late: dict[str, bytes] = {}
@@ -201,13 +201,13 @@ def intend(way: Way, output: str, options: MoveOptions, intend_one: Callable[...
 
     `intend_one` gives that of one, by source, output and options.
     """
-    from datamover.files.transfer import Intention, place_of
+    from datamover.files.transfer import Intention, output_place
 
     with together(None):
         options = _settled(way, options, output)
         with way.opened():
             each = _each(way, output, options)
-        place_of(way.source, output, options, None).check()
+        output_place(way.source, output, options, None).check()
     found = {name: intend_one(*one) for name, one in each.items()}
     # Of what is copied nothing is planned; in Zarr little of it has more than one chunk.
     return found | {

@@ -207,7 +207,9 @@ def move_array(
 ) -> MoveReport:
     """Move one array; `place` is where it goes, if that is there already. Collective."""
     address = None if comm is None else comm_address(comm)
-    job = _Job(comm, source, output, options, place or place_of(source, output, options, address))
+    job = _Job(
+        comm, source, output, options, place or output_place(source, output, options, address)
+    )
     try:
         job.open_input()
         begin = time.perf_counter()
@@ -371,7 +373,7 @@ def described(source: str, output: str, options: MoveOptions) -> tuple[ArraySpec
 
     Raises what a move of it would refuse.
     """
-    job = _Job(None, source, output, options, place_of(source, output, options, None))
+    job = _Job(None, source, output, options, output_place(source, output, options, None))
     try:
         job.open_input()
         return job.spec, job.options
@@ -389,7 +391,7 @@ def _intend(
     source: str, output: str, options: MoveOptions, nprocs: int, checks_places: bool
 ) -> Intention:
     """Say what a move of one array would do."""
-    job = _Job(None, source, output, options, place_of(source, output, options, None))
+    job = _Job(None, source, output, options, output_place(source, output, options, None))
     job.nprocs = nprocs
     try:
         job.open_input()
@@ -420,7 +422,7 @@ def slab_parts(
 ) -> SlabParts:
     """Say how so many processes would move slabs, to an output that `preview` gives. Local."""
     source, _, options = _places(source, "-", options)
-    job = _Job(None, source, "", options, place_of(source, "", options, None))
+    job = _Job(None, source, "", options, output_place(source, "", options, None))
     job.nprocs = nprocs
     try:
         job.open_input()
@@ -456,7 +458,7 @@ def _slowest(address: int | None, seconds: list[float]) -> np.ndarray:
     return np.max(nanoseconds, axis=0) / 1e9
 
 
-def place_of(source: str, output: str, options: MoveOptions, address: int | None) -> Any:
+def output_place(source: str, output: str, options: MoveOptions, address: int | None) -> Any:
     """Give what puts the output where it shall be. Collective; `address` as of `placing.token`."""
     token = placing.token(address)
     overwrite_group = options.overwrite_group
