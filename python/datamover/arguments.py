@@ -28,6 +28,13 @@ def text(value: Any, name: str) -> str:
     return value
 
 
+def word(value: Any, name: str) -> str:
+    """Give a text without ends of lines or of C's texts, as errors of one line name it."""
+    if "\0" in text(value, name) or "".join(value.splitlines()) != value:
+        raise InvalidArgument(f"{name} is {value!r}, which is no word")
+    return value
+
+
 def number(value: Any, name: str) -> complex:
     """Give any number as a complex one."""
     try:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from ._plan import MotionPlan
-from .arguments import memory_limit, number, seconds, text
+from .arguments import memory_limit, number, seconds, word
 from .arrays import UserArrays, XArray, number_name
 from .collective_calls import agreeing, binding, leaving, refused_by
 from .counted import counted
@@ -46,6 +46,16 @@ def _wrapped(array: OneArray) -> XArray | UserArrays:
             "not beside other arrays or plans"
         )
     return array if isinstance(array, (XArray, UserArrays)) else UserArrays(array)
+
+
+def _real(value: Any) -> float:
+    """Give a number as the engine takes it: NaN for what is none, which all processes refuse."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
+        return math.nan
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
 
 
 def _triples(moves: Any) -> list[tuple] | BaseException:
@@ -91,10 +101,10 @@ class MoverOptions:
         check: bool = False,
         max_bytes: int | None = None,
     ):
-        self.op = "replace" if op is None else text(op, "op")
+        self.op = "replace" if op is None else word(op, "op")
         if self.op not in _OPS:
             raise InvalidArgument(f'op is "{op}", known are None and {", ".join(_OPS)}')
-        self.transport = text(transport, "transport")
+        self.transport = word(transport, "transport")
         self.alpha, self.beta = number(alpha, "alpha"), number(beta, "beta")
         self.conjugate, self.check = bool(conjugate), bool(check)
         self.max_bytes = memory_limit(max_bytes)
@@ -278,9 +288,7 @@ class MoverSet:
         Unsupported
             For a mover with transport "poison:…".
         """
-        real = isinstance(seconds, (int, float, np.number)) and not isinstance(seconds, bool)
-        # What is no number is refused with the others, which may have given one.
-        self._core.tune(float(np.real(seconds)) if real else math.nan)
+        self._core.tune(_real(seconds))
 
     def start(self) -> None:
         """Begin to move. Never waits for another process, but does what can be done now.

@@ -217,6 +217,19 @@ def test_names_that_are_none(comm, names):
         dm.Mover(plan, a, b, transport=names)
 
 
+@pytest.mark.parametrize("option", ["transport", "op"])
+@pytest.mark.parametrize("word", ["p2p\0", "p2p:64K\0+auto", "p2p:1K\n", "add\r", "a\u2028b"])
+def test_an_error_names_the_whole_of_a_word_in_one_line(comm, option, word):
+    plan = rows_to_columns(2 * comm.size, comm.size)
+    a, b = arrays(comm, plan, True)
+    mine = word if comm.rank == comm.size - 1 else None if option == "op" else "auto"
+    with pytest.raises(dm.InvalidArgument) as caught:
+        dm.Mover(plan, a, b, **{option: mine})
+    assert repr(word) in str(caught.value)
+    assert len(str(caught.value).splitlines()) == 1
+    dm.Mover(plan, a, b)()
+
+
 @pytest.mark.parametrize("transport", ["collective", "neighbour"])
 class TestTurns:
     """Operations of MPI in which all processes take part."""
@@ -641,7 +654,8 @@ class TestMeasure:
         plan = rows_to_columns(2 * comm.size, comm.size)
         a, b = arrays(comm, plan, True)
         mover = dm.Mover(plan, a, b)
-        for seconds in (0, -1, np.nan, np.inf, 1e9, "x", None):
+        for seconds in (0, -1, np.nan, np.inf, 1e9, 10**400, -(10**400), 1j, np.complex64(1),
+                        True, "x", None):  # fmt: skip
             mine = seconds if comm.rank == comm.size - 1 else 0.2
             with pytest.raises(dm.InvalidArgument):
                 mover.tune(mine)
