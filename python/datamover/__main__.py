@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 from datamover import interruption
@@ -11,12 +12,24 @@ from datamover import interruption
 def main() -> None:
     """Run the command line; what cannot be printed, on a full disk, is an error in one line."""
     try:
-        _run()
+        try:
+            _run()
+        finally:
+            if sys.stdout is not None:
+                sys.stdout.flush()
     except OSError as error:
         from datamover import move_command
 
         move_command.print_error(error)
+        _drop_output()
         sys.exit(1)
+
+
+def _drop_output() -> None:
+    """Have Python not try again, at its end, to print what cannot be printed."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
 
 
 def _run() -> None:

@@ -13,6 +13,7 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TypeVar
 
+from .daemon_threads import stay_where_the_program_ends
 from .errors import Error
 from .mpi import comm_address, core, take_part_with, tell_that_left
 
@@ -38,6 +39,7 @@ def refused_by(refuse: Refuse) -> Callable[[Callable[Arguments, Result]], Callab
             try:
                 return function(*given, **said)
             except Error:
+                stay_where_the_program_ends()
                 raise  # agreed on
             except BaseException as error:
                 if isinstance(error, TypeError) and error.__traceback__.tb_next is None:

@@ -95,12 +95,15 @@ def test_so_many_processes_are_not_started(command, processes):
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no full device")
 @pytest.mark.parametrize("words", ["--help", "move --help", "move a.npy b.npy", "bench --help"])
-def test_what_cannot_be_printed_is_an_error_in_one_line(tmp_path, words):
+@pytest.mark.parametrize("at_once", ["", "1"])
+def test_what_cannot_be_printed_is_an_error_in_one_line(tmp_path, words, at_once):
+    """Whether it is printed at once or, as where nobody says so, at the end."""
     np.save(tmp_path / "a.npy", np.zeros(3))
     with open("/dev/full", "w") as full:
         done = subprocess.run(
             [sys.executable, "-m", "datamover", *words.split()],
-            cwd=tmp_path, stdout=full, stderr=subprocess.PIPE, text=True, timeout=100,
+            cwd=tmp_path, env=os.environ | {"PYTHONUNBUFFERED": at_once},
+            stdout=full, stderr=subprocess.PIPE, text=True, timeout=100,
         )  # fmt: skip
     assert done.returncode == 1
     assert done.stderr.startswith("error: ") and done.stderr.count("\n") == 1, done.stderr

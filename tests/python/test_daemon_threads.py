@@ -53,8 +53,9 @@ def test_a_program_ends_while_daemon_threads_call(name):
     end = "time.sleep(0.2)\nprint('ended')\n"
     program = textwrap.dedent(PROGRAM) + textwrap.dedent(CALLS[name]) + end
     finished = subprocess.run(
-        [sys.executable, "-c", program], env=outer_environment(), capture_output=True, text=True,
-        timeout=120, check=False,
+        [sys.executable, "-c", program], env=outer_environment() | {"PYTHONUNBUFFERED": ""},
+        capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
     assert finished.stdout == "ended\n"
     assert finished.returncode == 0, finished.stderr
+    assert not finished.stderr

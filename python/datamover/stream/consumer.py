@@ -14,7 +14,8 @@ from datamover import _plan
 from datamover.arguments import seconds, text
 from datamover.arrays import XArray
 from datamover.collective_calls import agreeing, refused_by
-from datamover.errors import InvalidArgument, InvalidState, WrongType
+from datamover.daemon_threads import stay_where_the_program_ends
+from datamover.errors import Error, InvalidArgument, InvalidState, WrongType
 from datamover.layouts import Layout
 from datamover.mpi import error_of
 from datamover.stream import wire
@@ -319,7 +320,11 @@ class _Steps(Iterator[tuple[int, dict[str, Any]]]):
         self._consumer, self._limit = consumer, limit
 
     def __next__(self) -> tuple[int, dict[str, Any]]:
-        return self._consumer._next(self._limit)
+        try:
+            return self._consumer._next(self._limit)
+        except Error:
+            stay_where_the_program_ends()
+            raise
 
     def __repr__(self) -> str:
         return f"<steps of {self._consumer!r}>"
