@@ -196,7 +196,9 @@ public:
             return bound(mine);
         } catch (const Error& e) {
             // What was remembered may no longer be had; all processes hear the same.
-            if (e.code() != ErrorCode::unsupported || transports_ == asked) throw;
+            const bool refused =
+                e.code() == ErrorCode::unsupported || e.code() == ErrorCode::no_memory;
+            if (!refused || transports_ == asked) throw;
             transports_ = asked;
             why_ = why;
             uses_memory_ = false;

@@ -124,14 +124,19 @@ struct [[gnu::visibility("hidden")]] Mover::State {
     }
 
     /// The phases share what memory there may be.
-    std::vector<Binding> bind(std::vector<Moves>& moves, const std::optional<Error>& mine) const {
-        BindRequest of_phase = request;
+    BindRequest request_of_one(const std::vector<Moves>& moves) const {
+        BindRequest made = request;
         const std::int64_t max_bytes = request.options.max_bytes;
         if (max_bytes > 0)
-            of_phase.options.max_bytes =
+            made.options.max_bytes =
                 std::max<std::int64_t>(1, max_bytes / static_cast<std::int64_t>(moves.size()));
+        return made;
+    }
+
+    std::vector<Binding> bind(std::vector<Moves>& moves, const std::optional<Error>& mine) const {
+        const BindRequest of_one = request_of_one(moves);
         std::vector<Binding> bindings;
-        for (Moves& phase : moves) bindings.push_back(bind_moves(group, phase, of_phase, mine));
+        for (Moves& phase : moves) bindings.push_back(bind_moves(group, phase, of_one, mine));
         return bindings;
     }
 
@@ -140,7 +145,14 @@ struct [[gnu::visibility("hidden")]] Mover::State {
     static constexpr double default_seconds = 0.2;
 
     void tune(double seconds, bool looks_in_file) {
-        TuningResult found = tuned(group, phases, request.options, seconds, looks_in_file);
+        TuningResult found =
+            tuned(group, phases, request_of_one(phases).options, seconds, looks_in_file);
+        if (found.transports.empty()) {  // all stays as it is
+            for (MoverTrial& trial : found.trials) trial.transport = request.transports;
+            trials = std::move(found.trials);
+            return;
+        }
+        const BindRequest before = request;
         request.transports = found.transports;
         if (found.transports != "auto") request.transports += "+auto";
         request.why = found.why;
@@ -148,11 +160,14 @@ struct [[gnu::visibility("hidden")]] Mover::State {
         try {
             take(phases, {});
         } catch (const Error& e) {
-            // The fastest may be refused where many movers have it; all processes hear the same.
-            if (e.code() != ErrorCode::unsupported || request.transports == "auto") throw;
-            request.transports = "auto";
-            request.why.clear();
-            take(phases, {});
+            request = before;  // it is bound as before, and so it stays
+            // The fastest may be refused where many movers have it, or memory is short; all
+            // processes hear the same.
+            if (e.code() != ErrorCode::unsupported && e.code() != ErrorCode::no_memory) throw;
+            for (MoverTrial& trial : found.trials) {
+                if (trial.chosen) trial.passed_over = e.what();
+                trial.chosen = trial.transport == before.transports;
+            }
         }
         trials = std::move(found.trials);
     }

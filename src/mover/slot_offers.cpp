@@ -26,8 +26,10 @@ SlotRing ring_for(std::int64_t message_bytes, std::int64_t elem_bytes, std::int6
     const std::int64_t slots_room = room_bytes - SlotRing::signal_bytes;
     SlotRing ring;
     ring.slots = std::clamp<std::int64_t>(slots_room / least, 1, sizes.slots);
-    const std::int64_t most = std::min(std::max(sizes.chunk_bytes, memory::whole_lines(elem_bytes)),
-                                       slots_room / ring.slots / line_bytes * line_bytes);
+    // Slots and the counts behind them begin lines, whatever length the user names.
+    const std::int64_t chunk =
+        std::max(sizes.chunk_bytes / line_bytes * line_bytes, memory::whole_lines(elem_bytes));
+    const std::int64_t most = std::min(chunk, slots_room / ring.slots / line_bytes * line_bytes);
     // Its pieces begin lines of their own. Only a sum that stays below 2^63 is made.
     const std::int64_t bytes = std::min(message_bytes, most);
     ring.slot_bytes = std::min(memory::whole_lines(bytes + bytes / 16) + 4 * line_bytes, most);

@@ -138,8 +138,13 @@ public:
         });
     }
 
-    std::vector<MoverTrial> run(const std::vector<std::string>& names, double seconds) {
+    /// Binds what is to be tried. Throws no_memory where none of it can be bound. Collective.
+    void bind(const std::vector<std::string>& names) {
         for (const std::string& name : names) add(name);
+        if (able_.empty()) throw Error(ErrorCode::no_memory, all_.front()->line.why_not);
+    }
+
+    std::vector<MoverTrial> run(double seconds) {
         measure(seconds * (1 - manners_share) * nanoseconds);
         Candidate& found = choose(*all_.front());
         Candidate& chosen = in_best_manner(found, seconds * manners_share * nanoseconds);
@@ -184,42 +189,53 @@ private:
         return chosen;
     }
 
-    /// Other manners that change what a candidate does, as many as there is time for: those who
-    /// copy, and those lengths below the longest message, with the next one above. Collective.
+    /// Other manners that change what a candidate does, as many as there is time for: who copies,
+    /// and lengths below the longest message, with the next one above where that goes in parts.
+    /// Collective.
     std::vector<std::string> manners_worth_a_trial(const Candidate& c, double all_ns) const {
-        const auto longest_bytes = longest_messages(c);
+        const auto uses = uses_of(c);
         std::vector<std::string> worth;
         for (const std::string& name : transport::other_manners(c.line.transport))
-            if (changes_something(name, longest_bytes)) worth.push_back(name);
+            if (changes_something(name, uses)) worth.push_back(name);
         const double most = all_ns / (least_manner_rounds * static_cast<double>(c.best_ns)) - 1;
         if (static_cast<double>(worth.size()) > most)
             worth.resize(static_cast<std::size_t>(std::max(0.0, most)));
         return worth;
     }
 
-    /// Of each kind of transport, the bytes of the longest message on any process.
-    std::vector<std::int64_t> longest_messages(const Candidate& c) const {
+    /// Of each kind of transport on any process: the bytes of the longest message, and the most
+    /// chunks of one.
+    struct Uses {
+        std::vector<std::int64_t> longest_bytes, most_chunks;
+    };
+    Uses uses_of(const Candidate& c) const {
         const auto& kinds = transport::transport_kinds();
-        std::vector<std::int64_t> longest_bytes(kinds.size(), 0);
+        Uses uses{std::vector<std::int64_t>(kinds.size(), 0),
+                  std::vector<std::int64_t>(kinds.size(), 0)};
         c.operation.for_each_binding([&](const Binding& binding) {
             for (const MoverPair& pair : binding.pairs())
-                for (std::size_t k = 0; k < kinds.size(); ++k)
-                    if (pair.transport == kinds[k].name)
-                        longest_bytes[k] = std::max(longest_bytes[k], pair.bytes);
+                for (std::size_t k = 0; k < kinds.size(); ++k) {
+                    if (pair.transport != kinds[k].name) continue;
+                    uses.longest_bytes[k] = std::max(uses.longest_bytes[k], pair.bytes);
+                    uses.most_chunks[k] = std::max(uses.most_chunks[k], pair.chunks);
+                }
         });
-        return group_->maximum(std::move(longest_bytes));
+        return {group_->maximum(std::move(uses.longest_bytes)),
+                group_->maximum(std::move(uses.most_chunks))};
     }
 
-    static bool changes_something(const std::string& name,
-                                  const std::vector<std::int64_t>& longest_bytes) {
+    /// Elements that are combined are so by the receiver.
+    bool changes_something(const std::string& name, const Uses& uses) const {
         constexpr std::int64_t step = 4;  // from length to length
+        const bool replaces = options_.op == Op::replace;
         const auto& kinds = transport::transport_kinds();
         for (std::size_t k = 0; k < kinds.size(); ++k) {
             const auto manner = transport::manner_of(name, kinds[k].name);
             const bool sides = manner.receivers_copy && kinds[k].takes == Takes::who_copies;
             const bool lengths = manner.chunk_bytes > 0 && kinds[k].takes == Takes::chunk_bytes;
-            if (longest_bytes[k] > 0 && sides) return true;
-            if (lengths && manner.chunk_bytes / step < longest_bytes[k]) return true;
+            const std::int64_t above = uses.most_chunks[k] > 1 ? step : 1;
+            if (uses.longest_bytes[k] > 0 && sides && replaces) return true;
+            if (lengths && manner.chunk_bytes / above < uses.longest_bytes[k]) return true;
         }
         return false;
     }
@@ -285,13 +301,13 @@ private:
         const std::int64_t part = (rounds + parts - 1) / parts;
         std::vector<std::int64_t> spent_ns;
         std::int64_t left = rounds, turn_ns = 0;
-        while (left > 0 && static_cast<double>(turn_ns) < most_ns) {
+        do {
             const auto begin = Clock::now();
             const auto more_ns = rounds_ns(c, std::min(left, part), false);
             spent_ns.insert(spent_ns.end(), more_ns.begin(), more_ns.end());
             left -= part;
             turn_ns += group_->maximum({std::chrono::nanoseconds(Clock::now() - begin).count()})[0];
-        }
+        } while (left > 0 && static_cast<double>(turn_ns) < most_ns);
         return middle_of(std::move(spent_ns));
     }
 
@@ -432,7 +448,7 @@ private:
 };
 
 TuningResult not_measured(const Error& why) {
-    TuningResult result{"auto", "not measured", {}};
+    TuningResult result;
     result.trials.push_back({"auto", 0, 0, concat("not measured: ", why.what()), true, {}});
     return result;
 }
@@ -462,11 +478,12 @@ TuningResult tuned(const mpi::ProcessGroupPtr& group, const std::vector<Moves>& 
     std::optional<Trials> trials;
     try {
         trials.emplace(group, bound, options);
+        trials->bind(names);
     } catch (const Error& e) {
         if (e.code() != ErrorCode::no_memory) throw;
         return not_measured(e);
     }
-    TuningResult result{"", "measured", trials->run(names, seconds)};
+    TuningResult result{"", "measured", trials->run(seconds)};
     for (const MoverTrial& trial : result.trials)
         if (trial.chosen) result.transports = trial.transport;
     remember(result.transports);

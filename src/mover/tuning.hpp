@@ -10,7 +10,7 @@
 namespace datamover {
 
 struct TuningResult {
-    std::string transports;  ///< names, as for choose_transport
+    std::string transports;  ///< names, as for choose_transport; empty: nothing was measured
     std::string why;         ///< these
     std::vector<MoverTrial> trials;
 };
@@ -18,7 +18,7 @@ struct TuningResult {
 /// Tries the transports that can carry bound moves, on memory that stands in for the arrays, for
 /// about `seconds` in all besides binding each, its first rounds. All processes agree on the
 /// fastest and remember it. `looks_in_file`: nothing is tried where the file of earlier programs
-/// knows. Where there is no memory to try in, "auto" stays. Collective. Throws what a round throws,
+/// knows. Without memory to try in, none is named. Collective. Throws what a round throws,
 /// and invalid_argument unless `seconds` is a positive number.
 TuningResult tuned(const mpi::ProcessGroupPtr& group, const std::vector<Moves>& bound,
                    const MoverOptions& options, double seconds, bool looks_in_file);

@@ -71,6 +71,12 @@ std::vector<std::int64_t> places_in_slot(const PairProgram& program, const SlotR
     return places;
 }
 
+/// A slot has whole lines; the user may want less in it.
+std::int64_t longest_chunk(const BindContext& context, const SlotRing& ring) {
+    const std::int64_t named = context.manner.chunk_bytes;
+    return named > 0 ? std::min(named, ring.slot_bytes) : ring.slot_bytes;
+}
+
 class StagedTransport final : public Transport {
 public:
     StagedTransport(const BindContext& context, const std::vector<Pair>& pairs)
@@ -87,8 +93,8 @@ public:
                 stream.piece_at = places_in_slot(stream.program, stream.ring);
             }
             if (stream.piece_at.empty())
-                stream.program =
-                    context.message_program(pair, {stream.ring.slot_bytes, plan::ChunkForm::tiles});
+                stream.program = context.message_program(
+                    pair, {longest_chunk(context, stream.ring), plan::ChunkForm::tiles});
             else if (pair.sends())
                 most_piece_bytes = std::max(most_piece_bytes, stream.program.most_chunk_bytes());
             stream.binding = stream.ring.binding().load(std::memory_order_acquire);

@@ -113,15 +113,13 @@ void check_transport_names(std::string_view names) {
 }
 
 Manner manner_of(std::string_view names, std::string_view kind) {
+    // What comes behind "auto" carries nothing: that takes every pair.
     std::string_view found;
-    const auto look_for = [&](std::string_view wanted) {
-        return any_transport_name(names, [&](std::string_view name, std::string_view words) {
-            found = words;
-            return name == wanted;
-        });
-    };
-    if (!look_for(kind) && !look_for("auto")) return {};
-    return *manner_in(found);
+    const bool any = any_transport_name(names, [&](std::string_view name, std::string_view words) {
+        found = words;
+        return name == kind || name == "auto";
+    });
+    return any ? *manner_in(found) : Manner{};
 }
 
 bool concerns(std::string_view names, const TransportKind& kind) {

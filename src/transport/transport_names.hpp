@@ -42,8 +42,8 @@ bool is_transport_name(std::string_view name);
 bool names_transport(std::string_view names, std::string_view kind);
 /// Throws invalid_argument for names that are not such, and for manners that a kind does not have.
 void check_transport_names(std::string_view names);
-/// In what manner pairs of a kind are carried, of names that were verified: as it is named, else as
-/// "auto" is.
+/// In what manner pairs of a kind are carried, of names that were verified: as the first name says
+/// that is the kind's or "auto".
 Manner manner_of(std::string_view names, std::string_view kind);
 /// Whether the names name a kind, or say in what manner it carries what "auto" chooses it for.
 bool concerns(std::string_view names, const TransportKind& kind);

@@ -181,6 +181,36 @@ def test_no_message_is_longer_than_the_user_says(comm, name):
     assert longest["4096"] == longest["4K"]
 
 
+@pytest.mark.parametrize("size", [1, 65, 100, 4100, 4700, 5000, 6001])
+@pytest.mark.parametrize("elems", [40, 563, 2000])
+def test_slots_of_any_length(comm, size, elems):
+    """Also of lengths that are no whole lines, for messages that go around the caches."""
+    n = comm.size
+    layouts = [dm.BlockCyclic((n * n * elems,), f"({kind})", n) for kind in ("block", "cyclic")]
+    plan = dm.redistribute(*layouts)
+    whole = np.arange(n * n * elems, dtype="f8")
+    a, b = whole[plan.source.global_indices(comm.rank)[0]].copy(), np.zeros(n * elems)
+    mover = dm.Mover(plan, a, b, transport=f"staged:{size}+auto", comm=comm)
+    for _ in range(3):  # in each of the slots
+        b[...] = 0
+        mover()
+        assert (b == whole[plan.destination.global_indices(comm.rank)[0]]).all()
+    for pair in mover.explain():
+        if pair["transport"] == "staged":
+            assert pair["chunks"] >= pair["bytes"] / max(size, b.itemsize)
+
+
+@pytest.mark.parametrize("name", ["p2p", "staged", "shared"])
+def test_a_name_behind_auto_says_nothing(comm, name):
+    """Auto takes all pairs, in the manner that is said behind it."""
+    plan = rows_to_columns(32 * comm.size, comm.size)
+    a, b = arrays(comm, plan, False)
+    said = [dm.Mover(plan, a, b, transport=f"auto:1K{more}", comm=comm).explain()
+            for more in ("", f"+{name}")]  # fmt: skip
+    first, second = [[(p["peer"], p["transport"], p["chunks"]) for p in s] for s in said]
+    assert first == second
+
+
 def test_one_that_cannot_carry_says_why(comm):
     """On all processes alike, and nothing has moved."""
     if comm.size == 1:
@@ -552,7 +582,7 @@ class TestMeasure:
         """Names of what was tried are names that a user may give, and give the same."""
         if comm.size != 2:
             pytest.skip("takes 2 processes, which need no time to meet")
-        plan = rows_to_columns(256, comm.size)
+        plan = rows_to_columns(256, comm.size)  # messages of 128 KiB
         a, b = arrays(comm, plan, True)
         mover = dm.Mover(plan, a, b)
         mover.tune(1.0)
@@ -624,6 +654,30 @@ class TestMeasure:
         phases.tune(0.01)
         phases()
 
+    def test_no_time_at_all(self, comm, tuning_file):
+        plan = rows_to_columns(4 * comm.size, comm.size)
+        mover = dm.Mover(plan, *arrays(comm, plan, True))
+        mover.tune(1e-300)
+        assert bool(mover.explain().trials) == (comm.size > 1)
+        mover()
+
+    def test_phases_are_tried_with_their_part_of_the_memory(self, comm, tuning_file):
+        """What is tried can be bound then, and is remembered; those with buffers are left out."""
+        plan = rows_to_columns(4 * comm.size, comm.size)
+        moves = [(plan, *arrays(comm, plan, True)) for _ in range(4)]
+        if comm.size == 1 or drawn.crosses_nodes(plan) or not moves[0][1].shared:
+            pytest.skip("takes shared memory, for which no buffers are needed")
+        limit = 2 * (comm.size - 1) * 192 * 2  # enough for one of the phases
+        for transport in ("auto", "measure", "measure"):
+            phases = dm.Phases(moves, max_bytes=limit, transport=transport, comm=comm)
+            if transport == "auto":
+                phases.tune(0.01)
+                tried = {t["transport"]: t for t in phases.explain().trials}
+                assert "max_bytes" in tried["p2p"]["why_not"]
+            else:
+                assert not phases.explain().trials  # it remembers
+            phases()
+
     def test_all_processes_of_a_machine_need_room_at_once(self, comm, tuning_file):
         """Each alone finds it: nothing is measured, before pages are touched that are not there."""
         if comm.size == 1 or sys.platform != "linux":
@@ -636,7 +690,7 @@ class TestMeasure:
         n = comm.size
         layouts = [dm.BlockCyclic((n * rows, 1), f"({kind}, *)", n) for kind in ("block", "cyclic")]
         b = np.zeros((rows, 1), "i8")
-        mover = dm.Mover(dm.redistribute(*layouts), wide, b, comm=comm)
+        mover = dm.Mover(dm.redistribute(*layouts), wide, b, transport="p2p", comm=comm)
         before = resource.getrlimit(resource.RLIMIT_AS)
         with open("/proc/self/statm") as file:
             now = int(file.read().split()[0]) * mmap.PAGESIZE
@@ -646,7 +700,8 @@ class TestMeasure:
         finally:
             resource.setrlimit(resource.RLIMIT_AS, before)
         (trial,) = mover.explain().trials
-        assert trial["transport"] == "auto" and trial["chosen"]
+        assert trial["transport"] == "p2p" and trial["chosen"]
+        assert {p["transport"] for p in mover.explain()} <= {"p2p", "self"}
         assert "not measured" in trial["why_not"] and "bytes that are left" in trial["why_not"]
         mover()
 
