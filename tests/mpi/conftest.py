@@ -17,6 +17,7 @@ import zlib
 
 import numpy as np
 import pytest
+from halves import take_half
 from mpi4py import MPI
 
 # How long a process waits for others that are still inside a test: one that failed may have left
@@ -129,20 +130,10 @@ def pytest_collectreport(report):
 
 
 def pytest_collection_modifyitems(config, items):
-    """Take half of the cases where DATAMOVER_TEST_HALF asks for it: 0 or 1, which half.
-
-    The halves are drawn by the names of the cases, and change places with Open MPI.
-    """
+    """Take half of the cases where DATAMOVER_TEST_HALF asks for it, with Open MPI the other one."""
     half = os.environ.get("DATAMOVER_TEST_HALF")
-    if half is None or int(os.environ.get("DATAMOVER_TEST_CASES", "1")) > 1:
-        return
-    mine = (int(half) + (MPI.get_vendor()[0] == "Open MPI")) % 2
-
-    def is_mine(item):
-        return "[" not in item.name or zlib.crc32(item.nodeid.encode()) % 2 == mine
-
-    config.hook.pytest_deselected(items=[item for item in items if not is_mine(item)])
-    items[:] = filter(is_mine, items)
+    if half is not None:
+        take_half(config, items, (int(half) + (MPI.get_vendor()[0] == "Open MPI")) % 2)
 
 
 def pytest_collection_finish(session):

@@ -2,11 +2,13 @@
 """What do tests in several files share: MPI, which is started first, and servers?"""
 
 import itertools
+import os
 import subprocess
 import sys
 import urllib.request
 
 import pytest
+from halves import take_half
 from loopback import Killed
 
 
@@ -19,6 +21,13 @@ def pytest_configure(config):
     """
     if hasattr(config, "workerinput") or not getattr(config.option, "numprocesses", None):
         from mpi4py import MPI  # noqa: F401
+
+
+def pytest_collection_modifyitems(config, items):
+    """Take half of the cases where DATAMOVER_TEST_PYTHON_HALF says so: 0 or 1, which half."""
+    half = os.environ.get("DATAMOVER_TEST_PYTHON_HALF")
+    if half is not None:
+        take_half(config, items, int(half))
 
 
 #: It ends with who started it.
