@@ -106,6 +106,11 @@ class MoverOptions:
             raise InvalidArgument(f'op is "{op}", known are None and {", ".join(_OPS)}')
         self.transport = word(transport, "transport")
         self.alpha, self.beta = number(alpha, "alpha"), number(beta, "beta")
+        if self.beta != 1 and self.op != "add":
+            raise InvalidArgument(
+                f'beta is {beta!r}: it is the factor of the elements in place with op="add", and '
+                f"op is {op!r}"
+            )
         self.conjugate, self.check = bool(conjugate), bool(check)
         self.max_bytes = memory_limit(max_bytes)
 
@@ -437,7 +442,7 @@ class Mover(MoverSet):
     alpha : number
         Factor of arriving elements.
     beta : number
-        Factor of the elements in place, with `op="add"`.
+        Factor of the elements in place, with `op="add"` and no other.
     conjugate : bool
         Whether arriving complex elements are conjugated.
     transport : str
@@ -472,9 +477,9 @@ class Mover(MoverSet):
     OutOfRange
         A section outside what a block's memory holds (ghosts too shallow).
     InvalidArgument
-        A read-only destination, an unknown `op` or transport, a `max_bytes` that leaves no room for
-        an element per message; an element that is read and written, with `check` also one that is
-        written twice.
+        A read-only destination, an unknown `op` or transport, a `beta` without `op="add"`, a
+        `max_bytes` that leaves no room for an element per message; an element that is read and
+        written, with `check` also one that is written twice.
     Unsupported
         A transport that cannot carry one of the pairs.
 

@@ -464,6 +464,21 @@ def test_what_cannot_be_replaced_is_refused_in_words_of_open(comm, place):
         assert "overwrite_group" not in str(caught.value)
 
 
+def test_of_a_raw_file_only_the_dtype_is_to_be_said(comm, place):
+    name, whole = f"{place}/a.raw", drawn.numbered((8, 6), "f4")
+    if comm.rank == 0:
+        whole.tofile(name)
+    comm.Barrier()
+    rows = dm.BlockCyclic(whole.shape, "(block, *)", nprocs=comm.size)
+    with pytest.raises(dm.InvalidArgument, match="say what it holds, with dtype=") as caught:
+        dm.files.open(name, rows, comm=comm)
+    assert "shape" not in str(caught.value)  # the layout's, which is no argument
+    part = np.zeros(rows.local_shape(comm.rank), "f4")
+    with dm.files.open(name, rows, comm=comm, dtype="f4") as file:
+        dm.Mover(dm.redistribute(rows, rows), file, part)()
+    assert (part == whole[np.ix_(*rows.global_indices(comm.rank))]).all()
+
+
 @pytest.mark.parametrize("end", ENDS)
 @pytest.mark.parametrize("mode", ["r", "w"])
 def test_one_that_is_dropped_without_a_close_is_named_by_a_warning(comm, place, end, mode):

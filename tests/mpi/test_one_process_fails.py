@@ -35,6 +35,7 @@ WRONG_OPTIONS = [
     ("transport", "\udc80", dm.InvalidArgument),
     ("alpha", "two", dm.WrongType),
     ("beta", [1, 2], dm.WrongType),
+    ("beta", 2, dm.InvalidArgument),  # without op="add" nothing in place stays to be multiplied
     ("max_bytes", "1M", dm.WrongType),
     ("max_bytes", 2**63, dm.InvalidArgument),
 ]
@@ -65,8 +66,9 @@ def test_options_that_differ_between_processes(comm, plan, name):
         "conjugate": (False, True),
     }[name]
     a, b = dm.XArray(comm, plan.source), dm.XArray(comm, plan.destination)
+    op = {"op": "add"} if name == "beta" else {}
     with pytest.raises(dm.Mismatch) as caught:
-        dm.Mover(plan, a, b, **{name: wrong_on_last(comm, *values[::-1])})
+        dm.Mover(plan, a, b, **op, **{name: wrong_on_last(comm, *values[::-1])})
     here, there = {
         "op": ("op add", "op replace"),
         "transport": ('transport "p2p"', 'transport "auto"'),

@@ -252,6 +252,19 @@ def test_a_whole_hdf5_file_that_is_moved_prints_in_a_few_lines(tmp_path):
     assert str(report).startswith(f"{tmp_path}/a.h5:/g/v to {tmp_path}/c.npy  2 x 3 of float64\n")
 
 
+def test_the_plan_of_a_whole_file_has_the_bytes_of_its_report(tmp_path, capsys):
+    with h5py.File(tmp_path / "a.h5", "w") as made:
+        made["u"], made["g/v"], made["one"] = np.zeros(8), np.zeros((2, 3), "f4"), 1.5
+        made["names"] = ["a", "longer"]
+    words = [str(tmp_path / "a.h5"), str(tmp_path / "b.zarr"), "--json"]
+    assert move_command.run([*words, "--dry-run"]) == 0
+    planned = json.loads(capsys.readouterr().out)
+    assert set(planned["arrays"]) == {"u", "g/v", "one", "names"}
+    assert planned["bytes"] == 8 * 8 + 4 * 6 + 8  # strings are no elements of a fixed size
+    assert move_command.run(words) == 0
+    assert json.loads(capsys.readouterr().out)["bytes"] == planned["bytes"]
+
+
 def test_a_plan_and_a_report_as_json(tmp_path, capsys):
     np.save(tmp_path / "a.npy", np.zeros((64, 64)))
     words = [str(tmp_path / "a.npy"), str(tmp_path / "b.zarr"), "--chunks", "16,16"]

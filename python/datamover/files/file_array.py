@@ -219,7 +219,7 @@ class _Request:
     def options_of_old(self) -> MoveOptions:
         """Give what a format is to know of a file that is there."""
         if self.dtype is None:
-            return MoveOptions(member=self.member)
+            return MoveOptions(member=self.member, shape=self.shape)
         return MoveOptions(member=self.member, shape=self.shape, dtype=self.dtype, order=self.order)
 
 

@@ -14,10 +14,9 @@ from datamover.files.formats import ArraySpec, Format, MoveOptions, check_shape,
 
 def open_reader(path: str, options: MoveOptions) -> FlatFile:
     """Open a raw file whose shape and dtype were said; its size must be exactly theirs."""
-    if options.shape is None or options.dtype is None:
-        raise InvalidArgument(
-            f"{path} is raw: say what it holds, with {option('shape')} and {option('dtype')}"
-        )
+    unsaid = [option(name) for name in ("shape", "dtype") if getattr(options, name) is None]
+    if unsaid:
+        raise InvalidArgument(f"{path} is raw: say what it holds, with {' and '.join(unsaid)}")
     if os.path.isdir(path):
         raise IoError(f"{path} is a directory, no raw file")
     if any(extent < 0 for extent in options.shape):

@@ -68,7 +68,7 @@ class MoveReport:
     spec : ArraySpec
         Shape, dtype and order of the output; of several arrays, of the largest.
     bytes : int
-        Of the array; each was read, redistributed and written once.
+        Of the array, or of all arrays; each was read, redistributed and written once.
     processes, threads, slabs : int
         Threads of each process; slabs (or passes over the input) that the array went by in.
     reads, read_bytes : int
@@ -309,7 +309,9 @@ class Intention:
         """Give everything but the output's description, as plain numbers and lists."""
         if self.members is not None:
             described = {name: one.figures() for name, one in self.members.items()}
-            return {"files": self.files, "processes": self.nprocs, "arrays": described}
+            moved = (one.spec.nbytes for one in self.members.values() if not one.is_copied)
+            figures = {"bytes": sum(moved), "files": self.files, "processes": self.nprocs}
+            return figures | {"arrays": described}
         plan = self.plan
         if plan is None:
             slab = {} if self.slab is None else {"slab": list(self.slab)}
