@@ -1852,6 +1852,55 @@ def test_arrays_that_are_sent_first_later_are_recorded(tmp_path, kind):
             np.testing.assert_array_equal(found[step], of_step(value))
 
 
+@pytest.mark.parametrize("kind", ["npy", "zarr"])
+def test_named_arrays_that_are_not_the_first_of_a_step_are_recorded(tmp_path, kind):
+    """The stream waits for the recorder with an array that is not wanted."""
+    path = tmp_path / "run"
+    with (
+        dm.Stream(None, HERE, consumers=1, timeout=LIMIT_SECONDS) as out,
+        command(
+            out.address, "--to", f"{kind}:{path}", "--array", "w", "--array", "v", "--steps", 3
+        ) as recorder,
+    ):
+        for step in range(4):
+            out.send("u", of_step(step), layout=LINE, step=step)
+            out.send("v", of_step(10 + step), layout=LINE, step=step)
+            if step == 1:
+                out.send("w", of_step(20), layout=LINE, step=step)
+        out.close()
+        output, errors = recorder.communicate()
+    assert recorder.returncode == 0, errors
+    assert output.startswith("3 steps, ")
+    for name, values in {"v": {0: 10, 1: 11, 2: 12}, "w": {1: 20}}.items():
+        if kind == "npy":
+            found = {int(p.stem): np.load(p) for p in (path / name).iterdir()}
+        else:
+            import zarr
+
+            group = zarr.open_group(str(path), mode="r")
+            found = dict(zip(group[f"{name}.steps"][:].tolist(), group[name][:], strict=True))
+        assert found.keys() == values.keys()
+        for step, value in values.items():
+            np.testing.assert_array_equal(found[step], of_step(value))
+    assert not (path / "u").exists()
+
+
+@pytest.mark.parametrize("ends", [True, False])
+def test_a_name_that_the_stream_does_not_send_is_an_error(tmp_path, ends):
+    with dm.Stream(None, HERE, consumers=1, timeout=LIMIT_SECONDS) as out:
+        said = ["--array", "U", *([] if ends else ["--timeout", 1])]
+        with command(out.address, "--to", f"zarr:{tmp_path / 'run'}", *said) as recorder:
+            step = 0
+            while is_running(recorder) and not (ends and step == 3):
+                out.send("u", of_step(step), layout=LINE, step=step)
+                step += 1
+            if ends:
+                out.close()
+            _, errors = recorder.communicate()
+    assert recorder.returncode == 1 and "the stream sends ['u'], not ['U']" in errors
+    assert not (tmp_path / "run").exists()
+
+
 def test_all_arrays_come_whole_each_as_a_step(tmp_path):
     square = dm.BlockCyclic((2, 3), "(block, *)", nprocs=1)
     with (

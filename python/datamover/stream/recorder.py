@@ -54,22 +54,18 @@ class Recorded:
         return f"{counted(self.steps, 'step')}, {counted(self.bytes, 'byte')}{lost}"
 
 
-def _known_arrays(
-    source: Consumer, timeout: float | None, names: Collection[str] = ()
-) -> dict[str, ArrayInfo]:
-    """Ask which arrays there are until there are no more of them after a while, and all of `names`.
+def _known_arrays(source: Consumer, timeout: float | None) -> dict[str, ArrayInfo]:
+    """Ask which arrays there are until there are no more of them after a while.
 
     Most programs send the arrays of a step one after the other.
     """
     known = source.arrays(timeout)
-    deadline = time.monotonic() + (PATIENCE_SECONDS if timeout is None else timeout)
     while True:
         time.sleep(SETTLE_SECONDS)
         found = source.arrays(timeout)
-        has_settled = len(found) == len(known)
+        if len(found) == len(known):
+            return found
         known = found
-        if has_settled and (known.keys() >= set(names) or time.monotonic() > deadline):
-            return known
 
 
 def describe(address: str, timeout: float | None) -> str:
@@ -120,26 +116,22 @@ def record(
         There is something in the place already, or it cannot be written, as where the disk is full.
     """
     recorder, path = _recorder(to)
-    with connect(address, timeout=timeout) as source:
-        wanted = _wanted(source, timeout, names)
-        with _naming_full_disks(path):
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(_naming_full_disks(path))
+        source = stack.enter_context(connect(address, timeout=timeout))
+        known = _known_arrays(source, timeout) if names else {}
+        if names and known.keys() >= set(names):
+            wanted = {name: known[name] for name in names}
             recorder.begin(wanted.values())
             layouts = {
                 name: BlockCyclic(info.shape, f"({', '.join('*' * len(info.shape))})", nprocs=1)
                 for name, info in wanted.items()
             }
-            if names:
-                return _record(source, recorder, layouts, steps, timeout, tell)
-            return _record_all(source, recorder, steps, timeout, tell)
-
-
-def _wanted(source: Consumer, timeout: float | None, names: Sequence[str]) -> dict[str, ArrayInfo]:
-    """Find what is known of the arrays that were named."""
-    known = _known_arrays(source, timeout, names) if names else {}
-    missing = [name for name in names if name not in known]
-    if missing:
-        raise InvalidArgument(f"the stream sends {sorted(known)}, not {missing}")
-    return {name: known[name] for name in names}
+            return _record(source, recorder, layouts, steps, timeout, tell)
+        if names:  # one that has asked for the arrays is told of some of them too early
+            source.close()
+            source = stack.enter_context(connect(address, timeout=timeout))
+        return _record_as_they_come(source, recorder, names, steps, timeout, tell)
 
 
 def _record(
@@ -162,33 +154,54 @@ def _record(
     return Recorded(count, nbytes, source.dropped)
 
 
-def _record_all(
+def _record_as_they_come(
     source: Consumer,
     recorder: Recorder,
+    names: Collection[str],
     steps: int | None,
     timeout: float | None,
     tell: Callable[[Recorded], None],
 ) -> Recorded:
-    """Record every array; those of a step come one by one, with its number."""
+    """Record every array, or those of these names; those of a step come one by one.
+
+    So too where some of the names were not sent yet: the stream may wait with the first array of a
+    step until this consumer wants something, and nobody knows the layouts of the others before.
+    """
     count = nbytes = 0
     last: int | None = None
     seen: set[str] = set()  # in this step
-    known: set[str] = set()
+    known: set[str] = set(names)
+    sent: set[str] = set()
+    deadline = time.monotonic() + (PATIENCE_SECONDS if timeout is None else timeout)
     for step, arrays in source.steps(timeout=timeout):
+        sent |= arrays.keys()
+        if time.monotonic() > deadline:
+            _refuse_unsent(names, sent)
+        if names and not arrays.keys() <= set(names):
+            continue
         if step != last or seen & arrays.keys():
             if count == steps:
                 break
+            if count == 0:
+                recorder.begin([])
             count, last, seen = count + 1, step, set()
         for name, array in arrays.items():
             recorder.write(name, step, array)
             nbytes += array.nbytes
         tell(Recorded(count, nbytes, source.dropped))
         seen |= arrays.keys()
-        # In the first step nobody knows yet whether another one comes.
-        if count == steps and count > 1 and seen >= known:
+        # In the first step nobody knows yet whether another one comes, unless all were named.
+        if count == steps and (names or count > 1) and seen >= known:
             break
         known |= seen
+    _refuse_unsent(names, sent)
     return Recorded(count, nbytes, source.dropped)
+
+
+def _refuse_unsent(names: Collection[str], sent: Collection[str]) -> None:
+    missing = [name for name in names if name not in sent]
+    if missing:
+        raise InvalidArgument(f"the stream sends {sorted(sent)}, not {missing}")
 
 
 @contextlib.contextmanager
