@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import operator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from rich.console import Console, Group
 
 from datamover import _plan
-from datamover.errors import InvalidArgument
+from datamover.errors import InvalidArgument, WrongType
 from datamover.explanation_tables import as_tables
 
 if TYPE_CHECKING:
@@ -215,6 +216,17 @@ class Explanation:
     __repr__ = __str__
 
 
+def _check_types(plan: Any, **numbers: Any) -> None:
+    """Refuse what is no plan, and sizes and ranks that are no integers."""
+    if not isinstance(plan, _plan.MotionPlan):
+        raise WrongType(f"a {type(plan).__name__} was given, it must be a MotionPlan")
+    for name, value in numbers.items():
+        try:
+            operator.index(0 if value is None and name != "elem_bytes" else value)
+        except TypeError:
+            raise WrongType(f"{name} is {value!r}, it must be an integer") from None
+
+
 def explain(
     plan: MotionPlan,
     rank: int | None = None,
@@ -246,6 +258,8 @@ def explain(
         A rank outside the plan.
     InvalidArgument
         An element or node size below one.
+    WrongType
+        What is no plan, or no integer.
     Unsupported
         Two cyclic distributions that fit each other so badly that no sum over all is possible.
 
@@ -258,6 +272,7 @@ def explain(
     >>> e.messages, e.moved_bytes, e.kept_bytes, e.largest_bytes
     (12, 384, 128, 32)
     """
+    _check_types(plan, rank=rank, elem_bytes=elem_bytes, node_size=node_size)
     if node_size is not None and node_size < 1:
         raise InvalidArgument(f"node_size is {node_size}; it must be at least 1")
     outgoing = incoming = pairs = None

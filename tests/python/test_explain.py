@@ -165,9 +165,18 @@ def test_sizes_that_round_to_the_same_are_said_once():
         ({"rank": -1}, dm.OutOfRange),
         ({"elem_bytes": 0}, dm.InvalidArgument),
         ({"node_size": 0}, dm.InvalidArgument),
+        ({"elem_bytes": "8"}, dm.WrongType),
+        ({"elem_bytes": None}, dm.WrongType),
+        ({"rank": 1.5}, dm.WrongType),
+        ({"node_size": "2"}, dm.WrongType),
     ],
 )
 def test_wrong_arguments(arguments, error):
     layout = dm.BlockCyclic((9,), "(block)", nprocs=3)
     with pytest.raises(error):
         dm.explain(dm.redistribute(layout, layout), **arguments)
+
+
+def test_what_is_no_plan_is_said_in_a_line():
+    with pytest.raises(dm.WrongType, match="a BlockCyclic was given, it must be a MotionPlan"):
+        dm.explain(dm.BlockCyclic((9,), "(block)", nprocs=3))

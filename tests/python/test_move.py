@@ -11,6 +11,7 @@ import zarr
 from mpi4py import MPI
 from typer.testing import CliRunner
 
+import datamover as dm
 from datamover import cli, launch, move_command
 from datamover.files import dealing, move
 
@@ -176,3 +177,39 @@ def test_every_element_is_dealt_once(seed):
         elems[owner] += np.prod(hi - lo)
     assert (seen == 1).all()
     assert elems.max() <= dealing.share_elems(shape, unit, nprocs)
+
+
+@pytest.mark.parametrize(
+    ("said", "error", "words"),
+    [
+        ({"chunks": "8,8"}, dm.WrongType, "chunks is '8,8', it must be an integer or a sequence"),
+        ({"chunks": (2.5, 3)}, dm.WrongType, "must be an integer or a sequence of integers"),
+        ({"shards": (None, 3)}, dm.WrongType, "must be an integer or a sequence of integers"),
+        ({"axes": (0, 1.0)}, dm.WrongType, "must be an integer or a sequence of integers"),
+        ({"max_bytes": "512M"}, dm.WrongType, "max_bytes is '512M', it must be a number of bytes"),
+        ({"chunks": 8}, dm.InvalidArgument, "have 1 dimensions, the output has 2"),
+        ({"axes": 1}, dm.InvalidArgument, "no permutation"),
+    ],
+)
+def test_sizes_that_are_no_integers_are_refused_in_words(tmp_path, said, error, words):
+    np.save(tmp_path / "a.npy", np.zeros((4, 6)))
+    for call in (
+        lambda: move(None, tmp_path / "a.npy", tmp_path / "b.zarr", **said),
+        lambda: dm.files.intend(tmp_path / "a.npy", tmp_path / "b.zarr", **said),
+    ):
+        with pytest.raises(error, match=words):
+            call()
+    assert [p.name for p in tmp_path.iterdir()] == ["a.npy"]
+
+
+def test_sizes_are_taken_from_lists_arrays_and_for_one_dimension_as_a_number(tmp_path):
+    values = np.arange(24.0)
+    np.save(tmp_path / "a.npy", values)
+    np.save(tmp_path / "m.npy", values.reshape(4, 6))
+    move(None, tmp_path / "a.npy", tmp_path / "b.zarr", chunks=8)
+    said = {"chunks": np.array([3, 2]), "axes": [1, 0]}
+    move(None, tmp_path / "m.npy", tmp_path / "n.zarr", **said)
+    line, turned = (zarr.open_array(tmp_path / name, mode="r") for name in ("b.zarr", "n.zarr"))
+    assert (line.chunks, turned.chunks) == ((8,), (3, 2))
+    np.testing.assert_array_equal(line[...], values)
+    np.testing.assert_array_equal(turned[...], values.reshape(4, 6).T)

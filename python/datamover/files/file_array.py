@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 from numpy.typing import DTypeLike
 
-from datamover.arguments import memory_limit
+from datamover.arguments import integers, memory_limit
 from datamover.arrays import element_dtype
 from datamover.collective_calls import agreeing, ending, leaving, refused_by
 from datamover.errors import (
@@ -195,7 +195,7 @@ class _Request:
         if not is_new and (chunks is not None or compressor is not None or overwrite):
             raise InvalidArgument('chunks, compressor and overwrite are for mode "w"')
         self.order = order
-        self.chunks = None if chunks is None else tuple(int(n) for n in chunks)
+        self.chunks = None if chunks is None else integers(chunks, "chunks")
         self.compressor, self.member = compressor, member
 
     def words(self) -> tuple[Any, ...]:

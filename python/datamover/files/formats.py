@@ -7,6 +7,7 @@ import contextlib
 import dataclasses
 import functools
 import math
+import numbers
 import os
 import stat
 from collections.abc import Callable, Iterator, Mapping
@@ -14,7 +15,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from datamover.errors import InvalidArgument, IoError, Unsupported
+from datamover.arguments import integers
+from datamover.errors import InvalidArgument, IoError, Unsupported, WrongType
 from datamover.files import addresses
 
 Shape = tuple[int, ...]
@@ -119,6 +121,22 @@ def options_of(said: Mapping[str, Any]) -> MoveOptions:
         if name not in names:
             raise InvalidArgument(f"there is no option {name!r}; there are {', '.join(names)}")
     return MoveOptions(**said)
+
+
+def with_sizes(options: MoveOptions) -> MoveOptions:
+    """Give options with extents as tuples of integers; refuse what is no size.
+
+    Examples
+    --------
+    >>> from datamover.files.formats import MoveOptions, with_sizes
+    >>> with_sizes(MoveOptions(chunks=[8, 8], axes=(1, 0)))
+    MoveOptions(chunks=(8, 8), axes=(1, 0))
+    """
+    if not isinstance(options.max_bytes, numbers.Real):
+        raise WrongType(f"max_bytes is {options.max_bytes!r}, it must be a number of bytes")
+    said = {name: getattr(options, name) for name in ("shape", "chunks", "shards", "axes")}
+    sizes = {name: integers(size, name) for name, size in said.items() if size is not None}
+    return dataclasses.replace(options, **sizes)
 
 
 class Reader(Protocol):

@@ -9,6 +9,7 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from datamover.arguments import integers
 from datamover.counted import counted
 from datamover.errors import InvalidArgument
 from datamover.files import zarr
@@ -133,8 +134,8 @@ def plan(
     if not isinstance(nprocs, int) or nprocs < 1:
         raise InvalidArgument(f"nprocs is {nprocs!r}; it must be a positive integer")
     options = MoveOptions(
-        chunks=None if chunks is None else tuple(chunks),
-        axes=None if axes is None else tuple(axes),
+        chunks=None if chunks is None else integers(chunks, "chunks"),
+        axes=None if axes is None else integers(axes, "axes"),
         output_format="zarr",
         max_bytes=max_bytes,
     )

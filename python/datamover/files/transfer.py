@@ -442,11 +442,11 @@ def slab_parts(
 def _places(
     source: str | os.PathLike[str], output: str | os.PathLike[str], options: MoveOptions
 ) -> tuple[str, str, MoveOptions]:
-    """Give the real paths, and options with the datasets that were named behind them."""
+    """Give the real paths, and options with the datasets that were named behind them, checked."""
     source, member = names.split_member(source)
     output, output_member = names.split_member(output)
     options = dataclasses.replace(
-        options,
+        formats.with_sizes(options),
         member=member or options.member,
         output_member=output_member or options.output_member,
     )
