@@ -96,7 +96,8 @@ def test_unknown_kinds(place):
     ("options", "error", "match"),
     [
         ({}, dm.InvalidArgument, "shape= and dtype="),
-        ({"shape": (4, 6)}, dm.InvalidArgument, "shape= and dtype="),
+        ({"shape": (4, 6)}, dm.InvalidArgument, "with dtype="),
+        ({"dtype": "f8"}, dm.InvalidArgument, "with shape="),
         ({"shape": (4, 6), "dtype": "f4"}, dm.IoError, "192 bytes, but"),
         ({"shape": (5, 6), "dtype": "f8"}, dm.IoError, "240"),
         ({"shape": (4, -6), "dtype": "f8"}, dm.InvalidArgument, "negative"),

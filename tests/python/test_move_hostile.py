@@ -148,7 +148,7 @@ ARGUMENTS = [
     ("a.npy b.npy -n 10000000", 2, "cores; at most"),
     ("a.npy b.npy --output-order X", 2, "neither C nor F"),
     ("a.raw b.npy", 1, "--shape and --dtype"),
-    ("a.raw b.npy --shape 4,6", 1, "--shape and --dtype"),
+    ("a.raw b.npy --shape 4,6", 1, "with --dtype"),
     ("a.raw b.npy --shape 4,6 --dtype f9", 1, "no NumPy dtype"),
     ("a.raw b.npy --shape 4,6 --dtype O", 1, "Python objects"),
     ("a.raw b.npy --shape 4,6 --dtype [(", 1, "no NumPy dtype"),
