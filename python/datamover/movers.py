@@ -60,8 +60,18 @@ def _real(value: Any) -> float:
 
 def _triples(moves: Any) -> list[tuple] | BaseException:
     """List (plan, source, destination), or give the error that all processes are to raise."""
+    listed: list[tuple] = []
     try:
-        return [(plan, source, destination) for plan, source, destination in moves]
+        for move in moves:
+            try:
+                plan, source, destination = move
+            except (TypeError, ValueError):
+                many = f" of {len(move)}" if isinstance(move, (list, tuple)) else ""
+                return WrongType(
+                    f"move {len(listed)} is a {type(move).__name__}{many}; it must be "
+                    "(plan, source, destination), and moves a sequence of such"
+                )
+            listed.append((plan, source, destination))
     except (TypeError, ValueError):
         return WrongType(
             f"moves, of type {type(moves).__name__}, must be a sequence of "
@@ -69,6 +79,7 @@ def _triples(moves: Any) -> list[tuple] | BaseException:
         )
     except BaseException as error:  # of a sequence of the caller's own
         return error
+    return listed
 
 
 def _communicator(comm: MPI.Comm | None, moves: Sequence[tuple]) -> MPI.Comm:
@@ -144,6 +155,8 @@ class _Parts:
     def _hint(plan: MotionPlan, rank: int, *lists: list) -> str:
         layouts = (plan.source, plan.destination)
         for layout, arrays in zip(layouts, lists, strict=True):
+            if len(arrays) > 1 and all(isinstance(a, (list, tuple, int, float)) for a in arrays):
+                return "; a list holds arrays: make one of its numbers by numpy.array"
             if len(arrays) > 1 and len(arrays) == len(layout.blocks_of(rank)):
                 return "; the blocks of one array are given as a mapping {block: array}"
         return ""

@@ -137,6 +137,27 @@ def test_moves_that_are_no_moves(comm, plan, kind, wrong):
         kind(wrong_on_last(comm, wrong, [(plan, a, b)]), comm=comm)
 
 
+def test_a_list_of_numbers_is_no_array(comm, plan):
+    a, b = dm.XArray(comm, plan.source), dm.XArray(comm, plan.destination)
+    for given, is_told in ((a.local.tolist(), True), ([a, a], False), ([{}, {}], False)):
+        with pytest.raises(dm.Mismatch, match="2 sources and 1 destinations") as caught:
+            dm.Mover(plan, given, b)
+        assert ("make one of its numbers by numpy.array" in str(caught.value)) is is_told
+
+
+@pytest.mark.parametrize("kind", [dm.MoverSet, dm.Phases])
+def test_which_move_is_none_is_said(comm, plan, kind):
+    a, b = dm.XArray(comm, plan.source), dm.XArray(comm, plan.destination)
+    whole = (plan, a, b)
+    for moves, words in (
+        ([whole, plan], "move 1 is a MotionPlan; it must be"),
+        ([whole, (plan, a)], "move 1 is a tuple of 2; it must be"),
+        (whole, "move 0 is a MotionPlan; it must be"),  # the list is forgotten
+    ):
+        with pytest.raises(dm.WrongType, match=words):
+            kind(moves, comm=comm)
+
+
 def test_moves_that_cannot_be_listed(comm, plan):
     a, b = dm.XArray(comm, plan.source), dm.XArray(comm, plan.destination)
     error = RuntimeError if comm.rank == comm.size - 1 else dm.Error
