@@ -105,14 +105,15 @@ class TargetMap:
             There is no such field, or keys of more dimensions.
         """
         if isinstance(elements, Mapping):
-            if self.key not in elements:
-                raise InvalidArgument(f"there is no array {self.key!r} among {list(elements)}")
+            self._check_key(
+                list(elements), f"there is no array {self.key!r} among {list(elements)}"
+            )
             keys = as_array(elements[self.key], f"array {self.key!r}")
         else:
             keys = as_array(elements, "keys")
             if keys.dtype.names is not None:
-                if self.key not in keys.dtype.names:
-                    raise InvalidArgument(f"elements of {keys.dtype} have no field {self.key!r}")
+                words = f"elements of {keys.dtype} have no field {self.key!r}"
+                self._check_key(list(keys.dtype.names), words)
                 keys = keys[self.key]
         if keys.ndim not in (1, 2):
             raise InvalidArgument(f"keys have shape {keys.shape}; it must be (n,) or (n, d)")
@@ -121,6 +122,12 @@ class TargetMap:
         if len(keys) and not keys[0].flags.c_contiguous:
             keys = np.ascontiguousarray(keys)
         return keys
+
+    def _check_key(self, names: list[str], words: str) -> None:
+        if self.key is None:
+            raise InvalidArgument(f"say by key= which of {names} holds the keys")
+        if self.key not in names:
+            raise InvalidArgument(words)
 
 
 def modulo(key: str | None = None) -> TargetMap:

@@ -332,3 +332,17 @@ def test_owners_of_cells_by_a_layout(comm, rng):
 def test_wrong_maps(comm, make, error):
     with pytest.raises(error):
         dm.distribute(comm, np.full((3, 2), 0.5), make())
+
+
+def test_where_the_keys_are_has_to_be_said(comm):
+    columns = {"id": np.arange(3), "x": np.zeros(3)}
+    records = np.zeros(3, [("id", "i8"), ("x", "f8")])
+    for elements in (columns, records):
+        with pytest.raises(
+            dm.InvalidArgument, match=r"by key= which of \['id', 'x'\] holds the keys"
+        ):
+            dm.distribute(comm, elements, target=dm.targets.modulo())
+        with pytest.raises(dm.InvalidArgument, match="'number'"):
+            dm.distribute(comm, elements, target=dm.targets.modulo(key="number"))
+        arrived = dm.distribute(comm, elements, target=dm.targets.modulo(key="id"))
+        assert (arrived["id"] % comm.size == comm.rank).all()
