@@ -366,7 +366,8 @@ void Distribution::reverse(std::span<const ElementColumn> values,
             const std::int64_t scalar = scalar_bytes(c.type);
             if (op != Op::replace && (scalar == 0 || c.elem_bytes % scalar != 0))
                 throw make_error(ErrorCode::wrong_type, "elements of ", c.elem_bytes,
-                                 " bytes cannot be combined as ", scalar_name(c.type));
+                                 " bytes cannot be combined as ", scalar_name(c.type),
+                                 "; what is combined are numbers, of this byte order");
         }
         delivery = s.orders.chosen(by);
     });

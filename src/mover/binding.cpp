@@ -78,6 +78,11 @@ void check_types(const ArrayPart& source, const ArrayPart& destination,
         throw make_error(ErrorCode::wrong_type, "the source has ", elements_of(source),
                          ", the destination ", elements_of(destination),
                          ": only number types are converted");
+    if (options.beta != 1.0 && options.op != Op::add)
+        throw make_error(ErrorCode::invalid_argument, "beta is (", options.beta.real(), ", ",
+                         options.beta.imag(),
+                         "): it is the factor of the elements in place with the operation add, "
+                         "which this is not");
     const bool arithmetic = options.op != Op::replace || options.conjugate || options.alpha != 1.0;
     if (arithmetic && !numbers)
         throw Error(

@@ -409,10 +409,13 @@ private:
         return usual;
     }
 
-    /// On a busy machine the first rounds of what was dropped may lie below all that came later.
+    /// Has each that was faster than what was chosen say why it was not, and no other. On a busy
+    /// machine the first rounds of what was dropped may lie below all that came later.
     void note_below(std::int64_t best_ns) {
         for (const auto& c : all_)
-            if (c->best_ns > 0 && c->best_ns < best_ns && c->line.passed_over.empty())
+            if (c->best_ns > best_ns)
+                c->line.passed_over.clear();
+            else if (c->best_ns > 0 && c->best_ns < best_ns && c->line.passed_over.empty())
                 c->line.passed_over = "others were far faster when it was tried";
     }
 

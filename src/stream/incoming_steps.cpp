@@ -64,6 +64,11 @@ void IncomingSteps::want(std::vector<WantedArray> wanted, std::int64_t ahead, St
 void IncomingSteps::want_all(std::int64_t ahead, StreamHabits habits) {
     want({}, ahead == 0 ? static_cast<std::int64_t>(ahead_at_first) : ahead, habits);
     takes_all_ = true;
+    for (const auto& [number, known] : known_) want_whole(known);
+}
+
+void IncomingSteps::want_whole(const KnownArray& known) {
+    wanted_.push_back({known.name, whole_of(known.layout), "", true});
 }
 
 void IncomingSteps::give_credit() {
@@ -202,8 +207,7 @@ void IncomingSteps::learn(const Json& said) {
                      layout_of_text(layout->text(), nprocs)};
     if (known_.contains(number))
         throw make_error(ErrorCode::io, "the stream tells of array ", number, " again");
-    if (takes_all_ && wanted_of(known.name) == nullptr)
-        wanted_.push_back({known.name, whole_of(known.layout), "", true});
+    if (takes_all_ && wanted_of(known.name) == nullptr) want_whole(known);
     const WantedArray* const wanted = wanted_of(known.name);
     known_.emplace(number, std::move(known));
     if (wanted != nullptr) begin(number, *wanted);

@@ -133,6 +133,7 @@ private:
     void hear_frames(bool may_connect);
     bool takes_connecting(const Json& said) const;
     void hear(const Json& said);
+    void want_whole(const KnownArray& known);
     void learn(const Json& said);
     void begin(std::uint32_t number, const WantedArray& wanted);
     bool is_connected(const IncomingArray& array) const;

@@ -115,7 +115,10 @@ static void test_updates_and_rebinding(void) {
     datamover_mover_options options = {0};
     const double alpha[2] = {2, 0}, beta[2] = {-1, 0};
     SUCCEEDS(datamover_redistribute(&plan, rows, columns, NULL));
-    options.op = "add", options.alpha = alpha, options.beta = beta;
+    options.beta = beta; /* of nothing in place */
+    FAILS(DATAMOVER_INVALID_ARGUMENT,
+          datamover_mover_new(&mover, MPI_COMM_WORLD, plan, a, b, &options));
+    options.op = "add", options.alpha = alpha;
     SUCCEEDS(datamover_mover_new(&mover, MPI_COMM_WORLD, plan, a, b, &options));
     for_each(rows, a, number);
     for_each(columns, b, number);

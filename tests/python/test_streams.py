@@ -789,6 +789,19 @@ def test_arrays_are_asked_for_in_every_step():
             assert set(source.arrays(LIMIT_SECONDS)) == sent
 
 
+def test_all_arrays_are_wanted_after_some_were_told():
+    with (
+        dm.Stream(None, HERE, consumers=1) as out,
+        dm.stream.connect(out.address) as source,
+        thread(lambda: send(out, range(3))),
+    ):
+        assert set(source.arrays(LIMIT_SECONDS)) == {"u"}
+        steps = source.steps(timeout=LIMIT_SECONDS)
+        first = numbers([next(steps)])
+        assert first == [0]
+        assert numbers([next(steps), next(steps)]) == [1, 2]
+
+
 def test_arrays_are_told_while_their_step_goes_on():
     """Of a step that nobody has ended, and that no other follows."""
     with (
