@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Is what a user gave a text, a number, integers, a time or a limit of memory?"""
+"""Is what a user gave a text, a truth, a number, integers, a time or a limit of memory?"""
 
 from __future__ import annotations
 
@@ -33,6 +33,13 @@ def word(value: Any, name: str) -> str:
     if "\0" in text(value, name) or "".join(value.splitlines()) != value:
         raise InvalidArgument(f"{name} is {value!r}, which is no word")
     return value
+
+
+def flag(value: Any, name: str) -> bool:
+    """Give a truth, also NumPy's; a text such as "no" would be a true one."""
+    if type(value).__name__ in ("bool", "bool_") or (type(value) is int and value in (0, 1)):
+        return bool(value)
+    raise WrongType(f"{name} is {value!r}, it must be True or False")
 
 
 def number(value: Any, name: str) -> complex:

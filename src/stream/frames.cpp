@@ -96,6 +96,10 @@ std::vector<Json> FrameLink::receive(std::uint32_t max_bytes) {
     return take_frames(max_bytes);
 }
 
+void FrameLink::check_begun(std::uint32_t max_bytes) const {
+    if (come_.size() >= header_bytes) length_of(come_, max_bytes);
+}
+
 std::vector<Json> FrameLink::take_frames(std::uint32_t max_bytes) {
     std::vector<Json> frames;
     std::span<const std::byte> rest = come_;
@@ -169,6 +173,7 @@ void ControlLink::count_held() {
 }
 
 std::vector<Json> ControlLink::wait(std::uint32_t max_bytes) {
+    link_.check_begun(max_bytes);  // longer ones were allowed before, perhaps
     while (true) {
         const bool has_unsent = !link_.unsent().is_empty();
         std::array<pollfd, 2> waiting{

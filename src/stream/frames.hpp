@@ -52,6 +52,8 @@ public:
     /// Waits until all has been handed to the system, or the deadline; no more is sent.
     void finish(Clock::time_point deadline = Clock::now() + std::chrono::seconds(5));
     /// Ends the connection; what the system has taken still arrives.
+    /// Throws io where a frame that has begun is longer than that.
+    void check_begun(std::uint32_t max_bytes) const;
     void end() const { connection_->end(); }
     int socket() const { return connection_->socket(); }
     Unsent& unsent() { return unsent_; }

@@ -413,6 +413,7 @@ def test_what_cannot_be_is_refused_on_all(comm, place):
         (dm.InvalidArgument, f"{place}/b", rows, {"mode": "w", "dtype": "f8"}),
         (dm.InvalidArgument, f"{place}/b.h5", rows, {"mode": "w", "dtype": "f8"}),
         (dm.InvalidArgument, f"{place}/b.raw", rows, {"mode": "w", "dtype": "f8", "chunks": (1,)}),
+        (dm.WrongType, f"{place}/b.npy", rows, {"mode": "w", "dtype": "f8", "overwrite": "no"}),
         (dm.IoError, f"{place}/no/b.npy", rows, {"mode": "w", "dtype": "f8"}),
         (dm.Unsupported, f"{place}/0.h5", rows, {"mode": "r+"}),
     ):  # fmt: skip

@@ -573,6 +573,8 @@ WRONG = [
     ({"chunks": {"a": (2,)}}, {"a": 1}, dm.InvalidArgument),
     ({"chunks": 3}, {"a": 1}, dm.WrongType),
     ({"compressor": "bogus"}, {"a": np.zeros(3)}, dm.InvalidArgument),
+    ({"overwrite": "no"}, {"a": 1}, dm.WrongType),
+    ({"wait": "no"}, {"a": 1}, dm.WrongType),
     ({"path": "a.txt"}, {"a": 1}, dm.InvalidArgument),
     ({"path": ""}, {"a": 1}, dm.InvalidArgument),
     ({"path": "gone/a.zarr"}, {"a": 1}, dm.IoError),

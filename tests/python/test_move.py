@@ -187,11 +187,13 @@ def test_every_element_is_dealt_once(seed):
         ({"shards": (None, 3)}, dm.WrongType, "must be an integer or a sequence of integers"),
         ({"axes": (0, 1.0)}, dm.WrongType, "must be an integer or a sequence of integers"),
         ({"max_bytes": "512M"}, dm.WrongType, "max_bytes is '512M', it must be a number of bytes"),
+        ({"overwrite": "no"}, dm.WrongType, "overwrite is 'no', it must be True or False"),
+        ({"overwrite_group": None}, dm.WrongType, "it must be True or False"),
         ({"chunks": 8}, dm.InvalidArgument, "have 1 dimensions, the output has 2"),
         ({"axes": 1}, dm.InvalidArgument, "no permutation"),
     ],
 )
-def test_sizes_that_are_no_integers_are_refused_in_words(tmp_path, said, error, words):
+def test_sizes_and_truths_that_are_none_are_refused_in_words(tmp_path, said, error, words):
     np.save(tmp_path / "a.npy", np.zeros((4, 6)))
     for call in (
         lambda: move(None, tmp_path / "a.npy", tmp_path / "b.zarr", **said),

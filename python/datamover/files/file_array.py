@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 from numpy.typing import DTypeLike
 
-from datamover.arguments import integers, memory_limit
+from datamover.arguments import flag, integers, memory_limit
 from datamover.arrays import element_dtype
 from datamover.collective_calls import agreeing, ending, leaving, refused_by
 from datamover.errors import (
@@ -186,7 +186,7 @@ class _Request:
         if max_bytes is None:
             raise WrongType("max_bytes is None, it must be a number of bytes")
         self.max_bytes = memory_limit(max_bytes)
-        self.overwrite = bool(overwrite)
+        self.overwrite = flag(overwrite, "overwrite")
         if order not in (None, "C", "F"):
             raise InvalidArgument(f'order {order!r} is neither "C" nor "F"')
         is_new = mode == "w"

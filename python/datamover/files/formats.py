@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from datamover.arguments import integers
+from datamover.arguments import flag, integers
 from datamover.errors import InvalidArgument, IoError, Unsupported, WrongType
 from datamover.files import addresses
 
@@ -123,20 +123,21 @@ def options_of(said: Mapping[str, Any]) -> MoveOptions:
     return MoveOptions(**said)
 
 
-def with_sizes(options: MoveOptions) -> MoveOptions:
-    """Give options with extents as tuples of integers; refuse what is no size.
+def verified(options: MoveOptions) -> MoveOptions:
+    """Give options with extents as tuples of integers; refuse what is no size, or no truth.
 
     Examples
     --------
-    >>> from datamover.files.formats import MoveOptions, with_sizes
-    >>> with_sizes(MoveOptions(chunks=[8, 8], axes=(1, 0)))
+    >>> from datamover.files.formats import MoveOptions, verified
+    >>> verified(MoveOptions(chunks=[8, 8], axes=(1, 0)))
     MoveOptions(chunks=(8, 8), axes=(1, 0))
     """
     if not isinstance(options.max_bytes, numbers.Real):
         raise WrongType(f"max_bytes is {options.max_bytes!r}, it must be a number of bytes")
     said = {name: getattr(options, name) for name in ("shape", "chunks", "shards", "axes")}
     sizes = {name: integers(size, name) for name, size in said.items() if size is not None}
-    return dataclasses.replace(options, **sizes)
+    flags = {name: flag(getattr(options, name), name) for name in ("overwrite", "overwrite_group")}
+    return dataclasses.replace(options, **sizes, **flags)
 
 
 class Reader(Protocol):

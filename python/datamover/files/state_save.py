@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
+from datamover.arguments import flag
 from datamover.collective_calls import ending, leaving, refused_by
 from datamover.errors import InvalidState, NoMemory, WrongType
 from datamover.files import address_place, addresses, placing, state_addresses, write_back
@@ -49,7 +50,7 @@ class Save(Work):
         dimensions: Any,
     ) -> None:
         """Check options. Local."""
-        self.overwrite, self.waits = bool(overwrite), bool(wait)
+        self.overwrite, self.waits = flag(overwrite, "overwrite"), flag(wait, "wait")
         self.ranks = file_ranks(writers, "writers", self.comm.size)
         self.max_bytes = limit_of(max_bytes)
         if chunks is not None and not isinstance(chunks, Mapping):

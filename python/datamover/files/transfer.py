@@ -446,7 +446,7 @@ def _places(
     source, member = names.split_member(source)
     output, output_member = names.split_member(output)
     options = dataclasses.replace(
-        formats.with_sizes(options),
+        formats.verified(options),
         member=member or options.member,
         output_member=output_member or options.output_member,
     )
