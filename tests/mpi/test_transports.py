@@ -607,8 +607,9 @@ class TestMeasure:
         carried = [(p["peer"], p["transport"]) for p in first.explain()]
         for mover in (again, dm.Mover(plan, a, b)):
             assert [(p["peer"], p["transport"]) for p in mover.explain()] == carried
-            if chosen != ["auto"]:
-                assert any(p["why"] == "measured before" for p in mover.explain())
+            told = any(p["why"] == "measured before" for p in mover.explain())
+            # Who copies may have been measured, say, and a process have nobody on its node.
+            assert chosen == ["auto"] or any(comm.allgather(told))
         if comm.rank == 0:
             with open(tuning_file) as file:
                 assert file.readline() == "datamover tuning 1\n"
