@@ -51,9 +51,9 @@ public:
     std::size_t held_bytes() const { return come_.size(); }
     /// Waits until all has been handed to the system, or the deadline; no more is sent.
     void finish(Clock::time_point deadline = Clock::now() + std::chrono::seconds(5));
-    /// Ends the connection; what the system has taken still arrives.
     /// Throws io where a frame that has begun is longer than that.
     void check_begun(std::uint32_t max_bytes) const;
+    /// Ends the connection; what the system has taken still arrives.
     void end() const { connection_->end(); }
     int socket() const { return connection_->socket(); }
     Unsent& unsent() { return unsent_; }

@@ -228,7 +228,7 @@ def _dims(way: Way) -> dict[str, int]:
 def _place_within(path: str, name: str, is_directory: bool) -> Any:
     """Give the place of an array in an output; None where it gets one of its own."""
     if addresses.is_address(path):
-        return address_place.PlaceInGroup(f"{path}/{name}")
+        return address_place.PlaceInGroup(addresses.inside(path, name))
     return None if is_directory else MadePlace(path)
 
 

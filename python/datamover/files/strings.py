@@ -11,7 +11,7 @@ import contextlib
 import itertools
 import math
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -56,12 +56,19 @@ def copy_to_zarr(
     dataset = file[name]
     with _no_warnings_of_strings():
         made = _create(file, name, where, path, options.zarr_format)
-        boxes = _ChunkBoxes(dataset.shape, made.chunks)
-        for box in boxes:
-            strings = _strings(dataset, box, where)
-            boxes.took(_nbytes(strings))
-            _write_in_zarr(made, box, strings, where, path, options)
+        _write_all(made, lambda box: _strings(dataset, box, where), where, path, options)
     return _finished(made, path)
+
+
+def _write_all(
+    made: Any, read: Callable[[Any], np.ndarray], where: str, path: str, options: MoveOptions
+) -> None:
+    """Write the strings that `read` gives of boxes to a Zarr array, a few chunks at a time."""
+    boxes = _ChunkBoxes(made.shape, made.chunks)
+    for box in boxes:
+        strings = read(box)
+        boxes.took(_nbytes(strings))
+        _write_in_zarr(made, box, strings, where, path, options)
 
 
 def copy_to_hdf5(path: str, file: Any, name: str, checks: bool) -> list[str | None]:
@@ -169,11 +176,7 @@ def copy_in_zarr(path: str, output: str, options: MoveOptions) -> dict[str, byte
             traits.dimension_names,
             options.zarr_format,
         )
-        boxes = _ChunkBoxes(array.shape, traits.chunks)
-        for box in boxes:
-            strings = _strings_of_zarr(array, box, path)
-            boxes.took(_nbytes(strings))
-            _write_in_zarr(made, box, strings, path, output, options)
+        _write_all(made, lambda box: _strings_of_zarr(array, box, path), path, output, options)
     return _finished(made, output)
 
 
