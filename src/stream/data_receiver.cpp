@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "geometry/make_error.hpp"
-#include "stream/crc32c.hpp"
 #include "stream/segment.hpp"
 
 namespace datamover::stream {
@@ -82,7 +81,8 @@ bool DataReceiver::receive_once(MessageFinder& finder) {
         body_ = body_.subspan(of_body);
         count -= of_body;
         if (!body_.empty()) return is_all;
-        check(finder);
+        const auto& [message, chunk] = *coming_;
+        check(finder, message->checksum(chunk.offset, chunk.bytes));
     }
     header_bytes_ += count;
     if (header_bytes_ < header_.size()) return is_all;
@@ -157,9 +157,8 @@ void DataReceiver::begin(MessageFinder& finder) {
         throw Error(ErrorCode::peer_failed,
                     "a message that is longer than the memory where it lies");
     if (comes_again) message->place(0, 0);
-    message->lies_in(std::move(found), header.position - header.offset, header.offset,
-                     header.bytes);
-    check(finder);
+    const std::uint64_t begins = header.position - header.offset;
+    check(finder, message->taken_from(std::move(found), begins, header.offset, header.bytes));
 }
 
 std::shared_ptr<const SegmentView> DataReceiver::segment(std::uint64_t number) {
@@ -178,11 +177,11 @@ std::shared_ptr<const SegmentView> DataReceiver::segment(std::uint64_t number) {
     }
 }
 
-/// Compares the checksum of the chunk that has come.
-void DataReceiver::check(MessageFinder& finder) {
+/// Compares the checksum of the chunk that has come with what its header says.
+void DataReceiver::check(MessageFinder& finder, std::uint32_t checksum) {
     const auto [message, header] = *std::exchange(coming_, std::nullopt);
     counters_.bytes_received += header.bytes;
-    if (crc32c(message->bytes().subspan(header.offset, header.bytes)) == header.checksum) {
+    if (checksum == header.checksum) {
         message->verified(header.bytes);
         if (message->is_whole()) finder.finished(header.place);
     } else {

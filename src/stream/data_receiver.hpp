@@ -76,7 +76,7 @@ private:
     void keep_files(void* control, std::size_t bytes);
     void begin(MessageFinder& finder);
     std::shared_ptr<const SegmentView> segment(std::uint64_t number);
-    void check(MessageFinder& finder);
+    void check(MessageFinder& finder, std::uint32_t checksum);
     void ask_again();
 
     const std::shared_ptr<const Connection> connection_;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "datamover/error.hpp"
+#include "stream/crc32c.hpp"
 
 namespace datamover::stream {
 
@@ -33,16 +34,23 @@ std::span<std::byte> IncomingMessage::place(std::uint64_t offset, std::uint64_t 
     return {memory_.get() + offset, count};
 }
 
-void IncomingMessage::lies_in(std::shared_ptr<const SegmentView> segment, std::uint64_t begin,
-                              std::uint64_t offset, std::uint64_t count) {
-    if (memory_ != nullptr) {
-        std::memcpy(memory_.get() + offset, segment->memory().data() + begin + offset, count);
-    } else if (segment_ == nullptr) {
+std::uint32_t IncomingMessage::checksum(std::uint64_t offset, std::uint64_t count) const {
+    return crc32c(bytes().subspan(offset, count));
+}
+
+/// Another processor has written them: they are fetched from its caches once.
+std::uint32_t IncomingMessage::taken_from(std::shared_ptr<const SegmentView> segment,
+                                          std::uint64_t begin, std::uint64_t offset,
+                                          std::uint64_t count) {
+    const std::span<const std::byte> there = segment->memory().subspan(begin + offset, count);
+    if (memory_ != nullptr) return copy_with_crc32c(there, memory_.get() + offset, false);
+    if (segment_ == nullptr) {
         segment_ = std::move(segment);
         begin_ = begin;
     } else if (segment_ != segment || begin_ != begin) {
         throw Error(ErrorCode::peer_failed, "a message that lies in several places");
     }
+    return crc32c(there);
 }
 
 }  // namespace datamover::stream

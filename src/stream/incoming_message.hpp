@@ -39,10 +39,13 @@ public:
     /// Where bytes are put that come over a connection; memory is taken for the first. What lies in
     /// the sending process is copied. Throws no_memory.
     std::span<std::byte> place(std::uint64_t offset, std::uint64_t count);
-    /// Takes note of bytes that lie in a segment, in which the message begins at `begin`. Throws
-    /// peer_failed where they lie elsewhere than those before.
-    void lies_in(std::shared_ptr<const SegmentView> segment, std::uint64_t begin,
-                 std::uint64_t offset, std::uint64_t count);
+    /// The checksum of bytes that were placed.
+    std::uint32_t checksum(std::uint64_t offset, std::uint64_t count) const;
+    /// The checksum of bytes that lie in a segment, in which the message begins at `begin`. They
+    /// are copied meanwhile where the message has memory. Throws peer_failed where they lie
+    /// elsewhere than those before.
+    std::uint32_t taken_from(std::shared_ptr<const SegmentView> segment, std::uint64_t begin,
+                             std::uint64_t offset, std::uint64_t count);
 
 private:
     const std::uint64_t bytes_;

@@ -508,8 +508,7 @@ std::shared_ptr<IncomingMessage> IncomingSteps::find(int producer, const ChunkHe
         if (size == sizes.end())
             throw make_error(ErrorCode::peer_failed, "it sent of array ", array,
                              ", of which it has nothing for us");
-        message = chunk.is_shared ? std::make_shared<IncomingMessage>(size->second, message_pool_)
-                                  : message_of(*begun->second, come, producer, size->second);
+        message = message_of(*begun->second, come, producer, size->second);
         ++coming.count;
     }
     if (chunk.number != no_number) coming.number = chunk.number;

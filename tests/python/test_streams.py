@@ -22,6 +22,7 @@ from collections.abc import Mapping
 import numpy as np
 import pytest
 import stream_words
+from mpi4py import MPI
 from stream_words import said
 from typer.testing import CliRunner
 
@@ -377,9 +378,10 @@ def test_steps_without_some_of_the_arrays_come_in_order(local):
         assert n == len(sent) - 1
 
 
+@pytest.mark.parametrize("into", ["new arrays", "an XArray"])
 @pytest.mark.parametrize(("damaged", "times"), [([1], 1), ([1], 4), ([0, 2, 3], 1)])
-def test_what_is_damaged_in_shared_memory_is_asked_for_again(damaged, times):
-    """These chunks, so many times."""
+def test_what_is_damaged_in_shared_memory_is_asked_for_again(damaged, times, into):
+    """These chunks, so many times; where they are received, and where they are read from."""
     data = long_of_step(5).tobytes()
     chunks = [data[at : at + stream_words.CHUNK_BYTES]
               for at in range(0, len(data), stream_words.CHUNK_BYTES)]  # fmt: skip
@@ -411,13 +413,20 @@ def test_what_is_damaged_in_shared_memory_is_asked_for_again(damaged, times):
         stream_words.HandmadeStream(sending, local=True) as stream,
         dm.stream.connect(stream.address) as consumer,
     ):
-        steps = consumer.steps({"u": LONG}, LIMIT_SECONDS)
+        target = LONG if into == "new arrays" else dm.XArray(MPI.COMM_SELF, LONG, "f8")
+        if target is not LONG:
+            target.local[...] = -1
+        steps = consumer.steps({"u": target}, LIMIT_SECONDS)
         if times == 4:
             with pytest.raises(dm.IoError, match=r"process 0.*array 0 .*damaged 4 times"):
                 next(steps)
+            if target is not LONG:
+                assert (target.local == -1).all()
         else:
             (arrived,) = list(steps)
-            np.testing.assert_array_equal(arrived[1]["u"], long_of_step(5))
+            got = arrived[1]["u"]
+            got = got if target is LONG else got.local
+            np.testing.assert_array_equal(got, long_of_step(5))
         assert consumer.counters()["connections_local"] == 1
         assert consumer.counters()["checksum_errors"] == len(damaged) * times
 
