@@ -38,6 +38,12 @@ def number_name(dtype: np.dtype) -> str:
     return dtype.name if dtype.isnative and dtype.name in _NUMBER_NAMES else "opaque"
 
 
+def type_word(dtype: DTypeLike) -> str:
+    """Tell a dtype in a word: NumPy's string, or the name where that says nothing (bfloat16)."""
+    dtype = np.dtype(dtype)
+    return dtype.str if dtype.isbuiltin == 1 or number_name(dtype) == "opaque" else dtype.name
+
+
 def element_dtype(dtype: DTypeLike) -> np.dtype:
     """Turn anything that NumPy takes for a dtype into one whose elements can be moved.
 
@@ -298,7 +304,7 @@ class XArray:
 
     def __repr__(self) -> str:
         blocks = reprlib.repr([*self._places])
-        return f"XArray({self.layout!r}, dtype={self.dtype.str!r}, blocks={blocks})"
+        return f"XArray({self.layout!r}, dtype={type_word(self.dtype)!r}, blocks={blocks})"
 
 
 class UserArrays:

@@ -12,7 +12,7 @@ from numpy.lib.format import dtype_to_descr
 from numpy.typing import ArrayLike
 
 from .arguments import as_array, refuse_mask
-from .arrays import element_dtype
+from .arrays import element_dtype, type_word
 from .errors import InvalidArgument, Mismatch, WrongType
 from .targets import TargetMap, integers
 
@@ -91,11 +91,13 @@ class Column:
         """Address, bytes of an element, bytes from one to the next, type and its name."""
         stride = self.array.strides[0] if len(self.array) else self.elem_bytes
         address = self.array.__array_interface__["data"][0]
-        return (address, self.elem_bytes, stride, self.dtype.str, self._type_name())
+        return (address, self.elem_bytes, stride, type_word(self.dtype), self._type_name())
 
     def _type_name(self) -> str:
         """Name what has to be the same on all processes."""
-        kind = self.dtype.str if self.dtype.names is None else str(dtype_to_descr(self.dtype))
+        kind = (
+            type_word(self.dtype) if self.dtype.names is None else str(dtype_to_descr(self.dtype))
+        )
         shape = f" × {self.shape}" if self.shape else ""
         return (f"{self.name!r}: " if self.name is not None else "") + kind + shape
 

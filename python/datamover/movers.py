@@ -96,7 +96,15 @@ def _communicator(comm: MPI.Comm | None, moves: Sequence[tuple]) -> MPI.Comm:
 def converts(source: np.dtype, destination: np.dtype) -> bool:
     """Tell whether elements can be converted on the way."""
     numbers = "opaque" not in (number_name(source), number_name(destination))
-    return numbers and np.can_cast(source, destination, "same_kind")
+    return numbers and np.can_cast(_as_numpy(source), _as_numpy(destination), "same_kind")
+
+
+def _as_numpy(number: np.dtype) -> np.dtype:
+    """Give the number type itself, or float16 for a float of another package.
+
+    These packages say of each type anew what it may be cast to, imaginary parts cut off in some.
+    """
+    return number if number.isbuiltin == 1 else np.dtype("f2")
 
 
 class MoverOptions:

@@ -312,3 +312,26 @@ def test_two_distributions_in_turn(comm, rng):
         columns = [rng.random(len(t)) for t in targets]
         same_bytes(d.move(columns[comm.rank]), expected(comm.rank, columns, targets))
         same_bytes(d.reverse(d.move(columns[comm.rank])), columns[comm.rank])
+
+
+@pytest.mark.parametrize("name", ["bfloat16", "float8_e4m3fn", "float8_e5m2", "float16"])
+def test_small_floats_are_summed_on_their_way_home(comm, name):
+    """What each process made of the copies of an element comes home in a sum."""
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    dtype = np.dtype(getattr(ml_dtypes, name, name))
+    d = dm.Distribution(comm, np.tile(np.arange(comm.size), (3, 1)))  # each element to all
+    values = np.array([[0.5, 1], [-0.5, 2], [0, -1]]).astype(dtype)
+    home = d.reverse([d.move(values), d.move(values[:, 0])], op="max")
+    assert home[0].dtype == dtype and np.array_equal(home[0], values)
+    ones = np.ones((d.received, 2), dtype)
+    assert np.array_equal(d.reverse(ones, op="add"), np.full((3, 2), comm.size, dtype))
+
+
+def test_floats_of_other_packages_are_told_from_bytes(comm):
+    """Elements of equally many bytes are of two types: said by all, and nothing moves."""
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    if comm.size < 2:
+        pytest.skip("takes two processes")
+    d = dm.Distribution(comm, np.zeros(1, "i4"))
+    with pytest.raises(dm.Mismatch, match="bfloat16"):
+        d.move(np.zeros(1, ml_dtypes.bfloat16 if comm.rank else "V2"))

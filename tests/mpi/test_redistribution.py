@@ -191,3 +191,27 @@ def test_scaled_conjugated_sum(comm, rng, local_rng, transport, dtype):
     )()  # fmt: skip
     want = alpha * (np.conj(whole).T if dtype == "c16" else whole.T) + beta * before
     destination.assert_holds(want.astype(dtype))
+
+
+@pytest.mark.parametrize("source", ["bfloat16", "float8_e4m3fn", "float8_e5m2", "float16", "c8"])
+@pytest.mark.parametrize("destination", ["bfloat16", "float8_e4m3fn", "float8_e5m2", "float16"])
+def test_small_floats_are_floats(comm, source, destination):
+    """Each is converted to any other, in several arrays too, and no imaginary part is cut off."""
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    source, destination = (
+        np.dtype(getattr(ml_dtypes, name, name)) for name in (source, destination)
+    )
+    rows = dm.BlockCyclic((8, 2 * comm.size), "(*, block)", nprocs=comm.size)
+    columns = dm.BlockCyclic((2 * comm.size, 8), "(*, block)", nprocs=comm.size)
+    plan = dm.redistribute(rows, columns, axes=(1, 0))
+    numbers = np.arange(16 * comm.size).reshape(8, -1) % 7 - 2.5
+    mine = numbers[np.ix_(*rows.global_indices(comm.rank))].astype(source)
+    out = [np.zeros(columns.local_shape(comm.rank), t) for t in (destination, source)]
+    if source.kind == "c":
+        with pytest.raises(dm.WrongType, match="same_kind"):
+            dm.Mover(plan, [mine, mine], out, comm=comm)
+        return
+    dm.Mover(plan, [mine, mine], out, comm=comm)()
+    want = numbers.astype(source).astype("f4").T[np.ix_(*columns.global_indices(comm.rank))]
+    assert np.array_equal(out[0], want.astype(destination))
+    assert np.array_equal(out[1], want.astype(source))
