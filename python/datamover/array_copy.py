@@ -50,8 +50,9 @@ def copy(
     OutOfRange
         When an index lies outside its dimension.
     InvalidArgument
-        When the two overlap in memory, the destination is read-only or has a stride of 0, indices
-        repeat at the destination without an `op`, or `op` is another word.
+        When the two overlap in memory, the destination is read-only, elements of it lie on each
+        other (without an `op`) or have a stride of 0, indices repeat at the destination without an
+        `op`, or `op` is another word.
     WrongType
         When the dtypes cannot be converted, or indices are no integers.
 
@@ -78,6 +79,8 @@ def copy(
     if np.may_share_memory(source, destination) and overlap(source, destination):
         raise InvalidArgument("source and destination overlap in memory")
     if source_index is None and destination_index is None:
+        if op is None and lies_on_itself(destination):
+            raise InvalidArgument("elements of the destination lie on each other in memory")
         _plan.copy_strided(source, destination, op)
         return
     from_shape, from_bytes = _element_addresses(source, source_index, "source")
@@ -114,3 +117,27 @@ def overlap(a: npt.NDArray, b: npt.NDArray, *, unless_told: bool = True) -> bool
         return np.shares_memory(a, b, max_work=_MAX_OVERLAP_WORK)
     except np.exceptions.TooHardError:
         return unless_told
+
+
+def lies_on_itself(array: npt.NDArray) -> bool:
+    """Return whether two elements of an array share bytes, False where that is too hard to tell."""
+    if array.size == 0:
+        return False
+    reach = array.itemsize
+    for stride, extent in sorted(zip(map(abs, array.strides), array.shape, strict=True)):
+        if extent > 1 and stride < reach:
+            break
+        reach += stride * (extent - 1)
+    else:
+        return False  # each dimension steps over all that the ones before it reach
+    return any(_meets_itself_along(array, dim) for dim in range(array.ndim))
+
+
+def _meets_itself_along(array: npt.NDArray, dim: int) -> bool:
+    """Return whether elements that differ in this dimension, and in those before it, share bytes.
+
+    Only differences count, so that one of the two may be the first along the dimension.
+    """
+    before, after = (slice(None),) * dim, (0,) * (array.ndim - dim - 1)
+    first, others = array[(*before, slice(1), *after)], array[(*before, slice(1, None), *after)]
+    return overlap(first, others, unless_told=False)

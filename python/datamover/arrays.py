@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from .arguments import as_array, refuse_mask
+from .array_copy import lies_on_itself
 from .collective_calls import agreeing, refused_by
 from .errors import InvalidArgument, InvalidState, Mismatch, OutOfRange, WrongType
 from .mpi import collectively, comm_address, core
@@ -349,6 +350,16 @@ class UserArrays:
         if len(dtypes) > 1:
             raise WrongType(f"the blocks have different dtypes: {', '.join(map(str, dtypes))}")
         self.dtype = element_dtype(dtypes.pop()) if dtypes else None
+
+    def refuse_overlaps(self) -> None:
+        """Refuse a block in which two elements share memory, as one to be filled; not for users."""
+        for array in self._listed():
+            if lies_on_itself(array):
+                raise InvalidArgument(
+                    "elements of the destination lie on top of each other: an array of shape "
+                    f"{array.shape} with strides of {array.strides} bytes, and elements of "
+                    f"{array.itemsize}"
+                )
 
     def _listed(self) -> list[Any]:
         if self._given is None:

@@ -138,7 +138,12 @@ class _Parts:
     """What the engine binds for one plan: sources and destinations, checked here."""
 
     def __init__(
-        self, place: tuple[int, int], plan: MotionPlan, source: Arrays, destination: Arrays
+        self,
+        place: tuple[int, int],
+        replaces: bool,
+        plan: MotionPlan,
+        source: Arrays,
+        destination: Arrays,
     ):
         rank, nprocs = place
         if not isinstance(plan, MotionPlan):
@@ -157,7 +162,10 @@ class _Parts:
         self.sources: list[Any] = []
         self.destinations: list[Any] = []
         for a, b in zip(sources, destinations, strict=True):
-            self._add(rank, _wrapped(a), _wrapped(b))
+            dest = _wrapped(b)
+            self._add(rank, _wrapped(a), dest)
+            if replaces and isinstance(dest, UserArrays):
+                dest.refuse_overlaps()
 
     @staticmethod
     def _hint(plan: MotionPlan, rank: int, *lists: list) -> str:
@@ -244,7 +252,8 @@ class MoverSet:
             if isinstance(listed, BaseException):
                 raise listed
             options = MoverOptions(op, transport, alpha, beta, conjugate, check, max_bytes)
-            parts = [_Parts(self._place, *move) for move in listed]
+            self._replaces = options.op == "replace"
+            parts = [_Parts(self._place, self._replaces, *move) for move in listed]
         except BaseException as error:
             take_part_with(core().refuse_binding, self._address, error)
         self._plans = [p.plan for p in parts]
@@ -275,7 +284,7 @@ class MoverSet:
             if len(arrays) != len(self._plans):
                 raise Mismatch(f"{len(arrays)} pairs of arrays for {len(self._plans)} plans")
             pairs = zip(self._plans, arrays, strict=True)
-            parts = [_Parts(self._place, plan, a, b) for plan, (a, b) in pairs]
+            parts = [_Parts(self._place, self._replaces, plan, a, b) for plan, (a, b) in pairs]
         except BaseException as error:
             self._refuse_rebind(error)
         self._core.rebind(
@@ -500,7 +509,8 @@ class Mover(MoverSet):
     InvalidArgument
         A read-only destination, an unknown `op` or transport, a `beta` without `op="add"`, a
         `max_bytes` that leaves no room for an element per message; an element that is read and
-        written, with `check` also one that is written twice.
+        written, with `check` also one that is written twice; without `op` a destination with
+        elements that lie on each other.
     Unsupported
         A transport that cannot carry one of the pairs.
 

@@ -158,6 +158,37 @@ def test_a_destination_whose_elements_lie_on_each_other(comm, check):
     assert (memory == 0).all()
 
 
+@pytest.mark.parametrize("strides", [(8, 8), (24, 8), (-8, 24), (32, 12)], ids=str)
+def test_a_destination_that_overlaps_itself_on_one_process(comm, strides):
+    """All hear it without a check, at once and when other arrays are bound; sums may be meant."""
+    layout = dm.BlockCyclic((4 * comm.size, 4), "(block, *)", comm.size)
+    plan = dm.redistribute(layout, layout)
+    memory = np.zeros(64)
+    on_itself = np.lib.stride_tricks.as_strided(memory[32:], (4, 4), strides)
+    last = comm.rank == comm.size - 1
+    mine = on_itself if last else np.zeros((4, 4))
+    with pytest.raises(dm.InvalidArgument, match="lie on top of each other"):
+        dm.Mover(plan, np.ones((4, 4)), {comm.rank: mine}, comm=comm)
+    sound = np.zeros((4, 4))
+    with dm.Mover(plan, np.ones((4, 4)), sound, comm=comm) as mover:
+        with pytest.raises(dm.InvalidArgument, match="lie on top of each other"):
+            mover.rebind(np.ones((4, 4)), mine)
+        mover()
+    assert (memory == 0).all() and (sound == 1).all()
+    dm.Mover(plan, np.ones((4, 4)), mine, comm=comm, op="add")()
+    assert strides == (32, 12) or memory.sum() == (16 if last else 0)  # there halves of doubles
+
+
+def test_a_destination_of_which_rows_and_columns_interleave(comm):
+    """No element is on another one, though no dimension steps over all of the next."""
+    layout = dm.BlockCyclic((3 * comm.size, 2), "(block, *)", comm.size)
+    memory = np.zeros(64)
+    woven = np.lib.stride_tricks.as_strided(memory, (3, 2), (16, 24))  # elements 0 2 4, 3 5 7
+    source = np.arange(1.0, 7).reshape(3, 2)
+    dm.Mover(dm.redistribute(layout, layout), source, woven, comm=comm)()
+    assert memory[:8].tolist() == [1, 0, 3, 2, 5, 4, 0, 6]
+
+
 def test_sizes_beyond_64_bits_on_one_process(comm):
     """All hear it, though it shows only where the destination lies; no element has memory."""
     if comm.size == 1:

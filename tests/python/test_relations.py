@@ -8,9 +8,11 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from numpy.lib.stride_tricks import sliding_window_view
 
 import datamover as dm
 from datamover import _plan
+from datamover.array_copy import lies_on_itself
 
 ENCODINGS = ["pairs", "blocks", "runs", "dictionary", "product", "offsets"]
 MOST = 60
@@ -396,6 +398,11 @@ class TestCopy:
             (a[:3], np.zeros((3, 1)), dm.Mismatch),
             (a[:3], frozen, dm.InvalidArgument),
             (a[:3], np.lib.stride_tricks.as_strided(np.zeros(1), (3,), (0,)), dm.InvalidArgument),
+            (
+                a[:6].reshape(3, 2),
+                sliding_window_view(np.zeros(4), 2, writeable=True),
+                dm.InvalidArgument,
+            ),
             (a[:3], np.zeros(3, "M8[s]"), dm.WrongType),
             (a[:3].astype(object), np.zeros(3), dm.WrongType),
         ]:
@@ -536,3 +543,23 @@ class TestLimits:
                 dm.AddressRelation.from_pairs(*pair)
             with pytest.raises(dm.InvalidArgument, match=str(far)):
                 dm.AddressRelation.from_byte_pairs(*pair)
+
+
+@given(
+    hnp.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=3),
+    st.tuples(*[st.integers(-12, 12)] * 3),
+    st.sampled_from(["u1", "u2", "u4"]),
+)
+def test_what_lies_on_itself_against_counting(shape, strides, dtype):
+    """Every byte of every element is counted; a destination is refused where one is of two."""
+    strides = strides[: len(shape)]
+    memory = np.zeros(200, "u1")
+    array = np.ndarray(shape, dtype, memory, 100, strides)
+    first_bytes = sum(np.ogrid[[slice(n) for n in shape]][d] * s for d, s in enumerate(strides))
+    used = np.add.outer(np.broadcast_to(first_bytes, shape), np.arange(array.itemsize))
+    meets = len(np.unique(used)) < used.size
+    assert lies_on_itself(array) == meets
+    if meets:
+        with pytest.raises(dm.InvalidArgument):
+            dm.copy(np.ones(shape, dtype), array)
+        assert not memory.any()
