@@ -101,6 +101,25 @@ def test_halos_in_place_read_and_write_what_the_plan_says(comm, transport):
         assert (u[block][1:-1] == block).all()
 
 
+@pytest.mark.parametrize("transport", ["poison:collective", "poison:self+neighbour"])
+def test_of_those_that_repeat_a_collective_move_one_is_in_flight(comm, transport):
+    """A second one is refused when it starts, on all; one that repeats messages is not."""
+    plan = rows_to_columns(2 * comm.size, comm.size)
+    (a, b), (c, d) = arrays(comm, plan, False), arrays(comm, plan, False)
+    first = dm.Mover(plan, a, b, transport=transport, comm=comm)
+    second = dm.Mover(plan, c, d, transport=transport, comm=comm)
+    third = dm.Mover(plan, c, d, transport="poison:p2p", comm=comm)
+    first.start()
+    with pytest.raises(dm.InvalidState, match=r"poison:.*wait for it first"):
+        second.start()
+    third.start()
+    for mover in (first, third) if comm.rank % 2 else (third, first):
+        mover.wait()
+    second()
+    first.start()
+    first.wait()
+
+
 @pytest.mark.parametrize("transport", ["poison:auto", "measure"])
 def test_blocks_may_lie_far_apart(comm, tuning_file, transport):
     """What lies between the blocks of an array is not the array's, and may be no memory."""
