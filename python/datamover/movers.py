@@ -496,7 +496,9 @@ class Mover(MoverSet):
     alpha : number
         Factor of arriving elements.
     beta : number
-        Factor of the elements in place, with `op="add"` and no other.
+        Factor of the elements in place, with `op="add"` and no other. It is applied whenever an
+        element arrives: where several arrive at one place, as from an `adjoint`, multiply the
+        array before and leave `beta` at 1.
     conjugate : bool
         Whether arriving complex elements are conjugated.
     transport : str
