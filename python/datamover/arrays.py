@@ -86,10 +86,15 @@ def _layout_types() -> tuple[type, ...]:
     return BlockCyclic, FloorPlan, IndexList, FlatCyclic
 
 
-def _block_dims(layout: Layout) -> int:
+def _is_flat(layout: Layout) -> bool:
+    """Tell whether a process holds a list of single elements, of whatever dimensions."""
     from ._plan import FlatCyclic, IndexList
 
-    return 1 if isinstance(layout, IndexList | FlatCyclic) else layout.dims
+    return isinstance(layout, IndexList | FlatCyclic)
+
+
+def _block_dims(layout: Layout) -> int:
+    return 1 if _is_flat(layout) else layout.dims
 
 
 class XArray:
@@ -360,6 +365,24 @@ class UserArrays:
                     f"{array.shape} with strides of {array.strides} bytes, and elements of "
                     f"{array.itemsize}"
                 )
+
+    def columns(self, layout: Layout) -> list[UserArrays]:
+        """Take (n, k) rows apart, where a layout has n single elements; not for users."""
+        shapes = [array.shape for array in self._listed()]
+        is_rows = (
+            _is_flat(layout)
+            and bool(shapes)
+            and all(len(shape) == 2 and shape[1] == shapes[0][1] > 0 for shape in shapes)
+        )
+        if not is_rows:
+            return [self]
+        if isinstance(self._given, Mapping):
+            blocks = self._given.items()
+            return [
+                UserArrays({block: array[:, k] for block, array in blocks}, self._ghost)
+                for k in range(shapes[0][1])
+            ]
+        return [UserArrays(column, self._ghost) for column in self._given.T]
 
     def _listed(self) -> list[Any]:
         if self._given is None:

@@ -175,9 +175,27 @@ class _Parts:
         self.destinations: list[Any] = []
         for a, b in zip(sources, destinations, strict=True):
             dest = _wrapped(b)
-            self._add(rank, _wrapped(a), dest)
             if replaces and isinstance(dest, UserArrays):
                 dest.refuse_overlaps()
+            for columns in self._columns(_wrapped(a), dest):
+                self._add(rank, *columns)
+
+    def _columns(self, *ends: XArray | UserArrays) -> list[tuple[XArray | UserArrays, ...]]:
+        """Pair the columns of a source and a destination of which the elements are rows."""
+        layouts = (self.plan.source, self.plan.destination)
+        listed = [
+            array.columns(layout) if isinstance(array, UserArrays) else [array]
+            for array, layout in zip(ends, layouts, strict=True)
+        ]
+        most = max(map(len, listed))
+        # Where a process holds nothing of one array it need not say how long the rows are.
+        listed = [many * most if many[0].dtype is None else many for many in listed]
+        if len(listed[0]) != len(listed[1]):
+            raise Mismatch(
+                f"elements of the source are rows of {len(listed[0])}, those of the destination of "
+                f"{len(listed[1])}"
+            )
+        return list(zip(*listed, strict=True))
 
     @staticmethod
     def _hint(plan: MotionPlan, rank: int, *lists: list) -> str:
@@ -489,7 +507,8 @@ class Mover(MoverSet):
         be an array on the disk (`files.open`), by itself. A mapping
         holds the blocks of one array, an empty one where a process has none; a list holds several
         arrays, which travel together, each to the one at the same place of the other list. User
-        arrays are used in place, and kept alive.
+        arrays are used in place, and kept alive. Of index lists and flat ranges an element may be a
+        row: the arrays are then (n, k).
     op : {None, "add", "multiply", "min", "max"}
         How arriving elements are combined with those in place; None replaces them. An element that
         goes to itself, in the same memory, stays as it is, whatever `op` and `alpha` are.

@@ -175,3 +175,43 @@ def test_from_a_partner_list_of_another_shape(comm):
     whole[:2, :3] = np.arange(6).reshape(2, 3)
     dm.Mover(plan, small.indices_of(comm.rank).astype("f8"), arrived, comm=comm)()
     assert np.array_equal(arrived, whole.ravel()[own])
+
+
+@pytest.mark.parametrize("transport", ["auto", "p2p", "poison:auto"])
+@pytest.mark.parametrize("op", [None, "add"])
+def test_elements_that_are_rows(comm, rng, cases, transport, op):
+    """(n, k) arrays, of other number types and directions too, beside arrays of one dimension."""
+    for _ in range(2 * cases):
+        n, held, wanted = drawn_lists(rng, comm.size)
+        k = int(rng.integers(1, 5))
+        value = rng.integers(-50, 50, (n, k)).astype("f8")
+        mine, wishes = held[comm.rank], wanted[comm.rank]
+        owned, ghosted = dm.index_lists(comm, n, mine, wishes)
+        backwards = np.asfortranarray(value[mine])[::-1].copy()[::-1]
+        arrived, first = np.full((len(wishes), k), 1, "f4"), np.full(len(wishes), 1.0)
+        dm.Mover(
+            dm.redistribute(owned, ghosted),
+            [backwards, value[mine, 0]], [{comm.rank: arrived}, first],
+            comm=comm, transport=transport, op=op,
+        )()  # fmt: skip
+        assert np.array_equal(arrived, value[wishes] + (op == "add"))
+        assert np.array_equal(first, value[wishes, 0] + (op == "add"))
+
+
+def test_rows_to_ranges_that_few_hold(comm):
+    """A process without a range need not say how long rows are."""
+    rows = dm.BlockCyclic((5, 4), "(*, *)", nprocs=comm.size)
+    held = np.arange(20)[::-1]
+    lists = dm.IndexList((5, 4), [held, *[[]] * (comm.size - 1)])
+    ranges = dm.FlatCyclic((5, 4), 3, comm.size, owners=[comm.size - 1])
+    is_first, is_last = comm.rank == 0, comm.rank == comm.size - 1
+    source = np.stack([held, -held], 1) if is_first else np.zeros((0, 2), int)
+    out = np.zeros((20, 2), int) if is_last else None
+    dm.Mover(dm.redistribute(lists, ranges), source, out, comm=comm)()
+    if is_last:
+        assert np.array_equal(out, np.stack([np.arange(20), -np.arange(20)], 1))
+    with pytest.raises(dm.Mismatch, match="rows of 2, those of the destination of 1"):
+        whole = np.zeros((5, 4), int) if is_first else None
+        dm.Mover(dm.redistribute(lists, rows), source, whole, comm=comm)
+    with pytest.raises(dm.Mismatch, match="rows of 2, those of the destination of 3"):
+        dm.Mover(dm.redistribute(lists, lists), source, np.zeros((len(source), 3), int), comm=comm)
