@@ -58,6 +58,14 @@ def is_several(value: Any) -> bool:
     return hasattr(value, "__array__") and getattr(value, "ndim", 0) > 0
 
 
+def integer(value: Any, name: str) -> int:
+    """Give one integer, as Python's or NumPy's."""
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise WrongType(f"{name} is {value!r}, it must be an integer") from None
+
+
 def integers(value: Any, name: str) -> tuple[int, ...]:
     """Give an integer as a tuple of one, several as a tuple."""
     try:

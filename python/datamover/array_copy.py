@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from . import _plan
 from ._plan import AddressRelation
-from .arguments import as_array
+from .arguments import as_array, word
 from .errors import InvalidArgument, Mismatch, OutOfRange, WrongType
 
 # How much work goes into telling whether two interleaved views share an element.
@@ -76,10 +76,15 @@ def copy(
     >>> b[:, 0]
     array([3., 2., 4.])
     """
+    for name, array in (("source", source), ("destination", destination)):
+        if array is None:
+            raise WrongType(f"{name} is None, it must be an array")
+    if op is not None:
+        op = word(op, "op")
     if np.may_share_memory(source, destination) and overlap(source, destination):
         raise InvalidArgument("source and destination overlap in memory")
     if source_index is None and destination_index is None:
-        if op is None and lies_on_itself(destination):
+        if op is None and isinstance(destination, np.ndarray) and lies_on_itself(destination):
             raise InvalidArgument("elements of the destination lie on each other in memory")
         _plan.copy_strided(source, destination, op)
         return

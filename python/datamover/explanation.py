@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import operator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from rich.console import Console, Group
 
 from datamover import _plan
+from datamover.arguments import integer
 from datamover.errors import InvalidArgument, WrongType
 from datamover.explanation_tables import as_tables
 
@@ -221,10 +221,8 @@ def _check_types(plan: Any, **numbers: Any) -> None:
     if not isinstance(plan, _plan.MotionPlan):
         raise WrongType(f"a {type(plan).__name__} was given, it must be a MotionPlan")
     for name, value in numbers.items():
-        try:
-            operator.index(0 if value is None and name != "elem_bytes" else value)
-        except TypeError:
-            raise WrongType(f"{name} is {value!r}, it must be an integer") from None
+        if value is not None or name == "elem_bytes":
+            integer(value, name)
 
 
 def explain(

@@ -19,6 +19,8 @@ from ._plan import (
     MemoryLayout,
     Region,
 )
+from .arguments import integer, integers, is_several, text
+from .errors import WrongType
 
 __all__ = [
     "BlockCyclic",
@@ -87,4 +89,19 @@ def dense_memory(
     >>> [(b.block, b.offset_bytes, b.valid.lo) for b in memory.blocks], memory.end_bytes
     ([(0, 56, (-1, -1)), (2, 376, (-1, -1))], 640)
     """
-    return _plan.dense_memory(layout, rank, elem_bytes, order, ghost, ghost_upper)
+    if not isinstance(layout, Layout):
+        raise WrongType(f"a {type(layout).__name__} was given, it must be a layout")
+    return _plan.dense_memory(
+        layout,
+        integer(rank, "rank"),
+        integer(elem_bytes, "elem_bytes"),
+        text(order, "order"),
+        _widths(ghost, "ghost"),
+        None if ghost_upper is None else _widths(ghost_upper, "ghost_upper"),
+    )
+
+
+def _widths(ghost: int | Sequence[int], name: str) -> int | tuple[int, ...]:
+    """Give integers, one for all dimensions as itself."""
+    widths = integers(ghost, name)
+    return widths if is_several(ghost) else widths[0]

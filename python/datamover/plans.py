@@ -24,7 +24,7 @@ from ._plan import (
     Region,
     SectionCopy,
 )
-from .arguments import integers, is_several
+from .arguments import flag, integer, integers, is_several
 from .errors import InvalidArgument, Mismatch, WrongType
 from .layouts import Layout
 
@@ -143,7 +143,14 @@ def redistribute(
     datamover.errors.Mismatch: process 0 needs index (4) of the source for its block 0, and no \
 block of the source holds it; a partial redistribution leaves out such elements
     """
-    plan = _plan.redistribute(source, destination, axes, source_region, destination_region, partial)
+    plan = _plan.redistribute(
+        _checked(source),
+        _checked(destination),
+        None if axes is None else integers(axes, "axes"),
+        None if source_region is None else _region(source_region, "source_region"),
+        None if destination_region is None else _region(destination_region, "destination_region"),
+        flag(partial, "partial"),
+    )
     if relabel is False:
         return plan
     from .relabelling import relabelled
@@ -224,7 +231,8 @@ def halo(
     """
     lower, upper = _sides(width, layout)
     domain = _wrapping_domain(periodic, wraps, layout)
-    return _plan.halo(layout, lower, upper, domain, wraps, corners, colours, colour)
+    counts = integer(colours, "colours"), integer(colour, "colour")
+    return _plan.halo(layout, lower, upper, domain, wraps, flag(corners, "corners"), *counts)
 
 
 def axis_halo(
@@ -269,7 +277,7 @@ def axis_halo(
     """
     lower, upper = _sides(width, layout)
     domain = _wrapping_domain(periodic, wraps, layout)
-    return _plan.axis_halo(layout, lower, upper, axis, domain, wraps)
+    return _plan.axis_halo(layout, lower, upper, integer(axis, "axis"), domain, wraps)
 
 
 def panel_broadcast(layout: BlockCyclic, region: Region, along: int) -> MotionPlan:
@@ -321,7 +329,9 @@ def panel_broadcast(layout: BlockCyclic, region: Region, along: int) -> MotionPl
     >>> plan.outgoing(0), plan.outgoing(1), plan.outgoing(2)
     ({0: 96, 1: 96}, {}, {2: 96, 3: 96})
     """
-    return _plan.panel_broadcast(layout, region, along)
+    return _plan.panel_broadcast(
+        _checked(layout), _region(region, "region"), integer(along, "along")
+    )
 
 
 def prolongation(
@@ -395,7 +405,14 @@ def prolongation(
     lower, upper = _sides(width, fine)
     domain = _wrapping_domain(periodic, wraps, coarse)
     return _plan.prolongation(
-        coarse, fine, integers(factor, "factor"), lower, upper, domain, wraps, partial
+        _checked(coarse),
+        fine,
+        integers(factor, "factor"),
+        lower,
+        upper,
+        domain,
+        wraps,
+        flag(partial, "partial"),
     )
 
 
@@ -451,7 +468,14 @@ def restriction(
     lower, upper = _sides(width, coarse)
     domain = _wrapping_domain(periodic, wraps, fine)
     return _plan.restriction(
-        fine, coarse, integers(factor, "factor"), lower, upper, domain, wraps, partial
+        _checked(fine),
+        coarse,
+        integers(factor, "factor"),
+        lower,
+        upper,
+        domain,
+        wraps,
+        flag(partial, "partial"),
     )
 
 
@@ -459,6 +483,12 @@ def _checked(layout: Layout) -> Layout:
     if not isinstance(layout, Layout):
         raise WrongType(f"a {type(layout).__name__} was given, it must be a layout")
     return layout
+
+
+def _region(region: Region, name: str) -> Region:
+    if not isinstance(region, Region):
+        raise WrongType(f"{name} is {region!r}, it must be a Region")
+    return region
 
 
 def _wrapping_domain(

@@ -67,6 +67,35 @@ def test_arguments_of_a_wrong_kind_are_type_errors():
             dm.Region(*bad)
 
 
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda a: dm.redistribute(3, a), "a int was given, it must be a layout"),
+        (lambda a: dm.redistribute(a, "(block)"), "a str was given, it must be a layout"),
+        (lambda a: dm.redistribute(a, a, axes="ab"), "axes is 'ab'"),
+        (lambda a: dm.redistribute(a, a, source_region=(0, 4)), r"source_region is \(0, 4\)"),
+        (lambda a: dm.redistribute(a, a, destination_region=4), "destination_region is 4"),
+        (lambda a: dm.redistribute(a, a, partial="no"), "partial is 'no'"),
+        (lambda a: dm.halo(a, 1, corners="no"), "corners is 'no'"),
+        (lambda a: dm.halo(a, 1, colours="2"), "colours is '2'"),
+        (lambda a: dm.axis_halo(a, 1, "x"), "axis is 'x'"),
+        (lambda a: dm.panel_broadcast("a", dm.Region(0, 1), 0), "must be a layout"),
+        (lambda a: dm.panel_broadcast(a, None, 0), "region is None"),
+        (lambda a: dm.panel_broadcast(a, dm.Region(0, 1), 0.5), "along is 0.5"),
+        (lambda a: dm.prolongation(a, a, 2, partial=2), "partial is 2"),
+        (lambda a: dm.restriction(a, 3, 2), "must be a layout"),
+        (lambda a: dm.dense_memory("a", 0, 8), "must be a layout"),
+        (lambda a: dm.dense_memory(a, "0", 8), "rank is '0'"),
+        (lambda a: dm.dense_memory(a, 0, 8, ghost="1"), "ghost is '1'"),
+        (lambda a: dm.copy(b"1", bytearray(1), op=3), "op is 3"),
+    ],
+)
+def test_wrong_kinds_of_arguments_of_functions_are_one_sentence(call, words):
+    with pytest.raises(dm.WrongType, match=words) as caught:
+        call(dm.BlockCyclic((4,), "(block)", nprocs=2))
+    assert "\n" not in str(caught.value)
+
+
 def test_importing_the_package_loads_neither_mpi_nor_numpy():
     code = """
 import sys, datamover as dm

@@ -382,6 +382,15 @@ class TestCopy:
         dm.copy(np.broadcast_to(np.arange(4.0), (3, 4)), b)
         np.testing.assert_array_equal(b, [[0, 1, 2, 3]] * 3)
 
+    def test_memory_of_other_kinds(self):
+        out = bytearray(3)
+        dm.copy(b"abc", out)
+        dm.copy(memoryview(b"xyz")[:2], memoryview(out)[1:])
+        assert out == b"axy"
+        for wrong in (3, [1, 2], None):
+            with pytest.raises(dm.WrongType):
+                dm.copy(np.zeros(2), wrong)
+
     def test_interleaved_views_do_not_overlap(self):
         a = np.arange(10)
         dm.copy(a[::2], a[1::2])

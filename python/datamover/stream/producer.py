@@ -7,7 +7,6 @@ import contextlib
 import functools
 import json
 import logging
-import operator
 import os
 import weakref
 from collections.abc import Iterator
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from datamover._plan import Producer
-from datamover.arguments import memory_limit, seconds, text
+from datamover.arguments import integer, memory_limit, seconds, text
 from datamover.arrays import UserArrays, XArray
 from datamover.collective_calls import agreeing, leaving, refused_by
 from datamover.counted import counted
@@ -362,10 +361,7 @@ def _text(value: Any, name: str) -> str:
 
 def _count(value: Any, name: str) -> int:
     """Give an integer; whether it makes sense the engine says."""
-    try:
-        count = operator.index(value)
-    except TypeError:
-        raise WrongType(f"{name} is {value!r}, it must be an integer") from None
+    count = integer(value, name)
     if not 0 <= count <= wire.MAX_NUMBER:
         raise InvalidArgument(f"{name} is {count}, it must be 0 to {wire.MAX_NUMBER}")
     return count
