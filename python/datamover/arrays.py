@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import functools
 import reprlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
@@ -322,7 +322,7 @@ class UserArrays:
     ----------
     arrays : ndarray or mapping of block to ndarray
         One array (for a process with one block), or one per local block, by its number. Any
-        strides; ghosts included. None, or an empty mapping, where a process has no block. Masked
+        strides; ghosts included. None, or an empty mapping, where a process has no elements. Masked
         arrays are a `WrongType`: elements travel without masks.
     ghost : int, sequence of int, or sequence of (int, int)
         As for `XArray`.
@@ -391,27 +391,48 @@ class UserArrays:
             return list(self._given.values())
         return [self._given]
 
-    def _by_block(self, layout: Layout, rank: int) -> dict[int, np.ndarray]:
+    def _by_block(
+        self, layout: Layout, rank: int, default_dtype: np.dtype | None = None
+    ) -> dict[int, np.ndarray]:
+        """Give the array of each block; those of blocks without elements need not be given."""
         blocks = list(layout.blocks_of(rank))
+        dtype = self.dtype or default_dtype or np.dtype("u1")
         if isinstance(self._given, Mapping):
             for block in self._given:
                 if not isinstance(block, Integral):
                     raise WrongType(f"the arrays have a key {block!r}; keys are numbers of blocks")
-            if sorted(self._given) != blocks:
+            given = {int(block): array for block, array in self._given.items()}
+            if sorted(given) != blocks:
+                given |= self._nothing(layout, set(blocks).difference(given), dtype)
+            if sorted(given) != blocks:
                 raise Mismatch(
                     f"process {rank} was given arrays for blocks {sorted(self._given)}, "
                     f"it holds {blocks}"
                 )
-            return {int(block): array for block, array in self._given.items()}
+            return given
         listed = self._listed()
         if not blocks and all(array.size == 0 for array in listed):
             return {}
+        if not listed:
+            listed = list(self._nothing(layout, blocks, dtype).values())
         if len(listed) != len(blocks):
             raise Mismatch(
-                f"process {rank} was given {len(listed)} arrays for its {len(blocks)} blocks; "
-                "the blocks of one array are given as a mapping {block: array}"
+                f"process {rank} was given {len(self._listed())} arrays for its {len(blocks)} "
+                "blocks; the blocks of one array are given as a mapping {block: array}"
             )
         return dict(zip(blocks, listed, strict=True))
+
+    def _nothing(
+        self, layout: Layout, blocks: Iterable[int], dtype: np.dtype
+    ) -> dict[int, np.ndarray]:
+        """Make arrays for those blocks that have no elements, and no ghosts around them."""
+        lower, upper = _per_side(self._ghost, _block_dims(layout))
+        shapes = {block: layout.block_extents(block) for block in blocks}
+        return {
+            block: np.empty(shape, dtype)
+            for block, shape in shapes.items()
+            if 0 in shape and not any(lower) and not any(upper)
+        }
 
     def __repr__(self) -> str:
         listed = self._listed()
@@ -425,7 +446,7 @@ class UserArrays:
     def part(self, layout: Layout, rank: int, default_dtype: np.dtype) -> Any:
         """Give what movers bind; not for users."""
         dtype = self.dtype or default_dtype
-        described = [place for place, _ in self.places(layout, rank)]
+        described = [place for place, _ in self.places(layout, rank, default_dtype)]
         writable = all(array.flags.writeable for array in self._listed())
         try:
             return core().user_part(
@@ -462,7 +483,9 @@ class UserArrays:
             sides = zip(lower, upper, array.shape, strict=True)
             yield block, array[tuple(slice(below, n - above) for below, above, n in sides)]
 
-    def places(self, layout: Layout, rank: int) -> list[tuple[tuple, Any]]:
+    def places(
+        self, layout: Layout, rank: int, default_dtype: np.dtype | None = None
+    ) -> list[tuple[tuple, Any]]:
         """Give (block, address, shape, byte strides, ghosts below, above) each; not for users.
 
         With each the array, whose memory is there as long as it is kept.
@@ -473,5 +496,5 @@ class UserArrays:
                 (block, a.__array_interface__["data"][0], a.shape, a.strides, lower, upper),
                 a,
             )
-            for block, a in self._by_block(layout, rank).items()
+            for block, a in self._by_block(layout, rank, default_dtype).items()
         ]

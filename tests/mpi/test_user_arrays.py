@@ -225,3 +225,28 @@ def test_ghosts_that_were_not_said_are_asked_for(comm):
     for wrong in (np.zeros((3, 6)), dm.UserArrays(np.zeros((7, 7)), ghost=1)):
         with pytest.raises(dm.Mismatch, match=r"asks for \(\d, \d\)( \(on|$)"):
             dm.Mover(plan, wrong, wrong, comm=comm)
+
+
+@pytest.mark.parametrize("nothing", [None, {}], ids=str)
+@pytest.mark.parametrize("kind", ["block", "index list", "boxes", "ranges"])
+def test_a_process_without_elements_gives_nothing(comm, kind, nothing):
+    """Also where its share is a block of no elements; of several blocks those may be left out."""
+    n = comm.size
+    only_first = [[0, 1], *[[]] * (n - 1)]
+    layout = {
+        "block": lambda: dm.BlockCyclic((1, 2), "(block, *)", nprocs=n),
+        "index list": lambda: dm.IndexList(2, only_first),
+        "boxes": lambda: dm.FloorPlan(
+            [dm.Region(0, 2), *[dm.Region(2, 2)] * n], [*range(n), 0], nprocs=n
+        ),
+        "ranges": lambda: dm.FlatCyclic(2, 2, n),
+    }[kind]()
+    first = layout.blocks_of(0)[0]
+    shape = layout.block_extents(first)
+    source = {first: np.arange(1.0, 3).reshape(shape)} if comm.rank == 0 else nothing
+    destination = {first: np.zeros(shape, "f4")} if comm.rank == 0 else nothing
+    dm.Mover(dm.redistribute(layout, layout), source, destination, comm=comm)()
+    if comm.rank == 0:
+        assert destination[first].ravel().tolist() == [1, 2]
+    with pytest.raises(dm.Mismatch, match="process 0 was given"):
+        dm.Mover(dm.redistribute(layout, layout), nothing, nothing, comm=comm)
