@@ -511,6 +511,11 @@ def _wrapping_domain(
                 "periodic: give periodic=True, or its Region, too"
             )
         return Region.empty_region(_checked(layout).dims)
+    if periodic.empty and not _checked(layout).domain.empty:
+        raise InvalidArgument(
+            "the periodic domain holds no point: give the Region that wraps around, or True for "
+            "that of the blocks"
+        )
     return periodic
 
 

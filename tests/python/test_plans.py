@@ -427,6 +427,8 @@ class TestHalo:
         blocks = dm.FloorPlan([dm.Region(0, 8), dm.Region(8, 16)], [0, 1])
         with pytest.raises(dm.InvalidArgument, match="at least 16"):
             dm.halo(blocks, 1, periodic=dm.Region(0, 6))
+        with pytest.raises(dm.InvalidArgument, match="holds no point"):
+            dm.halo(blocks, 1, periodic=dm.Region(4, 0))
 
 
 class TestNeededElements:
