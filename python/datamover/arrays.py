@@ -366,16 +366,13 @@ class UserArrays:
                     f"{array.itemsize}"
                 )
 
-    def columns(self, layout: Layout) -> list[UserArrays]:
-        """Take (n, k) rows apart, where a layout has n single elements; not for users."""
+    def columns(self, layout: Layout, rank: int) -> list[UserArrays]:
+        """Take (n, k) rows apart, where a process holds n single elements; not for users."""
         shapes = [array.shape for array in self._listed()]
-        is_rows = (
-            _is_flat(layout)
-            and bool(shapes)
-            and all(len(shape) == 2 and shape[1] == shapes[0][1] > 0 for shape in shapes)
-        )
-        if not is_rows:
+        if not _is_flat(layout) or len(shapes) != 1 or len(shapes[0]) != 2 or shapes[0][1] == 0:
             return [self]
+        if shapes[0][0] != sum(layout.block_extents(b)[0] for b in layout.blocks_of(rank)):
+            return [self]  # no rows, but an array of a wrong shape
         if isinstance(self._given, Mapping):
             blocks = self._given.items()
             return [

@@ -177,14 +177,16 @@ class _Parts:
             dest = _wrapped(b)
             if replaces and isinstance(dest, UserArrays):
                 dest.refuse_overlaps()
-            for columns in self._columns(_wrapped(a), dest):
+            for columns in self._columns(rank, _wrapped(a), dest):
                 self._add(rank, *columns)
 
-    def _columns(self, *ends: XArray | UserArrays) -> list[tuple[XArray | UserArrays, ...]]:
+    def _columns(
+        self, rank: int, *ends: XArray | UserArrays
+    ) -> list[tuple[XArray | UserArrays, ...]]:
         """Pair the columns of a source and a destination of which the elements are rows."""
         layouts = (self.plan.source, self.plan.destination)
         listed = [
-            array.columns(layout) if isinstance(array, UserArrays) else [array]
+            array.columns(layout, rank) if isinstance(array, UserArrays) else [array]
             for array, layout in zip(ends, layouts, strict=True)
         ]
         most = max(map(len, listed))
