@@ -6,6 +6,7 @@ DATAMOVER_TEST_CASES multiplies the hostile messages, DATAMOVER_TEST_SEED draws 
 """
 
 import contextlib
+import dis
 import fcntl
 import itertools
 import os
@@ -779,6 +780,59 @@ def test_after_a_timeout_a_step_can_be_asked_for_again():
                 with contextlib.suppress(dm.Timeout):
                     assert numbers([next(steps)]) == [step]
     assert out.counters()["steps_dropped"] == 0
+
+
+class Interrupted(KeyboardInterrupt):
+    pass
+
+
+@contextlib.contextmanager
+def interrupted_behind_call(number, *functions):
+    """Raise `Interrupted` behind a call that these make, which is where Python hears of signals."""
+    made, before = itertools.count(), {}
+
+    def trace(frame, event, _):
+        if all(frame.f_code is not function.__code__ for function in functions):
+            return None
+        frame.f_trace_opcodes = True
+        if event == "opcode":
+            was, operation = before.get(frame), dis.opname[frame.f_code.co_code[frame.f_lasti]]
+            before[frame] = operation
+            if was is not None and was.startswith("CALL") and next(made) == number:
+                raise Interrupted
+        return trace
+
+    old = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        yield
+    finally:
+        sys.settrace(old)
+
+
+def test_a_step_comes_again_after_an_interruption_before_it_was_taken():
+    consumer = dm.stream.Consumer
+    lost, was_interrupted = [], True
+    with (
+        dm.Stream(None, HERE, consumers=1) as out,
+        dm.stream.connect(out.address) as source,
+    ):
+        steps = source.steps({"u": LINE}, LIMIT_SECONDS)
+        while was_interrupted:
+            first = 2 * len(lost)
+            send(out, [first, first + 1])
+            was_interrupted, seen = False, []
+            try:
+                with interrupted_behind_call(len(lost), consumer._take, consumer._target):
+                    seen += numbers([next(steps)])
+            except Interrupted:
+                was_interrupted = True
+            while seen[-1:] != [first + 1]:
+                seen += numbers([next(steps)])
+            assert seen in ([first, first + 1], [first + 1])
+            lost.append(seen == [first + 1])
+    assert lost.index(True) > 1  # what was taken and not handed over yet
+    assert lost[:-1] == sorted(lost[:-1])
 
 
 def test_arrays_are_asked_for_in_every_step():

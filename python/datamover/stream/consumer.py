@@ -134,6 +134,7 @@ class Consumer:
         self._group = Group(comm)
         self._wanted: dict[str, _Wanted] = {}
         self._turn = threading.Lock()  #: who holds it takes a step
+        self._arrived: list[tuple[int, list[tuple[str, str]]] | None] = []  #: not handed over yet
         with self._refusing():
             self._address = wire.parse_address(address)
             if token is not None and not (isinstance(token, str) and token.isprintable()):
@@ -267,18 +268,27 @@ class Consumer:
             return self._take(limit)
 
     def _take(self, limit: float | None) -> tuple[int, dict[str, Any]]:
-        arrived = self._end.next(limit)
+        """Take a step. After Ctrl-C before it was taken, it comes again with the next call."""
+        if not self._arrived:
+            # Nothing of Python runs, and so no handler of a signal, until the step is in the list.
+            self._arrived.extend(map(self._end.next, (limit,)))
+        arrived = self._arrived[0]
         if arrived is None:
+            self._arrived.clear()
             raise StopIteration
         number, found = arrived
         try:
             arrays = {
                 name: self._target(name).unpack(self._end, name, dtype) for name, dtype in found
             }
-            self._end.taken()
-        except BaseException as error:
+        except Exception as error:
+            self._arrived.clear()
             self._fail(error)
             raise
+        try:
+            self._end.taken()
+        finally:
+            self._arrived.clear()
         return number, arrays
 
     def _target(self, name: str) -> _Wanted:
