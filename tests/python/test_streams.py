@@ -2017,6 +2017,46 @@ def test_a_recording_that_has_no_room_says_so_and_leaves_whole_steps(tmp_path, k
     assert kind == "zarr" or list((tmp_path / "run" / "u").iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    "dtype",
+    [
+        np.dtype([("a", ">f8"), ("b", "i2")]),
+        np.dtype([("a", "i1"), ("b", "f8")], align=True),
+        np.dtype([("a", "u1"), ("b", [("x", ">i4"), ("y", "f4")])]),
+        np.dtype(">c8"),
+        np.dtype("V5"),
+    ],
+    ids=str,
+)
+def test_records_are_recorded_with_their_values(tmp_path, dtype):
+    sent = np.frombuffer(bytes(range(1, 61)) * dtype.itemsize, "u1")[: 12 * dtype.itemsize]
+    sent = sent.view(dtype).reshape(2, 6)
+    with (
+        dm.Stream(None, HERE, consumers=1, timeout=LIMIT_SECONDS) as out,
+        command(out.address, "--to", f"zarr:{tmp_path / 'run'}") as recorder,
+    ):
+        for step in range(2):
+            out.send("u", sent[step], layout=LINE, step=step)
+        out.close()
+        _, errors = recorder.communicate()
+    assert recorder.returncode == 0 and not errors
+    found = pytest.importorskip("zarr").open_array(tmp_path / "run" / "u", mode="r")[...]
+    assert found.tolist() == sent.tolist()
+
+
+@pytest.mark.parametrize("dtype", [[("a", "f8", 3)], "M8", np.longdouble], ids=str)
+def test_what_zarr_cannot_hold_is_not_recorded_in_it(tmp_path, dtype):
+    with (
+        dm.Stream(None, HERE, consumers=1, timeout=LIMIT_SECONDS) as out,
+        command(out.address, "--to", f"zarr:{tmp_path / 'run'}") as recorder,
+    ):
+        out.send("u", np.zeros(6, dtype), layout=LINE)
+        _, errors = recorder.communicate()
+    assert recorder.returncode == 1 and len(errors.splitlines()) == 1
+    assert "array 'u': Zarr cannot hold dtype" in errors
+    assert not (tmp_path / "run").exists()
+
+
 def test_arrays_that_have_one_name_in_zarr_are_refused(tmp_path):
     with dm.Stream(None, HERE, timeout=LIMIT_SECONDS) as out:
         names = [word for name in ("u", "u.steps") for word in ("--array", name)]

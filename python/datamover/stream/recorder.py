@@ -8,6 +8,7 @@ import dataclasses
 import functools
 import time
 import urllib.parse
+import warnings
 from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Protocol
@@ -17,6 +18,7 @@ import numpy as np
 from datamover.counted import counted
 from datamover.errors import InvalidArgument, IoError, Unsupported
 from datamover.files import npy
+from datamover.files import zarr as zarr_files
 from datamover.files.formats import ArraySpec, MoveOptions
 from datamover.files.space import is_no_space, no_space
 from datamover.layouts import BlockCyclic
@@ -261,6 +263,14 @@ class _NpyRecorder:
             writer.write((0,) * array.ndim, array)
 
 
+@contextlib.contextmanager
+def _without_warnings() -> Iterator[None]:
+    """Keep back what zarr-python says of dtypes that other readers may not know."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
 class _ZarrRecorder:
     """A group with an array for each name, which grows, and its steps beside it."""
 
@@ -273,9 +283,11 @@ class _ZarrRecorder:
         self._group: Any = None
         self._arrays: dict[str, tuple[Any, Any]] = {}
 
+    @_without_warnings()
     def begin(self, infos: Collection[ArrayInfo]) -> None:
         self._refuse_twice([info.name for info in infos])
-        self._group = self._make_group()
+        for info in infos:
+            self._refuse_unheld(info.name, info.shape, info.dtype)
         for info in infos:
             self._begin(info.name, info.shape, info.dtype)
 
@@ -293,6 +305,13 @@ class _ZarrRecorder:
                 "record to npy: instead, or one of them alone"
             )
 
+    @staticmethod
+    def _refuse_unheld(array: str, shape: tuple[int, ...], dtype: np.dtype) -> None:
+        try:
+            zarr_files.check_output(ArraySpec((1, *shape), dtype), MoveOptions())
+        except Unsupported as error:
+            raise Unsupported(f"array {array!r}: {error}; record to npy: instead") from None
+
     def _begin(self, array: str, shape: tuple[int, ...], dtype: np.dtype) -> None:
         name, name_of_steps = self._names(array)
         chunk = list(shape)
@@ -301,20 +320,25 @@ class _ZarrRecorder:
             chunk[d] = max(1, min(chunk[d], ZARR_CHUNK_BYTES // max(rest, 1)))
         # As dm.save names those that nobody has named; with the steps as coordinates, for xarray.
         dims = (name_of_steps, *(f"{name}_{d}" for d in range(len(shape))))
+        if self._group is None:
+            self._group = self._make_group()
+        stored = zarr_files.stored_dtype(dtype)
         data = self._group.create_array(
-            name, shape=(0, *shape), chunks=(1, *chunk), dtype=dtype, dimension_names=dims
+            name, shape=(0, *shape), chunks=(1, *chunk), dtype=stored, dimension_names=dims
         )
         steps = self._group.create_array(
             name_of_steps, shape=(0,), chunks=(1024,), dtype="i8", dimension_names=dims[:1]
         )
         self._arrays[array] = data, steps
 
+    @_without_warnings()
     def write(self, name: str, step: int, array: np.ndarray) -> None:
         if name not in self._arrays:
             self._refuse_twice([*self._arrays, name])
+            self._refuse_unheld(name, array.shape, array.dtype)
             self._begin(name, array.shape, array.dtype)
         data, steps = self._arrays[name]
-        data.append(array[None])
+        data.append(array.astype(zarr_files.stored_dtype(array.dtype), copy=False)[None])
         steps.append(np.array([step]))
 
 
