@@ -31,7 +31,7 @@ import datamover as dm
 from datamover import _plan, cli
 from datamover.launch import outer_environment
 from datamover.stream import wire
-from datamover.stream.recorder import Recorded
+from datamover.stream.recorder import Recorded, record
 
 CASES = int(os.environ.get("DATAMOVER_TEST_CASES", "1"))
 SEED = int(os.environ.get("DATAMOVER_TEST_SEED", "0"))
@@ -2014,7 +2014,40 @@ def test_a_recording_that_has_no_room_says_so_and_leaves_whole_steps(tmp_path, k
         _, errors = recorder.communicate()
     assert recorder.returncode == 1 and "20,000 bytes (ulimit -f)" in errors
     assert "Traceback" not in errors and str(tmp_path) in errors
-    assert kind == "zarr" or list((tmp_path / "run" / "u").iterdir()) == []
+    if kind == "npy":
+        assert list((tmp_path / "run" / "u").iterdir()) == []
+    else:
+        group = pytest.importorskip("zarr").open_group(tmp_path / "run", mode="r")
+        assert group["u"].shape == (0, 1 << 16) and group["u.steps"].shape == (0,)
+
+
+def test_ctrl_c_ends_a_recording_after_whole_steps(tmp_path, monkeypatch):
+    zarr = pytest.importorskip("zarr")
+    append, appended, told = zarr.Array.append, [], []
+
+    def append_interrupted(array, elements):
+        appended.append(array.name)
+        if len(appended) == 7:  # an array of the second step, before its number
+            signal.raise_signal(signal.SIGINT)
+        append(array, elements)
+
+    monkeypatch.setattr(zarr.Array, "append", append_interrupted)
+    with dm.Stream(None, HERE, consumers=1, timeout=LIMIT_SECONDS) as out:
+
+        def sending():
+            for step in range(4):
+                for name in ("u", "v"):
+                    out.send(name, of_step(step), layout=LINE, step=step)
+
+        with thread(sending), pytest.raises(KeyboardInterrupt):
+            to = f"zarr:{tmp_path / 'run'}"
+            record(out.address, to, [], None, LIMIT_SECONDS, told.append)
+    group = zarr.open_group(tmp_path / "run", mode="r")
+    numbers = [group[f"{name}.steps"][...].tolist() for name in ("u", "v")]
+    assert numbers == [[0, 1], [0, 1]]
+    for name in ("u", "v"):
+        assert group[name][...].tolist() == [of_step(step).tolist() for step in (0, 1)]
+    assert told[-1].steps == 2 and told[-1].bytes == 4 * 48
 
 
 @pytest.mark.parametrize(

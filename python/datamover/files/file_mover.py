@@ -10,10 +10,9 @@ is known to all after each step, by a mover that carries a flag from each to eac
 from __future__ import annotations
 
 import contextlib
-import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -39,6 +38,7 @@ from datamover.mover_pairs import MoverPairs
 from datamover.movers import Mover, MoverOptions
 from datamover.mpi import collectively, comm_address, core
 from datamover.plans import MotionPlan, redistribute
+from datamover.uninterrupted import uninterrupted
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -48,29 +48,6 @@ if TYPE_CHECKING:
 
 #: Movers of so many steps are kept bound; of more, each is bound when its turn comes.
 KEPT_STEPS = 8
-
-
-@contextlib.contextmanager
-def _uninterrupted() -> Iterator[None]:
-    """Have Ctrl-C wait until the block has ended; a second one does not."""
-    handler: Callable[..., Any] | Any = signal.getsignal(signal.SIGINT)
-    if threading.current_thread() is not threading.main_thread() or not callable(handler):
-        yield
-        return
-    came: list[tuple[Any, ...]] = []
-
-    def keep(*signaled: Any) -> None:
-        came.append(signaled)
-        if len(came) > 1:
-            handler(*signaled)
-
-    signal.signal(signal.SIGINT, keep)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, handler)
-        if came:
-            handler(*came[0])
 
 
 class _IoTask:
@@ -293,7 +270,7 @@ class FileMover(Mover):
 
     def _advance(self) -> bool:
         """Go on to what is to be waited for next; False when all is complete."""
-        with _uninterrupted():
+        with uninterrupted():
             try:
                 self._awaited = next(self._round, None)
             except BaseException as e:

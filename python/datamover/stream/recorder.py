@@ -24,6 +24,7 @@ from datamover.files.space import is_no_space, no_space
 from datamover.layouts import BlockCyclic
 from datamover.stream.array_info import ArrayInfo
 from datamover.stream.consumer import Consumer, connect
+from datamover.uninterrupted import uninterrupted
 
 #: A chunk of a Zarr array holds about so many bytes of one step.
 ZARR_CHUNK_BYTES = 4 << 20
@@ -146,11 +147,12 @@ def _record(
 ) -> Recorded:
     count = nbytes = 0
     for step, arrays in source.steps(layouts, timeout):
-        for name, array in arrays.items():
-            recorder.write(name, step, array)
-            nbytes += array.nbytes
-        count += 1
-        tell(Recorded(count, nbytes, source.dropped))
+        with uninterrupted():  # what is recorded is whole, and told
+            for name, array in arrays.items():
+                recorder.write(name, step, array)
+                nbytes += array.nbytes
+            count += 1
+            tell(Recorded(count, nbytes, source.dropped))
         if count == steps:
             break
     return Recorded(count, nbytes, source.dropped)
@@ -187,10 +189,11 @@ def _record_as_they_come(
             if count == 0:
                 recorder.begin([])
             count, last, seen = count + 1, step, set()
-        for name, array in arrays.items():
-            recorder.write(name, step, array)
-            nbytes += array.nbytes
-        tell(Recorded(count, nbytes, source.dropped))
+        with uninterrupted():
+            for name, array in arrays.items():
+                recorder.write(name, step, array)
+                nbytes += array.nbytes
+            tell(Recorded(count, nbytes, source.dropped))
         seen |= arrays.keys()
         # In the first step nobody knows yet whether another one comes, unless all were named.
         if count == steps and (names or count > 1) and seen >= known:
@@ -338,8 +341,16 @@ class _ZarrRecorder:
             self._refuse_unheld(name, array.shape, array.dtype)
             self._begin(name, array.shape, array.dtype)
         data, steps = self._arrays[name]
-        data.append(array.astype(zarr_files.stored_dtype(array.dtype), copy=False)[None])
-        steps.append(np.array([step]))
+        count = steps.shape[0]
+        try:
+            data.append(array.astype(zarr_files.stored_dtype(array.dtype), copy=False)[None])
+            steps.append(np.array([step]))
+        except Exception:
+            # xarray reads them only where both are as long. Where this fails too, it is as before.
+            with contextlib.suppress(Exception):
+                data.resize((count, *array.shape))
+                steps.resize((count,))
+            raise
 
 
 _RECORDERS = {"npy": _NpyRecorder, "zarr": _ZarrRecorder}
