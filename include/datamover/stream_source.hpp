@@ -51,8 +51,8 @@ struct WholeStreamArray {
 
 /// The receiving end of a stream (`Stream`, or one of Python). Each process gets its part of an
 /// array straight from those that hold it. While a call waits it reads the connections itself; a
-/// thread of its own, without MPI, does so where the program stays away. Where a collective call
-/// fails on one process, all throw.
+/// thread of its own, without MPI, does so where the program stays away. Used by one thread at a
+/// time. Where a collective call fails on one process, all throw.
 class StreamSource {
 public:
     /// No stream.

@@ -307,7 +307,8 @@ class Stream:
         `bytes_kept` wait for consumers or are on their way; `bytes_held` are these and memory that
         is there to be packed into again. `connections_refused` were ended by this process: what
         came over them made no sense, or not in time, or there were too many.
-        `consumers` listen now, `consumers_came` did at some time, `consumers_lost` left or failed;
+        `consumers` listen now, `consumers_came` did at some time, `consumers_lost` left or failed,
+        also before they listened;
         `steps_dropped` were dropped, for all consumers together.
         """
         return self._end.counters()
@@ -317,7 +318,9 @@ class Stream:
         """Wait until consumers have what was sent to them, then end the stream. Collective.
 
         What they have not taken after `timeout` seconds (None: wait for ever) they do not get; it
-        counts as dropped. A second call does nothing, nor does one in a forked process.
+        counts as dropped. A second call does nothing, nor does one in a forked process. One whose
+        arguments are wrong, such as a `timeout` of 0, ends the stream at once: what is on its way
+        is lost.
         """
         if self._end.is_closed:
             return
