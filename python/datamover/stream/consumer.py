@@ -140,7 +140,7 @@ class Consumer:
             if token is not None and not (isinstance(token, str) and token.isprintable()):
                 raise InvalidArgument("a token must be a printable text")
             if ahead is not None and not (type(ahead) is int and 1 <= ahead <= wire.MAX_NUMBER):
-                raise InvalidArgument(f"ahead is {ahead!r}, it must be a number of steps")
+                raise InvalidArgument(f"ahead is {ahead!r}, it must be 1 to 64 steps")
             options = token, seconds(timeout), ahead or 0, bool(local), bool(newest)
         self._end = _plan.Consumer(self._group.members(), address, *options)
         self._finalizer = weakref.finalize(self, self._end.stop)
@@ -307,7 +307,11 @@ class Consumer:
         return self._end.counters()
 
     def close(self) -> None:
-        """Leave the stream. Local; where other processes still want steps, they fail."""
+        """Leave the stream. Local; where other processes still want steps, they fail.
+
+        Processes that leave before the end therefore wait for each other first, as with
+        `comm.Barrier()`: one may have got a step that another one still waits for.
+        """
         self._end.close()
 
     def __enter__(self) -> Consumer:
