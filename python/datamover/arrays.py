@@ -200,6 +200,14 @@ class XArray:
             return self._nothing()
         return self[self._one_block()]
 
+    def require_rank(self, rank: int) -> None:
+        """Raise Mismatch where this process has another rank in the array; not for users."""
+        if self._rank != rank:
+            raise Mismatch(
+                f"process {rank} was given an XArray of a communicator in which it is process "
+                f"{self._rank}"
+            )
+
     def _nothing(self) -> np.ndarray:
         return np.empty((0,) * _block_dims(self.layout), self.dtype)
 

@@ -387,6 +387,27 @@ def test_different_calls_of_sending_processes_are_refused(ends):
     ends.run(send, receive)
 
 
+def test_arrays_of_a_communicator_with_other_ranks_are_refused_at_their_own_end(comm):
+    line = dm.BlockCyclic(4 * comm.size, "block", nprocs=comm.size)
+    turned = dm.XArray(comm.Split(0, -comm.rank), line, dtype="i4")
+    sent, received = (dm.XArray(comm, line, dtype="i4") for _ in range(2))
+    sent.local[...] = comm.rank
+    with dm.Stream(comm, HERE, consumers=1, timeout=LIMIT_SECONDS) as out:
+        address = comm.bcast(out.address, 0)
+        with dm.stream.connect(address, comm, timeout=LIMIT_SECONDS) as source:
+            if comm.size > 1:
+                with pytest.raises(dm.Mismatch, match="communicator in which it is process"):
+                    source.steps({"u": turned})
+            steps = source.steps({"u": received}, LIMIT_SECONDS)
+            if comm.size > 1:
+                with pytest.raises(dm.Mismatch, match="communicator in which it is process"):
+                    out.send("u", turned, step=0)
+            out.send("u", sent, step=1)
+            assert next(steps)[0] == 1
+            assert (received.local == comm.rank).all()
+            comm.Barrier()
+
+
 def test_an_array_of_another_shape_is_refused_at_the_receiving_end_alone(ends):
     line = dm.BlockCyclic(64, "block", nprocs=ends.senders)
 

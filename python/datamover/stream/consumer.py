@@ -261,6 +261,8 @@ class Consumer:
                     f"the target of {name!r} is a {type(target).__name__}, it must be a layout or"
                     " an XArray"
                 )
+            if isinstance(target, XArray):
+                target.require_rank(self._group.rank)
         return {name: _Wanted(target, self._group.rank) for name, target in targets.items()}
 
     def _next(self, limit: float | None) -> tuple[int, dict[str, Any]]:

@@ -47,9 +47,10 @@ def local_memory(array: Any, layout: Layout, rank: int, dtype: np.dtype) -> Loca
     Raises
     ------
     Mismatch
-        Its shape or blocks are not the layout's.
+        Its shape or blocks are not the layout's, or are those of another process.
     """
     if isinstance(array, XArray):
+        array.require_rank(rank)
         return LocalMemory(*array.memory())
     user = array if isinstance(array, UserArrays) else UserArrays(array)
     places = user.places(layout, rank)
