@@ -1713,6 +1713,25 @@ def test_wrong_calls():
         send(out, [0])
 
 
+def test_x_arrays_that_cannot_take_a_step_are_refused_before_it_comes():
+    from mpi4py import MPI
+
+    one, freed = (dm.XArray(MPI.COMM_SELF, LINE, dtype="f8") for _ in range(2))
+    freed.free()
+    with (
+        dm.Stream(None, HERE, consumers=1) as out,
+        dm.stream.connect(out.address) as source,
+    ):
+        with pytest.raises(dm.InvalidArgument, match="'u' and 'v' are to be put into the same"):
+            source.steps({"u": one, "w": LINE, "v": one})
+        with pytest.raises(dm.InvalidState, match="freed"):
+            source.steps({"u": freed})
+        steps = source.steps({"u": one}, LIMIT_SECONDS)
+        send(out, [3])
+        assert next(steps) == (3, {"u": one})
+        assert (one.local == of_step(3)).all()
+
+
 def test_several_consumers_with_layouts_of_their_own():
     whole = np.arange(60.0).reshape(6, 10)
     grid = dm.BlockCyclic((6, 10), "(*, *)", nprocs=1)

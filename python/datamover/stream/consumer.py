@@ -226,7 +226,7 @@ class Consumer:
         WrongType
             An `XArray` of another dtype.
         InvalidArgument
-            No targets, where several processes receive.
+            No targets, where several processes receive; one `XArray` for two arrays.
         PeerFailed
             A process of either program failed or left.
         Timeout
@@ -261,8 +261,7 @@ class Consumer:
                     f"the target of {name!r} is a {type(target).__name__}, it must be a layout or"
                     " an XArray"
                 )
-            if isinstance(target, XArray):
-                target.require_rank(self._group.rank)
+        _check_x_arrays(targets, self._group.rank)
         return {name: _Wanted(target, self._group.rank) for name, target in targets.items()}
 
     def _next(self, limit: float | None) -> tuple[int, dict[str, Any]]:
@@ -327,6 +326,19 @@ class Consumer:
     def __repr__(self) -> str:
         host, port = self._address
         return f"Consumer(tcp://{host}:{port}, process {self._group.rank} of {self._group.size})"
+
+
+def _check_x_arrays(targets: Mapping[str, Layout | XArray], rank: int) -> None:
+    """Check that there is memory for each array that is to be put into an `XArray`."""
+    names: dict[int, str] = {}
+    for name, target in targets.items():
+        if not isinstance(target, XArray):
+            continue
+        target.require_rank(rank)
+        target.memory()  # an error where it has been freed
+        first = names.setdefault(id(target), name)
+        if first != name:
+            raise InvalidArgument(f"{first!r} and {name!r} are to be put into the same XArray")
 
 
 class _Steps(Iterator[tuple[int, dict[str, Any]]]):
