@@ -1,33 +1,46 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How does Ctrl-C wait until something is whole that must not be left half done?"""
+"""How do Ctrl-C, and other signals that end programs, wait until something is whole?"""
 
 from __future__ import annotations
 
 import contextlib
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 
 @contextlib.contextmanager
-def uninterrupted() -> Iterator[None]:
-    """Have Ctrl-C wait until the block has ended; a second one does not."""
-    handler: Callable[..., Any] | Any = signal.getsignal(signal.SIGINT)
-    if threading.current_thread() is not threading.main_thread() or not callable(handler):
+def uninterrupted(*signals: signal.Signals) -> Iterator[None]:
+    """Have Ctrl-C, or these signals, wait until the block has ended; a second one does not."""
+    with contextlib.ExitStack() as stack:
+        if threading.current_thread() is threading.main_thread():
+            for number in signals or (signal.SIGINT,):
+                stack.enter_context(_held(number))
+        yield
+
+
+@contextlib.contextmanager
+def _held(number: signal.Signals) -> Iterator[None]:
+    handler = signal.getsignal(number)
+    if handler in (None, signal.SIG_IGN):
         yield
         return
-    came: list[tuple[Any, ...]] = []
+    came: list[int] = []
 
-    def keep(*signaled: Any) -> None:
-        came.append(signaled)
+    def keep(*_: Any) -> None:
+        came.append(number)
         if len(came) > 1:
-            handler(*signaled)
+            go_on()
 
-    signal.signal(signal.SIGINT, keep)
+    def go_on() -> None:
+        signal.signal(number, handler)
+        signal.raise_signal(number)
+
+    signal.signal(number, keep)
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, handler)
+        signal.signal(number, handler)
         if came:
-            handler(*came[0])
+            signal.raise_signal(number)

@@ -2109,6 +2109,35 @@ def test_what_zarr_cannot_hold_is_not_recorded_in_it(tmp_path, dtype):
     assert not (tmp_path / "run").exists()
 
 
+TERMINATED_RECORDER = """
+    import signal, sys, zarr
+    from datamover.stream.recorder import record
+    append, appended = zarr.Array.append, []
+
+    def append_terminated(array, elements):
+        appended.append(array.name)
+        if len(appended) == 4:  # the number of the second step
+            signal.raise_signal(signal.SIGTERM)
+        append(array, elements)
+
+    zarr.Array.append = append_terminated
+    record(sys.argv[1], sys.argv[2], [], None, 60)
+"""
+
+
+def test_a_recording_that_is_terminated_ends_after_a_whole_step(tmp_path):
+    zarr = pytest.importorskip("zarr")
+    with (
+        dm.Stream(None, HERE, consumers=1, timeout=LIMIT_SECONDS) as out,
+        program(TERMINATED_RECORDER, out.address, f"zarr:{tmp_path / 'run'}") as recorder,
+    ):
+        send(out, range(4))
+        assert recorder.wait() == -signal.SIGTERM
+    group = zarr.open_group(tmp_path / "run", mode="r")
+    assert group["u.steps"][...].tolist() == [0, 1]
+    assert group["u"][...].tolist() == [of_step(step).tolist() for step in (0, 1)]
+
+
 def test_arrays_that_have_one_name_in_zarr_are_refused(tmp_path):
     with dm.Stream(None, HERE, timeout=LIMIT_SECONDS) as out:
         names = [word for name in ("u", "u.steps") for word in ("--array", name)]

@@ -22,6 +22,7 @@ from datamover.files import zarr as zarr_files
 from datamover.files.formats import ArraySpec, MoveOptions
 from datamover.files.space import is_no_space, no_space
 from datamover.layouts import BlockCyclic
+from datamover.lifeline import ENDING
 from datamover.stream.array_info import ArrayInfo
 from datamover.stream.consumer import Consumer, connect
 from datamover.uninterrupted import uninterrupted
@@ -147,7 +148,7 @@ def _record(
 ) -> Recorded:
     count = nbytes = 0
     for step, arrays in source.steps(layouts, timeout):
-        with uninterrupted():  # what is recorded is whole, and told
+        with uninterrupted(*ENDING):  # what is recorded is whole, and told
             for name, array in arrays.items():
                 recorder.write(name, step, array)
                 nbytes += array.nbytes
@@ -189,7 +190,7 @@ def _record_as_they_come(
             if count == 0:
                 recorder.begin([])
             count, last, seen = count + 1, step, set()
-        with uninterrupted():
+        with uninterrupted(*ENDING):
             for name, array in arrays.items():
                 recorder.write(name, step, array)
                 nbytes += array.nbytes
