@@ -137,13 +137,21 @@ public:
     }
 };
 
+/// What streams share, as Python has it. Threads of connections keep the places too, and let go of
+/// them at any time: not of Python's object, for which they would need the interpreter's lock, also
+/// when Python ends.
+struct PlacesInPython {
+    std::shared_ptr<stream::Places> places;
+};
+
 void make_producer(Producer* producer, std::shared_ptr<stream::Together> together,
                    const std::string& address, std::int64_t pathways, const std::string& policy,
                    std::int64_t queue_steps, std::int64_t queue_bytes, std::int64_t consumers,
                    const std::optional<std::string>& token, std::optional<double> timeout,
-                   bool local, bool every_step, std::shared_ptr<stream::Places> places,
+                   bool local, bool every_step, const PlacesInPython* shared,
                    const std::string& name) {
     if (together == nullptr) together = std::make_shared<AloneInPython>();
+    auto places = shared != nullptr ? shared->places : nullptr;
     const Unlocked release;
     new (producer) Producer(
         std::move(together), address,
@@ -424,7 +432,7 @@ void bind_stream(nb::module_& m) {
     bind_memory(m);
     nb::class_<stream::Together>(m, "Together", "The processes of one end of a stream, who agree.");
     bind_consumer(m);
-    nb::class_<stream::Places>(m, "Places", R"doc(What streams that share buffers have in common.
+    nb::class_<PlacesInPython>(m, "Places", R"doc(What streams that share buffers have in common.
 
 Parameters
 ----------
@@ -433,17 +441,18 @@ active, unit, unit_bytes, stall
 )doc")
         .def(
             "__init__",
-            [](stream::Places* places, std::int64_t active, const std::string& unit,
+            [](PlacesInPython* shared, std::int64_t active, const std::string& unit,
                std::int64_t unit_bytes, std::optional<double> stall) {
-                new (places) stream::Places({active, unit, unit_bytes, stall});
+                new (shared) PlacesInPython{std::make_shared<stream::Places>(
+                    StreamManagerOptions{active, unit, unit_bytes, stall})};
             },
             "active"_a, "unit"_a, "unit_bytes"_a, "stall"_a.none())
         .def_prop_ro(
             "active",
-            [](stream::Places& places) {
+            [](const PlacesInPython& shared) {
                 const Unlocked release;
-                const std::lock_guard lock(places.lock);
-                return places.active();
+                const std::lock_guard lock(shared.places->lock);
+                return shared.places->active();
             },
             "Streams that hold a place now; known to process 0.");
     nb::class_<Producer> c(m, "Producer", R"doc(The sending end of a stream: see datamover.Stream.

@@ -2,6 +2,8 @@
 // Where does the memory of library arrays come from, and where does it go back to?
 #include "segment_pool.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <iterator>
@@ -12,7 +14,7 @@
 namespace datamover::memory {
 namespace {
 
-constexpr std::int64_t alignment_bytes = 64;
+constexpr std::int64_t line_bytes = 64;
 constexpr std::int64_t small_slab_bytes = std::int64_t{4} << 20;
 constexpr std::int64_t page_bytes = std::int64_t{2} << 20;
 /// Segments of other processes that stay mapped although nobody uses them.
@@ -24,6 +26,20 @@ constexpr std::int64_t kept_bytes = std::int64_t{4} << 30;
 
 std::int64_t rounded_up(std::int64_t bytes, std::int64_t unit) {
     return (std::max<std::int64_t>(bytes, 1) + unit - 1) / unit * unit;
+}
+
+AllocationPtr private_memory(std::int64_t bytes, std::int64_t alignment_bytes) {
+    require_available(bytes);
+    bytes = rounded_up(bytes, alignment_bytes);
+    void* data = std::aligned_alloc(static_cast<std::size_t>(alignment_bytes),
+                                    static_cast<std::size_t>(bytes));
+    if (!data)
+        throw make_error(ErrorCode::no_memory, bytes, " bytes of memory cannot be allocated");
+    return {new Allocation{static_cast<std::byte*>(data), bytes, nullptr, 0, {}},
+            [](const Allocation* a) {
+                std::free(a->data);
+                delete a;
+            }};
 }
 
 }  // namespace
@@ -79,7 +95,7 @@ AllocationPtr SegmentPool::adopt(std::byte* data, std::int64_t bytes) {
 }
 
 AllocationPtr SegmentPool::allocate_shared(std::int64_t bytes) {
-    bytes = rounded_up(bytes, alignment_bytes);
+    bytes = rounded_up(bytes, line_bytes);
     const std::lock_guard lock(mutex_);
     Slab* best = nullptr;
     std::int64_t best_offset = 0, best_length = 0;
@@ -95,16 +111,11 @@ AllocationPtr SegmentPool::allocate_shared(std::int64_t bytes) {
 }
 
 AllocationPtr SegmentPool::allocate_private(std::int64_t bytes) {
-    require_available(bytes);
-    bytes = rounded_up(bytes, alignment_bytes);
-    void* data = std::aligned_alloc(alignment_bytes, static_cast<std::size_t>(bytes));
-    if (!data)
-        throw make_error(ErrorCode::no_memory, bytes, " bytes of memory cannot be allocated");
-    return {new Allocation{static_cast<std::byte*>(data), bytes, nullptr, 0, {}},
-            [](const Allocation* a) {
-                std::free(a->data);
-                delete a;
-            }};
+    return private_memory(bytes, line_bytes);
+}
+
+AllocationPtr SegmentPool::allocate_pages(std::int64_t bytes) {
+    return private_memory(bytes, ::sysconf(_SC_PAGESIZE));
 }
 
 AllocationPtr SegmentPool::allocate(std::int64_t bytes) {

@@ -38,6 +38,8 @@ public:
     AllocationPtr allocate(std::int64_t bytes);
     /// Private memory. Throws no_memory.
     static AllocationPtr allocate_private(std::int64_t bytes);
+    /// Private memory in pages where nothing else lies. Throws no_memory.
+    static AllocationPtr allocate_pages(std::int64_t bytes);
     /// Memory that somebody else has mapped, on this process and on others: found here for as long
     /// as the reference lives. Throws invalid_argument where it is not shared.
     AllocationPtr adopt(std::byte* data, std::int64_t bytes);

@@ -224,7 +224,9 @@ void throw_difference(const mpi::ProcessGroup& group, const Moves& moves,
 void check_bound(const mpi::ProcessGroup& group, const Moves& moves, const MoverOptions& options) {
     for (const PlannedParts& planned : moves.plans) check_sizes(group, planned);
     mpi::collectively(group, [&] {
-        plan::check_conflicts(bound_parts(moves), group.rank(), options.op != Op::replace);
+        // beta is applied with each element that arrives: two would apply it twice.
+        const bool may_meet = options.op != Op::replace && options.beta == 1.0;
+        plan::check_conflicts(bound_parts(moves), group.rank(), may_meet);
     });
 }
 

@@ -118,7 +118,7 @@ std::shared_ptr<Window> window_of(const ProcessGroup& group) {
 
 Window::Window(const ProcessGroup& group)
     : writes_(static_cast<std::size_t>(group.size())),
-      marks_(memory::SegmentPool::allocate_private(word_bytes + 2 * trial_bytes)),
+      marks_(memory::SegmentPool::allocate_pages(word_bytes + 2 * trial_bytes)),
       trial_(memory::SegmentPool::allocate_private(2 * trial_bytes)) {
     std::memset(marks_->data, 0, static_cast<std::size_t>(marks_->bytes));
 }
@@ -200,10 +200,12 @@ std::size_t Window::regions() const {
 std::shared_ptr<const void> Window::attach(const std::byte* begin, std::int64_t bytes) {
     const std::byte* end = begin + bytes;
     std::shared_ptr<const void> memory;
-    if (const auto found = memory::SegmentPool::of_process().find(begin, end)) {
+    if (const auto found = memory::SegmentPool::of_process().find(begin, begin + 1)) {
+        const std::byte* segment_end = found->segment->data() + found->segment->bytes();
+        if (end > segment_end) return nullptr;
         memory = found->segment;
         begin = found->segment->data();
-        end = begin + found->segment->bytes();
+        end = segment_end;
     }
     const std::lock_guard lock(mutex_);
     auto region = regions_.upper_bound(begin);

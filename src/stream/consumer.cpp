@@ -125,6 +125,25 @@ Dialing Consumer::dialing() {
     return {known_token(options_.token), {look, together_->look_time()}};
 }
 
+/// As `dialing`, where a part of the connections would be of no use: what interrupts the program is
+/// raised when all are made. A second time it is raised at once, and ends the consumer.
+Dialing Consumer::dialing_to_the_end() {
+    Dialing how = dialing();
+    how.look.around = [this, look = std::move(how.look.around)] {
+        try {
+            look();
+        } catch (const Error&) {
+            throw;
+        } catch (const std::bad_alloc&) {
+            throw;
+        } catch (...) {
+            if (interrupted_) throw;
+            interrupted_ = std::current_exception();
+        }
+    };
+    return how;
+}
+
 /// Connects as the first process.
 void Consumer::introduce(const Address& address) {
     const Dialing how = dialing();
@@ -196,7 +215,7 @@ IncomingSteps::Links Consumer::dial_to(int producer) {
     if (producer < 0 || static_cast<std::size_t>(producer) >= senders_.size())
         throw make_error(ErrorCode::io, "the stream has no sending process ", producer);
     const Sender& sender = senders_[static_cast<std::size_t>(producer)];
-    const Dialing how = dialing();
+    const Dialing how = dialing_to_the_end();
     const auto words = [this](int pathway) {
         return JsonObject()
             .add("role", "data")

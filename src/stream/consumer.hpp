@@ -8,6 +8,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -114,6 +115,7 @@ private:
     std::pair<IncomingArray*, ArrayMessages>& array_of(const std::string& name);
     IncomingSteps::Links dial_to(int producer);
     Dialing dialing();
+    Dialing dialing_to_the_end();
     bool is_own_process() const;
     void require_own_process() const;
     void end(bool says_it);
@@ -157,6 +159,7 @@ private:
     std::optional<Error> error_;
     std::optional<Error> failing_;  ///< an error whose reason is looked for
     Clock::time_point reason_end_;
+    std::exception_ptr interrupted_;  ///< while it connected: raised when it has
     std::optional<Clock::time_point> lost_end_;  ///< until then a lost connection may be explained
     std::atomic<bool> closed_{false};
     bool is_subscribed_ = false;

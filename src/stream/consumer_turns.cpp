@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <exception>
 #include <new>
 #include <system_error>
+#include <utility>
 
 #include "geometry/make_error.hpp"
 #include "stream/awake_poll.hpp"
@@ -102,6 +104,7 @@ bool Consumer::wait(Lock& lock, const Deadline& deadline, const IsDone& is_done)
             time = std::clamp(std::chrono::ceil<std::chrono::milliseconds>(*deadline - now),
                               std::chrono::milliseconds(0), time);
         const bool was_interrupted = !take_turn(lock, time, true);
+        if (interrupted_) std::rethrow_exception(std::exchange(interrupted_, nullptr));
         if (was_interrupted || Clock::now() - looked >= together_->look_time()) {
             lock.unlock();
             try {

@@ -141,6 +141,7 @@ bool is_loopback(const std::string& host) {
 }
 
 bool is_any(const std::string& host) {
+    if (host == "*") return true;  // as other libraries write it
     const auto address = numeric(host);
     return address && address->bytes == std::array<unsigned char, 16>{};
 }

@@ -218,6 +218,7 @@ private:
 
     void attach_buffers(std::int64_t bytes) {
         memory_->hosted = group_->pool().allocate(bytes);
+        if (!memory_->hosted->segment) memory_->hosted = memory::SegmentPool::allocate_pages(bytes);
         auto attached = window_->attach(memory_->hosted->data, bytes);
         if (!attached)
             throw make_error(ErrorCode::unsupported, "transport \"", name_,

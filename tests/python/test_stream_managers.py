@@ -282,3 +282,25 @@ def test_a_forked_process_that_ends_takes_no_memory_from_its_parent():
             assert source.counters()["checksum_errors"] == 0
         """
     subprocess.run([sys.executable, "-c", textwrap.dedent(code)], check=True, timeout=LIMIT_SECONDS)
+
+
+def test_a_program_ends_while_connections_of_its_streams_do():
+    """They let go of what the streams share without Python, which may have ended by then."""
+    code = """
+        import numpy as np, datamover as dm
+        line = dm.BlockCyclic(6, "block", nprocs=1)
+
+        def main():
+            with dm.stream.Manager(None) as manager:
+                for name in range(20):
+                    out = manager.open(str(name), "tcp://127.0.0.1:0", consumers=1)
+                    steps = dm.stream.connect(out.address, timeout=60).steps({"u": line})
+                    out.send("u", np.arange(6.0), layout=line)
+                    next(steps)
+
+        main()
+        """
+    for _ in range(10):
+        subprocess.run(
+            [sys.executable, "-c", textwrap.dedent(code)], check=True, timeout=LIMIT_SECONDS
+        )

@@ -1636,6 +1636,17 @@ def test_a_token_is_demanded():
             assert next(steps)[0] == 0
 
 
+def test_a_token_in_the_environment_is_no_hindrance_where_none_is_needed(monkeypatch):
+    monkeypatch.setenv(wire.TOKEN_VARIABLE, "that of another stream")
+    with (
+        dm.Stream(None, HERE, consumers=1) as out,
+        dm.stream.connect(out.address) as source,
+    ):
+        steps = source.steps({"u": LINE}, LIMIT_SECONDS)
+        send(out, [0])
+        assert numbers([next(steps)]) == [0]
+
+
 def test_other_addresses_than_the_loopback_get_a_token():
     assert _plan.token_for("127.0.0.1", None) == ""
     assert _plan.token_for("::1", None) == ""
