@@ -2,6 +2,7 @@
 """Do h5py, zarr-python and xarray find in an output what they found in a whole Zarr group?"""
 
 import os
+import shutil
 import warnings
 
 import h5py
@@ -11,7 +12,7 @@ import zarr
 from test_move_netcdf import sample
 
 import datamover as dm
-from datamover.files import move
+from datamover.files import intend, move
 
 xarray = pytest.importorskip("xarray")
 pytest.importorskip("h5netcdf")
@@ -226,3 +227,21 @@ def test_a_chunk_that_cannot_be_read_leaves_nothing(tmp_path, output):
     with pytest.raises(dm.IoError, match="u cannot be read"):
         move(None, tmp_path / "a.zarr", tmp_path / output)
     assert os.listdir(tmp_path) == ["a.zarr"]
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+@pytest.mark.parametrize("source", ["a.zarr", "a.h5"])
+def test_the_files_of_a_group_are_told_before(tmp_path, source, zarr_format):
+    make(tmp_path / "a.zarr")
+    shutil.rmtree(tmp_path / "a.zarr/flags")  # one of its chunks holds fill values alone
+    texts = [["a", "b", "c"], ["d", "e", "f"], ["g", "h", "i"]]
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset("in/texts", data=texts, chunks=(1, 2), dtype=h5py.string_dtype())
+        file["u"] = np.ones((4, 5))
+        file.create_group("in/ner")
+    said = {"zarr_format": zarr_format}
+    told = intend(tmp_path / source, tmp_path / "b.zarr", **said)
+    move(None, tmp_path / source, tmp_path / "b.zarr", **said)
+    files = [name for _, _, names in os.walk(tmp_path / "b.zarr") for name in names]
+    assert told.files == len(files)
+    assert told.figures()["files"] == told.files

@@ -372,6 +372,18 @@ def of_output(path: str, options: MoveOptions) -> Format:
     return by_name
 
 
+def num_boxes(shape: Shape, box: Shape) -> int:
+    """Give in how many boxes, such as chunks, an array is cut.
+
+    Examples
+    --------
+    >>> from datamover.files.formats import num_boxes
+    >>> num_boxes((10, 4), (3, 4)), num_boxes((), ()), num_boxes((0, 4), (1, 4))
+    (4, 1, 0)
+    """
+    return math.prod(-(-n // extent) for n, extent in zip(shape, box, strict=True))
+
+
 def check_shape(shape: Shape, dtype: np.dtype, path: str) -> None:
     """Refuse shapes that a file's header promises but no array can have.
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from datamover.errors import Unsupported
 from datamover.files import addresses, hdf5, strings, zarr_group
-from datamover.files.formats import ArraySpec, MoveOptions
+from datamover.files.formats import ArraySpec, MoveOptions, Shape
 from datamover.files.hdf5_format import is_netcdf, json_attributes, left_out
 from datamover.files.names import can_be_in_zarr
 from datamover.files.native_attributes import tell_not_in_json
@@ -55,6 +55,10 @@ class Hdf5ToZarr(WholeHdf5):
         """Give input, output and options of one array."""
         said = dataclasses.replace(options, member=name, output_format="zarr", input_format="hdf5")
         return self.source, f"{place}/{name}", said
+
+    def chunks_of_copied(self, name: str) -> Shape:
+        """Look how long the strings are."""
+        return strings.chunks_by_bytes(self.file[name])
 
     def make(
         self, place: str, specs: dict[str, tuple[ArraySpec, MoveOptions]], options: MoveOptions

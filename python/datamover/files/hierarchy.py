@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from datamover.errors import InvalidArgument, IoError
 from datamover.files import address_place, addresses, formats, zarr_format_2, zarr_group
 from datamover.files.agreement import together
-from datamover.files.formats import ArraySpec, MoveOptions, Shape
+from datamover.files.formats import ArraySpec, MoveOptions, Shape, num_boxes
 from datamover.mpi import comm_address
 
 if TYPE_CHECKING:
@@ -56,6 +56,9 @@ class Way(Protocol):
 
     def of_one(self, name: str, place: str, options: MoveOptions) -> tuple[str, str, MoveOptions]:
         """Give input, output (of which `place` is all) and options of one array."""
+
+    def chunks_of_copied(self, name: str) -> Shape:
+        """Give the extents of the chunks that one of `copied` gets in Zarr; while it is open."""
 
     def make(
         self, place: str, specs: dict[str, tuple[ArraySpec, MoveOptions]], options: MoveOptions
@@ -196,23 +199,42 @@ def move(comm: MPI.Comm | None, way: Way, output: str, options: MoveOptions, pro
     )  # fmt: skip
 
 
-def intend(way: Way, output: str, options: MoveOptions, intend_one: Callable[..., Any]) -> Any:
-    """Say what `move` would do: the intention of each array, by name. Local.
+def intend(
+    way: Way, output: str, options: MoveOptions, intend_one: Callable[..., Any]
+) -> tuple[dict[str, Any], int]:
+    """Say what `move` would do: the intention of each array, by name, and all files. Local.
 
     `intend_one` gives that of one, by source, output and options.
     """
-    from datamover.files.transfer import Intention, output_place
+    from datamover.files.transfer import output_place
 
     with together(None):
         options = _settled(way, options, output)
+        is_directory = _is_directory(output, options)
         with way.opened():
             each = _each(way, output, options)
+            copied = _copied(way, options, is_directory)
+            groups = 1 + len(list(way.groups))
         output_place(way.source, output, options, None).check()
-    found = {name: intend_one(*one) for name, one in each.items()}
-    # Of what is copied nothing is planned; in Zarr little of it has more than one chunk.
-    return found | {
-        name: Intention(spec, None, 2, is_copied=True) for name, spec in way.copied.items()
-    }
+    found = {name: intend_one(*one) for name, one in each.items()} | copied
+    if not is_directory:
+        return found, 1
+    files = groups * zarr_format_2.metadata_files(options.zarr_format)
+    return found, files + sum(one.files for one in found.values())
+
+
+def _copied(way: Way, options: MoveOptions, is_directory: bool) -> dict[str, Any]:
+    """Say what becomes of arrays that one process copies: of these nothing is planned."""
+    from datamover.files.transfer import Intention
+
+    found = {}
+    for name, spec in way.copied.items():
+        files = 1
+        if is_directory:
+            chunks = num_boxes(spec.shape, way.chunks_of_copied(name))
+            files = chunks + zarr_format_2.metadata_files(options.zarr_format)
+        found[name] = Intention(spec, None, files, is_copied=True)
+    return found
 
 
 def _is_directory(output: str, options: MoveOptions) -> bool:

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -13,7 +12,7 @@ from datamover.arguments import integers
 from datamover.counted import counted
 from datamover.errors import InvalidArgument
 from datamover.files import zarr
-from datamover.files.formats import ArraySpec, MoveOptions, Shape
+from datamover.files.formats import ArraySpec, MoveOptions, Shape, num_boxes
 from datamover.files.move_words import array_words, extents
 from datamover.files.transfer import Intention, intend_to_zarr, slab_parts
 
@@ -63,7 +62,7 @@ class FilePlan:
 
     def __repr__(self) -> str:
         beside = "" if self.intention.plan is None else "slab by slab it would be "
-        chunks = math.prod(-(-n // c) for n, c in zip(self.spec.shape, self.chunks, strict=True))
+        chunks = num_boxes(self.spec.shape, self.chunks)
         return (
             f"{array_words(self.spec)} to {counted(chunks, 'chunk')} of {extents(self.chunks)}\n"
             f"{self._way()}\n"
@@ -149,7 +148,7 @@ def plan(
         found.chunks,
         nprocs,
         found.slab,
-        math.prod(-(-n // s) for n, s in zip(found.spec.shape, found.slab, strict=True)),
+        num_boxes(found.spec.shape, found.slab),
         max(layouts[1].local_elems(r) for r in range(nprocs)) * found.spec.dtype.itemsize,
         redistribute(*layouts, axes=found.axes),
     )

@@ -180,6 +180,11 @@ def copy_in_zarr(path: str, output: str, options: MoveOptions) -> dict[str, byte
     return _finished(made, output)
 
 
+def chunks_in_zarr(path: str) -> Shape:
+    """Give the extents of a Zarr array's chunks; errors as of `zarr.open_strings`."""
+    return traits_of(zarr.open_strings(path)).chunks
+
+
 def _finished(made: Any, path: str) -> dict[str, bytes]:
     """Bring a Zarr array to the disk; of one at an address, give the metadata."""
     if addresses.is_address(path):
@@ -230,14 +235,14 @@ def _create(file: Any, name: str, where: str, path: str, zarr_format: int) -> An
     return zarr.create_strings(
         path,
         dataset.shape,
-        _chunks_by_bytes(dataset),
+        chunks_by_bytes(dataset),
         attributes,
         hdf5_format.dimension_names(dataset, name),
         zarr_format,
     )
 
 
-def _chunks_by_bytes(dataset: Any) -> Shape:
+def chunks_by_bytes(dataset: Any) -> Shape:
     """Give the extents of chunks that have no more bytes than are taken at a time, if rows allow.
 
     They are the dataset's, or whole rows, of fewer rows where these are long.

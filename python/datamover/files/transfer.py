@@ -360,13 +360,10 @@ def intend(
         way = hierarchy.way(source, output, options)
     if way is None:
         return _intend(source, output, options, nprocs, checks_places=True)
-    members = hierarchy.intend(
+    members, files = hierarchy.intend(
         way, output, options, lambda *of_one: _intend(*of_one, nprocs, checks_places=False)
     )
     largest = max((one.spec for one in members.values()), key=lambda spec: spec.nbytes)
-    files = sum(one.files for one in members.values())
-    if not formats.of_output(output, options).is_directory:
-        files = 1
     return Intention(largest, None, files, nprocs, members=members)
 
 
@@ -599,11 +596,10 @@ class _Job:
         chunks = int(self.spec.nbytes > 0)
         if self.spec.shape and self.format.is_directory and chunks:
             granule = self._preview().granule
-            chunks = math.prod(-(-n // c) for n, c in zip(self.spec.shape, granule, strict=True))
-        metadata_files = 2 if self.options.zarr_format == 2 else 1
+            chunks = formats.num_boxes(self.spec.shape, granule)
         files = 1 + (self.options.writers or 0)
         if self.format.is_directory:
-            files = chunks + metadata_files
+            files = chunks + zarr_format_2.metadata_files(self.options.zarr_format)
         return Intention(self.spec, self.chunk_plan, files, self.nprocs, slab)
 
     def _threads(self) -> int:

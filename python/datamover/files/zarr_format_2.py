@@ -43,6 +43,11 @@ def settled(output: str, options: MoveOptions) -> MoveOptions:
     return dataclasses.replace(options, zarr_format=said or above or 3)
 
 
+def metadata_files(zarr_format: int) -> int:
+    """Give how many files an array or group has besides chunks."""
+    return 2 if zarr_format == 2 else 1
+
+
 def arguments(spec: ArraySpec, shards: Any, said: Any) -> dict[str, Any]:
     """Give arguments of zarr-python's `create_array` for what an array has besides elements.
 

@@ -7,7 +7,7 @@ import dataclasses
 
 from datamover.errors import Unsupported
 from datamover.files import addresses, strings, zarr_group
-from datamover.files.formats import ArraySpec, MoveOptions
+from datamover.files.formats import ArraySpec, MoveOptions, Shape
 from datamover.files.names import can_be_in_zarr
 from datamover.files.whole_zarr import WholeZarr
 
@@ -30,6 +30,10 @@ class ZarrToZarr(WholeZarr):
         """Give input, output and options of one array."""
         said = dataclasses.replace(options, input_format="zarr", output_format="zarr")
         return self.where(name), f"{place}/{name}", said
+
+    def chunks_of_copied(self, name: str) -> Shape:
+        """They stay."""
+        return strings.chunks_in_zarr(self.where(name))
 
     def make(
         self, place: str, specs: dict[str, tuple[ArraySpec, MoveOptions]], options: MoveOptions
