@@ -255,6 +255,31 @@ def test_an_address(tmp_path):
     np.testing.assert_array_equal(np.load(tmp_path / "c.npy"), np.load(tmp_path / "a.npy"))
 
 
+def test_the_other_format_is_refused_in_a_group_at_an_address(tmp_path):
+    np.save(tmp_path / "a.npy", np.arange(6.0))
+    zarr.create_group(tmp_path / "a.zarr").create_array("u", data=np.arange(4))
+    for said in (2, 3):
+        place = f"memory://of_formats/{said}.zarr"
+        move(None, tmp_path / "a.zarr", place, zarr_format=said)
+        for do in (lambda *given, **more: move(None, *given, **more), intend):
+            with pytest.raises(dm.InvalidArgument, match=f"a Zarr group of format {said}"):
+                do(tmp_path / "a.npy", f"{place}/v", zarr_format=5 - said)
+        move(None, tmp_path / "a.npy", f"{place}/w", zarr_format=said)
+        assert sorted(zarr.open_group(place, mode="r")) == ["u", "w"]
+
+
+@pytest.mark.parametrize("at_address", [False, True])
+def test_a_group_of_the_other_format_is_replaced(tmp_path, at_address):
+    zarr.create_group(tmp_path / "a.zarr").create_array("u", data=np.arange(4))
+    output = "memory://replaced/b.zarr" if at_address else str(tmp_path / "b.zarr")
+    for said in (2, 3, 2):
+        more = {"zarr_format": said, "overwrite_group": True}
+        files = intend(tmp_path / "a.zarr", output, **more).files
+        move(None, tmp_path / "a.zarr", output, **more)
+        assert zarr.open_group(output, mode="r")["u"].metadata.zarr_format == said
+        assert files == (5 if said == 2 else 3)
+
+
 def test_an_array_of_the_other_format_is_replaced(tmp_path):
     np.save(tmp_path / "a.npy", np.arange(6.0))
     for said in (3, 2, 3):

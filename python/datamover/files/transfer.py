@@ -192,6 +192,8 @@ def move_between(
     """Move between places, with options that were looked at. Collective."""
     with together(comm):
         way = hierarchy.way(source, output, options)
+        if way is None:
+            options = _with_zarr_format(output, options)
     if way is not None:
         return hierarchy.move(comm, way, output, options, progress)
     return move_array(comm, source, output, options, progress)
@@ -238,6 +240,13 @@ def move_array(
         **by_phase,
         **of_plan,
     )
+
+
+def _with_zarr_format(output: str, options: MoveOptions) -> MoveOptions:
+    """Give options with the format of a Zarr output, that of the group it goes into. Local."""
+    if formats.of_output(output, options).name != "zarr":
+        return options
+    return zarr_format_2.settled(output, options)
 
 
 def _with_member(path: str, member: str | None) -> str:
@@ -358,6 +367,8 @@ def intend(
         raise InvalidArgument(f"nprocs is {nprocs!r}; it must be a positive integer")
     with together(None):
         way = hierarchy.way(source, output, options)
+        if way is None:
+            options = _with_zarr_format(output, options)
     if way is None:
         return _intend(source, output, options, nprocs, checks_places=True)
     members, files = hierarchy.intend(
@@ -564,8 +575,8 @@ class _Job:
         self.format = formats.of_output(self.output, options)
         options = self.options = formats.with_converted(options, input_format)
         formats.check_options(options, input_format, self.format)
-        if self.format.name == "zarr":
-            options = self.options = zarr_format_2.settled(self.output, options)
+        if self.format.name == "zarr" and options.zarr_format is None:  # where that is, is unknown
+            options = self.options = dataclasses.replace(options, zarr_format=3)
         self.reader = input_format.functions(by_chunk=True).open_reader(self.source, options)
         if options.region is not None:
             self.reader = limited(self.reader, options.region)

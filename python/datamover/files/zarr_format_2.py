@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from datamover.errors import InvalidArgument, Unsupported
-from datamover.files import addresses, formats, zarr_group
+from datamover.files import formats, zarr_group
 from datamover.files.formats import ArraySpec, MoveOptions
 from datamover.files.native_attributes import FILL_VALUE
 from datamover.files.zarr_traits import DIMENSIONS_V2, ZarrTraits, missing_from_zarr
@@ -32,9 +32,7 @@ def settled(output: str, options: MoveOptions) -> MoveOptions:
     if said not in (None, 2, 3):
         raise InvalidArgument(f"unknown Zarr format {said!r}; there are 2 and 3")
     group = os.path.dirname(output)
-    # At an address the group may be the one that is being written, or the one that it replaces.
-    is_looked_at = group and (said is None or not addresses.is_address(output))
-    above = zarr_group.format_of(group) if is_looked_at else None
+    above = zarr_group.format_of(group) if group else None
     if above is not None and said not in (None, above):
         raise InvalidArgument(
             f"{group} is a Zarr group of format {above}: nothing of format {said} is found in it; "
