@@ -301,6 +301,13 @@ def test_what_is_there_is_replaced_only_where_that_is_said(bucket, tmp_path):
     assert names(output) == ["c/0/0", "zarr.json"]
 
 
+def test_a_missing_bucket_is_told_in_words(bucket, tmp_path):
+    np.save(tmp_path / "a.npy", ARRAY)
+    with pytest.raises(dm.IoError, match="bucket does not exist") as caught:
+        move(None, tmp_path / "a.npy", f"{bucket}none/b.zarr")
+    assert "<" not in str(caught.value) and "\n" not in str(caught.value)
+
+
 def test_other_names_of_the_same_place_remove_nothing(bucket, tmp_path):
     np.save(tmp_path / "a.npy", ARRAY)
     move(None, tmp_path / "a.npy", f"{bucket}/b.zarr", chunks=(7, 11))

@@ -13,6 +13,7 @@ import datetime
 import functools
 import logging
 import os
+import re
 import urllib.parse
 from collections.abc import Mapping
 from typing import Any
@@ -32,6 +33,8 @@ RETRIES = {"max_retries": 3, "retry_timeout": datetime.timedelta(seconds=30)}
 #: So long answers are waited for, at the end of the program, that nobody wants any more.
 SETTLE_SECONDS = 1.0
 MAX_WORDS = 300
+#: In the XML with which S3 and those like it say what is wrong.
+MESSAGE = re.compile("<Message>([^<]*)</Message>")
 
 log = logging.getLogger("datamover")
 
@@ -55,8 +58,18 @@ def is_address(text: str) -> bool:
 
 
 def words_of(e: BaseException) -> str:
-    """Give the first line of what libraries say, which may be pages."""
-    text = (str(e).strip().splitlines() or [""])[0][:MAX_WORDS]
+    """Give the first line of what libraries say, which may be pages; of a server's XML its message.
+
+    Examples
+    --------
+    >>> from datamover.files.addresses import words_of
+    >>> words_of(OSError("404: <?xml ?><Error><Message>No bucket</Message></Error>"))
+    'OSError: 404: No bucket'
+    """
+    text, is_xml, _ = str(e).partition("<?xml")
+    said = MESSAGE.search(str(e)) if is_xml else None
+    text = text + said[1] if said else text
+    text = (text.strip().splitlines() or [""])[0][:MAX_WORDS].rstrip(": ")
     return f"{type(e).__name__}: {text}" if text else type(e).__name__
 
 
