@@ -104,13 +104,17 @@ def test_what_n_processes_save_m_load(comm, rng, local_rng, place, cases, end, m
             if rng.random() < 0.3:
                 chunks = {}
         path = f"{place}/{case}.{end}"
+        zarr_format = [None, 2, 3][rng.integers(3)] if end == "zarr" else None
         writers = [None, 1, comm.size, [comm.size - 1]][rng.integers(4)]
         # Chunks may be as large as the whole array: a limit is drawn where there are none.
         max_bytes = limits(rng, wholes) if end != "zarr" else 1 << 28
         dm.save(
             path, {**saved, **values}, comm=comm, chunks=chunks, writers=writers,
-            max_bytes=max_bytes,
+            max_bytes=max_bytes, zarr_format=zarr_format,
         )  # fmt: skip
+        if end == "zarr":
+            group = zarr.open_group(path, mode="r")
+            assert group.metadata.zarr_format == (zarr_format or 3) and dict(group.attrs) == values
         for name, whole in wholes.items():
             found = stored(path, name)
             np.testing.assert_array_equal(found, whole)
@@ -395,8 +399,8 @@ def test_arrays_that_all_have_alike(comm, place):
 
 
 @pytest.mark.parametrize("wait", [True, False])
-@pytest.mark.parametrize("end", ["zarr", "h5"])
-def test_xarray_opens_what_is_saved_with_names_of_dimensions(comm, place, end, wait):
+@pytest.mark.parametrize("end, zarr_format", [("zarr", 2), ("zarr", 3), ("h5", None)])
+def test_xarray_opens_what_is_saved_with_names_of_dimensions(comm, place, end, zarr_format, wait):
     xarray = pytest.importorskip("xarray")
     values, heights = np.arange(42.0).reshape(6, 7), np.linspace(0, 1, 6)
     rows = dm.BlockCyclic((6, 7), "(block, *)", comm.size)
@@ -407,7 +411,8 @@ def test_xarray_opens_what_is_saved_with_names_of_dimensions(comm, place, end, w
     state = {"u": u, "z": (z, line), "part/u": u, "p": np.arange(3), "one": np.array(2.5)}
     dimensions = {"u": ("z", "y"), "z": ["z"], "part/u": ("n", "xyz")}
     path = f"{place}/state.{end}"
-    saving = dm.save(path, state, comm=comm, dimensions=dimensions, wait=wait)
+    said = {"dimensions": dimensions, "zarr_format": zarr_format, "wait": wait}
+    saving = dm.save(path, state, comm=comm, **said)
     if saving is not None:
         saving.wait()
     assert (dm.load(path, {"u": None}, comm=comm)["u"] == values).all()
@@ -446,6 +451,28 @@ def test_names_of_dimensions_that_do_not_fit(comm, place, end, dimensions, error
     assert not os.path.exists(f"{place}/state.{end}")
     with pytest.raises(dm.InvalidArgument, match="no names of dimensions"):
         dm.save(f"{place}/u.npy", {"u": u}, comm=comm, dimensions={"u": ["x", "y"]})
+
+
+def test_a_state_in_a_group_has_its_format(comm, place):
+    array, whole = rows(comm)
+    if comm.rank == 0:
+        zarr.create_group(f"{place}/g.zarr", zarr_format=2)
+    comm.Barrier()
+    with pytest.raises(dm.InvalidArgument, match="a Zarr group of format 2"):
+        dm.save(f"{place}/g.zarr/a.zarr", {"u": array}, zarr_format=3)
+    dm.save(f"{place}/g.zarr/a.zarr", {"u": array})
+    found = zarr.open_group(f"{place}/g.zarr", mode="r")["a.zarr/u"]
+    assert found.metadata.zarr_format == 2
+    np.testing.assert_array_equal(found[...], whole)
+    for zarr_format in (4, "2", 2.0):
+        with pytest.raises(dm.InvalidArgument, match="unknown Zarr format"):
+            dm.save(f"{place}/b.zarr", {"u": array}, zarr_format=zarr_format)
+    for end in ("h5", "npy"):
+        with pytest.raises(dm.InvalidArgument, match="zarr_format are for Zarr"):
+            dm.save(f"{place}/b.{end}", {"u": array}, zarr_format=2)
+    if comm.size > 1:
+        with pytest.raises(dm.Mismatch, match="zarr_format="):
+            dm.save(f"{place}/b.zarr", {"u": array}, zarr_format=2 + (comm.rank == 1))
 
 
 @pytest.mark.parametrize("end", ENDS)

@@ -526,6 +526,21 @@ def test_metadata_of_a_group_come_last_and_a_failure_leaves_nothing(bucket, monk
         assert names(f"{bucket}/c.zarr") == []
 
 
+def test_a_group_of_format_2(bucket):
+    address, state = f"{bucket}/b.zarr", {**saved_arrays(), "w": np.arange(3), "step": 7}
+    dm.save(address, state, comm=MPI.COMM_SELF, zarr_format=2)
+    written = names(address)
+    assert not any(name.endswith("zarr.json") for name in written)
+    assert {".zgroup", "g/.zgroup", "u/.zarray", "g/none/.zarray", "w/.zarray"} <= {*written}
+    found = dm.load(address, {"u": None, "w": None}, comm=MPI.COMM_SELF)
+    np.testing.assert_array_equal(found["u"], ARRAY)
+    assert found["w"].tolist() == [0, 1, 2] and found["step"] == 7
+    with pytest.raises(dm.InvalidArgument, match="a Zarr group of format 2"):
+        dm.save(f"{address}/in.zarr", state, comm=MPI.COMM_SELF, zarr_format=3)
+    dm.save(address, state, comm=MPI.COMM_SELF, overwrite=True)
+    assert not any(".z" in name for name in names(address))
+
+
 def test_a_group_is_replaced_only_where_that_is_said(bucket):
     address = f"{bucket}/b.zarr"
     dm.save(address, saved_arrays(), comm=MPI.COMM_SELF)

@@ -37,6 +37,7 @@ def save(
     overwrite: bool = False,
     chunks: Mapping[str, Sequence[int]] | None = None,
     compressor: str | None = None,
+    zarr_format: int | None = None,
     writers: int | Sequence[int] | None = None,
     max_bytes: int = MAX_BYTES,
     wait: bool = True,
@@ -51,7 +52,7 @@ def save(
     Parameters
     ----------
     path : path
-        Its end says the format. ``.zarr``: a Zarr v3 group. ``.h5``, ``.hdf5``: an HDF5 file with a
+        Its end says the format. ``.zarr``: a Zarr group. ``.h5``, ``.hdf5``: an HDF5 file with a
         contiguous dataset per array, made by h5py and written without parallel HDF5. ``.npy``: one
         array. Seen under the same path by all processes. Or an address, as ``s3://bucket/u.zarr``,
         where the group gets its metadata when all else is there; one that is replaced is removed
@@ -71,6 +72,8 @@ def save(
         Of Zarr arrays: extents of chunks by name. About 4 MiB, nearly cubic, when not said.
     compressor : str, optional
         Of Zarr arrays: "auto" (Zarr's own choice), "none", "zstd", "gzip" or "blosc".
+    zarr_format : int, optional
+        Of Zarr: 2 or 3; if not said, that of the group that the output goes into, else 3.
     writers : int or sequence of int, optional
         How many processes write, or which; all, if not said.
     max_bytes : int
@@ -128,7 +131,9 @@ def save(
             state_addresses.check_saved(output, comm.size)
         found = Save(comm, address, output, state_of(arrays))
         check_items(found.state.items, comm)
-        found.set_options(overwrite, chunks, compressor, writers, max_bytes, wait, dimensions)
+        found.set_options(
+            overwrite, chunks, compressor, zarr_format, writers, max_bytes, wait, dimensions
+        )
         return found
 
     job = collectively(address, prepare)

@@ -44,8 +44,9 @@ class AddressTarget(ZarrTarget):
             name[:end] for name in self.specs for end, c in enumerate(name) if c == "/"
         }  # fmt: skip
         for name in sorted(above):
-            addresses.put(f"{self._path}/{name}", "zarr.json", zarr_group.content({}))
-        addresses.put(self._path, "zarr.json", zarr_group.content(self._state.values))
+            addresses.put_all(f"{self._path}/{name}", zarr_group.objects({}, self._zarr_format))
+        group = zarr_group.objects(self._state.values, self._zarr_format)
+        addresses.put_all(self._path, group)
 
 
 def origin_at(path: str) -> AddressOrigin | NpyAddressOrigin:

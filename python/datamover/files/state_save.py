@@ -44,6 +44,7 @@ class Save(Work):
         overwrite: Any,
         chunks: Any,
         compressor: Any,
+        zarr_format: Any,
         writers: Any,
         max_bytes: Any,
         wait: Any,
@@ -64,7 +65,7 @@ class Save(Work):
             }
         except TypeError:
             raise WrongType(f"chunks are {chunks!r}: extents must be integers") from None
-        self.options = StoreOptions(by_name, compressor, names_said(dimensions))
+        self.options = StoreOptions(by_name, compressor, zarr_format, names_said(dimensions))
 
     def agree(self) -> None:
         """Check that all processes mean the same; settle what is written. Collective."""
@@ -89,7 +90,7 @@ class Save(Work):
         def settle() -> None:
             at_address = addresses.is_address(self.output)
             kind = state_addresses.AddressTarget if at_address else target_of(self.output)
-            self.target = kind(state, self.options)
+            self.target = kind(self.output, state, self.options)
 
         collectively(self.address, settle)
         if self.waits:  # else all is copied before this returns
@@ -194,6 +195,7 @@ def _words_of_options(options: StoreOptions) -> dict[str, Any]:
     return {
         "chunks=": sorted(options.chunks.items()),
         "compressor=": options.compressor,
+        "zarr_format=": options.zarr_format,
         "dimensions=": sorted(options.dimensions.items()),
     }
 

@@ -16,7 +16,15 @@ from typing import Any
 import numpy as np
 
 from datamover.errors import Error, InvalidArgument, IoError, Unsupported
-from datamover.files import formats, hdf5, hdf5_scales, npy, state_dimensions, zarr_group
+from datamover.files import (
+    formats,
+    hdf5,
+    hdf5_scales,
+    npy,
+    state_dimensions,
+    zarr_format_2,
+    zarr_group,
+)
 from datamover.files.formats import ArraySpec, MoveOptions, Shape
 from datamover.files.names import can_be_in_zarr
 from datamover.files.space import is_no_space, no_space
@@ -29,10 +37,11 @@ CHUNK_BYTES = 4 << 20
 
 @dataclasses.dataclass(frozen=True)
 class StoreOptions:
-    """Of a Zarr store: chunks by name, and the compressor. Names of dimensions, also of HDF5."""
+    """Of a Zarr store: chunks by name, compressor, format. Names of dimensions, also of HDF5."""
 
     chunks: dict[str, Shape]
     compressor: str | None
+    zarr_format: int | None
     dimensions: dict[str, state_dimensions.Names]
 
     def of(self, name: str, spec: ArraySpec | None) -> MoveOptions:
@@ -40,7 +49,7 @@ class StoreOptions:
         chunks = self.chunks.get(name)
         if chunks is None and spec is not None:
             chunks = _cubic(spec)
-        return MoveOptions(chunks=chunks, compressor=self.compressor)
+        return MoveOptions(chunks=chunks, compressor=self.compressor, zarr_format=self.zarr_format)
 
 
 def _cubic(spec: ArraySpec) -> Shape:
@@ -57,8 +66,10 @@ class ZarrTarget:
 
     is_directory = True
 
-    def __init__(self, state: State, options: StoreOptions):
+    def __init__(self, path: str, state: State, options: StoreOptions):
         self._state = state
+        self._zarr_format = zarr_format_2.format_at(path, options.zarr_format)
+        options = dataclasses.replace(options, zarr_format=self._zarr_format)
         self._functions = formats.named("zarr").functions(by_chunk=True)
         self.specs: dict[str, ArraySpec] = {}
         self._options: dict[str, MoveOptions] = {}
@@ -67,7 +78,7 @@ class ZarrTarget:
         if unknown:
             raise InvalidArgument(f"chunks are said for {unknown[0]!r}, which is not saved")
         for name in (*state.items, *state.arrays):
-            if not can_be_in_zarr(name):
+            if not can_be_in_zarr(name, self._zarr_format):
                 raise Unsupported(f"{name!r} is a name that nothing in a Zarr group can have")
         names = state_dimensions.named(options.dimensions, state.shapes())
         for name, item in state.items.items():
@@ -86,14 +97,14 @@ class ZarrTarget:
 
     def create(self, path: str) -> None:
         """Make the group, and all in it but the elements of distributed arrays."""
-        _make_group(path, self._state.values)
+        self._make_group(path, self._state.values)
         for name, spec in self.specs.items():
             *above, _ = name.split("/")
             for end in range(1, len(above) + 1):
                 folder = os.path.join(path, *above[:end])
                 if not os.path.isdir(folder):
                     os.mkdir(folder)
-                    _make_group(folder, {})
+                    self._make_group(folder, {})
             folder = os.path.join(path, *name.split("/"))
             os.mkdir(folder)
             self._functions.create(folder, spec, self._options[name])
@@ -112,14 +123,13 @@ class ZarrTarget:
         self._file_system.sync(path)
         self._file_system.close()
 
-
-def _make_group(path: str, attributes: dict[str, Any]) -> None:
-    try:
-        zarr_group.make(path, attributes)
-    except OSError as e:
-        if is_no_space(e):
-            raise IoError(no_space(path, e)) from e
-        raise
+    def _make_group(self, path: str, attributes: dict[str, Any]) -> None:
+        try:
+            zarr_group.make(path, attributes, self._zarr_format)
+        except OSError as e:
+            if is_no_space(e):
+                raise IoError(no_space(path, e)) from e
+            raise
 
 
 class Hdf5Target:
@@ -127,7 +137,7 @@ class Hdf5Target:
 
     is_directory = False
 
-    def __init__(self, state: State, options: StoreOptions):
+    def __init__(self, path: str, state: State, options: StoreOptions):
         _refuse_zarr_options(options)
         hdf5.h5py()
         self._state = state
@@ -170,7 +180,7 @@ class NpyTarget:
 
     is_directory = False
 
-    def __init__(self, state: State, options: StoreOptions):
+    def __init__(self, path: str, state: State, options: StoreOptions):
         _refuse_zarr_options(options)
         if options.dimensions:
             raise InvalidArgument("an .npy file has no names of dimensions; Zarr and HDF5 have")
@@ -208,11 +218,11 @@ def _sync_file(path: str) -> None:
 
 
 def _refuse_zarr_options(options: StoreOptions) -> None:
-    if options.chunks or options.compressor is not None:
-        raise InvalidArgument("chunks and compressor are for Zarr")
+    if options.chunks or options.compressor is not None or options.zarr_format is not None:
+        raise InvalidArgument("chunks, compressor and zarr_format are for Zarr")
 
 
-def target_of(path: str) -> Callable[[State, StoreOptions], Any]:
+def target_of(path: str) -> Callable[[str, State, StoreOptions], Any]:
     """Choose the format of an output by its name.
 
     Raises

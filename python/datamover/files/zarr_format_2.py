@@ -21,15 +21,20 @@ from datamover.files.zarr_traits import DIMENSIONS_V2, ZarrTraits, missing_from_
 
 
 def settled(output: str, options: MoveOptions) -> MoveOptions:
-    """Give options that say a Zarr output's format: as said, else that of the group it goes into.
+    """Give options that say a Zarr output's format; errors as of `format_at`."""
+    return dataclasses.replace(options, zarr_format=format_at(output, options.zarr_format))
+
+
+def format_at(output: str, said: int | None) -> int:
+    """Give the format of a Zarr output: as said, else that of the group it goes into, else 3.
 
     Raises
     ------
     InvalidArgument
         No such format, or another one than that of the group: Zarr would not find it there.
     """
-    said = options.zarr_format
-    if said not in (None, 2, 3):
+    is_integer = isinstance(said, (int, np.integer))
+    if said is not None and not (is_integer and said in (2, 3)):
         raise InvalidArgument(f"unknown Zarr format {said!r}; there are 2 and 3")
     group = os.path.dirname(output)
     above = zarr_group.format_of(group) if group else None
@@ -38,7 +43,7 @@ def settled(output: str, options: MoveOptions) -> MoveOptions:
             f"{group} is a Zarr group of format {above}: nothing of format {said} is found in it; "
             f"leave {formats.option('zarr_format', said)} away, or write elsewhere"
         )
-    return dataclasses.replace(options, zarr_format=said or above or 3)
+    return int(said or above or 3)
 
 
 def metadata_files(zarr_format: int) -> int:

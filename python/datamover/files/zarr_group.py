@@ -200,16 +200,11 @@ def attributes(path: str) -> dict[str, Any]:
     return found["attributes"]
 
 
-def content(attributes: dict[str, Any]) -> bytes:
-    """Give the content of a group's zarr.json."""
-    found = {"zarr_format": 3, "node_type": "group", "attributes": attributes}
-    return json.dumps(found, indent=2).encode()
-
-
-def _objects(attributes: dict[str, Any], zarr_format: int) -> dict[str, bytes]:
+def objects(attributes: dict[str, Any], zarr_format: int) -> dict[str, bytes]:
     """Give what makes a group, by names of files or objects; the last one makes it visible."""
     if zarr_format == 3:
-        return {"zarr.json": content(attributes)}
+        found = {"zarr_format": 3, "node_type": "group", "attributes": attributes}
+        return {"zarr.json": json.dumps(found, indent=2).encode()}
     return {
         ".zattrs": json.dumps(attributes, indent=2).encode(),
         ".zgroup": b'{"zarr_format": 2}',
@@ -218,7 +213,7 @@ def _objects(attributes: dict[str, Any], zarr_format: int) -> dict[str, bytes]:
 
 def make(path: str, attributes: dict[str, Any], zarr_format: int = 3) -> None:
     """Make a directory that is there a group."""
-    for name, data in _objects(attributes, zarr_format).items():
+    for name, data in objects(attributes, zarr_format).items():
         with open(os.path.join(path, name), "wb") as file:
             file.write(data)
 
@@ -236,8 +231,8 @@ def make_all(
     if addresses.is_address(place):
         found: dict[str, bytes] = {}
         for name in reversed(groups):
-            found |= addresses.named_within(name, _objects(groups[name], zarr_format))
-        return found | _objects(attributes, zarr_format)
+            found |= addresses.named_within(name, objects(groups[name], zarr_format))
+        return found | objects(attributes, zarr_format)
     make(place, attributes, zarr_format)
     for name, held in groups.items():
         os.mkdir(f"{place}/{name}")
